@@ -168,7 +168,7 @@ func shortTimes(t *testing.T, path string, source any) (found []string) {
 	return found
 }
 
-// sharesLine says whether code of a declaration stands in the line before a comment.
+// sharesLine reports whether code of a declaration stands in the line before a comment.
 func sharesLine(set *token.FileSet, d ast.Decl, comment token.Position) (shares bool) {
 	if set.Position(d.End()).Line < comment.Line || set.Position(d.Pos()).Line > comment.Line {
 		return false
@@ -188,7 +188,7 @@ func sharesLine(set *token.FileSet, d ast.Decl, comment token.Position) (shares 
 	return shares
 }
 
-// isTime says whether an expression is a unit of package time, or a multiple of one.
+// isTime reports whether an expression is a unit of package time, or a multiple of one.
 func isTime(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.SelectorExpr:

@@ -52,7 +52,7 @@ func Keep(ctx context.Context) (*Kept, error) {
 
 func (k *Kept) path(name string) string { return filepath.Join(k.Dir, name) }
 
-// ready says whether the target that writes there has got to its exit.
+// ready reports whether the target that writes there has got to its exit.
 func (k *Kept) ready(output string) bool {
 	text, err := os.ReadFile(k.path(output))
 	return err == nil && bytes.HasPrefix(text, []byte("ready\n"))

@@ -58,7 +58,7 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 	return matches, nil
 }
 
-// standsBehindCall says whether a site is a stackmap that describes the frame in the call which returns to an address: nothing but that
+// standsBehindCall reports whether a site is a stackmap that describes the frame in the call which returns to an address: nothing but that
 // call and what computes with values is before it. What the code computes before the record must not be of the call's result, which is not there yet.
 func (m *Matcher) standsBehindCall(s *ir.Site, ret machine.Addr, moves []x86asm.Inst) bool {
 	call := sites.CallBefore(s)

@@ -56,7 +56,7 @@ func calleeOf(s *ir.Site) string {
 	return ""
 }
 
-// mayCall says whether the call that returns to an address may be that of a function of a module by its name.
+// mayCall reports whether the call that returns to an address may be that of a function of a module by its name.
 func (f *Frame) mayCall(by *ir.Func, name string, ret machine.Addr) bool {
 	to, ok := f.view.calledBefore(ret)
 	if !ok || name == "" {

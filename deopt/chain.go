@@ -196,7 +196,7 @@ func (s *Stack) compiledTwice(f *Frame) string {
 	return ""
 }
 
-// SameType says whether a value of one type can be taken as that of the other. What a
+// SameType reports whether a value of one type can be taken as that of the other. What a
 // pointer points to does not matter.
 func SameType(a, b *ir.Type) bool {
 	return a.Kind == ir.PointerKind && b.Kind == ir.PointerKind || a.String() == b.String()
@@ -234,13 +234,13 @@ func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
 	return nil, nil, fmt.Sprintf("no call is before its %s in block %%%s", f.Record.Site, site.Block.Name)
 }
 
-// barrier says whether a call is of inline assembly that is no instruction of the machine.
+// barrier reports whether a call is of inline assembly that is no instruction of the machine.
 func barrier(i *ir.Instr) bool {
 	assembly, ok := i.Call.Callee.(*ir.InlineAsm)
 	return ok && assembly.Empty()
 }
 
-// called says whether a call may be the one by which the frame came to callee: one that
+// called reports whether a call may be the one by which the frame came to callee: one that
 // names a function is of that function alone.
 func (f *Frame) called(call *ir.Instr, callee *Frame) bool {
 	name := sites.CalledName(call)

@@ -50,7 +50,7 @@ func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 	}
 }
 
-// constantPaired says whether the pair at a location may be that of a constant among the gc pointers. Null is recorded
+// constantPaired reports whether the pair at a location may be that of a constant among the gc pointers. Null is recorded
 // as a number; undef, the address of a global and what is computed of one may lie anywhere.
 func (f *Frame) constantPaired(l stackmap.Location) bool {
 	number := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
@@ -60,7 +60,7 @@ func (f *Frame) constantPaired(l stackmap.Location) bool {
 	})
 }
 
-// deoptPaired says whether each pointer among the deopt values has a pair at its own
+// deoptPaired reports whether each pointer among the deopt values has a pair at its own
 // location. One that has not is paired at another: LLVM records every gc pointer of the
 // deopt values as (self, self), and may keep the two in different places.
 func (f *Frame) deoptPaired(sp *stackmap.Statepoint, deopt []stackmap.Location) bool {

@@ -105,7 +105,7 @@ func (s *stackPair) next(i, j int) (int, int) {
 	return len(s.ours), len(s.theirs.frames)
 }
 
-// same says whether both are one activation: pc and CFA. gdb computes no CFA for the
+// same reports whether both are one activation: pc and CFA. gdb computes no CFA for the
 // outermost frame, and here there is none for the one at which a walk was cut short; the
 // stack pointer decides then.
 func same(ours *unwind.Frame, theirs *gdbPhysical) bool {

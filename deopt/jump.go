@@ -34,7 +34,7 @@ func (f *Frame) Reached(m *Match) string {
 	return fmt.Sprintf("record %d %s: code at +%#x jumps here too", uint64(m.Entry.Record.ID), certainty, uint64(from-at.Start))
 }
 
-// begins says whether an instruction is the first of its block that is no phi.
+// begins reports whether an instruction is the first of its block that is no phi.
 func begins(i *ir.Instr) bool {
 	return i.Index == 0 || i.Block.Instrs[i.Index-1].Op == ir.OpPhi
 }

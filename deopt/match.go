@@ -49,7 +49,7 @@ type Matcher struct {
 	// Function is where the function of the frame starts: another one's record says
 	// nothing about it.
 	Function machine.Addr
-	// calls says whether the call that returns to an address may be that of a function by its name in a module; nil: any may.
+	// calls reports whether the call that returns to an address may be that of a function by its name in a module; nil: any may.
 	calls func(by *ir.Func, name string, ret machine.Addr) bool
 	// Sites returns the sites of the modules that a record may be, and fails where
 	// the module cannot belong to the process.
@@ -298,7 +298,7 @@ func (m *Matcher) PatchpointCall(start machine.Addr) machine.Addr {
 	return start + machine.Addr(n)
 }
 
-// calledNot says whether code is known not to end in a call at pc.
+// calledNot reports whether code is known not to end in a call at pc.
 func (m *Matcher) calledNot(pc machine.Addr) bool {
 	if m.Arch != machine.AMD64 {
 		return false
@@ -307,7 +307,7 @@ func (m *Matcher) calledNot(pc machine.Addr) bool {
 	return err == nil && !called
 }
 
-// counted says whether it is known which locations of the record are its live values, so
+// counted reports whether it is known which locations of the record are its live values, so
 // that live value k is one of them: a statepoint counts them, and of the others the
 // module's sites tell.
 func (m *Match) counted() bool {

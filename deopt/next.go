@@ -68,7 +68,7 @@ func (f *Frame) Wants() (kind, text string) {
 	return "", ""
 }
 
-// ready says whether the interpreter can resume from the only frame of the stack. Where it can only when it is told what the
+// ready reports whether the interpreter can resume from the only frame of the stack. Where it can only when it is told what the
 // call returns for which that waits, awaits is the type of this and result an example.
 func (s *Stack) ready() (awaits, result string, ok bool) {
 	f := s.Frames[0]

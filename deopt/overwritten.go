@@ -48,5 +48,5 @@ func (f *Frame) overwritten(all []*patched.Code) (matches []*Match) {
 	return matches
 }
 
-// Returns says whether a call is to return to [Frame.Place].
+// Returns reports whether a call is to return to [Frame.Place].
 func (f *Frame) Returns() bool { return f.physical.Return && f.Place() == f.physical.PC }

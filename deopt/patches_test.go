@@ -23,7 +23,7 @@ import (
 // patchKinds are the kinds of patch of patches.c and their lengths.
 var patchKinds = map[string]int{"rel32": 5, "mem": 6, "reg": 13, "rax": 12, "stub": 5, "push": 5, "indirect": 6}
 
-// viaStub says whether a kind of patch is a jump to a stub that calls.
+// viaStub reports whether a kind of patch is a jump to a stub that calls.
 func viaStub(kind string) bool { return kind == "stub" || kind == "push" || kind == "indirect" }
 
 // patchSite is a site of patches.ll, as the program lists it.
@@ -213,7 +213,7 @@ type verdict struct {
 	values    int
 }
 
-// recordMode says whether a frame has a record.
+// recordMode reports whether a frame has a record.
 type recordMode int
 
 const (

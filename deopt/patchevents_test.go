@@ -251,7 +251,7 @@ func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) rec
 	}
 }
 
-// lawful says whether the frame of a thread that runs may have the record that it has. Without IR the kind of its site is not known.
+// lawful reports whether the frame of a thread that runs may have the record that it has. Without IR the kind of its site is not known.
 func (c *patchCampaign) lawful(f *deopt.Frame, ir bool) bool {
 	is := func(kind string) bool { return f.Record.Site == kind || f.Record.Site == deopt.UnknownSite && !ir }
 	about := f.Record.Moment == frame.Before && !f.Physical().Return // it stands at the call of its site

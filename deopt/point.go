@@ -89,7 +89,7 @@ func incoming(v ir.Value, values map[ir.Value]interp.Value) (interp.Value, bool,
 	return interp.Value{}, false, fmt.Errorf("it takes the constant %s behind an invoke, which is not supported", c.Ref())
 }
 
-// isResult says whether a name is that of what the call returns for which the frame waits.
+// isResult reports whether a name is that of what the call returns for which the frame waits.
 func (f *Frame) isResult(name string) bool {
 	call, result, _ := f.Awaited()
 	if call == nil {

@@ -305,7 +305,7 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 	return strings.Join(lines, "\n  "), nil
 }
 
-// Partial says whether some value or frame could not be had: a slot without a value or with a guess, a frame
+// Partial reports whether some value or frame could not be had: a slot without a value or with a guess, a frame
 // whose records cannot be read, a thread that could not be stopped, a stack that was cut short.
 func (v *View) Partial() bool {
 	return progspace.Unopened(v.target) != "" || slices.ContainsFunc(v.Threads, func(t Thread) bool {

@@ -330,7 +330,7 @@ func (r *blockRun) symbol(at machine.Addr) (string, machine.Addr, bool) {
 	return "", 0, false
 }
 
-// local says whether both are the address of a local variable of a function that the
+// local reports whether both are the address of a local variable of a function that the
 // activation called: it is dead now, and the interpreter had its own place for it.
 func (r *blockRun) local(e *expectation, native, got uint64) bool {
 	const own = 61 // the interpreter's own memory has one of these bits

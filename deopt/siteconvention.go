@@ -88,7 +88,7 @@ func (v *View) siteConvention(f *unwind.Frame) (is abi.Callable, known bool) {
 	return is, known
 }
 
-// callLeadsTo says whether the call that returns to pc is of the function that starts at an address: it names that, or takes it from a word
+// callLeadsTo reports whether the call that returns to pc is of the function that starts at an address: it names that, or takes it from a word
 // beside the code, as calls of functions of regcall do in code that may lie anywhere (X86Subtarget::classifyGlobalFunctionReference).
 func (v *View) callLeadsTo(pc, start machine.Addr) bool {
 	if to, called := v.calledBefore(pc); called {

@@ -57,7 +57,7 @@ func TestTailCallsOfRealPrograms(t *testing.T) {
 	require.Positive(t, missing)
 }
 
-// mayLeave says whether a function has a jump that may lead out of it.
+// mayLeave reports whether a function has a jump that may lead out of it.
 func mayLeave(t *testing.T, v *deopt.View, start machine.Addr) bool {
 	t.Helper()
 	s := v.Space().At(start).SymbolAt(start)

@@ -437,7 +437,7 @@ var allSweepFeatures = []sweepFeatures{
 	{flag: "-mattr=+avx512bw,+avx512vl,+avx512dq", needs: []string{"avx512bw", "avx512vl", "avx512dq"}, largest: 64, masks: 8, lane: 8},
 }
 
-// takes says whether the code generator of a release may take a vector that a record would have in one of these sizes. It is meant to
+// takes reports whether the code generator of a release may take a vector that a record would have in one of these sizes. It is meant to
 // leave out what it crashes on, one by one; what is let through that it does not take is counted as not compiled.
 func (f sweepFeatures) takes(version int, v frametest.Vector, sizes []int) bool {
 	return slices.ContainsFunc(sizes, func(size int) bool {

@@ -79,7 +79,7 @@ func nativeIn(t testing.TB, dir string, stdin []byte, name string, args ...strin
 	return out
 }
 
-// endless says whether a program still runs after a second, in which it could do a thousand times what the
+// endless reports whether a program still runs after a second, in which it could do a thousand times what the
 // interpreter did before it gave up.
 func endless(t testing.TB, program string, args ...string) bool {
 	t.Helper()

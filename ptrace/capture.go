@@ -281,7 +281,7 @@ func (t *Target) objectsHold() bool {
 	return true
 }
 
-// sameCode says whether the executable mappings are still those that were read: code
+// sameCode reports whether the executable mappings are still those that were read: code
 // that was mapped since then would be taken for none, and an exec(2) changes them all.
 func (t *Target) sameCode() bool {
 	now, err := readMaps(t.via)

@@ -63,7 +63,7 @@ func (c *core) lay() {
 	}
 }
 
-// keepsPrivate says whether the core holds private memory, or says itself what it left out of it: a process can
+// keepsPrivate reports whether the core holds private memory, or says itself what it left out of it: a process can
 // choose that it does not (coredump_filter of core(5)). Then what it wrote into its copies of files
 // is not in there either, and the files do not tell.
 func (c *core) keepsPrivate() bool {

@@ -27,7 +27,7 @@ type coreModule struct {
 	other bool
 }
 
-// code says whether any of it can be run.
+// code reports whether any of it can be run.
 func (m *coreModule) code() bool {
 	return slices.ContainsFunc(m.rows, func(row *coreMapping) bool { return row.Exec })
 }

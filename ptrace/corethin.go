@@ -139,7 +139,7 @@ func (c *core) heldFrom(a machine.Addr) uint64 {
 	return uint64(c.maps[i].heldUpTo(c.size) - min(a, c.maps[i].heldUpTo(c.size)))
 }
 
-// samePage says whether a page, or a part of one, is as in the file; b is room for it.
+// samePage reports whether a page, or a part of one, is as in the file; b is room for it.
 func samePage(m *coreModule, page, b []byte, off int64) bool {
 	n, _ := m.file.ReadAt(b, off)
 	return n > 0 && bytes.Equal(page[:n], b[:n]) && elfcore.IsZero(page[n:])

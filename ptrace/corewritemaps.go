@@ -208,12 +208,12 @@ const (
 	pageOfFile  = 1 << 61 // or of shared anonymous memory
 )
 
-// ownPage says whether there is a page, and not one of a file.
+// ownPage reports whether there is a page, and not one of a file.
 func ownPage(entry uint64) bool { return isPage(entry) && entry&pageOfFile == 0 }
 
 func isPage(entry uint64) bool { return entry&(pagePresent|pageSwapped) != 0 }
 
-// untouched says whether memory has no pages at all, so that it is zero. To read it would give it some.
+// untouched reports whether memory has no pages at all, so that it is zero. To read it would give it some.
 func (m *coreMoment) untouched(r machine.Mapping, at machine.Addr, size int) bool {
 	if m.pages == nil || !zeroFilled(r) || m.awaits != nil && m.awaits(at, size) {
 		return false

@@ -74,7 +74,7 @@ func newGatherer(t *Target) *gatherer {
 	return g
 }
 
-// ofFile says whether a file is behind a mapping; a core does not know inodes.
+// ofFile reports whether a file is behind a mapping; a core does not know inodes.
 func ofFile(r machine.Mapping) bool { return r.Inode != 0 || strings.HasPrefix(r.Path, "/") }
 
 // gather reads the pages. It follows the registers and the first words of each stack, nearest first.

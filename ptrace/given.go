@@ -352,7 +352,7 @@ func (t *Target) Given() []*object.Image {
 	return list
 }
 
-// givenHold says whether the code of the objects that were given is still there.
+// givenHold reports whether the code of the objects that were given is still there.
 func (t *Target) givenHold() bool {
 	for _, g := range t.given {
 		if g.compare(t) != nil {

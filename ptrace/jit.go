@@ -218,14 +218,14 @@ func (r *Registry) readHeaders(mem memory) {
 	}
 }
 
-// unchanged says whether the descriptor still holds what it held when the list was
+// unchanged reports whether the descriptor still holds what it held when the list was
 // walked. Each registration writes the entry it is about into it.
 func (r *Registry) unchanged(mem memory) bool {
 	var now [descriptorSize]byte
 	return mem.ReadMemory(now[:], r.Descriptor) == nil && bytes.Equal(now[:], r.head)
 }
 
-// holds says whether an entry still stands for the object that it stood for when the list was walked, and that object is the one that was
+// holds reports whether an entry still stands for the object that it stood for when the list was walked, and that object is the one that was
 // read: what is unregistered and registered again in its place, by a JIT that gets the same memory for it, leaves the descriptor
 // as it was. So the object is read once more: what was read of memory that had been freed meanwhile, and was in use for something else, is not what
 // lies there now.

@@ -55,7 +55,7 @@ type Module struct {
 	lender *ModuleFiles
 }
 
-// Contains says whether addr lies in one of the module's mappings.
+// Contains reports whether addr lies in one of the module's mappings.
 func (m *Module) Contains(addr machine.Addr) bool {
 	for _, r := range m.maps {
 		if r.Contains(addr) {
@@ -127,7 +127,7 @@ func groupModules(maps []machine.Mapping) []*Module {
 	return modules
 }
 
-// unchanged says whether m is what now would become: the same mappings of the same file, and in them the
+// unchanged reports whether m is what now would become: the same mappings of the same file, and in them the
 // same stack maps, which the dynamic linker may have relocated since.
 func (m *Module) unchanged(pid int, now *Module) bool {
 	if m.Unopened || m.Path != now.Path || !slices.Equal(m.maps, now.maps) {
@@ -206,7 +206,7 @@ func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
 	return m.openImage(info.Size(), arch)
 }
 
-// holds says whether all that was read of the file so far stood there when it was opened.
+// holds reports whether all that was read of the file so far stood there when it was opened.
 func (m *Module) holds() bool {
 	file, ok := m.data.(*files.Cache)
 	if !ok {
@@ -226,7 +226,7 @@ func (m *Module) holds() bool {
 // fresh is how long ago a file must at least have been written to for its time to tell whether it was again: older kernels count in ticks.
 const fresh = 100 * time.Millisecond
 
-// changes says whether the file was written to since it was opened, or so shortly before that the next time may look the same.
+// changes reports whether the file was written to since it was opened, or so shortly before that the next time may look the same.
 func (m *Module) changes() bool {
 	if m.file == nil {
 		return false

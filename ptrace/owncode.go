@@ -41,7 +41,7 @@ func (t *Target) ownPages(data bool) (own []keptPart) {
 	return joined(own)
 }
 
-// writtenElsewhere says whether the file of a mapping is being written to, or can be through another mapping, as JIT compilers map their memory
+// writtenElsewhere reports whether the file of a mapping is being written to, or can be through another mapping, as JIT compilers map their memory
 // twice.
 func (t *Target) writtenElsewhere(r machine.Mapping) bool {
 	place := t.places.at(r.Start)
@@ -136,7 +136,7 @@ func (t *Target) inUse(code []machine.Mapping) (parts []machine.Mapping) {
 	return parts
 }
 
-// holds says whether all code that is the process's own by now was known to be.
+// holds reports whether all code that is the process's own by now was known to be.
 func (c *codeCopy) holds(now []machine.Mapping) bool {
 	known := rangesOf(c.own, place)
 	return !slices.ContainsFunc(now, func(r machine.Mapping) bool { return len(outside(place(r), known)) > 0 })

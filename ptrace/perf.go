@@ -67,7 +67,7 @@ func (t *Target) PerfName(addr machine.Addr) (f perfmap.Function, by perfmap.For
 // compared is how many bytes of code around an address are compared, at most.
 const compared = 128
 
-// stillThere says whether the code around an address may be that which the file has for the function. It need not be the same to the
+// stillThere reports whether the code around an address may be that which the file has for the function. It need not be the same to the
 // byte: LLVM dumps code before its references are filled in, and V8's garbage collector writes new addresses into
 // it. But where not even a quarter is the same, it is other code: what V8 tells comes late, when two megabytes of it are there. Where
 // the code was not copied nothing is known against it.

@@ -460,7 +460,7 @@ func (t *Target) identifying(m *Module, room *int) (spans []span) {
 	return spans
 }
 
-// gone says whether the path of the module does not lead to its file.
+// gone reports whether the path of the module does not lead to its file.
 func (m *Module) gone() bool {
 	if m.file == nil {
 		return false

@@ -99,7 +99,7 @@ func (r *rawRegisters) set(kind elf.NType) []byte {
 // is64 says whether the thread runs 64-bit code: of one that does not, the kernel hands out smaller registers.
 func (r *rawRegisters) is64() bool { return len(r.sets[0]) == regset.Sets[r.arch][0].Room }
 
-// inSyscall says whether the thread was stopped in a system call: the kernel notes its
+// inSyscall reports whether the thread was stopped in a system call: the kernel notes its
 // number, and -1 elsewhere.
 func (r *rawRegisters) inSyscall() bool {
 	if !r.is64() {

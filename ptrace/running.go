@@ -50,7 +50,7 @@ func Running(within time.Duration) []Process {
 	return all
 }
 
-// owned says whether the process is one of this user's, who may look into it (proc_pid_status(5)).
+// owned reports whether the process is one of this user's, who may look into it (proc_pid_status(5)).
 func owned(pid int) bool {
 	user := os.Geteuid()
 	if user == 0 {
@@ -77,7 +77,7 @@ func commandOf(pid int) string {
 	return strings.Join(words, " ")
 }
 
-// hasJITCode says whether executable memory of the process is of no file.
+// hasJITCode reports whether executable memory of the process is of no file.
 func hasJITCode(pid int) bool {
 	maps, err := readMaps(pid)
 	if err != nil {

@@ -46,7 +46,7 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 	return s.request(op, r)
 }
 
-// ShadowStack says whether a thread of the process keeps its return addresses in a second place too, which nothing here can
+// ShadowStack reports whether a thread of the process keeps its return addresses in a second place too, which nothing here can
 // change: on x86-64 by CET, on arm64 by GCS. There are mappings of such stacks then (Linux, "The /proc Filesystem": ss of VmFlags).
 func (s *Session) ShadowStack(tid int) (bool, error) {
 	// The kernel is long about smaps, and a mapping becomes no shadow stack: where the mappings are the same ones there is none still.

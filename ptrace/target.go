@@ -70,7 +70,7 @@ func newTarget(pid int, debug []string) *Target {
 	return &Target{PID: pid, debug: debugDirs(debug), Command: system.CommandLine(pid), arch: arch, via: via, source: live(via), Stopped: bySignal(pid, via)}
 }
 
-// bySignal says whether a signal has stopped a process, of which via is a thread that has not ended, and nobody traces it.
+// bySignal reports whether a signal has stopped a process, of which via is a thread that has not ended, and nobody traces it.
 func bySignal(pid, via int) bool { return system.ThreadState(pid, via) == 'T' }
 
 // firstAlive returns a thread through which the memory of a process can be read. It is
@@ -232,10 +232,10 @@ func (t *Target) ReadObject(addr machine.Addr) {
 	}
 }
 
-// HasJITCode says whether there is code that no file stands behind.
+// HasJITCode reports whether there is code that no file stands behind.
 func (t *Target) HasJITCode() bool { return len(jitCode(t.maps, t.Modules)) > 0 }
 
-// IsJITCode says whether an address lies in executable memory that holds no part of a program's files: memory of no file, of a
+// IsJITCode reports whether an address lies in executable memory that holds no part of a program's files: memory of no file, of a
 // memfd, of a file that was deleted when it was mapped and is no image. A core that does not say which files were
 // mapped leaves that open.
 func (t *Target) IsJITCode(addr machine.Addr) bool {

@@ -113,7 +113,7 @@ func (u unawaited) ReadMemory(p []byte, addr machine.Addr) error {
 	return u.Memory.ReadMemory(p, addr)
 }
 
-// awaits says whether memory has pages that somebody has yet to provide, or may have, as far as is known since its mappings were read.
+// awaits reports whether memory has pages that somebody has yet to provide, or may have, as far as is known since its mappings were read.
 func (t *Target) awaits(addr machine.Addr, size int) bool {
 	parts := overlaps(t.provided.ranges(), machine.Range{Start: addr, End: addr + machine.Addr(size)})
 	if len(parts) == 0 {
@@ -149,7 +149,7 @@ func flagged(smaps io.Reader, flags ...string) (all []machine.Range, err error) 
 	return all, lines.Err()
 }
 
-// zeroFilled says whether memory that was not touched is zero. Of what the kernel maps for itself, such as [vvar], nothing can be told.
+// zeroFilled reports whether memory that was not touched is zero. Of what the kernel maps for itself, such as [vvar], nothing can be told.
 func zeroFilled(m machine.Mapping) bool {
 	return m.Inode == 0 && !m.Share && (m.Path == "" || m.Path == "[heap]" || strings.HasPrefix(m.Path, "[stack") || strings.HasPrefix(m.Path, "[anon:"))
 }

@@ -88,7 +88,7 @@ func find(kind Kind, pattern string) []Item {
 	return items
 }
 
-// isFile says whether an entry is a regular file, or a link to one: where a cluster mounts what it
+// isFile reports whether an entry is a regular file, or a link to one: where a cluster mounts what it
 // holds itself, every file is a link.
 func isFile(path string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {

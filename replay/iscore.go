@@ -7,7 +7,7 @@ import (
 	"reframe/ptrace/elfcore"
 )
 
-// IsCore says whether the content of a file is that of a core, whole or not, compressed or not. What is wrong
+// IsCore reports whether the content of a file is that of a core, whole or not, compressed or not. What is wrong
 // with one is found when it is opened.
 func IsCore(path string) (bool, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // to open a pipe may take for ever

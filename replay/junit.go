@@ -42,7 +42,7 @@ func CreateJUnit(path string, replace bool) (*JUnit, error) {
 	return j, err
 }
 
-// IsJUnit says whether a file looks like a report.
+// IsJUnit reports whether a file looks like a report.
 func IsJUnit(path string) bool {
 	if newfile.Free(path) == nil { // or it is no file, and to open a pipe would wait for its writer
 		return false

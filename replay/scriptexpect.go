@@ -233,7 +233,7 @@ func shown(s *frame.Slot) string {
 	return fmt.Sprintf("%s (%s)", s.Value, s.Hex)
 }
 
-// sameValue says whether a text is the slot's value: as it is spelled, or as it is read in the slot's type.
+// sameValue reports whether a text is the slot's value: as it is spelled, or as it is read in the slot's type.
 func sameValue(f *deopt.Frame, s *frame.Slot, text string) (bool, error) {
 	if text == s.Value && s.Value != "" {
 		return true, nil

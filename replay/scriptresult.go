@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// sameResult says whether a text spells a result: as it is spelled there, or as [deopt.ParseValue] reads it of the result's type.
+// sameResult reports whether a text spells a result: as it is spelled there, or as [deopt.ParseValue] reads it of the result's type.
 func sameResult(r *frame.Result, text string) (bool, error) {
 	if text == r.Value {
 		return true, nil

@@ -31,7 +31,7 @@ type text struct {
 // wording appends a function to b, and says how many records it has shown.
 type wording func(b []byte, f *maps.Function) (longer []byte, shown int)
 
-// shared says whether several goroutines put the records of an image into words. What is known of modules is found out once, and not
+// shared reports whether several goroutines put the records of an image into words. What is known of modules is found out once, and not
 // by two at a time. A JIT may have registered many objects of few records; and of a function with very many, all would be held at once.
 func shared(i *maps.Image) bool {
 	if i.HasModules() || i.Records() < few {

@@ -48,7 +48,7 @@ func ArgumentArea(f *ir.Func, arch *machine.Arch) (most uint64) {
 	return most
 }
 
-// OnStackInParts says whether a parameter is an i128 that no two argument registers of x86-64 are left for. LLVM records of it the address
+// OnStackInParts reports whether a parameter is an i128 that no two argument registers of x86-64 are left for. LLVM records of it the address
 // of where it lies (seen: llc 14 to 22; where one register is left, from 19 on: before, the parts were parted).
 func OnStackInParts(f *ir.Func, p *ir.Param) bool {
 	if p.Typ.Kind != ir.IntKind || p.Typ.Bits != 128 {

@@ -103,7 +103,7 @@ func spelled(cc string) string {
 	return cc
 }
 
-// InAnyRegisters says whether a patchpoint of this convention has its arguments and its result wherever the compiler puts them, so that its
+// InAnyRegisters reports whether a patchpoint of this convention has its arguments and its result wherever the compiler puts them, so that its
 // record says where ("Stack maps and patch points", llvm.experimental.patchpoint).
 func InAnyRegisters(cc string) bool { return spelled(cc) == "anyregcc" }
 

@@ -65,7 +65,7 @@ var ResultsOf = map[*machine.Arch]*ResultRegisters{
 	},
 }
 
-// IsVector says whether a register is one that values of vectors are returned in.
+// IsVector reports whether a register is one that values of vectors are returned in.
 func (r *ResultRegisters) IsVector(reg machine.DWARFReg) bool { return reg >= r.vectors[0] }
 
 // CompareResult holds a result against the registers of the thread at the return address. Undefined bits
@@ -297,7 +297,7 @@ func BitWidth(t *ir.Type) int {
 	return 64
 }
 
-// isNaN says whether a float is a NaN: which one an operation makes LLVM does not say (LangRef,
+// isNaN reports whether a float is a NaN: which one an operation makes LLVM does not say (LangRef,
 // "Behavior of Floating-Point NaN values").
 func isNaN(v interp.Value) bool {
 	if v.Type().Kind == ir.FP128Kind {

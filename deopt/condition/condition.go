@@ -78,7 +78,7 @@ const (
 	Absent    // it depends on a slot that there is not
 )
 
-// Of says whether the condition holds of the slots of a frame, and of [Undecided], why that cannot be told: of the first value that
+// Of reports whether the condition holds of the slots of a frame, and of [Undecided], why that cannot be told: of the first value that
 // it depends on.
 func (c *Condition) Of(slots []frame.Slot) (a Answer, why string) {
 	v := c.root.truth(slots)
@@ -115,7 +115,7 @@ func (c *Condition) Names() (list []Name) {
 // Wrong is an error about a slot that the condition asks for.
 func (c *Condition) Wrong(n Name, why string) error { return &Error{c.Text, n.at, why} }
 
-// Possible says whether the condition can hold where there are only the slots of which has says so, whatever their values.
+// Possible reports whether the condition can hold where there are only the slots of which has says so, whatever their values.
 func (c *Condition) Possible(has func(Name) bool) bool {
 	yes, _ := c.root.possible(has)
 	return yes

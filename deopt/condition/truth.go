@@ -94,7 +94,7 @@ func (n *node) compare(x, y value) verdict {
 	return said(ordered(n.op, x.n.Cmp(y.n)))
 }
 
-// equal says whether two whole numbers are: those of slots by their bits, where the other one is of as many, or written down.
+// equal reports whether two whole numbers are: those of slots by their bits, where the other one is of as many, or written down.
 func equal(x, y value) bool {
 	if y.bits != 0 && x.written {
 		x, y = y, x
@@ -132,7 +132,7 @@ func compareFloats(x, y value) int {
 	return exact(x).Cmp(exact(y))
 }
 
-// ordered says whether a comparison holds of what compares so.
+// ordered reports whether a comparison holds of what compares so.
 func ordered(op string, order int) bool {
 	switch op {
 	case "==":
@@ -159,7 +159,7 @@ func (n *node) each(f func(*node)) {
 	n.y.each(f)
 }
 
-// possible says whether a part can be true, and whether it can be false, where there are only the slots that has says. Slots that there
+// possible reports whether a part can be true, and whether it can be false, where there are only the slots that has says. Slots that there
 // are may have any value.
 func (n *node) possible(has func(Name) bool) (yes, no bool) {
 	switch n.op {

@@ -131,7 +131,7 @@ func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) 
 	return i, length
 }
 
-// past says whether an address lies behind the section that the place is in.
+// past reports whether an address lies behind the section that the place is in.
 func (d *disassembler) past(at machine.Addr) bool {
 	f := d.frame
 	if f.Code() == nil || f.Code().Image == nil {

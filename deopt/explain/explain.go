@@ -200,7 +200,7 @@ func (s standing) as(e sites.RecordEntry) standing {
 	return s
 }
 
-// isOf says whether a record is the frame's.
+// isOf reports whether a record is the frame's.
 func isOf(f *deopt.Frame, e sites.RecordEntry) bool {
 	return f.Match() != nil && f.Match().Entry.Map == e.Map && f.Match().Entry.Record.Pos == e.Record.Pos
 }
@@ -242,7 +242,7 @@ func explainFrame(v *deopt.View, s standing, all []FrameName) Place {
 	return p
 }
 
-// Partial says whether a value of a frame that is explained could not be had.
+// Partial reports whether a value of a frame that is explained could not be had.
 func (e *Explanation) Partial() bool {
 	return e.unopened || slices.ContainsFunc(e.Places, func(p Place) bool { return p.partial })
 }

@@ -77,7 +77,7 @@ func around(f *deopt.Frame) []NearRecord {
 	return out
 }
 
-// refusesNear says whether a record before the place is one that had to be looked into.
+// refusesNear reports whether a record before the place is one that had to be looked into.
 func refusesNear(f *deopt.Frame, e stackmap.Entry) bool {
 	_, why, err := judge(f).Try(sites.RecordEntry{Entry: e, Record: e.Record()}, f.Place(), f.Returns())
 	return why != "" || err != nil

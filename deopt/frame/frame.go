@@ -146,7 +146,7 @@ type Resume struct {
 	At        string `json:"at,omitempty"`    // the instruction in that block before which it resumes
 }
 
-// Status says whether a slot has a value.
+// Status reports whether a slot has a value.
 type Status string
 
 // The statuses of a slot.

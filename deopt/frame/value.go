@@ -50,7 +50,7 @@ type Field struct {
 	Offset int // bytes
 }
 
-// Composite says whether values of t have parts.
+// Composite reports whether values of t have parts.
 func (t Type) Composite() bool { return t.Kind == Vector || t.Kind == Array || t.Kind == Struct }
 
 // MarshalJSON writes the source's spelling.

@@ -60,7 +60,7 @@ func past(b *ir.Block, n int) int {
 	return n
 }
 
-// called says whether an instruction calls an intrinsic, which may be overloaded.
+// called reports whether an instruction calls an intrinsic, which may be overloaded.
 func called(i *ir.Instr, name string) bool {
 	if i.Call == nil {
 		return false
@@ -69,7 +69,7 @@ func called(i *ir.Instr, name string) bool {
 	return ok && (rest == "" || rest[0] == '.')
 }
 
-// isCall says whether an instruction calls code, or is a site: intrinsics and assembly do not.
+// isCall reports whether an instruction calls code, or is a site: intrinsics and assembly do not.
 func (w *writer) isCall(i *ir.Instr) bool {
 	if _, assembly := i.Call.Callee.(*ir.InlineAsm); assembly {
 		return false
@@ -77,10 +77,10 @@ func (w *writer) isCall(i *ir.Instr) bool {
 	return !strings.HasPrefix(sites.CalledName(i), "llvm.") || w.isSite(i)
 }
 
-// isSite says whether an instruction has a record already, or will have one.
+// isSite reports whether an instruction has a record already, or will have one.
 func (w *writer) isSite(i *ir.Instr) bool { return w.sites[i] }
 
-// allowed says whether a site may stand before an instruction, and counts it where not.
+// allowed reports whether a site may stand before an instruction, and counts it where not.
 func (w *writer) allowed(i *ir.Instr) bool {
 	why := ""
 	switch {
@@ -97,7 +97,7 @@ func (w *writer) allowed(i *ir.Instr) bool {
 	return false
 }
 
-// behindSite says whether no code lies between a site and an instruction of its block.
+// behindSite reports whether no code lies between a site and an instruction of its block.
 func (w *writer) behindSite(i *ir.Instr) bool {
 	for n := i.Index - 1; n >= 0; n-- {
 		before := i.Block.Instrs[n]
@@ -111,7 +111,7 @@ func (w *writer) behindSite(i *ir.Instr) bool {
 	return false
 }
 
-// bundled says whether a call may get a deopt bundle.
+// bundled reports whether a call may get a deopt bundle.
 func (w *writer) bundled(i *ir.Instr) bool {
 	why := ""
 	switch {

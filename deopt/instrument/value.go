@@ -162,7 +162,7 @@ func (w *writer) named(f *ir.Func) map[string]bool {
 	return w.names
 }
 
-// registerType says whether a value of a type fills a register of the module's machine: LLVM 14 promotes no operand of a stackmap (seen: llc
+// registerType reports whether a value of a type fills a register of the module's machine: LLVM 14 promotes no operand of a stackmap (seen: llc
 // 14, not 16).
 func registerType(m *ir.Module, t *ir.Type) bool {
 	switch t.Kind {
@@ -186,7 +186,7 @@ func registerType(m *ir.Module, t *ir.Type) bool {
 	return true
 }
 
-// swiftError says whether a value is the place of a Swift error, which lies in a register (LangRef, "Parameter Attributes").
+// swiftError reports whether a value is the place of a Swift error, which lies in a register (LangRef, "Parameter Attributes").
 func swiftError(v ir.Value) bool {
 	switch v := v.(type) {
 	case *ir.Param:
@@ -197,7 +197,7 @@ func swiftError(v ir.Value) bool {
 	return false
 }
 
-// scalable says whether a type has a vector without a fixed size in it.
+// scalable reports whether a type has a vector without a fixed size in it.
 func scalable(t *ir.Type) bool {
 	switch t.Kind {
 	case ir.VectorKind:

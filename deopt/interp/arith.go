@@ -116,7 +116,7 @@ func narrowArith(op ir.Op, width int, flags ir.Flags) func(a, b word) (word, err
 	}
 }
 
-// divides says whether a divisor that is not known is undefined behavior.
+// divides reports whether a divisor that is not known is undefined behavior.
 func divides(op ir.Op) bool {
 	return op == ir.OpUDiv || op == ir.OpSDiv || op == ir.OpURem || op == ir.OpSRem
 }
@@ -184,7 +184,7 @@ func wrap(op ir.Op, a, b uint64) uint64 {
 	return a * b
 }
 
-// overflows says whether nuw or nsw makes the result poison (LangRef, "add").
+// overflows reports whether nuw or nsw makes the result poison (LangRef, "add").
 func overflows(op ir.Op, width int, flags ir.Flags, a, b, r uint64) bool {
 	if flags&ir.NUW != 0 && overflowsUnsigned(op, width, a, b, r) {
 		return true

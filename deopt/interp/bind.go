@@ -170,10 +170,10 @@ func (b *binding) elsewhere(v ir.Value, own, owner *ir.Module, name string) bool
 	return ok && at != meant
 }
 
-// strong says whether a definition of such a linkage is the only one.
+// strong reports whether a definition of such a linkage is the only one.
 func strong(linkage string) bool { return linkage == "" || linkage == "external" }
 
-// definition says whether a module has more of a name than a declaration, and its
+// definition reports whether a module has more of a name than a declaration, and its
 // linkage.
 func definition(v ir.Value) (linkage string, defines bool) {
 	switch v := v.(type) {
@@ -187,7 +187,7 @@ func definition(v ir.Value) (linkage string, defines bool) {
 	return "", false
 }
 
-// local says whether other modules cannot mean a name of such a linkage (LangRef,
+// local reports whether other modules cannot mean a name of such a linkage (LangRef,
 // "Linkage Types").
 func local(linkage string) bool { return linkage == "private" || linkage == "internal" }
 

@@ -83,7 +83,7 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 	}, nil
 }
 
-// returned says whether a ret of what a call gives, perhaps cast, of undef or of
+// returned reports whether a ret of what a call gives, perhaps cast, of undef or of
 // nothing follows the call, as it must where that is musttail (LangRef, "call").
 func returned(i *ir.Instr) bool {
 	rest, v := i.Block.Instrs[i.Index+1:], ir.Value(i)
@@ -134,7 +134,7 @@ type callSite struct {
 	fn     *function    // that was called last, and takes these arguments
 }
 
-// passesMemory says whether an argument is memory that the callee gets a copy of.
+// passesMemory reports whether an argument is memory that the callee gets a copy of.
 func passesMemory(i *ir.Instr) bool {
 	for _, a := range i.Call.ArgAttrs {
 		if a.ByVal != nil {
@@ -194,7 +194,7 @@ func (in *Interp) body(f *ir.Func) (*ir.Func, error) {
 	return nil, nil
 }
 
-// holds says whether there is memory for copies of values: there can be more of them
+// holds reports whether there is memory for copies of values: there can be more of them
 // than the frame has words, as each may be named many times.
 func (in *Interp) holds(args []slot) error {
 	n := 0
@@ -307,7 +307,7 @@ func (fr *frame) take(args []Value) error {
 	return nil
 }
 
-// accepts says whether a function can be called from here.
+// accepts reports whether a function can be called from here.
 func (c *callSite) accepts(fn *function) error {
 	types := make([]*shape, len(c.args))
 	for k, a := range c.args {
@@ -322,7 +322,7 @@ func (c *callSite) accepts(fn *function) error {
 	return nil
 }
 
-// takes says whether a function can be called with arguments of these shapes.
+// takes reports whether a function can be called with arguments of these shapes.
 func (fn *function) takes(args []*shape) error {
 	f := fn.ir
 	if len(args) < len(fn.params) || len(args) > len(fn.params) && !f.Sig.Variadic {

@@ -199,7 +199,7 @@ func (c *ccall) nextBuckets(policy machine.Addr, n uint64) uint64 {
 	return primes[k]
 }
 
-// needRehash says whether so many elements and those to insert need more buckets than there are, and how many: a
+// needRehash reports whether so many elements and those to insert need more buckets than there are, and how many: a
 // std::pair<bool, size_t>, which where size_t has 32 bits is stored at an address that comes first.
 func needRehash(i *Invocation) (Value, error) {
 	c := &ccall{Invocation: i}

@@ -226,7 +226,7 @@ func (x stdException) root() string {
 	return x.name
 }
 
-// hasText says whether objects of the class have a text.
+// hasText reports whether objects of the class have a text.
 func (x stdException) hasText() bool { return classOf(x.root()).what == "" }
 
 func classOf(name string) stdException {

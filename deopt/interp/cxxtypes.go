@@ -96,12 +96,12 @@ func (in *Interp) typeAt(a machine.Addr) (typeInfo, error) {
 	return t, err
 }
 
-// is says whether both are the same type: its name is what counts, unless it is local to a module.
+// is reports whether both are the same type: its name is what counts, unless it is local to a module.
 func (t typeInfo) is(u typeInfo) bool {
 	return t.addr == u.addr || t.name == u.name && (t.name == "" || t.name[0] != '*')
 }
 
-// catches says whether a handler for the type at an address, 0 for all, takes an exception, and
+// catches reports whether a handler for the type at an address, 0 for all, takes an exception, and
 // what it is given: the object, its base, or the pointer that was thrown.
 func (in *Interp) catches(t machine.Addr, x *exception) (machine.Addr, bool, error) {
 	if t == 0 {
@@ -127,7 +127,7 @@ func (in *Interp) catches(t machine.Addr, x *exception) (machine.Addr, bool, err
 	return in.converts(threw, handler, at, 1)
 }
 
-// converts says whether a handler of type to takes what is of type from, and what becomes of its address. consts is
+// converts reports whether a handler of type to takes what is of type from, and what becomes of its address. consts is
 // odd where all pointers so far are to const; the rest counts them, by two (C++17 18.3, paragraph 3).
 func (in *Interp) converts(from, to typeInfo, at machine.Addr, consts int) (machine.Addr, bool, error) {
 	if from.is(to) {
@@ -323,7 +323,7 @@ func (in *Interp) base(from, to typeInfo, at machine.Addr) (machine.Addr, bool, 
 	return 0, false, nil
 }
 
-// public says whether all bases of a path are, behind the first ones.
+// public reports whether all bases of a path are, behind the first ones.
 func (p part) public(from int) bool {
 	return !slices.ContainsFunc(p.path[from+1:], func(s stepTo) bool { return !s.public })
 }

@@ -91,7 +91,7 @@ func (in *Interp) StartCall(f *ir.Func, args []Value) (*Execution, error) {
 	})
 }
 
-// takes says whether f can be called with such arguments.
+// takes reports whether f can be called with such arguments.
 func (in *Interp) takes(f *ir.Func, args []Value) error {
 	if len(args) < len(f.Sig.Fields) || len(args) > len(f.Sig.Fields) && !f.Sig.Variadic {
 		return troublef(KindArgument, "@%s takes %d arguments and is called with %d", f.Name, len(f.Sig.Fields), len(args))

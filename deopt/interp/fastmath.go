@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// special says whether a float is a NaN, or infinite.
+// special reports whether a float is a NaN, or infinite.
 func special(k ir.TypeKind, w []word) (nan, inf bool) {
 	if k == ir.X86FP80Kind || k == ir.FP128Kind {
 		c := floatNumber(k, w).Class
@@ -19,7 +19,7 @@ func special(k ir.TypeKind, w []word) (nan, inf bool) {
 	return math.IsNaN(f), math.IsInf(f, 0)
 }
 
-// promised says whether floats are what the flags nnan and ninf promise. Where
+// promised reports whether floats are what the flags nnan and ninf promise. Where
 // an operand or the result is not, the result is poison (LangRef, "Fast-Math
 // Flags").
 func promised(flags ir.Flags, k ir.TypeKind, list ...[]word) bool {
@@ -55,7 +55,7 @@ func promises(flags ir.Flags, values ...slot) []promise {
 	return list
 }
 
-// broken says whether a lane is not what is promised.
+// broken reports whether a lane is not what is promised.
 func (p promise) broken(w []word, lane *shape) bool {
 	return defined(w) && !promised(p.flags, lane.typ.Kind, w)
 }
@@ -70,7 +70,7 @@ func (p promise) enforce(words []word) {
 	}
 }
 
-// kept says whether all lanes of an operand are what is promised.
+// kept reports whether all lanes of an operand are what is promised.
 func (p promise) kept(fr *frame) bool {
 	lane, n := p.value.s.lane()
 	for k := range n {

@@ -133,7 +133,7 @@ func (fs *fileSystem) find(name string) (found, uint64) {
 	return found{full, at, slash}, 0
 }
 
-// below says whether a name lies in a directory or one of its own.
+// below reports whether a name lies in a directory or one of its own.
 func below(name, dir string) bool {
 	return strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/") && name != dir
 }

@@ -188,7 +188,7 @@ func (x toInteger) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step,
 	})
 }
 
-// classTest says whether a float is of one of the classes of a constant mask.
+// classTest reports whether a float is of one of the classes of a constant mask.
 type classTest struct{}
 
 func (classTest) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {

@@ -7,7 +7,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// narrowFloat says whether every value of t is exact in a float64, so that Go's
+// narrowFloat reports whether every value of t is exact in a float64, so that Go's
 // arithmetic serves for it. x86_fp80 and fp128 are calculated with in software.
 func narrowFloat(t *ir.Type) bool { return t.Kind >= ir.HalfKind && t.Kind <= ir.DoubleKind }
 

@@ -99,7 +99,7 @@ func (a *address) add(index word, by uint64) {
 	a.offset = sum
 }
 
-// wraps says whether the flags make poison of the sum: inbounds and nusw where a
+// wraps reports whether the flags make poison of the sum: inbounds and nusw where a
 // signed offset overflows or leads around the ends of the address space, nuw where
 // an unsigned one does (LangRef, "getelementptr"). Whether the address stays inside
 // of its object is not looked at before it is used.

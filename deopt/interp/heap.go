@@ -27,7 +27,7 @@ var narrowRanges = ranges{
 	unknown: 0x7830_0000, text: 0x7c3c_0000, end: 0x7fe0_0000,
 }
 
-// own says whether addr lies in the ranges that the interpreter makes.
+// own reports whether addr lies in the ranges that the interpreter makes.
 func (r *ranges) own(addr machine.Addr) bool { return addr-r.heap < r.end-r.heap }
 
 // gap keeps neighbours apart, so that an access just past one is found.

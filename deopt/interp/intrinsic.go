@@ -153,7 +153,7 @@ func gcResult(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	return copyOf(args[0], out)
 }
 
-// scalars says whether the arguments from first on are n scalars of one word.
+// scalars reports whether the arguments from first on are n scalars of one word.
 func scalars(args []slot, n int) bool {
 	if len(args) < n {
 		return false

@@ -62,7 +62,7 @@ func (d *decoder) pad(i *ir.Instr) *pad {
 	return p
 }
 
-// landing says whether values of a shape are an exception and a selector.
+// landing reports whether values of a shape are an exception and a selector.
 func (s *shape) landing() bool {
 	return s.typ.Kind == ir.StructKind && s.n == 2 && s.words == 2 && s.field[0].typ.Kind == ir.PointerKind && s.field[1].bits == 32
 }

@@ -34,7 +34,7 @@ func LeftToNative(name string) bool {
 	return leftToNative(name, libc[name], EffectOf(name))
 }
 
-// Own says whether a module is none of the program's, but what the interpreter has in the place of libstdc++.
+// Own reports whether a module is none of the program's, but what the interpreter has in the place of libstdc++.
 func (in *Interp) Own(m *ir.Module) bool { return m == in.runtime }
 
 // Site is the instruction of the module that called, nil where a function of the C library did.

@@ -92,7 +92,7 @@ func parseFloat(s []byte) decimal {
 	return v
 }
 
-// hexFollows says whether s starts with a hexadecimal digit, or a point and one.
+// hexFollows reports whether s starts with a hexadecimal digit, or a point and one.
 func hexFollows(s []byte) bool {
 	if len(s) > 0 && s[0] == '.' {
 		s = s[1:]

@@ -75,7 +75,7 @@ func (g *getopt) word(i int) machine.Addr {
 
 func (g *getopt) char(a machine.Addr) byte { return byte(g.get(a, 1)) }
 
-// isOption says whether a word starts with a dash and has more.
+// isOption reports whether a word starts with a dash and has more.
 func (g *getopt) isOption(i int) bool {
 	a := g.word(i)
 	return g.char(a) == '-' && g.char(a+1) != 0
@@ -107,7 +107,7 @@ func (g *getopt) begin() {
 	g.print = g.variable("opterr") != 0 && !g.quiet()
 }
 
-// quiet says whether a missing argument is answered with a colon, and nothing printed.
+// quiet reports whether a missing argument is answered with a colon, and nothing printed.
 func (g *getopt) quiet() bool { return len(g.short) > 0 && g.short[0] == ':' }
 
 func (g *getopt) missing() uint64 {

@@ -710,7 +710,7 @@ func (in *Interp) blocks(base int) error {
 // extended moves the sign of a narrow number to bit 63 and back.
 func extended(v uint64, cut uint8) int64 { return int64(v<<(cut&63)) >> (cut & 63) }
 
-// small says whether a product of two such numbers fits 64 bits.
+// small reports whether a product of two such numbers fits 64 bits.
 func small(x int64) bool { return uint64(x+1<<31) < 1<<32 }
 
 func float(v uint64) float32 { return math.Float32frombits(uint32(v)) }

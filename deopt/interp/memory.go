@@ -31,7 +31,7 @@ const (
 	fixedPage           // constants, which no store may change
 )
 
-// allows says whether bytes [off, off+n) may be accessed.
+// allows reports whether bytes [off, off+n) may be accessed.
 func (p *page) allows(off, n int) bool {
 	for n > 0 {
 		have := p.valid[off/64] >> uint(off%64)
@@ -271,7 +271,7 @@ func (v *view) put(addr machine.Addr, data, shadow []byte) error {
 	})
 }
 
-// check says whether n bytes at addr may be accessed, before memory is taken for them.
+// check reports whether n bytes at addr may be accessed, before memory is taken for them.
 func (v *view) check(addr machine.Addr, n uint64, write bool) error {
 	return v.each(addr, n, write, func(*page, int, int, int) error { return nil })
 }

@@ -10,10 +10,10 @@ import "reframe/deopt/ir"
 // poisonOf is poison of the bits of a mask.
 func poisonOf(m uint64) word { return word{m, m} }
 
-// isPoison says whether a word belongs to a scalar that is poison.
+// isPoison reports whether a word belongs to a scalar that is poison.
 func isPoison(w word) bool { return w.v&w.u != 0 }
 
-// anyPoison says whether a scalar is poison, or some scalar of many.
+// anyPoison reports whether a scalar is poison, or some scalar of many.
 func anyPoison(list ...[]word) bool {
 	for _, words := range list {
 		for _, w := range words {

@@ -27,7 +27,7 @@ func pendingResults(p Point) []*ir.Instr {
 	return found
 }
 
-// pending says whether the statepoint token ran before p and its result r is
+// pending reports whether the statepoint token ran before p and its result r is
 // still to come.
 func pending(p Point, r, token *ir.Instr) bool {
 	if r.Block != token.Block {
@@ -36,7 +36,7 @@ func pending(p Point, r, token *ir.Instr) bool {
 	return p.Block == r.Block && token.Index < p.Index && p.Index <= r.Index
 }
 
-// reaches says whether some path from p comes to the instruction to without
+// reaches reports whether some path from p comes to the instruction to without
 // running the instruction before first.
 func reaches(p Point, to, before *ir.Instr) bool {
 	seen := map[*ir.Block]bool{}

@@ -43,7 +43,7 @@ type exited struct{ code int }
 
 func (e *exited) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// enough says whether so many more steps may be run.
+// enough reports whether so many more steps may be run.
 func (in *Interp) enough(more uint64) error {
 	if in.run.steps+in.run.bulk+more > in.opt.MaxSteps {
 		return troublef(KindSteps, "not finished after %d steps", in.opt.MaxSteps)
@@ -80,10 +80,10 @@ func (in *Interp) pause(b *block) error {
 	return in.located(err, false)
 }
 
-// beyond says whether the run is to halt before so many more steps.
+// beyond reports whether the run is to halt before so many more steps.
 func (r *run) beyond(more uint64) bool { return r.halt > 0 && r.steps+more > r.halt }
 
-// there says whether the run has come to where it is to halt.
+// there reports whether the run has come to where it is to halt.
 func (in *Interp) there() bool {
 	r := &in.run
 	return (r.halt > 0 && r.steps >= r.halt || in.frames.n < r.floor) && r.nested == 0
@@ -142,7 +142,7 @@ func describe(i *ir.Instr) string {
 	return s
 }
 
-// fits says whether a value from outside can be one of type t here.
+// fits reports whether a value from outside can be one of type t here.
 func (in *Interp) fits(v Value, t *ir.Type) error {
 	s, err := in.shapes.of(t)
 	if err != nil {
@@ -154,7 +154,7 @@ func (in *Interp) fits(v Value, t *ir.Type) error {
 	return nil
 }
 
-// alike says whether the words of both shapes mean the same: pointers are
+// alike reports whether the words of both shapes mean the same: pointers are
 // alike whatever they point to, structs whatever their names.
 func alike(a, b *shape) bool {
 	if a == b {

@@ -112,7 +112,7 @@ func (s *scanner) back(b byte) {
 	s.c.back(s.fd, b)
 }
 
-// skipSpace says whether there is anything after it.
+// skipSpace reports whether there is anything after it.
 func (s *scanner) skipSpace() bool {
 	for {
 		b, ok := s.take()

@@ -35,7 +35,7 @@ func (f *field) peek() {
 // maxNumber bounds the text of a number, which glibc does not.
 const maxNumber = 1 << 20
 
-// is says whether the next byte is one of these.
+// is reports whether the next byte is one of these.
 func (f *field) is(list string) bool { return f.have && slices.Contains([]byte(list), f.last) }
 
 // keep takes the next byte into the text.

@@ -73,7 +73,7 @@ func (a Activation) taken() map[*ir.Instr]ir.Value {
 	return taken
 }
 
-// check says whether an activation can be made a frame.
+// check reports whether an activation can be made a frame.
 func (a Activation) check() error {
 	p := a.Point
 	switch {
@@ -96,7 +96,7 @@ func (a Activation) check() error {
 	return nil
 }
 
-// behind says whether Point is where a frame goes on when its Call has returned: behind it
+// behind reports whether Point is where a frame goes on when its Call has returned: behind it
 // in its block, at once or after what needs no code, such as a lifetime.end.
 func (a Activation) behind() bool {
 	if a.Call.Op == ir.OpInvoke {

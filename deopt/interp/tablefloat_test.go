@@ -16,7 +16,7 @@ type float struct {
 	nan       string
 }
 
-// explicit says whether the leading one of the significand is stored.
+// explicit reports whether the leading one of the significand is stored.
 func (f float) explicit() bool { return f.ir == "x86_fp80" }
 
 var tableFloats = []float{
@@ -167,7 +167,7 @@ func TestFloatCastsAreAsNative(t *testing.T) {
 	g.check(t, "19")
 }
 
-// inRange says whether a float's integer part fits an integer type, judged by
+// inRange reports whether a float's integer part fits an integer type, judged by
 // its exponent alone: some that fit are left out.
 func (f float) inRange(v *big.Int, bits int, signed bool) bool {
 	width := f.frac

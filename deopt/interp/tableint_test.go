@@ -32,7 +32,7 @@ func fewEdges(bits int) []*big.Int {
 	return list
 }
 
-// definedInt says whether an operation of integers has a result.
+// definedInt reports whether an operation of integers has a result.
 func definedInt(op string, bits int) func(v []*big.Int) bool {
 	mod := new(big.Int).Lsh(big.NewInt(1), uint(bits))
 	lowest := new(big.Int).Rsh(mod, 1)

@@ -42,7 +42,7 @@ func (in *Interp) Touched() iter.Seq[Touched] {
 	}
 }
 
-// Made says whether v is an address that the Interp has given to something of its own: the
+// Made reports whether v is an address that the Interp has given to something of its own: the
 // native code has what lies there elsewhere, so that a pointer to it never is what the native
 // pointer is.
 func (in *Interp) Made(v uint64) bool {
@@ -62,7 +62,7 @@ func (in *Interp) Made(v uint64) bool {
 	return false
 }
 
-// Unknown says whether v is an address of a global whose value cannot be known: native code has one there.
+// Unknown reports whether v is an address of a global whose value cannot be known: native code has one there.
 func (in *Interp) Unknown(v uint64) bool {
 	return machine.Addr(v) >= in.view.ranges.unknown && machine.Addr(v) < in.unknown.next
 }

@@ -139,7 +139,7 @@ func (in *Interp) raise(x *exception) (*unwinding, error) {
 	return u, err
 }
 
-// whole says whether the frames are all that the program has.
+// whole reports whether the frames are all that the program has.
 func (in *Interp) whole() bool { return in.run.of != nil && in.run.of.after != nil }
 
 // resumeException goes on with the second phase at the frame of that place. Where the
@@ -168,7 +168,7 @@ type activated struct {
 	given map[ir.Value]bool
 }
 
-// landable says whether the frame of that place has what its landing pad needs: one that was resumed while it waited
+// landable reports whether the frame of that place has what its landing pad needs: one that was resumed while it waited
 // was given what is live where the call returns. Once it went on by itself, it has all that can be asked for.
 func (in *Interp) landable(at int, p *pad) error {
 	fr := in.frames.list[at]

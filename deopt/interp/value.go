@@ -16,7 +16,7 @@ type Value struct {
 	w []word
 }
 
-// IsNone says whether there is no value: the result of a void function.
+// IsNone reports whether there is no value: the result of a void function.
 func (v Value) IsNone() bool { return v.s == nil }
 
 // Type returns the value's type, void where there is none.
@@ -83,7 +83,7 @@ func Undef(t *ir.Type) (Value, error) {
 	return Value{s, s.undefined()}, nil
 }
 
-// Defined says whether every bit of the value is known.
+// Defined reports whether every bit of the value is known.
 func (v Value) Defined() bool { return v.s != nil && defined(v.w) }
 
 // Uint returns the low 64 bits of a scalar, and false where the value is none,
@@ -153,7 +153,7 @@ func (v Value) Len() int {
 	return v.s.n
 }
 
-// Equal says whether both values have the same bits, known, undefined and poison. Types
+// Equal reports whether both values have the same bits, known, undefined and poison. Types
 // are not compared.
 func (v Value) Equal(u Value) bool { return slices.Equal(v.w, u.w) }
 

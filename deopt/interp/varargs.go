@@ -39,7 +39,7 @@ func (in *Interp) listSize() uint64 {
 	return vaSize
 }
 
-// knowsLists says whether the layout of the target's va_lists is known.
+// knowsLists reports whether the layout of the target's va_lists is known.
 func (in *Interp) knowsLists() bool {
 	return in.opt.Arch.Name == machine.AMD64.Name || in.opt.Arch.Name == machine.I386.Name
 }

@@ -24,7 +24,7 @@ func permute(out slot, from []int) step {
 	}
 }
 
-// vectors says whether all slots are vectors with elements like those of the first.
+// vectors reports whether all slots are vectors with elements like those of the first.
 func vectors(list ...slot) bool {
 	for _, v := range list {
 		if v.s.typ.Kind != ir.VectorKind || !alike(v.s.elem, list[0].s.elem) {

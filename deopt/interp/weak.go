@@ -11,7 +11,7 @@ const (
 	unsure           // nothing here defines it, and the target may
 )
 
-// weak says whether there is what a declaration names that need not be defined
+// weak reports whether there is what a declaration names that need not be defined
 // (LangRef, "Linkage Types", extern_weak). All other names are present: that nothing
 // defines them is an error when they are used.
 func (b *binding) weak(v ir.Value) (presence, error) {
@@ -48,5 +48,5 @@ func (b *binding) weak(v ir.Value) (presence, error) {
 	return absent, nil
 }
 
-// knows says whether a function without a body can be called by its name.
+// knows reports whether a function without a body can be called by its name.
 func (in *Interp) knows(name string) bool { return in.opt.Funcs[name] != nil || libc[name] != nil }

@@ -94,7 +94,7 @@ type Func struct {
 	described lazyDescriptions
 }
 
-// Declared says whether the function has no body here.
+// Declared reports whether the function has no body here.
 func (f *Func) Declared() bool { return !f.body.present }
 
 // StoresNothing says that calls of the function change no memory, so that a compiler may drop one or make one of two (LangRef, "Function
@@ -127,7 +127,7 @@ func (f *Func) StringAttribute(key string) string {
 	return ""
 }
 
-// OrdersUses says whether the body, which was asked for, says in which order values are used (LangRef, "Use-list Order Directives"): what
+// OrdersUses reports whether the body, which was asked for, says in which order values are used (LangRef, "Use-list Order Directives"): what
 // uses one more makes it wrong.
 func (f *Func) OrdersUses() bool { return f.ordered }
 
@@ -155,7 +155,7 @@ type ParamAttrs struct {
 	Range           *Range
 }
 
-// InMemory says whether the argument is passed in memory and takes no register.
+// InMemory reports whether the argument is passed in memory and takes no register.
 func (a ParamAttrs) InMemory() bool {
 	return a.ByVal != nil || a.InAlloca != nil || a.Preallocated != nil
 }
@@ -277,7 +277,7 @@ type Metadata struct {
 // "Inline Assembler Expressions").
 type InlineAsm struct{ Text, Constraints string }
 
-// Empty says whether the assembly has no text: it is no instruction of the machine, and
+// Empty reports whether the assembly has no text: it is no instruction of the machine, and
 // only keeps the compiler from moving code past it or from knowing a value.
 func (a *InlineAsm) Empty() bool { return strings.TrimSpace(a.Text) == "" }
 

@@ -124,13 +124,13 @@ func (o Op) String() string {
 	return "unknown operation"
 }
 
-// Terminator says whether the operation ends a block.
+// Terminator reports whether the operation ends a block.
 func (o Op) Terminator() bool { return OpRet <= o && o <= OpCallBr }
 
-// Binary says whether the operation is arithmetic on two operands of one type.
+// Binary reports whether the operation is arithmetic on two operands of one type.
 func (o Op) Binary() bool { return OpAdd <= o && o <= OpXor }
 
-// FloatBinary says whether the operation is arithmetic on two floats.
+// FloatBinary reports whether the operation is arithmetic on two floats.
 func (o Op) FloatBinary() bool {
 	switch o {
 	case OpFAdd, OpFSub, OpFMul, OpFDiv, OpFRem:
@@ -139,5 +139,5 @@ func (o Op) FloatBinary() bool {
 	return false
 }
 
-// Cast says whether the operation converts one operand to another type.
+// Cast reports whether the operation converts one operand to another type.
 func (o Op) Cast() bool { return OpTrunc <= o && o <= OpAddrSpaceCast }

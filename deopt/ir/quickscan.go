@@ -70,7 +70,7 @@ func pairedBrackets(line string) (pairs int, ok bool) {
 	return pairs, depth == 0
 }
 
-// linesHoldTheirStrings says whether every line begins outside strings: whether quotation
+// linesHoldTheirStrings reports whether every line begins outside strings: whether quotation
 // marks, taken two by two, never have a line's end between them. (In a line whose marks
 // pair up, those before a comment do too, so that it is one; and it ends with the line.)
 func linesHoldTheirStrings(text string) bool {
@@ -106,7 +106,7 @@ func (p *parser) quickMetadata() (past, lines int) {
 	return pos, lines
 }
 
-// metadataLine says whether a line has the shape of one whole node, or of several things
+// metadataLine reports whether a line has the shape of one whole node, or of several things
 // none of which gives a name a meaning. What lies between the brackets is looked at only
 // when somebody asks for it.
 func metadataLine(line string) bool {
@@ -133,7 +133,7 @@ type mark struct {
 	next int
 }
 
-// before says whether the byte stands from pos to before end. It may be asked for
+// before reports whether the byte stands from pos to before end. It may be asked for
 // positions that only ever grow.
 func (m *mark) before(src string, pos, end int) bool {
 	if m.next < pos {

@@ -143,7 +143,7 @@ func (f *Func) site(in *Instr) (*Site, error) {
 	return nil, nil
 }
 
-// Sled says whether the code has nops in a call's place: it is a statepoint, or a call that the code generator makes one of, that asks
+// Sled reports whether the code has nops in a call's place: it is a statepoint, or a call that the code generator makes one of, that asks
 // for bytes to be patched. Its arguments are set up and its result is read, and in between runs what somebody patches in, or
 // nothing ("Garbage Collection Safepoints in LLVM", gc.statepoint; X86AsmPrinter::LowerSTATEPOINT and those of the other targets).
 func (in *Instr) Sled() bool {

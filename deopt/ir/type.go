@@ -131,7 +131,7 @@ func typeList(types []*Type) string {
 	return strings.Join(parts, ", ")
 }
 
-// Equal says whether two types are the same. Named structs are compared by name.
+// Equal reports whether two types are the same. Named structs are compared by name.
 func (t *Type) Equal(u *Type) bool {
 	if t == u {
 		return true
@@ -156,11 +156,11 @@ func (t *Type) Equal(u *Type) bool {
 	return true
 }
 
-// Float says whether t is one of the floating-point types.
+// Float reports whether t is one of the floating-point types.
 func (t *Type) Float() bool {
 	return t.Kind >= HalfKind && t.Kind <= FP128Kind || t.Kind == PPCFP128Kind
 }
 
-// First says whether a value of t can live in a register: an integer, a float,
+// First reports whether a value of t can live in a register: an integer, a float,
 // a pointer or a vector.
 func (t *Type) First() bool { return t.Kind >= IntKind && t.Kind <= VectorKind }

@@ -27,7 +27,7 @@ func scalar(t *Type) *Type {
 func isInt(t *Type) bool     { return t.Kind == IntKind }
 func isPointer(t *Type) bool { return t.Kind == PointerKind }
 
-// sameShape says whether two types are both scalars, or vectors of one length.
+// sameShape reports whether two types are both scalars, or vectors of one length.
 func sameShape(a, b *Type) bool {
 	if (a.Kind == VectorKind) != (b.Kind == VectorKind) {
 		return false

@@ -95,7 +95,7 @@ func (p *parser) skipUnknown(what string, follows func() bool) bool {
 	return true
 }
 
-// isKnown says whether a word has a meaning, so that in another place it is a mistake.
+// isKnown reports whether a word has a meaning, so that in another place it is a mistake.
 func isKnown(word string) bool {
 	_, op := opOf[word]
 	return op || flagWords[word] != 0 || linkages[word] || visibleWords[word] || conventions[word] || attributeNames[word] ||
@@ -135,13 +135,13 @@ func (p *parser) ahead(any func(word string) bool) (typed, found bool) {
 	return false, found
 }
 
-// typeAhead says whether a type follows, behind other words perhaps.
+// typeAhead reports whether a type follows, behind other words perhaps.
 func (p *parser) typeAhead() bool {
 	typed, _ := p.ahead(nil)
 	return typed
 }
 
-// typeHere says whether a type begins here. It may move on.
+// typeHere reports whether a type begins here. It may move on.
 func (p *parser) typeHere(line int) bool {
 	switch {
 	case p.tok.kind == tokWord:
@@ -157,13 +157,13 @@ func (p *parser) typeHere(line int) bool {
 	return p.isPunct('<') || p.isPunct('{') || p.isPunct('[')
 }
 
-// isTypeWord says whether a word is a type, or begins one.
+// isTypeWord reports whether a word is a type, or begins one.
 func isTypeWord(word string) bool {
 	_, plain := plainTypes[word]
 	return plain || word == "target" || len(word) > 1 && word[0] == 'i' && isNumber(word[1:])
 }
 
-// beginsLine says whether the token is the first of its line.
+// beginsLine reports whether the token is the first of its line.
 func (p *parser) beginsLine() bool {
 	before := strings.TrimRight(p.src[:p.tok.pos], " \t")
 	return before == "" || before[len(before)-1] == '\n'

@@ -117,7 +117,7 @@ func folder(dir string) (all []File, err error) {
 	return all, err
 }
 
-// Is says whether a name is that of a module, by how it ends.
+// Is reports whether a name is that of a module, by how it ends.
 func Is(name string) bool { return strings.HasSuffix(name, ".ll") || strings.HasSuffix(name, ".bc") }
 
 // Read reads the modules that names lead to ([Files]): text, or bitcode where llvm-dis is installed. A file that was named has to be

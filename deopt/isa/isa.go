@@ -30,7 +30,7 @@ type Set struct {
 	IsCall func(code []byte) bool
 	// Jump is where an instruction leads that is a jump and holds its target. A call is none, nor is a branch that is never taken.
 	Jump func(code []byte, at machine.Addr) (to machine.Addr, ok bool)
-	// CallFrom says whether a call ends at pc, by the instructions from start on, where one starts. It is false where they cannot be
+	// CallFrom reports whether a call ends at pc, by the instructions from start on, where one starts. It is false where they cannot be
 	// followed to pc.
 	CallFrom func(m machine.Memory, start, pc machine.Addr) bool
 	// PatchpointCall is the length of the call that LLVM puts at the start of a patchpoint's region where its target is a number: 0

@@ -50,7 +50,7 @@ func form(size int, mask, value uint64) machine.CallForm {
 	return machine.CallForm{Size: size, Mask: mask, Value: value}
 }
 
-// is says whether an instruction, a number of some length, is of a form.
+// is reports whether an instruction, a number of some length, is of a form.
 func is(w uint64, n int, f machine.CallForm) bool { return f.Size == n && w&f.Mask == f.Value }
 
 // all returns the length of instructions that code starts with, if they are of all the forms in turn.
@@ -65,7 +65,7 @@ func (t *table) all(code []byte, forms ...machine.CallForm) (length int) {
 	return length
 }
 
-// isCall says whether code starts with a call: an instruction that leaves the return address in [machine.Arch.Link].
+// isCall reports whether code starts with a call: an instruction that leaves the return address in [machine.Arch.Link].
 func (t *table) isCall(code []byte) bool {
 	w, n := t.word(code)
 	for _, f := range t.arch.Calls.Forms {
@@ -76,7 +76,7 @@ func (t *table) isCall(code []byte) bool {
 	return false
 }
 
-// callFrom says whether a call ends at pc, by the instructions from start on, where one starts. It is false where they cannot be
+// callFrom reports whether a call ends at pc, by the instructions from start on, where one starts. It is false where they cannot be
 // followed to pc.
 func (t *table) callFrom(m machine.Memory, start, pc machine.Addr) bool {
 	buf := make([]byte, t.longest)

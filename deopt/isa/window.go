@@ -53,5 +53,5 @@ func (w *Window) LengthAt(addr machine.Addr) int {
 	return w.Length(w.From(addr))
 }
 
-// IsCallAt says whether a call starts at an address.
+// IsCallAt reports whether a call starts at an address.
 func (w *Window) IsCallAt(addr machine.Addr) bool { return w.IsCall(w.From(addr)) }

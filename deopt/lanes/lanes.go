@@ -146,7 +146,7 @@ func Sizes(t *ir.Type, d *ir.DataLayout, arch string) (sizes []int, ok bool) {
 	return sizes, true
 }
 
-// sized says whether a type is a vector of a size that is known.
+// sized reports whether a type is a vector of a size that is known.
 func sized(t *ir.Type, d *ir.DataLayout) bool {
 	if t.Kind != ir.VectorKind || t.Scalable || t.Len == 0 {
 		return false

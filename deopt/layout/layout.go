@@ -208,12 +208,12 @@ func Value(f *ir.Func, name string) ir.Value {
 // bareName is a name that LLVM reads without quotes (LangRef, "Identifiers").
 var bareName = regexp.MustCompile(`^[-a-zA-Z$._][-a-zA-Z$._0-9]*$`)
 
-// Meant says whether some exit is about a record of a function.
+// Meant reports whether some exit is about a record of a function.
 func (l *Layout) Meant(function string, record uint64) bool {
 	return slices.ContainsFunc(l.Exits, func(x Exit) bool { return x.About(function, record) })
 }
 
-// About says whether the exit is that of a record of a function.
+// About reports whether the exit is that of a record of a function.
 func (x *Exit) About(function string, record uint64) bool {
 	return x.Function == function && (x.Record == nil || *x.Record == record)
 }

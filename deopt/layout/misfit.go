@@ -100,7 +100,7 @@ func (x *Exit) Leaves(ms *sites.Modules) (at []*ir.Site, wrong []Misfit, err err
 	return at, wrong, nil
 }
 
-// MayLeave says whether the exit may be meant for a site, whatever the values there are.
+// MayLeave reports whether the exit may be meant for a site, whatever the values there are.
 func (x *Exit) MayLeave(s *ir.Site) bool {
 	return sites.Emitted(s.Func.Module, x.Function) == s.Func && (x.Record == nil || slices.Contains(s.IDs(), *x.Record))
 }
@@ -157,7 +157,7 @@ func (l *Layout) CheckInto(x *Exit, to *ir.Func) error {
 	return nil
 }
 
-// Fits says whether a value of one type can be resumed as one of another.
+// Fits reports whether a value of one type can be resumed as one of another.
 func Fits(got, want frame.Type) bool { return got.Bits == want.Bits && class(got) == class(want) }
 
 // Widens reports whether the slot makes a value of one type one of another, which has more bits.

@@ -66,7 +66,7 @@ func notFirst(s *ir.Site) bool {
 	return false
 }
 
-// narrow says whether a module is for a target with pointers of 32 bits. x32 and arm64_32 are ABIs of 64-bit targets, for which
+// narrow reports whether a module is for a target with pointers of 32 bits. x32 and arm64_32 are ABIs of 64-bit targets, for which
 // there are stack maps.
 func narrow(m *ir.Module) bool {
 	arch, _, _ := strings.Cut(m.Triple, "-")
@@ -100,7 +100,7 @@ func next(in *ir.Instr) *ir.Instr {
 	return nil
 }
 
-// readsControl says whether the code of an instruction reads the control registers of
+// readsControl reports whether the code of an instruction reads the control registers of
 // x86-64 (mxcsr, ssp, the x87 control word) or aarch64 (fpcr): floating-point arithmetic,
 // and on x86-64 calls. A statepoint does not.
 func readsControl(in *ir.Instr, arch string) bool {
@@ -167,7 +167,7 @@ func (l *linter) patchable(s *ir.Site) {
 	}
 }
 
-// nullTarget says whether a site names nothing to be called.
+// nullTarget reports whether a site names nothing to be called.
 func nullTarget(s *ir.Site) bool {
 	c, ok := s.Callee.(*ir.Const)
 	return ok && (c.Kind == ir.ConstNull || c.Kind == ir.ConstZero || c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison)

@@ -121,7 +121,7 @@ func (l *linter) wideID(s *ir.Site) {
 	}
 }
 
-// alikeByCut says whether two sites that may have one id have it only where one is cut.
+// alikeByCut reports whether two sites that may have one id have it only where one is cut.
 func alikeByCut(s, t *ir.Site) bool {
 	_, one := s.CutID()
 	_, other := t.CutID()
@@ -160,7 +160,7 @@ func partingOperands(all []*ir.Site) map[idShape][]int {
 	return out
 }
 
-// partsBy says whether an operand is a constant that [misfit] compares.
+// partsBy reports whether an operand is a constant that [misfit] compares.
 func partsBy(v ir.Value) bool {
 	c, ok := v.(*ir.Const)
 	return ok && c.Kind == ir.ConstInt && c.Typ.Bits <= 64
@@ -194,7 +194,7 @@ func confusedWith(s *ir.Site, alike map[string][]*ir.Site, apart map[idShape][]i
 	return nil
 }
 
-// toldApart says whether two sites of one shape have different constants somewhere.
+// toldApart reports whether two sites of one shape have different constants somewhere.
 func toldApart(s, t *ir.Site) bool {
 	for n, v := range s.Live {
 		if n >= len(t.Live) || !partsBy(v) || !partsBy(t.Live[n]) {
@@ -207,7 +207,7 @@ func toldApart(s, t *ir.Site) bool {
 	return false
 }
 
-// differentCallees says whether two statepoints call different functions by name. What a
+// differentCallees reports whether two statepoints call different functions by name. What a
 // call instruction calls tells them apart then ([Frame.narrow]), unless it goes through a
 // register.
 func differentCallees(s, t *ir.Site) bool {

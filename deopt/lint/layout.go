@@ -129,7 +129,7 @@ const (
 	always
 )
 
-// holds says whether the conditions of an exit hold at a site, so far as its operands are
+// holds reports whether the conditions of an exit hold at a site, so far as its operands are
 // constants of the module.
 func holds(x *layout.Exit, s *ir.Site) whether {
 	out := always

@@ -134,7 +134,7 @@ func x87Loss(s *ir.Site, t *ir.Type) (rule Rule, why, do string) {
 	return X87Operand, "has no location with -O0 -use-registers-for-deopt-values, and those behind it move up", noX87
 }
 
-// deoptLiveIn says whether the deopt values of a statepoint may stay in registers that its call overwrites: it has the flag
+// deoptLiveIn reports whether the deopt values of a statepoint may stay in registers that its call overwrites: it has the flag
 // DeoptLiveIn (LLVM's Statepoint.h), or the attribute of which rewrite-statepoints-for-gc makes that flag.
 func deoptLiveIn(s *ir.Site) bool {
 	const flags, liveIn = 4, 1 // an operand of gc.statepoint; a bit of it

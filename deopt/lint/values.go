@@ -149,7 +149,7 @@ func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 	}
 }
 
-// collected says whether a value is recorded as a gc pointer: it is in the gc-live
+// collected reports whether a value is recorded as a gc pointer: it is in the gc-live
 // bundle, or rewrite-statepoints-for-gc will put it there.
 func collected(s *ir.Site, v ir.Value, inBundle map[ir.Value]bool) bool {
 	if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca {
@@ -161,7 +161,7 @@ func collected(s *ir.Site, v ir.Value, inBundle map[ir.Value]bool) bool {
 	return toRewrite(s) && v.Type().Kind == ir.PointerKind && v.Type().AddrSpace == 1
 }
 
-// toRewrite says whether rewrite-statepoints-for-gc has yet to work on a call: its
+// toRewrite reports whether rewrite-statepoints-for-gc has yet to work on a call: its
 // strategies are these two, and their gc pointers are those of address space 1 (LLVM,
 // "Garbage Collection with LLVM", "The Statepoint Example GC").
 func toRewrite(s *ir.Site) bool {
@@ -189,7 +189,7 @@ func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) 
 	return len(counted)
 }
 
-// relocatedAt says whether a gc pointer of a site is relocated behind it, as a base or as what is derived from one. It is given by its
+// relocatedAt reports whether a gc pointer of a site is relocated behind it, as a base or as what is derived from one. It is given by its
 // number in the bundle.
 func relocatedAt(s *ir.Site, k int) bool {
 	blocks, err := s.Func.Body()

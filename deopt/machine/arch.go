@@ -112,7 +112,7 @@ type Chain struct {
 	NoCFA bool
 }
 
-// Exists says whether frames are linked at all.
+// Exists reports whether frames are linked at all.
 func (c Chain) Exists() bool { return c != Chain{} }
 
 func newArch(a Arch, rows []RegisterInfo, aliases ...alias) *Arch {
@@ -157,7 +157,7 @@ func (a *Arch) Registers() []DWARFReg { return a.order }
 // Kept returns how many bytes of r, from its first, a callee gives back as they were.
 func (a *Arch) Kept(r DWARFReg) int { return a.row(r).Kept }
 
-// Preserved says whether a callee gives all of r back as it was.
+// Preserved reports whether a callee gives all of r back as it was.
 func (a *Arch) Preserved(r DWARFReg) bool {
 	info := a.row(r)
 	return info.Kept > 0 && info.Kept == info.Size
@@ -204,6 +204,6 @@ func (a *Arch) PutUint(b []byte, v uint64) {
 	}
 }
 
-// BigEndian says whether the most significant byte comes first. It is spelled once,
+// BigEndian reports whether the most significant byte comes first. It is spelled once,
 // because an interface compares only with its like.
 func (a *Arch) BigEndian() bool { return a.Order == binary.ByteOrder(binary.BigEndian) }

@@ -15,7 +15,7 @@ type CallForm struct {
 	Mask, Value uint64
 }
 
-// EndsInCall says whether the last instruction in code is a call. The instructions of some
+// EndsInCall reports whether the last instruction in code is a call. The instructions of some
 // architectures have several lengths, and the last bytes of a longer one may look like a
 // shorter one: no means that no call ends there, yes that one may.
 //

@@ -3,8 +3,8 @@ package machine
 // Range is memory from start up to, not including, end.
 type Range struct{ Start, End Addr }
 
-// Contains says whether addr lies in the range.
+// Contains reports whether addr lies in the range.
 func (r Range) Contains(addr Addr) bool { return r.Start <= addr && addr < r.End }
 
-// Empty says whether no address lies in the range.
+// Empty reports whether no address lies in the range.
 func (r Range) Empty() bool { return r.Start >= r.End }

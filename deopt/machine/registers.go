@@ -76,7 +76,7 @@ func (r *Registers) Clone() *Registers {
 	return &c
 }
 
-// Same says whether the same registers are there in both, with the same bytes: a function
+// Same reports whether the same registers are there in both, with the same bytes: a function
 // cannot tell the one from the other.
 func (r *Registers) Same(s *Registers) bool {
 	if r.arch != s.arch || r.have != s.have || len(r.others)+len(s.others) > 0 || !r.sameFloats(s) {
@@ -90,7 +90,7 @@ func (r *Registers) Same(s *Registers) bool {
 	return true
 }
 
-// SameReasons says whether each register that a callee keeps and that is missing in both, of those
+// SameReasons reports whether each register that a callee keeps and that is missing in both, of those
 // that frames usually know, is so for the same reason.
 func (r *Registers) SameReasons(s *Registers) bool {
 	for _, reg := range r.arch.order {

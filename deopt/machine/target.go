@@ -74,10 +74,10 @@ type Mapping struct {
 	Inode                    uint64 // 0 where no file is behind it
 }
 
-// Contains says whether addr lies in the mapping.
+// Contains reports whether addr lies in the mapping.
 func (m Mapping) Contains(addr Addr) bool { return Range{m.Start, m.End}.Contains(addr) }
 
-// Anonymous says whether no file is behind the mapping: where compilers that
+// Anonymous reports whether no file is behind the mapping: where compilers that
 // run in the process put their code.
 func (m Mapping) Anonymous() bool {
 	return m.Inode == 0 && (m.Path == "" || m.Path[0] == '[' || m.Path[0] == '/' && len(m.Path) > 6 && m.Path[:6] == "/anon_")

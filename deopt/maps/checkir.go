@@ -280,7 +280,7 @@ func (c *irCheck) unsure(f *ir.Func) string {
 	return ""
 }
 
-// defines says whether the image holds the code of a function.
+// defines reports whether the image holds the code of a function.
 func (i *Image) defines(name string) bool {
 	if i.image == nil {
 		return false

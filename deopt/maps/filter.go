@@ -15,15 +15,15 @@ type Filter struct {
 	Address *machine.Addr  // of the site; nil: any
 }
 
-// All says whether every record is wanted.
+// All reports whether every record is wanted.
 func (w *Filter) All() bool { return w.Name == nil && w.IDs == nil && w.Address == nil }
 
-// Function says whether records of f may be wanted.
+// Function reports whether records of f may be wanted.
 func (w *Filter) Function(f *Function) bool {
 	return w.Name == nil || w.Name.MatchAny(f.Name, f.Source) || w.Name.MatchAny(f.Aliases...)
 }
 
-// Record says whether a record of a wanted function is wanted.
+// Record reports whether a record of a wanted function is wanted.
 func (w *Filter) Record(f *Function, rec *stackmap.Record) bool {
 	if w.IDs != nil && !slices.Contains(w.IDs, uint64(rec.ID)) {
 		return false

@@ -39,7 +39,7 @@ func (f *Function) Records() iter.Seq[*stackmap.Record] {
 	return f.Map.Records(f.Function)
 }
 
-// HasModules says whether modules were given: what is known of them is shared by all
+// HasModules reports whether modules were given: what is known of them is shared by all
 // images, and must not be asked for by two goroutines.
 func (i *Image) HasModules() bool { return i.modules != nil && len(i.modules.All) > 0 }
 

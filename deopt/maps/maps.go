@@ -278,7 +278,7 @@ func OfTarget(t *ptrace.Target, o Options) (*Maps, error) {
 	return out, nil
 }
 
-// empty says whether a section holds no record.
+// empty reports whether a section holds no record.
 func empty(s *stackmap.Section) bool {
 	return !slices.ContainsFunc(s.Maps, func(m *stackmap.Map) bool { return m.Len() > 0 })
 }

@@ -293,7 +293,7 @@ func (m *Maps) NoteModules() {
 	}
 }
 
-// defined says whether a module defines a function of the image's maps, or may: one that
+// defined reports whether a module defines a function of the image's maps, or may: one that
 // has no name is told by its records.
 func (i *Image) defined() bool {
 	for _, m := range i.Blobs() {

@@ -66,7 +66,7 @@ func fillIn(s *object.Section) *filledIn {
 	return &filledIn{code: code}
 }
 
-// holdsDistance says whether the four bytes at an offset of code are those of a jump or a call:
+// holdsDistance reports whether the four bytes at an offset of code are those of a jump or a call:
 // behind e8 or e9, or 0f 80 to 0f 8f (Intel SDM, volume 2, CALL, JMP and Jcc).
 func holdsDistance(code []byte, at uint64) bool {
 	if at < 1 || at > uint64(len(code)) || uint64(len(code))-at < 4 {

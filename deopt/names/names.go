@@ -79,7 +79,7 @@ func parse(text string, loose bool, before, after string) (*Pattern, error) {
 	return p, nil
 }
 
-// isName says whether text may be the name of a function, which a regular expression that is broken is mostly not: its
+// isName reports whether text may be the name of a function, which a regular expression that is broken is mostly not: its
 // parentheses and brackets match, and it ends with a letter, a parenthesis or an operator's sign.
 func isName(text string) bool {
 	depth := 0
@@ -104,7 +104,7 @@ func (p *Pattern) Name() string {
 	return p.exact
 }
 
-// Match says whether a symbol is meant.
+// Match reports whether a symbol is meant.
 func (p *Pattern) Match(symbol string) bool {
 	if p.exact != "" && symbol == p.exact || p.re != nil && p.re.MatchString(symbol) {
 		return true
@@ -116,7 +116,7 @@ func (p *Pattern) Match(symbol string) bool {
 	return p.exact != "" && (full == p.exact || short == p.exact) || p.re != nil && (p.re.MatchString(full) || p.re.MatchString(short))
 }
 
-// MatchAny says whether one of several names of a function is meant.
+// MatchAny reports whether one of several names of a function is meant.
 func (p *Pattern) MatchAny(symbols ...string) bool {
 	for _, s := range symbols {
 		if s != "" && p.Match(s) {
@@ -126,13 +126,13 @@ func (p *Pattern) MatchAny(symbols ...string) bool {
 	return false
 }
 
-// mangled says whether a symbol may be mangled, at little cost: C++, Rust, and both on macOS, whose symbols have an underscore more.
+// mangled reports whether a symbol may be mangled, at little cost: C++, Rust, and both on macOS, whose symbols have an underscore more.
 func mangled(symbol string) bool {
 	s := strings.TrimPrefix(symbol, "_")
 	return strings.HasPrefix(s, "Z") || strings.HasPrefix(s, "_Z") || strings.HasPrefix(s, "R") || strings.HasPrefix(s, "_R") || strings.HasPrefix(s, "__Z")
 }
 
-// may says whether a mangled symbol can be of the exact name, without demangling it: libLLVM has 100,000. A mangled name holds the
+// may reports whether a mangled symbol can be of the exact name, without demangling it: libLLVM has 100,000. A mangled name holds the
 // last identifier of the name as it is, but for operators, lambdas and what has an abbreviation (Itanium C++ ABI, 5.1.10).
 func (p *Pattern) may(symbol string) bool {
 	if p.re != nil {

@@ -17,7 +17,7 @@ type coffSymbols struct {
 
 func (c coffSymbols) size() int64 { return int64(c.count) * c.row }
 
-// fit says whether the table lies in a file of size bytes.
+// fit reports whether the table lies in a file of size bytes.
 func (c coffSymbols) fit(size int64) bool { return c.at == 0 || c.at+c.size() <= size }
 
 // strings reads the string table: its length in 4 bytes, which count too, and the strings.

@@ -83,7 +83,7 @@ const (
 	riscvPLT32   = 59
 )
 
-// loadAddress says whether a relocation of a linked image is the one that adds the load
+// loadAddress reports whether a relocation of a linked image is the one that adds the load
 // address to a place, and the size of that place.
 func (f *elfFormat) loadAddress(kind uint32) (size int, ok bool) {
 	word := f.word()

@@ -235,7 +235,7 @@ func (i *Image) Section(name string) *Section { return i.sections[name] }
 // Loaded returns the address of the section in the target.
 func (s *Section) Loaded() machine.Addr { return s.Addr + s.image.Bias }
 
-// Contains says whether addr lies in the section as it is loaded.
+// Contains reports whether addr lies in the section as it is loaded.
 func (s *Section) Contains(addr machine.Addr) bool {
 	return addr >= s.Loaded() && uint64(addr-s.Loaded()) < s.Size
 }

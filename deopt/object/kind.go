@@ -23,7 +23,7 @@ func (f *elfFormat) kind() string {
 	return "ELF file"
 }
 
-// positionIndependent says whether the linker marked a shared object as an executable
+// positionIndependent reports whether the linker marked a shared object as an executable
 // (DF_1_PIE in DT_FLAGS_1).
 func (f *elfFormat) positionIndependent() bool {
 	const pie = 0x08000000

@@ -66,7 +66,7 @@ const (
 // name, and behind a comma the section's.
 const MachOStackMaps = "__LLVM_STACKMAPS,__llvm_stackmaps"
 
-// isMachO says whether a file begins as a Mach-O image of either byte order.
+// isMachO reports whether a file begins as a Mach-O image of either byte order.
 func isMachO(magic [4]byte) bool {
 	little, big := binary.LittleEndian.Uint32(magic[:]), binary.BigEndian.Uint32(magic[:])
 	return little&^1 == macho.Magic32 || big&^1 == macho.Magic32

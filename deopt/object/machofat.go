@@ -20,7 +20,7 @@ const (
 	maxSlices = 42
 )
 
-// isFat says whether a file begins as a universal file does.
+// isFat reports whether a file begins as a universal file does.
 func isFat(magic [4]byte) bool {
 	n := binary.BigEndian.Uint32(magic[:])
 	return n == macho.MagicFat || n == fatMagic64

@@ -39,13 +39,13 @@ func (i *Image) Original(addr machine.Addr, n int) (code []byte, fixed []bool, e
 	return s.original[from:][:n], s.fixed[from:][:n], nil
 }
 
-// relocates says whether a linker or a loader may change bytes of a section of code.
+// relocates reports whether a linker or a loader may change bytes of a section of code.
 func (s *Section) relocates() bool {
 	f, ok := s.image.format.(*elfFormat)
 	return !ok || f.relocatable() || f.relocatesText()
 }
 
-// relocatesText says whether the dynamic linker has to write to code (DT_TEXTREL, or DF_TEXTREL in DT_FLAGS).
+// relocatesText reports whether the dynamic linker has to write to code (DT_TEXTREL, or DF_TEXTREL in DT_FLAGS).
 func (f *elfFormat) relocatesText() bool {
 	_, tagged := f.dynamic(elf.DT_TEXTREL)
 	flags, _ := f.dynamic(elf.DT_FLAGS)

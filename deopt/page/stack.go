@@ -302,7 +302,7 @@ func (s *stacker) word(at machine.Addr) *Word {
 	return w
 }
 
-// sameValues says whether two bytes are of the same values.
+// sameValues reports whether two bytes are of the same values.
 func (s *stacker) sameValues(a, b machine.Addr) bool {
 	return !slices.ContainsFunc(s.spans, func(x span) bool { return x.Contains(a) != x.Contains(b) })
 }

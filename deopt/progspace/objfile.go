@@ -222,7 +222,7 @@ func (s *Space) scanned() *Objfile {
 	return c
 }
 
-// runs says whether all functions of a map lie in executable memory.
+// runs reports whether all functions of a map lie in executable memory.
 func (s *Space) runs(m *stackmap.Map) bool {
 	for i := range m.Functions {
 		if r, ok := s.Target.Mapping(m.Functions[i].Addr); !ok || !r.Exec {
@@ -232,7 +232,7 @@ func (s *Space) runs(m *stackmap.Map) bool {
 	return true
 }
 
-// covers says whether addr lies in a mapping that holds one of the functions.
+// covers reports whether addr lies in a mapping that holds one of the functions.
 func (c *Objfile) covers(t *ptrace.Target, addr machine.Addr) bool {
 	r, ok := t.Mapping(addr)
 	if !ok || !r.Exec {
@@ -337,7 +337,7 @@ func (c *Objfile) Entry(addr machine.Addr) bool {
 	return s.Known && s.Start == addr && !isPart(s.Name)
 }
 
-// isPart says whether a symbol is that of a part which gcc or LLVM split off a function: it
+// isPart reports whether a symbol is that of a part which gcc or LLVM split off a function: it
 // has the function's name and an ending. That of LLVM's basic block sections is .__part.1.
 func isPart(symbol string) bool {
 	return strings.HasSuffix(symbol, ".cold") || strings.Contains(symbol, ".cold.") || strings.Contains(symbol, ".__part.")
@@ -357,7 +357,7 @@ func (c *Objfile) FrameSize(pc machine.Addr) (bytes uint64, ok bool) {
 	return 0, false
 }
 
-// Executable says whether addr lies in executable memory.
+// Executable reports whether addr lies in executable memory.
 func (s *Space) Executable(addr machine.Addr) bool {
 	r, ok := s.Target.Mapping(addr)
 	return ok && r.Exec

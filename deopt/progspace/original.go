@@ -71,7 +71,7 @@ func readWhole(m machine.Memory, start machine.Addr, buf []byte) (b []byte, err 
 // End is the first address past the code.
 func (w *Original) End() machine.Addr { return w.Start + machine.Addr(len(w.Was)) }
 
-// Differs says whether the byte at an address is certainly another one than it was.
+// Differs reports whether the byte at an address is certainly another one than it was.
 func (w *Original) Differs(at machine.Addr) bool {
 	n := at - w.Start
 	return at >= w.Start && at < w.End() && w.fixed[n] && w.Was[n] != w.Now[n]
@@ -87,7 +87,7 @@ func (w *Original) Differing(from, to machine.Addr) (n int) {
 	return n
 }
 
-// Known says whether all bytes of [from, to) are known as they were.
+// Known reports whether all bytes of [from, to) are known as they were.
 func (w *Original) Known(from, to machine.Addr) bool {
 	for at := max(from, w.Start); at < min(to, w.End()); at++ {
 		if !w.fixed[at-w.Start] {

@@ -20,7 +20,7 @@ type Agreed struct {
 	Undefined bool // all have undef or poison
 }
 
-// Named says whether it is agreed how the value is called, if that is by nothing.
+// Named reports whether it is agreed how the value is called, if that is by nothing.
 func (a *Agreed) Named() bool { return a.same || a.Constant || a.Undefined }
 
 // Role is the name of the value, and for one that the module leaves open, whatever number
@@ -89,7 +89,7 @@ func sameName(f *ir.Func, v ir.Value, g *ir.Func, u ir.Value) bool {
 	return f.Module != g.Module && f.Name == g.Name && NameOf(v) != "" && NameOf(v) == NameOf(u)
 }
 
-// readAlike says whether values of two types are read and spelled alike.
+// readAlike reports whether values of two types are read and spelled alike.
 func readAlike(m *ir.Module, t *ir.Type, n *ir.Module, u *ir.Type) bool {
 	if m == n {
 		return t.Equal(u)

@@ -109,7 +109,7 @@ const notShaped = "is not shaped like that of a statepoint, which the module has
 // maxVanished is how many missing operands of one site are too many to tell where the others are.
 const maxVanished = 63
 
-// RecordsStatepoint says whether the record of a site begins with the constants of a statepoint's.
+// RecordsStatepoint reports whether the record of a site begins with the constants of a statepoint's.
 func RecordsStatepoint(s *ir.Site) bool {
 	return s.Kind == ir.StatepointSite || s.Kind == ir.DeoptimizeSite
 }
@@ -178,7 +178,7 @@ func (f *fitting) dropped() (set uint64) {
 	return set
 }
 
-// tookPlaces says whether a statepoint's deopt values may end at location n, and those behind be of what the instruction has
+// tookPlaces reports whether a statepoint's deopt values may end at location n, and those behind be of what the instruction has
 // next: the number of gc pointers, as many pointers, and the number of allocas.
 func (f *fitting) tookPlaces(n int) bool {
 	s := f.site
@@ -279,7 +279,7 @@ func (f *fitting) told(k int, stays uint64, goes bool) int {
 	return at
 }
 
-// holds says whether a location may be that of an operand. Constants of up to 64 bits and allocas are recorded as such
+// holds reports whether a location may be that of an operand. Constants of up to 64 bits and allocas are recorded as such
 // (StatepointLowering.cpp, lowerIncomingStatepointValue; SelectionDAGBuilder.cpp, visitStackmap; FastISel.cpp,
 // addStackMapLiveVars), but not as an argument of anyregcc, which is in a register.
 func (f *fitting) holds(v ir.Value, k int, l stackmap.Location) bool {
@@ -316,7 +316,7 @@ func (f *fitting) holds(v ir.Value, k int, l stackmap.Location) bool {
 	return f.sized(t, l)
 }
 
-// sized says whether a register or slot of a location's size may hold a value of type t. What is wider than it in a register
+// sized reports whether a register or slot of a location's size may hold a value of type t. What is wider than it in a register
 // was promoted; vectors may be anything.
 func (f *fitting) sized(t *ir.Type, l stackmap.Location) bool {
 	const register, x87 = 8, 16

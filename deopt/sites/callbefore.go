@@ -60,7 +60,7 @@ func copied(i *ir.Instr) bool {
 	return false
 }
 
-// computes says whether an instruction makes a value of values, and does nothing else.
+// computes reports whether an instruction makes a value of values, and does nothing else.
 func computes(i *ir.Instr) bool {
 	switch i.Op {
 	case ir.OpAlloca, ir.OpLoad, ir.OpStore, ir.OpFence, ir.OpCmpXchg, ir.OpAtomicRMW, ir.OpVAArg, ir.OpPhi, ir.OpLandingPad, ir.OpCatchPad, ir.OpCleanupPad:

@@ -91,7 +91,7 @@ func reach(code, module *Course, may [][]bool, budget *int) [][]bool {
 	return reached
 }
 
-// goesOn says whether both may go on from a pair in the same way.
+// goesOn reports whether both may go on from a pair in the same way.
 func goesOn(code, module *Course, may [][]bool, r, s int, budget *int) bool {
 	if *budget--; module.ends[s] || code.ends[r] ||
 		(code.leaves[r] || code.anywhere[r]) && module.leaves[s] || (code.stays[r] || code.anywhere[r]) && module.stays[s] {

@@ -10,7 +10,7 @@ type stretch struct {
 	start machine.Addr
 	code  []byte
 	step  func(code []byte, at machine.Addr) isa.Step
-	// moved says whether an instruction holds what a linker is to fill in, by its offset and size: where it leads is elsewhere.
+	// moved reports whether an instruction holds what a linker is to fill in, by its offset and size: where it leads is elsewhere.
 	moved func(offset, size int) bool
 	// parts says that some of the function may be elsewhere, so that what leads out of it may come back.
 	parts bool

@@ -115,7 +115,7 @@ func (m *moduleCourse) findLoops(blocks []*ir.Block) {
 	}
 }
 
-// stops says whether no way through a block passes by all places in it.
+// stops reports whether no way through a block passes by all places in it.
 func (m *moduleCourse) stops(b *ir.Block) bool {
 	for _, place := range m.in[b.Index] {
 		if !isGuard(m.sites[place-1]) {

@@ -16,5 +16,5 @@ func CompiledSites(f *ir.Func) ([]*ir.Site, error) {
 	return all, err
 }
 
-// isGuard says whether a site is a guard, or what that is lowered to: the function goes by where the condition holds.
+// isGuard reports whether a site is a guard, or what that is lowered to: the function goes by where the condition holds.
 func isGuard(s *ir.Site) bool { return CalledName(s.Instr) == "llvm.experimental.guard" }

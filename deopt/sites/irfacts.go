@@ -30,7 +30,7 @@ func X86Triple(triple string) bool {
 	return first == "x86_64" || first == "amd64" || first == ""
 }
 
-// LeavesFunction says whether nothing is resumed behind a site: its frame leaves.
+// LeavesFunction reports whether nothing is resumed behind a site: its frame leaves.
 func LeavesFunction(s *ir.Site) bool { return s.Kind == ir.DeoptimizeSite || s.Kind == ir.GuardSite }
 
 // AllSites returns the sites and guards of a function in program order.
@@ -71,7 +71,7 @@ func Reachable(f *ir.Func) map[*ir.Block]bool {
 	return seen
 }
 
-// StatepointLike says whether a site's live values are those of its deopt bundle.
+// StatepointLike reports whether a site's live values are those of its deopt bundle.
 func StatepointLike(s *ir.Site) bool {
 	return s.Kind != ir.StackMapSite && s.Kind != ir.PatchPointSite
 }
@@ -87,7 +87,7 @@ func NameOf(v ir.Value) string {
 	return ""
 }
 
-// OnFrame says whether an alloca is part of its function's frame: it is of the entry block, and its size does not change.
+// OnFrame reports whether an alloca is part of its function's frame: it is of the entry block, and its size does not change.
 func OnFrame(i *ir.Instr) bool {
 	if i.Op != ir.OpAlloca || i.Block.Index != 0 || i.Flags&ir.InAlloca != 0 {
 		return false

@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// MayVanish says whether a site's record may have no location at all for an operand: those behind it move up then, see
+// MayVanish reports whether a site's record may have no location at all for an operand: those behind it move up then, see
 // [alignment]. It is one that may lie in an x87 register: an x86_fp80, and without SSE a float or double, as compilers for
 // 32-bit x86 do without being told; a module for x86-64 does not say whether llc was given -mattr=-sse2, and the number of
 // locations does for any site but a statepoint. Of an aggregate LLVM looks at the first element alone.
@@ -101,14 +101,14 @@ func Halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) str
 	return confused(s, t)
 }
 
-// Reshaped says whether a struct or array with one element may lie in a location in another way than a store of its type would
+// Reshaped reports whether a struct or array with one element may lie in a location in another way than a store of its type would
 // have left it there: LLVM records the element.
 func Reshaped(s *ir.Site, t *ir.Type) bool {
 	layout := s.Func.Module.Layout
 	return (t.Kind == ir.StructKind || t.Kind == ir.ArrayKind) && layout.StoreSize(t) != layout.StoreSize(FirstLeaf(t))
 }
 
-// MarksUndef says whether a location holds the mark that LLVM records for undef and poison:
+// MarksUndef reports whether a location holds the mark that LLVM records for undef and poison:
 // an entry of the constant table, or sign-extended from 32 bits (seen: LLVM 14 to 22).
 // An operand that is computed may be found to be undef only in the code generator.
 func MarksUndef(m *stackmap.Map, l stackmap.Location) bool {
@@ -123,13 +123,13 @@ func MarksUndef(m *stackmap.Map, l stackmap.Location) bool {
 // UndefMark is why a constant may be no value: see [MarksUndef].
 const UndefMark = "the record holds 0xfefefefe, which LLVM writes for undef; nothing tells it from the number"
 
-// IsUndef says whether an operand is undef or poison in the module.
+// IsUndef reports whether an operand is undef or poison in the module.
 func IsUndef(v ir.Value) bool {
 	c, ok := v.(*ir.Const)
 	return ok && (c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison)
 }
 
-// IsConst says whether the module itself has a constant there.
+// IsConst reports whether the module itself has a constant there.
 func IsConst(v ir.Value) bool {
 	_, ok := v.(*ir.Const)
 	return ok

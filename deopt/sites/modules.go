@@ -142,7 +142,7 @@ func Aliased(m *ir.Module, name string) *ir.Func {
 	return nil
 }
 
-// Emits says whether the code generator writes a function. An available_externally one is
+// Emits reports whether the code generator writes a function. An available_externally one is
 // there to be inlined (LangRef, "Linkage Types").
 func Emits(f *ir.Func) bool { return !f.Declared() && f.Linkage != "available_externally" }
 
@@ -213,6 +213,6 @@ func (ms *Modules) with(id stackmap.RecordID) ([]*ir.Func, error) {
 // (StatepointDirectives): it tells nothing apart.
 func ByDefault(id stackmap.RecordID) bool { return id == 0xABCDEF00 || id == 0xABCDEF0F }
 
-// External says whether a function's name is that of one function in a whole program
+// External reports whether a function's name is that of one function in a whole program
 // (LangRef, "Linkage Types").
 func External(f *ir.Func) bool { return f.Linkage == "" || f.Linkage == "external" }

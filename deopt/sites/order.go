@@ -166,7 +166,7 @@ func inProgram(byID map[uint64][]*ir.Site, reached map[*ir.Block]bool) []*ir.Sit
 	return all
 }
 
-// invokes says whether a function has landing pads, to which the calls in its code come back without an instruction that says so.
+// invokes reports whether a function has landing pads, to which the calls in its code come back without an instruction that says so.
 func invokes(f *ir.Func) bool {
 	blocks, _ := f.Body()
 	return slices.ContainsFunc(blocks, func(b *ir.Block) bool { return b.Instrs[len(b.Instrs)-1].Op == ir.OpInvoke })

@@ -206,7 +206,7 @@ func (ms *Modules) survey(c *Compiled) {
 	}
 }
 
-// definedIn says whether modules define all functions of the map that have a name.
+// definedIn reports whether modules define all functions of the map that have a name.
 func (c *Compiled) definedIn(ms *Modules) bool {
 	for n := range c.Functions {
 		if names := c.Names(&c.Functions[n]); len(names) > 0 && len(ms.Definitions(names...)) == 0 {
@@ -216,7 +216,7 @@ func (c *Compiled) definedIn(ms *Modules) bool {
 	return true
 }
 
-// certainlyOf says whether the map has a function that only the module that defines it for
+// certainlyOf reports whether the map has a function that only the module that defines it for
 // all others can have compiled.
 func (c *Compiled) certainlyOf(m *ir.Module) bool {
 	for n := range c.Functions {
@@ -233,7 +233,7 @@ func (c *Compiled) certainlyOf(m *ir.Module) bool {
 	return false
 }
 
-// Named says whether any function of the map has a name.
+// Named reports whether any function of the map has a name.
 func (c *Compiled) Named() (name string, ok bool) {
 	for n := range c.Functions {
 		if names := c.Names(&c.Functions[n]); len(names) > 0 {
@@ -343,7 +343,7 @@ func (ms *Modules) fitting(c *Compiled, among []*ir.Module) ([]*ir.Module, error
 	return out, nil
 }
 
-// fits says whether there may be a site for each record of the map's functions that have a name.
+// fits reports whether there may be a site for each record of the map's functions that have a name.
 func (ms *Modules) fits(c *Compiled) (bool, error) {
 	for n := range c.Functions {
 		f := &c.Functions[n]

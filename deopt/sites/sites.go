@@ -275,7 +275,7 @@ func (ms *Modules) nameless(e RecordEntry) (Candidates, error) {
 	return Candidates{Why: fmt.Sprintf("no names: %s, and %d functions of the given modules have its records", noSymbol, owners)}, nil
 }
 
-// holdsAll says whether f has a site for every record of the function of e.
+// holdsAll reports whether f has a site for every record of the function of e.
 func (ms *Modules) holdsAll(f *ir.Func, e RecordEntry) bool {
 	key := comparison{f, e.Function}
 	all, done := ms.held[key]

@@ -292,7 +292,7 @@ func (u *unit) spans(e *entry) ([]machine.Range, error) {
 	return nil, nil
 }
 
-// address says whether a value is an address; that of DW_AT_high_pc may be a length.
+// address reports whether a value is an address; that of DW_AT_high_pc may be a length.
 func (v value) address() bool {
 	switch v.form {
 	case formAddr, formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex:

@@ -48,7 +48,7 @@ func (a *addresses) add(addr uint64) bool {
 	return true
 }
 
-// ends says whether the last region ends before addr.
+// ends reports whether the last region ends before addr.
 func (a *addresses) ends(addr uint64) bool {
 	r := &a.regions[len(a.regions)-1]
 	return addr-r.base > math.MaxUint32 || addr-a.last >= gap && r.end-r.first >= fewest

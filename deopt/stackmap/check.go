@@ -14,7 +14,7 @@ type Code interface {
 	// in executable memory, and an address past which the function does not reach.
 	// endKnown says that it is the first one past it. An end of 0 is none.
 	Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool)
-	// Placed says whether it is known where the function is whose address stands at pos in
+	// Placed reports whether it is known where the function is whose address stands at pos in
 	// the section: in an object that nobody has linked, the bytes alone do not tell.
 	Placed(pos int64) bool
 	// Pointer returns the size of an address in bytes. An ABI of 32 bits on an

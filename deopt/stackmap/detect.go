@@ -53,7 +53,7 @@ func (p *parser) also(at int, l *layout) []Dialect {
 	return list
 }
 
-// differs says whether two readings of the same bytes, both to the end, have different
+// differs reports whether two readings of the same bytes, both to the end, have different
 // contents. Layouts differ in their functions and in their locations; without any they
 // are the same.
 func (s *scan) differs(o *scan) bool {

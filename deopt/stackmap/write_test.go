@@ -171,7 +171,7 @@ func roundTrip(t testing.TB, r *rand.Rand, l *layout, order byteOrder) {
 	}
 }
 
-// sameValues says whether nothing but the layout, and what only one of two layouts has,
+// sameValues reports whether nothing but the layout, and what only one of two layouts has,
 // differs.
 func (blob *Blob) sameValues(o *Blob) bool {
 	return blob.Version == o.Version && slices.Equal(blob.Constants, o.Constants) &&

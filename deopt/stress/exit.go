@@ -61,7 +61,7 @@ func ParseProbability(text string) (float64, error) {
 	return p, nil
 }
 
-// chooses says whether an exit is to be deoptimized, which depends on the seed and on which exit it is, and on nothing else.
+// chooses reports whether an exit is to be deoptimized, which depends on the seed and on which exit it is, and on nothing else.
 func (o *Options) chooses(e Exit) bool {
 	if len(o.Only) > 0 {
 		return slices.Contains(o.Only, e)

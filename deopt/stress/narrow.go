@@ -57,7 +57,7 @@ func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 	return s.single(ctx, all, high)
 }
 
-// differs says whether a run is another than the untouched one.
+// differs reports whether a run is another than the untouched one.
 func (s *stresser) differs(a *attempt) bool {
 	return len(differences(s.report.Untouched, &a.Outcome)) > 0
 }

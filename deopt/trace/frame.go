@@ -47,7 +47,7 @@ func (x *Exited) answer(c *condition.Condition) condition.Answer {
 	return is
 }
 
-// answer says whether a condition holds of the frame's slots. No frame has none.
+// answer reports whether a condition holds of the frame's slots. No frame has none.
 func answer(f *deopt.Frame, c *condition.Condition) (condition.Answer, string) {
 	if f == nil {
 		return c.Of(nil)

@@ -249,7 +249,7 @@ func (l *loaded) complain(x *listing) {
 	x.refused = nil
 }
 
-// inPlace says whether all functions of the code's maps lie in it.
+// inPlace reports whether all functions of the code's maps lie in it.
 func inPlace(c *progspace.Objfile) bool {
 	for _, m := range c.Maps {
 		for i := range m.Functions {
@@ -261,7 +261,7 @@ func inPlace(c *progspace.Objfile) bool {
 	return true
 }
 
-// relocated says whether the stack maps of a module are no longer what they were, and reads them again
+// relocated reports whether the stack maps of a module are no longer what they were, and reads them again
 // then.
 func (l *loaded) relocated(m *ptrace.Module, x *listing) bool {
 	if x.placed {

@@ -271,7 +271,7 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 	return nil
 }
 
-// general says whether a register is one that comes with every hit.
+// general reports whether a register is one that comes with every hit.
 func general(arch *machine.Arch, reg machine.DWARFReg) bool {
 	info, known := arch.Register(reg)
 	return known && info.Class == machine.General

@@ -108,7 +108,7 @@ func subtracted(memory machine.Memory, at machine.Addr) (bytes, size uint64) {
 	return 0, 0
 }
 
-// calls says whether the call that f waits in is to callee's function.
+// calls reports whether the call that f waits in is to callee's function.
 func (w *walk) calls(f, callee *Frame) bool {
 	target := f.code.calls[f.PC] // as skipped found it
 	for range maxStubs {

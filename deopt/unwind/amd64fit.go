@@ -134,7 +134,7 @@ func (w *walk) readPart(code *Code, start machine.Addr, another bool) part {
 
 func anyone(int) bool { return true }
 
-// goesBack says whether a return was reached, and whether all lead to what called the function: none takes an address that it has put on the
+// goesBack reports whether a return was reached, and whether all lead to what called the function: none takes an address that it has put on the
 // stack itself.
 func (r *reading) goesBack() (returns, sound bool) {
 	for n := range r.instrs {

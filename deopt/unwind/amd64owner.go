@@ -43,7 +43,7 @@ func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 	return w.prove(f, proof)
 }
 
-// mayCall says whether the call that returns to pc may have led to f: by a register or by memory, or
+// mayCall reports whether the call that returns to pc may have led to f: by a register or by memory, or
 // to its function, if only by stubs.
 func (w *walk) mayCall(pc machine.Addr, f *Frame) bool {
 	fit, _ := w.fits(pc, f)

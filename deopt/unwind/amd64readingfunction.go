@@ -77,7 +77,7 @@ func (c *codeRows) cut() bool {
 	return found
 }
 
-// differs says whether the stack pointer behind a call is known but for another way there, or
+// differs reports whether the stack pointer behind a call is known but for another way there, or
 // behind the no-op there: Go's compiler puts a call that does not come back, and a no-op, before
 // code that other ways lead to.
 func (c *codeRows) differs(b *block) bool {

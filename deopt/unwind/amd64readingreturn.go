@@ -65,7 +65,7 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *cfi.Row, ce
 // function, or of a path in it: what follows belongs to something else.
 var errNotOurs = errors.New("its calls lead to returns that are not of this frame")
 
-// isFiller says whether an instruction that only takes up room is at an address.
+// isFiller reports whether an instruction that only takes up room is at an address.
 func (r *reading) isFiller(at machine.Addr) bool {
 	inst, _ := amd64.Decode(r.bytes(at))
 	return amd64.IsFiller(inst)

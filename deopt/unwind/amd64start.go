@@ -14,7 +14,7 @@ const (
 	startInstrs = 32
 )
 
-// begins says whether f is at the first call of the code that its process began with. Nobody
+// begins reports whether f is at the first call of the code that its process began with. Nobody
 // called that: the kernel jumped to it, and what lies at its stack pointer is how many arguments
 // the program has. The first call of a dynamic linker (_dl_start of glibc) returns where the program begins: what comes behind it, until it
 // jumps there, is the same code (_dl_start_user), which calls once more.
@@ -37,7 +37,7 @@ func (w *walk) begins(f *Frame) bool {
 	return false
 }
 
-// entersAt says whether the code from an address on, without a branch, keeps what a call has returned there and jumps to it in the end, and
+// entersAt reports whether the code from an address on, without a branch, keeps what a call has returned there and jumps to it in the end, and
 // pc is where a call between the two returns to.
 func (w *walk) entersAt(at, end, pc machine.Addr) bool {
 	r := newReading(w.Memory, at, end, startInstrs)

@@ -157,7 +157,7 @@ func loadedTarget(code []byte) machine.Addr {
 	return 0
 }
 
-// starts says whether a function is known to start at an address, which is not a part that
+// starts reports whether a function is known to start at an address, which is not a part that
 // was split off another: that mostly begins with more on the stack than the return address. It
 // keeps bytes that only look like a call from meaning anything.
 func (w *walk) starts(addr machine.Addr) bool {

@@ -7,7 +7,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// callEndsAt says whether a call instruction ends at pc, as one must that left pc as its
+// callEndsAt reports whether a call instruction ends at pc, as one must that left pc as its
 // return address. The error says that it cannot be told: that of the memory before pc, or
 // that the calls of the architecture are not known.
 func (w *walk) callEndsAt(pc machine.Addr) (bool, error) {

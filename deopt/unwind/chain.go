@@ -104,7 +104,7 @@ func (w *walk) linked(f *Frame, s *step) *step {
 	return &step{row: chainRow(w.Arch), rule: s.rule, partial: true}
 }
 
-// linksOn says whether the frame linked from base is the last of its chain, or is itself
+// linksOn reports whether the frame linked from base is the last of its chain, or is itself
 // linked to one further out, with a return address into code.
 func (w *walk) linksOn(c machine.Chain, base machine.Addr) bool {
 	if c.Base == w.Arch.SP {

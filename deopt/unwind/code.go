@@ -48,7 +48,7 @@ type Functions interface {
 	// Function returns the start of the function that pc lies in, and the first address
 	// past it. A zero start says that it is not known, a zero end that the end is not.
 	Function(pc machine.Addr) (start, end machine.Addr)
-	// Entry says whether a function starts at addr that can be called, and is no part of
+	// Entry reports whether a function starts at addr that can be called, and is no part of
 	// another one.
 	Entry(addr machine.Addr) bool
 	// FrameSize returns the size of the frame of the function at pc as LLVM's stack maps

@@ -135,7 +135,7 @@ func (p *qemuProgram) Code(pc machine.Addr) *Code {
 	return &p.nowhere
 }
 
-// executable says whether addr is in the code of the program itself.
+// executable reports whether addr is in the code of the program itself.
 func (p *qemuProgram) executable(addr machine.Addr) bool {
 	return slices.ContainsFunc(p.image.Progs, func(s *elf.Prog) bool {
 		return s.Type == elf.PT_LOAD && s.Flags&elf.PF_X != 0 && uint64(addr) >= s.Vaddr && uint64(addr) < s.Vaddr+s.Filesz

@@ -111,7 +111,7 @@ type candidate struct {
 	doubtful bool
 }
 
-// better says whether c is to be taken rather than another that lies further down. Where both lead on, that counts which follows a call to
+// better reports whether c is to be taken rather than another that lies further down. Where both lead on, that counts which follows a call to
 // the frame. Of two that may be such calls it is that of the function which begins nearer; of two that fit as well, the first.
 func (c *candidate) better(other *candidate) bool {
 	switch {

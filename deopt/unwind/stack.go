@@ -68,7 +68,7 @@ func (w *walk) joins(before *Stack, j int) int {
 	return j
 }
 
-// continues says whether the frames of before from number j on are still what they were, the
+// continues reports whether the frames of before from number j on are still what they were, the
 // last frame here being the first of them: the registers that it begins with, the code,
 // and each word that was read. Otherwise it returns the first frame from which on they may be.
 func (w *walk) continues(before *Stack, j int) (next int, same bool) {
@@ -121,7 +121,7 @@ func (s *Stack) first(j int) int {
 	return s.until[j-1]
 }
 
-// movable says whether the frames from number j on can have other numbers: nothing is said of
+// movable reports whether the frames from number j on can have other numbers: nothing is said of
 // them that has one in it, but what [walk.lost] says.
 func (s *Stack) movable(j int) bool {
 	for k := j; k < len(s.Frames); k++ {

@@ -294,7 +294,7 @@ func compareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
-// recordIsTrue says whether the record of an exit holds what the function's own IR computes: what its run from the entry has in the operands of
+// recordIsTrue reports whether the record of an exit holds what the function's own IR computes: what its run from the entry has in the operands of
 // the site, at some arrival there. known is false where it cannot be told. Of that arrival, or the nearest, it gives each value that was live.
 func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool, wrong []SlotDifference, values map[string]interp.Value) {
 	f := exit.frame

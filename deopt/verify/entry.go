@@ -119,7 +119,7 @@ func (v *verifier) exitOnly(e *entry, exit *prediction) string {
 	return "the activation had begun before its entry was watched"
 }
 
-// isEntry says whether a hit is the entry of a function that is followed.
+// isEntry reports whether a hit is the entry of a function that is followed.
 func (v *verifier) isEntry(p *trace.Tracepoint) bool {
 	return p.Entry || v.options.EntriesOf != nil && p.Symbol != ""
 }

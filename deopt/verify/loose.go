@@ -71,7 +71,7 @@ func eitherZero(i *ir.Instr) string {
 	return name
 }
 
-// onlySign says whether code that ran holds what a function returns against zero and does nothing else with it.
+// onlySign reports whether code that ran holds what a function returns against zero and does nothing else with it.
 // Where it may have been called through a pointer that is not known.
 func onlySign(blocks []interp.Profiled, name string) bool {
 	seen := false
@@ -89,7 +89,7 @@ func onlySign(blocks []interp.Profiled, name string) bool {
 	return seen
 }
 
-// heldAgainstZero says whether every use of what a call returned is a comparison with zero. Bundles are not what
+// heldAgainstZero reports whether every use of what a call returned is a comparison with zero. Bundles are not what
 // the program computes.
 func heldAgainstZero(call *ir.Instr) bool {
 	body, err := call.Block.Func.Body()

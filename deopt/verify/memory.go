@@ -181,7 +181,7 @@ func untouchedOf(mem machine.Memory) untouched {
 	return nil
 }
 
-// holds says whether a block lies in one of them.
+// holds reports whether a block lies in one of them.
 func (u untouched) holds(addr machine.Addr, size int) bool {
 	i := u.index(addr)
 	return i < len(u) && u[i].Start <= addr && addr+machine.Addr(size) <= u[i].End
@@ -383,7 +383,7 @@ func (c *memoryComparison) refuse(format string, addr machine.Addr) {
 	}
 }
 
-// touches says whether the interpreter stored to a block, or near it.
+// touches reports whether the interpreter stored to a block, or near it.
 func (c *memoryComparison) touches(addr machine.Addr) bool { return c.blocks[addr&^(imageBlock-1)] }
 
 func (img *memoryImage) holds(addr machine.Addr) bool {
@@ -446,7 +446,7 @@ func bytesStored(bits byte) (mask uint64) {
 	return mask
 }
 
-// sameNaN says whether words are the default NaN of a double, or differ in floats alone that are the default NaN.
+// sameNaN reports whether words are the default NaN of a double, or differ in floats alone that are the default NaN.
 func sameNaN(a, b uint64) bool {
 	const sign, double, single = 1 << 63, 0x7ff8000000000000, 0x7fc00000
 	if a&^sign == double && b&^sign == double {

@@ -76,7 +76,7 @@ func (p *prediction) ownWords(objects []changed, after *memoryImage) (words []ch
 	return words
 }
 
-// keeps says whether native code has stored a pointer to what was passed in memory that is the interpreter's too, but for the stack below the frame.
+// keeps reports whether native code has stored a pointer to what was passed in memory that is the interpreter's too, but for the stack below the frame.
 func (p *prediction) keeps(list []changed, after *memoryImage) bool {
 	if len(p.twins) == 0 {
 		return false

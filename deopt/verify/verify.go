@@ -185,7 +185,7 @@ func (v *verifier) run() (end string, err error) {
 	return "", err
 }
 
-// enough says whether as many exits are verified, or under way, as were asked for.
+// enough reports whether as many exits are verified, or under way, as were asked for.
 func (v *verifier) enough() bool {
 	return v.options.Limit != 0 && v.summary.Exits >= v.options.Limit
 }

@@ -256,7 +256,7 @@ func (c *withComparison) isDead(addr machine.Addr) bool {
 	return slices.ContainsFunc(c.dead, func(r machine.Range) bool { return r.Contains(addr) })
 }
 
-// same says whether two words that differ are references to what is the same on both sides: memory that the interpreter allocated, and
+// same reports whether two words that differ are references to what is the same on both sides: memory that the interpreter allocated, and
 // that native code has elsewhere, one for one. What lies in it is compared later.
 func (c *withComparison) same(want, have uint64) bool {
 	own, ok := c.follow(want)

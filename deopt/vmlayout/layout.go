@@ -59,10 +59,10 @@ func Builtin() (names []string) {
 	return names
 }
 
-// IsBuiltin says whether a name is that of a layout that comes with reframe.
+// IsBuiltin reports whether a name is that of a layout that comes with reframe.
 func IsBuiltin(name string) bool { return slices.Contains(Builtin(), name) }
 
-// IsLayout says whether what a user gives as a layout is one of this package: a file that ends in .star, or a name that [Builtin] has.
+// IsLayout reports whether what a user gives as a layout is one of this package: a file that ends in .star, or a name that [Builtin] has.
 func IsLayout(name string) bool { return strings.HasSuffix(name, ".star") || IsBuiltin(name) }
 
 // Read reads a layout by the name that a user gives. Errors of the text are [*Error]s.

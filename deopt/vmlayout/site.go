@@ -24,7 +24,7 @@ type Operand struct {
 	Pair     Pair
 }
 
-// Pair says whether a statepoint's record lists an operand for the garbage collector.
+// Pair reports whether a statepoint's record lists an operand for the garbage collector.
 type Pair int
 
 // What is known of that.

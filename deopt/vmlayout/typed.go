@@ -43,7 +43,7 @@ func (t Typed) Kind() (kind frame.Type, ok bool) {
 	return kind, ok
 }
 
-// known says whether there is a type of a name.
+// known reports whether there is a type of a name.
 func known(t string) error {
 	if _, ok := widths[t]; ok {
 		return nil

@@ -198,7 +198,7 @@ func (o *Overlay) Blind() { o.blind = true }
 // Full leaves no room for more.
 func (o *Overlay) Full() { o.room.End = o.next }
 
-// Made says whether an address is in what was allocated.
+// Made reports whether an address is in what was allocated.
 func (o *Overlay) Made(addr uint64) bool { return o.room.Contains(machine.Addr(addr)) }
 
 // Block is what was allocated together with an address.

@@ -131,7 +131,7 @@ func (c *comparer) wrong(format string, args ...any) {
 	}
 }
 
-// ours says whether a function is a generated one.
+// ours reports whether a function is a generated one.
 var ours = regexp.MustCompile(`^f[0-9]+$`)
 
 // stack holds the frames of a thread against its log. innermost says that the first of them stands at its site.

@@ -341,7 +341,7 @@ func (p *program) resumes(f *function, s *site) string {
 		x.Function, strings.Join(params, ", "), strings.Join(f.features(), " "), x.Block, x.Block, strings.Join(phis, ""))
 }
 
-// optimized says whether the optimizer has to inline or lower something before the program is compiled.
+// optimized reports whether the optimizer has to inline or lower something before the program is compiled.
 func (p *program) optimized() (inlines, lowers bool) {
 	for s := range p.sites() {
 		inlines, lowers = inlines || len(s.Inner) > 0, lowers || s.Leaves != byCall

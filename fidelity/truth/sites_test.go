@@ -259,7 +259,7 @@ func (m *maker) deoptimize(st *step) {
 	m.deepen(st)
 }
 
-// deoptimizes says whether the function has such a way out.
+// deoptimizes reports whether the function has such a way out.
 func (f *function) deoptimizes() bool {
 	return slices.ContainsFunc(f.Steps, func(s *step) bool { return s.Site != nil && s.Site.Kind == deoptimize })
 }

@@ -107,7 +107,7 @@ type place struct {
 	call bool // the call that returns to the record's address, and not that address
 }
 
-// standsAt says whether a program whose log names the site as its last may stand at it in a place. Where the call of a deoptimize
+// standsAt reports whether a program whose log names the site as its last may stand at it in a place. Where the call of a deoptimize
 // would return to, other code stands, which is come to when it is not taken.
 func (s *site) standsAt(p place) bool {
 	if s.Kind == deoptimize && !p.call {

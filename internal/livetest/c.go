@@ -212,7 +212,7 @@ func Runs32Bit(t testing.TB) bool {
 	return true
 }
 
-// DebugRegisters says whether breakpoints in debug registers are ever hit here: those of some virtual machines are not.
+// DebugRegisters reports whether breakpoints in debug registers are ever hit here: those of some virtual machines are not.
 func DebugRegisters(t testing.TB) bool {
 	t.Helper()
 	out, err := exec.Command(CBinary(t, "debugregister.c")).Output()

@@ -33,7 +33,7 @@ var Crosses = []Cross{
 	{Arch: "s390x", tools: "s390x-linux-gnu", qemu: "qemu-s390x"},
 }
 
-// WritesCores says whether QEMU writes cores of programs of the architecture.
+// WritesCores reports whether QEMU writes cores of programs of the architecture.
 func (c *Cross) WritesCores() bool { return !c.noCore }
 
 // Build compiles and links C sources, given by their paths, with the given flags.

@@ -141,7 +141,7 @@ func (p *Process) SignalInPause(t testing.TB, s syscall.Signal) {
 	p.await(t, "its main thread has left pause and waits there again", func() bool { return p.voluntarySwitches() != before && p.paused() })
 }
 
-// Disturbed says whether the main thread has left its resting place since the process was started: it ran, or a tracer stopped it.
+// Disturbed reports whether the main thread has left its resting place since the process was started: it ran, or a tracer stopped it.
 func (p *Process) Disturbed() bool { return p.voluntarySwitches() != p.switches }
 
 // voluntarySwitches is how often the main thread has gone to sleep or come to a stop (proc_pid_status(5)).

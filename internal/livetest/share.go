@@ -11,7 +11,7 @@ import (
 // Whole says that all of a test's cases are wanted, however long they take: FIDELITY=all, as make fidelity has it.
 func Whole() bool { return os.Getenv("FIDELITY") == "all" }
 
-// Share says whether make test runs a case: one in so many, always the same, by a hash of its name, so that one that is added
+// Share reports whether make test runs a case: one in so many, always the same, by a hash of its name, so that one that is added
 // moves no other. With FIDELITY=all it is each.
 func Share(of uint32, name ...any) bool {
 	if Whole() {
@@ -71,7 +71,7 @@ func Step(of int) int {
 // common with how many values the loops have: so each value is among what is run.
 type Turns int
 
-// Out says whether make test leaves the next case out: it runs the first of so many.
+// Out reports whether make test leaves the next case out: it runs the first of so many.
 func (n *Turns) Out(of int) bool {
 	at := int(*n)
 	*n++

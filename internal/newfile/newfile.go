@@ -34,7 +34,7 @@ func Free(path string) error {
 	return nil
 }
 
-// Regular says whether [Create] may make the file: nothing is there, or a regular file.
+// Regular reports whether [Create] may make the file: nothing is there, or a regular file.
 func Regular(path string) bool {
 	info, err := os.Stat(path)
 	return err != nil || info.Mode().IsRegular()
@@ -152,7 +152,7 @@ func (f *File) name() error {
 	return os.Rename(f.Name(), f.path)
 }
 
-// Same says whether two names are of one file, which need not be there yet: by whatever links.
+// Same reports whether two names are of one file, which need not be there yet: by whatever links.
 func Same(a, b string) bool {
 	one, err := os.Stat(a)
 	other, err2 := os.Stat(b)

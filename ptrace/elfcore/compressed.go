@@ -28,10 +28,10 @@ const Page = 4096
 
 var zeroPage [Page]byte
 
-// IsZero says whether all of a page, or of a part of one, is zero.
+// IsZero reports whether all of a page, or of a part of one, is zero.
 func IsZero(b []byte) bool { return bytes.Equal(b, zeroPage[:len(b)]) }
 
-// isCompressed says whether what begins so was made by zstd, which alone is read.
+// isCompressed reports whether what begins so was made by zstd, which alone is read.
 func isCompressed(head []byte) bool { return filekind.Compressor(head) == filekind.Zstd }
 
 // IsCompressed says that of a file.
@@ -39,7 +39,7 @@ func IsCompressed(f io.ReaderAt) bool {
 	return isCompressed(beginning(io.NewSectionReader(f, 0, headSize)))
 }
 
-// IsCore says whether the content of a file is that of a core, whole or not, compressed or not. What is wrong
+// IsCore reports whether the content of a file is that of a core, whole or not, compressed or not. What is wrong
 // with one is found when it is opened.
 func IsCore(f io.ReaderAt) (bool, error) {
 	all := io.NewSectionReader(f, 0, math.MaxInt64)

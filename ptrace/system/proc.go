@@ -55,7 +55,7 @@ const (
 	busyPatience = 5 * time.Second
 )
 
-// Late says whether a thread that was asked to stop, and for which one has waited so long, is not going to stop soon, and in which state it is. One
+// Late reports whether a thread that was asked to stop, and for which one has waited so long, is not going to stop soon, and in which state it is. One
 // that runs, or is stopped since the last look, may yet.
 func Late(pid, tid int, waited time.Duration) (state byte, late bool) {
 	if waited <= StopPatience {
@@ -102,7 +102,7 @@ func Started(pid int) (time.Time, error) {
 	return time.Now().Add(2*tick - ago), nil
 }
 
-// Ended says whether a thread is no more than an entry in the process table, or not even that.
+// Ended reports whether a thread is no more than an entry in the process table, or not even that.
 func Ended(pid, tid int) bool {
 	switch ThreadState(pid, tid) {
 	case 'Z', 'X', '?':

@@ -183,7 +183,7 @@ func (a *solo) inside(pc uint64) bool {
 	return i < len(list) && pc >= list[i].Start
 }
 
-// enters says whether the thread stands at one of the entries and was called there by code inside, or in the place of such code.
+// enters reports whether the thread stands at one of the entries and was called there by code inside, or in the place of such code.
 func (a *solo) enters(regs *General) bool {
 	if !slices.Contains(a.o.Entries, regs.pc()) {
 		return false
@@ -273,12 +273,12 @@ func (a *solo) through(regs *General) string {
 	}
 }
 
-// arrived says whether the thread is where proceedTo has to look.
+// arrived reports whether the thread is where proceedTo has to look.
 func (a *solo) arrived(regs *General) bool {
 	return a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs)
 }
 
-// comesBack says whether code outside may come back there.
+// comesBack reports whether code outside may come back there.
 func (a *solo) comesBack(pc uint64) bool {
 	for at := range a.comebacks() {
 		if at == pc {
@@ -351,7 +351,7 @@ func (a *solo) unplace() {
 	a.placed = nil
 }
 
-// trapped says whether the thread ran into a breakpoint of ours, and puts it before that.
+// trapped reports whether the thread ran into a breakpoint of ours, and puts it before that.
 func (a *solo) trapped(info *sigInfo, regs *General) bool {
 	if info.Code == trapCode && a.isPlaced(regs.trapped()) {
 		regs.rewind()
@@ -540,7 +540,7 @@ func (a *solo) lend(before map[int]*thread) string {
 	return ""
 }
 
-// raised says whether the thread sent the signal to itself, as raise(3) and abort(3) do, behind which its handler has run: no other thread of the process
+// raised reports whether the thread sent the signal to itself, as raise(3) and abort(3) do, behind which its handler has run: no other thread of the process
 // runs that could have. While others are blocked because one was put off, such a signal waits with them.
 func (a *solo) raised(info *sigInfo) bool {
 	switch info.Code {

@@ -111,7 +111,7 @@ func (c *Conn) await(ctx context.Context) error {
 	return nil
 }
 
-// Waiting says whether an event is at hand.
+// Waiting reports whether an event is at hand.
 func (c *Conn) Waiting() bool { return len(c.waiting) > 0 }
 
 // Event waits for what happens next. When ctx is done its cause is the error.

@@ -114,7 +114,7 @@ func init() {
 	}
 }
 
-// DebugFires says whether a breakpoint in a debug register is ever hit here. There are virtual machines whose processors take the registers, show
+// DebugFires reports whether a breakpoint in a debug register is ever hit here. There are virtual machines whose processors take the registers, show
 // what was set, and pass every breakpoint in them (seen: Firecracker on AMD's family 26). It is tried once, on the first instruction of another
 // process of this program.
 var DebugFires = sync.OnceValue(func() bool {

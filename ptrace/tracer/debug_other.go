@@ -2,5 +2,5 @@
 
 package tracer
 
-// DebugFires says whether breakpoints in debug registers are hit: there are none that are used.
+// DebugFires reports whether breakpoints in debug registers are hit: there are none that are used.
 func DebugFires() bool { return false }

@@ -18,7 +18,7 @@ type emulated struct {
 	emulate emulation // nil where it has to be run
 }
 
-// shadowStack says whether a process keeps its return addresses in a second place too (Linux, "Control-flow Enforcement
+// shadowStack reports whether a process keeps its return addresses in a second place too (Linux, "Control-flow Enforcement
 // Technology (CET) Shadow Stack").
 func shadowStack(pid int) bool {
 	return strings.Contains(system.StatusField(pid, "x86_Thread_features"), "shstk")
@@ -157,7 +157,7 @@ func branch(inst x86asm.Inst) emulation {
 	}
 }
 
-// prefixed says whether an instruction has a prefix that changes what it does: a segment, lock or repeat, or another
+// prefixed reports whether an instruction has a prefix that changes what it does: a segment, lock or repeat, or another
 // operand or address size.
 func prefixed(inst x86asm.Inst) bool {
 	if inst.Op == x86asm.NOP {
@@ -322,7 +322,7 @@ const (
 	pageSize   = 4096
 )
 
-// ownStack says whether memory is that of the thread's stack which is in use. The tracer may write where the
+// ownStack reports whether memory is that of the thread's stack which is in use. The tracer may write where the
 // target may not: a page below that of the stack pointer may be the one by which an overflow is found.
 func ownStack(r *General, addr uint64) bool { return addr-r.Rsp&^(pageSize-1) < stackReach }
 

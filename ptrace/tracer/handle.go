@@ -249,7 +249,7 @@ func (s *server) stranger(tid int, ws unix.WaitStatus) {
 	}
 }
 
-// belongs says whether a thread is one of the target's.
+// belongs reports whether a thread is one of the target's.
 func (s *server) belongs(tid int) bool {
 	return unix.Access(fmt.Sprintf("/proc/%d/task/%d", s.pid, tid), unix.F_OK) == nil
 }

@@ -45,7 +45,7 @@ func (p *putOff) add(t *thread, info *sigInfo) {
 	}
 }
 
-// blocks says whether a thread's mask is the one that was set last. It is not behind sigreturn(2) or where the
+// blocks reports whether a thread's mask is the one that was set last. It is not behind sigreturn(2) or where the
 // thread has set one by itself, which it keeps then.
 func (p *putOff) blocks(now uint64) bool { return p.masked && now == p.mask|others }
 

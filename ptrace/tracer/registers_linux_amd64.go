@@ -10,10 +10,10 @@ import (
 // trapCode is what SIGTRAP says of a breakpoint instruction: SI_KERNEL (sigaction(2)).
 const trapCode = 0x80
 
-// steppedCall says whether SIGTRAP says of a single step that it ended with a system call: TRAP_BRKPT.
+// steppedCall reports whether SIGTRAP says of a single step that it ended with a system call: TRAP_BRKPT.
 func (info *sigInfo) steppedCall() bool { return info.Code == 1 }
 
-// noReason says whether the kernel found nothing in DR6 that would say why there was a debug exception: TRAP_BRKPT (get_si_code of Linux's
+// noReason reports whether the kernel found nothing in DR6 that would say why there was a debug exception: TRAP_BRKPT (get_si_code of Linux's
 // arch/x86/include/asm/traps.h). So it is behind INT1, an instruction of the program's own; and where a hypervisor loses the bit of a
 // breakpoint, as some do once in a few thousand hits.
 func (info *sigInfo) noReason() bool { return info.Code == 1 }
@@ -44,7 +44,7 @@ func (g *General) arrive() { g.Eflags &^= resumeFlag }
 
 const resumeFlag = 1 << 16
 
-// resembles says whether all registers are the same but for what the processor and the kernel change by themselves.
+// resembles reports whether all registers are the same but for what the processor and the kernel change by themselves.
 func (g General) resembles(other General) bool {
 	other.Eflags = g.Eflags // RF, TF
 	other.OrigRax = g.OrigRax

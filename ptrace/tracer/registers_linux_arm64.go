@@ -9,7 +9,7 @@ import (
 // trapCode is what SIGTRAP says of a breakpoint instruction: TRAP_BRKPT (sigaction(2)).
 const trapCode = 1
 
-// steppedCall says whether SIGTRAP says of a single step that it ended with a system call: it is as if nobody had sent
+// steppedCall reports whether SIGTRAP says of a single step that it ended with a system call: it is as if nobody had sent
 // it (user_single_step_report of Linux's include/linux/ptrace.h).
 func (info *sigInfo) steppedCall() bool { return info.Code == 0 && info.PID == 0 }
 
@@ -41,7 +41,7 @@ func (g *General) rewind() {}
 func (g *General) pass()   {}
 func (g *General) arrive() {}
 
-// resembles says whether all registers are the same but for what the processor and the kernel change by themselves.
+// resembles reports whether all registers are the same but for what the processor and the kernel change by themselves.
 func (g General) resembles(other General) bool {
 	const singleStep = 1 << 21 // PSTATE.SS (Arm ARM, D2.12)
 	other.PState = other.PState&^singleStep | g.PState&singleStep

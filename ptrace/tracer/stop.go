@@ -105,7 +105,7 @@ func (s *server) settle(t *thread) {
 	t.running, t.late = true, true
 }
 
-// isPlaced says whether a breakpoint for a thread that runs alone lies at an address.
+// isPlaced reports whether a breakpoint for a thread that runs alone lies at an address.
 func (s *server) isPlaced(addr uint64) bool {
 	_, placed := s.placed[addr]
 	return placed

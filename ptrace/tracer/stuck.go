@@ -22,7 +22,7 @@ const (
 	futexRealtime = 256
 )
 
-// stuck says whether a thread that runs alone sleeps until another thread of its process wakes it, which it will not: all others stand. It waits without an
+// stuck reports whether a thread that runs alone sleeps until another thread of its process wakes it, which it will not: all others stand. It waits without an
 // end of time at a futex that no other process has, as for a mutex, a condition variable, a semaphore or the end of a thread. Where the kernel does not say
 // what it sleeps in it is not known.
 func (a *solo) stuck() bool {

@@ -49,7 +49,7 @@ type thread struct {
 // place is where on which stack a thread was.
 type place struct{ pc, sp uint64 }
 
-// comesBack says whether a thread that ran into a breakpoint does so for the instruction which it had begun there. One that raised a
+// comesBack reports whether a thread that ran into a breakpoint does so for the instruction which it had begun there. One that raised a
 // signal is begun anew with the registers as they were, unless the signal's handler went elsewhere.
 func (t *thread) comesBack(regs *General) bool {
 	at, raised := t.again, t.raised
@@ -143,7 +143,7 @@ func setSigInfo(tid int, info *sigInfo) error {
 	return ptraceAt(unix.PTRACE_SETSIGINFO, tid, 0, unsafe.Pointer(info))
 }
 
-// stepped says whether a SIGTRAP is no more than the end of a step.
+// stepped reports whether a SIGTRAP is no more than the end of a step.
 func (t *thread) stepped(info *sigInfo) bool {
 	return t.stepping && info.Signo == int32(unix.SIGTRAP) && (info.Code == trapTrace || info.Code == trapAtHandler || info.steppedCall())
 }
@@ -165,7 +165,7 @@ func (t *thread) sigInfo() (sigInfo, error) {
 	return info, err
 }
 
-// synchronous says whether the instruction that was just run raised the signal.
+// synchronous reports whether the instruction that was just run raised the signal.
 func synchronous(info *sigInfo) bool {
 	switch unix.Signal(info.Signo) {
 	case unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGTRAP, unix.SIGSYS:
@@ -174,14 +174,14 @@ func synchronous(info *sigInfo) bool {
 	return false
 }
 
-// trapPending says whether a thread has a SIGTRAP that it has not reported yet: it ran into a breakpoint and was
+// trapPending reports whether a thread has a SIGTRAP that it has not reported yet: it ran into a breakpoint and was
 // stopped before the signal was looked at.
 func trapPending(tid int) bool {
 	pending, err := strconv.ParseUint(system.StatusField(tid, "SigPnd"), 16, 64)
 	return err == nil && pending>>(unix.SIGTRAP-1)&1 != 0
 }
 
-// queued says whether there are signals that a thread, or its process, has not been given yet, or may be.
+// queued reports whether there are signals that a thread, or its process, has not been given yet, or may be.
 func queued(tid int) bool {
 	var first sigInfo
 	for _, queue := range []uint32{0, unix.PTRACE_PEEKSIGINFO_SHARED} {
@@ -208,21 +208,21 @@ func pending(tid int) (mask uint64) {
 	return mask
 }
 
-// sameMemory says whether two processes share their memory. known is false where the kernel does not say.
+// sameMemory reports whether two processes share their memory. known is false where the kernel does not say.
 func sameMemory(a, b int) (same, known bool) {
 	const vm = 1 // KCMP_VM, kcmp(2)
 	r, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
 	return r == 0, errno == 0
 }
 
-// killed says whether a thread that was stopped has been killed since. It may stand in its exit then, where it has registers and
+// killed reports whether a thread that was stopped has been killed since. It may stand in its exit then, where it has registers and
 // memory for the last time, but what is written there runs no more.
 func (t *thread) killed() bool {
 	info, err := getSigInfo(t.tid) // which a group-stop does not have (EINVAL, ptrace(2))
 	return err == unix.ESRCH || err == nil && info.Code == int32(unix.SIGTRAP)|unix.PTRACE_EVENT_EXIT<<8
 }
 
-// ended says whether a thread is no more, or about to be.
+// ended reports whether a thread is no more, or about to be.
 func (t *thread) ended() bool {
 	return t.ending || system.Ended(t.tid, t.tid)
 }

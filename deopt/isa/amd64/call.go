@@ -16,7 +16,7 @@ const (
 	longestCall  = 10
 )
 
-// CallBefore says whether a call ends at pc, as one must that pushed pc as its return
+// CallBefore reports whether a call ends at pc, as one must that pushed pc as its return
 // address. Where instructions start is not known, so that bytes which happen to look like a
 // call count as one. The error is that of the memory before pc.
 func CallBefore(m machine.Memory, pc machine.Addr) (bool, error) {
@@ -31,7 +31,7 @@ func CallBefore(m machine.Memory, pc machine.Addr) (bool, error) {
 	return false, err
 }
 
-// endsInCall says whether some suffix of code is a call.
+// endsInCall reports whether some suffix of code is a call.
 func endsInCall(code []byte) bool {
 	if !mayEndInCall(code) {
 		return false // as most of what is asked about, for less than the decoding takes
@@ -44,7 +44,7 @@ func endsInCall(code []byte) bool {
 	return false
 }
 
-// mayEndInCall says whether the last bytes of code have the opcode of a call where one that ends
+// mayEndInCall reports whether the last bytes of code have the opcode of a call where one that ends
 // with them has it: e8 with two or four bytes behind it, or ff /2 or /3 with its ModRM byte and all that
 // this may ask for (Intel SDM, volume 2, CALL).
 func mayEndInCall(code []byte) bool {
@@ -60,7 +60,7 @@ func mayEndInCall(code []byte) bool {
 	return false
 }
 
-// CallFrom says whether a call ends at pc, by the instructions from start on, where one
+// CallFrom reports whether a call ends at pc, by the instructions from start on, where one
 // starts. It is false where they cannot be followed to pc.
 func CallFrom(m machine.Memory, start, pc machine.Addr) bool {
 	for at := start; at < pc; {
@@ -75,5 +75,5 @@ func CallFrom(m machine.Memory, start, pc machine.Addr) bool {
 	return false
 }
 
-// IsCall says whether an instruction is a call, near or far.
+// IsCall reports whether an instruction is a call, near or far.
 func IsCall(inst x86asm.Inst) bool { return inst.Op == x86asm.CALL || inst.Op == x86asm.LCALL }

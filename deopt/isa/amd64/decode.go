@@ -57,7 +57,7 @@ func Read(m machine.Memory, at machine.Addr) (inst x86asm.Inst, known bool, err 
 	return inst, known, nil
 }
 
-// IsFiller says whether an instruction, as [Decode] returns it, is one of those that do nothing
+// IsFiller reports whether an instruction, as [Decode] returns it, is one of those that do nothing
 // and only take up room. Those that say something to the processor are not.
 func IsFiller(inst x86asm.Inst) bool { return inst.Op == x86asm.NOP && inst.Opcode != 0 }
 

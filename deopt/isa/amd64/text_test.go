@@ -93,7 +93,7 @@ func plain(text string) string {
 
 var negative = regexp.MustCompile(`\$-0x[0-9a-f]+`)
 
-// agrees says whether two spellings are of one instruction. objdump writes a negative number as
+// agrees reports whether two spellings are of one instruction. objdump writes a negative number as
 // one of the operand's width.
 func agrees(ours, theirs string) bool {
 	for _, bits := range []int{8, 16, 32, 64} {

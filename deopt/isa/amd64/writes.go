@@ -9,7 +9,7 @@ import (
 // Set is a set of general registers: bit n is DWARF register n.
 type Set uint16
 
-// Has says whether reg is in the set.
+// Has reports whether reg is in the set.
 func (s Set) Has(reg machine.DWARFReg) bool { return reg < 16 && s>>reg&1 != 0 }
 
 // Of returns the set of some general registers.

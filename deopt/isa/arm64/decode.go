@@ -42,7 +42,7 @@ func Length(code []byte) int {
 	return Size
 }
 
-// IsCall says whether code starts with a call: bl, blr, or one of those that authenticate the address (blraa, blrab, blraaz,
+// IsCall reports whether code starts with a call: bl, blr, or one of those that authenticate the address (blraa, blrab, blraaz,
 // blrabz).
 func IsCall(code []byte) bool {
 	w, ok := word(code)
@@ -57,13 +57,13 @@ func IsCall(code []byte) bool {
 	return false
 }
 
-// CallFrom says whether a call ends at pc that does not begin before start.
+// CallFrom reports whether a call ends at pc that does not begin before start.
 func CallFrom(m machine.Memory, start, pc machine.Addr) bool {
 	var b [Size]byte
 	return pc >= start+Size && m.ReadMemory(b[:], pc-Size) == nil && IsCall(b[:])
 }
 
-// CallThrough says whether code starts with blr of the general register of a number.
+// CallThrough reports whether code starts with blr of the general register of a number.
 func CallThrough(code []byte, register uint32) bool {
 	w, ok := word(code)
 	return ok && w == 0xd63f0000|register<<5
@@ -90,7 +90,7 @@ func offset(w uint32, low, bits int) machine.Addr {
 	return machine.Addr(int64(int32(w<<(32-low-bits))>>(32-bits)) * Size)
 }
 
-// SetsWord says whether code starts with movz, or movk where keep is set, of 16 bits into the general register of a number, all 64
+// SetsWord reports whether code starts with movz, or movk where keep is set, of 16 bits into the general register of a number, all 64
 // bits of it, at a shift of 0, 16, 32 or 48.
 func SetsWord(code []byte, register uint32, shift uint, keep bool) bool {
 	op := uint32(0xd2800000)

@@ -131,7 +131,7 @@ func (e *CompactEntry) FDE(t *Table) (*FDE, error) {
 	return f, nil
 }
 
-// inFDE says whether the mode is the one that refers to an FDE.
+// inFDE reports whether the mode is the one that refers to an FDE.
 func (e *CompactEntry) inFDE() bool {
 	if e.arch == machine.ARM64 {
 		return e.Encoding&compactMode == arm64DWARF

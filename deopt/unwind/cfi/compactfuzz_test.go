@@ -45,7 +45,7 @@ func surveyCompact(t *testing.T, c *Compact, memory machine.Memory, table *Table
 	}
 }
 
-// possible says whether all that a row saves is inside of its frame.
+// possible reports whether all that a row saves is inside of its frame.
 func possible(arch *machine.Arch, row *Row) bool {
 	for _, rule := range row.Rules() {
 		if rule.Kind != RuleOffset || rule.Offset >= 0 || row.CFA.Register == arch.SP && rule.Offset < -row.CFA.Offset {

@@ -38,7 +38,7 @@ func (c *cursor) failAt(at int, format string, args ...any) {
 	}
 }
 
-// more says whether bytes are left and nothing went wrong.
+// more reports whether bytes are left and nothing went wrong.
 func (c *cursor) more() bool { return c.err == nil && c.pos < len(c.data) }
 
 // bytes returns the next n bytes, not copied; nil after an error.

@@ -383,7 +383,7 @@ func (k complexField) catanh(z Complex) Complex {
 	return Complex{withSign(re, x), im}
 }
 
-// usual says whether a number and its square are far from the ends of the format.
+// usual reports whether a number and its square are far from the ends of the format.
 func (k complexField) usual(n softfloat.Number) bool {
 	return n.Class == softfloat.Finite && max(lead(n), -lead(n)) < min(k.f.Prec, k.most()/4)
 }

@@ -62,7 +62,7 @@ func lgamma(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	})
 }
 
-// belowIsOdd says whether the integer below a negative number that is none is odd.
+// belowIsOdd reports whether the integer below a negative number that is none is odd.
 func belowIsOdd(x softfloat.Number) bool {
 	return x.Exp < 0 && new(big.Int).Rsh(x.Mant, uint(-x.Exp)).Bit(0) == 0
 }

@@ -70,7 +70,7 @@ func pow(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	}))
 }
 
-// isInteger says whether n has no fraction, and whether it is odd then.
+// isInteger reports whether n has no fraction, and whether it is odd then.
 func isInteger(n softfloat.Number) (whole, odd bool) {
 	switch n.Class {
 	case softfloat.Zero:

@@ -74,7 +74,7 @@ func (p *Program) Match(subject []byte, from, n int, flags MatchFlags, budget Bu
 	return nil, false, nil
 }
 
-// anchored says whether a match can only be at the start of the subject.
+// anchored reports whether a match can only be at the start of the subject.
 func (p *Program) anchored() bool {
 	for _, k := range p.closure([]int{p.start}, nil) {
 		at := p.nodes[k].at
@@ -161,7 +161,7 @@ func (m *matcher) stateOf(from []int, x context) (*state, error) {
 	return s, m.Bytes(8 * len(all)) // which the log may hold for longer
 }
 
-// takes says whether a node takes a byte; what may follow its place is not looked at.
+// takes reports whether a node takes a byte; what may follow its place is not looked at.
 func (n *node) takes(c byte) bool { return n.op == opByte && n.c == c || n.op == opSet && n.set.has(c) }
 
 // step goes on by a byte. What a place asks of the byte behind it is held against that byte alone, so that for $ and for ^ a newline

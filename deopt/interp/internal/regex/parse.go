@@ -75,7 +75,7 @@ func (p *parser) parse() (*tree, error) {
 	return p.node(tree{op: opConcat, left: body, right: last})
 }
 
-// ends says whether the token at hand ends a part that is nest groups deep. Outside of all a ) is a byte.
+// ends reports whether the token at hand ends a part that is nest groups deep. Outside of all a ) is a byte.
 func (p *parser) ends(nest int) bool {
 	return p.t.kind == tokAlt || p.t.kind == tokEnd || nest > 0 && p.t.kind == tokClose
 }

@@ -140,7 +140,7 @@ var operators = map[byte]kind{
 	'|': tokAlt, '+': tokPlus, '?': tokOption, '{': tokOpenBound, '}': tokCloseBound, '(': tokOpen, ')': tokClose,
 }
 
-// endsPart says whether the $ at hand ends a basic expression or a part of it.
+// endsPart reports whether the $ at hand ends a basic expression or a part of it.
 func (l *lexer) endsPart() bool {
 	rest := l.text[l.at+1:]
 	return len(rest) == 0 || len(rest) > 1 && rest[0] == '\\' && (rest[1] == '|' || rest[1] == ')')

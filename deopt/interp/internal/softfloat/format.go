@@ -150,12 +150,12 @@ func (f Format) join(neg bool, r *big.Int) *big.Int {
 	return r
 }
 
-// Signaling says whether bits are a NaN that is not quiet.
+// Signaling reports whether bits are a NaN that is not quiet.
 func (f Format) Signaling(bits *big.Int) bool {
 	return f.Decode(bits).Class == NaN && bits.Bit(f.Prec-2) == 0
 }
 
-// Subnormal says whether bits are a number with the least exponent.
+// Subnormal reports whether bits are a number with the least exponent.
 func (f Format) Subnormal(bits *big.Int) bool {
 	_, exp, _ := f.split(bits)
 	return exp == 0 && f.Decode(bits).Class == Finite

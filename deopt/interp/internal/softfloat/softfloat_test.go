@@ -15,7 +15,7 @@ func decode(d float64) softfloat.Number {
 	return softfloat.Double.Decode(new(big.Int).SetUint64(math.Float64bits(d)))
 }
 
-// same says whether a number rounds to a double, with one NaN for all.
+// same reports whether a number rounds to a double, with one NaN for all.
 func same(t *testing.T, want float64, n softfloat.Number, what ...any) {
 	t.Helper()
 	got := math.Float64frombits(softfloat.Double.Encode(n).Uint64())
