@@ -70,7 +70,7 @@ test:
 # exits of random programs, 20,000 moments of patched code, 10,000 stacks of JITs that compile again, all exits of 1,000 programs of tinyvm. It takes hours.
 fidelity:
 	@scripts/setup.sh test
-	@scripts/sources.sh
+	@scripts/sources.sh llvm-tests
 	@scripts/clients.sh
 	@scripts/kernel.sh
 	FIDELITY=all go test -timeout 90m -skip '^TestExitsAreAsInterpreted$$' ./fidelity

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Fetches the Debian source packages that the tests build, as the machine's own mirrors have them, into the user's cache
-# directory: PACKAGE/ is the unpacked source. Usage: scripts/sources.sh
+# directory: PACKAGE/ is the unpacked source. Usage: scripts/sources.sh [llvm-tests]; with llvm-tests the tests of LLVM 19 too, which are of
+# 160 MB packed, in llvm-tests-19/.
 #
 # It needs no right to install, and changes nothing of the machine's apt: the source lists are copies in a directory of
 # their own. Where all is there, nothing is called and nothing printed.
@@ -13,7 +14,9 @@ missing=
 for package in $packages; do
   test -d "$cache/$package" || missing="$missing $package"
 done
-[ "$missing" ] || exit 0
+tests=
+[ "${1-}" != llvm-tests ] || test -d "$cache/llvm-tests-19" || tests=" llvm-toolchain-19"
+[ "$missing$tests" ] || exit 0
 
 fail() {
   echo "sources: $*" >&2
@@ -21,8 +24,8 @@ fail() {
 }
 
 command -v apt-get >/dev/null && command -v dpkg-source >/dev/null ||
-  fail "apt-get or dpkg-source (package dpkg-dev) is missing; unpack the Debian sources of these into $cache/PACKAGE:$missing"
-echo "sources: fetching$missing" >&2
+  fail "apt-get or dpkg-source (package dpkg-dev) is missing; unpack the Debian sources of these into $cache/PACKAGE:$missing$tests"
+echo "sources: fetching$missing$tests" >&2
 mkdir -p "$cache"
 work=$(mktemp -d "$cache/fetching-XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -47,3 +50,9 @@ for package in $missing; do
   (cd "$work/$package" && get source "$package") || { cat "$work/log" >&2; fail "no source of $package"; }
   mv "$work/$package"/*/ "$cache/$package" # one directory, whose name has the version
 done
+if [ "$tests" ]; then
+  mkdir "$work/llvm"
+  (cd "$work/llvm" && get --download-only source llvm-toolchain-19) || { cat "$work/log" >&2; fail "no source of llvm-toolchain-19"; }
+  tar -C "$work/llvm" --wildcards -xf "$work/llvm"/llvm-toolchain-19_*.orig.tar.* '*/llvm/test'
+  mv "$work"/llvm/*/llvm/test "$cache/llvm-tests-19"
+fi
