@@ -14,14 +14,13 @@ import (
 	"reframe/ptrace"
 )
 
-// targetFlags are those that say which target is looked at, and fileFlags those that say what is known about its code:
-// what the next command about it needs too.
+// targetFlags select the target, and fileFlags the files that describe its code. The next command about the same target needs both.
 var (
 	targetFlags = []string{"pid", "core", "exe", "sysroot", "debug-dir", "stack-bytes"}
 	fileFlags   = []string{"ir", "object", "layout"}
 )
 
-// given are the flags of these names that were given, with their values, in the order of the names.
+// given returns those of the named flags that were given, with their values, in the order of names.
 func given(flags *pflag.FlagSet, names ...string) (words []string) {
 	for _, name := range names {
 		f := flags.Lookup(name)
@@ -49,7 +48,7 @@ func given(flags *pflag.FlagSet, names ...string) (words []string) {
 	return words
 }
 
-// commandLine spells a command of this program for a shell.
+// commandLine formats a command of this program for a shell.
 func commandLine(words ...string) string {
 	line := "reframe"
 	for _, w := range words {
@@ -58,12 +57,12 @@ func commandLine(words ...string) string {
 	return line
 }
 
-// try is the line that proposes a command.
+// try returns the line that suggests a command.
 func try(words ...string) string { return "try: " + commandLine(words...) }
 
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
 
-// quoted spells a word as a shell reads it, a plain sh too, and safe for a terminal.
+// quoted quotes a word for a shell, including a plain sh, and makes it safe for a terminal.
 func quoted(word string) string {
 	switch {
 	case word != "" && strings.Trim(word, plain) == "":
@@ -71,7 +70,7 @@ func quoted(word string) string {
 	case word == printable(word):
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
-	// $'...' is of POSIX.1-2024, and Debian's sh does not know it. What printf ends with is lost in line ends.
+	// POSIX.1-2024 has $'...', which Debian's sh does not support. Command substitution removes trailing line ends from the output of printf.
 	text := strings.TrimRight(word, "\n")
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -88,8 +87,8 @@ func quoted(word string) string {
 	return spelled
 }
 
-// hint says on standard error what to do next with a view that was printed: about stacks of which too little was copied,
-// about what would name values, and with the innermost frame that can be resumed.
+// hint suggests on standard error what to do after a view was printed: about stacks that were copied only partly, about what would name values, and
+// about the innermost frame that can be resumed.
 func (a *app) hint(flags *pflag.FlagSet, v *deopt.View) {
 	var b strings.Builder
 	about := slices.Concat(given(flags, targetFlags...), given(flags, fileFlags...))

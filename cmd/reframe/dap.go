@@ -22,7 +22,7 @@ import (
 	"reframe/session/dap"
 )
 
-// served is what dap was asked for.
+// served holds the flags of dap.
 type served struct {
 	listen   string
 	anywhere bool
@@ -67,7 +67,7 @@ SIGTERM or SIGHUP.`,
 	return c
 }
 
-// noArguments refuses words that nobody asked for.
+// noArguments rejects positional arguments.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("%s takes no %q: what is debugged is in the editor's launch configuration", c.Name(), args[0])
@@ -156,7 +156,7 @@ func (a *app) listenFor(k *served) (*net.TCPListener, error) {
 	return net.ListenTCP("tcp", at)
 }
 
-// openForEditor opens what a launch configuration means, as the flags of the other verbs do.
+// openForEditor opens the target of a launch configuration, as the flags of the other verbs do.
 func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, error) {
 	k := inputs{pid: o.PID, core: o.Core, files: ptrace.CoreOptions{Exe: o.Exe, Sysroot: o.Sysroot, DebugDirs: o.DebugDir}, objects: o.Object,
 		Inputs: flags.Inputs{Modules: o.IR, Layouts: o.Layout}, mute: o.NoSelfDescription}
@@ -208,7 +208,7 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 	return t, nil
 }
 
-// meantTarget refuses a launch configuration that does not say what is debugged, or says it twice.
+// meantTarget rejects a launch configuration that names no target, or more than one.
 func meantTarget(o *dap.Opening) error {
 	switch {
 	case o.Launch && o.Program == "":

@@ -23,7 +23,7 @@ import (
 	"reframe/session/prompt"
 )
 
-// debugged is what debug was asked for.
+// debugged holds the flags of debug.
 type debugged struct {
 	inputs
 	scripts []string
@@ -91,7 +91,7 @@ after SIGTERM or SIGHUP.`,
 	return c
 }
 
-// check refuses what cannot be meant.
+// check rejects contradictory flags.
 func (k *debugged) check(c *cobra.Command, command []string) error {
 	given := c.Flags().Changed
 	switch {
@@ -118,7 +118,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 		return err
 	}
 	o.TrustIR = k.trustIR
-	// A session is long.
+	// Re-enable the garbage collector: a session is long-lived.
 	collecting(100)
 	// Ctrl-C gives up what a command does, and the session goes on.
 	signal.Reset(os.Interrupt)
@@ -160,7 +160,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	return a.debugEnd(err)
 }
 
-// commandsOf does the commands of a file.
+// commandsOf runs the commands of a file. over reports whether they ended the session.
 func (a *app) commandsOf(ctx context.Context, p *prompt.Prompt, path string) (over bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *app) commandsOf(ctx context.Context, p *prompt.Prompt, path string) (ov
 	return over, err
 }
 
-// debugEnd makes an exit status of what ended a session.
+// debugEnd returns the exit status for the error that ended a session.
 func (a *app) debugEnd(err error) error {
 	if by := (interruption{}); errors.As(err, &by) {
 		return &status{by.status(), by.Error()}
@@ -182,7 +182,7 @@ func (a *app) debugEnd(err error) error {
 	return err
 }
 
-// begin takes hold of the target. leave lets it go, or kills it; it is nil of a core.
+// begin attaches to the target. leave detaches from it or kills it; it is nil for a core.
 func (k *debugged) begin(ctx context.Context, c session.Config, command []string) (s *session.Session, leave func(kill bool) error, err error) {
 	if k.core != "" {
 		t, err := k.target(false)
@@ -208,7 +208,7 @@ func (k *debugged) begin(ctx context.Context, c session.Config, command []string
 	return s, leaving(process, s), nil
 }
 
-// leaving ends a session with a process, which is killed or goes on.
+// leaving returns a function that ends a session with a process: it kills the process or detaches from it.
 func leaving(p *ptrace.Session, s *session.Session) func(kill bool) error {
 	return func(kill bool) error {
 		if kill {
@@ -218,7 +218,7 @@ func leaving(p *ptrace.Session, s *session.Session) func(kill bool) error {
 	}
 }
 
-// debugPrinter prints what the prompt shows.
+// debugPrinter prints frames for the prompt.
 type debugPrinter struct{ style style }
 
 func (p debugPrinter) Frame(w io.Writer, f *frame.Frame) { printFrame(w, p.style, f) }

@@ -11,10 +11,10 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// maxKept is the number of frames that --depth all makes at each end of a stack: each takes some kilobytes.
+// maxKept is the number of frames that --depth all keeps at each end of a stack: each takes some kilobytes.
 const maxKept = 1 << 16
 
-// depthOf reads --depth, and adds what the frame that was chosen needs.
+// depthOf parses --depth, and increases the depth so that it includes the chosen frame.
 func depthOf(text string, c *deopt.Choice) (unwind.Depth, error) {
 	d := c.Depth()
 	switch n, err := strconv.ParseUint(text, 10, 31); {
@@ -34,14 +34,14 @@ func depthOf(text string, c *deopt.Choice) (unwind.Depth, error) {
 	return d, nil
 }
 
-// Frames that repeat are folded where there are at least so many turns of at most so many frames.
+// Frames that repeat are folded where at most maxPeriod frames repeat at least leastTurns times.
 const (
 	leastTurns = 4
 	maxPeriod  = 8
 )
 
-// repeated reports after how many frames a stack repeats itself, and for how many; 0 where it does not. Frames with a record do not
-// count: their values differ.
+// repeated returns the period, in frames, with which the start of list repeats, and the number of frames that do; 0 and 0 if it does not repeat.
+// Frames with a record never repeat: their values differ.
 func repeated(list []*deopt.Frame) (period, count int) {
 	for period = 1; period <= maxPeriod && period < len(list); period++ {
 		n := 0
@@ -68,7 +68,7 @@ func printRepeated(w io.Writer, s style, turn []*deopt.Frame, more int) {
 	fmt.Fprintf(w, "  %s\n", s.dim(fmt.Sprintf("… #%d to #%d, %s of %s, not shown", last+1, last+more, count(more, "frame"), strings.Join(where, ", "))))
 }
 
-// printOmitted prints where the frames in the middle of a deep stack are.
+// printOmitted prints which functions the omitted frames in the middle of a deep stack belong to.
 func printOmitted(w io.Writer, s style, o *frame.Omitted) {
 	var where []string
 	known := 0

@@ -50,7 +50,7 @@ Exit status 3 says that the interpreter and the native code disagree.`,
 	return c
 }
 
-// demoKept leaves a target behind and says what to do with it.
+// demoKept leaves a target running and prints commands to try on it.
 func (a *app) demoKept(ctx context.Context) error {
 	kept, err := demo.Keep(ctx)
 	if err != nil {
@@ -139,8 +139,8 @@ func (a *app) demo(ctx context.Context) error {
 	return a.demoVM()
 }
 
-// demoVM shows frames of a virtual machine: of what `reframe frames` prints, the frame that holds them, without the operands of its record,
-// all of which the VM's frames show in their own words.
+// demoVM shows frames of a virtual machine. Of the output of `reframe frames` it prints only the frame that holds them, without the operands of its
+// record: the VM frames show all of those in their own terms.
 func (a *app) demoVM() error {
 	process, err := demo.StartVM()
 	if err != nil {
@@ -176,7 +176,7 @@ func (a *app) demoVM() error {
 	return nil
 }
 
-// demoFrames is what `reframe frames` does.
+// demoFrames prints what `reframe frames` prints.
 func (a *app) demoFrames(pid int, o deopt.Options) error {
 	target, view, err := capture(pid, ptrace.Options{}, o)
 	if err != nil {
@@ -186,11 +186,10 @@ func (a *app) demoFrames(pid int, o deopt.Options) error {
 	return printView(fold.To(a.stdout), a.style(), view, target)
 }
 
-// returned is what native code brought back to a caller.
+// returned is a result of native code, and the function that it returned to.
 type returned struct{ where, value string }
 
-// native lets the target run on to where the frame's function returns to, and reads
-// the result there.
+// native lets the target run until the frame's function returns, and reads the result there.
 func (a *app) native(ctx context.Context, p *demo.Process, v *deopt.View, t *deopt.Thread, f *deopt.Frame, typ string) (returned, error) {
 	caller := v.Caller(t, f)
 	if caller == nil {

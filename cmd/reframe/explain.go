@@ -123,7 +123,7 @@ is nothing to explain or it failed.`,
 	return c
 }
 
-// asked reads the argument.
+// asked parses the positional argument into q: a frame (#N), an address (0x…) or the id of a record.
 func asked(q *explain.Question, c *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
@@ -161,7 +161,7 @@ func asked(q *explain.Question, c *cobra.Command, args []string) error {
 	return nil
 }
 
-// printExplanation prints an explanation for people.
+// printExplanation prints an explanation as text.
 func printExplanation(w io.Writer, s style, e *explain.Explanation, t *ptrace.Target) error {
 	p := &explainer{style: s}
 	p.line("%s", titleOf(s, t))

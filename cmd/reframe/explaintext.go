@@ -17,12 +17,12 @@ type explainer struct {
 	out strings.Builder
 }
 
-// line prints one line. What comes from the target was made printable before.
+// line prints one line. The caller made text of the target printable.
 func (p *explainer) line(format string, args ...any) {
 	p.out.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 }
 
-// title begins a part.
+// title starts a section.
 func (p *explainer) title(text string) {
 	p.line("")
 	p.line("%s", p.bold(text))
@@ -71,7 +71,7 @@ func placeTitle(at *explain.Place) string {
 	return where
 }
 
-// symbol is a function and how far into it, or else what is given.
+// symbol returns a function name and the offset into it, or otherwise where s is nil.
 func symbol(s *explain.SymbolRange, otherwise string) string {
 	if s == nil {
 		return otherwise
@@ -236,7 +236,7 @@ func (p *explainer) value(x *explain.Value) {
 	p.collected(x.GC)
 }
 
-// collected says what the collector is told of a value.
+// collected prints how the record describes a value to the garbage collector.
 func (p *explainer) collected(g *frame.GC) {
 	switch {
 	case g == nil:
@@ -249,10 +249,10 @@ func (p *explainer) collected(g *frame.GC) {
 	}
 }
 
-// dumpedBytes is how many bytes of a value stand in a line.
+// dumpedBytes is the number of bytes of a value on one line.
 const dumpedBytes = 16
 
-// dumped are the lines that show the bytes of a value, and what was made of them.
+// dumped returns the lines that show the bytes of a value and their interpretation.
 func dumped(raw, reading string) []string {
 	rows := fold.WordsInRows(raw, dumpedBytes)
 	switch {
@@ -284,7 +284,7 @@ func (p *explainer) carries(c *explain.CarriesOn) {
 	p.line("  → %s, by %s", target(c.Resume), printable(c.By))
 }
 
-// when says how a condition of a layout came out.
+// when describes the outcome of a condition of a layout.
 func when(w *explain.WhenTried) string {
 	out := fmt.Sprintf("when live value %d equals %d: ", w.Operand, w.Equals)
 	switch {

@@ -111,8 +111,8 @@ frame, or it failed.`,
 	return c
 }
 
-// outcome is the exit status of a view that was printed, and says why it shows no record. There
-// were so many frames before those that nobody asked for were dropped, and so many had a record.
+// outcome returns the exit status of a view that was printed, and prints why the view shows no record. frames and records count the frames before
+// the user's choice was applied, and those with a record.
 func (a *app) outcome(v *deopt.View, frames, records int) error {
 	switch {
 	case frames == 0:
@@ -128,7 +128,7 @@ func (a *app) outcome(v *deopt.View, frames, records int) error {
 	return nil
 }
 
-// noSuchFrame says that no frame is the one that was asked for.
+// noSuchFrame returns the message for a choice that matches no frame.
 func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 	switch {
 	case c.Function == nil:
@@ -139,15 +139,15 @@ func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 	return fmt.Sprintf("there is no frame %d that is of %s; %s", c.Number(), c.Function.Text, numbers)
 }
 
-// note says what is no failure and a user may want to know.
+// note prints a note on standard error, for something that is no failure but that a user may want to know.
 func (a *app) note(text string) {
 	fmt.Fprintln(fold.To(a.stderr), "reframe: note: "+printableLines(text))
 }
 
-// digits are what differs between the guesses of one kind.
+// digits matches the parts in which guesses of one kind differ.
 var digits = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
-// afterwards says what a process does that was held.
+// afterwards returns the state of a process after reframe has released it.
 func afterwards(stopped bool) string {
 	if stopped {
 		return "stopped by a signal as before"
@@ -155,12 +155,12 @@ func afterwards(stopped bool) string {
 	return "running again"
 }
 
-// stoodStill says for how long a process was held, and what it does now.
+// stoodStill reports for how long a process was stopped, and its state now.
 func stoodStill(who string, pause time.Duration, stopped bool) string {
 	return fmt.Sprintf("%s was stopped for %s and is %s", who, milliseconds(pause), afterwards(stopped))
 }
 
-// titleOf is the first line of what is printed about a target.
+// titleOf returns the first line of the output about a target.
 func titleOf(s style, t *ptrace.Target) string {
 	if t.Core != "" {
 		return fmt.Sprintf("%s  pid %d  %s   %s", s.bold("core "+printable(t.Core)), t.PID, printable(t.Command), t.Arch().Title)
@@ -172,7 +172,7 @@ func titleOf(s style, t *ptrace.Target) string {
 	return fmt.Sprintf("%s  %s   %s   %s", s.bold(fmt.Sprintf("pid %d", t.PID)), printable(t.Command), t.Arch().Title, stood)
 }
 
-// titleOfThread names a thread. Most cores hold the name of the first one alone.
+// titleOfThread names a thread. Most cores hold only the name of the first thread.
 func titleOfThread(t *deopt.Thread) string {
 	if t.Name == "" {
 		return fmt.Sprintf("thread %d", t.ID)
@@ -253,7 +253,7 @@ func summary(s deopt.Summary) string {
 	return line
 }
 
-// Columns of a frame's line.
+// Widths of the columns of a frame's line.
 const (
 	functionWidth = 30
 	nameWidth     = 8
@@ -319,7 +319,7 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 	}
 }
 
-// site says in words what a record describes and how far it has got.
+// site names the kind of site that a record describes and how far execution has got in it.
 func site(r *frame.Record) string {
 	if r.Moment == frame.Unknown {
 		return "kind of site unknown"
@@ -327,10 +327,10 @@ func site(r *frame.Record) string {
 	return fmt.Sprintf("%s, %s", r.Site, strings.ReplaceAll(string(r.Moment), "-", " "))
 }
 
-// spelled is a word of the JSON as people write it: perf-map is a perf map.
+// spelled returns a word of the JSON as people write it: perf-map becomes perf map.
 func spelled(word string) string { return strings.ReplaceAll(word, "-", " ") }
 
-// place is what gdb would call the location of a frame.
+// place returns the location of a frame as gdb would show it.
 func place(f *frame.Frame) string {
 	if f.Offset == nil {
 		if f.Module != "" {
@@ -348,7 +348,7 @@ func place(f *frame.Frame) string {
 
 func base(path string) string { return printable(path[strings.LastIndexByte(path, '/')+1:]) }
 
-// target is where a frame resumes, in words.
+// target returns in words where a frame resumes.
 func target(r *frame.Resume) string {
 	out := fmt.Sprintf("%s, block %%%s", printable(r.Function), printable(r.Block))
 	switch {
@@ -360,8 +360,8 @@ func target(r *frame.Resume) string {
 	return out
 }
 
-// nameOf is what a slot is called: as the module spells it, behind the variable of the source where that is known, and before the operand of the site
-// where a layout calls that something else.
+// nameOf returns the name of a slot: the name in the module, after the source variable where that is known, and before the operand of the site where
+// a layout gives that another name.
 func nameOf(slot *frame.Slot) string {
 	name := printable(slot.Name)
 	if name == "" {
@@ -376,7 +376,7 @@ func nameOf(slot *frame.Slot) string {
 	return name
 }
 
-// joined is where a value lies, with what the collector is told of it.
+// joined returns the location of a value, followed by what the record tells the collector about it.
 func joined(where string, gc *frame.GC) string {
 	if text := gc.String(); text != "" {
 		where += "  " + text

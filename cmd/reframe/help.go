@@ -14,7 +14,7 @@ import (
 	"reframe/internal/manpage"
 )
 
-// helpWidth is how wide help is where the terminal is no narrower.
+// helpWidth is the width of help in cells, unless the terminal is narrower.
 const helpWidth = 80
 
 // help prints what a command does and how it is called. No line is wider than the terminal, or than 80 cells.
@@ -36,7 +36,7 @@ func (a *app) help(c *cobra.Command, out *os.File) {
 	_, _ = io.WriteString(out, b.String())
 }
 
-// usageOf writes how a command is called: its arguments, examples, commands and flags.
+// usageOf writes the usage of a command: its arguments, examples, commands and flags.
 func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 	write := func(line string, more int) {
 		for _, part := range fold.Line(line, width, more) {
@@ -89,8 +89,8 @@ func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 	}
 }
 
-// filled writes paragraphs as wide as they may be. Lines that are set in stay lines; those below a label, set in as far as its
-// text, are part of it.
+// filled writes paragraphs folded at width. Indented lines stay lines of their own; a line that continues a label, indented as far as its text, is
+// joined with it.
 func filled(b *strings.Builder, text string, width int) {
 	write := func(line string, more int) {
 		for _, part := range fold.Line(line, width, more) {
@@ -125,7 +125,7 @@ func filled(b *strings.Builder, text string, width int) {
 	}
 }
 
-// conditionsTopic is what `reframe help conditions` shows.
+// conditionsTopic returns the topic of `reframe help conditions`.
 func conditionsTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "conditions",

@@ -14,7 +14,7 @@ import (
 	"reframe/internal/fold"
 )
 
-// instrumented is what instrument was asked for.
+// instrumented holds the flags of instrument.
 type instrumented struct {
 	options instrument.Options
 	at      []string
@@ -22,7 +22,7 @@ type instrumented struct {
 	force   bool
 }
 
-// instrumentPlaces are what --at takes.
+// instrumentPlaces lists the values of --at.
 var instrumentPlaces = []string{"blocks", "calls", "sites"}
 
 func (a *app) instrumentCommand() *cobra.Command {

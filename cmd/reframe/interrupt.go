@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// shutdown is how long after the first signal a second one is waited out, for what is on its way out to come out.
+// shutdown is how long after the first signal a second one is ignored, so that a verb can end in good order.
 const shutdown = 5 * time.Second
 
-// orderly are the verbs that a signal has end in good order. All others have nothing to put back: they end as any program does.
+// orderly lists the verbs that a signal ends in good order. All others have nothing to restore: a signal ends them at once.
 var orderly = []string{"dap", "debug", "demo", "protocol", "record", "replay", "resume", "run", "stress", "trace", "verify"}
 
-// atOnce has signals end a verb that does not heed its context.
+// atOnce lets signals end a verb that does not watch its context.
 func atOnce(verb string) {
 	if !slices.Contains(orderly, verb) {
 		signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -56,10 +56,10 @@ func interruptible() context.Context {
 	return ctx
 }
 
-// interruption is why a verb was given up.
+// interruption is the signal that ended a verb.
 type interruption struct{ signal syscall.Signal }
 
 func (i interruption) Error() string { return "interrupted by a signal: " + i.signal.String() }
 
-// status is the exit status, as a shell shows that of a program which the signal ends.
+// status returns the exit status that a shell shows for a program which the signal ends.
 func (i interruption) status() int { return 128 + int(i.signal) }

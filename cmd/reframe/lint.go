@@ -87,7 +87,7 @@ func (a *app) lint(k *inputs) error {
 	return err
 }
 
-// printLint prints one line for each finding, and how many there are for people.
+// printLint prints one line for each finding, and the counts on standard error.
 func (a *app) printLint(r *lint.Report) error {
 	out, s := bufio.NewWriter(fold.To(a.stdout)), a.style()
 	for n := range r.Findings {

@@ -28,7 +28,7 @@ import (
 	"reframe/internal/near"
 )
 
-// The exit statuses are a contract.
+// The exit statuses are a stable interface.
 const (
 	exitOK       = 0
 	exitPartial  = 1 // some value or frame is unavailable
@@ -44,7 +44,7 @@ func main() {
 	os.Exit(run(interruptible(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// status is an error that carries an exit status. Without a message it is silent.
+// status is an error that carries an exit status. Without a message it prints nothing.
 type status struct {
 	code    int
 	message string
@@ -52,12 +52,12 @@ type status struct {
 
 func (s *status) Error() string { return s.message }
 
-// usage is an error in how the command was called.
+// usage returns an error for a wrong command line.
 func usage(format string, args ...any) error {
 	return &status{exitUsage, fmt.Sprintf(format, args...)}
 }
 
-// flagError says what a flag takes where what it was given is not that.
+// flagError returns an error that describes the values that a flag takes, where err reports an invalid one.
 func flagError(err error) error {
 	takes := map[string]string{"bool": "true or false", "int": "a whole number", "uint64": "a whole number, 0 or more", "duration": "a time, such as 5s or 100ms"}
 	var invalid *pflag.InvalidValueError
@@ -73,7 +73,7 @@ func flagError(err error) error {
 	return err
 }
 
-// meant adds to an unknown flag the one that it may have been meant to be.
+// meant adds the nearest known flag to the error for an unknown one.
 func meant(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
@@ -92,7 +92,7 @@ func meant(c *cobra.Command, err error) error {
 	return err
 }
 
-// needs refuses a command line on which the arguments are missing.
+// needs rejects a command line without arguments.
 func needs(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -102,7 +102,7 @@ func needs(what string) cobra.PositionalArgs {
 	}
 }
 
-// run is the whole program but for the process around it.
+// run is the whole program except for its process: it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	app := &app{stdout: stdout, stderr: stderr}
 	root := app.root()
@@ -119,7 +119,7 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	if errors.As(err, &s) {
 		code = s.code
 	} else if !app.started {
-		// Whatever cobra refuses before a verb runs is a matter of how it was called.
+		// Every error of cobra before a verb runs is a usage error.
 		code = exitUsage
 	}
 	if text := err.Error(); text != "" {
@@ -135,7 +135,7 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	return code
 }
 
-// app is what all verbs share.
+// app holds the state that all verbs share.
 type app struct {
 	stdout, stderr *os.File
 	color          string
@@ -186,7 +186,7 @@ a reference interpreter resume from there.`,
 //go:embed version.txt
 var archived string
 
-// version says which build this is: by the tag or the commit that Go recorded from git, or git in an archive.
+// version returns the version of this build: the tag or the commit that Go recorded from git, or that git wrote into an archive.
 func version() string {
 	v := archivedVersion(archived)
 	if v == "" {
@@ -198,7 +198,7 @@ func version() string {
 	return fmt.Sprintf("%s, %s, %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// archivedVersion is the tag, with the distance from it, or else the commit, of an archive, and "" of what is none.
+// archivedVersion returns the tag with the distance from it, or else the commit, of an archive, and "" for text from a checkout.
 func archivedVersion(text string) string {
 	fields := strings.Fields(text)
 	switch {

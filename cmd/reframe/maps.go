@@ -20,7 +20,7 @@ import (
 	"reframe/replay"
 )
 
-// mapsFlags are what maps can be asked.
+// mapsFlags holds the flags of maps.
 type mapsFlags struct {
 	inputs   inputs
 	dialect  string
@@ -122,7 +122,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	if err != nil {
 		return err
 	}
-	// Nothing is stopped here, and what is printed may be much.
+	// Nothing is stopped here, and the output may be long.
 	collecting(400)
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	maps, release, err := f.open(args, o)
@@ -165,8 +165,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	return nil
 }
 
-// noMaps says that there is no stack map, which is an answer and a failure only for those who
-// asked for one.
+// noMaps reports that there is no stack map. That is a failure only for a caller who asked for one.
 func (a *app) noMaps(none *maps.Maps, f *mapsFlags, want *maps.Filter, why error) error {
 	if f.require || !want.All() {
 		return &status{exitPartial, why.Error()}
@@ -183,7 +182,7 @@ func (a *app) noMaps(none *maps.Maps, f *mapsFlags, want *maps.Filter, why error
 	return err
 }
 
-// noneFits says that the filters leave nothing.
+// noneFits returns the message for filters that match no record, with the nearest record.
 func noneFits(maps *maps.Maps, want *maps.Filter) string {
 	text := fmt.Sprintf("%s: none of its %s fits the filters", maps.Source, count(maps.Records(), "record"))
 	if want.Address == nil {
@@ -195,7 +194,7 @@ func noneFits(maps *maps.Maps, want *maps.Filter) string {
 	return text + "; an unlinked object has no addresses"
 }
 
-// options says what is wanted, or refuses what cannot be meant.
+// options returns the options and the filter, or rejects contradictory flags.
 func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Options, want *maps.Filter, err error) {
 	sources := len(args)
 	for _, name := range []string{"pid", "core"} {
@@ -272,7 +271,7 @@ func (f *mapsFlags) filter(given func(string) bool) (*maps.Filter, error) {
 	return want, nil
 }
 
-// recordID reads what --record was given.
+// recordID parses the value of --record.
 func recordID(text string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 0, 64)
 	if err != nil {
@@ -281,7 +280,7 @@ func recordID(text string) (uint64, error) {
 	return id, nil
 }
 
-// open reads the maps. What release frees is needed until they are printed.
+// open reads the maps. release frees what their printing needs.
 func (f *mapsFlags) open(args []string, o maps.Options) (found *maps.Maps, release func(), err error) {
 	if len(args) == 1 {
 		found, err = maps.OfFile(args[0], o)

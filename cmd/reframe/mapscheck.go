@@ -9,7 +9,7 @@ import (
 	"reframe/internal/fold"
 )
 
-// checkMaps prints how the rules are kept, and says with its status whether they are.
+// checkMaps prints which rules the stack maps keep. It returns a status of exitPartial where a rule is broken.
 func (a *app) checkMaps(m *maps.Maps, vms []*vmlayout.Layout) error {
 	report, err := m.Check(vms...)
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"reframe/deopt/maps"
 )
 
-// mapsJSON writes stack maps as one JSON object, piece by piece: of a million records only
-// some batches are held at a time.
+// mapsJSON writes stack maps as one JSON object, piece by piece: it holds only some batches of a million records at a time.
 type mapsJSON struct {
 	jsonLines           // what was not written yet
 	out       io.Writer // nil where all of it is kept
@@ -38,7 +37,7 @@ func (a *app) writeMaps(m *maps.Maps, want *maps.Filter) (shown int, err error) 
 	return p.shown, p.err
 }
 
-// flush writes what has piled up.
+// flush writes what has accumulated.
 func (p *mapsJSON) flush() {
 	if p.err == nil {
 		_, p.err = p.out.Write(p.b)
@@ -46,7 +45,7 @@ func (p *mapsJSON) flush() {
 	p.b = p.b[:0]
 }
 
-// functions writes the wanted functions of an image in their order, and says whether there are any.
+// functions writes the wanted functions of an image in their order, and reports whether there are any.
 func (p *mapsJSON) functions(i *maps.Image) (some bool) {
 	if !shared(i) {
 		for f := range i.Functions() {
@@ -81,7 +80,7 @@ func (p *mapsJSON) functions(i *maps.Image) (some bool) {
 	return some
 }
 
-// function writes a function and its records, and says whether it is wanted.
+// function writes a function and its records, and reports whether it is wanted.
 func (p *mapsJSON) function(f *maps.Function, more bool) bool {
 	records := 0
 	for rec := range f.Records() {
@@ -111,7 +110,7 @@ func (p *mapsJSON) function(f *maps.Function, more bool) bool {
 	return true
 }
 
-// head begins a function.
+// head writes the start of a function.
 func (p *mapsJSON) head(f *maps.Function, more bool) {
 	p.separate("        ", more)
 	head := f.JSON()
@@ -121,7 +120,7 @@ func (p *mapsJSON) head(f *maps.Function, more bool) {
 
 func (p *mapsJSON) say(text string) { p.b = append(p.b, text...) }
 
-// openWith writes the members of an object and leaves it open behind the start of a list.
+// openWith writes the members of an object and leaves it open after the start of a list.
 func (p *mapsJSON) openWith(indent string, more bool, head any, list string) {
 	p.separate(indent, more)
 	text := p.marshal(indent, head)

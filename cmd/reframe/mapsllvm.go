@@ -10,8 +10,8 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// printLLVM prints stack maps as llvm-readobj --stackmap does, all maps of a section and
-// not the first alone: what is in the image, relocated by nobody.
+// printLLVM prints stack maps as llvm-readobj --stackmap does, but all maps of a section and not only the first. It prints the section of the image
+// without relocation.
 func (a *app) printLLVM(m *maps.Maps) error {
 	out := bufio.NewWriterSize(a.stdout, 1<<16)
 	var b []byte
@@ -31,7 +31,7 @@ func (a *app) printLLVM(m *maps.Maps) error {
 	return out.Flush()
 }
 
-// appendLLVM appends one map; w takes what has piled up.
+// appendLLVM appends one map to b; it writes to w what has accumulated.
 func appendLLVM(b []byte, m *stackmap.Map, w io.Writer) []byte {
 	b = fmt.Appendf(b, "LLVM StackMap Version: %d\nNum Functions: %d\n", m.Version, len(m.Functions))
 	for n := range m.Functions {

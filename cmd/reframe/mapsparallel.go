@@ -6,9 +6,8 @@ import (
 	"reframe/deopt/maps"
 )
 
-// batch is how many records, at least, one goroutine puts into words at a time, and usual how many bytes those of one take: what is written
-// stays in the processor's cache until it is handed on. An image with less than few records is not parted, nor one with a function of more
-// than most.
+// batch is the least number of records that one goroutine formats at a time, and usual the bytes that one record usually takes: the text stays in
+// the processor's cache until it is handed on. An image with fewer than few records is not divided, nor one with a function of more than most.
 const (
 	batch = 1024
 	usual = 512
@@ -16,23 +15,23 @@ const (
 	most  = 64 * batch
 )
 
-// part is a run of functions, and where its text goes.
+// part is a run of functions, and the channel for its text.
 type part struct {
 	functions []*maps.Function
 	done      chan text
 }
 
-// text is what a part became.
+// text is the text of a part.
 type text struct {
 	b     []byte
 	shown int
 }
 
-// wording appends a function to b, and says how many records it has shown.
+// wording appends the text of a function to b, and returns how many records it has shown.
 type wording func(b []byte, f *maps.Function) (longer []byte, shown int)
 
-// shared reports whether several goroutines put the records of an image into words. What is known of modules is found out once, and not
-// by two at a time. A JIT may have registered many objects of few records; and of a function with very many, all would be held at once.
+// shared reports whether several goroutines format the records of an image. With modules only one does, because their analysis is done once and not
+// concurrently. Small images are not worth it: a JIT may register many. With a very large function all of its text would be held at once.
 func shared(i *maps.Image) bool {
 	if i.HasModules() || i.Records() < few {
 		return false
@@ -70,8 +69,8 @@ func (p *mapsText) functions(i *maps.Image) {
 	p.b = nil
 }
 
-// inWords gives write the text of the wanted functions of an image in their order. Putting a million
-// records into words takes longer than reading them, so all processors take their share.
+// inWords passes write the text of the wanted functions of an image in their order. Formatting a million records takes longer than reading them, so
+// all processors share the work.
 func inWords(i *maps.Image, want *maps.Filter, batch, usual int, worker func() wording, write func(text)) {
 	workers := runtime.GOMAXPROCS(0)
 	work, order := make(chan part, workers), make(chan chan text, 2*workers)

@@ -8,15 +8,15 @@ import (
 	"reframe/deopt/maps"
 )
 
-// jsonLines puts JSON together as [json.MarshalIndent] does with two spaces, without asking at run time what a value is made of:
-// that takes nine times as long, and there may be a million records.
+// jsonLines builds JSON as [json.MarshalIndent] does with two spaces, but without reflection, which takes nine times as long; there may be a million
+// records.
 type jsonLines struct {
 	b     []byte
 	depth int  // of the indentation
 	some  bool // the object or list that is open has a member
 }
 
-// lines is what lies between two elements: a comma, the end of the line and the indentation of the next.
+// lines is the text between two elements: a comma, the end of the line and the indentation of the next.
 const lines = ",\n                                        "
 
 func (j *jsonLines) open(bracket byte) {
@@ -31,7 +31,7 @@ func (j *jsonLines) close(bracket byte) {
 	j.b, j.some = append(j.b, bracket), true
 }
 
-// next begins the next element of a list.
+// next starts the next element of a list.
 func (j *jsonLines) next() {
 	from := len(",")
 	if j.some {
@@ -41,7 +41,7 @@ func (j *jsonLines) next() {
 	j.some = true
 }
 
-// name begins the next member of an object. Its name is given as it is written, with quotes and colon.
+// name starts the next member of an object. The argument is the name as it is written, with quotes and colon.
 func (j *jsonLines) name(name string) {
 	j.next()
 	j.b = append(j.b, name...)
@@ -62,7 +62,7 @@ func (j *jsonLines) yes(name string) {
 	j.b = append(j.b, "true"...)
 }
 
-// unplain are the bytes of a string that encoding/json writes otherwise, or safeJSON may.
+// unplain marks the bytes that encoding/json or safeJSON may escape in a string.
 var unplain = func() (all [256]bool) {
 	for c := range all {
 		all[c] = c < ' ' || c >= 0x7f || strings.ContainsRune("\"\\<>&", rune(c))
@@ -86,21 +86,21 @@ func appendText(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// notEmpty is text where there is one.
+// notEmpty writes a string member unless it is empty.
 func (j *jsonLines) notEmpty(name, s string) {
 	if s != "" {
 		j.text(name, s)
 	}
 }
 
-// notZero is number where it is another than zero.
+// notZero writes a number member unless it is zero.
 func (j *jsonLines) notZero(name string, n int64) {
 	if n != 0 {
 		j.number(name, n)
 	}
 }
 
-// function writes a function and leaves it open behind the start of its records. TestFunctionsAreAsMarshalled holds it against encoding/json.
+// function writes a function and leaves it open after the start of its records. TestFunctionsAreAsMarshalled compares it with encoding/json.
 func (j *jsonLines) function(f *maps.FunctionJSON) {
 	j.open('{')
 	j.number(`"map": `, int64(f.Map))
@@ -137,7 +137,7 @@ func (j *jsonLines) function(f *maps.FunctionJSON) {
 	j.b = append(j.b, '[')
 }
 
-// texts writes a list of strings, if there are any.
+// texts writes a list of strings unless it is empty.
 func (j *jsonLines) texts(name string, list []string) {
 	if len(list) == 0 {
 		return
@@ -151,7 +151,7 @@ func (j *jsonLines) texts(name string, list []string) {
 	j.close(']')
 }
 
-// record writes a record. TestRecordsAreAsMarshalled holds it against encoding/json.
+// record writes a record. TestRecordsAreAsMarshalled compares it with encoding/json.
 func (j *jsonLines) record(r *maps.RecordJSON) {
 	j.open('{')
 	j.unsigned(`"id": `, r.ID)
@@ -202,7 +202,7 @@ func (j *jsonLines) record(r *maps.RecordJSON) {
 	j.close('}')
 }
 
-// The members of a location behind its first, each with what lies before it at the depth of a record's locations.
+// The members of a location after its first, each with the text before it at the depth of a record's locations.
 var (
 	memberRegister = member("register")
 	memberDWARF    = member("dwarf")
@@ -216,12 +216,12 @@ var (
 	memberVariable = member("variable")
 )
 
-// locationDepth is that of the members of a location.
+// locationDepth is the depth of the members of a location.
 const locationDepth = 9
 
 func member(name string) string { return lines[:len(",\n")+2*locationDepth] + `"` + name + `": ` }
 
-// location writes a location. They are most of the text: each member is one piece with what lies before it.
+// location writes a location. Locations are most of the text: each member is one string with the text before it.
 func (j *jsonLines) location(l *maps.LocationJSON) {
 	j.open('{')
 	j.text(`"kind": `, l.Kind)

@@ -12,8 +12,7 @@ import (
 	"reframe/internal/fold"
 )
 
-// mapsText prints stack maps to be read. There may be a million records, so their lines
-// are put together by hand in one buffer.
+// mapsText prints stack maps as text. There may be a million records, so their lines are built by hand in one buffer.
 type mapsText struct {
 	out     io.Writer // nil where all of it is kept in b
 	style   style
@@ -26,10 +25,10 @@ type mapsText struct {
 	err     error
 }
 
-// pile is how much is written at once.
+// pile is the number of bytes that are written at once.
 const pile = 1 << 16
 
-// flush writes what has piled up.
+// flush writes what has accumulated.
 func (p *mapsText) flush() {
 	if p.err == nil {
 		_, p.err = p.out.Write(p.b)
@@ -80,7 +79,7 @@ func (p *mapsText) image(i *maps.Image) {
 	p.functions(i)
 }
 
-// mapLayout names the layout of a map where its version does not.
+// mapLayout names the layout of a map where its version does not determine it.
 func mapLayout(m *stackmap.Map) string {
 	if string(m.Dialect) == fmt.Sprintf("v%d", m.Version) {
 		return ""
@@ -261,7 +260,7 @@ func (p *mapsText) location(b []byte, f *maps.Function, r *maps.Reading, n int, 
 	return append(b, '\n')
 }
 
-// The starts of most lines, and most sizes: of each there are a few, and millions of lines.
+// The first columns of most lines, and most sizes: a few values occur in millions of lines.
 var (
 	heads = commonHeads()
 	sizes = commonSizes()
@@ -292,14 +291,13 @@ func appendHead(b []byte, n int, kind stackmap.Kind) []byte {
 	return fill(append(b, kind.String()...), start, 25)
 }
 
-// Registers and sizes whose names are kept.
+// Registers and sizes whose names are cached.
 const (
 	keptRegisters = 256
 	keptSize      = 64
 )
 
-// register names size bytes of a register, or the whole of it for 0. It is asked some
-// million times for a few names.
+// register names size bytes of a register, or the whole register for 0. It caches the names: there are millions of calls for a few of them.
 func (p *mapsText) register(i *maps.Image, r machine.DWARFReg, size int) string {
 	if int(r) >= keptRegisters || size > keptSize {
 		return i.RegisterName(r, size)
@@ -314,7 +312,7 @@ func (p *mapsText) register(i *maps.Image, r machine.DWARFReg, size int) string 
 	return *name
 }
 
-// appendPlace says where the value is, as a person who reads assembly would write it.
+// appendPlace appends the location of the value, as in assembly.
 func (p *mapsText) appendPlace(b []byte, f *maps.Function, l stackmap.Location) []byte {
 	switch l.Kind {
 	case stackmap.Constant, stackmap.ConstantIndex:
@@ -345,7 +343,7 @@ func (p *mapsText) appendPlace(b []byte, f *maps.Function, l stackmap.Location) 
 	return b
 }
 
-// fill appends spaces up to a column of the line that begins at start, and one at least.
+// fill appends spaces up to a column of the line that begins at start, at least one.
 func fill(b []byte, start, column int) []byte {
 	const spaces = "                                                            "
 	return append(b, spaces[:max(1, column-(len(b)-start))]...)

@@ -7,11 +7,11 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// collectAt is how many bytes are used before a short verb collects garbage, if it may use as many.
+// collectAt is the memory in bytes at which a short verb starts to collect garbage, unless maxMemory allows less.
 const collectAt = 1 << 30
 
-// maxMemory returns how many bytes the Go runtime should use at most: the limit of GOMEMLIMIT, or half of what the control group allows, as the tracer
-// and the target may be in the same group.
+// maxMemory returns the memory limit in bytes for the Go runtime: the lower of GOMEMLIMIT and half of the control group's limit. The tracer and the
+// target may share the group.
 func maxMemory() int64 {
 	limit := debug.SetMemoryLimit(-1)
 	if group, err := memlimit.FromCgroup(); err == nil { // an error: there is no group with a limit
@@ -20,17 +20,18 @@ func maxMemory() int64 {
 	return limit
 }
 
-// withoutCollecting turns garbage collection off until collectAt: a short verb ends before it would pay, and a collection makes a stop of the target longer.
+// withoutCollecting turns garbage collection off until collectAt bytes are in use: a short verb ends before a collection would pay, and a collection
+// lengthens the stop of the target.
 func withoutCollecting() {
 	mayUse = maxMemory()
 	debug.SetMemoryLimit(min(collectAt, mayUse))
 	debug.SetGCPercent(-1)
 }
 
-// mayUse is [maxMemory] at the start.
+// mayUse is the value of [maxMemory] at the start.
 var mayUse int64
 
-// collecting turns garbage collection on for what takes long: when the heap has grown by so many percent.
+// collecting turns garbage collection on for a long-running verb: a collection starts when the heap has grown by this many percent.
 func collecting(percent int) {
 	debug.SetMemoryLimit(mayUse)
 	debug.SetGCPercent(percent)

@@ -29,9 +29,8 @@ import (
 	"reframe/replay"
 )
 
-// options reads the files. A file that is broken stops here, before any process is touched; of a
-// large module a function's body is read when a frame needs it. Words that are not known are named, if there is an app to
-// do it.
+// options reads the files. A broken file is an error here, before any process is touched. The body of a function of a large module is read when a
+// frame needs it. Unknown words of the modules are reported unless a is nil.
 func (k *inputs) options(a *app) (deopt.Options, error) {
 	o := deopt.Options{Thread: k.thread, Depth: k.depth}
 	k.embedded = slices.Contains(k.Modules, inProcess)
@@ -84,7 +83,7 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 	return o, nil
 }
 
-// layoutApart has a process of its own run a user's layout: it is run for each of many sites, and Starlark bounds steps, and no memory.
+// layoutApart runs a user's layout in a process of its own: it runs for each of many sites, and Starlark bounds the steps but not the memory.
 func layoutApart(name string) (*vmlayout.Layout, error) {
 	text, err := vmlayout.ReadText(name)
 	if err != nil {
@@ -93,7 +92,7 @@ func layoutApart(name string) (*vmlayout.Layout, error) {
 	return startLayout(name, text)
 }
 
-// startLayout starts a process that runs a layout. It ends with this one.
+// startLayout starts a process that runs a layout. The process ends with this one.
 func startLayout(name string, text []byte) (*vmlayout.Layout, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -103,8 +102,8 @@ func startLayout(name string, text []byte) (*vmlayout.Layout, error) {
 	return is, err
 }
 
-// readModules reads the modules that names lead to. Where the verb follows a process, folders and patterns may lead to none yet, and to files that cannot
-// be read because they are being written.
+// readModules reads the modules that names refer to. For a verb that follows a process, folders and patterns may match no file yet, or files that
+// are still being written and cannot be read.
 func (k *inputs) readModules(names []string) (modules []*ir.Module, notes []string, err error) {
 	if !k.follows {
 		return irset.Read(names)
@@ -114,7 +113,7 @@ func (k *inputs) readModules(names []string) (modules []*ir.Module, notes []stri
 	return modules, notes, err
 }
 
-// inProcess stands for the IR that the target has in it.
+// inProcess is the value of --ir that stands for the IR embedded in the target.
 const inProcess = "process"
 
 // inProcess takes IR from the target.
@@ -132,21 +131,22 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 	return nil
 }
 
-// untold lists what reframe asks the target itself for: modules, also beside those that were given, and layouts if none was given.
+// untold lists what reframe asks the target itself for: modules, also in addition to given ones, and layouts if none was given.
 func (k *inputs) untold() trace.Untold {
 	return trace.Untold{Modules: !k.mute, Layouts: !k.mute && len(k.Layouts) == 0}
 }
 
-// yet is what of a target is not known before it runs: its modules where none was given, or where a folder or a pattern may lead to more.
+// yet lists what is unknown before the target runs: its modules if none was given, or if a folder or a pattern may match more later, and its layouts
+// if none was given.
 func (k *inputs) yet() trace.Untold {
 	return trace.Untold{Modules: !k.mute && len(k.Modules) == 0 || k.grows, Layouts: k.untold().Layouts}
 }
 
-// describes says that a target is to be asked anything.
+// describes reports whether reframe asks the target to describe itself.
 func (k *inputs) describes() bool { return k.untold() != trace.Untold{} }
 
-// description takes from what a target says of itself what nobody has given: IR and layouts. A process that has a layout, and was let go, is
-// looked at once more, and held: all others are stopped no longer than for a copy.
+// description adds to o what the target describes about itself: IR, and layouts if none was given. A process that has a layout and was released is
+// captured once more and held. All others are stopped only as long as a copy takes.
 func (k *inputs) description(a *app, t *ptrace.Target, held bool, o *deopt.Options) (*ptrace.Target, error) {
 	layouts, modules := len(k.Layouts) == 0, true
 	if layouts && !held && k.core == "" {
@@ -168,8 +168,8 @@ func (k *inputs) description(a *app, t *ptrace.Target, held bool, o *deopt.Optio
 	return t, nil
 }
 
-// take adds what a target says of itself to the options, and says what that is and what could not be read. A layout that is no name of one that comes with
-// reframe runs in a process of its own, which ends with this one.
+// take adds a target's description of itself to the options. It returns a summary of what it added, and notes about what could not be read. A layout
+// that does not name a builtin one runs in a process of its own, which ends with this one.
 func take(d *described.Description, o *deopt.Options) (what string, notes []string) {
 	var said []string
 	for _, l := range d.Layouts {
@@ -188,7 +188,7 @@ func take(d *described.Description, o *deopt.Options) (what string, notes []stri
 	return strings.Join(said, ", "), d.Notes
 }
 
-// describedLayout starts a layout that a target has of itself, and says which it is.
+// describedLayout starts a layout that the target holds, and returns its name for messages.
 func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
 	if name := string(l.Text); vmlayout.IsBuiltin(name) {
 		is, err := vmlayout.Read(name)
@@ -198,8 +198,8 @@ func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
 	return is, "layout of " + l.Where, err
 }
 
-// describer is description for a target that goes on and tells more of itself with each object that it registers, or writes more of the files that were
-// given; nil for one of which nothing more is to be learned. It is made for each process.
+// describer is description for a target that keeps running and describes more of itself with each object that it registers, or writes more of the
+// given files. It returns nil where nothing more can be learned. Call it once for each process.
 func (k *inputs) describer(warn func(string)) described.Ask {
 	ask := described.Ask(func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) { return nil, nil })
 	switch {
@@ -226,12 +226,12 @@ func (k *inputs) describer(warn func(string)) described.Ask {
 	}
 }
 
-// nameless says that nobody has said anything from which slots have names.
+// nameless reports whether neither the user nor the target gave a module or a layout, from which slots get their names.
 func (k *inputs) nameless() bool {
 	return len(k.Modules) == 0 && len(k.Layouts) == 0 && !k.learned.modules && !k.learned.layouts
 }
 
-// withoutModules adds to why a verb that runs modules has come to nothing that there were none.
+// withoutModules adds to a reason, for a verb that runs modules, that there were none.
 func (k *inputs) withoutModules(why string) string {
 	if len(k.Modules) == 0 && !k.learned.modules {
 		why += "; there is no module that the interpreter could run: the target has none in it, and none was given with --ir FILE.ll"
@@ -239,7 +239,7 @@ func (k *inputs) withoutModules(why string) string {
 	return why
 }
 
-// describer takes layouts, modules or both of what a target says of itself. That it says something is told once, with a hint.
+// describer takes layouts, modules or both from a target's description of itself. The first time that it finds any, it warns once, with a hint.
 func describer(wantLayouts, wantModules bool, hint string, warn func(string)) described.Ask {
 	d, said, started := &described.Description{}, false, map[string]*vmlayout.Layout{} // by its text; nil for one that cannot be used
 	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
@@ -272,7 +272,7 @@ func describer(wantLayouts, wantModules bool, hint string, warn func(string)) de
 	}
 }
 
-// layoutCommand runs a target's layout for another process of reframe.
+// layoutCommand is the hidden command that runs a target's layout for another process of reframe.
 const layoutCommand = "__layout"
 
 func layoutServer() *cobra.Command {
@@ -280,10 +280,10 @@ func layoutServer() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return vmlayout.Serve(os.Stdin, os.Stdout) }}
 }
 
-// shownWords is how many words of a module are named that are not known; lint lists them.
+// shownWords bounds the unknown words of a module that are reported; lint lists all.
 const shownWords = 8
 
-// warn names the words of the modules that are not known, each once: those of a large module's function are met as it is read.
+// warn reports the unknown words of the modules, each once: those in a function of a large module are found when it is read.
 func (a *app) warn() {
 	if a.warned == nil {
 		a.warned = map[ir.Warning]bool{}
@@ -305,7 +305,7 @@ func (a *app) warn() {
 	}
 }
 
-// compiledFrom asks of each frame whether the module that was given is what its code was compiled from, and warns where it is not.
+// compiledFrom determines for each frame whether its code was compiled from the given module, and warns where it was not.
 func (a *app) compiledFrom(v *deopt.View) {
 	for _, t := range v.Threads {
 		for _, f := range t.Frames {
@@ -319,7 +319,7 @@ func (a *app) compiledFrom(v *deopt.View) {
 	}
 }
 
-// compiledFrom lists what is known of the modules of a view's frames, each function once.
+// compiledFrom lists what is known about the modules of a view's frames, each function once.
 func compiledFrom(v *deopt.View) (all []frame.CompiledFrom) {
 	for _, t := range v.Threads {
 		for _, f := range t.Frames {
@@ -331,8 +331,8 @@ func compiledFrom(v *deopt.View) (all []frame.CompiledFrom) {
 	return all
 }
 
-// sureLines say of each module how sure it is that it was compiled, one line each: by the function that says the worst. Where nothing tells
-// there is none.
+// sureLines returns one line for each module: how sure it is that the code was compiled from it, by the function with the worst finding. A module
+// about which nothing is known has no line.
 func sureLines(all []frame.CompiledFrom) (lines []string) {
 	rank := func(f frame.CompiledFrom) int {
 		return slices.Index([]sites.Sureness{sites.Contradicted, sites.Certain, sites.Likely, sites.Open}, sites.Sureness(f.Sure))

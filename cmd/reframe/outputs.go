@@ -14,18 +14,18 @@ import (
 	"reframe/internal/newfile"
 )
 
-// named is a file, and the flag or whatever else has named it.
+// named is a file, and the flag or other source of its name.
 type named struct{ by, path string }
 
-// standard is the name of standard output where a file is written.
+// standard is the file name that means standard output.
 const standard = "-"
 
-// forceFlag lets the user have files overwritten.
+// forceFlag adds --force, which overwrites files.
 func forceFlag(c *cobra.Command, force *bool) {
 	c.Flags().BoolVar(force, "force", false, "overwrite a file that exists")
 }
 
-// refuseLoss refuses to write over what is read, or written too, and over any other file unless that is forced.
+// refuseLoss rejects output files that are also inputs, or outputs twice, and any other existing file without force.
 func refuseLoss(force bool, outputs, inputs []named) error {
 	for i, out := range outputs {
 		if out.path == "" || out.path == standard {
@@ -50,7 +50,7 @@ func refuseLoss(force bool, outputs, inputs []named) error {
 	return nil
 }
 
-// inputFiles are the files that are read.
+// inputFiles lists the files that are read.
 func (k *inputs) inputFiles(command []string) []named {
 	list := []named{{"--core", k.core}, {"--exe", k.files.Exe}}
 	files, _ := irset.Files(k.Modules) // what is wrong is said when they are read
@@ -86,8 +86,8 @@ func (a *app) copyOut(path string) error {
 	return err
 }
 
-// writeFile has a file written, which is there when it is whole, or standard output. What exists is replaced with force only. A file has those
-// permissions whatever the umask is: what was memory of a process is nobody else's to read.
+// writeFile writes a file, which appears only when it is complete, or standard output. It replaces an existing file only with force. It sets mode
+// whatever the umask is, because the memory of a process is private to its user.
 func (a *app) writeFile(path string, force bool, mode os.FileMode, write func(io.Writer) error) error {
 	if path == standard {
 		return write(a.stdout)

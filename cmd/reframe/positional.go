@@ -10,11 +10,11 @@ import (
 	"reframe/replay"
 )
 
-// positionalHelp is what every verb says that takes its target without a flag.
+// positionalHelp is the help text of every verb that accepts its target without a flag.
 const positionalHelp = `The target may stand alone: a number is a process (-p), anything else the file of a
 core (--core).`
 
-// setTarget takes the target that is named without a flag, as if -p or --core had been given.
+// setTarget sets -p or --core from a target that is named without a flag.
 func setTarget(c *cobra.Command, arg string) error {
 	for _, flag := range []string{"pid", "core"} {
 		if c.Flags().Changed(flag) {
@@ -35,7 +35,7 @@ func setTarget(c *cobra.Command, arg string) error {
 
 func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// onlyTarget takes the target of a verb that has no other argument.
+// onlyTarget sets the target of a verb that takes no other argument.
 func onlyTarget(c *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
@@ -49,8 +49,8 @@ func onlyTarget(c *cobra.Command, args []string) error {
 // errHelp ends a verb that has shown its help.
 var errHelp = &status{code: exitOK}
 
-// targetOrCommand takes the target of a verb that can start a command too, whose words begin at the first argument: a
-// number, or a core, is no command, and behind it come flags. What is left is the command.
+// targetOrCommand sets the target of a verb that can also start a command, whose words begin at the first argument. A number or a core is a target,
+// not a command, and flags may follow it. It returns the words of the command.
 func targetOrCommand(c *cobra.Command, args []string) ([]string, error) {
 	if len(args) == 0 || c.ArgsLenAtDash() >= 0 || c.Flags().Changed("pid") || c.Flags().Changed("core") {
 		return args, nil
@@ -72,7 +72,7 @@ func targetOrCommand(c *cobra.Command, args []string) ([]string, error) {
 	return c.Flags().Args(), c.Root().PersistentPreRunE(c, nil) // which has seen only what came before
 }
 
-// completeTarget completes the target that stands alone: a process, or a file.
+// completeTarget completes a target that is named without a flag: a process, or a file.
 func completeTarget(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || c.Flags().Changed("pid") || c.Flags().Changed("core") {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -19,10 +19,10 @@ import (
 	"reframe/internal/fold"
 )
 
-// style colours words where a terminal shows them.
+// style colours words where the terminal supports it.
 type style struct{ on bool }
 
-// style is that of standard output.
+// style returns the style of standard output.
 func (a *app) style() style { return a.styleOf(a.stdout) }
 
 func (a *app) styleOf(out *os.File) style {
@@ -47,8 +47,7 @@ func (s style) dim(text string) string    { return s.paint("2", text) }
 func (s style) green(text string) string  { return s.paint("32", text) }
 func (s style) yellow(text string) string { return s.paint("33", text) }
 
-// printable makes text of a target safe for a terminal: names come from the process,
-// and control characters in them would be obeyed.
+// printable makes text of a target safe for a terminal: names come from the process, and a terminal would obey control characters in them.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -61,8 +60,7 @@ func printable(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// printableLines is printable for text of several lines, whose white space says where
-// in a line something is.
+// printableLines is printable for text of several lines: it keeps line ends and tabs, which carry the layout.
 func printableLines(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
@@ -72,7 +70,7 @@ func printableLines(s string) string {
 	}, s)
 }
 
-// pad fills text with spaces up to width, not counting what only colours it.
+// pad appends spaces to painted until plain is width characters long. plain is the same text without colour codes.
 func pad(plain, painted string, width int) string {
 	if n := width - len([]rune(plain)); n > 0 {
 		return painted + strings.Repeat(" ", n)
@@ -80,8 +78,8 @@ func pad(plain, painted string, width int) string {
 	return painted
 }
 
-// writeJSON prints v with two spaces of indentation, and what it says of the target in one line: by
-// that alone the same moment differs that was looked at in two ways.
+// writeJSON writes v as JSON with an indentation of two spaces, and its member "target" on one line. Two views of the same moment that were taken in
+// two ways then differ in that line only.
 func writeJSON(w io.Writer, v any) error {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -94,7 +92,7 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// targetLine is the member of the outermost object that is about the target. In no string is a line's end.
+// targetLine matches the member "target" of the outermost object. JSON strings contain no line ends.
 var targetLine = regexp.MustCompile(`(?m)^  "target": \{\n(    .*\n)*  \}`)
 
 // oneLine joins the lines of a member of the outermost object.
@@ -110,8 +108,8 @@ func oneLine(text []byte) []byte {
 	return line
 }
 
-// safeJSON writes characters that a terminal may obey as \u escapes, which encoding/json
-// does of its own for those below 0x20 only: strings hold names of the target.
+// safeJSON writes characters that a terminal may obey as \u escapes: strings hold names of the target. encoding/json escapes only those below 0x20
+// itself.
 func safeJSON(text []byte) []byte {
 	ascii := true
 	for _, c := range text {
@@ -133,7 +131,7 @@ func safeJSON(text []byte) []byte {
 	return safe
 }
 
-// count is "1 record" or "2 records".
+// count returns n with its noun, such as "1 record" or "2 records".
 func count[N int | uint64](n N, what string) string {
 	if n == 1 {
 		return fmt.Sprintf("1 %s", what)
@@ -141,7 +139,7 @@ func count[N int | uint64](n N, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// sourceFlag has a verb read all debug information.
+// sourceFlag adds --source, with which a verb reads all debug information.
 func sourceFlag(c *cobra.Command, all *bool) {
 	c.Flags().BoolVar(all, "source", false, "show lines of the source also where it takes long to read them")
 }
@@ -153,7 +151,7 @@ func sourceBudget(all bool) int64 {
 	return deopt.QuickSources
 }
 
-// hintSource says of which files the lines were not looked for.
+// hintSource names a file whose source lines were not read because that takes long, and counts the others.
 func (a *app) hintSource(costly []string) {
 	if len(costly) == 0 {
 		return
@@ -165,13 +163,12 @@ func (a *app) hintSource(costly []string) {
 	fmt.Fprintf(fold.To(a.stderr), "\nlines of the source in %s%s take longer to read: --source\n", printable(costly[0]), more)
 }
 
-// lineWidth is how wide a line may become to which something is put.
+// lineWidth is the widest line, in characters, to which more is appended.
 const lineWidth = 100
 
 func runes(text string) int { return utf8.RuneCountInString(text) }
 
-// sourceLines spells where in the source a frame is, a line for each function that was inlined there, innermost first, and one for
-// its own.
+// sourceLines returns the source positions of a frame, one a line: those of inlined functions first, innermost first, then its own.
 func sourceLines(source []frame.Source) (lines []string) {
 	for _, p := range source {
 		text := "at " + printable(deopt.SourceText(p))

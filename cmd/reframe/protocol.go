@@ -18,7 +18,7 @@ import (
 	"reframe/internal/newfile"
 )
 
-// checked is what protocol check was asked for.
+// checked holds the flags of protocol check.
 type checked struct {
 	inputs
 	choice  deopt.Choice
@@ -92,7 +92,7 @@ Exit status: 0 the protocol was kept where it was tried, 1 it was not, 2 it fail
 	return c
 }
 
-// check tries what the protocol asks for, at an exit where one is given.
+// check checks each requirement of the protocol, at an exit if one is given.
 func (a *app) check(c *cobra.Command, k *checked, command string) error {
 	o := protocheck.Options{Command: command, Timeout: k.timeout, Errors: a.stderr,
 		Hello: vmproto.Hello{Arch: machine.AMD64.Name, Order: "little", Pointer: 8, Target: "process"}}
@@ -149,7 +149,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 	return err
 }
 
-// moment is the exit that is meant.
+// moment returns the chosen exit.
 func (k *checked) moment(view *deopt.View) (*protocheck.Moment, error) {
 	stack, err := pickVM(view, k.choice, k.result)
 	if err != nil {
@@ -165,7 +165,7 @@ func (k *checked) moment(view *deopt.View) (*protocheck.Moment, error) {
 	return m, err
 }
 
-// logTo is a log of lines in a file.
+// logTo returns a function that logs the lines of the protocol to f.
 func logTo(f io.Writer) func(line []byte, sent bool) {
 	return func(line []byte, sent bool) {
 		mark := "<"
@@ -176,7 +176,7 @@ func logTo(f io.Writer) func(line []byte, sent bool) {
 	}
 }
 
-// printCheck prints a check in a line, and in another what there is to say of it.
+// printCheck prints a check on one line, and its details on the next.
 func printCheck(w io.Writer, s style, r *protocheck.Result) error {
 	mark := s.green("kept  ")
 	switch r.Status {
@@ -193,7 +193,7 @@ func printCheck(w io.Writer, s style, r *protocheck.Result) error {
 	return err
 }
 
-// printChecked prints what came of all of them.
+// printChecked prints the summary of all checks.
 func printChecked(w io.Writer, r *protocheck.Report) error {
 	var text strings.Builder
 	if x := r.Exit; x != nil {

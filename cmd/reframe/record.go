@@ -22,7 +22,7 @@ import (
 	"reframe/replay"
 )
 
-// recording is what record was asked for.
+// recording holds the flags of record.
 type recording struct {
 	watched
 	held    ptrace.RecordOptions // --memory and --compress
@@ -107,12 +107,12 @@ SIGTERM or SIGHUP.`,
 	return c
 }
 
-// waits says that an exit is waited for.
+// waits reports whether record waits for an exit.
 func (k *recording) waits(c *cobra.Command, args []string) bool {
 	return len(args) > 0 || slices.ContainsFunc([]string{"record", "function", "site", "at", "stop-at", "hit"}, c.Flags().Changed)
 }
 
-// read makes options of what was given, and refuses what cannot be meant. Full says that an exit is waited for.
+// read parses the flags into options, and rejects contradictory ones. It returns options only where record waits for an exit.
 func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Options, error) {
 	k.every = 1
 	k.again = given(c.Flags(), append([]string{"exe", "sysroot", "debug-dir"}, fileFlags...)...)
@@ -162,7 +162,7 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	return o, err
 }
 
-// checkOutputs refuses files that cannot be written, or must not.
+// checkOutputs rejects output files that cannot be written, or must not be.
 func (k *recording) checkOutputs(command []string) error {
 	files := []named{{"-o", k.output}, {"--script", k.script}}
 	for _, f := range files {
@@ -187,7 +187,7 @@ func (k *recording) checkOutputs(command []string) error {
 	return refuseLoss(k.force, files, k.inputFiles(command))
 }
 
-// recorded is what became of it.
+// recorded holds the result of a recording.
 type recorded struct {
 	*ptrace.RecordedCore
 	pause   time.Duration
@@ -242,7 +242,7 @@ func (a *app) record(ctx context.Context, k *recording, o *trace.Options, comman
 	return a.printRecorded(out, r, k)
 }
 
-// recordNow keeps a process as it is.
+// recordNow records a process as it is.
 func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*recorded, error) {
 	minimal := k.held.Memory == ptrace.Minimal
 	thread := o.Thread
@@ -273,7 +273,7 @@ func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*re
 	return r, err
 }
 
-// touch lets the interpreter run.
+// touch runs the interpreter, so that the core holds the memory that it reads.
 func (r *recorded) touch(ctx context.Context, view *deopt.View, k *recording) {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
@@ -286,10 +286,10 @@ func (k *recording) options(a *app, thread int) ptrace.RecordOptions {
 	return o
 }
 
-// progressAfter is how long something may take without a word about it.
+// progressAfter is how long something may take before progress is shown.
 const progressAfter = 500 * time.Millisecond
 
-// progress shows on a terminal how much of a file is written; nil where there is none.
+// progress returns a function that shows on a terminal how much of a file is written; nil without a terminal.
 func (a *app) progress(file string) func(written, of uint64) {
 	if !term.IsTerminal(int(a.stderr.Fd())) {
 		return nil
@@ -311,7 +311,7 @@ func (a *app) progress(file string) func(written, of uint64) {
 // errRecorded ends the watching when the core is written.
 var errRecorded = errors.New("recorded")
 
-// recordExit waits for an exit and keeps that moment.
+// recordExit waits for an exit and records that moment.
 func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, command []string) (*recorded, error) {
 	o.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
 	o.Describe = k.describer(o.Warn)
@@ -373,7 +373,7 @@ func exitTitle(x *trace.Exited) string {
 	return title
 }
 
-// printRecorded says what was kept.
+// printRecorded prints what was recorded.
 func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	s := a.styleOf(out)
 	var b strings.Builder
@@ -414,7 +414,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 // recordSchema names the JSON of record.
 const recordSchema = "reframe.record/v1"
 
-// recordReport is what record --json prints.
+// recordReport is the JSON of record.
 type recordReport struct {
 	Schema   string   `json:"schema"`
 	Core     string   `json:"core"`
@@ -439,7 +439,7 @@ func (r *recorded) report(k *recording) *recordReport {
 	return out
 }
 
-// bytesOf spells an amount of memory.
+// bytesOf formats an amount of memory.
 func bytesOf(n uint64) string {
 	switch {
 	case n < 10<<10:

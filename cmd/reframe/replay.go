@@ -25,7 +25,7 @@ import (
 	"reframe/replay"
 )
 
-// replayed is what replay was asked for.
+// replayed holds the flags of replay.
 type replayed struct {
 	inputs   inputs // of cores: the modules and layouts, and where their files lie
 	cores    bool
@@ -120,10 +120,10 @@ func (k *replayed) flags(c *cobra.Command, a *app) {
 	_ = c.RegisterFlagCompletionFunc("each", cobra.FixedCompletions([]string{"txtar"}, cobra.ShellCompDirectiveFilterFileExt))
 }
 
-// maxJobs is more than any machine has processors for.
+// maxJobs bounds --jobs; no machine has that many processors.
 const maxJobs = 4096
 
-// check refuses what cannot be meant.
+// check rejects contradictory flags.
 func (k *replayed) check(c *cobra.Command) (err error) {
 	changed := c.Flags().Changed
 	of := func(flags ...string) string {
@@ -169,7 +169,7 @@ func (k *replayed) check(c *cobra.Command) (err error) {
 	return nil
 }
 
-// job is what is done with each item.
+// job returns the function that processes each item.
 func (a *app) job(k *replayed) (replay.Job, error) {
 	if k.cores && k.each == "" {
 		o, err := k.inputs.options(a)
@@ -193,7 +193,7 @@ func (a *app) job(k *replayed) (replay.Job, error) {
 		if is, err := replay.IsCore(i.Path); i.Named && err == nil && is {
 			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: "a core, and no script; --cores looks at cores"}
 		}
-		// A script that begins with [linux] looks as JSON does.
+		// A script that begins with [linux] looks like JSON.
 		if kind, ok := filekind.OfFile(i.Path); i.Named && ok && kind.What != "JSON" && kind.What != "a script of replay" {
 			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: kind.Instead("script")}
 		}
@@ -201,14 +201,13 @@ func (a *app) job(k *replayed) (replay.Job, error) {
 	}, nil
 }
 
-// What a core may take of the memory that all share, in bytes: for its registered objects, and for the program that is
-// resumed.
+// Memory in bytes that one core may use of the memory that all share: for its registered objects, and for the program that is resumed.
 const (
 	objectMemory = 512 << 20
 	resumeMemory = 128 << 20
 )
 
-// items lists what is to be done.
+// items lists the scripts or cores to process.
 func (k *replayed) items(args []string) ([]replay.Item, error) {
 	kind, what := replay.Script, "a script ("+replay.ScriptSuffix+")"
 	if k.cores {
@@ -235,7 +234,7 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 	if err != nil {
 		return err
 	}
-	// This goes on for long, over thousands of targets none of which waits.
+	// This runs for long, over thousands of targets, none of which waits.
 	collecting(100)
 	runtime.SetDefaultGOMAXPROCS()
 	if err := k.checkOutputs(items); err != nil {
@@ -280,8 +279,7 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 	return nil
 }
 
-// checkOutputs refuses to write over what is read. What else a journal and a report do not replace they know by themselves;
-// they may lie among the cores.
+// checkOutputs rejects output files that are also read. The journal and the report protect other files themselves; they may lie among the cores.
 func (k *replayed) checkOutputs(items []replay.Item) error {
 	inputs := append(k.inputs.inputFiles(nil), named{"--each", k.each})
 	if k.junit != "" && !replay.IsJUnit(k.junit) {
@@ -292,7 +290,7 @@ func (k *replayed) checkOutputs(items []replay.Item) error {
 	return refuseLoss(true, []named{{"--journal", k.journal}, {"--junit", k.junit}}, inputs)
 }
 
-// belongs lists what decides about results: a journal is of one such list.
+// belongs lists everything that decides the results: a journal is valid only for the same list.
 func (k *replayed) belongs(args []string) ([]string, error) {
 	kind := "scripts"
 	if k.cores {

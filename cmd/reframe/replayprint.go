@@ -15,7 +15,7 @@ import (
 	"reframe/replay"
 )
 
-// scripts runs scripts whose commands print as the verbs do.
+// scripts returns a runner of scripts whose commands print as the verbs do.
 func (a *app) scripts(update, verbose bool) replay.Scripts {
 	return replay.Scripts{Update: update, Verbose: verbose, Printer: scriptPrinter{},
 		Describe: func(layouts, modules bool, warn func(string)) described.Ask {
@@ -23,7 +23,7 @@ func (a *app) scripts(update, verbose bool) replay.Scripts {
 		}}
 }
 
-// scriptPrinter prints what a script's stdout is, which has no colours.
+// scriptPrinter prints the standard output of a script, without colours.
 type scriptPrinter struct{}
 
 func (scriptPrinter) Frames(w io.Writer, v *deopt.View, t *ptrace.Target) error {
@@ -63,7 +63,7 @@ func (scriptPrinter) Summary(w io.Writer, s *verify.Summary) error {
 
 func (scriptPrinter) JSON(w io.Writer, v any) error { return writeJSON(w, v) }
 
-// scriptsTopic is what `reframe help scripts` shows.
+// scriptsTopic returns the topic of `reframe help scripts`.
 func scriptsTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "scripts",

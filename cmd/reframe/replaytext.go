@@ -15,8 +15,7 @@ import (
 	"reframe/replay"
 )
 
-// replayWriter writes results as they come: data to standard output, how far it has got to a
-// terminal on standard error.
+// replayWriter writes results as they come: data to standard output, progress to a terminal on standard error.
 type replayWriter struct {
 	app     *app
 	k       *replayed
@@ -33,10 +32,10 @@ type replayWriter struct {
 	partial int
 }
 
-// widestPath bounds the column of paths. A longer one moves what follows it.
+// widestPath bounds the column of paths. A longer path moves the columns after it.
 const widestPath = 48
 
-// widestSaying bounds, without --verbose, what is said of a core that could be read, in characters: some reasons are long.
+// widestSaying bounds, without --verbose, the text about a core that could be read, in characters: some reasons are long.
 const widestSaying = 160
 
 func newReplayWriter(a *app, k *replayed, items []replay.Item) *replayWriter {
@@ -71,7 +70,7 @@ func (w *replayWriter) ended(o replay.Outcome) {
 	}
 }
 
-// clear takes the bar away, so that a line can stand in its place.
+// clear removes the bar, so that a line can take its place.
 func (w *replayWriter) clear() {
 	if w.shown {
 		fmt.Fprint(w.app.stderr, "\r\x1b[K")
@@ -111,7 +110,7 @@ func (w *replayWriter) object(v any) error {
 	return err
 }
 
-// line puts a result into words: one line, and more below it where a script failed or --verbose asks.
+// line formats a result: one line, and more below it where a script failed or with --verbose.
 func (w *replayWriter) line(b *bytes.Buffer, r *replay.Result) {
 	word, path := string(r.Outcome), printable(r.Path)
 	switch r.Outcome {
@@ -136,7 +135,7 @@ func (w *replayWriter) line(b *bytes.Buffer, r *replay.Result) {
 	w.below(b, r.Log)
 }
 
-// outcomeWidth is that of the longest outcome.
+// outcomeWidth is the width of the longest outcome.
 const outcomeWidth = len(replay.Skipped)
 
 // below writes the lines of a text below that of a result.
@@ -146,7 +145,7 @@ func (w *replayWriter) below(b *bytes.Buffer, text string) {
 	}
 }
 
-// says is what is said of a result on its line: of a core where it stands and what came of it.
+// says returns the text after the path of a result: for a core the first exit, the result of resuming it, and the message.
 func (w *replayWriter) says(r *replay.Result) string {
 	var parts []string
 	if f := r.Found; f != nil {
@@ -169,7 +168,7 @@ func (w *replayWriter) says(r *replay.Result) string {
 	return strings.Join(parts, "  ")
 }
 
-// exitText says where a frame stands and where it resumes.
+// exitText describes the position of a frame and where it resumes.
 func exitText(x *replay.Exit) string {
 	where := "?"
 	if x.Function != "" {
@@ -185,7 +184,7 @@ func exitText(x *replay.Exit) string {
 	return where
 }
 
-// resumedText says what a frame came to.
+// resumedText describes the result of a resumed frame.
 func resumedText(g *replay.Resumed) string {
 	switch {
 	case g.ExitCode != nil:
@@ -196,7 +195,7 @@ func resumedText(g *replay.Resumed) string {
 	return "returns nothing"
 }
 
-// exits writes all that is known of the exits of a core.
+// exits writes everything known about the exits of a core.
 func (w *replayWriter) exits(b *bytes.Buffer, f *replay.Found) {
 	fmt.Fprintf(b, "    %s, %s, %s\n", printable(f.Arch), count(f.Threads, "thread"), count(f.Frames, "frame"))
 	for i := range f.Exits {
@@ -215,7 +214,7 @@ func (w *replayWriter) exits(b *bytes.Buffer, f *replay.Found) {
 	}
 }
 
-// close writes the summary and ends what was written.
+// close writes the summary and completes the output.
 func (w *replayWriter) close(s *replay.Summary) error {
 	w.clear()
 	var err error
@@ -243,7 +242,7 @@ func (w *replayWriter) close(s *replay.Summary) error {
 // shownExits bounds the sites that the summary names.
 const shownExits = 20
 
-// summary counts the outcomes, and where cores stand.
+// summary writes the number of each outcome, and the sites at which cores were recorded.
 func (w *replayWriter) summary(b *bytes.Buffer, s *replay.Summary) {
 	what := "script"
 	if w.k.cores {
@@ -279,7 +278,7 @@ func (w *replayWriter) summary(b *bytes.Buffer, s *replay.Summary) {
 	}
 }
 
-// times says how long it took, and what took longest.
+// times returns how long the run took, and which items took longest.
 func (w *replayWriter) times(s *replay.Summary) string {
 	ran := s.Items - s.NotRun - s.Kept
 	out := fmt.Sprintf("in %.2f s, %.0f/s; the slowest: ", s.Seconds, float64(ran)/s.Seconds)

@@ -118,7 +118,7 @@ the run ends there and says which.`,
 	return c
 }
 
-// pick finds the chosen frames.
+// pick returns the chosen frames.
 func pick(view *deopt.View, c deopt.Choice) (*deopt.Stack, error) {
 	stack, err := view.Pick(c)
 	if errors.Is(err, deopt.ErrNoFrame) && view.Records() == 0 {
@@ -127,7 +127,7 @@ func pick(view *deopt.View, c deopt.Choice) (*deopt.Stack, error) {
 	return stack, err
 }
 
-// bounded adds to an error of a run that took too long what says how long it may take.
+// bounded adds the flags that set the time limit to the error of a run that took too long.
 func bounded(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w; --timeout and --steps say how long it may take", err)
@@ -135,7 +135,7 @@ func bounded(err error) error {
 	return err
 }
 
-// resume runs the chosen frames and prints what came of it.
+// resume runs the chosen frames and prints the result.
 func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c deopt.Choice, result string, l deopt.Limits) error {
 	stack, err := pick(view, c)
 	if err != nil {
@@ -192,7 +192,7 @@ func printResumed(w io.Writer, s style, r *frame.Resumed, stack *deopt.Stack) er
 	return err
 }
 
-// printRan adds the frames that ran, whoever ran them, what their call was given, and what the program would have printed.
+// printRan prints the frames that ran, in either interpreter, what their call was given, and what the program would have printed.
 func printRan(text *strings.Builder, s style, r *frame.Resumed, frames []*deopt.Frame) {
 	for _, f := range frames {
 		printFrame(text, s, &f.Frame)
@@ -217,7 +217,7 @@ func printRan(text *strings.Builder, s style, r *frame.Resumed, frames []*deopt.
 	}
 }
 
-// valueReturned says what came of a run that returned a value.
+// valueReturned describes the result of a run that returned a value.
 func valueReturned(s style, r *frame.Result) string {
 	return fmt.Sprintf("returned %s %s", printable(r.Type), s.bold(printable(r.Value)))
 }

@@ -19,7 +19,7 @@ import (
 	"reframe/ptrace"
 )
 
-// commitOptions say whether what the interpreter did is written to the process.
+// commitOptions select whether the effects of the interpreter are written to the process.
 type commitOptions struct{ commit, dry bool }
 
 func (o commitOptions) check() error {
@@ -29,8 +29,7 @@ func (o commitOptions) check() error {
 	return nil
 }
 
-// commit runs the chosen frames of a process under control, writes what came of it into the process
-// and prints it.
+// commit runs the chosen frames of a process under control, writes the result into the process and prints it.
 func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) error {
 	if len(k.objects) > 0 {
 		return usage("--object does not go with --commit: what the code of an object that nobody registered is to go on with is not written")
@@ -65,7 +64,7 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) 
 	return nil
 }
 
-// prepared is what an interpreter came to.
+// prepared holds the result of an interpreter.
 type prepared struct {
 	ran    bool // also where nothing came of it
 	report *frame.Resumed
@@ -73,7 +72,7 @@ type prepared struct {
 	show   func(io.Writer) error
 }
 
-// committed does it while the process is stopped.
+// committed runs the interpreter while the process is stopped, and unless dry is set writes the result.
 func (a *app) committed(ctx context.Context, s *ptrace.Session, k *inputs, o deopt.Options, dry bool, r *flags.Resume) (p prepared, err error) {
 	t, err := s.Target()
 	if err == nil && k.describes() {
@@ -97,7 +96,7 @@ func (a *app) committed(ctx context.Context, s *ptrace.Session, k *inputs, o deo
 	return p, err
 }
 
-// prepare has the reference interpreter go on.
+// prepare runs the reference interpreter.
 func (a *app) prepare(ctx context.Context, s *ptrace.Session, view *deopt.View, r *flags.Resume, p *prepared) error {
 	stack, err := pick(view, r.Choice)
 	if err != nil {
@@ -115,7 +114,7 @@ func (a *app) prepare(ctx context.Context, s *ptrace.Session, view *deopt.View, 
 	return nil
 }
 
-// prepareWith has the user's own go on.
+// prepareWith runs the user's own interpreter.
 func (a *app) prepareWith(ctx context.Context, s *ptrace.Session, view *deopt.View, r *flags.Resume, p *prepared) error {
 	stack, err := pickVM(view, r.Choice, r.Result)
 	if err != nil {
@@ -132,10 +131,10 @@ func (a *app) prepareWith(ctx context.Context, s *ptrace.Session, view *deopt.Vi
 	return nil
 }
 
-// changeRow is how many bytes of memory are shown in a line.
+// changeRow is the number of bytes of memory on one line.
 const changeRow = 8
 
-// printChange shows bytes that became others, in rows where they are many.
+// printChange prints changed bytes of memory, in rows if there are many.
 func printChange(text *strings.Builder, m frame.CommittedMemory) {
 	at, err := strconv.ParseUint(strings.TrimPrefix(string(m.Address), "0x"), 16, 64)
 	for n := 0; err == nil && 2*changeRow < len(m.Old[n:]); n += 2 * changeRow {
@@ -146,7 +145,7 @@ func printChange(text *strings.Builder, m frame.CommittedMemory) {
 	fmt.Fprintf(text, "  %s  %s -> %s\n", frame.HexOf(at+uint64(n/2)), m.Old[n:], m.New[n:])
 }
 
-// printCommitted says what was written, or would be.
+// printCommitted prints what was written, or would be.
 func printCommitted(text *strings.Builder, s style, c *frame.Committed) {
 	verb := "written"
 	if !c.Written {

@@ -18,10 +18,10 @@ import (
 	"reframe/ptrace"
 )
 
-// withTail is how many of the interpreter's last instructions the JSON has.
+// withTail is the number of the interpreter's last instructions in the JSON.
 const withTail = 20
 
-// resumeWith has the user's own interpreter go on in the VM frames of the chosen frames, and prints what came of it.
+// resumeWith runs the user's own interpreter on the VM frames of the chosen frames, and prints the result.
 func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View, o *flags.Resume) error {
 	stack, err := pickVM(view, o.Choice, o.Result)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 	return nil
 }
 
-// pickVM finds the frames that are handed over, and what their call is given.
+// pickVM returns the frames to hand over, with the result of their call if one is given.
 func pickVM(view *deopt.View, c deopt.Choice, result string) (*handover.Stack, error) {
 	stack, err := handover.Pick(view, c)
 	if err == nil && result != "" {
@@ -71,7 +71,7 @@ func pickVM(view *deopt.View, c deopt.Choice, result string) (*handover.Stack, e
 	return stack, err
 }
 
-// handOver starts the interpreter, and has it go on.
+// handOver starts the interpreter and runs it.
 func (a *app) handOver(ctx context.Context, stack *handover.Stack, r *vmproto.Resume, o *flags.Resume) (*handover.Ran, error) {
 	r.Steps, r.Tail = o.Limits.Steps, withTail
 	child, err := handover.Start(ctx, o.With, stack.View.Target(), a.stderr)
@@ -84,7 +84,7 @@ func (a *app) handOver(ctx context.Context, stack *handover.Stack, r *vmproto.Re
 	return stack.Run(ctx, child, r, shown)
 }
 
-// requests shows on a terminal how often a command has asked; 0 takes that away.
+// requests returns a function that shows on a terminal how many requests the interpreter has sent. Called with 0 it clears the line.
 func (a *app) requests() func(int) {
 	if !term.IsTerminal(int(a.stderr.Fd())) || a.json {
 		return func(int) {}

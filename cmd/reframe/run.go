@@ -24,10 +24,10 @@ import (
 	"reframe/deopt/names"
 )
 
-// exitAborted is the status of a program that calls abort, as a shell shows it.
+// exitAborted is the exit status of a program that calls abort, as a shell shows it.
 const exitAborted = 128 + int(syscall.SIGABRT)
 
-// program is what run was asked for.
+// program holds the flags of run.
 type program struct {
 	memory   string
 	function string
@@ -140,7 +140,7 @@ func (a *app) runProgram(ctx context.Context, p *program, args []string) error {
 	return a.finished(p, result)
 }
 
-// block finds what --until names: FUNC:BLOCK, or FUNC for its first block.
+// block finds the block of --until: FUNC:BLOCK, or FUNC for its first block.
 func (p *program) block(m *ir.Module) (*ir.Block, error) {
 	if p.until == "" {
 		return nil, nil
@@ -167,7 +167,7 @@ func (p *program) block(m *ir.Module) (*ir.Block, error) {
 	return nil, usage("--until %s: @%s has no block %%%s; its first are %s", p.until, f.Name, label, strings.Join(names, ", "))
 }
 
-// start stands before the first instruction of main, or of what --function names.
+// start prepares the execution of main, or of the function of --function, before its first instruction.
 func (p *program) start(in *interp.Interp, m *ir.Module, args []string) (*interp.Execution, error) {
 	if p.function == "" {
 		return in.StartMain(args)
@@ -191,7 +191,7 @@ func (p *program) start(in *interp.Interp, m *ir.Module, args []string) (*interp
 	return in.StartCall(f, values)
 }
 
-// finished makes the exit status, and prints the result of what is no main.
+// finished returns the exit status, and prints the result of a function that is not main.
 func (a *app) finished(p *program, r *interp.Result) error {
 	code := 0
 	switch {
@@ -214,10 +214,10 @@ func (a *app) finished(p *program, r *interp.Result) error {
 	return nil
 }
 
-// shownCalls bounds the calls that are shown of a run that failed.
+// shownCalls bounds the calls that are shown for a run that failed.
 const shownCalls = 16
 
-// ended says why a run could not go on, and by which calls it came there.
+// ended returns the error of a run that could not continue, with the call stack.
 func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file string, err error) error {
 	var text strings.Builder
 	var r *interp.RunError
@@ -261,7 +261,7 @@ func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file
 	return &status{code, text.String()}
 }
 
-// raising names the flag that allows more where a limit ended the run.
+// raising names the flag that raises the limit that ended the run.
 func raising(r *interp.RunError) string {
 	if r == nil {
 		return ""
@@ -277,12 +277,12 @@ func raising(r *interp.RunError) string {
 	return ""
 }
 
-// calledBy says where a call stands that has not returned.
+// calledBy names the position of a call that has not returned.
 func calledBy(i *ir.Instr) string {
 	return fmt.Sprintf("called by @%s, block %%%s, line %d%s", printable(i.Block.Func.Name), printable(i.Block.Name), i.Line, sourceOf(i))
 }
 
-// sourceOf is where in the source an instruction comes from, for the end of a line.
+// sourceOf returns the source position of an instruction, for the end of a line, or "" if it is unknown.
 func sourceOf(i *ir.Instr) string {
 	if i == nil {
 		return ""
@@ -294,7 +294,7 @@ func sourceOf(i *ir.Instr) string {
 	return fmt.Sprintf(" (%s:%d)", s.File, s.Line)
 }
 
-// printStop shows where a run stands, and the values that are live there.
+// printStop prints where a run is stopped, and the values that are live there.
 func (a *app) printStop(x *interp.Execution, b *ir.Block) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "stopped before block %%%s of @%s, line %d%s, after %s\n",
@@ -322,7 +322,7 @@ func (a *app) printStop(x *interp.Execution, b *ir.Block) error {
 	return err
 }
 
-// parseSize reads 64M: a number of bytes, or of KiB, MiB or GiB.
+// parseSize parses a number of bytes, KiB, MiB or GiB, such as 64M.
 func parseSize(text string) (uint64, error) {
 	number, shift := text, 0
 	if n := len(text); n > 0 {
@@ -337,8 +337,8 @@ func parseSize(text string) (uint64, error) {
 	return v << shift, nil
 }
 
-// defined returns the function of a module that a flag means by any form of its name, with a block's after a colon where
-// there is one: a name of C++ has colons too, in pairs.
+// defined returns the function of a module that the value of a flag names in any form, and the block after a colon if there is one. C++ names
+// contain colons too, in pairs.
 func defined(m *ir.Module, flag, text string) (f *ir.Func, block string, err error) {
 	name := text
 	if at := strings.LastIndexByte(text, ':'); flag == "--until" && at >= 0 && (at == 0 || text[at-1] != ':') {
@@ -379,16 +379,16 @@ func defined(m *ir.Module, flag, text string) (f *ir.Func, block string, err err
 	return nil, "", usage("%s %s: %s fit; the first are %s", flag, text, count(len(fit), "function"), strings.Join(symbols, ", "))
 }
 
-// tracer prints the instructions of a run as they happen.
+// tracer prints each instruction as it runs.
 type tracer struct{ to io.Writer }
 
-// attached is the metadata and the attributes at the end of an instruction.
+// attached matches the metadata and the attributes at the end of an instruction.
 var attached = regexp.MustCompile(`( #\d+)?(, ![\w.]+ !\d+)*$`)
 
-// shownDepth bounds by how many calls a line is moved to the right.
+// shownDepth bounds the call depth by which a line is indented.
 const shownDepth = 20
 
-// line prints where an instruction stands, its text, and the value it has made.
+// line prints the position of an instruction, its text and its result.
 func (t *tracer) line(i interp.Traced) {
 	text := attached.ReplaceAllString(i.Instr.Block.Func.Module.LineText(i.Instr.Line), "")
 	where := fmt.Sprintf("%s:%s", i.Instr.Block.Func.Name, i.Instr.Block.Name)
@@ -403,7 +403,7 @@ func (t *tracer) line(i interp.Traced) {
 // shownBlocks bounds the lines of a profile.
 const shownBlocks = 40
 
-// printProfile prints the blocks that most instructions were run in.
+// printProfile prints the blocks in which the most instructions ran.
 func (a *app) printProfile(blocks []interp.Profiled) {
 	var total uint64
 	for _, p := range blocks {

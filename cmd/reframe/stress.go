@@ -20,7 +20,7 @@ import (
 	"reframe/replay"
 )
 
-// stressed is what stress was asked for.
+// stressed holds the flags of stress.
 type stressed struct {
 	inputs
 	exits       flags.Exits
@@ -93,7 +93,7 @@ overwritten a breakpoint, 2 no exit was committed, or it failed, 3 something dif
 	return c
 }
 
-// read makes options of what was given, and refuses what cannot be meant.
+// read parses the flags into options, and rejects contradictory ones.
 func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
 	o := &k.options
 	changed := c.Flags().Changed
@@ -141,10 +141,10 @@ func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
 	return nil
 }
 
-// maxStdin bounds what is read of standard input, in bytes.
+// maxStdin bounds the bytes that are read from standard input.
 const maxStdin = 1 << 30
 
-// input makes what the command reads a file that can be read again and again. remove takes away what it has made.
+// input turns the standard input of the command into a file that can be read repeatedly. remove deletes the file if input created it.
 func (k *stressed) input() (remove func(), err error) {
 	remove = func() {}
 	if k.options.Stdin = k.stdin; k.stdin != standard {
@@ -216,7 +216,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	return k.verdict(r)
 }
 
-// commands are those that do again what an exit did.
+// commands sets the commands that reproduce the effect of an exit.
 func (k *stressed) commands(c *stress.Culprit) {
 	if !c.Alone || c.Uncounted != "" {
 		return
@@ -234,7 +234,7 @@ func (k *stressed) commands(c *stress.Culprit) {
 	c.Verify = commandLine(slices.Concat(words, []string{"--limit", "1", "--"}, k.command)...)
 }
 
-// script writes the first script of the core that was kept.
+// script writes the first script of the kept core.
 func (k *stressed) script(ctx context.Context, c *stress.Culprit) error {
 	path := c.Core + ".txtar"
 	if err := newfile.Free(path); err != nil {
@@ -244,7 +244,7 @@ func (k *stressed) script(ctx context.Context, c *stress.Culprit) error {
 	return replay.First{Script: path, Core: c.Core, Modules: k.Modules, Layouts: k.Layouts}.Write(ctx, false)
 }
 
-// verdict is the exit status.
+// verdict returns the exit status.
 func (k *stressed) verdict(r *stress.Report) error {
 	switch {
 	case r.Status == stress.Different:
@@ -265,7 +265,7 @@ func (k *stressed) verdict(r *stress.Report) error {
 	return &status{exitFailed, k.withoutModules("no exit that was chosen could be committed")}
 }
 
-// stressText says how it went.
+// stressText describes the result.
 func stressText(s style, r *stress.Report) string {
 	var b strings.Builder
 	if r.Stressed != nil {

@@ -15,7 +15,7 @@ import (
 	"reframe/ptrace"
 )
 
-// inputs are what the user gave: which target, and the files that say what its code means.
+// inputs holds the flags for the target and for the files that describe its code.
 type inputs struct {
 	pid     int
 	core    string
@@ -61,13 +61,13 @@ func (k *inputs) addFlags(c *cobra.Command) {
 	c.Flags().IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288, of deep stacks up to 9437184)")
 }
 
-// objectFlag is for code that nobody registered.
+// objectFlag adds --object, for code that is not registered.
 func (k *inputs) objectFlag(c *cobra.Command) {
 	c.Flags().StringArrayVar(&k.objects, "object", nil, "the object whose code was copied to this address and not registered, `FILE@ADDR`; also FILE@SECTION=ADDR or @SYMBOL=ADDR, or FILE alone: its code is searched for (repeatable)")
 	_ = c.RegisterFlagCompletionFunc("object", cobra.FixedCompletions([]string{"o"}, cobra.ShellCompDirectiveFilterFileExt))
 }
 
-// given reads what --object says.
+// given parses the values of --object.
 func (k *inputs) given() (list []ptrace.Object, err error) {
 	for _, text := range k.objects {
 		o, err := ptrace.ParseObject(text)
@@ -79,7 +79,7 @@ func (k *inputs) given() (list []ptrace.Object, err error) {
 	return list, nil
 }
 
-// coreFlags are those for a core.
+// coreFlags adds the flags for a core.
 func (k *inputs) coreFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&k.core, "core", "", "the core `FILE` to look at")
@@ -90,24 +90,24 @@ func (k *inputs) coreFlags(c *cobra.Command) {
 	f.StringArrayVar(&k.files.DebugDirs, "debug-dir", nil, "look for separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
 }
 
-// frameFlag lets the user name a frame by its number: -1 where he does not, which is nothing that help has to say.
+// frameFlag adds --frame, the number of a frame: -1 if it is not given, a default that help does not mention.
 func frameFlag(c *cobra.Command, number *int, usage string) {
 	flags.Frame(c.Flags(), number, flags.Usage{"frame": usage})
 	unnumbered(c)
 }
 
-// unnumbered has help say nothing of the number that --frame has where none is given.
+// unnumbered hides the default of --frame from help.
 func unnumbered(c *cobra.Command) {
 	c.Flags().Lookup("frame").DefValue = "0" // pflag leaves that out
 }
 
-// withoutCore has a verb say why it takes no core.
+// withoutCore adds a hidden --core, so that a verb can say why it does not accept a core.
 func (k *inputs) withoutCore(c *cobra.Command) {
 	c.Flags().StringVar(&k.core, "core", "", "")
 	_ = c.Flags().MarkHidden("core")
 }
 
-// refuseCore is the answer of such a verb.
+// refuseCore rejects --core for such a verb.
 func refuseCore(c *cobra.Command) error {
 	if c.Flags().Changed("core") {
 		return usage("%s watches a process run, and a core is one moment of it: -p PID or -- COMMAND; frames, resume and explain take --core", c.Name())
@@ -115,7 +115,7 @@ func refuseCore(c *cobra.Command) error {
 	return nil
 }
 
-// controlFlags are those for a process that is not copied.
+// controlFlags adds the flags for a process that is not copied.
 func (k *inputs) controlFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVarP(&k.pid, "pid", "p", 0, "the process to look at")
@@ -125,20 +125,20 @@ func (k *inputs) controlFlags(c *cobra.Command) {
 	completeInputs(c)
 }
 
-// completeInputs offers files of their kinds for --ir and --layout, of a verb that has one of them or both.
+// completeInputs completes --ir and --layout with files of their kinds, for a verb that has one of these flags or both.
 func completeInputs(c *cobra.Command) {
 	for name, extensions := range map[string][]string{"ir": {"ll", "bc"}, "layout": {"json", "star"}} {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)) // an error: it has not
 	}
 }
 
-// inputUsage is what help says of modules and layouts.
+// inputUsage holds the help texts of --ir and --layout.
 var inputUsage = flags.Usage{
 	"ir":     "the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)",
 	"layout": "how exits map to other functions, `FILE.json`, or which frames of a virtual machine they are, FILE.star or a name, such as simple (repeatable)",
 }
 
-// check refuses what cannot be meant.
+// check rejects contradictory flags.
 func (k *inputs) check(c *cobra.Command) error {
 	given := c.Flags().Changed
 	if given("pid") || !given("core") {
@@ -170,7 +170,7 @@ func (k *inputs) checkProcess(c *cobra.Command) error {
 	return nil
 }
 
-// checkFiles refuses what cannot be meant by the flags of a core.
+// checkFiles rejects contradictory flags of a core.
 func (k *inputs) checkFiles(c *cobra.Command) error {
 	given := c.Flags().Changed
 	for _, f := range []struct{ name, value string }{{"core", k.core}, {"exe", k.files.Exe}, {"sysroot", k.files.Sysroot}} {
@@ -184,7 +184,7 @@ func (k *inputs) checkFiles(c *cobra.Command) error {
 	return nil
 }
 
-// look captures the process, or opens the core, and makes its frames. The caller closes the target.
+// look captures the process, or opens the core, and builds its frames. The caller closes the target.
 func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deopt.View, error) {
 	if err := k.check(c); err != nil {
 		return nil, nil, err
@@ -244,13 +244,13 @@ func (k *inputs) target(hold bool) (*ptrace.Target, error) {
 	return ptrace.Capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.files.DebugDirs, Objects: objects})
 }
 
-// capture captures a process and makes its frames. The caller closes the target.
+// capture captures a process and builds its frames. The caller closes the target.
 func capture(pid int, p ptrace.Options, o deopt.Options) (*ptrace.Target, *deopt.View, error) {
 	t, err := ptrace.Capture(pid, p)
 	return framesOf(t, err, o)
 }
 
-// framesOf makes the frames of a target, if it could be had.
+// framesOf builds the frames of a target, unless err reports that there is no target.
 func framesOf(t *ptrace.Target, err error, o deopt.Options) (*ptrace.Target, *deopt.View, error) {
 	if err != nil {
 		return nil, nil, err
@@ -263,10 +263,10 @@ func framesOf(t *ptrace.Target, err error, o deopt.Options) (*ptrace.Target, *de
 	return t, view, nil
 }
 
-// completeWithin is how long it may take to look at all processes.
+// completeWithin bounds the time to look at all processes.
 const completeWithin = 200 * time.Millisecond
 
-// completePID offers the user's processes with their commands, those first in which a JIT has left code.
+// completePID completes a process id, with the command as description. Processes in which a JIT has left code come first.
 func completePID(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var out []string
 	for _, p := range ptrace.Running(completeWithin) {
@@ -279,5 +279,5 @@ func completePID(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// longest is how much of a command is shown, in characters.
+// longest bounds the characters of a command that are shown.
 const longest = 60

@@ -18,7 +18,7 @@ import (
 	"reframe/ptrace"
 )
 
-// traced is what trace was asked for.
+// traced holds the flags of trace.
 type traced struct {
 	watched
 	dry     bool
@@ -90,7 +90,7 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
 	return c
 }
 
-// read makes options of what was given, and refuses what cannot be meant.
+// read parses the flags into options, and rejects contradictory ones.
 func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 	o := &k.options
 	changed := c.Flags().Changed
@@ -165,7 +165,7 @@ type traceSummary struct {
 	Error string `json:"error,omitempty"`
 }
 
-// tracedStatus is what a trace that ended with err ends reframe with.
+// tracedStatus returns the exit status of a trace that ended with err.
 func tracedStatus(s *trace.Summary, err error, mistakes bool) ended {
 	var by interruption
 	switch {
@@ -181,7 +181,7 @@ func tracedStatus(s *trace.Summary, err error, mistakes bool) ended {
 	return ended{}
 }
 
-// plan prints what a trace would write.
+// plan prints the bytes that a trace would write.
 func (a *app) plan(k *traced) error {
 	objects, err := k.given()
 	if err != nil {
@@ -205,7 +205,7 @@ func (a *app) plan(k *traced) error {
 	return none
 }
 
-// printSummary says on standard error how a trace went.
+// printSummary prints the result of a trace on standard error.
 func (a *app) printSummary(s *trace.Summary, k *traced) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", count(int(s.Exits), "exit"))
@@ -256,7 +256,7 @@ func (a *app) printSummary(s *trace.Summary, k *traced) {
 	_, _ = io.WriteString(fold.To(a.stderr), b.String())
 }
 
-// overwritten says that exits may be missing.
+// overwritten returns the line about exits that may be missing, or "".
 func overwritten(places uint64) string {
 	if places == 0 {
 		return ""

@@ -23,7 +23,7 @@ import (
 	"reframe/internal/fold"
 )
 
-// exitWriter writes exits, each as a whole, some at a time.
+// exitWriter writes exits, each as a whole, several at a time.
 type exitWriter struct {
 	app   *app
 	style style
@@ -42,17 +42,17 @@ type exitWriter struct {
 	wanted map[string]string // that, by its kind
 }
 
-// maxAsked is at how many records of a trace it is looked what would name their values.
+// maxAsked bounds the records of a trace for which exitWriter determines what would name their values.
 const maxAsked = 1000
 
-// hints says, once, what would name the values that were shown without a name.
+// hints prints, once, which flags would name the values that were shown without a name.
 func (w *exitWriter) hints() {
 	for _, kind := range slices.Sorted(maps.Keys(w.wanted)) {
 		fmt.Fprintln(fold.To(w.app.stderr), printable(w.wanted[kind]))
 	}
 }
 
-// Lines wait no longer than this, and not until more than so many bytes are there.
+// Lines are written at the latest after flushAfter, or when more than flushAt bytes are waiting.
 const (
 	flushAfter = 100 * time.Millisecond
 	flushAt    = 64 << 10
@@ -67,7 +67,7 @@ func newExitWriter(a *app, to *os.File, fail func(error)) *exitWriter {
 	return w
 }
 
-// linesOf is where lines are written to: JSON, of which a line is an object, is not broken.
+// linesOf returns the writer for lines. JSON, with one object a line, is not folded.
 func linesOf(a *app, to *os.File) io.Writer {
 	if a.json {
 		return to
@@ -126,13 +126,13 @@ func (w *exitWriter) object(v any) error {
 
 func (w *exitWriter) summary(s any) { _ = w.object(s) } // close returns the error
 
-// alone says that what is written are objects, on the stream that words are for: nothing else is to be there.
+// alone reports whether JSON objects go to standard error: nothing else may be written there.
 func (w *exitWriter) alone() bool { return w.app.json && w.to == w.app.stderr }
 
 // warningSchema names the JSON of a warning.
 const warningSchema = "reframe.warning/v1"
 
-// warn says what the user should know.
+// warn writes a warning.
 func (w *exitWriter) warn(text string) {
 	if w.alone() {
 		_ = w.object(struct { // close returns the error
@@ -144,10 +144,10 @@ func (w *exitWriter) warn(text string) {
 	fmt.Fprintln(w.app.stderr, "reframe: "+printableLines(text))
 }
 
-// ended is the error that a verb ends with, or none.
+// ended is the error that a verb ends with, or nil.
 type ended struct{ error }
 
-// why is its message.
+// why returns the message of the error.
 func (e ended) why() string {
 	if e.error == nil {
 		return ""
@@ -155,7 +155,7 @@ func (e ended) why() string {
 	return e.Error()
 }
 
-// silent is the error without its message, which was told.
+// silent returns the error without its message, which was already printed.
 func (e ended) silent() error {
 	if e.error == nil {
 		return nil
@@ -193,8 +193,7 @@ func (w *exitWriter) exit(x *trace.Exited) error {
 	return w.write(w.line.Bytes())
 }
 
-// place ends the line of an exit: where it was, and its slots where they are not shown with the
-// frames.
+// place writes the end of the line of an exit: the location, and the slots unless the frames show them.
 func (w *exitWriter) place(x *trace.Exited) {
 	b := &w.line
 	f := x.Frame
@@ -241,7 +240,7 @@ func (w *exitWriter) place(x *trace.Exited) {
 	b.WriteByte('\n')
 }
 
-// shortReason bounds the reason that is given on the line of an exit, in characters.
+// shortReason bounds a reason on the line of an exit, in characters.
 const shortReason = 40
 
 // vmFrames writes the VM frames of an exit, with the values of the innermost one.
@@ -278,7 +277,7 @@ func (w *exitWriter) placed(what string, v *frame.VMValue) {
 	}
 }
 
-// vmValue is a value on the line of an exit.
+// vmValue returns a value as it appears on the line of an exit.
 func (w *exitWriter) vmValue(v *frame.VMValue) string {
 	switch {
 	case v.Object != nil:
@@ -293,7 +292,7 @@ func (w *exitWriter) vmValue(v *frame.VMValue) string {
 	return printable(cmp.Or(v.Value, string(v.Hex)))
 }
 
-// shortened is a reason as it is given on the line of an exit.
+// shortened returns a reason as it appears on the line of an exit.
 func shortened(reason string) string {
 	why := printable(reason)
 	if utf8.RuneCountInString(why) > shortReason {
@@ -336,7 +335,7 @@ func (w *exitWriter) slot(s *frame.Slot) {
 	}
 }
 
-// planned writes one byte that would be overwritten.
+// planned writes one byte that a trace would overwrite.
 func (w *exitWriter) planned(p *trace.Planned) {
 	if w.app.json {
 		_ = w.object(p) // close returns the error

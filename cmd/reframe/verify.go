@@ -22,7 +22,7 @@ import (
 	"reframe/replay"
 )
 
-// verified is what verify was asked for.
+// verified holds the flags of verify.
 type verified struct {
 	watched
 	memory      string
@@ -124,7 +124,7 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 // maxTail bounds --tail.
 const maxTail = 1 << 16
 
-// read makes options of what was given, and refuses what cannot be meant.
+// read parses the flags into options, and rejects contradictory ones.
 func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	if err := k.check(c, args); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	return nil
 }
 
-// nearest proposes functions of the modules in the place of one that there is not.
+// nearest suggests functions of the modules with a name similar to one that does not exist.
 func nearest(name string, modules []*ir.Module) string {
 	near := names.NewNearest(name)
 	for _, m := range modules {
@@ -198,8 +198,7 @@ func nearest(name string, modules []*ir.Module) string {
 	return near.String()
 }
 
-// reproduce is a command that verifies only the exit that v is of. Where the exits are those of several
-// threads they may come in another order.
+// reproduce returns a command that verifies only the exit of v. Exits of several threads may come in another order.
 func (k *verified) reproduce(v *verify.Verified) string {
 	words := append([]string{"verify"}, k.again...)
 	if k.options.ByLayout && v.Baseline != nil { // whatever is skipped
@@ -292,10 +291,10 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	return end.error
 }
 
-// anyDifference is --interesting without a text.
+// anyDifference is the value of --interesting without a text.
 const anyDifference = "different"
 
-// keep writes beside the core of an exit what it takes to look at it anywhere.
+// keep writes next to the core of an exit everything that is needed to look at it on any machine.
 func (k *verified) keep(ctx context.Context, v *verify.Verified) (err error) {
 	if v.Core == "" {
 		return nil
@@ -315,7 +314,7 @@ func (k *verified) keep(ctx context.Context, v *verify.Verified) (err error) {
 	return err
 }
 
-// started is the process, or the command under control: one that is only tried ends with reframe.
+// started returns the process, or the command, under control. A command that is only tried ends with reframe.
 func (k *verified) started(ctx context.Context) (*ptrace.Session, error) {
 	if k.interesting != "" && len(k.command) > 0 {
 		return ptrace.LaunchWith(ctx, k.command, ptrace.LaunchOptions{Bound: true})
@@ -323,13 +322,13 @@ func (k *verified) started(ctx context.Context) (*ptrace.Session, error) {
 	return k.open(ctx, k.command)
 }
 
-// tried bounds, where --for does not, how long a command may take that is only tried: what is left of a program may not end.
+// tried bounds, without --for, the time of a command that is only tried: a reduced program may not end.
 const tried = 10 * time.Second
 
 // errInteresting ends a verification at the first difference.
 var errInteresting = errors.New("there is a difference")
 
-// interesting is the exit status that llvm-reduce wants of a test: 0 for a module that shows what is looked for.
+// interesting returns the exit status that llvm-reduce expects of a test: 0 for a module that shows the difference.
 func interesting(s *verify.Summary, err error) error {
 	var by interruption
 	switch {
@@ -349,7 +348,7 @@ type verifySummary struct {
 	Error string `json:"error,omitempty"`
 }
 
-// verdict is the exit status of a verification that ended with err.
+// verdict returns the exit status of a verification that ended with err.
 func (k *verified) verdict(s *verify.Summary, err error) error {
 	what := "exit"
 	if len(k.options.EntriesOf) > 0 {

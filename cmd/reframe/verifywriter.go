@@ -15,7 +15,7 @@ import (
 	"reframe/internal/fold"
 )
 
-// verifyWriter writes what came of exits.
+// verifyWriter writes the results of verified exits.
 type verifyWriter struct {
 	*exitWriter
 	k   *verified
@@ -27,14 +27,14 @@ type verifyWriter struct {
 	same, not, no uint64 // of exits: not comparable, different
 }
 
-// newVerifyWriter makes one. Counts are shown where standard error is a terminal that nothing else writes to.
+// newVerifyWriter returns a verifyWriter. It shows counts where standard error is a terminal to which nothing else is written.
 func newVerifyWriter(ctx context.Context, a *app, k *verified, out *os.File, fail func(error)) *verifyWriter {
 	w := &verifyWriter{exitWriter: newExitWriter(a, out, fail), k: k, ctx: ctx, began: time.Now()}
 	w.progress = fold.IsTerminal(a.stderr) && !k.all && k.interesting == "" && (len(k.command) == 0 || !fold.IsTerminal(a.stdout) && out != a.stderr)
 	return w
 }
 
-// counts shows, a few times a second, how far it is. A line that is written is out of the way before the next is shown.
+// counts shows the progress a few times a second. A line of output clears it first.
 func (w *verifyWriter) counts(v *verify.Verified) {
 	switch v.Status {
 	case verify.Same:
@@ -50,7 +50,7 @@ func (w *verifyWriter) counts(v *verify.Verified) {
 	}
 }
 
-// clear takes the counts away.
+// clear removes the counts from the terminal.
 func (w *verifyWriter) clear() {
 	if w.shown {
 		w.shown = false
@@ -58,7 +58,7 @@ func (w *verifyWriter) clear() {
 	}
 }
 
-// verified writes one exit: a difference, or any that was verified where all are wanted.
+// verified writes one exit: each difference, and with --all every exit.
 func (w *verifyWriter) verified(v *verify.Verified) error {
 	different := v.Status == verify.Different
 	w.counts(v)
@@ -101,7 +101,7 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 	return w.write(w.line.Bytes())
 }
 
-// plain is what there is to say of a difference, without colours and without the last instructions, which a page has beside each other.
+// plain returns the description of a difference without colours and without the last instructions, which a page shows side by side.
 func (w *verifyWriter) plain(v *verify.Verified) string {
 	plain := verifyWriter{exitWriter: &exitWriter{}, k: w.k}
 	short := *v
@@ -110,7 +110,7 @@ func (w *verifyWriter) plain(v *verify.Verified) string {
 	return plain.line.String()
 }
 
-// outcome is one line.
+// outcome writes the one line of an exit.
 func (w *verifyWriter) outcome(v *verify.Verified) {
 	x := v.Exit
 	where := ""
@@ -136,7 +136,7 @@ func thread(v *verify.Verified) string {
 	return strings.TrimRight(fmt.Sprintf("%d %s", v.Exit.Thread.ID, printable(v.Exit.Thread.Name)), " ") // one without a name may have ended
 }
 
-// results spells a result of which both have the same.
+// results returns a result on which both sides agree.
 func results(parts []verify.ResultPart) string {
 	if len(parts) == 0 {
 		return ""
@@ -151,7 +151,7 @@ func results(parts []verify.ResultPart) string {
 // shownParts bounds the parts of a result that are shown.
 const shownParts = 8
 
-// difference shows all that there is to say of one.
+// difference writes the full description of a difference.
 func (w *verifyWriter) difference(v *verify.Verified) {
 	b := &w.line
 	s := w.style
@@ -218,7 +218,7 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	b.WriteByte('\n')
 }
 
-// baseline shows how an exit is held against a run from the entry.
+// baseline shows the comparison of an exit with a run from the entry.
 func (w *verifyWriter) baseline(v *verify.Verified) {
 	b, s := v.Baseline, w.style
 	fn := printable("@" + b.Function)
@@ -258,7 +258,7 @@ func (w *verifyWriter) baseline(v *verify.Verified) {
 	}
 }
 
-// again shows how an exit is held against the next hit of its record.
+// again shows the comparison of an exit with the next hit of its record.
 func (w *verifyWriter) again(v *verify.Verified) {
 	fmt.Fprintf(&w.line, "  %s at hit %d of the record, to which native code came instead of the return\n", w.style.yellow("different"), v.Again.Hit)
 	for _, d := range v.Again.Slots {
@@ -270,7 +270,7 @@ func (w *verifyWriter) again(v *verify.Verified) {
 	}
 }
 
-// call shows a call of native code at which both parted.
+// call shows the first call of native code in which the two sides differ.
 func (w *verifyWriter) call(d *verify.CallDifference) {
 	line := ""
 	if d.Line > 0 {
@@ -286,7 +286,7 @@ func (w *verifyWriter) call(d *verify.CallDifference) {
 	}
 }
 
-// memory shows the first place of memory that differs.
+// memory shows the first difference in memory.
 func (w *verifyWriter) memory(d *verify.MemoryDifference, words uint64) {
 	b := &w.line
 	near := ""
@@ -304,7 +304,7 @@ func (w *verifyWriter) memory(d *verify.MemoryDifference, words uint64) {
 	}
 }
 
-// dumpedWords is how many words of 8 bytes stand in a line.
+// dumpedWords is the number of 8-byte words on one line.
 const dumpedWords = 3
 
 func (w *verifyWriter) rows(list [][2]string) {
@@ -327,12 +327,12 @@ func (w *verifyWriter) tail(who string, r *verify.VerifiedRun) {
 // shownReasons bounds the lines of a summary.
 const shownReasons = 20
 
-// printVerified says on standard error how a verification went.
+// printVerified prints the result of a verification on standard error.
 func (a *app) printVerified(s *verify.Summary, k *verified) {
 	fmt.Fprint(fold.To(a.stderr), verifiedText(s, &k.watched, len(k.options.EntriesOf) > 0))
 }
 
-// verifiedText says how a verification went, of entries of functions or of exits.
+// verifiedText describes the result of a verification, of entries of functions or of exits.
 func verifiedText(s *verify.Summary, k *watched, entries bool) string {
 	var b bytes.Buffer
 	all := s.Same + s.Different + s.NotComparable
@@ -363,7 +363,7 @@ func verifiedText(s *verify.Summary, k *watched, entries bool) string {
 	return b.String()
 }
 
-// reasonLines lists why exits were left out, or what they were left out of.
+// reasonLines lists the reasons for which exits were left out, one a line after its count. of stands between the two.
 func reasonLines(r trace.Reasons, of string) string {
 	var b strings.Builder
 	reasons := r.Sorted()

@@ -15,7 +15,7 @@ import (
 	"reframe/ptrace"
 )
 
-// vmTitle is a VM frame in a line: its method, its position and how it is resumed.
+// vmTitle returns the line of a VM frame: its method, its position and how it is resumed.
 func vmTitle(s style, f *frame.VMFrame) string {
 	name := printable(f.Method)
 	if name == "" {
@@ -83,7 +83,7 @@ func printVM(w io.Writer, s style, vm *frame.VM) {
 	}
 }
 
-// placeOf is what a local or a place on the stack is called: local[2], and its name where it has one.
+// placeOf names a local or a place on the stack, such as local[2], followed by its own name if it has one.
 func placeOf(what string, v *frame.VMValue) string {
 	if v.Index != nil {
 		what += "[" + strconv.FormatInt(*v.Index, 10) + "]"
@@ -94,7 +94,7 @@ func placeOf(what string, v *frame.VMValue) string {
 	return what
 }
 
-// vmText is a value in words, plain and as a terminal shows it.
+// vmText returns a value in words, plain and with the colours of a terminal.
 func vmText(s style, v *frame.VMValue) (plain, painted string) {
 	plain = printable(cmp.Or(v.Value, string(v.Hex)))
 	switch {
@@ -122,7 +122,7 @@ func printVMValue(w io.Writer, s style, name string, v *frame.VMValue) {
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
-// vm says of each value of a virtual machine's frames which value of the record it is, and how its bits became it.
+// vm prints for each value of the VM frames which value of the record it is, and how its bits were converted.
 func (p *explainer) vm(at *explain.Place) {
 	p.title("the frames of the virtual machine in it, by the layout " + printable(at.VM.Layout))
 	if at.VM.Error != "" {
@@ -166,7 +166,7 @@ func (p *explainer) vm(at *explain.Place) {
 	}
 }
 
-// printVMStacks prints the VM frames of each thread alone, innermost first: the stack as a user of that VM would read it.
+// printVMStacks prints only the VM frames of each thread, innermost first: the stack as a user of that VM would read it.
 func printVMStacks(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 	var out strings.Builder
 	fmt.Fprintln(&out, titleOf(s, t))

@@ -21,8 +21,7 @@ import (
 	"reframe/ptrace"
 )
 
-// watched is what every verb is asked that watches exits as they happen: of which process, and
-// which of them.
+// watched holds the flags of every verb that watches exits as they happen: the process, and which of its exits.
 type watched struct {
 	inputs
 	exits  flags.Exits
@@ -52,14 +51,14 @@ func (w *watched) forFlag(c *cobra.Command) {
 	c.Flags().DurationVar(&w.time, "for", 0, "end after this `TIME` (500ms, 10s, 2h)")
 }
 
-// siteFlags are those that say which exits are meant.
+// siteFlags adds the flags that select exits.
 func (w *watched) siteFlags(c *cobra.Command) {
 	f := c.Flags()
 	addExits(c, &w.exits)
 	f.BoolVar(&w.wait, "wait", false, "with -p: wait for functions and records that the process has not got yet")
 }
 
-// addExits adds the flags that say which exits are meant.
+// addExits adds the flags that select exits.
 func addExits(c *cobra.Command, e *flags.Exits) {
 	e.Add(c.Flags(), flags.Usage{
 		"record":   "only exits of the record of this `ID` (repeatable)",
@@ -70,7 +69,7 @@ func addExits(c *cobra.Command, e *flags.Exits) {
 	_ = c.RegisterFlagCompletionFunc("site", cobra.FixedCompletions(trace.SiteKinds, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// readExits reads what they were given, and refuses what does not go together.
+// readExits parses the values of these flags, and rejects combinations that contradict each other.
 func readExits(e *flags.Exits) error {
 	if len(e.At) > 0 && (len(e.Records) > 0 || e.Filter.Function != nil || len(e.Filter.Sites) > 0) {
 		return usage("--at takes the place of sites: --record, --function and --site do not go with it")
@@ -81,7 +80,7 @@ func readExits(e *flags.Exits) error {
 	return nil
 }
 
-// check refuses what cannot be meant, and reads what can.
+// check rejects contradictory flags, and parses the others.
 func (w *watched) check(c *cobra.Command, args []string) error {
 	changed := c.Flags().Changed
 	if err := refuseCore(c); err != nil {
@@ -114,7 +113,7 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 	return readExits(&w.exits)
 }
 
-// condition reads that of --stop-at. One that can never hold is refused before a process is touched.
+// condition parses --stop-at. A condition that can never hold is rejected before the process is touched.
 func (w *watched) condition(c *cobra.Command, o *deopt.Options) (*condition.Condition, error) {
 	stop, err := flags.Condition(c.Flags(), w.stop, o, &w.exits.Filter, w.yet())
 	if err != nil {
@@ -123,7 +122,7 @@ func (w *watched) condition(c *cobra.Command, o *deopt.Options) (*condition.Cond
 	return stop, nil
 }
 
-// open takes hold of the process: one that runs, or one that is started.
+// open attaches to a running process, or starts one.
 func (w *watched) open(ctx context.Context, command []string) (*ptrace.Session, error) {
 	if len(command) > 0 {
 		return ptrace.Launch(ctx, command)
@@ -139,12 +138,12 @@ func (w *watched) open(ctx context.Context, command []string) (*ptrace.Session, 
 	return s, err
 }
 
-// writePatience is how long after a signal a pipe has to take what is still to be written.
+// writePatience is how long after a signal the reader of a pipe may still take output.
 const writePatience = time.Second
 
-// created is where exits are written to: to a file, or to standard output, or to standard error where
-// a command has that for itself. closed closes a file; it returns the error it is given, or else its own. When ctx is done a pipe that has no reader is
-// not waited for any more, nor one whose reader takes nothing.
+// created returns the stream for exits: a file, standard output, or standard error where a command uses standard output itself. closed closes a file
+// and returns its argument, or else its own error. When ctx is done, reframe no longer waits for a pipe without a reader, nor long for a reader that
+// takes nothing.
 func (w *watched) created(ctx context.Context, a *app, command []string) (out *os.File, closed func(error) error, err error) {
 	// A reader that goes away must not end reframe before it has let go of the process: a write that
 	// fails ends the verb.
@@ -171,7 +170,7 @@ func (w *watched) created(ctx context.Context, a *app, command []string) (out *o
 	return a.stdout, closed, nil
 }
 
-// writeError is the error of a verb whose output cannot be written.
+// writeError returns the error of a verb whose output cannot be written.
 func (w *watched) writeError(ctx context.Context, failed error) error {
 	var by interruption
 	if errors.Is(failed, os.ErrDeadlineExceeded) && errors.As(context.Cause(ctx), &by) {
@@ -180,7 +179,7 @@ func (w *watched) writeError(ctx context.Context, failed error) error {
 	return failed
 }
 
-// ending says how the watching has ended.
+// ending describes how the watching ended.
 func (w *watched) ending(e trace.End) string {
 	switch e.Kind {
 	case trace.EndExited:

@@ -82,7 +82,7 @@ func boot() error {
 // endLimit tells only that a program hangs.
 const endLimit = 1 * time.Minute
 
-// program is one that was started, and what it has printed.
+// program is a program that was started, with its output.
 type program struct {
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
@@ -94,7 +94,7 @@ func newProgram(words []string) *program {
 	return p
 }
 
-// await waits until the first thread is in ppoll, by which C libraries of arm64 pause.
+// await waits until the first thread is in ppoll, which C libraries of arm64 call to pause.
 func (p *program) await() error {
 	const ppoll = "73 0x0 0x0 "
 	for range 2000 {
@@ -110,7 +110,7 @@ func (p *program) await() error {
 	return fmt.Errorf("%s does not come to wait", p.cmd.Path)
 }
 
-// kill sends a signal so many milliseconds after there is something in a file.
+// kill sends a signal ms milliseconds after the file is no longer empty.
 func (p *program) kill(signal, ms, file string) error {
 	number, err := strconv.Atoi(signal)
 	if err != nil {
@@ -132,7 +132,7 @@ func (p *program) kill(signal, ms, file string) error {
 	return fmt.Errorf("%s does not write to %s: %s", p.cmd.Path, file, &p.stderr)
 }
 
-// end waits for its end and keeps what it printed.
+// end waits for the end of the program and keeps its output.
 func (p *program) end(name string) error {
 	if err := p.cmd.Wait(); p.cmd.ProcessState == nil {
 		return err
@@ -145,7 +145,7 @@ func (p *program) end(name string) error {
 	return nil
 }
 
-// send writes what was made to the console.
+// send writes the results to the console.
 func send() error {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
