@@ -12,29 +12,31 @@ import (
 	"reframe/deopt/sites"
 )
 
-// Parting is where native code first has something else than the interpreter.
+// Parting is the first difference between native code and the interpreter.
 type Parting struct {
 	Pair   *Pair     // at which it shows
 	Before *ir.Instr // the site before, where both still agreed; nil: the exit
 	By     By        // what shows it
-	// Instr is the first instruction, as the interpreter ran them, whose value or effect native code does not have; nil where none can be named, and Why then says why.
+	// Instr is the first instruction, in the order of the interpreter's run, whose value or effect native code does not have; nil if none can be
+	// named, with the reason in Why.
 	Instr *ir.Instr
 	Steps uint64 // instructions of the interpreter from the exit to before Instr, the last time
 	Why   string
-	// Interpreted and Native are the value of Instr, or what it would store or return, as text; "" where it has none, or that is not known.
+	// Interpreted and Native are the values of Instr, or what it would store or return, as text; "" if it has none, or the value is unknown.
 	Interpreted, Native string
 	Operands            []Operand // those of Instr that are no constants
-	// Suspects are Instr and what it was computed from that no site has shown, by operands, by memory as the interpreter has it, and by the branches that chose: native code
-	// may have gone wrong in any of them. They are in the order in which they ran. Where native code has stored to other places, or has left stores out, they may lack that.
+	// Suspects are Instr and the instructions that led to its value and that no site has shown to be the same: through operands, through memory as
+	// the interpreter has it, and through branches. Native code may have gone wrong in any of them. They are in the order in which they ran. If
+	// native code has stored elsewhere, or has omitted stores, some may be missing.
 	Suspects []*ir.Instr
-	// Alike are other values of the function that in the interpreter are what native code has in the place of Instr's: the record may be of one of them.
+	// Alike are other values of the function whose value in the interpreter is what native code has for Instr: the record may describe one of them.
 	Alike []string
 }
 
-// By says what shows that both have parted.
+// By is the kind of evidence for a difference.
 type By int
 
-// What shows it.
+// The kinds of evidence.
 const (
 	Agreed   By = iota // nothing: both came to the return, and were the same
 	ByValue            // the value that a record shows
@@ -46,16 +48,16 @@ const (
 	ByEnd              // that the interpreter cannot go on where native code does
 )
 
-// Operand is one of an instruction.
+// Operand is an operand of an instruction.
 type Operand struct {
 	Name        string
 	Interpreted string
 	Native      string // what the last site that shows it has; "" where none does
 }
 
-// Bisect lets native code and the interpreter go on from site to site, as [Session.Both] does, until they have parted or the activation has returned, and names the
-// first instruction that native code has otherwise. The process stands where that shows. Errors are those of Both; what it takes is bounded by ctx, and from one
-// site to the next as Both is.
+// Bisect runs native code and the interpreter from site to site, as [Session.Both] does, until they differ or the activation has returned, and names
+// the first instruction whose value or effect differs. The process is then stopped where the difference shows. It returns the errors of Both; ctx
+// bounds the whole, and each step between sites is bounded as in Both.
 func (s *Session) Bisect(ctx context.Context) (*Parting, error) {
 	b := &bisection{done: map[*computed]bool{}, seen: seen{values: map[*ir.Instr][]ir.Value{}, unsure: map[ir.Value]bool{}}}
 	for {
@@ -82,7 +84,7 @@ func (s *Session) Bisect(ctx context.Context) (*Parting, error) {
 	}
 }
 
-// bisection is one under way.
+// bisection is a bisection under way.
 type bisection struct {
 	seen
 	before *ir.Instr
@@ -92,7 +94,7 @@ type bisection struct {
 	out    *Parting
 }
 
-// find names the instruction.
+// find finds the instruction.
 func (b *bisection) find(ctx context.Context) (err error) {
 	p := b.out.Pair
 	var watched []machine.Addr
@@ -121,10 +123,10 @@ func (b *bisection) find(ctx context.Context) (err error) {
 	return nil
 }
 
-// maxWatched bounds the bytes of memory of which it is looked for who stored them.
+// maxWatched bounds the bytes of memory whose last store is tracked.
 const maxWatched = 1024
 
-// name says that an instruction is the one, and whose value native code has otherwise.
+// name sets the instruction that differs, and its value in native code.
 func (b *bisection) name(c *computed, native string) {
 	out := b.out
 	out.Instr, out.Steps, out.Native = c.instr, c.step, native
@@ -144,7 +146,7 @@ func (b *bisection) name(c *computed, native string) {
 	slices.SortStableFunc(out.Suspects, func(x, y *ir.Instr) int { return cmp.Compare(b.walk.last[x].stepOr(c), b.walk.last[y].stepOr(c)) })
 }
 
-// stepOr is when an instruction was run, or when another one was.
+// stepOr returns when the instruction ran, or when other did if c is nil.
 func (c *computed) stepOr(other *computed) uint64 {
 	if c == nil {
 		return other.step
@@ -152,7 +154,7 @@ func (c *computed) stepOr(other *computed) uint64 {
 	return c.step
 }
 
-// operand is one of an instruction that was run.
+// operand describes an operand of an instruction that was run.
 func (b *bisection) operand(v ir.Value, args []*computed, n int) Operand {
 	o := Operand{Name: v.Ref()}
 	var of *computed
@@ -175,7 +177,7 @@ func (b *bisection) operand(v ir.Value, args []*computed, n int) Operand {
 	return o
 }
 
-// suspect adds an instruction, and what it was computed from that no site has shown to be the same.
+// suspect adds an instruction, and those that computed its operands unless a site has shown the values to be the same.
 func (b *bisection) suspect(c *computed) {
 	if b.done[c] || len(b.done) == maxSuspects {
 		return
@@ -196,20 +198,20 @@ func (b *bisection) suspect(c *computed) {
 	}
 }
 
-// leads says that had a branch gone another way native code could have come to where it is.
+// leads reports whether native code could have come to its place if a branch had gone another way.
 func (b *bisection) leads(t taken) bool {
 	return slices.ContainsFunc(t.br.Blocks, func(other *ir.Block) bool { return other != t.to && b.reaches(other) })
 }
 
-// maxSuspects bounds the times that instructions were run which are looked at for what one was computed from.
+// maxSuspects bounds the executed instructions that are examined for suspects.
 const maxSuspects = 10_000
 
-// same says that the record shows a value, and native code has it.
+// same reports whether the record shows the value and native code has the same.
 func (b *bisection) same(c *computed) bool {
 	return slices.ContainsFunc(b.out.Pair.Rows, func(r Row) bool { return r.Same && b.walk.last[r.value] == c })
 }
 
-// differs is for values of a record: the one that was computed first is it, where native code did not have them before.
+// differs handles values of a record that differ: it names the one that was computed first, unless native code had it before.
 func (b *bisection) differs() {
 	p := b.out.Pair
 	list := p.Differing()
@@ -247,7 +249,7 @@ func (b *bisection) differs() {
 	}
 }
 
-// exchanged says that what each row should have is in another one of them.
+// exchanged reports whether the rows have each other's values.
 func exchanged(list []Row) bool {
 	var is, native []string
 	for _, r := range list {
@@ -261,7 +263,7 @@ func exchanged(list []Row) bool {
 	return len(list) > 1 && slices.Equal(is, native)
 }
 
-// branched is for places that differ: it is a branch behind which native code, had it gone the other way, comes to where it is before any other site.
+// branched handles different places: it names a branch from which native code, had it gone the other way, reaches its place before any other site.
 func (b *bisection) branched() {
 	b.out.By = ByBranch
 	var list []taken
@@ -289,7 +291,7 @@ func (b *bisection) branched() {
 	}
 }
 
-// reaches says that there is a way from the beginning of a block to where native code is, without another site on it.
+// reaches reports whether a path leads from a block to the place of native code without another site on it.
 func (b *bisection) reaches(from *ir.Block) bool {
 	done := map[*ir.Block]bool{}
 	blocks := []*ir.Block{from}
@@ -318,7 +320,7 @@ func (b *bisection) reaches(from *ir.Block) bool {
 	return false
 }
 
-// returned is for what was returned, or stored: of both it is what was computed first.
+// returned handles different results or stores: it names the one that was computed first.
 func (b *bisection) returned() {
 	p := b.out.Pair
 	var first *computed
@@ -362,7 +364,7 @@ func (b *bisection) addresses() string {
 	return strings.Join(list, ", ")
 }
 
-// called is for a call that both make otherwise.
+// called handles a call that differs.
 func (b *bisection) called() {
 	b.out.By = ByCall
 	d := b.out.Pair.Call
@@ -378,7 +380,7 @@ func (b *bisection) called() {
 	b.name(c, d.Native)
 }
 
-// failed is for a run that cannot go on.
+// failed handles a run that cannot continue.
 func (b *bisection) failed() {
 	b.out.By = ByEnd
 	if b.walk.ended != nil {
@@ -386,7 +388,7 @@ func (b *bisection) failed() {
 	}
 }
 
-// String says what shows it.
+// String names the evidence.
 func (b By) String() string {
 	return [...]string{"nothing", "a value of the record", "the record", "a branch", "the result", "memory", "a call", "the end of the interpreter's run"}[b]
 }

@@ -17,19 +17,19 @@ import (
 	"reframe/ptrace"
 )
 
-// Pair is where native code and the interpreter have come to, both from the place where they stood together before.
+// Pair is where native code and the interpreter have come to, both from the same place.
 type Pair struct {
 	Number uint64 // of those since the exit, from 1
-	// Frame is that of native code at a site of the activation; nil where it has returned, or was lost.
+	// Frame is the frame of native code at a site of the activation; nil if the activation has returned, or was lost.
 	Frame *deopt.Frame
-	// At is the instruction that the interpreter stands before; nil where its run has ended.
+	// At is the next instruction of the interpreter; nil if its run has ended.
 	At    *ir.Instr
 	Steps uint64 // instructions of the interpreter since the exit
-	// Rows are the values that the record shows, in its order. Where native code has returned there are none.
+	// Rows are the values that the record shows, in its order; none if native code has returned.
 	Rows []Row
 
 	Returned bool // native code stands where the activation has returned
-	// What both have returned and stored since the exit, where both have come to the end.
+	// What both sides have returned and stored since the exit, once both have come to the end.
 	Result []verify.ResultPart
 	Memory []verify.MemoryDifference // at most 100, in ascending order
 	Words  uint64                    // of eight bytes that differ in memory, those too that Memory leaves out
@@ -41,7 +41,7 @@ type Pair struct {
 	Note   string // why there is no common site before the return, or ""
 }
 
-// Row is a value of the record of a site, as both have it.
+// Row is a value of the record of a site, on both sides.
 type Row struct {
 	Name        string // as the module spells it, "%i"; "" for a constant there
 	Type        frame.Type
@@ -54,7 +54,7 @@ type Row struct {
 	is    interp.Value // of the interpreter
 }
 
-// Elsewhere says that native code and the interpreter have come to different places.
+// Elsewhere reports whether native code and the interpreter have come to different places.
 func (p *Pair) Elsewhere() bool {
 	switch {
 	case p.Why != "" && !p.Returned:
@@ -65,10 +65,10 @@ func (p *Pair) Elsewhere() bool {
 	return p.Returned && p.At != nil
 }
 
-// siteOf is the instruction of a frame's record.
+// siteOf returns the instruction of a frame's record.
 func siteOf(f *deopt.Frame) *ir.Instr { return f.Match().Site.Instr }
 
-// Differing are the rows that are not the same, of those that can be compared.
+// Differing lists the rows that differ, of those that can be compared.
 func (p *Pair) Differing() (list []Row) {
 	for _, r := range p.Rows {
 		if !r.Same && r.Why == "" {
@@ -78,13 +78,14 @@ func (p *Pair) Differing() (list []Row) {
 	return list
 }
 
-// Both lets native code and the interpreter go on, each to the next site of the activation that the interpreter has taken over, or to its return. They begin
-// at the frame that is looked at where no run is under way; where one is, at the last place to which both came, wherever that run stands. Breakpoints of the user's
-// stop nobody on the way, and all other threads stand still. Each way is bounded to 10 seconds. Where native code runs more than 20,000
-// instructions between two sites, what it alone stores is not compared at the return any more. From the first pair on the run goes over calls of what exists only as native code together with that.
+// Both runs native code and the interpreter, each to the next site of the activation in which the interpreter runs, or to its return. They start at
+// the selected frame if no run is under way, otherwise at the last place to which both came, wherever the run is now. Breakpoints are ignored on the
+// way, and all other threads stay stopped. Each side is bounded to 10 seconds. Where native code runs more than 20,000 instructions between two
+// sites, its stores are no longer compared at the return. After the first pair, stepping over a call of a function that exists only as native code
+// runs native code as well.
 //
-// Where [Pair].Why is set nothing can be said, and the run is given up if native code has gone on. Of a core, and of a process that has ended, it is an error. When
-// ctx is done the error is its cause, and the process stands where that found it.
+// If [Pair].Why is set no comparison is possible, and the run is discarded if native code has moved. Both returns an error for a core and for a
+// process that has ended. When ctx is done it returns the cause, and the process is stopped where it was then.
 func (s *Session) Both(ctx context.Context) (*Pair, error) {
 	switch {
 	case s.process == nil:
@@ -117,7 +118,7 @@ func (s *Session) Both(ctx context.Context) (*Pair, error) {
 	return s.compare(ctx, run, a)
 }
 
-// accompany begins to follow native code. why says why that cannot be.
+// accompany starts to follow native code. why is the reason if that is impossible.
 func (s *Session) accompany(ctx context.Context, run *Run) (why string, err error) {
 	v, err := s.View()
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *Session) accompany(ctx context.Context, run *Run) (why string, err erro
 	return "", nil
 }
 
-// lost is for native code that was stopped on the way, or has gone with its process.
+// lost handles native code that was stopped on the way, or whose process has ended.
 func (s *Session) lost(ctx context.Context, run *Run, a *verify.Arrival, err error) error {
 	if !a.Moved {
 		if ctx.Err() != nil {
@@ -159,10 +160,10 @@ func (s *Session) lost(ctx context.Context, run *Run, a *verify.Arrival, err err
 	return err
 }
 
-// ends is how long the end of a process is waited for whose thread has ended: it comes when all its threads have.
+// ends bounds the wait for the end of a process whose thread has ended: the process ends with its last thread.
 const ends = time.Second
 
-// gone takes what has become of a process whose thread is no more. Where others of its threads live on, they have gone on for a moment then.
+// gone updates the state after the followed thread has ended. If other threads of the process live, they have run for a moment.
 func (s *Session) gone(ctx context.Context) error {
 	s.moved()
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), ends)
@@ -184,7 +185,7 @@ func (s *Session) gone(ctx context.Context) error {
 	}
 }
 
-// compare makes the pair of where both have come to.
+// compare returns the pair at which both sides are stopped.
 func (s *Session) compare(ctx context.Context, run *Run, a *verify.Arrival) (*Pair, error) {
 	run.pairs++
 	p := &Pair{Number: run.pairs, Steps: run.Steps(), Returned: a.Returned, Failed: a.Failed, Why: a.Why, Note: run.beside.Elsewhere()}
@@ -224,7 +225,7 @@ func (s *Session) compare(ctx context.Context, run *Run, a *verify.Arrival) (*Pa
 	return p, nil
 }
 
-// atSite makes the pair of a site that native code has come to.
+// atSite fills in the pair for a site that native code has reached.
 func (s *Session) atSite(run *Run, p *Pair, a *verify.Arrival) error {
 	v, err := run.beside.Standing()
 	if err != nil {
@@ -248,10 +249,10 @@ func (s *Session) atSite(run *Run, p *Pair, a *verify.Arrival) error {
 	return nil
 }
 
-// Pair is the last of [Session.Both]; nil where there is none since the process went on otherwise.
+// Pair returns the last pair of [Session.Both], or nil if the process has moved otherwise since.
 func (s *Session) Pair() *Pair { return s.pair }
 
-// Diff is the last pair of [Session.Both] with the rows alone that differ. It is nil where there is none since the process went on otherwise.
+// Diff returns the last pair of [Session.Both] with only the rows that differ, or nil if the process has moved otherwise since.
 func (s *Session) Diff() *Pair {
 	if s.pair == nil {
 		return nil
@@ -261,7 +262,7 @@ func (s *Session) Diff() *Pair {
 	return &p
 }
 
-// rows are the values of a record of native code's beside those that the interpreter has.
+// rows pairs the values of a native record with those of the interpreter.
 func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
 	plain := f.Recorded(f.Match()) // as the module has them, whatever a layout makes of it
 	site := f.Match().Site
@@ -288,7 +289,7 @@ func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
 	return list, nil
 }
 
-// valueOf is what the interpreter has for an operand of a site of the outermost activation.
+// valueOf returns the interpreter's value for an operand of a site of the outermost activation.
 func (r *Run) valueOf(v ir.Value) (is interp.Value, why string) {
 	if r.exec.Depth() == 0 {
 		return is, "the interpreter's run has ended"
@@ -300,7 +301,7 @@ func (r *Run) valueOf(v ir.Value) (is interp.Value, why string) {
 	return is, ""
 }
 
-// same compares the two of a row.
+// same compares both values of a row.
 func (r *Run) same(dl *ir.DataLayout, row *Row) (same bool, why string) {
 	if row.Native.Status != frame.OK {
 		return false, cmp.Or(row.Native.Reason, string(row.Native.Status))

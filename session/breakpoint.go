@@ -12,14 +12,14 @@ import (
 	"reframe/deopt/trace"
 )
 
-// Breakpoint says at which exits the process is to stop. It is set only while the process goes on: one that stands has nothing written into it.
+// Breakpoint selects exits at which the process stops. It is in the code only while the process runs: nothing is written into a stopped process.
 type Breakpoint struct {
 	Number int
 	trace.ExitFilter
 	At   *names.Pattern       // calls of functions; nil: sites that the filter means
 	If   *condition.Condition // only exits that fulfil it; nil: all
 	Line *ir.Instr            // only exits whose site may be this instruction of a module; nil: any
-	// Meant is asked last, of an exit that was counted in Hits, whether the process is to stop there. Nil: it is.
+	// Meant is called last, for an exit that was counted in Hits, and reports whether the process stops there. Nil: it stops.
 	Meant    func(*trace.Exited) bool
 	Once     bool // it is deleted when it was hit
 	Disabled bool
@@ -27,7 +27,7 @@ type Breakpoint struct {
 	Passed   uint64 // how often its condition did not hold there
 }
 
-// String says what it is for.
+// String describes the breakpoint.
 func (b *Breakpoint) String() string {
 	var parts []string
 	if b.At != nil {
@@ -54,7 +54,7 @@ func (b *Breakpoint) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// reached says that an exit is one of those that are meant.
+// reached reports whether an exit matches the breakpoint.
 func (b *Breakpoint) reached(x *trace.Exited) bool {
 	if !x.Point.Meant(&b.ExitFilter, b.At) {
 		return false
@@ -70,7 +70,7 @@ func (b *Breakpoint) reached(x *trace.Exited) bool {
 	return b.Meant == nil || b.Meant(x)
 }
 
-// mayBe says that the site of a frame's record may be an instruction: where code was duplicated it is one of several.
+// mayBe reports whether the site of a frame's record may be an instruction: where code was duplicated it is one of several.
 func mayBe(f *deopt.Frame, i *ir.Instr) bool {
 	if f == nil || f.Match() == nil {
 		return false
@@ -79,7 +79,7 @@ func mayBe(f *deopt.Frame, i *ir.Instr) bool {
 	return m.Site != nil && m.Site.Instr == i || slices.ContainsFunc(m.Sites, func(s *ir.Site) bool { return s.Instr == i })
 }
 
-// Break sets a breakpoint. A condition that can hold at no exit which the breakpoint means is an error.
+// Break sets a breakpoint. It is an error if the condition can hold at no exit of the breakpoint.
 func (s *Session) Break(b Breakpoint) (*Breakpoint, error) {
 	if b.If != nil && b.At == nil {
 		// It has told what was registered so far, and may tell more.
@@ -95,10 +95,10 @@ func (s *Session) Break(b Breakpoint) (*Breakpoint, error) {
 	return &b, nil
 }
 
-// Breakpoints are those that are set, in their order.
+// Breakpoints lists the breakpoints in their order.
 func (s *Session) Breakpoints() []*Breakpoint { return s.breakpoints }
 
-// Breakpoint is the one of a number.
+// Breakpoint returns the breakpoint with a number.
 func (s *Session) Breakpoint(number int) (*Breakpoint, error) {
 	for _, b := range s.breakpoints {
 		if b.Number == number {
@@ -108,7 +108,7 @@ func (s *Session) Breakpoint(number int) (*Breakpoint, error) {
 	return nil, fmt.Errorf("there is no breakpoint %d", number)
 }
 
-// Delete takes a breakpoint away.
+// Delete deletes a breakpoint.
 func (s *Session) Delete(number int) {
 	s.breakpoints = slices.DeleteFunc(s.breakpoints, func(b *Breakpoint) bool { return b.Number == number })
 }

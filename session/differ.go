@@ -7,12 +7,12 @@ import (
 	"reframe/deopt/verify"
 )
 
-// errDiffers ends a verification: the process stands where there is a difference.
+// errDiffers ends a verification: the process is stopped at a difference.
 var errDiffers = errors.New("they differ")
 
-// Differ lets the process go on to the first exit from which native code and the interpreter do not come to the same, or to its end: at each, both run to
-// the return of the function, as package verify has it. It stands behind that then, with nothing left in it. Breakpoints are not looked at meanwhile. When ctx is
-// done it is stopped, which is no error.
+// Differ resumes the process to the first exit after which native code and the interpreter differ, or to its end: at each exit, both run to the
+// return of the function, as in package verify. The process is then stopped after that return, with no breakpoint left in it. Differ ignores
+// breakpoints. When ctx is done it stops the process, which is no error.
 func (s *Session) Differ(ctx context.Context) (Stop, *verify.Verified, error) {
 	if s.process == nil {
 		return s.stop, nil, errors.New("a core does not go on: nothing can be compared with native code")

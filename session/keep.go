@@ -19,8 +19,8 @@ import (
 	"reframe/replay"
 )
 
-// Commit has the interpreter resume from the exit to the return of the function, and makes the process what that came to: the thread stands in
-// the caller then. The stack is what was resumed. The error says why nothing was written.
+// Commit runs the interpreter from the exit to the return of the function, and writes the result into the process: the thread is then stopped in the
+// caller. It returns the resumed stack. The error says why nothing was written.
 func (s *Session) Commit(ctx context.Context) (*frame.Resumed, *deopt.Stack, error) {
 	if s.process == nil {
 		return nil, nil, errors.New("a core cannot be written to")
@@ -43,7 +43,7 @@ func (s *Session) Commit(ctx context.Context) (*frame.Resumed, *deopt.Stack, err
 	return report, stack, nil
 }
 
-// Record keeps the moment as a core.
+// Record writes this moment as a core.
 func (s *Session) Record(ctx context.Context, path string, o ptrace.RecordOptions) (*ptrace.RecordedCore, error) {
 	v, err := s.View()
 	if err != nil {
@@ -60,14 +60,15 @@ func (s *Session) Record(ctx context.Context, path string, o ptrace.RecordOption
 	return t.WriteCore(ctx, path, o)
 }
 
-// What the interpreter reads is in a core that is recorded: of each frame so many instructions, and for so long of all. They are those of reframe record.
+// Limits of the interpreter's run for a recorded core, which holds the memory that it reads: instructions for each frame, and time for all. They are
+// those of reframe record. The time bounds a loop that never ends as well as a slow one.
 const (
 	touched  = 1_000_000
 	touching = time.Second // of a loop that never ends as much as of one that is slow
 )
 
-// Script is the text of a replay script about a core of this moment, which does what was done here: it has the values that were set, and wants
-// the result that the interpreter comes to with them.
+// Script returns the text of a replay script about a core of this moment that repeats what was done here: it sets the same values, and expects the
+// result that the interpreter computes from them.
 func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
 	text, err := replay.FirstScript(ctx, o)
 	if err != nil || len(s.done) == 0 {
@@ -97,7 +98,8 @@ func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
 	return text + b.String(), nil
 }
 
-// hereFrom has a shell go to the current directory, in which the command of an interpreter was given, from where a script lies; "" where nobody knows a way.
+// hereFrom returns a shell command that changes from the folder of a script to the current directory, in which the interpreter's command was given,
+// or "" if no path is known.
 func hereFrom(script string) string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -114,7 +116,7 @@ func hereFrom(script string) string {
 	return `cd "$SCRIPTDIR/` + way + `" && `
 }
 
-// Explain says how the physical frame came to be that is looked at, where the interpreter goes on the one that it began with, or what is known of a place in the code.
+// Explain explains how the selected physical frame was built, or the frame at which the interpreter started, or a place in the code.
 func (s *Session) Explain(address *machine.Addr) (*explain.Explanation, error) {
 	v, err := s.View()
 	if err != nil {
@@ -151,7 +153,7 @@ func (s *Session) Disassembly(at machine.Addr, before, behind int) (*explain.Dis
 	return explain.Code(v, at, before, behind), nil
 }
 
-// Exits are the places in the code of the target, as it is now, at which exits can be seen.
+// Exits lists the places in the present code of the target at which exits can be seen.
 func (s *Session) Exits() ([]trace.Planned, error) {
 	t, err := s.Target()
 	if err != nil {

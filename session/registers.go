@@ -6,8 +6,8 @@ import (
 	"reframe/deopt/trace"
 )
 
-// Registers are the general registers of a physical frame as its function sees them, and the program counter, as slots whose names are those of
-// expressions: $rsp. One that could not be had says why.
+// Registers lists the general registers of a physical frame as its function sees them, and the program counter, as slots that are named as in
+// expressions: $rsp. A register that is unavailable has the reason.
 func Registers(at Level) (list []frame.Slot) {
 	if at.Physical == nil {
 		return nil
@@ -38,7 +38,7 @@ func Registers(at Level) (list []frame.Slot) {
 	return list
 }
 
-// Places counts the places in the code of the target, as it is now, at which a breakpoint would stop the process. There may be more later.
+// Places counts the places in the present code of the target at which a breakpoint would stop the process. There may be more later.
 func (s *Session) Places(b *Breakpoint) (int, error) {
 	t, err := s.Target()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"reframe/deopt/verify"
 )
 
-// Run is the reference interpreter's run from an exit. It stands between two instructions, and goes in both directions: what it does is the same
-// each time, so that to go back is to go once more from the exit to an earlier place.
+// Run is a run of the reference interpreter from an exit. It is stopped between two instructions, and can go in both directions: the interpreter is
+// deterministic, so going back is running again from the exit to an earlier place.
 type Run struct {
 	stack  *deopt.Stack
 	limits deopt.Limits
@@ -28,10 +28,10 @@ type Run struct {
 	places  []uint64       // the steps at which it may stand, one after the other, up to where it stands
 }
 
-// maxPlaces bounds the places that are known at a time, each of 8 bytes: others are found by going there once more.
+// maxPlaces bounds the places that are known at a time, each of 8 bytes; others are found by running there again.
 const maxPlaces = 1 << 16
 
-// Start begins a run from the frames of a stack, as [deopt.Stack.Run] does.
+// Start starts a run from the frames of a stack, as [deopt.Stack.Run] does.
 func Start(s *deopt.Stack, l deopt.Limits) (*Run, error) {
 	r := &Run{stack: s, limits: l}
 	return r, r.Restart()
@@ -63,16 +63,16 @@ func (r *Run) Restart() error {
 	return nil
 }
 
-// Steps counts the instructions that were run since the exit.
+// Steps returns the number of instructions since the exit.
 func (r *Run) Steps() uint64 { return r.exec.Steps() - r.start }
 
-// Ended is what came of the run; nil while it can go on.
+// Ended returns the result of the run, or nil while it can continue.
 func (r *Run) Ended() (*interp.Result, error) { return r.result, r.failed }
 
-// errEnded is the answer to who wants an ended run to go on.
+// errEnded is returned when a run that has ended is asked to continue.
 var errEnded = errors.New("it has ended; back, or restart, goes to an earlier place")
 
-// Step runs so many instructions; a branch goes with the phis that it leads to.
+// Step runs n instructions; a branch runs together with the phis that it leads to.
 func (r *Run) Step(ctx context.Context, n uint64) error {
 	for ; n > 0; n-- {
 		if err := r.forward(ctx, func() (*interp.Result, error) { return r.exec.Step(ctx) }); err != nil || r.over() {
@@ -83,7 +83,7 @@ func (r *Run) Step(ctx context.Context, n uint64) error {
 	return nil
 }
 
-// Next is Step that goes over calls.
+// Next is like Step but runs calls as one instruction.
 func (r *Run) Next(ctx context.Context, n uint64) error {
 	for ; n > 0; n-- {
 		depth := r.exec.Depth()
@@ -99,7 +99,7 @@ func (r *Run) Next(ctx context.Context, n uint64) error {
 	return nil
 }
 
-// Finish runs to where the innermost function has returned to its caller, or to the end.
+// Finish runs until the innermost function has returned to its caller, or to the end.
 func (r *Run) Finish(ctx context.Context) error { return r.out(ctx, r.exec.Depth()-1) }
 
 func (r *Run) out(ctx context.Context, frames int) error {
@@ -108,7 +108,7 @@ func (r *Run) out(ctx context.Context, frames int) error {
 	return err
 }
 
-// Until runs to the beginning of a block, behind its phis, or to the end.
+// Until runs to the beginning of a block, after its phis, or to the end.
 func (r *Run) Until(ctx context.Context, b *ir.Block) error {
 	if err := r.exec.StopAt(b, true); err != nil {
 		return err
@@ -128,10 +128,10 @@ func (r *Run) Continue(ctx context.Context) error {
 	return err
 }
 
-// over says that it cannot go on.
+// over reports whether the run has ended.
 func (r *Run) over() bool { return r.result != nil || r.failed != nil }
 
-// forward goes on. Where the run cannot it is no error of this call: [Run.Ended] has it. Where it was given up it stands where it was.
+// forward runs on. A failure of the run is not an error of this call; [Run.Ended] returns it. If ctx is done the run returns to where it was.
 func (r *Run) forward(ctx context.Context, on func() (*interp.Result, error)) error {
 	if r.over() {
 		return errEnded
@@ -148,7 +148,7 @@ func (r *Run) forward(ctx context.Context, on func() (*interp.Result, error)) er
 	})
 }
 
-// whole does something, or where that is given up goes back to where the run stood.
+// whole calls do. If ctx ends it, the run returns to where it was.
 func (r *Run) whole(ctx context.Context, do func() error) error {
 	before := r.exec.Steps()
 	err := do()
@@ -158,7 +158,7 @@ func (r *Run) whole(ctx context.Context, do func() error) error {
 	return err
 }
 
-// stands notes a place behind the one that was known last.
+// stands appends the present place to the known ones.
 func (r *Run) stands() {
 	if len(r.places) == maxPlaces {
 		r.places = slices.Clone(r.places[maxPlaces/2:])
@@ -166,15 +166,15 @@ func (r *Run) stands() {
 	r.places = append(r.places, r.exec.Steps())
 }
 
-// jumped notes that the places on the way are not known.
+// jumped forgets the known places, because those on the way are unknown.
 func (r *Run) jumped() {
 	if r.places = nil; !r.over() {
 		r.places = []uint64{r.exec.Steps()}
 	}
 }
 
-// Back goes back by so many instructions, at most to the exit. A run that has ended stands behind its last instruction. Where it was given up it stands
-// where it was.
+// Back goes back by n instructions, at most to the exit. A run that has ended is after its last instruction. If ctx is done the run returns to where
+// it was.
 func (r *Run) Back(ctx context.Context, n uint64) error {
 	if n == 0 {
 		return nil
@@ -199,10 +199,10 @@ func (r *Run) back(ctx context.Context, n uint64) error {
 	}
 }
 
-// chunk is how many instructions before a place are run one by one to learn where a run may stand.
+// chunk is the number of instructions before a place that are run one by one to learn where a run can be stopped.
 const chunk = 1 << 12
 
-// find learns places before one: it goes there from the exit once more, the last instructions by single steps.
+// find learns the places before one: it runs there again from the exit, the last instructions one by one.
 func (r *Run) find(ctx context.Context, before uint64) error {
 	begin := before
 	for size := uint64(chunk); begin > r.start && r.beyond(before); size *= 4 { // a branch may lead to as many phis
@@ -223,10 +223,10 @@ func (r *Run) find(ctx context.Context, before uint64) error {
 	return nil
 }
 
-// beyond says that the run does not stand before a place.
+// beyond reports whether the run is at a place or after it.
 func (r *Run) beyond(place uint64) bool { return r.over() || r.exec.Steps() >= place }
 
-// to goes to where so many instructions were run, from the exit.
+// to runs from the exit until steps instructions were run.
 func (r *Run) to(ctx context.Context, steps uint64) error {
 	places := r.places
 	if err := r.Restart(); err != nil {
@@ -244,7 +244,7 @@ func (r *Run) to(ctx context.Context, steps uint64) error {
 	return nil
 }
 
-// toSite runs to before one of the instructions of the outermost activation, or to the end, from where it stands on.
+// toSite runs to the next instruction of the outermost activation for which is reports true, or to the end.
 func (r *Run) toSite(ctx context.Context, is func(*ir.Instr) bool) (*interp.Result, error) {
 	defer r.jumped()
 	for {
@@ -265,7 +265,7 @@ func (r *Run) toSite(ctx context.Context, is func(*ir.Instr) bool) (*interp.Resu
 	}
 }
 
-// at goes to where so many instructions were run. Where it is given up it stands where it was.
+// at goes to where steps instructions were run. If ctx is done the run returns to where it was.
 func (r *Run) at(ctx context.Context, steps uint64) error {
 	return r.whole(ctx, func() error { return r.to(ctx, steps) })
 }

@@ -13,8 +13,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Slots are the values at the line of the backtrace that is looked at, those that expressions are about: of a physical frame its slots, and those
-// of the virtual machine's frames in it; where an interpreter stands, what has a value there.
+// Slots lists the values at the selected line of the backtrace, for use in expressions: for a physical frame its slots, and those of the virtual
+// machine's frames in it; for an interpreter the values that are known there.
 func (s *Session) Slots() ([]frame.Slot, error) {
 	at, err := s.Level()
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Session) Slots() ([]frame.Slot, error) {
 	return s.SlotsOf(at)
 }
 
-// SlotsOf is [Session.Slots] of another line.
+// SlotsOf is [Session.Slots] for any line.
 func (s *Session) SlotsOf(at Level) ([]frame.Slot, error) {
 	switch {
 	case at.Physical != nil:
@@ -34,7 +34,7 @@ func (s *Session) SlotsOf(at Level) ([]frame.Slot, error) {
 	return s.run.slots(at.Number)
 }
 
-// slots are the values of an activation as slots.
+// slots returns the values of an activation as slots.
 func (r *Run) slots(n int) (list []frame.Slot, err error) {
 	values, err := r.Values(n)
 	if len(values) == 0 {
@@ -47,7 +47,7 @@ func (r *Run) slots(n int) (list []frame.Slot, err error) {
 	return list, err
 }
 
-// slot is a value of the run as a slot.
+// slot returns a value of the run as a slot.
 func (r *Run) slot(index int, name string, dl *ir.DataLayout, v interp.Value) frame.Slot {
 	s := frame.Slot{Index: index, Name: name, Type: interp.FrameType(dl, v.Type()), Status: frame.OK, Value: v.Format()}
 	if raw, ok := v.Bytes(dl); ok {
@@ -58,8 +58,8 @@ func (r *Run) slot(index int, name string, dl *ir.DataLayout, v interp.Value) fr
 	return s
 }
 
-// Expression works one out at the line of the backtrace that is looked at, of its slots and of a physical frame's registers. What is nothing but the name of a slot is that slot as it is, whatever its
-// type; anything else comes to a number or to true or false.
+// Expression evaluates an expression at the selected line of the backtrace, from its slots and from the registers of a physical frame. The name of a
+// slot alone returns that slot, whatever its type; anything else must be a number or a truth value.
 func (s *Session) Expression(text string) (*frame.Slot, error) {
 	at, err := s.Level()
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Session) Expression(text string) (*frame.Slot, error) {
 	return s.ExpressionAt(at, text)
 }
 
-// ExpressionAt is [Session.Expression] at another line.
+// ExpressionAt is [Session.Expression] for any line.
 func (s *Session) ExpressionAt(at Level, text string) (*frame.Slot, error) {
 	e, err := condition.ParseExpression(text)
 	if err != nil {
@@ -113,7 +113,7 @@ func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
 	return nil, fmt.Errorf("there is no slot %s; there are %s", name, strings.Join(names, " "))
 }
 
-// ReadMemory implements [machine.Memory]: where an interpreter goes on it is the memory as that has it, else the target's.
+// ReadMemory implements [machine.Memory]: it reads the memory of the interpreter's run, or else of the target.
 func (s *Session) ReadMemory(p []byte, addr machine.Addr) error {
 	if s.vm != nil {
 		return s.vm.Memory().ReadMemory(p, addr)
@@ -137,8 +137,8 @@ func (s *Session) ReadMemory(p []byte, addr machine.Addr) error {
 	return t.ReadMemory(p, addr)
 }
 
-// Place is the instruction at which a line of the backtrace stands: of the interpreter the next one; of a physical frame the site of its
-// record, as the module has it that was compiled. Nil where no module says.
+// Place returns the instruction of a line of the backtrace: for the interpreter the next one; for a physical frame the site of its record, in the
+// module that was compiled. It returns nil if no module has it.
 func (l *Level) Place() *ir.Instr {
 	switch {
 	case l.Run != nil:
@@ -152,7 +152,7 @@ func (l *Level) Place() *ir.Instr {
 	return nil
 }
 
-// Line is a line of a module, with the values that are known at the line of the backtrace that is looked at.
+// Line is a line of a module, with the values that are known at the selected line of the backtrace.
 type Line struct {
 	Number int
 	Text   string
@@ -161,7 +161,7 @@ type Line struct {
 	Source string // where in the source the instruction comes from, where that is another line than of the one before: "loop.c:12"
 }
 
-// List returns the lines of the function around the instruction where a line of the backtrace stands: so many before it, and so many behind.
+// List returns the lines of the function around the instruction of a line of the backtrace: before lines before it, and behind lines after it.
 func (s *Session) List(at Level, before, behind int) ([]Line, error) {
 	is := at.Place()
 	if is == nil {

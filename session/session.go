@@ -19,20 +19,21 @@ import (
 	"reframe/ptrace"
 )
 
-// Config says what is known about the code of a target.
+// Config holds what is known about the code of a target.
 type Config struct {
 	deopt.Options
 	Limits deopt.Limits // of the interpreter, from an exit on
-	// Describe is asked once of each file and each registered object what it says of itself, as in [trace.Options]. Nil: none is asked.
+	// Describe is called once for each file and each registered object, and returns what it describes about itself, as in [trace.Options]. Nil: none
+	// is asked.
 	Describe described.Ask
-	// With starts the virtual machine's own interpreter, which goes on from exits in the place of the reference interpreter: once, and again where it
-	// was ended. Nil: there is none.
+	// With starts the virtual machine's own interpreter, which resumes from exits instead of the reference interpreter. It is called once, and again
+	// after the interpreter has ended. Nil: there is none.
 	With func(context.Context, *ptrace.Target) (*vmproto.Child, error)
-	// Warn is given what the user should know. It is not nil.
+	// Warn receives warnings for the user. It is not nil.
 	Warn func(string)
 }
 
-// Session is a target that is debugged. It is not safe for concurrent use; what it returns is good until it goes on.
+// Session is a debugging session with a target. It is not safe for concurrent use; what it returns is valid until the target resumes.
 type Session struct {
 	config  Config
 	asked   map[*object.Image]bool
@@ -57,16 +58,16 @@ type Session struct {
 	done   []Done
 }
 
-// Done is what was done at this exit that a script can do again.
+// Done is an action at this exit that a script can repeat.
 type Done struct{ Slot, Value string }
 
-// OfProcess begins a session with a process that is stopped. Whoever gives it ends it.
+// OfProcess starts a session with a stopped process. The caller closes the process.
 func OfProcess(p *ptrace.Session, c Config) *Session { return &Session{config: c, process: p} }
 
-// OfCore begins a session with a core, or with another target that stands. Whoever gives it closes it.
+// OfCore starts a session with a core, or with another stopped target. The caller closes the target.
 func OfCore(t *ptrace.Target, c Config) *Session { return &Session{config: c, core: t} }
 
-// learn asks an image what it says of itself.
+// learn returns what an image describes about itself.
 func (s *Session) learn(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 	if s.config.Describe == nil || img == nil || s.asked[img] {
 		return nil, nil
@@ -85,13 +86,13 @@ func (s *Session) learn(where string, img *object.Image) ([]*ir.Module, []*vmlay
 	return modules, layouts
 }
 
-// Runs says that the target is a process that has not ended.
+// Runs reports whether the target is a process that has not ended.
 func (s *Session) Runs() bool { return s.process != nil && s.stop.Why != Ended }
 
-// errEndedProcess is the answer to who asks for what is no more.
+// errEndedProcess is returned after the process has ended.
 var errEndedProcess = errors.New("the process has ended")
 
-// Target is what is looked at. The error says that it is no more.
+// Target returns the target. It is an error if the process has ended.
 func (s *Session) Target() (*ptrace.Target, error) {
 	switch {
 	case s.core != nil:
@@ -102,7 +103,7 @@ func (s *Session) Target() (*ptrace.Target, error) {
 	return s.process.Target()
 }
 
-// View is the frames of all threads at this moment.
+// View returns the frames of all threads at this moment.
 func (s *Session) View() (*deopt.View, error) {
 	if s.view != nil {
 		if s.unsourced {
@@ -126,7 +127,7 @@ func (s *Session) View() (*deopt.View, error) {
 	return v, nil
 }
 
-// look takes a view, and looks at the innermost frame that has a record, or else at the first thread's innermost one.
+// look takes a view, and selects the innermost frame with a record, or else the first thread's innermost frame.
 func (s *Session) look(v *deopt.View) {
 	s.view, s.level = v, 0
 	if !slices.ContainsFunc(v.Threads, func(t deopt.Thread) bool { return t.ID == s.thread }) && len(v.Threads) > 0 {
@@ -138,20 +139,20 @@ func (s *Session) look(v *deopt.View) {
 	}
 }
 
-// moved forgets what was seen: the process is elsewhere.
+// moved discards the view and all that belongs to it: the process has moved.
 func (s *Session) moved() {
 	s.view, s.result = nil, ""
 	s.leaveRun()
 	s.done, s.pair = nil, nil
 }
 
-// leaveRun gives the interpreter's run up.
+// leaveRun discards the interpreter's run.
 func (s *Session) leaveRun() { s.stack, s.run, s.vm = nil, nil, nil }
 
-// Modules are those that are known: that were given, and that the target has told so far.
+// Modules lists the known modules: those given, and those that the target has described so far.
 func (s *Session) Modules() []*ir.Module { return s.config.Modules }
 
-// Threads are those of the target, with what is known of each.
+// Threads lists the threads of the target.
 func (s *Session) Threads() ([]deopt.Thread, error) {
 	v, err := s.View()
 	if err != nil {
@@ -160,7 +161,7 @@ func (s *Session) Threads() ([]deopt.Thread, error) {
 	return v.Threads, nil
 }
 
-// Thread is the one that is looked at.
+// Thread returns the selected thread.
 func (s *Session) Thread() (*deopt.Thread, error) {
 	v, err := s.View()
 	if err != nil {
@@ -174,7 +175,7 @@ func (s *Session) Thread() (*deopt.Thread, error) {
 	return nil, errors.New("no thread could be looked at")
 }
 
-// SetThread looks at another thread, at its innermost frame that has a record. An interpreter's run is given up.
+// SetThread selects another thread, at its innermost frame with a record. It discards an interpreter's run.
 func (s *Session) SetThread(id int) error {
 	v, err := s.View()
 	if err != nil {
@@ -198,16 +199,16 @@ func (s *Session) SetThread(id int) error {
 // Level is a line of the backtrace: a function that the interpreter runs, a method that the virtual machine's interpreter runs, or a physical frame.
 type Level struct {
 	Number int
-	// Run is where the interpreter stands; nil of others.
+	// Run is the function in which the interpreter is stopped; nil for other lines.
 	Run *Frame
-	// VM is where the virtual machine's interpreter stands; nil of others.
+	// VM is the method in which the virtual machine's interpreter is stopped; nil for other lines.
 	VM *VMLevel
-	// Physical is nil of one that the interpreter runs.
+	// Physical is the physical frame; nil for a line of an interpreter.
 	Physical *deopt.Frame
 }
 
-// Levels are those of the thread that is looked at, innermost first: where the interpreter goes on, its functions stand in the place of the
-// frames that it has taken over.
+// Levels lists the backtrace of the selected thread, innermost first. The functions of an interpreter's run replace the frames from which it
+// started.
 func (s *Session) Levels() ([]Level, error) {
 	t, err := s.Thread()
 	if err != nil {
@@ -216,7 +217,7 @@ func (s *Session) Levels() ([]Level, error) {
 	return s.LevelsOf(t.ID)
 }
 
-// LevelsOf is [Session.Levels] of another thread.
+// LevelsOf is [Session.Levels] for any thread.
 func (s *Session) LevelsOf(thread int) (list []Level, err error) {
 	v, err := s.View()
 	if err != nil {
@@ -245,7 +246,8 @@ func (s *Session) LevelsOf(thread int) (list []Level, err error) {
 	return list, nil
 }
 
-// place is which of the frames is one that the interpreter has taken over, -1 where its function has returned: it may have gone on since ([Session.Both]).
+// place returns the index of the frame from which the interpreter started, or -1 if its function has returned. Native code may have moved since
+// ([Session.Both]).
 func (s *Session) place(frames []*deopt.Frame, taken *deopt.Frame) int {
 	if n := slices.Index(frames, taken); n >= 0 || s.pair == nil {
 		return n
@@ -255,7 +257,7 @@ func (s *Session) place(frames []*deopt.Frame, taken *deopt.Frame) int {
 	})
 }
 
-// Level is the line of the backtrace that is looked at.
+// Level returns the selected line of the backtrace.
 func (s *Session) Level() (Level, error) {
 	list, err := s.Levels()
 	switch {
@@ -267,7 +269,7 @@ func (s *Session) Level() (Level, error) {
 	return list[s.level], nil
 }
 
-// SetLevel looks at another line of the backtrace.
+// SetLevel selects a line of the backtrace.
 func (s *Session) SetLevel(n int) error {
 	list, err := s.Levels()
 	switch {
@@ -280,10 +282,10 @@ func (s *Session) SetLevel(n int) error {
 	return nil
 }
 
-// Run is the interpreter's run; nil where it does not go on from an exit.
+// Run returns the interpreter's run, or nil.
 func (s *Session) Run() *Run { return s.run }
 
-// Resume has the interpreter stand at the frame that is looked at, ready to go on, unless it stands somewhere already.
+// Resume starts a run of the interpreter at the selected frame, or returns the one under way.
 func (s *Session) Resume() (*Run, error) {
 	if s.run != nil {
 		return s.run, nil
@@ -304,7 +306,7 @@ func (s *Session) Resume() (*Run, error) {
 	return r, nil
 }
 
-// picked is the frame that is looked at, as one that can be resumed.
+// picked returns the selected frame as a stack that can be resumed.
 func (s *Session) picked() (*deopt.Stack, error) {
 	v, at, err := s.here()
 	if err != nil {
@@ -316,7 +318,7 @@ func (s *Session) picked() (*deopt.Stack, error) {
 	return s.threadOnly(v).Pick(deopt.Choice{Frame: at.Physical.Index})
 }
 
-// here is the view, and the line of the backtrace that is looked at.
+// here returns the view and the selected line of the backtrace.
 func (s *Session) here() (*deopt.View, Level, error) {
 	v, err := s.View()
 	if err != nil {
@@ -326,14 +328,14 @@ func (s *Session) here() (*deopt.View, Level, error) {
 	return v, at, err
 }
 
-// threadOnly is a view in which only the thread is that is looked at.
+// threadOnly returns a view of the selected thread only.
 func (s *Session) threadOnly(v *deopt.View) *deopt.View {
 	one := *v
 	one.Threads = slices.DeleteFunc(slices.Clone(v.Threads), func(t deopt.Thread) bool { return t.ID != s.thread })
 	return &one
 }
 
-// LeaveRun goes back to the exit itself: the interpreter's run is given up, and the physical frames are looked at again.
+// LeaveRun returns to the exit: it discards the interpreter's run, and selects the physical frame again.
 func (s *Session) LeaveRun() {
 	var taken *deopt.Frame
 	switch {
@@ -351,14 +353,13 @@ func (s *Session) LeaveRun() {
 	}
 }
 
-// SetResult says what the call returns for which the frame waits that is resumed.
+// SetResult sets the result of the call that the resumed frame waits for.
 func (s *Session) SetResult(text string) {
 	s.LeaveRun()
 	s.result = text
 }
 
-// Set gives a slot of the frame that is looked at another value, for what the interpreter makes of it; the target stays as it is. A run begins anew at
-// the exit. It returns the slot as it is now.
+// Set changes a slot of the selected frame for the interpreter; the target stays as it is. A run restarts at the exit. It returns the changed slot.
 func (s *Session) Set(slot, text string) (*frame.Slot, error) {
 	s.LeaveRun()
 	v, at, err := s.here()
@@ -387,14 +388,14 @@ func (s *Session) Set(slot, text string) (*frame.Slot, error) {
 	return slotOf(f, slot)
 }
 
-// Stop is where the target stands, and why. Its zero value is a target that has not gone on yet.
+// Stop describes where and why the target is stopped. The zero value is a target that has not been resumed yet.
 type Stop struct {
 	Why        Reason
 	Breakpoint *Breakpoint // that it came to
 	End        trace.End   // how the process ended
 }
 
-// Reason is why a target stands.
+// Reason is the reason why a target is stopped.
 type Reason int
 
 // The reasons.
@@ -408,10 +409,10 @@ const (
 	Ended                     // the process is no more
 )
 
-// Stop is where the target stands.
+// Stop returns where and why the target is stopped.
 func (s *Session) Stop() Stop { return s.stop }
 
-// Continue lets the process go on to the next exit at which a breakpoint is, or to its end. When ctx is done it is stopped, which is no error.
+// Continue resumes the process to the next exit with a breakpoint, or to its end. When ctx is done it stops the process, which is no error.
 func (s *Session) Continue(ctx context.Context) (Stop, error) {
 	if s.process == nil {
 		return s.stop, errors.New("a core does not go on; step, until and finish have the interpreter go on from here")
@@ -465,7 +466,7 @@ func (s *Session) Continue(ctx context.Context) (Stop, error) {
 	return s.stop, nil
 }
 
-// toEnd lets the process run to its end.
+// toEnd runs the process to its end.
 func (s *Session) toEnd(ctx context.Context) (Stop, error) {
 	for {
 		e, err := s.process.Next(ctx)
@@ -483,7 +484,7 @@ func (s *Session) ended(end trace.End) Stop {
 	return s.stop
 }
 
-// interrupted stands where a process was stopped that was going on.
+// interrupted handles a process that was stopped while it ran.
 func (s *Session) interrupted(ctx context.Context, err error) (Stop, error) {
 	if ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) || errors.Is(err, ptrace.ErrGone) {
 		return s.stop, err

@@ -13,7 +13,8 @@ type Frame struct {
 	At   *ir.Instr // the next instruction; of a caller, its call that has not returned
 }
 
-// Frames are those of the run, innermost first; none when it has returned. Of a run that has failed the innermost stands at what failed.
+// Frames lists the activations of the run, innermost first; none when it has returned. If the run has failed, the innermost is at the instruction
+// that failed.
 func (r *Run) Frames() (list []Frame) {
 	for n := range r.exec.Depth() {
 		at := r.exec.At(n)
@@ -25,14 +26,14 @@ func (r *Run) Frames() (list []Frame) {
 	return list
 }
 
-// Value is a value of an activation by its name. It is not known before its instruction has run, and where the exit did not hand it over.
+// Value is a value of an activation by its name. It is unknown before its instruction has run, and if the exit did not record it.
 type Value struct {
 	Name  string // as the module spells it, "%i"
 	Type  *ir.Type
 	Value interp.Value
 }
 
-// Values are those of an activation, of the function's parameters and then of its instructions in their order.
+// Values lists the values of an activation: the function's parameters, then its instructions in their order.
 func (r *Run) Values(frame int) (list []Value, err error) {
 	at := r.exec.At(frame)
 	if at == nil {
@@ -56,7 +57,7 @@ func (r *Run) Values(frame int) (list []Value, err error) {
 	return list, err
 }
 
-// Value is one value of an activation by its name, with % or without; ok is false where it is not known there.
+// Value returns a value of an activation by its name, with % or without; ok is false if it is not known there.
 func (r *Run) Value(frame int, name string) (v Value, ok bool) {
 	at := r.exec.At(frame)
 	if at == nil {
@@ -70,5 +71,5 @@ func (r *Run) Value(frame int, name string) (v Value, ok bool) {
 	return Value{is.Ref(), is.Type(), value}, ok && !value.IsNone()
 }
 
-// Output is what the program would have printed so far.
+// Output returns what the program would have printed so far.
 func (r *Run) Output() string { return r.exec.Output() }

@@ -9,8 +9,9 @@ import (
 	"reframe/deopt/ir"
 )
 
-// UntilAny runs to where one of several instructions is the next to run, to where there are only so many frames, or to the end; an instruction at which it
-// stands is passed. A phi is never the next one: it is done with the branch that leads to it. Where the run was given up it stands where it was.
+// UntilAny runs until one of several instructions is the next to run, until at most frames activations are left, or to the end. It passes an
+// instruction at which the run already is. A phi is never the next one: it runs with the branch that leads to it. If ctx is done the run returns to
+// where it was.
 func (r *Run) UntilAny(ctx context.Context, at []*ir.Instr, frames int) error {
 	return r.whole(ctx, func() error { return r.untilAny(ctx, at, frames) })
 }
@@ -45,7 +46,7 @@ func (r *Run) untilAny(ctx context.Context, at []*ir.Instr, frames int) error {
 	}
 }
 
-// onto goes one instruction on in a block that is meant, and else to the next place where one may be met: where it is entered, or returned to.
+// onto runs one instruction in a wanted block, and otherwise to the next place where a wanted block may be entered or returned to.
 func (r *Run) onto(ctx context.Context, blocks map[*ir.Block]bool, most int) (*interp.Result, error) {
 	for n, depth := 0, r.exec.Depth(); n < depth-most; n++ {
 		at := r.exec.At(n)
@@ -60,7 +61,8 @@ func (r *Run) onto(ctx context.Context, blocks map[*ir.Block]bool, most int) (*i
 	return r.exec.RunOut(ctx, most)
 }
 
-// Watch runs instruction by instruction until stop says so, which is asked behind each, or to the end. Where the run was given up it stands where it was.
+// Watch runs instruction by instruction until stop, which is called after each, returns true, or to the end. If ctx is done the run returns to where
+// it was.
 func (r *Run) Watch(ctx context.Context, stop func() bool) error {
 	return r.whole(ctx, func() error {
 		for {
@@ -74,7 +76,7 @@ func (r *Run) Watch(ctx context.Context, stop func() bool) error {
 	})
 }
 
-// BackUntil goes back to where one of several instructions was the next to run last, or to the exit. Where it was given up it stands where it was.
+// BackUntil goes back to where one of several instructions was last the next to run, or to the exit. If ctx is done the run returns to where it was.
 func (r *Run) BackUntil(ctx context.Context, at []*ir.Instr) error {
 	before := r.exec.Steps()
 	return r.whole(ctx, func() error { return r.backUntil(ctx, at, before) })

@@ -12,13 +12,13 @@ import (
 
 // VMLevel is a method that the virtual machine's interpreter runs.
 type VMLevel struct {
-	// VM has the method's frame, and those of its callers behind it.
+	// VM has the method's frame, followed by those of its callers.
 	VM *frame.VM
-	// Text is the instruction at its position, as the interpreter writes it; "" where it does not say.
+	// Text is the instruction at the position, as the interpreter prints it; "" if it does not.
 	Text string
 }
 
-// levels are the methods of a run, innermost first.
+// levels lists the methods of a run, innermost first.
 func (r *VMRun) levels() (list []*VMLevel) {
 	vm := r.VM()
 	for n := range vm.Frames {
@@ -29,16 +29,16 @@ func (r *VMRun) levels() (list []*VMLevel) {
 	return list
 }
 
-// taken is the last physical frame that the interpreter has taken over.
+// taken returns the outermost physical frame that the interpreter runs.
 func (r *VMRun) taken() *deopt.Frame { return r.stack.Frames[len(r.stack.Frames)-1] }
 
-// With says that the virtual machine's own interpreter goes on from exits.
+// With reports whether the virtual machine's own interpreter resumes from exits.
 func (s *Session) With() bool { return s.config.With != nil }
 
-// VMRun is the run of the virtual machine's interpreter; nil where it does not go on from an exit.
+// VMRun returns the run of the virtual machine's interpreter, or nil.
 func (s *Session) VMRun() *VMRun { return s.vm }
 
-// ResumeVM has the virtual machine's interpreter stand at the frame that is looked at, ready to go on, unless it stands somewhere already.
+// ResumeVM starts a run of the virtual machine's interpreter at the selected frame, or returns the one under way.
 func (s *Session) ResumeVM() (*VMRun, error) {
 	if s.vm != nil {
 		return s.vm, nil
@@ -65,7 +65,7 @@ func (s *Session) ResumeVM() (*VMRun, error) {
 	return r, nil
 }
 
-// interpreter is the virtual machine's, which is started where it has not been, or has ended.
+// interpreter returns the virtual machine's interpreter, and starts it if it is not running.
 func (s *Session) interpreter(ctx context.Context) (*vmproto.Child, error) {
 	if !s.child.Ended() {
 		return s.child, nil
@@ -81,5 +81,5 @@ func (s *Session) interpreter(ctx context.Context) (*vmproto.Child, error) {
 	return s.child, err
 }
 
-// Close ends the interpreter that [Config.With] has started, if it has. The target is left to who gave it.
+// Close ends the interpreter that [Config.With] has started. It does not touch the target.
 func (s *Session) Close() { s.child.Close() }

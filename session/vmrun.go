@@ -13,9 +13,9 @@ import (
 	"reframe/deopt/vmproto"
 )
 
-// VMRun is the run of a virtual machine's own interpreter from an exit, by its instructions. It stands between two of them, and goes in both directions
-// as a [Run] does: an interpreter keeps nothing, so that the same frames over the same memory come to the same, and to go back is to go from the exit to
-// an earlier place. What it was asked and could not do changes nothing of where it stands.
+// VMRun is the run of a virtual machine's own interpreter from an exit, by its instructions. It is stopped between two of them, and goes in both
+// directions as a [Run] does: an interpreter keeps no state, so the same frames over the same memory give the same result, and going back is running
+// again from the exit to an earlier place. A request that fails does not change the place.
 type VMRun struct {
 	stack  *handover.Stack
 	child  func(context.Context) (*vmproto.Child, error) // the interpreter, which is another one where it was ended
@@ -29,7 +29,7 @@ type VMRun struct {
 	failed  error           // why it cannot go on
 }
 
-// vmPlace is where a run stands.
+// vmPlace is the place of a run.
 type vmPlace struct {
 	resume *vmproto.Resume // what goes on from there
 	memory *vmproto.Overlay
@@ -37,10 +37,11 @@ type vmPlace struct {
 	steps  uint64 // since the exit
 }
 
-// defaultVMSteps are those that an interpreter may run from an exit on where nobody says.
+// defaultVMSteps bounds the instructions of an interpreter from an exit, unless the user gives a limit.
 const defaultVMSteps = 1e9
 
-// StartVM begins a run from the frames of a stack. The child is asked for when the run goes on. The error says why they cannot be handed over.
+// StartVM starts a run from the frames of a stack. It starts the child when the run first continues. The error says why the frames cannot be handed
+// over.
 func StartVM(stack *handover.Stack, child func(context.Context) (*vmproto.Child, error), l deopt.Limits) (*VMRun, error) {
 	r := &VMRun{stack: stack, child: child, limits: l}
 	var err error
@@ -63,27 +64,27 @@ func (r *VMRun) exit() vmPlace { return vmPlace{resume: r.request, memory: r.hos
 
 func (r *VMRun) stands(p vmPlace) { r.at, r.ended, r.failed = p, nil, nil }
 
-// Steps counts the instructions that were run since the exit, as the interpreter says.
+// Steps returns the number of instructions since the exit, as the interpreter reports it.
 func (r *VMRun) Steps() uint64 { return r.at.steps }
 
-// Output is what the program would have printed so far.
+// Output returns what the program would have printed so far.
 func (r *VMRun) Output() string { return r.at.output }
 
-// Name is what the interpreter calls itself.
+// Name returns the interpreter's own name.
 func (r *VMRun) Name() string { return cmp.Or(r.name, "the interpreter") }
 
-// Memory is the target's, with what the interpreter has written.
+// Memory returns the target's memory with what the interpreter has written.
 func (r *VMRun) Memory() machine.Memory { return r.at.memory }
 
-// Ended is what came of the run; nil while it can go on. The error says why the interpreter could not.
+// Ended returns the result of the run, or nil while it can continue. The error says why the interpreter failed.
 func (r *VMRun) Ended() (*vmproto.Answer, error) { return r.ended, r.failed }
 
-// Method is that of the outermost frame.
+// Method returns the method of the outermost frame.
 func (r *VMRun) Method() string {
 	return r.request.Frames[len(r.request.Frames)-1].Method
 }
 
-// Frames are those in which it stands, innermost first, as the interpreter has them; none when it has ended.
+// Frames lists the frames of the run, innermost first, as the interpreter has them; none when it has ended.
 func (r *VMRun) Frames() []vmproto.Frame {
 	if r.ended != nil {
 		return nil
@@ -91,7 +92,7 @@ func (r *VMRun) Frames() []vmproto.Frame {
 	return r.at.resume.Frames
 }
 
-// VM are those frames in the form in which a layout's are shown: at the exit they are the layout's own.
+// VM returns those frames in the form of a layout's frames: at the exit they are the layout's own.
 func (r *VMRun) VM() *frame.VM {
 	switch {
 	case r.ended != nil:
@@ -102,7 +103,7 @@ func (r *VMRun) VM() *frame.VM {
 	return handover.VM(&vmproto.Stopped{Frames: r.at.resume.Frames, Objects: r.at.resume.Objects}, r.stack.View.Target().Arch().Order)
 }
 
-// Step runs so many instructions, into methods that are called.
+// Step runs n instructions, and enters methods that are called.
 func (r *VMRun) Step(ctx context.Context, n uint64) error {
 	if n == 0 {
 		return nil
@@ -110,7 +111,7 @@ func (r *VMRun) Step(ctx context.Context, n uint64) error {
 	return r.forward(ctx, &vmproto.Stop{After: n})
 }
 
-// Next is Step that goes over calls.
+// Next is like Step but runs calls as one instruction.
 func (r *VMRun) Next(ctx context.Context, n uint64) error {
 	for ; n > 0; n-- {
 		if err := r.forward(ctx, &vmproto.Stop{After: 1, Frames: len(r.at.resume.Frames)}); err != nil || r.over() {
@@ -120,7 +121,7 @@ func (r *VMRun) Next(ctx context.Context, n uint64) error {
 	return nil
 }
 
-// Finish runs to where the innermost method has returned to its caller, or to the end.
+// Finish runs until the innermost method has returned to its caller, or to the end.
 func (r *VMRun) Finish(ctx context.Context) error {
 	if n := len(r.at.resume.Frames); n > 1 {
 		return r.forward(ctx, &vmproto.Stop{After: 1, Frames: n - 1})
@@ -131,7 +132,7 @@ func (r *VMRun) Finish(ctx context.Context) error {
 // Continue runs to the end.
 func (r *VMRun) Continue(ctx context.Context) error { return r.forward(ctx, nil) }
 
-// Back goes back by so many instructions, at most to the exit. A run that has ended stands behind its last instruction.
+// Back goes back by n instructions, at most to the exit. A run that has ended is after its last instruction.
 func (r *VMRun) Back(ctx context.Context, n uint64) error {
 	to := r.at.steps - min(n, r.at.steps)
 	if to == 0 {
@@ -151,7 +152,7 @@ func (r *VMRun) Back(ctx context.Context, n uint64) error {
 
 func (r *VMRun) over() bool { return r.ended != nil || r.failed != nil }
 
-// forward goes on. Where the interpreter cannot it is no error of this call: [VMRun.Ended] has it.
+// forward runs on. A failure of the interpreter is not an error of this call; [VMRun.Ended] returns it.
 func (r *VMRun) forward(ctx context.Context, stop *vmproto.Stop) error {
 	if r.over() {
 		return errEnded
@@ -171,7 +172,7 @@ func (r *VMRun) forward(ctx context.Context, stop *vmproto.Stop) error {
 	return nil
 }
 
-// run has the interpreter go on from a place, which stays as it is.
+// run runs the interpreter from a place, and does not change that place.
 func (r *VMRun) run(ctx context.Context, from vmPlace, stop *vmproto.Stop) (to vmPlace, a *vmproto.Answer, err error) {
 	c, err := r.child(ctx)
 	if err != nil {

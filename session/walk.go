@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// computed is one time that an instruction of the activation was run.
+// computed is one execution of an instruction of the activation.
 type computed struct {
 	instr *ir.Instr
 	step  uint64 // instructions before it, since the exit
@@ -18,11 +18,11 @@ type computed struct {
 	from  *computed   // of a phi: what its value is of; nil where that is no instruction's, or was there at the exit
 	args  []*computed // of a load what it read, too
 	chose []taken     // of a phi: the ways that were taken since the last site
-	// agreed says that a site has shown it since, and native code had the same. What it was computed from does not matter any more.
+	// agreed means that a site has shown the value since, and that native code had the same. Its operands no longer matter.
 	agreed bool
 }
 
-// root follows phis to what was computed, as far as no site has shown that native code has it.
+// root follows phis to the instruction that computed the value, up to the first value that a site has shown to be the same in native code.
 func (c *computed) root() *computed {
 	for c.instr.Op == ir.OpPhi && c.from != nil && !c.from.agreed {
 		c = c.from
@@ -38,7 +38,7 @@ type taken struct {
 	way  int // behind how many sites
 }
 
-// walk is a run from the exit once more, of which it is kept what each value came of.
+// walk is a second run from the exit that records where each value came from.
 type walk struct {
 	r       *Run
 	seen    *seen
@@ -53,13 +53,13 @@ type walk struct {
 	watched map[machine.Addr]byte      // what lies there before a call
 }
 
-// seen is what sites have shown at which both agreed.
+// seen records what sites have shown at which both sides agreed.
 type seen struct {
 	values map[*ir.Instr][]ir.Value // by the site
 	unsure map[ir.Value]bool        // of which some site did not tell whether they are the same
 }
 
-// walk runs from the exit to where the run stands. watched are bytes of memory of which it is kept who stored them last.
+// walk runs from the exit to the present place of the run. It tracks the last store to each byte of watched.
 func (r *Run) walk(ctx context.Context, sites *seen, watched []machine.Addr) (*walk, error) {
 	end, over := r.Steps(), r.over()
 	w := &walk{r: r, seen: sites, last: map[ir.Value]*computed{}, bytes: map[machine.Addr]*computed{}, writes: map[*ir.Instr]*computed{},
@@ -82,7 +82,7 @@ func (r *Run) walk(ctx context.Context, sites *seen, watched []machine.Addr) (*w
 	return w, nil
 }
 
-// step runs one instruction of the activation, with what it calls.
+// step runs one instruction of the activation, including what it calls.
 func (w *walk) step(ctx context.Context) error {
 	r := w.r
 	if r.exec.Depth() > 1 { // a frame further in, that the exit had
@@ -130,11 +130,11 @@ func (w *walk) step(ctx context.Context) error {
 	return nil
 }
 
-// maxComputed bounds what is kept of a run.
+// maxComputed bounds the recorded executions of a run.
 const maxComputed = 4 << 20
 
-// access takes note of what an instruction that is about to run reads of memory, and stores. What a call does there is not known: it may read all that was stored, and
-// a load may read what it stored.
+// access records what the next instruction reads from memory and stores. The effects of a call are unknown: it may read everything stored before,
+// and a later load may read what it stored.
 func (w *walk) access(c *computed) {
 	i := c.instr
 	switch {
@@ -181,7 +181,7 @@ func (w *walk) access(c *computed) {
 	}
 }
 
-// forward runs one instruction of the activation, or what it has called.
+// forward runs one instruction of the activation, or the rest of what it has called.
 func (w *walk) forward(ctx context.Context) error {
 	r := w.r
 	return r.forward(ctx, func() (*interp.Result, error) {
@@ -192,7 +192,7 @@ func (w *walk) forward(ctx context.Context) error {
 	})
 }
 
-// writers are who last stored to the bytes that are watched, as far as anybody has: a store of the activation, or a call, of which only what it changes is seen.
+// writers lists the last stores to the watched bytes: a store of the activation, or a call that changed the bytes.
 func (w *walk) writers() (list []*computed) {
 	for at := range w.watched {
 		last := w.bytes[at]
@@ -206,7 +206,7 @@ func (w *walk) writers() (list []*computed) {
 	return list
 }
 
-// byteAt is memory as the run has it; what cannot be read is 0.
+// byteAt returns a byte of the run's memory, or 0 if it cannot be read.
 func (w *walk) byteAt(at machine.Addr) byte {
 	var data, unknown [1]byte
 	if w.r.machine.Peek(data[:], unknown[:], at) != nil {
@@ -215,7 +215,7 @@ func (w *walk) byteAt(at machine.Addr) byte {
 	return data[0]
 }
 
-// enter takes what the phis of a block have taken, all at once.
+// enter records the values of the phis of a block, all at once.
 func (w *walk) enter(c *computed, to *ir.Block) {
 	if len(c.instr.Blocks) > 1 {
 		t := taken{br: c.instr, to: to, way: w.way}
@@ -244,7 +244,7 @@ func (w *walk) enter(c *computed, to *ir.Block) {
 	}
 }
 
-// agree takes note of what a site has shown, where both came to it and had the same.
+// agree records what a site has shown, where both sides came to it with the same values.
 func (w *walk) agree(at *ir.Instr) {
 	w.taken = nil
 	w.way++

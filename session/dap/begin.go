@@ -12,10 +12,10 @@ import (
 	"reframe/deopt/trace"
 )
 
-// differs is the exception filter of exits from which native code and the interpreter come to something else.
+// differs is the exception filter for exits after which native code and the interpreter differ.
 const differs = "differ"
 
-// capabilities are what is answered beside what everybody answers.
+// capabilities returns the capabilities of this server.
 func capabilities() dap.Capabilities {
 	c := dap.Capabilities{
 		SupportsConfigurationDoneRequest:   true,
@@ -69,7 +69,7 @@ func (c *conn) initialize(r *dap.InitializeRequest) error {
 	return nil
 }
 
-// open takes hold of a target.
+// open opens the target.
 func (c *conn) open(to *dap.Request, raw json.RawMessage, launch bool) (err error) {
 	a, err := readArguments(raw)
 	if err != nil {
@@ -115,14 +115,14 @@ func (c *conn) open(to *dap.Request, raw json.RawMessage, launch bool) (err erro
 	return nil
 }
 
-// drain passes on what a program wrote that is no more.
+// drain passes on the remaining output of a program that has ended.
 func (c *conn) drain() {
 	c.stdout.finish()
 	c.stderr.finish()
 	c.stdout, c.stderr = nil, nil
 }
 
-// configured begins: what was to be set is set.
+// configured starts the session: the client has set everything up.
 func (c *conn) configured(r *dap.ConfigurationDoneRequest) error {
 	if c.begun {
 		return errors.New("configurationDone came before")
@@ -141,7 +141,7 @@ func (c *conn) configured(r *dap.ConfigurationDoneRequest) error {
 	return nil
 }
 
-// disconnect ends the session as the specification has it: what was launched ends, what was attached to goes on.
+// disconnect ends the session as the specification requires: a launched process is killed, an attached one continues.
 func (c *conn) disconnect(r *dap.DisconnectRequest) {
 	if err := c.close(); err != nil {
 		c.refuse(&r.Request, err)
@@ -150,7 +150,7 @@ func (c *conn) disconnect(r *dap.DisconnectRequest) {
 	c.respond(&r.Request, &dap.DisconnectResponse{})
 }
 
-// close lets the target go.
+// close releases the target.
 func (c *conn) close() error {
 	if c.going != nil {
 		c.going.cancel(errAside)
@@ -167,7 +167,7 @@ func (c *conn) close() error {
 	return err
 }
 
-// terminate ends a program that was launched.
+// terminate ends a launched program.
 func (c *conn) terminate(r *dap.TerminateRequest) error {
 	if !c.launched {
 		return errors.New("a process that was attached to, or a core, is not ended: disconnect lets it go on")
@@ -182,7 +182,7 @@ func (c *conn) terminate(r *dap.TerminateRequest) error {
 	return nil
 }
 
-// cancelled gives up what a request has set going. All others are answered before they could be.
+// cancelled cancels the execution that a request has started. All other requests are answered before they could be cancelled.
 func (c *conn) cancelled(r *dap.CancelRequest) error {
 	if a := cmp.Or(r.Arguments, &dap.CancelArguments{}); c.going != nil && a.RequestId == c.going.request {
 		c.going.cancel(errPaused)

@@ -14,7 +14,7 @@ import (
 	"reframe/session"
 )
 
-// lineBreakpoint is one on a line of a module.
+// lineBreakpoint is a breakpoint on a line of a module.
 type lineBreakpoint struct {
 	breakpoint
 	asked  dap.SourceBreakpoint
@@ -22,7 +22,7 @@ type lineBreakpoint struct {
 	instr  *ir.Instr // before which the interpreter stops; nil where the line is not known
 }
 
-// functionBreakpoint is one on a function: calls of it, and where the interpreter begins it.
+// functionBreakpoint is a breakpoint on a function: on its native calls, and where the interpreter enters it.
 type functionBreakpoint struct {
 	breakpoint
 	pattern *names.Pattern
@@ -34,7 +34,7 @@ type place struct {
 	*breakpoint
 }
 
-// all are the breakpoints of native code.
+// all lists the breakpoints that stop native code.
 func (c *conn) all() (list []*breakpoint) {
 	for _, of := range c.sources {
 		for _, b := range of {
@@ -47,7 +47,7 @@ func (c *conn) all() (list []*breakpoint) {
 	return append(list, c.exceptions...)
 }
 
-// lines are the places at which the interpreter stops.
+// lines lists the places at which the interpreter stops.
 func (c *conn) lines() (list []place) {
 	for _, of := range c.sources {
 		for _, b := range of {
@@ -72,7 +72,7 @@ func (c *conn) lines() (list []place) {
 	return list
 }
 
-// runnable is an instruction, or of a phi the one at which a run stands that has done it.
+// runnable returns the instruction, or for a phi the first instruction after it that is no phi: a run never stops before a phi.
 func runnable(i *ir.Instr) *ir.Instr {
 	for i.Op == ir.OpPhi && i.Index+1 < len(i.Block.Instrs) {
 		i = i.Block.Instrs[i.Index+1]
@@ -80,7 +80,7 @@ func runnable(i *ir.Instr) *ir.Instr {
 	return i
 }
 
-// reached says that the interpreter stands at a breakpoint that stops it.
+// reached reports whether the interpreter is at a breakpoint that stops it, and adds that breakpoint to at.
 func (c *conn) reached(run *session.Run, lines []place, at *stopped) (stops bool) {
 	frames := run.Frames()
 	if len(frames) == 0 {
@@ -106,7 +106,7 @@ func (c *conn) reached(run *session.Run, lines []place, at *stopped) (stops bool
 	return stops
 }
 
-// set gives a breakpoint to the session, which has native code stop.
+// set adds a breakpoint to the session, which then stops native code there.
 func (c *conn) set(b *breakpoint, to session.Breakpoint) error {
 	if c.arguments.NoDebug {
 		return nil
@@ -125,14 +125,14 @@ func (c *conn) set(b *breakpoint, to session.Breakpoint) error {
 	return err
 }
 
-// drop takes it back.
+// drop deletes the session's breakpoint.
 func (c *conn) drop(b *breakpoint) {
 	if b.number != 0 {
 		c.target.Session.Delete(b.number)
 	}
 }
 
-// setBreakpoints sets all of one kind anew.
+// setBreakpoints replaces all breakpoints of one kind.
 func (c *conn) setBreakpoints(m dap.Message) error {
 	switch r := m.(type) {
 	case *dap.SetBreakpointsRequest:
@@ -147,7 +147,7 @@ func (c *conn) setBreakpoints(m dap.Message) error {
 	return nil
 }
 
-// maxBreakpoints bounds those of one request.
+// maxBreakpoints bounds the breakpoints of one request.
 const maxBreakpoints = 10_000
 
 func tooMany(n int) error {
@@ -184,7 +184,7 @@ func (c *conn) setLines(r *dap.SetBreakpointsRequest) error {
 	return nil
 }
 
-// resolve finds out where a line breakpoint stops, and says it.
+// resolve finds the instruction at which a line breakpoint stops, and returns the client's view of it.
 func (c *conn) resolve(b *lineBreakpoint) dap.Breakpoint {
 	answer := dap.Breakpoint{Id: b.id, Line: b.asked.Line, Source: &b.source}
 	refuse := func(err error) dap.Breakpoint {
@@ -223,7 +223,7 @@ func (c *conn) resolve(b *lineBreakpoint) dap.Breakpoint {
 	return answer
 }
 
-// instructionAt is the first instruction of a function from a line of a module on.
+// instructionAt returns the first instruction of a function at a line of a module or after it.
 func instructionAt(m *ir.Module, line int) (*ir.Instr, error) {
 	var in *ir.Func
 	for _, f := range m.Funcs {
@@ -248,7 +248,7 @@ func instructionAt(m *ir.Module, line int) (*ir.Instr, error) {
 	return nil, fmt.Errorf("line %d lies behind the last instruction of @%s", line, in.Name)
 }
 
-// siteFrom is the first site of a block from an instruction on; nil where there is none.
+// siteFrom returns the first site of a block at an instruction or after it, or nil.
 func siteFrom(i *ir.Instr) (*ir.Site, error) {
 	sites, err := i.Block.Func.Sites()
 	if err != nil {
@@ -263,7 +263,7 @@ func siteFrom(i *ir.Instr) (*ir.Site, error) {
 	return first, nil
 }
 
-// learned resolves the breakpoints whose module the target has told meanwhile.
+// learned resolves the breakpoints whose module has become known since.
 func (c *conn) learned() {
 	for _, of := range c.sources {
 		for _, b := range of {

@@ -12,13 +12,13 @@ import (
 	"reframe/session"
 )
 
-// dataBreakpoint stops the interpreter where a value of a function becomes another one. Native code does not keep values where they could be watched.
+// dataBreakpoint stops the interpreter where a value of a function changes. Native code does not keep values in places that could be watched.
 type dataBreakpoint struct {
 	breakpoint
 	function, value string // without @ and %
 }
 
-// dataID names a value of a function.
+// dataID returns the identifier of a value of a function.
 func dataID(f *ir.Func, value string) string {
 	return "@" + f.Name + ":%" + strings.TrimPrefix(value, "%")
 }
@@ -57,7 +57,7 @@ func (c *conn) dataInfo(r *dap.DataBreakpointInfoRequest) error {
 	return nil
 }
 
-// functionOf is the function in which the interpreter has a line of the backtrace, or why there is none.
+// functionOf returns the function whose values the interpreter has for a line of the backtrace, or why there is none.
 func (c *conn) functionOf(e *entry) (*ir.Func, string) {
 	switch {
 	case e == nil || e.vm >= 0:
@@ -102,14 +102,14 @@ func (c *conn) setData(r *dap.SetDataBreakpointsRequest) error {
 	return nil
 }
 
-// seen is a value as it was seen last, and in which activation: by how many there are outside of it.
+// seen is the last state of a watched value, and its activation, identified by the number of frames from it outwards.
 type seen struct {
 	outside int
 	known   bool
 	text    string
 }
 
-// watches returns a function that is asked behind each instruction whether a value that is watched has become another one.
+// watches returns a function that is called after each instruction and reports whether a watched value has changed.
 func (c *conn) watches(run *session.Run) func(at *stopped) bool {
 	last := make([]seen, len(c.data))
 	look := func(b *dataBreakpoint) seen {

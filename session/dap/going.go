@@ -13,7 +13,7 @@ import (
 	"reframe/session"
 )
 
-// going is what runs: the process, or the interpreter. The session is its own meanwhile.
+// going is an execution under way, of the process or of the interpreter. It owns the session until it ends.
 type going struct {
 	request int // that has set it going
 	native  bool
@@ -21,7 +21,7 @@ type going struct {
 	done    chan outcome
 }
 
-// outcome is what came of it.
+// outcome is the result of an execution.
 type outcome struct {
 	native   bool
 	stop     session.Stop
@@ -30,13 +30,13 @@ type outcome struct {
 	stopped  stopped // of the interpreter
 }
 
-// Why something was given up.
+// Reasons for which an execution was cancelled.
 var (
 	errPaused = errors.New("paused")
 	errAside  = errors.New("for something else")
 )
 
-// stopped is where all stands, for those who ask why.
+// stopped describes where and why the target is stopped.
 type stopped struct {
 	reason      string
 	description string
@@ -46,7 +46,7 @@ type stopped struct {
 	verified    *verify.Verified
 }
 
-// begin sets something going.
+// begin starts an execution.
 func (c *conn) begin(request int, native bool, f func(ctx context.Context) outcome) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	g := &going{request, native, cancel, make(chan outcome, 1)}
@@ -60,7 +60,7 @@ func (c *conn) begin(request int, native bool, f func(ctx context.Context) outco
 	}()
 }
 
-// goOn lets the process go on.
+// goOn resumes the process.
 func (c *conn) goOn(request int) {
 	s := c.target.Session
 	c.begin(request, true, func(ctx context.Context) (o outcome) {
@@ -73,7 +73,7 @@ func (c *conn) goOn(request int) {
 	})
 }
 
-// came says what came of what ran.
+// came reports the outcome of an execution to the client.
 func (c *conn) came(o outcome) {
 	request := c.going.request
 	c.going = nil
@@ -104,7 +104,7 @@ func (c *conn) came(o outcome) {
 	}
 }
 
-// over says that the process has ended.
+// over reports that the process has ended.
 func (c *conn) over(stop session.Stop) {
 	c.ended = true
 	c.drain()
@@ -116,7 +116,7 @@ func (c *conn) over(stop session.Stop) {
 	c.send(&dap.TerminatedEvent{Event: event("terminated")})
 }
 
-// atExit says at which breakpoint the process stands.
+// atExit reports the breakpoint at which the process is stopped.
 func (c *conn) atExit(hit *session.Breakpoint, request int) {
 	at := stopped{reason: "breakpoint"}
 	if level, err := c.target.Session.Level(); err == nil && level.Physical != nil {
@@ -134,7 +134,7 @@ func (c *conn) atExit(hit *session.Breakpoint, request int) {
 	c.stoppedAt(at)
 }
 
-// stoppedAt says that all stands.
+// stoppedAt reports that all threads are stopped.
 func (c *conn) stoppedAt(at stopped) {
 	c.stop = at
 	c.refs.clear()
@@ -155,7 +155,7 @@ func (c *conn) stoppedAt(at stopped) {
 		AllThreadsStopped: true, HitBreakpointIds: at.ids}})
 }
 
-// pause stops what runs.
+// pause stops the execution under way.
 func (c *conn) pause(r *dap.PauseRequest) error {
 	c.respond(&r.Request, &dap.PauseResponse{})
 	if c.going != nil {
@@ -164,7 +164,7 @@ func (c *conn) pause(r *dap.PauseRequest) error {
 	return nil
 }
 
-// aside does something between two steps of a process that goes on.
+// aside pauses a running process, runs f and resumes the process.
 func (c *conn) aside(f func() error) error {
 	if c.going == nil {
 		return f()
@@ -186,7 +186,7 @@ func (c *conn) aside(f func() error) error {
 	return err
 }
 
-// move is what has the process or the interpreter go somewhere.
+// move resumes the process or moves the interpreter, for the requests that continue, step or go to a place.
 func (c *conn) move(m dap.Message, to *dap.Request) error {
 	s := c.target.Session
 	if r, ok := m.(*dap.ContinueRequest); ok && s.Runs() {
@@ -255,7 +255,7 @@ func (c *conn) move(m dap.Message, to *dap.Request) error {
 	return nil
 }
 
-// choose looks at a frame, from which the interpreter is to go on: at its exit, whatever was run from another one. One that the interpreter runs stays.
+// choose selects the frame at whose exit the interpreter starts, and discards a run from another one. It keeps a run whose frame is chosen.
 func (c *conn) choose(e *entry) error {
 	f := e.level.Physical
 	if f == nil || f.Record == nil {
@@ -269,7 +269,7 @@ func (c *conn) choose(e *entry) error {
 	return s.SetLevel(f.Index)
 }
 
-// thread looks at the thread that is to be stepped, if it is another one: at its innermost exit.
+// thread selects the thread to step, at its innermost exit, unless it is selected already.
 func (c *conn) thread(m dap.Message) error {
 	id := 0
 	switch r := m.(type) {
@@ -286,7 +286,7 @@ func (c *conn) thread(m dap.Message) error {
 	return c.target.Session.SetThread(id)
 }
 
-// interpreter sets the interpreter going.
+// interpreter starts an execution of the interpreter.
 func (c *conn) interpreter(request int, run *session.Run, at *stopped, f func(context.Context) error) {
 	printed := len(run.Output())
 	c.begin(request, false, func(ctx context.Context) (o outcome) {
@@ -302,7 +302,7 @@ func (c *conn) interpreter(request int, run *session.Run, at *stopped, f func(co
 	})
 }
 
-// endOf says what a run came to that has ended; "" of one that can go on.
+// endOf describes and prints the end of a run; it returns "" for a run that can continue.
 func (c *conn) endOf(run *session.Run) string {
 	text := ""
 	switch result, err := run.Ended(); {
@@ -321,7 +321,7 @@ func (c *conn) endOf(run *session.Run) string {
 	return text
 }
 
-// out runs the interpreter to where there are only so many frames, or to a breakpoint before that.
+// out runs the interpreter until at most frames activations are left, or to a breakpoint before that.
 func (c *conn) out(ctx context.Context, run *session.Run, frames int, at *stopped) error {
 	lines := c.lines()
 	for list := instrs(lines); ; {
@@ -331,7 +331,7 @@ func (c *conn) out(ctx context.Context, run *session.Run, frames int, at *stoppe
 	}
 }
 
-// instrs are the instructions of places.
+// instrs returns the instructions of places.
 func instrs(lines []place) (list []*ir.Instr) {
 	for _, l := range lines {
 		list = append(list, l.instr)
@@ -358,7 +358,7 @@ func (c *conn) interpret(ctx context.Context, run *session.Run, at *stopped) err
 	}
 }
 
-// reverse goes back to the last breakpoint, or to the exit. Conditions are not looked at.
+// reverse goes back to the last breakpoint, or to the exit. It ignores conditions.
 func (c *conn) reverse(ctx context.Context, run *session.Run, at *stopped) error {
 	return run.BackUntil(ctx, instrs(c.lines()))
 }
@@ -368,10 +368,10 @@ func ended(run *session.Run) bool {
 	return result != nil || err != nil
 }
 
-// exitTarget is the one place to which a run can be moved.
+// exitTarget is the number of the only place to which a run can be moved.
 const exitTarget = 1
 
-// gotoTargets lists it.
+// gotoTargets lists the exit.
 func (c *conn) gotoTargets(r *dap.GotoTargetsRequest) error {
 	var body dap.GotoTargetsResponseBody
 	body.Targets = []dap.GotoTarget{}

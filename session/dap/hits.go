@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/frame"
 )
 
-// breakpoint is one that a client has set, on whatever.
+// breakpoint is a breakpoint of any kind that a client has set.
 type breakpoint struct {
 	id     int
 	reason string // of the stop: "breakpoint", "function breakpoint", "exception", "data breakpoint"
@@ -22,7 +22,7 @@ type breakpoint struct {
 	count  uint64            // hits at which the condition held
 }
 
-// read takes over what the client says of when it stops.
+// read parses the conditions and the log message of a breakpoint.
 func (b *breakpoint) read(when, hit, log string) (err error) {
 	if when != "" {
 		if b.when, err = condition.Parse(when); err != nil {
@@ -38,7 +38,7 @@ func (b *breakpoint) read(when, hit, log string) (err error) {
 	return err
 }
 
-// stops counts a hit at which the condition held, and says whether that is a stop.
+// stops counts a hit at which the condition held, and reports whether it stops the target.
 func (b *breakpoint) stops(w *writer, slots []frame.Slot) bool {
 	b.count++
 	if b.hit != nil && !b.hit(b.count) {
@@ -53,7 +53,7 @@ func (b *breakpoint) stops(w *writer, slots []frame.Slot) bool {
 
 var hits = regexp.MustCompile(`^\s*(==|>=|>|%)?\s*([0-9]{1,18})\s*$`)
 
-// parseHits reads at which hits a breakpoint stops: 5 or == 5, >= 5, > 5, % 5 for each fifth.
+// parseHits parses a hit condition: 5 or == 5, >= 5, > 5, or % 5 for each fifth hit.
 func parseHits(text string) (func(uint64) bool, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -76,7 +76,7 @@ func parseHits(text string) (func(uint64) bool, error) {
 	return func(k uint64) bool { return k == n }, nil
 }
 
-// message is a text with values in it: "i is {%i}".
+// message is a log message with expressions in it: "i is {%i}".
 type message struct {
 	texts  []string // one more than
 	values []*condition.Expression
@@ -102,7 +102,7 @@ func parseMessage(text string) (*message, error) {
 	}
 }
 
-// of is the message where these values are.
+// of returns the message with the values of its expressions.
 func (m *message) of(slots []frame.Slot) string {
 	var b strings.Builder
 	for n, e := range m.values {
@@ -113,7 +113,7 @@ func (m *message) of(slots []frame.Slot) string {
 	return b.String()
 }
 
-// valueOf is what an expression comes to, or why it comes to nothing.
+// valueOf returns the value of an expression, or why it has none.
 func valueOf(e *condition.Expression, slots []frame.Slot) string {
 	if name, only := e.Slot(); only {
 		if is := name.Find(slots); is != nil {

@@ -20,7 +20,7 @@ const (
 	maxInstructions = 10_000
 )
 
-// address reads a reference to memory, which is an address in hexadecimal.
+// address parses a reference to memory, a hexadecimal address, and adds offset.
 func address(reference string, offset int) (machine.Addr, error) {
 	v, err := strconv.ParseUint(strings.TrimPrefix(reference, "0x"), 16, 64)
 	if err != nil || !strings.HasPrefix(reference, "0x") {
@@ -79,7 +79,7 @@ func (c *conn) disassemble(r *dap.DisassembleRequest) error {
 	return nil
 }
 
-// unknown stands where no instruction is known.
+// unknown returns the entry for an address at which no instruction is known.
 func unknown(at machine.Addr) dap.DisassembledInstruction {
 	return dap.DisassembledInstruction{Address: string(frame.HexOf(at)), Instruction: "(not known)"}
 }

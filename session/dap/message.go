@@ -13,13 +13,13 @@ import (
 	"github.com/google/go-dap"
 )
 
-// Bounds of what a client sends: the header of a message, of which the specification has one field, and its content.
+// Bounds of a message from a client: the header, for which the specification defines one field, and the content.
 const (
 	maxHeader  = 4 << 10
 	maxContent = 4 << 20
 )
 
-// readContent reads one message (Overview, "Base Protocol"). It is [io.EOF] only between two messages.
+// readContent reads the content of one message (Overview, "Base Protocol"). It returns [io.EOF] only between two messages.
 func readContent(r *bufio.Reader) ([]byte, error) {
 	length, header := -1, 0
 	for {
@@ -59,7 +59,7 @@ func readContent(r *bufio.Reader) ([]byte, error) {
 	return content, err
 }
 
-// readLine reads a line of a header, without its end.
+// readLine reads a line of a header, without its line end.
 func readLine(r *bufio.Reader, most int) (string, error) {
 	var line []byte
 	for {
@@ -76,14 +76,14 @@ func readLine(r *bufio.Reader, most int) (string, error) {
 	}
 }
 
-// incoming is a message as it came.
+// incoming is a received message.
 type incoming struct {
 	dap.Message
 	asked dap.Request // what it is, as far as that could be read
 	wrong error       // it is no request that could be decoded
 }
 
-// decode reads a message. The error is one after which nothing can be answered.
+// decode decodes a message. After an error no answer is possible.
 func decode(content []byte) (m incoming, err error) {
 	var head struct {
 		Seq     int    `json:"seq"`
@@ -109,10 +109,10 @@ func decode(content []byte) (m incoming, err error) {
 	return m, nil
 }
 
-// queued is how many messages may wait to be written.
+// queued bounds the messages that wait to be written.
 const queued = 256
 
-// writer sends messages, in the order in which it is given them, and numbers them.
+// writer numbers messages and sends them in order.
 type writer struct {
 	ctx   context.Context // that of the connection: when it is done nothing is sent any more
 	queue chan dap.Message
@@ -144,7 +144,7 @@ func newWriter(ctx context.Context, out io.Writer, failed func(error)) *writer {
 	return w
 }
 
-// send has a message written, when its turn comes.
+// send queues a message for writing.
 func (w *writer) send(m dap.Message) {
 	select {
 	case w.queue <- m:
@@ -152,7 +152,7 @@ func (w *writer) send(m dap.Message) {
 	}
 }
 
-// event makes the head of an event.
+// event returns the head of an event.
 func event(name string) dap.Event {
 	return dap.Event{ProtocolMessage: dap.ProtocolMessage{Type: "event"}, Event: name}
 }
@@ -163,7 +163,7 @@ func (w *writer) respond(to *dap.Request, r dap.ResponseMessage) {
 	w.send(r)
 }
 
-// refuse answers a request with why it was not done.
+// refuse answers a request with the reason why it failed.
 func (w *writer) refuse(to *dap.Request, why error) {
 	r := &dap.ErrorResponse{}
 	r.Response = dap.Response{ProtocolMessage: dap.ProtocolMessage{Type: "response"}, RequestSeq: to.Seq, Command: to.Command, Message: why.Error()}
@@ -172,7 +172,7 @@ func (w *writer) refuse(to *dap.Request, why error) {
 	w.send(r)
 }
 
-// print writes into the client's console.
+// print writes to the client's console.
 func (w *writer) print(category, text string) {
 	w.send(&dap.OutputEvent{Event: event("output"), Body: dap.OutputEventBody{Category: category, Output: text}})
 }

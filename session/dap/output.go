@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// grace is how long after the end of a program its pipe is read on, where another process has it still.
+// grace is how long the pipe of a program that has ended is still read, because another process may have it open.
 const grace = 200 * time.Millisecond
 
-// stream is what a program writes, on its way into the client's console.
+// stream passes the output of a program to the client's console.
 type stream struct {
 	read, write *os.File
 	done        chan struct{}
@@ -44,7 +44,7 @@ func newStream(category string, w *writer) (*stream, error) {
 	return s, nil
 }
 
-// cut is how many bytes at the end begin a character whose other bytes are yet to come.
+// cut returns the number of bytes at the end of b that are the beginning of an incomplete character.
 func cut(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if utf8.RuneStart(b[len(b)-n]) {
@@ -57,10 +57,10 @@ func cut(b []byte) int {
 	return 0
 }
 
-// path is a file by which the program is given the pipe: nothing lies about where this process is killed.
+// path returns a file name by which the program opens the pipe: nothing stays behind if this process is killed.
 func (s *stream) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.write.Fd()) }
 
-// finish passes on what is left, when the program has ended.
+// finish passes on the remaining output when the program has ended.
 func (s *stream) finish() {
 	if s == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"reframe/session"
 )
 
-// Arguments are those of a launch or attach request: what the flags of the other verbs are. Lists may be one text.
+// Arguments are those of a launch or attach request; they correspond to the flags of the other verbs. A list may be a single text.
 type Arguments struct {
 	Program string            `json:"program"` // launch: what is started,
 	Args    []string          `json:"args"`    // with these arguments,
@@ -42,7 +42,7 @@ type Arguments struct {
 	Token string `json:"token"` // the one of [Server.Token]
 }
 
-// texts is a list of texts, or one.
+// texts is a list of texts; in JSON it may also be a single text.
 type texts []string
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -55,7 +55,7 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(t))
 }
 
-// readArguments reads what a client has for us; what else is there belongs to the client.
+// readArguments reads the client's arguments for this server; it ignores others, which belong to the client.
 func readArguments(raw json.RawMessage) (a Arguments, err error) {
 	var also struct {
 		PID json.RawMessage `json:"processId"`
@@ -80,7 +80,7 @@ func readArguments(raw json.RawMessage) (a Arguments, err error) {
 	return a, nil
 }
 
-// Opening is what an [Opener] is given.
+// Opening is the argument of an [Opener].
 type Opening struct {
 	Arguments
 	Launch         bool
@@ -88,7 +88,7 @@ type Opening struct {
 	Warn           func(string) // for what the user should know
 }
 
-// Target is what was opened.
+// Target is an opened target.
 type Target struct {
 	Session *session.Session
 	PID     int // 0 of a core
@@ -97,7 +97,7 @@ type Target struct {
 	Close func(kill bool) error
 }
 
-// Opener opens what a launch or attach request means. The process stands then.
+// Opener opens the target of a launch or attach request, and returns it stopped.
 type Opener func(context.Context, *Opening) (*Target, error)
 
 // Server serves clients, one at a time.
@@ -131,8 +131,9 @@ var errToken = errors.New("\"token\" of the launch configuration is missing or w
 // errGone is why a connection ends whose client is no more.
 var errGone = errors.New("the client is gone")
 
-// Serve serves one client until it disconnects, is gone, or ctx is done, which is no error. A process that was attached to goes on then, and one that was launched is
-// killed. The error says what was no message of the protocol, or why the target could not be let go; it is a [Refused] where the peer opened no target.
+// Serve serves one client until it disconnects, is gone, or ctx is done; none of these is an error. An attached process then continues, and a
+// launched one is killed. The error describes invalid protocol data, or why the target could not be released; it is a [Refused] if the peer opened
+// no target.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	outer := ctx
 	ctx, end := context.WithCancelCause(ctx)
@@ -180,13 +181,13 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// unread is how long a client that says no more may take to read what was said to it, before it is taken for gone.
+// unread bounds how long a client that sends no more may take to read its answers. Then it counts as gone.
 const unread = 5 * time.Second
 
-// flushing is how long what is to be sent at the end is waited for.
+// flushing bounds the wait for the last messages to be sent.
 const flushing = time.Second
 
-// ignored leaves out the ends that are no errors.
+// ignored returns nil for ends of a connection that are no errors.
 func ignored(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, errGone) {
 		return nil
@@ -194,7 +195,7 @@ func ignored(err error) error {
 	return err
 }
 
-// conn is one client, and what it debugs. All of it belongs to one goroutine, but for the session while something goes on.
+// conn is one client and its debugging session. One goroutine owns it, except for the session while something runs.
 type conn struct {
 	*writer
 	server *Server
@@ -227,7 +228,7 @@ type conn struct {
 	refs    references
 }
 
-// loop serves requests until there are no more. The error is why; nil after a disconnect.
+// loop serves requests until there are no more. It returns the reason, or nil after a disconnect.
 func (c *conn) loop(messages <-chan incoming, wrong <-chan error) error {
 	for {
 		var done chan outcome
@@ -252,7 +253,7 @@ func (c *conn) loop(messages <-chan incoming, wrong <-chan error) error {
 	}
 }
 
-// serve answers one message, and says whether it is the last.
+// serve answers one message, and reports whether it is the last.
 func (c *conn) serve(m *incoming) (last bool) {
 	if m.asked.Type != "request" {
 		return false // nothing was asked of the client
@@ -283,7 +284,7 @@ func (c *conn) serve(m *incoming) (last bool) {
 	return false
 }
 
-// accept takes the peer for a client.
+// accept marks the peer as a client.
 func (c *conn) accept() {
 	if !c.accepted && c.server.Accepted != nil {
 		c.server.Accepted()
@@ -291,7 +292,7 @@ func (c *conn) accept() {
 	c.accepted = true
 }
 
-// refused are the requests of the specification that are never done, and why.
+// refused lists the requests of the specification that are never supported, with the reason.
 var refused = map[string]string{
 	"restart":                   "a session is not restarted: terminate it and launch the program anew",
 	"terminateThreads":          "no thread of a target is ended: terminate ends a program that was launched",
@@ -302,7 +303,7 @@ var refused = map[string]string{
 	"startDebugging":            "it is for a client to answer",
 }
 
-// early refuses what comes before its time.
+// early rejects requests that come too early or twice.
 func (c *conn) early(m dap.Message) error {
 	command := m.(dap.RequestMessage).GetRequest().Command
 	switch command {
@@ -331,7 +332,7 @@ func (c *conn) early(m dap.Message) error {
 	return nil
 }
 
-// answer does what is asked for.
+// answer answers a request.
 func (c *conn) answer(m dap.Message, to *dap.Request) error {
 	switch r := m.(type) {
 	case *dap.InitializeRequest:
@@ -353,7 +354,7 @@ func (c *conn) answer(m dap.Message, to *dap.Request) error {
 	case *dap.SetBreakpointsRequest, *dap.SetFunctionBreakpointsRequest, *dap.SetExceptionBreakpointsRequest, *dap.SetDataBreakpointsRequest:
 		return c.aside(func() error { return c.setBreakpoints(m) })
 	}
-	// What follows is about a target that stands, or says itself that it needs none.
+	// What follows needs a stopped target, or checks that itself.
 	switch r := m.(type) {
 	case *dap.SourceRequest:
 		return c.source(r)
@@ -396,7 +397,7 @@ func (c *conn) answer(m dap.Message, to *dap.Request) error {
 	return c.move(m, to)
 }
 
-// stands refuses what a target that goes on cannot be asked.
+// stands returns an error unless the target is stopped.
 func (c *conn) stands() error {
 	switch {
 	case c.ended:

@@ -14,7 +14,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// sourceOf is a module as a source: its file, where that has the text which was read, or else a reference by which the text is asked for.
+// sourceOf returns a module as a source: its file, if that still has the text that was read, or else a reference with which the client can request
+// the text.
 func (c *conn) sourceOf(m *ir.Module) *dap.Source {
 	modules := c.target.Session.Modules()
 	k := slices.Index(modules, m)
@@ -30,7 +31,7 @@ func (c *conn) sourceOf(m *ir.Module) *dap.Source {
 	return s
 }
 
-// fileOf is the path of a module's text, where a file has it.
+// fileOf returns the path of a module's text, if a file has it.
 func (c *conn) fileOf(m *ir.Module) (path string, ok bool) {
 	if known, asked := c.files[m]; asked {
 		return known, known != ""
@@ -52,7 +53,7 @@ func (c *conn) fileOf(m *ir.Module) (path string, ok bool) {
 	return "", false
 }
 
-// module finds the module that a source means.
+// module returns the module of a source.
 func (c *conn) module(s *dap.Source) (*ir.Module, error) {
 	modules := c.target.Session.Modules()
 	if n := s.SourceReference; n > 0 {
@@ -104,7 +105,7 @@ func (c *conn) loadedSources(r *dap.LoadedSourcesRequest) error {
 	return nil
 }
 
-// locations lists the lines at which something can stop.
+// locations lists the lines at which a breakpoint is possible.
 func (c *conn) locations(r *dap.BreakpointLocationsRequest) error {
 	if c.going != nil {
 		return errors.New("lines are looked for while the target stands: pause it first")
@@ -136,7 +137,7 @@ func (c *conn) locations(r *dap.BreakpointLocationsRequest) error {
 	return nil
 }
 
-// modules lists what code the target has: files, and objects that a JIT registered.
+// modules lists the code of the target: files, and objects that a JIT registered.
 func (c *conn) modules(r *dap.ModulesRequest) error {
 	t, err := c.target.Session.Target()
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 	"reframe/session"
 )
 
-// maxReferences bounds what is given out between two stops.
+// maxReferences bounds the references that are given out between two stops.
 const maxReferences = 1 << 20
 
-// references are what a client may ask about until something goes on: frames, scopes, and values with parts. A number is given out once.
+// references holds what a client may ask about until the target resumes: frames, scopes, and values with parts. Each number is given out only once.
 type references struct {
 	first  int // the number of the first one, less 1
 	list   []any
 	stacks map[int][]*entry // of a thread
 }
 
-// clear takes all of them back.
+// clear invalidates all references.
 func (r *references) clear() {
 	r.first += len(r.list)
 	r.list, r.stacks = nil, nil
 }
 
-// add gives a number out; 0 where there are too many.
+// add returns a new reference number, or 0 if there are too many.
 func (r *references) add(v any) int {
 	if len(r.list) >= maxReferences {
 		return 0
@@ -40,7 +40,7 @@ func (r *references) add(v any) int {
 	return r.first + len(r.list)
 }
 
-// get finds what a number was given out for.
+// get returns what a number refers to.
 func (r *references) get(number int) (any, error) {
 	k := number - r.first - 1
 	switch {
@@ -60,7 +60,7 @@ type entry struct {
 	vm     int // the number of the virtual machine's frame, innermost first; -1 for none
 }
 
-// entry finds a frame by its number; 0 is the one that is looked at.
+// entry finds a frame by its number; 0 is the selected frame.
 func (c *conn) entry(id int) (*entry, error) {
 	if id == 0 {
 		t, err := c.target.Session.Thread()
@@ -88,7 +88,7 @@ func (c *conn) listThreads(r *dap.ThreadsRequest) error {
 	return nil
 }
 
-// stack lists the frames of a thread, each physical one with its virtual machine's frames behind it.
+// stack lists the frames of a thread, each physical frame followed by the frames of the virtual machine in it.
 func (c *conn) stack(thread int) ([]*entry, error) {
 	if list := c.refs.stacks[thread]; list != nil {
 		return list, nil
@@ -139,7 +139,7 @@ func (c *conn) stackTrace(r *dap.StackTraceRequest) error {
 	return nil
 }
 
-// shown is a frame as a client shows it.
+// shown returns a frame in the form of the protocol.
 func (c *conn) shown(e *entry) dap.StackFrame {
 	s := dap.StackFrame{Id: e.id}
 	f := e.level.Physical
@@ -181,7 +181,7 @@ func (c *conn) shown(e *entry) dap.StackFrame {
 	return s
 }
 
-// column is the first one, as the client counts.
+// column returns the first column, as the client counts.
 func (c *conn) column() int {
 	if c.client.ColumnsStartAt1 {
 		return 1
@@ -189,7 +189,7 @@ func (c *conn) column() int {
 	return 0
 }
 
-// position is where a virtual machine's frame stands, by what its layout says of it: info with file, or source, and line.
+// position sets the source position of a virtual machine's frame from its layout's info: file or source, and line.
 func (c *conn) position(s *dap.StackFrame, info map[string]string) {
 	line, err := strconv.Atoi(info["line"])
 	file := cmp.Or(info["file"], info["source"])
@@ -199,7 +199,7 @@ func (c *conn) position(s *dap.StackFrame, info map[string]string) {
 	s.Source, s.Line, s.Column = fileOf(file), line-1+c.line0, c.column()
 }
 
-// fileOf is a file of the program's source: its path where it is there.
+// fileOf returns a source file of the program, with its path if the file exists.
 func fileOf(file string) *dap.Source {
 	if file == "" {
 		return nil
@@ -213,7 +213,7 @@ func fileOf(file string) *dap.Source {
 	return s
 }
 
-// The scopes.
+// The scopes of a frame.
 const (
 	valuesScope    = "Values"
 	localsScope    = "VM locals"
@@ -225,7 +225,7 @@ const (
 	runScope       = "Run"
 )
 
-// scope is a kind of values of a frame.
+// scope is one kind of values of a frame.
 type scope struct {
 	*entry
 	kind string
@@ -283,7 +283,7 @@ func (c *conn) scopes(r *dap.ScopesRequest) error {
 	return nil
 }
 
-// renew takes over the frames as a value that was set has left them: the numbers of physical frames that were given out stay good.
+// renew updates the frames after a value was set: the numbers of physical frames that were given out stay valid.
 func (c *conn) renew() {
 	s := c.target.Session
 	if s.Run() != nil {

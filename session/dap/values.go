@@ -15,7 +15,7 @@ import (
 	"reframe/deopt/verify"
 )
 
-// order is the target's order of bytes.
+// order returns the target's byte order.
 func (c *conn) order() binary.ByteOrder {
 	if t, err := c.target.Session.Target(); err == nil {
 		return t.Arch().Order
@@ -23,7 +23,7 @@ func (c *conn) order() binary.ByteOrder {
 	return binary.LittleEndian
 }
 
-// register shows a register as the frame's function sees it, or why nobody knows it.
+// register returns a register as the frame's function sees it, or why it is unknown.
 func (c *conn) register(e *entry, number int) variable {
 	registers := e.level.Physical.Physical().Registers
 	reg := machine.DWARFReg(number)
@@ -91,7 +91,7 @@ func (c *conn) setExpression(r *dap.SetExpressionRequest) error {
 	return nil
 }
 
-// put sets a value for what the interpreter makes of it. Where it has gone on it begins anew at the exit, which is said by moved.
+// put sets a value for the interpreter's run. moved reports that the run, if it had left the exit, was moved back to it.
 func (c *conn) put(e *entry, name, text string) (slot *frame.Slot, moved bool, err error) {
 	s := c.target.Session
 	if e.level.Run != nil || s.Run() != nil {
@@ -166,7 +166,7 @@ func (c *conn) evaluate(r *dap.EvaluateRequest) error {
 // maxListed bounds the exits that are listed.
 const maxListed = 200
 
-// command does what a word of the console means, and says whether it was one.
+// command runs a command of the console, and reports whether the text is one.
 func (c *conn) command(r *dap.EvaluateRequest, text string) (done bool, err error) {
 	s := c.target.Session
 	word, rest, _ := strings.Cut(text, " ")
@@ -232,7 +232,7 @@ func (c *conn) command(r *dap.EvaluateRequest, text string) (done bool, err erro
 	return true, nil
 }
 
-// nameByte says that a byte may be part of a name of a value.
+// nameByte reports whether a byte may be part of a name of a value.
 func nameByte(b byte) bool {
 	return b >= 0x80 || strings.IndexByte("%._$[]", b) >= 0 || b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z'
 }
@@ -306,7 +306,7 @@ func (c *conn) exceptionInfo(r *dap.ExceptionInfoRequest) error {
 	return nil
 }
 
-// differences says in which native code and the interpreter differ.
+// differences lists the differences between native code and the interpreter.
 func differences(v *verify.Verified) string {
 	var lines []string
 	for _, r := range v.Result {

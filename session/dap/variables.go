@@ -13,7 +13,7 @@ import (
 	"reframe/deopt/frame"
 )
 
-// parts are those of a value that has some.
+// parts is a value with parts, such as a vector or a struct.
 type parts struct {
 	kind frame.Type
 	raw  []byte
@@ -25,7 +25,7 @@ type object struct {
 	id int64
 }
 
-// variable is one before it is given out: what it opens to is numbered when it is shown.
+// variable is a variable before it is sent; its children get a reference when it is shown.
 type variable struct {
 	dap.Variable
 	set  string // the name by which it can be set; "" where it cannot
@@ -33,7 +33,7 @@ type variable struct {
 	hex  frame.Hex
 }
 
-// spelled is the value of a slot, or why there is none.
+// spelled returns the value of a slot, or why it has none.
 func spelled(s *frame.Slot, hex bool) string { return valued(s.Status, s.Value, s.Hex, s.Reason, hex) }
 
 func valued(status frame.Status, value string, bits frame.Hex, reason string, hex bool) string {
@@ -53,7 +53,7 @@ func valued(status frame.Status, value string, bits frame.Hex, reason string, he
 	return string(status)
 }
 
-// ofSlot shows a slot.
+// ofSlot returns a slot as a variable.
 func ofSlot(s *frame.Slot, hex bool) variable {
 	name := cmp.Or(s.Name, fmt.Sprintf("#%d", s.Index))
 	v := variable{Variable: dap.Variable{Name: name, EvaluateName: name, Value: spelled(s, hex), Type: s.Type.Source}, hex: s.Hex}
@@ -68,7 +68,7 @@ func ofSlot(s *frame.Slot, hex bool) variable {
 	return v
 }
 
-// composite has a value open that has parts, which were read.
+// composite gives a variable children if its value has parts and was read.
 func (v *variable) composite(t frame.Type, raw []byte) {
 	if t.Kind == frame.Vector && t.Elem.Bits%8 != 0 {
 		return // its parts have no bytes of their own
@@ -90,7 +90,7 @@ func (v *variable) pointer(t frame.Type, hex frame.Hex) {
 	}
 }
 
-// ofVM shows a value of a virtual machine.
+// ofVM returns a value of a virtual machine as a variable.
 func ofVM(e *entry, name, evaluate string, is *frame.VMValue, hex bool) variable {
 	v := variable{Variable: dap.Variable{Name: name, EvaluateName: evaluate, Type: is.Type}, set: evaluate, hex: is.Hex}
 	if is.Object != nil {
@@ -113,7 +113,7 @@ func ofVM(e *entry, name, evaluate string, is *frame.VMValue, hex bool) variable
 	return v
 }
 
-// said is a line that cannot be set.
+// said returns a variable that cannot be set.
 func said(name, value string) variable {
 	return variable{Variable: dap.Variable{Name: name, Value: value}}
 }
@@ -150,7 +150,7 @@ func (c *conn) values(s *scope, hex bool) (list []variable, err error) {
 	return list, nil
 }
 
-// ofVMScope lists values of a virtual machine's frame.
+// ofVMScope lists the values of a virtual machine's frame.
 func ofVMScope(s *scope, hex bool) (list []variable) {
 	vm := s.level.Physical.VM
 	frames := vm.Frames
@@ -248,7 +248,7 @@ func (c *conn) ofParts(p *parts, hex bool) (list []variable) {
 	return list
 }
 
-// ofRecord says which record a frame has.
+// ofRecord describes the record of a frame.
 func ofRecord(f *frame.Frame) (list []variable) {
 	r := f.Record
 	list = append(list, said("id", strconv.FormatUint(r.ID, 10)), said("site", r.Site), said("moment", string(r.Moment)), said("offset", strconv.FormatUint(r.Offset, 10)))
@@ -275,7 +275,7 @@ func ofRecord(f *frame.Frame) (list []variable) {
 	return list
 }
 
-// ofRun says where the interpreter's run is.
+// ofRun describes the interpreter's run.
 func (c *conn) ofRun() (list []variable) {
 	run := c.target.Session.Run()
 	if run == nil {
@@ -284,7 +284,7 @@ func (c *conn) ofRun() (list []variable) {
 	return []variable{said("instructions since the exit", strconv.FormatUint(run.Steps(), 10)), said("output", strconv.Quote(run.Output()))}
 }
 
-// opened lists what a reference opens to.
+// opened lists the children of a reference.
 func (c *conn) opened(reference int, hex bool) ([]variable, error) {
 	is, err := c.refs.get(reference)
 	if err != nil {
@@ -329,7 +329,7 @@ func (c *conn) variables(r *dap.VariablesRequest) error {
 	return nil
 }
 
-// given numbers what a value opens to.
+// given assigns a reference to the children of a variable.
 func (c *conn) given(v variable) dap.Variable {
 	if v.open != nil {
 		v.VariablesReference = c.refs.add(v.open)

@@ -9,7 +9,7 @@ import (
 	"reframe/session"
 )
 
-// bisect is the command.
+// bisect implements the bisect command.
 func (p *Prompt) bisect(ctx context.Context, _ string) error {
 	out, err := p.Session.Bisect(ctx)
 	if err != nil {
@@ -55,12 +55,12 @@ func (p *Prompt) bisect(ctx context.Context, _ string) error {
 	return nil
 }
 
-// place is where an instruction stands.
+// place returns the position of an instruction.
 func place(i *ir.Instr) string {
 	return fmt.Sprintf("line %d, block %s of @%s", i.Line, i.Block.Ref(), i.Block.Func.Name)
 }
 
-// instr shows an instruction, with a value beside it.
+// instr prints an instruction with a value beside it.
 func (p *Prompt) instr(i *ir.Instr, value string) {
 	p.printf("%s\n", p.irLine(i.Line, i.Block.Func.Module.LineText(i.Line), false, value))
 }

@@ -9,7 +9,7 @@ import (
 	"reframe/session"
 )
 
-// both is the command.
+// both implements the both command.
 func (p *Prompt) both(ctx context.Context, args string) error {
 	n, err := number(args, 1)
 	if err != nil {
@@ -31,7 +31,7 @@ func (p *Prompt) both(ctx context.Context, args string) error {
 	return nil
 }
 
-// diff is the command.
+// diff implements the diff command.
 func (p *Prompt) diff(context.Context, string) error {
 	pair := p.Session.Diff()
 	switch {
@@ -45,7 +45,7 @@ func (p *Prompt) diff(context.Context, string) error {
 	return nil
 }
 
-// pair shows where both have come to, and their values side by side.
+// pair prints where both sides are stopped, and their values side by side.
 func (p *Prompt) pair(pair *session.Pair) {
 	p.listed = 0
 	switch {
@@ -99,14 +99,14 @@ func (p *Prompt) pair(pair *session.Pair) {
 	}
 }
 
-// The columns of values side by side.
+// Widths of the columns of values side by side.
 const (
 	nameWidth  = 8
 	typeWidth  = 6
 	valueWidth = 22
 )
 
-// row is a value of a record, as both have it.
+// row prints a value of a record, as both sides have it.
 func (p *Prompt) row(r *session.Row) {
 	name := r.Name
 	if name == "" {
@@ -123,7 +123,7 @@ func (p *Prompt) row(r *session.Row) {
 	p.side(name, r.Type.Source, ours, theirs, r.Same || r.Why != "")
 }
 
-// untyped is a slot that is shown without its type, which stands in a column of its own.
+// untyped returns a slot without its type, which has a column of its own.
 func untyped(s *frame.Slot) *frame.Slot {
 	plain := *s
 	plain.Type.Source = ""

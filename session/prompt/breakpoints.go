@@ -14,7 +14,7 @@ import (
 	"reframe/session"
 )
 
-// goOn is the command continue.
+// goOn implements the continue command.
 func (p *Prompt) goOn(ctx context.Context, args string) error {
 	if args != "" {
 		return wrong("")
@@ -26,7 +26,7 @@ func (p *Prompt) goOn(ctx context.Context, args string) error {
 	return p.stopped(stop)
 }
 
-// stopped says why the process stands, and where.
+// stopped prints why and where the process is stopped.
 func (p *Prompt) stopped(stop session.Stop) error {
 	p.listed = 0
 	switch stop.Why {
@@ -45,7 +45,7 @@ func (p *Prompt) stopped(stop session.Stop) error {
 	return p.here()
 }
 
-// here shows the frame that is looked at, and the line of the IR at which it stands.
+// here prints the selected frame, and the line of the IR at which it is stopped.
 func (p *Prompt) here() error {
 	t, err := p.Session.Thread()
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *Prompt) here() error {
 	return nil
 }
 
-// lineOf prints the line of the IR at which a frame stands, or its instruction, where it is known.
+// lineOf prints the line of the IR at which a frame is stopped, or its instruction, if it is known.
 func (p *Prompt) lineOf(at session.Level) {
 	if at.VM != nil {
 		p.vmInstruction(at)
@@ -78,10 +78,10 @@ func (p *Prompt) lineOf(at session.Level) {
 	}
 }
 
-// breakAt is the command break.
+// breakAt implements the break command.
 func (p *Prompt) breakAt(_ context.Context, args string) error { return p.setBreakpoint(args, false) }
 
-// breakOnce is the command tbreak.
+// breakOnce implements the tbreak command.
 func (p *Prompt) breakOnce(_ context.Context, args string) error { return p.setBreakpoint(args, true) }
 
 func (p *Prompt) setBreakpoint(args string, once bool) error {
@@ -113,7 +113,7 @@ func places(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// parseBreakpoint reads what stands behind break.
+// parseBreakpoint parses the arguments of break.
 func parseBreakpoint(args string) (b session.Breakpoint, err error) {
 	words := strings.Fields(args)
 	for len(words) > 0 {
@@ -170,7 +170,7 @@ func parseBreakpoint(args string) (b session.Breakpoint, err error) {
 	return b, nil
 }
 
-// listBreakpoints is the command breakpoints.
+// listBreakpoints implements the breakpoints command.
 func (p *Prompt) listBreakpoints(context.Context, string) error {
 	list := p.Session.Breakpoints()
 	if len(list) == 0 {
@@ -203,7 +203,7 @@ func times(n uint64) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// numbered calls a function for each breakpoint that is named.
+// numbered calls a function for each of the numbered breakpoints.
 func (p *Prompt) numbered(args string, do func(*session.Breakpoint)) error {
 	words := strings.Fields(args)
 	if len(words) == 0 {
@@ -227,7 +227,7 @@ func (p *Prompt) numbered(args string, do func(*session.Breakpoint)) error {
 	return nil
 }
 
-// deleteBreakpoints is the command delete.
+// deleteBreakpoints implements the delete command.
 func (p *Prompt) deleteBreakpoints(_ context.Context, args string) error {
 	if args == "" {
 		for _, b := range slices.Clone(p.Session.Breakpoints()) {
@@ -238,17 +238,17 @@ func (p *Prompt) deleteBreakpoints(_ context.Context, args string) error {
 	return p.numbered(args, func(b *session.Breakpoint) { p.Session.Delete(b.Number) })
 }
 
-// disable is the command.
+// disable implements the disable command.
 func (p *Prompt) disable(_ context.Context, args string) error {
 	return p.numbered(args, func(b *session.Breakpoint) { b.Disabled = true })
 }
 
-// enable is the command.
+// enable implements the enable command.
 func (p *Prompt) enable(_ context.Context, args string) error {
 	return p.numbered(args, func(b *session.Breakpoint) { b.Disabled = false })
 }
 
-// exits is the command.
+// exits implements the exits command.
 func (p *Prompt) exits(_ context.Context, args string) error {
 	var only *names.Pattern
 	if args != "" {

@@ -9,7 +9,7 @@ import (
 	"reframe/internal/near"
 )
 
-// command is one and how it is used.
+// command is a command and its help.
 type command struct {
 	names   []string // the first is its name, the others are shorter ones that gdb's or dlv's users type
 	group   string
@@ -17,13 +17,13 @@ type command struct {
 	about   string
 	do      func(p *Prompt, ctx context.Context, args string) error
 	repeats bool // an empty line does it once more
-	// complete offers what may stand at the end of what was typed behind the name.
+	// complete lists what may follow the words that were typed after the name.
 	complete func(p *Prompt, typed []string) []string
 }
 
 func (c *command) name() string { return c.names[0] }
 
-// The groups, in the order of help.
+// The groups of commands, in the order of help.
 const (
 	running    = "running the process"
 	stopping   = "where it stops"
@@ -36,7 +36,7 @@ const (
 
 var groups = []string{running, stopping, looking, stepping, comparing, keeping, supporting}
 
-// commands are all of them, in the order of help. It is a function because help asks it for them.
+// commands lists all commands, in the order of help. It is a function because help calls it.
 func commands() []*command {
 	return []*command{
 		{names: []string{"continue", "c"}, group: running, about: "let the process go on to the next breakpoint, or to its end. Ctrl-C stops it where it is. What the interpreter did since the exit is given up", do: (*Prompt).goOn, repeats: true},
@@ -91,7 +91,7 @@ func commands() []*command {
 	}
 }
 
-// find finds a command by its name, or by the beginning of one that begins no other.
+// find returns a command by its name, or by an unambiguous beginning of its name.
 func find(word string) (*command, error) {
 	all := commands()
 	for _, c := range all {
@@ -124,7 +124,7 @@ func find(word string) (*command, error) {
 	return nil, fmt.Errorf("%s", text)
 }
 
-// help is the command.
+// help implements the help command.
 func (p *Prompt) help(_ context.Context, args string) error {
 	if args != "" {
 		c, err := find(args)
@@ -161,12 +161,12 @@ func (p *Prompt) help(_ context.Context, args string) error {
 	return nil
 }
 
-// completeInfo offers what info is about.
+// completeInfo lists the arguments of info.
 func completeInfo(*Prompt, []string) []string {
 	return []string{"breakpoints", "registers", "threads", "locals", "frame", "exits"}
 }
 
-// info is the command.
+// info implements the info command.
 func (p *Prompt) info(ctx context.Context, args string) error {
 	word, rest, _ := strings.Cut(args, " ")
 	for _, name := range completeInfo(p, nil) {
@@ -181,13 +181,13 @@ func (p *Prompt) info(ctx context.Context, args string) error {
 	return wrong("")
 }
 
-// quit is the command.
+// quit implements the quit command.
 func (p *Prompt) quit(context.Context, string) error {
 	p.over = true
 	return nil
 }
 
-// kill is the command.
+// kill implements the kill command.
 func (p *Prompt) kill(context.Context, string) error {
 	if p.Leave == nil {
 		return fmt.Errorf("a core does not run")
@@ -200,7 +200,7 @@ func (p *Prompt) kill(context.Context, string) error {
 	return nil
 }
 
-// detach is the command.
+// detach implements the detach command.
 func (p *Prompt) detach(context.Context, string) error {
 	if p.Leave == nil {
 		return fmt.Errorf("a core does not run")

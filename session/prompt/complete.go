@@ -8,8 +8,7 @@ import (
 	"reframe/deopt/trace"
 )
 
-// Complete offers what a line may go on with behind its last word, which it begins with: names of commands, functions, blocks and values.
-// begin is where that word starts.
+// Complete lists completions for the last word of a line: names of commands, functions, blocks and values. begin is where that word starts.
 func (p *Prompt) Complete(line string) (begin int, offers []string) {
 	begin = strings.LastIndexAny(line, " \t(") + 1
 	typed := strings.Fields(line[:begin])
@@ -27,13 +26,13 @@ func (p *Prompt) Complete(line string) (begin int, offers []string) {
 	return begin, offers
 }
 
-// cut is a command's word without a format.
+// cut returns a command's word without its format.
 func cut(word string) string {
 	word, _, _ = strings.Cut(word, "/")
 	return word
 }
 
-// completeSlots offers the values of the frame.
+// completeSlots lists the values of the frame.
 func (p *Prompt) completeSlots(typed []string) (names []string) {
 	list, err := p.Session.Slots()
 	if err != nil {
@@ -47,7 +46,7 @@ func (p *Prompt) completeSlots(typed []string) (names []string) {
 	return names
 }
 
-// completeBlocks offers the blocks of the function in which the interpreter stands, or would.
+// completeBlocks lists the blocks of the function in which the interpreter is stopped, or would start.
 func (p *Prompt) completeBlocks([]string) (names []string) {
 	at, err := p.Session.Level()
 	if err != nil {
@@ -73,7 +72,7 @@ func (p *Prompt) completeBlocks([]string) (names []string) {
 	return names
 }
 
-// completeFunctions offers the functions that have exits.
+// completeFunctions lists the functions that have exits.
 func (p *Prompt) completeFunctions([]string) (names []string) {
 	list, err := p.Session.Exits()
 	if err != nil {
@@ -87,7 +86,7 @@ func (p *Prompt) completeFunctions([]string) (names []string) {
 	return names
 }
 
-// completeBreak offers what break takes; behind if, values.
+// completeBreak lists the arguments of break, and after if the values.
 func (p *Prompt) completeBreak(typed []string) []string {
 	if slices.Contains(typed, "if") {
 		return p.completeSlots(nil)

@@ -12,7 +12,7 @@ import (
 	"reframe/session"
 )
 
-// locals is the command.
+// locals implements the locals command.
 func (p *Prompt) locals(context.Context, string) error {
 	at, err := p.Session.Level()
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *Prompt) locals(context.Context, string) error {
 	return err
 }
 
-// print is the command.
+// print implements the print command.
 func (p *Prompt) print(_ context.Context, args string) error {
 	hex := false
 	if rest, is := strings.CutPrefix(args, "/x"); is {
@@ -51,7 +51,7 @@ func (p *Prompt) print(_ context.Context, args string) error {
 	return nil
 }
 
-// valueText is a value in a line, with its type and, of a number, its bits.
+// valueText returns a value on one line, with its type and, for a number, its bits.
 func (p *Prompt) valueText(is *frame.Slot, hex bool) string {
 	switch {
 	case is.Status == frame.Missing:
@@ -72,7 +72,7 @@ func (p *Prompt) valueText(is *frame.Slot, hex bool) string {
 	return text
 }
 
-// list is the command.
+// list implements the list command.
 func (p *Prompt) list(context.Context, string) error {
 	at, err := p.Session.Level()
 	if err != nil {
@@ -109,14 +109,14 @@ func (p *Prompt) list(context.Context, string) error {
 	return nil
 }
 
-// What is shown of a line of IR that is long, in characters: so much of its beginning, and of its end at most so much.
+// Limits, in characters, of a long line of IR: the whole, its beginning, and at most this much of its end.
 const (
 	irLong  = 150
 	irBegin = 60
 	irEnd   = 120
 )
 
-// shortened leaves out the middle of a long line of IR: of a site its values stay, which are the operands of its bundle.
+// shortened removes the middle of a long line of IR. It keeps the values of a site, which are the operands of its bundle.
 func shortened(text string) string {
 	all := []rune(text)
 	if len(all) <= irLong {
@@ -131,10 +131,10 @@ func shortened(text string) string {
 	return string(all[:irBegin]) + " … " + end
 }
 
-// irWidth is that of the column of IR where a value stands beside it.
+// irWidth is the width of the column of IR before a column of values.
 const irWidth = 64
 
-// irLine is a line of IR with its number, and a value beside it.
+// irLine formats a line of IR with its number, and a value beside it.
 func (p *Prompt) irLine(n int, text string, here bool, value string) string {
 	mark := "  "
 	if here {
@@ -151,7 +151,7 @@ func (p *Prompt) irLine(n int, text string, here bool, value string) string {
 	return line
 }
 
-// address works out an address.
+// address evaluates an expression to an address.
 func (p *Prompt) address(text string) (machine.Addr, error) {
 	is, err := p.Session.Expression(text)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *Prompt) address(text string) (machine.Addr, error) {
 	return machine.Addr(v), nil
 }
 
-// disassemble is the command.
+// disassemble implements the disassemble command.
 func (p *Prompt) disassemble(_ context.Context, args string) error {
 	var at *machine.Addr
 	if args != "" {
@@ -189,7 +189,7 @@ func (p *Prompt) disassemble(_ context.Context, args string) error {
 	return nil
 }
 
-// registers is the command.
+// registers implements the registers command.
 func (p *Prompt) registers(context.Context, string) error {
 	at, err := p.Session.Level()
 	if err != nil {
@@ -204,7 +204,7 @@ func (p *Prompt) registers(context.Context, string) error {
 	return nil
 }
 
-// explain is the command.
+// explain implements the explain command.
 func (p *Prompt) explain(_ context.Context, args string) error {
 	e, err := p.Session.Explain(nil)
 	if err != nil {
@@ -220,7 +220,7 @@ func (p *Prompt) explain(_ context.Context, args string) error {
 	return p.explainSlot(e, args)
 }
 
-// explainSlot says of one value how it was read: of a virtual machine's, from which value of the record.
+// explainSlot explains how one value was read; for a value of a virtual machine, from which value of the record.
 func (p *Prompt) explainSlot(e *explain.Explanation, name string) error {
 	for n := range e.Places {
 		at := &e.Places[n]
@@ -249,7 +249,7 @@ func (p *Prompt) explainSlot(e *explain.Explanation, name string) error {
 	return fmt.Errorf("the record has no value %s; explain without a name lists them", name)
 }
 
-// how is what the layout's codec made of the bits.
+// how names the type as which the layout's codec read the bits.
 func how(v *frame.VMValue) string {
 	if v.Type == "" {
 		return ""
@@ -257,7 +257,7 @@ func how(v *frame.VMValue) string {
 	return ", read as " + v.Type
 }
 
-// without says what a value is that is made of no slot.
+// without describes a value that does not come from a slot.
 func without(v *frame.VMValue) string {
 	switch {
 	case v.Object != nil:

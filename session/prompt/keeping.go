@@ -9,7 +9,7 @@ import (
 	"reframe/ptrace"
 )
 
-// record is the command.
+// record implements the record command.
 func (p *Prompt) record(ctx context.Context, args string) error {
 	if args == "" {
 		return wrong("")
@@ -23,7 +23,7 @@ func (p *Prompt) record(ctx context.Context, args string) error {
 	return nil
 }
 
-// script is the command.
+// script implements the script command.
 func (p *Prompt) script(ctx context.Context, args string) error {
 	switch {
 	case args == "":
@@ -45,7 +45,7 @@ func (p *Prompt) script(ctx context.Context, args string) error {
 	return nil
 }
 
-// commit is the command.
+// commit implements the commit command.
 func (p *Prompt) commit(ctx context.Context, _ string) error {
 	r, stack, err := p.Session.Commit(ctx)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// name is what the prompt shows.
+// name is the text of the prompt.
 const name = "(reframe) "
 
-// Lines is where commands come from. Line returns io.EOF behind the last one.
+// Lines is a source of commands. Line returns io.EOF after the last one.
 type Lines interface{ Line() (string, error) }
 
-// script is a file of commands, each of which is shown as if it had been typed.
+// script reads commands from a file, and prints each as if it had been typed.
 type script struct {
 	lines *bufio.Scanner
 	out   *output
@@ -26,7 +26,7 @@ type script struct {
 // maxLine bounds a line of a script, in bytes.
 const maxLine = 1 << 16
 
-// Script reads commands from a file, and shows each.
+// Script returns the commands of a file, and prints each.
 func (p *Prompt) Script(in io.Reader) Lines {
 	s := bufio.NewScanner(in)
 	s.Buffer(nil, maxLine)
@@ -49,8 +49,8 @@ func (s *script) Line() (string, error) {
 	return "", io.EOF
 }
 
-// Interact does what lines say until they or the session are over. With strict the first error ends it and is returned; else errors are shown.
-// An interrupt (SIGINT) gives up what a command does. When ctx is done its cause is returned.
+// Interact runs the commands of lines until they or the session end. With strict the first error ends it and is returned; otherwise errors are
+// printed. An interrupt (SIGINT) cancels the running command. When ctx is done it returns the cause.
 func (p *Prompt) Interact(ctx context.Context, lines Lines, strict bool) (over bool, err error) {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
@@ -95,7 +95,7 @@ func (p *Prompt) Interact(ctx context.Context, lines Lines, strict bool) (over b
 	}
 }
 
-// errInterrupted is why a command was given up.
+// errInterrupted is the cause when a command is cancelled.
 var errInterrupted = errors.New("interrupted")
 
 func (p *Prompt) doInterruptibly(ctx context.Context, line string, interrupts <-chan os.Signal) (bool, error) {

@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// shown is how memory is shown: so many words of a size, in a format, as gdb's x has it.
+// shown is how memory is shown: the number of words, their size and their format, as for gdb's x.
 type shown struct {
 	n      int
 	format byte
@@ -26,10 +26,10 @@ const (
 
 var formats = regexp.MustCompile(`^/([0-9]*)([a-z]*)\s*(.*)$`)
 
-// sizes are gdb's letters for sizes of words.
+// sizes maps gdb's letters to sizes of words in bytes.
 var sizes = map[rune]int{'b': 1, 'h': 2, 'w': 4, 'g': 8}
 
-// parseShown reads what stands behind x: /8gx and an expression.
+// parseShown parses the arguments of x: a format such as /8gx, and an expression.
 func parseShown(args string, pointer int) (s shown, expr string, err error) {
 	s = shown{n: 1, format: 'x', size: pointer}
 	m := formats.FindStringSubmatch(args)
@@ -60,7 +60,7 @@ func parseShown(args string, pointer int) (s shown, expr string, err error) {
 	return s, m[3], nil
 }
 
-// memory is the command x.
+// memory implements the command x.
 func (p *Prompt) memory(_ context.Context, args string) error {
 	t, err := p.Session.Target()
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *Prompt) memory(_ context.Context, args string) error {
 	return err
 }
 
-// symbol is the function that an address lies in, or "".
+// symbol returns the name of the function at an address, or "".
 func (p *Prompt) symbol(addr machine.Addr) string {
 	v, err := p.Session.View()
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *Prompt) symbol(addr machine.Addr) string {
 	return ""
 }
 
-// word spells one.
+// word formats one word.
 func (s shown) word(raw []byte, arch *machine.Arch, symbol func(machine.Addr) string) string {
 	v := arch.Uint(raw)
 	shift := 64 - 8*s.size

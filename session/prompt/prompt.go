@@ -17,11 +17,11 @@ import (
 
 // Printer prints as the command line does.
 type Printer interface {
-	// Frame is a frame with its slots and the frames of a virtual machine in it, FrameLine the same without any values.
+	// Frame prints a frame with its slots and the frames of a virtual machine in it; FrameLine prints the same without values.
 	Frame(w io.Writer, f *frame.Frame)
 	FrameLine(w io.Writer, f *frame.Frame)
 	Slots(w io.Writer, list []frame.Slot)
-	// VM is the frames of a virtual machine with their values.
+	// VM prints the frames of a virtual machine with their values.
 	VM(w io.Writer, vm *frame.VM)
 	Thread(t *deopt.Thread) string
 	Place(f *frame.Frame) string // where in the code it is
@@ -29,20 +29,20 @@ type Printer interface {
 	Value(w io.Writer, v *explain.Value)
 	Disassembly(w io.Writer, d *explain.Disassembly)
 	Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error
-	// Bold and Dim are text as a terminal shows it, Printable is text of a target that is safe for one.
+	// Bold and Dim return text with the codes of a terminal; Printable makes text of a target safe for a terminal.
 	Bold(text string) string
 	Dim(text string) string
 	Printable(text string) string
 }
 
-// Prompt is a session with its commands. [New] makes one.
+// Prompt runs commands in a session. [New] makes one.
 type Prompt struct {
 	Session *session.Session
 	Printer Printer
 	Files   Files
-	// Leave says what becomes of a process when the session is over: it is let go, or killed. Nil of a core.
+	// Leave detaches from the process, or kills it, when the session is over. Nil for a core.
 	Leave func(kill bool) error
-	// Launched says that the process was started for the session: it is killed at the end, as gdb does.
+	// Launched means that the process was started for the session: it is killed at the end, as in gdb.
 	Launched bool
 
 	out    *output
@@ -52,12 +52,12 @@ type Prompt struct {
 	over   bool   // quit was asked for
 }
 
-// New makes a prompt that prints to out.
+// New returns a prompt that prints to out.
 func New(s *session.Session, out io.Writer, p Printer) *Prompt {
 	return &Prompt{Session: s, Printer: p, out: &output{to: out}}
 }
 
-// output keeps the first error of a write: whoever prints does not look at each.
+// output keeps the first write error, so that printing code need not check each write.
 type output struct {
 	to  io.Writer
 	err error
@@ -71,17 +71,17 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), o.err
 }
 
-// Err is why nothing more can be printed, or nil.
+// Err returns the first write error, or nil.
 func (p *Prompt) Err() error { return p.out.err }
 
-// Files are what a script says of a target.
+// Files holds the files of a target that a script names.
 type Files struct {
 	Core             string // "" of a process
 	Options          ptrace.CoreOptions
 	Modules, Layouts []string
 }
 
-// first is what a script begins with.
+// first returns the arguments for the beginning of a script.
 func (f *Files) first(script, core string) replay.First {
 	return replay.First{Script: script, Core: core, Options: f.Options, Modules: f.Modules, Layouts: f.Layouts}
 }
@@ -89,7 +89,7 @@ func (f *Files) first(script, core string) replay.First {
 // printf prints a line, or a part of one.
 func (p *Prompt) printf(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
 
-// usageError is an error in how a command was used.
+// usageError is an error in the use of a command.
 type usageError struct {
 	command *command
 	why     string
@@ -103,8 +103,8 @@ func (e *usageError) Error() string {
 	return text
 }
 
-// Do does what a line says. An empty line repeats the last command, where that makes sense. When ctx is done it gives up what it does, and the
-// session goes on. over says that the session is.
+// Do runs the command of a line. An empty line repeats the last command, where that makes sense. When ctx is done it cancels the command, and the
+// session continues. over reports whether the session is over.
 func (p *Prompt) Do(ctx context.Context, line string) (over bool, err error) {
 	line = strings.TrimSpace(line)
 	if strings.HasPrefix(line, "#") {
@@ -137,10 +137,10 @@ func (p *Prompt) Do(ctx context.Context, line string) (over bool, err error) {
 	return p.over, errors.Join(err, p.out.err)
 }
 
-// wrong is an error in how the command is used that is done.
+// wrong returns an error in the use of the current command.
 func wrong(format string, args ...any) error { return &usageError{why: fmt.Sprintf(format, args...)} }
 
-// Close leaves the target: a process that was started for the session is killed, another one is let go.
+// Close leaves the target: it kills a process that was started for the session, and detaches from any other.
 func (p *Prompt) Close() error {
 	if p.left || p.Leave == nil {
 		return nil

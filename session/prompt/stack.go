@@ -9,7 +9,7 @@ import (
 	"reframe/session"
 )
 
-// backtrace is the command bt.
+// backtrace implements the bt command.
 func (p *Prompt) backtrace(context.Context, string) error {
 	list, err := p.Session.Levels()
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *Prompt) backtrace(context.Context, string) error {
 	return nil
 }
 
-// runLine prints where an interpreter stands in a function, or a method.
+// runLine prints where an interpreter is stopped in a function, or a method.
 func (p *Prompt) runLine(at session.Level) {
 	if at.VM != nil {
 		p.vmLine(at)
@@ -54,7 +54,7 @@ func (p *Prompt) runLine(at session.Level) {
 		p.Printer.Bold("@"+p.Printer.Printable(at.Run.Func.Name)), p.Printer.Printable(i.Block.Ref()), i.Line)
 }
 
-// number reads a number that may be missing.
+// number parses a number, or returns otherwise where args is empty.
 func number(args string, otherwise int) (int, error) {
 	if args == "" {
 		return otherwise, nil
@@ -66,7 +66,7 @@ func number(args string, otherwise int) (int, error) {
 	return n, nil
 }
 
-// frame is the command.
+// frame implements the frame command.
 func (p *Prompt) frame(_ context.Context, args string) error {
 	if args != "" {
 		n, err := number(strings.TrimPrefix(args, "#"), 0)
@@ -81,10 +81,10 @@ func (p *Prompt) frame(_ context.Context, args string) error {
 	return p.here()
 }
 
-// up is the command.
+// up implements the up command.
 func (p *Prompt) up(ctx context.Context, args string) error { return p.move(ctx, args, 1) }
 
-// down is the command.
+// down implements the down command.
 func (p *Prompt) down(ctx context.Context, args string) error { return p.move(ctx, args, -1) }
 
 func (p *Prompt) move(ctx context.Context, args string, by int) error {
@@ -107,7 +107,7 @@ func (p *Prompt) move(ctx context.Context, args string, by int) error {
 	return p.frame(ctx, strconv.Itoa(to))
 }
 
-// threads is the command.
+// threads implements the threads command.
 func (p *Prompt) threads(context.Context, string) error {
 	list, err := p.Session.Threads()
 	if err != nil {
@@ -129,7 +129,7 @@ func (p *Prompt) threads(context.Context, string) error {
 	return nil
 }
 
-// thread is the command.
+// thread implements the thread command.
 func (p *Prompt) thread(_ context.Context, args string) error {
 	if args != "" {
 		n, err := number(args, 0)

@@ -11,7 +11,7 @@ import (
 	"reframe/session"
 )
 
-// step is the command.
+// step implements the step command.
 func (p *Prompt) step(ctx context.Context, args string) error {
 	if args == "-b" {
 		return p.both(ctx, "")
@@ -23,7 +23,7 @@ func (p *Prompt) step(ctx context.Context, args string) error {
 	return p.on(func(r run) error { return r.Step(ctx, uint64(n)) })
 }
 
-// next is the command.
+// next implements the next command.
 func (p *Prompt) next(ctx context.Context, args string) error {
 	n, err := number(args, 1)
 	if err != nil {
@@ -32,12 +32,12 @@ func (p *Prompt) next(ctx context.Context, args string) error {
 	return p.on(func(r run) error { return r.Next(ctx, uint64(n)) })
 }
 
-// finish is the command.
+// finish implements the finish command.
 func (p *Prompt) finish(ctx context.Context, args string) error {
 	return p.on(func(r run) error { return r.Finish(ctx) })
 }
 
-// until is the command.
+// until implements the until command.
 func (p *Prompt) until(ctx context.Context, args string) error {
 	if args == "" {
 		return wrong("")
@@ -61,12 +61,12 @@ func (p *Prompt) until(ctx context.Context, args string) error {
 	return p.on(func(run) error { return r.Until(ctx, b) })
 }
 
-// resume is the command.
+// resume implements the resume command.
 func (p *Prompt) resume(ctx context.Context, _ string) error {
 	return p.on(func(r run) error { return r.Continue(ctx) })
 }
 
-// back is the command.
+// back implements the back command.
 func (p *Prompt) back(ctx context.Context, args string) error {
 	n, err := number(args, 1)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *Prompt) back(ctx context.Context, args string) error {
 	return p.standsIn(r)
 }
 
-// restart is the command.
+// restart implements the restart command.
 func (p *Prompt) restart(context.Context, string) error {
 	if p.Session.With() {
 		r, err := p.Session.ResumeVM()
@@ -105,7 +105,7 @@ func (p *Prompt) restart(context.Context, string) error {
 	return p.stands(r, nil)
 }
 
-// run is what goes on from an exit: the interpreter by instructions of the IR, or a virtual machine's own by its.
+// run is a run from an exit: of the reference interpreter, by instructions of the IR, or of a virtual machine's own, by its instructions.
 type run interface {
 	Step(ctx context.Context, n uint64) error
 	Next(ctx context.Context, n uint64) error
@@ -116,7 +116,7 @@ type run interface {
 	Output() string
 }
 
-// run is the one that does; nil where none does.
+// run returns the run under way, or nil.
 func (p *Prompt) run() run {
 	if r := p.Session.VMRun(); r != nil {
 		return r
@@ -127,7 +127,7 @@ func (p *Prompt) run() run {
 	return nil
 }
 
-// standsIn shows where it stands.
+// standsIn prints where a run is stopped.
 func (p *Prompt) standsIn(r run) error {
 	if vm, is := r.(*session.VMRun); is {
 		return p.standsInVM(vm)
@@ -135,7 +135,7 @@ func (p *Prompt) standsIn(r run) error {
 	return p.stands(r.(*session.Run), nil)
 }
 
-// on has the interpreter go on, and shows where it stands.
+// on runs the interpreter, and prints where it is stopped.
 func (p *Prompt) on(do func(run) error) error {
 	if p.Session.With() {
 		r, err := p.Session.ResumeVM()
@@ -162,7 +162,7 @@ func (p *Prompt) on(do func(run) error) error {
 	return p.stands(r, done)
 }
 
-// stands shows where the interpreter stands: what the last instruction has made, if it was one alone, and the next.
+// stands prints where the interpreter is stopped: the value of done, the last instruction, if it is not nil, and the next instruction.
 func (p *Prompt) stands(r *session.Run, done *ir.Instr) error {
 	p.listed = 0
 	if err := p.Session.SetLevel(0); err != nil {
@@ -192,7 +192,7 @@ func (p *Prompt) stands(r *session.Run, done *ir.Instr) error {
 	return nil
 }
 
-// ended says what came of a run.
+// ended describes the result of a run.
 func ended(r *interp.Result) string {
 	switch {
 	case r.ExitCode != nil:
@@ -210,14 +210,14 @@ func instructions(n uint64) string {
 	return fmt.Sprintf("%d instructions", n)
 }
 
-// leaveRun is the command leave.
+// leaveRun implements the leave command.
 func (p *Prompt) leaveRun(context.Context, string) error {
 	p.Session.LeaveRun()
 	p.listed = 0
 	return p.here()
 }
 
-// output is the command.
+// output implements the output command.
 func (p *Prompt) output(context.Context, string) error {
 	r := p.run()
 	if r == nil {
@@ -229,7 +229,7 @@ func (p *Prompt) output(context.Context, string) error {
 	return nil
 }
 
-// set is the command.
+// set implements the set command.
 func (p *Prompt) set(_ context.Context, args string) error {
 	slot, value, ok := strings.Cut(args, " ")
 	if value = strings.TrimPrefix(strings.TrimSpace(value), "= "); !ok || value == "" {
@@ -247,7 +247,7 @@ func (p *Prompt) set(_ context.Context, args string) error {
 	return nil
 }
 
-// result is the command.
+// result implements the result command.
 func (p *Prompt) result(_ context.Context, args string) error {
 	if args == "" {
 		return wrong("")

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal reads commands from a terminal, with a history that is kept from one session to the next, and completion.
+// Terminal reads commands from a terminal, with completion and a history that is kept between sessions.
 type Terminal struct {
 	prompt   *Prompt
 	in, out  *os.File
 	terminal *term.Terminal
 }
 
-// NewTerminal makes one. history is the file of the lines that were typed; "" for none.
+// NewTerminal returns a Terminal. history is the file of typed lines, or "" for none.
 func NewTerminal(p *Prompt, in, out *os.File, history string) *Terminal {
 	t := &Terminal{prompt: p, in: in, out: out}
 	t.terminal = term.NewTerminal(struct {
@@ -29,7 +29,7 @@ func NewTerminal(p *Prompt, in, out *os.File, history string) *Terminal {
 	return t
 }
 
-// typed are the keys. Ctrl-C gives up the line that is typed (Ctrl-U), as x/term would take it for the end.
+// typed reads the keys. It turns Ctrl-C into Ctrl-U, which discards the typed line: x/term would take Ctrl-C for the end.
 type typed struct{ in io.Reader }
 
 func (t typed) Read(p []byte) (int, error) {
@@ -42,7 +42,7 @@ func (t typed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Line implements [Lines]. The terminal is raw for no longer than a line is typed, so that Ctrl-C while a command runs is a signal.
+// Line implements [Lines]. The terminal is raw only while a line is typed, so that Ctrl-C during a command is a signal.
 func (t *Terminal) Line() (string, error) {
 	state, err := term.MakeRaw(int(t.in.Fd()))
 	if err != nil {
@@ -59,7 +59,7 @@ func (t *Terminal) Line() (string, error) {
 	return line, err
 }
 
-// maxOffers bounds what is offered at once.
+// maxOffers bounds the completions that are shown at once.
 const maxOffers = 60
 
 // complete is called at each key.
@@ -90,7 +90,7 @@ func (t *Terminal) complete(line string, pos int, key rune) (string, int, bool) 
 	return line[:begin] + word + line[pos:], begin + len(word), true
 }
 
-// history is the lines that were typed, the last first. It is kept in a file, if it can be.
+// history holds the typed lines, the last first. It is saved in a file if possible.
 type history struct {
 	path  string
 	lines []string
@@ -131,7 +131,7 @@ func (h *history) Add(line string) {
 	for n := len(h.lines) - 1; n >= 0; n-- {
 		b.WriteString(h.lines[n] + "\n")
 	}
-	// What cannot be kept is not kept: a session is not there for its history.
+	// Errors are ignored: the session works without a history.
 	if os.MkdirAll(filepath.Dir(h.path), 0o700) == nil {
 		_ = os.WriteFile(h.path, []byte(b.String()), 0o600)
 	}
@@ -143,8 +143,8 @@ func (h *history) Len() int { return len(h.lines) }
 // At implements [term.History].
 func (h *history) At(n int) string { return h.lines[n] }
 
-// HistoryFile is where the history is kept: below $XDG_STATE_HOME, or ~/.local/state (XDG Base Directory Specification). It is "" where there is no
-// home directory.
+// HistoryFile returns the file of the history: below $XDG_STATE_HOME, or ~/.local/state (XDG Base Directory Specification). It returns "" if there
+// is no home directory.
 func HistoryFile() string {
 	dir := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(dir) {

@@ -11,7 +11,7 @@ import (
 	"reframe/session"
 )
 
-// standsInVM shows where the virtual machine's interpreter stands, or what it came to.
+// standsInVM prints where the virtual machine's interpreter is stopped, or its result.
 func (p *Prompt) standsInVM(r *session.VMRun) error {
 	p.listed = 0
 	if err := p.Session.SetLevel(0); err != nil {
@@ -35,7 +35,7 @@ func (p *Prompt) standsInVM(r *session.VMRun) error {
 	return nil
 }
 
-// cameTo says what came of a run.
+// cameTo describes the result of a run.
 func cameTo(a *vmproto.Answer) string {
 	switch v := a.Returned; {
 	case a.Threw != nil:
@@ -47,7 +47,7 @@ func cameTo(a *vmproto.Answer) string {
 	}
 }
 
-// vmLine prints where the virtual machine's interpreter stands in a method.
+// vmLine prints where the virtual machine's interpreter is stopped in a method.
 func (p *Prompt) vmLine(at session.Level) {
 	f := &at.VM.VM.Frames[0]
 	how := ""
@@ -64,7 +64,7 @@ func position(f *frame.VMFrame) string {
 	return fmt.Sprint(*f.Position)
 }
 
-// vmInstruction prints the instruction at a method's position, where the interpreter says it.
+// vmInstruction prints the instruction at a method's position, if the interpreter reports it.
 func (p *Prompt) vmInstruction(at session.Level) {
 	if at.VM.Text != "" {
 		p.printf("=> %4s  %s\n", position(&at.VM.VM.Frames[0]), p.Printer.Printable(at.VM.Text))
@@ -78,7 +78,7 @@ func (p *Prompt) vmLocals(at session.Level) {
 	p.Printer.VM(p.out, &is)
 }
 
-// vmList prints what is known of where a method stands.
+// vmList prints the known information about a method's position.
 func (p *Prompt) vmList(at session.Level) {
 	p.vmLine(at)
 	p.vmInstruction(at)
