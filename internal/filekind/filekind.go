@@ -16,13 +16,13 @@ import (
 	"regexp"
 )
 
-// Kind is what a file is, and who takes it.
+// Kind is the kind of a file, and where it can be used.
 type Kind struct {
 	What string // with its article: an ELF core
 	Use  string // where it belongs: "reframe frames FILE looks at it"; "" where nothing here takes it
 }
 
-// Head is how much of a file is looked at, in bytes.
+// Head is the number of bytes at the beginning of a file that are examined.
 const Head = 4096
 
 const (
@@ -30,7 +30,7 @@ const (
 	useIR     = "--ir FILE gives it, and reframe lint FILE looks at its sites"
 )
 
-// magics are beginnings that are certain (elf(5), ar(5), LLVM's BitCodeFormat, Mach-O's loader.h).
+// magics are beginnings that identify a kind (elf(5), ar(5), LLVM's BitCodeFormat, Mach-O's loader.h).
 var magics = []struct {
 	magic string
 	kind  Kind
@@ -50,12 +50,12 @@ const (
 	gzip = "gzip"
 )
 
-// compressions are how what a tool has compressed begins (RFC 8878, RFC 1952, LZ4 Frame Format, The .xz File Format).
+// compressions are the beginnings of compressed files, with the tool (RFC 8878, RFC 1952, LZ4 Frame Format, The .xz File Format).
 var compressions = []struct{ magic, tool string }{
 	{"\x28\xb5\x2f\xfd", Zstd}, {"\x1f\x8b", gzip}, {"\x04\x22\x4d\x18", "lz4"}, {"\xfd7zXZ\x00", "xz"},
 }
 
-// Compressor is the tool that has compressed a file whose first bytes these are, at least 6 or all, or "".
+// Compressor returns the tool that compressed a file, or "". head is the beginning of the file: at least 6 bytes or all.
 func Compressor(head []byte) string {
 	for _, c := range compressions {
 		if bytes.HasPrefix(head, []byte(c.magic)) {
@@ -65,13 +65,13 @@ func Compressor(head []byte) string {
 	return ""
 }
 
-// Entities of a module that stand at the beginning of a line (LLVM Language Reference), and files in a txtar archive.
+// Entities of a module at the beginning of a line (LLVM Language Reference), and files in a txtar archive.
 var (
 	entity = regexp.MustCompile(`(?m)^(; ModuleID|source_filename *=|target (datalayout|triple) *=|define [^\n]*@|declare [^\n]*@|@[-\w$."]+ *=|%[-\w$."]+ *= *type|attributes #|!\d+ *=)`)
 	member = regexp.MustCompile(`(?m)^-- .+ --$`)
 )
 
-// Of tells what a file is whose first bytes these are, [Head] of them or all. ok is false where it is not known.
+// Of returns the kind of a file from its first bytes, [Head] of them or all. ok is false if the kind is unknown.
 func Of(head []byte) (kind Kind, ok bool) {
 	for _, m := range magics {
 		if bytes.HasPrefix(head, []byte(m.magic)) {
@@ -98,7 +98,7 @@ func Of(head []byte) (kind Kind, ok bool) {
 	return Kind{}, false
 }
 
-// ofELF looks at the type of an ELF file.
+// ofELF returns the kind of an ELF file from its type.
 func ofELF(head []byte) Kind {
 	const at = elf.EI_NIDENT // e_type, of two bytes
 	if len(head) < at+2 {
@@ -117,7 +117,7 @@ func ofELF(head []byte) Kind {
 	return Kind{"an ELF program or library", useObject}
 }
 
-// OfFile is [Of] of a regular file; others are not opened.
+// OfFile returns the kind of a regular file, as [Of] does; it does not open other files.
 func OfFile(path string) (kind Kind, ok bool) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return Kind{}, false
@@ -134,7 +134,7 @@ func OfFile(path string) (kind Kind, ok bool) {
 	return Of(head)
 }
 
-// Instead says of a file that it is of this kind and not what was wanted, and where it belongs.
+// Instead describes a file of this kind where another kind was wanted, and where it can be used.
 func (k Kind) Instead(wanted string) string {
 	text := k.What + ", and no " + wanted
 	if k.Use != "" {

@@ -27,10 +27,10 @@ import (
 	"reframe/ptrace"
 )
 
-// Usage is what help says of flags, by their names; commands of scripts, whose help is another, have none.
+// Usage holds the help texts of flags, by their names. Commands of scripts have other help and pass none.
 type Usage map[string]string
 
-// Inputs are the files that say what the code means.
+// Inputs are the files that describe the code.
 type Inputs struct{ Modules, Layouts []string }
 
 // Add adds --ir and --layout.
@@ -49,7 +49,7 @@ func (i *Inputs) AddLayouts(f *pflag.FlagSet, u Usage) {
 	f.StringArrayVar(&i.Layouts, "layout", nil, u["layout"])
 }
 
-// Core adds --exe and --sysroot: where the files of a core are.
+// Core adds --exe and --sysroot, for the files of a core.
 func Core(f *pflag.FlagSet, o *ptrace.CoreOptions, u Usage) {
 	f.StringVar(&o.Exe, "exe", "", u["exe"])
 	f.StringVar(&o.Sysroot, "sysroot", "", u["sysroot"])
@@ -58,13 +58,13 @@ func Core(f *pflag.FlagSet, o *ptrace.CoreOptions, u Usage) {
 // Thread adds --thread.
 func Thread(f *pflag.FlagSet, id *int, u Usage) { f.IntVarP(id, "thread", "t", 0, u["thread"]) }
 
-// Choice adds --frame and --function: which frame is meant.
+// Choice adds --frame and --function, which select a frame.
 func Choice(f *pflag.FlagSet, c *deopt.Choice, u Usage) {
 	Frame(f, &c.Frame, u)
 	f.Var(names.Into(&c.Function, names.Exact), "function", u["function"])
 }
 
-// Exits say which exits are meant.
+// Exits selects exits.
 type Exits struct {
 	Filter  trace.ExitFilter // [Exits.Add] has it filled but for its records
 	Records []string         // as they were given
@@ -79,7 +79,7 @@ func (e *Exits) Add(f *pflag.FlagSet, u Usage) {
 	f.Var(names.IntoAll(&e.At), "at", u["at"])
 }
 
-// Read reads the records by a function that says in its own words what is wrong with a number, and refuses kinds of sites that do not exist.
+// Read parses the records with a function that returns its own error for a wrong number, and rejects unknown kinds of sites.
 func (e *Exits) Read(record func(text string) (uint64, error)) error {
 	for _, text := range e.Records {
 		id, err := record(text)
@@ -96,26 +96,27 @@ func (e *Exits) Read(record func(text string) (uint64, error)) error {
 	return nil
 }
 
-// Some adds --every and --limit: which of the exits that are met.
+// Some adds --every and --limit, which select some of the exits.
 func Some(f *pflag.FlagSet, every, limit *uint64, u Usage) {
 	f.Uint64Var(every, "every", 1, u["every"])
 	f.Uint64Var(limit, "limit", 0, u["limit"])
 }
 
-// Verify adds --skip, --steps and --timeout, of which the last two are what they are in o where they are not given.
+// Verify adds --skip, --steps and --timeout. The defaults of the last two are the values in o.
 func Verify(f *pflag.FlagSet, o *verify.Options, u Usage) {
 	f.Uint64Var(&o.Skip, "skip", 0, u["skip"])
 	f.Uint64Var(&o.Steps, "steps", o.Steps, u["steps"])
 	f.DurationVar(&o.Time, "timeout", o.Time, u["timeout"])
 }
 
-// Stop adds --stop-at, which [Condition] reads.
+// Stop adds --stop-at, which [Condition] parses.
 func Stop(f *pflag.FlagSet, text *string, u Usage) { f.StringVar(text, "stop-at", "", u["stop-at"]) }
 
-// Hit adds --hit: which of several exits.
+// Hit adds --hit, which selects one of several exits.
 func Hit(f *pflag.FlagSet, hit *uint64, u Usage) { f.Uint64Var(hit, "hit", 1, u["hit"]) }
 
-// Condition reads --stop-at; nil where it was not given. One that can never hold is an error, whatever the target says of itself that is untold.
+// Condition parses --stop-at, and returns nil if it was not given. A condition that can never hold is an error, unless what the target describes
+// later (yet) may change that.
 func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.ExitFilter, yet trace.Untold) (*condition.Condition, error) {
 	if !f.Changed("stop-at") {
 		return nil, nil
@@ -130,7 +131,7 @@ func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.Ex
 	return stop, nil
 }
 
-// Resume is how a frame is resumed.
+// Resume holds how a frame is resumed.
 type Resume struct {
 	Choice  deopt.Choice
 	Limits  deopt.Limits
@@ -154,7 +155,7 @@ func (r *Resume) Add(f *pflag.FlagSet, u Usage) {
 	f.DurationVar(&r.Timeout, "timeout", 10*time.Second, u["timeout"])
 }
 
-// Read reads --to-frame and --call, and refuses a result that is empty.
+// Read parses --to-frame and --call, and rejects an empty result.
 func (r *Resume) Read(f *pflag.FlagSet) error {
 	switch r.to {
 	case "":
@@ -191,13 +192,13 @@ func (r *Resume) Read(f *pflag.FlagSet) error {
 	return nil
 }
 
-// Record adds --memory and --compress: what a core holds that is recorded.
+// Record adds --memory and --compress, for a recorded core.
 func Record(f *pflag.FlagSet, o *ptrace.RecordOptions, u Usage) {
 	f.StringVar((*string)(&o.Memory), "memory", string(ptrace.Minimal), u["memory"])
 	f.BoolVar(&o.Compress, "compress", false, u["compress"])
 }
 
-// CheckMemory refuses what is no memory that a core may hold.
+// CheckMemory rejects an unknown value of --memory.
 func CheckMemory(m ptrace.CoreMemory) error {
 	if !slices.Contains([]ptrace.CoreMemory{ptrace.Minimal, ptrace.Writable, ptrace.All}, m) {
 		return fmt.Errorf("--memory %s: minimal, writable or all", m)

@@ -9,11 +9,11 @@ import (
 	"reframe/deopt"
 )
 
-// frameNumber is the number of a frame as users write it: from 0 for the innermost one on, or from -1 for the outermost one. It is kept as
-// a [deopt.Choice] has it.
+// frameNumber is the number of a frame as users write it: from 0 for the innermost frame, or from -1 for the outermost. It is stored as in a
+// [deopt.Choice].
 type frameNumber struct{ to *int }
 
-// Frame adds --frame, the number of a frame: -1 where none is given, and [deopt.Outermost] of those that count from the outermost one.
+// Frame adds --frame, the number of a frame: -1 if it is not given, and counted from [deopt.Outermost] if it counts from the outermost frame.
 func Frame(f *pflag.FlagSet, number *int, u Usage) {
 	*number = -1
 	f.VarP(frameNumber{number}, "frame", "f", u["frame"])

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Width is how many cells a line on a terminal has, as COLUMNS or the terminal says, and 0 where out is none: what goes into
-// a pipe or a file is data, of which each line stays one.
+// Width returns the width of a terminal in cells, from COLUMNS or the terminal, or 0 if out is no terminal: output to a pipe or a file is data,
+// whose lines are not broken.
 func Width(out *os.File) int {
 	if !IsTerminal(out) {
 		return 0
@@ -46,11 +46,10 @@ func IsTerminal(f *os.File) (is bool) {
 	return err == nil && is
 }
 
-// Narrowest is the width below which nothing can be read any more.
+// Narrowest is the least width in cells to which lines are broken.
 const Narrowest = 20
 
-// To is a writer that breaks lines which are wider than the terminal; what it is given ends with a line's end, at
-// last. To other files it writes what it is given.
+// To returns a writer that breaks lines wider than the terminal; the text must end with a line end. If out is no terminal it returns out.
 func To(out *os.File) io.Writer {
 	if width := Width(out); width > 0 {
 		return &folder{out: out, width: width}
@@ -58,7 +57,7 @@ func To(out *os.File) io.Writer {
 	return out
 }
 
-// proposal is what stands before a command that can be copied.
+// proposal matches the words before a command that can be copied.
 var proposal = regexp.MustCompile(`^(try|more of the stack|  reproduce): `)
 
 type folder struct {
@@ -90,8 +89,8 @@ func (f *folder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Line breaks a line at spaces, so that no part is wider than width: what has no space, such as a hex dump, where it must be. Further
-// parts stand below the text behind the line's label, if it has one, or else are set in by so much more than the line.
+// Line breaks a line at spaces, so that no part is wider than width; a part without spaces, such as a hex dump, is broken anywhere. Further parts
+// are indented to the text after the line's label, if it has one, or else by more cells than the line.
 func Line(line string, width, more int) []string {
 	if Cells(line) <= width {
 		return []string{line}
@@ -123,7 +122,7 @@ func Line(line string, width, more int) []string {
 	return parts
 }
 
-// Hanging is where the second part of a line begins.
+// Hanging returns the indentation of the second part of a line, in cells.
 func Hanging(line string, width, more int) int {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
 	plain := []rune(escapes(line))
@@ -136,7 +135,7 @@ func Hanging(line string, width, more int) int {
 	return min(hang, width/2)
 }
 
-// next is the first character of a line with the colours before it, and how many cells it takes.
+// next returns the first character of a line with the colour codes before it, and its width in cells.
 func next(line string) (glyph string, width int) {
 	n := escape(line)
 	for k, r := range line[n:] {
@@ -148,7 +147,7 @@ func next(line string) (glyph string, width int) {
 	return line, width
 }
 
-// escape is how long the colours are with which a line begins.
+// escape returns the number of bytes of colour codes at the beginning of a line.
 func escape(line string) int {
 	n := 0
 	for strings.HasPrefix(line[n:], "\x1b[") {
@@ -161,7 +160,7 @@ func escape(line string) int {
 	return n
 }
 
-// escapes is a line without its colours.
+// escapes removes the colour codes from a line.
 func escapes(line string) string {
 	var b strings.Builder
 	for len(line) > 0 {
@@ -176,7 +175,7 @@ func escapes(line string) string {
 	return b.String()
 }
 
-// Cells is how many cells of a terminal a line takes.
+// Cells returns the width of a line in cells.
 func Cells(line string) int {
 	n := 0
 	for _, r := range escapes(line) {
@@ -185,7 +184,7 @@ func Cells(line string) int {
 	return n
 }
 
-// cellsOf is how many cells a character takes (Unicode's UAX #11, as terminals read it).
+// cellsOf returns the width of a character in cells (Unicode's UAX #11, as terminals read it).
 func cellsOf(r rune) int {
 	switch {
 	case r == '\t':
@@ -198,8 +197,8 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-// Command breaks a line that a shell reads at the words that it was made of, each part but the last with a backslash at its end, so
-// that it can be copied. Words that are wider than the line stay whole.
+// Command joins the words of a command and breaks it between words, with a backslash at the end of each line but the last, so that it can be copied.
+// Words wider than the line stay whole.
 func Command(words []string, width int) string {
 	var b strings.Builder
 	wide := 0
@@ -224,7 +223,7 @@ func Command(words []string, width int) string {
 	return b.String()
 }
 
-// ShellWords splits a line at spaces that a shell splits it at, each word as it is spelled.
+// ShellWords splits a line at the spaces at which a shell splits it. It keeps the quotes of each word.
 func ShellWords(line string) (words []string) {
 	word, mark, escape := "", rune(0), false
 	for _, r := range line + " " {
@@ -249,7 +248,7 @@ func ShellWords(line string) (words []string) {
 	return words
 }
 
-// WordsInRows splits a dump of bytes, or of words, at every n-th of its spaces.
+// WordsInRows splits a dump of bytes or words into rows of n.
 func WordsInRows(dump string, n int) (rows []string) {
 	for part := range slices.Chunk(strings.Fields(dump), n) {
 		rows = append(rows, strings.Join(part, " "))
@@ -257,5 +256,5 @@ func WordsInRows(dump string, n int) (rows []string) {
 	return rows
 }
 
-// setIn is by how much the second part of a command is.
+// setIn is the indentation of the second and further lines of a command.
 const setIn = 4

@@ -19,10 +19,10 @@ import (
 	"unicode/utf8"
 )
 
-// Place is one in a text, both counted from 1; columns are characters.
+// Place is a position in a text, both counted from 1; columns are characters.
 type Place struct{ Line, Column int }
 
-// PlaceOf is that of the byte at an offset.
+// PlaceOf returns the position of the byte at an offset.
 func PlaceOf(text []byte, offset int64) Place {
 	before := text[:min(max(offset, 0), int64(len(text)))]
 	line := before[bytes.LastIndexByte(before, '\n')+1:]
@@ -45,8 +45,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Decode reads the one value that is in a text. A member that v does not have is a mistake, and so is anything behind the
-// value. Errors are [*Error]s.
+// Decode decodes the only value in a text. A member that v does not have is an error, and so is anything after the value. Errors are of type
+// [*Error].
 func Decode(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -80,8 +80,7 @@ func Decode(text []byte, v any) error {
 	return &Error{PlaceOf(text, 0), "", err}
 }
 
-// Find returns the places of members, such as exits[0].slots[2]: for each that of the longest beginning of its path that
-// there is.
+// Find returns the positions of members, such as exits[0].slots[2]: for each path that of its longest prefix that exists.
 func Find(text []byte, paths ...string) []Place {
 	places := map[string]int64{}
 	for _, path := range paths {

@@ -18,7 +18,7 @@ type member struct {
 	siblings   []string // the members that it has
 }
 
-// walker goes through a text.
+// walker walks through a text.
 type walker struct {
 	text  []byte
 	d     *json.Decoder
@@ -27,11 +27,11 @@ type walker struct {
 	depth int
 }
 
-// maxDepth is how deep encoding/json lets values nest; its tokens may nest deeper.
+// maxDepth is the depth to which encoding/json lets values nest; its tokens may nest deeper.
 const maxDepth = 10000
 
-// walk returns the first member of which stop says so, each before its own members, nil where there is none before the text
-// ends or is no JSON. t is the type that the whole is read into, nil where that does not matter.
+// walk returns the first member for which stop reports true, each before its own members, or nil if there is none before the text ends or is not
+// JSON. t is the type that the whole is decoded into, nil if that does not matter.
 func walk(text []byte, t reflect.Type, stop func(member) bool) *member {
 	w := &walker{text: text, d: json.NewDecoder(bytes.NewReader(text)), stop: stop}
 	w.d.UseNumber()
@@ -39,13 +39,13 @@ func walk(text []byte, t reflect.Type, stop func(member) bool) *member {
 	return w.found
 }
 
-// at is where the next token begins.
+// at returns the offset of the next token.
 func (w *walker) at() int64 {
 	at := w.d.InputOffset()
 	return at + int64(len(w.text[at:])-len(bytes.TrimLeft(w.text[at:], " \t\r\n:,")))
 }
 
-// value goes through one value; false ends it all.
+// value walks through one value; it returns false to end the walk.
 func (w *walker) value(m member, t reflect.Type) bool {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -93,7 +93,7 @@ func (w *walker) value(m member, t reflect.Type) bool {
 	return err == nil
 }
 
-// spelled is a name in a path.
+// spelled returns a name as it appears in a path.
 func spelled(name string) string {
 	quoted := fmt.Sprintf("%q", name)
 	if quoted == `"`+name+`"` && name != "" && !strings.ContainsAny(name, ".[] ") {
@@ -102,7 +102,7 @@ func spelled(name string) string {
 	return quoted
 }
 
-// field is the type of a member of a struct, as encoding/json finds it; unknown where the struct has none of that name.
+// field returns the type of a member of a struct, as encoding/json finds it; unknown is true if the struct has no member of that name.
 func field(t reflect.Type, name string) (of reflect.Type, unknown bool, all []string) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil, false, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Answer is what a tool says of files that it only reads: what it prints, and whether it succeeds. It is kept under a hash of all that it
-// depends on, as what tools make is. Where it names a temporary file, it may be that of an earlier run.
+// Answer runs a tool that only reads files, and returns its output and whether it succeeds. The answer is cached under a hash of all that it depends
+// on, as built files are. If it names a temporary file, that may be the one of an earlier run.
 func Answer(t testing.TB, tool string, args ...string) (stdout, stderr string, ok bool) {
 	t.Helper()
 	r := recipe{output: "answer", tool: Tool(t, tool), args: args, inputs: dependencies(t, args)}
@@ -41,7 +41,7 @@ func Answer(t testing.TB, tool string, args ...string) (stdout, stderr string, o
 	return stdout, stderr, ok
 }
 
-// Printed is what a tool prints of files that it only reads, which succeeds.
+// Printed returns the output of a tool that only reads files, and requires that it succeeds.
 func Printed(t testing.TB, tool string, args ...string) string {
 	t.Helper()
 	stdout, stderr, ok := Answer(t, tool, args...)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A recipe says how one tool makes one file.
+// A recipe describes how one tool makes one file.
 type recipe struct {
 	output string   // base name of the file made
 	tool   string   // path of the program that makes it
@@ -23,9 +23,8 @@ type recipe struct {
 	inputs []string // the files whose contents the output depends on
 }
 
-// build returns the path of the recipe's output, made now unless the cache has it. Packages tested in parallel
-// may build the same thing: each writes a file of its own and renames it into place, so that nobody sees a
-// half-written one.
+// build returns the path of the recipe's output, from the cache or built now. Packages tested in parallel may build the same file: each writes its
+// own and renames it into place, so that no test sees a half-written one.
 func build(t testing.TB, r recipe) string {
 	t.Helper()
 	output, failure := r.make(t)
@@ -36,14 +35,14 @@ func build(t testing.TB, r recipe) string {
 	return output
 }
 
-// Made returns the path of what a tool makes with the given arguments, to which "-o" and a path are added. Those of them that are files,
-// with what these include, are all that it depends on.
+// Made returns the path of the file that a tool makes with the given arguments, to which "-o" and a path are added. The file must depend only on the
+// arguments that are files, and on what these include.
 func Made(t testing.TB, tool, output string, args ...string) string {
 	t.Helper()
 	return build(t, recipe{output: output, tool: Tool(t, tool), args: args, inputs: dependencies(t, args)})
 }
 
-// TryMade is Made of a tool that may fail: it says why, and then there is no file.
+// TryMade is Made for a tool that may fail: then it returns no file but the reason.
 func TryMade(t testing.TB, tool, output string, args ...string) (path, failure string) {
 	t.Helper()
 	path, failure = recipe{output: output, tool: Tool(t, tool), args: args, inputs: dependencies(t, args)}.make(t)
@@ -53,8 +52,8 @@ func TryMade(t testing.TB, tool, output string, args ...string) (path, failure s
 	return path, ""
 }
 
-// Make runs a tool that makes the file that follows "-o" among its arguments, or puts there what it has made of the same before. That is
-// a file of its own: tests change what they have made.
+// Make runs a tool that makes the file after "-o" among its arguments, or copies an earlier result of the same arguments there. The file is a copy
+// because tests change what they have made.
 func Make(t testing.TB, tool string, args ...string) {
 	t.Helper()
 	o := slices.Index(args, "-o")
@@ -65,13 +64,13 @@ func Make(t testing.TB, tool string, args ...string) {
 	require.NoError(t, err)
 	info, err := os.Stat(made)
 	require.NoError(t, err)
-	// A child that begins meanwhile would have it open for writing for a moment, in which nobody can run it.
+	// A child that is forked meanwhile would have the file open for writing for a moment, in which it cannot be executed.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	require.NoError(t, os.WriteFile(output, content, info.Mode().Perm()))
 }
 
-// make makes the output, or says why it could not. That it could not is in the cache too.
+// make makes the output, or returns why it could not. The cache holds failures too.
 func (r recipe) make(t testing.TB) (output, failure string) {
 	t.Helper()
 	dir := filepath.Join(cacheRoot(), r.key(t))

@@ -50,8 +50,8 @@ func Compiled(t testing.TB, compiler, source string, flags ...string) string {
 	})
 }
 
-// dependencies returns the files among the arguments and what they include of the headers beside them and in directories given by -I. To have
-// gcc list them takes longer than to look whether what they are needed for is there.
+// dependencies returns the files among the arguments and the files that they include from beside them and from directories given by -I. Having gcc
+// list them would take longer than checking whether their output is cached.
 func dependencies(t testing.TB, args []string) []string {
 	t.Helper()
 	var dirs, files []string
@@ -93,7 +93,7 @@ func dependencies(t testing.TB, args []string) []string {
 	return files
 }
 
-// included is a line by which a file includes another one, one of the system's too, which no directory of ours has.
+// included matches an include line, also of a system header, which none of our directories has.
 var included = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]`)
 
 // Object compiles a program of testdata/programs, or any .ll file given by its absolute path, to a relocatable object with llc of
@@ -103,8 +103,8 @@ func Object(t testing.TB, version int, program string, flags ...string) string {
 	return build(t, objectRecipe(t, version, IR(t, version, program), flags))
 }
 
-// TryObject is Object for a target that may not take the program: llc fails or crashes on many. It returns ""
-// then, and where llc would be busy for minutes.
+// TryObject is Object for a target that may not accept the program: llc fails or crashes on many. It returns "" then, and also where llc would run
+// for minutes.
 func TryObject(t testing.TB, version int, program string, flags ...string) string {
 	t.Helper()
 	ir, failure := module(t, version, program)
@@ -118,11 +118,10 @@ func TryObject(t testing.TB, version int, program string, flags ...string) strin
 	return output
 }
 
-// shadow is a stackmap with the bytes of its shadow.
+// shadow matches a stackmap with the number of bytes of its shadow.
 var shadow = regexp.MustCompile(`@llvm\.experimental\.stackmap\(i64 -?\d+, i32 (\d+)`)
 
-// oddShadow says that a stackmap's shadow is no multiple of 4: there llc for aarch64 writes nops until the object has 4 GiB, or
-// never ends.
+// oddShadow reports whether a stackmap's shadow is not a multiple of 4: for aarch64 llc then writes nops until the object has 4 GiB, or never ends.
 func oddShadow(t testing.TB, ir string) bool {
 	t.Helper()
 	text, err := os.ReadFile(ir)
@@ -134,7 +133,7 @@ func oddShadow(t testing.TB, ir string) bool {
 	})
 }
 
-// ofFourBytes says of a flag that it names a target whose instructions have four bytes.
+// ofFourBytes reports whether a flag names a target whose instructions have four bytes.
 func ofFourBytes(flag string) bool {
 	return strings.HasPrefix(flag, "-mtriple=") && !strings.HasPrefix(flag, "-mtriple=x86_64")
 }
@@ -190,8 +189,8 @@ func CProgram(t testing.TB, compiler string, flags []string, sources ...string) 
 	return build(t, recipe{output: "program", tool: Tool(t, compiler), args: args, inputs: dependencies(t, args)})
 }
 
-// Amalgamation returns a directory with sqlite3.c and sqlite3.h: SQLite in one file, as its own Makefile makes it of the Debian source
-// package's files.
+// Amalgamation returns a directory with sqlite3.c and sqlite3.h: SQLite in one file, as its own Makefile builds it from the files of the Debian
+// source package.
 func Amalgamation(t testing.TB) string {
 	t.Helper()
 	script := Testdata(t, "amalgamation.sh")
@@ -199,7 +198,7 @@ func Amalgamation(t testing.TB) string {
 	return filepath.Dir(build(t, recipe{output: "sqlite3.c", tool: Tool(t, "sh"), args: []string{script, filepath.Dir(version)}, inputs: []string{script, version}}))
 }
 
-// Runs32Bit says whether the kernel runs programs of 32 bits: those of some virtual machines do not, whatever they were built with.
+// Runs32Bit reports whether the kernel runs 32-bit programs: the kernels of some virtual machines do not, whatever their configuration.
 func Runs32Bit(t testing.TB) bool {
 	t.Helper()
 	cmd := exec.Command(CBinary(t, "bits32.c", "-m32", "-nostdlib", "-static"))
@@ -221,7 +220,7 @@ func DebugRegisters(t testing.TB) bool {
 	return string(out) == "20\n"
 }
 
-// HeldPlaces is how many breakpoints debug registers can hold here.
+// HeldPlaces returns the number of breakpoints that debug registers can hold here.
 func HeldPlaces(t testing.TB) int {
 	t.Helper()
 	if !DebugRegisters(t) {

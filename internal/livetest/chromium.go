@@ -16,9 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Browser is a Chromium without a window, which is spoken to in the DevTools protocol
-// (chromedevtools.github.io/devtools-protocol) over a pipe: descriptor 3 is what it reads and 4 what it writes, and a zero
-// byte ends each message. It ends with the test.
+// Browser is a headless Chromium, controlled by the DevTools protocol (chromedevtools.github.io/devtools-protocol) over a pipe: it reads descriptor
+// 3 and writes descriptor 4, and a zero byte ends each message. It ends with the test.
 type Browser struct {
 	to      *os.File
 	mutex   sync.Mutex
@@ -63,7 +62,7 @@ func Chromium(t testing.TB) *Browser {
 	return b
 }
 
-// listen hands answers to who waits for them, and events to their tabs.
+// listen passes answers to their callers, and events to their tabs.
 func (b *Browser) listen(from *bufio.Reader) {
 	defer close(b.ended)
 	for {
@@ -88,7 +87,7 @@ func (b *Browser) listen(from *bufio.Reader) {
 	}
 }
 
-// call sends a command and waits for its answer, of which into becomes the result.
+// call sends a command, waits for its answer, and decodes the result into into.
 func (b *Browser) call(t testing.TB, session, method string, params, into any) {
 	t.Helper()
 	c := make(chan reply, 1)
@@ -121,7 +120,7 @@ func (b *Browser) call(t testing.TB, session, method string, params, into any) {
 	}
 }
 
-// Tab is a page that is open.
+// Tab is an open page.
 type Tab struct {
 	browser  *Browser
 	session  string
@@ -131,7 +130,7 @@ type Tab struct {
 	loader   string      // of the page that is shown
 }
 
-// Open opens a file in a window of so many pixels, and returns once it is loaded.
+// Open opens a file in a window of that size in pixels, and returns once it is loaded.
 func (b *Browser) Open(t testing.TB, file string, width, height int) *Tab {
 	t.Helper()
 	var target struct{ TargetID string }
@@ -153,13 +152,13 @@ func (b *Browser) Open(t testing.TB, file string, width, height int) *Tab {
 	return p
 }
 
-// Loaded waits until a page is loaded to which a link has led. Until then nothing can be asked.
+// Loaded waits until a page that was reached by a link is loaded. Until then no other call is possible.
 func (p *Tab) Loaded(t testing.TB) {
 	t.Helper()
 	p.await(t, func(loader string) bool { return loader != p.loader })
 }
 
-// await waits until a page is loaded by a loader that is meant.
+// await waits until a page is loaded by a loader for which meant reports true.
 func (p *Tab) await(t testing.TB, meant func(loader string) bool) {
 	t.Helper()
 	late := time.After(Patience)
@@ -181,7 +180,7 @@ func (p *Tab) call(t testing.TB, method string, params, into any) {
 	p.browser.call(t, p.session, method, params, into)
 }
 
-// event takes down what the page says, and what it asks the network for.
+// event records the messages of the page, and its requests to the network.
 func (p *Tab) event(method string, params json.RawMessage) {
 	switch method {
 	case "Page.lifecycleEvent":
@@ -204,27 +203,26 @@ func (p *Tab) event(method string, params json.RawMessage) {
 	}
 }
 
-// Messages are all that the page has written to the console, the errors that it had, and what it has asked the network for
-// beside its own file.
+// Messages returns all that the page has written to the console, its errors, and its requests to the network besides its own file.
 func (p *Tab) Messages() []string {
 	p.browser.mutex.Lock()
 	defer p.browser.mutex.Unlock()
 	return append([]string(nil), p.messages...)
 }
 
-// Size makes the window so many pixels wide and high.
+// Size sets the size of the window in pixels.
 func (p *Tab) Size(t testing.TB, width, height int) {
 	t.Helper()
 	p.call(t, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
 }
 
-// Media has the page shown as on a medium ("screen", "print"), by who prefers a scheme of colours ("light", "dark").
+// Media displays the page as on a medium ("screen", "print") with a preferred colour scheme ("light", "dark").
 func (p *Tab) Media(t testing.TB, medium, scheme string) {
 	t.Helper()
 	p.call(t, "Emulation.setEmulatedMedia", map[string]any{"media": medium, "features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// Eval computes an expression in the page, of which into becomes the value.
+// Eval evaluates an expression in the page, and decodes the value into into.
 func (p *Tab) Eval(t testing.TB, expression string, into any) {
 	t.Helper()
 	var answer struct {
@@ -238,14 +236,14 @@ func (p *Tab) Eval(t testing.TB, expression string, into any) {
 	}
 }
 
-// Hover moves the mouse to the middle of the first line of the element that a selector finds, which is scrolled to.
+// Hover scrolls to the element that a selector finds, and moves the mouse to the middle of its first line.
 func (p *Tab) Hover(t testing.TB, selector string) {
 	t.Helper()
 	x, y := p.middle(t, selector)
 	p.call(t, "Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": x, "y": y}, nil)
 }
 
-// Click is Hover, and a click of the left button.
+// Click moves the mouse as Hover does, and clicks the left button.
 func (p *Tab) Click(t testing.TB, selector string) {
 	t.Helper()
 	p.Hover(t, selector)
@@ -279,7 +277,7 @@ func (p *Tab) Key(t testing.TB, name string) {
 	}
 }
 
-// Screenshot is a picture of what the window shows, or of the whole page, in PNG.
+// Screenshot returns a PNG picture of the window, or of the whole page.
 func (p *Tab) Screenshot(t testing.TB, whole bool) []byte {
 	t.Helper()
 	params := map[string]any{"format": "png", "captureBeyondViewport": whole}
@@ -295,7 +293,7 @@ func (p *Tab) Screenshot(t testing.TB, whole bool) []byte {
 	return png
 }
 
-// PDF is the page as it is printed.
+// PDF returns the printed page.
 func (p *Tab) PDF(t testing.TB) []byte {
 	t.Helper()
 	var printed struct{ Data string }

@@ -27,8 +27,8 @@ func CModule(t testing.TB, version int, flags []string, sources ...string) strin
 	return build(t, recipe{output: "linked.ll", tool: LLVM(t, version, "llvm-link"), args: append([]string{"-S"}, modules...), inputs: modules})
 }
 
-// ModuleBinary makes an executable of a module of LLVM IR, given by its path, with clang of an LLVM release, as
-// the module stands: nothing is optimized any more. Flags are for the linker. It returns the executable's path.
+// ModuleBinary builds an executable from a module of LLVM IR, given by its path, with clang of an LLVM release, without further optimization. Flags
+// are for the linker. It returns the executable's path.
 func ModuleBinary(t testing.TB, version int, module string, flags ...string) string {
 	t.Helper()
 	return build(t, recipe{

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gcore has gdb write a core of a process, which goes on, and returns the core's path. Settings are gdb's, such as
+// Gcore writes a core of a process with gdb, after which the process continues, and returns the core's path. settings are gdb's, such as
 // "use-coredump-filter off".
 func Gcore(t testing.TB, p *Process, settings ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "core")
-	// What a core holds does not depend on symbols, and gdb takes seconds to read those of libLLVM.
+	// The content of a core does not depend on symbols, and gdb takes seconds to read those of libLLVM.
 	args := []string{"-nx", "-batch", "-ex", "set auto-solib-add off"}
 	for _, s := range settings {
 		args = append(args, "-ex", "set "+s)
@@ -31,9 +31,8 @@ func Gcore(t testing.TB, p *Process, settings ...string) string {
 	return path
 }
 
-// KernelCore ends a process by SIGABRT and returns the path of the core that the kernel wrote of it. Where the kernel
-// hands cores to a program, keeps them in a place for all (core_pattern of core(5)), or may not write any, the process
-// is left alone and false returned.
+// KernelCore ends a process with SIGABRT and returns the path of the core that the kernel wrote. If the kernel passes cores to a program, keeps them
+// in a common place (core_pattern of core(5)), or may not write any, it leaves the process alone and returns false.
 func KernelCore(t testing.TB, p *Process) (path string, can bool) {
 	t.Helper()
 	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
@@ -45,7 +44,7 @@ func KernelCore(t testing.TB, p *Process) (path string, can bool) {
 	if unix.Prlimit(p.PID, unix.RLIMIT_CORE, &unix.Rlimit{Cur: unlimited, Max: unlimited}, nil) != nil {
 		return "", false // without privileges a limit of 0 stays
 	}
-	// The first one LLVM catches, and goes on when it has printed where it was.
+	// LLVM catches the first SIGABRT, and continues after it has printed the backtrace.
 	for deadline := time.Now().Add(Patience); p.Alive(); time.Sleep(20 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "SIGABRT does not end it")
 		_ = p.cmd.Process.Signal(syscall.SIGABRT) // an error means that it has ended

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Cross is an architecture whose programs run under QEMU's user mode: the tools for it as Debian
-// names them.
+// Cross is an architecture whose programs run under QEMU's user mode, with the names of its tools in Debian.
 type Cross struct {
 	Arch   string // Go's name of it
 	tools  string // prefix of gcc and the others
@@ -23,7 +22,7 @@ type Cross struct {
 	noCore bool   // QEMU 7.2 writes no core of it
 }
 
-// Crosses are the architectures that this can be done for.
+// Crosses lists the supported architectures.
 var Crosses = []Cross{
 	// gdb 13 does not understand the signal frames of a processor with SVE as QEMU 7.2 writes them.
 	{Arch: "arm64", tools: "aarch64-linux-gnu", qemu: "qemu-aarch64", cpu: "max,sve=off"},
@@ -47,7 +46,7 @@ func (c *Cross) Build(t testing.TB, cflags []string, sources ...string) string {
 	})
 }
 
-// command is QEMU with a program.
+// command returns the command that runs a program under QEMU.
 func (c *Cross) command(t testing.TB, flags []string, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	if c.cpu != "" {
@@ -59,11 +58,11 @@ func (c *Cross) command(t testing.TB, flags []string, program string, args ...st
 	return cmd
 }
 
-// Core runs a program that ends by a signal and returns the path of the core that QEMU writes of it.
+// Core runs a program that a signal ends, and returns the path of the core that QEMU writes.
 func (c *Cross) Core(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	cmd := c.command(t, nil, program, args...)
-	// The limit is QEMU's own, and it keeps the kernel from writing one of QEMU.
+	// The limit is for QEMU, and it keeps the kernel from writing a core of QEMU.
 	cmd.Args = append([]string{Tool(t, "prlimit"), "--core=unlimited"}, cmd.Args...)
 	cmd.Path = cmd.Args[0]
 	text, err := cmd.CombinedOutput()
@@ -74,8 +73,8 @@ func (c *Cross) Core(t testing.TB, program string, args ...string) string {
 	return cores[0]
 }
 
-// GDB runs a program under QEMU and a script of gdb's Python at its first instruction, by way of the
-// stub that QEMU offers, and returns what the script prints. Settings are commands for gdb that come before.
+// GDB runs a program under QEMU, and at its first instruction a script of gdb's Python, through QEMU's stub. It returns what the script prints.
+// settings are gdb commands that run before.
 func (c *Cross) GDB(t testing.TB, script string, settings []string, program string, args ...string) []byte {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "gdb")

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dumpScript has gdb let the program run to a signal and print its registers and memory, as far as it can be read: what lies in ranges,
-// and the stack.
+// dumpScript is a gdb script that runs the program until it gets a signal, and prints its registers and its readable memory in ranges and in the
+// stack.
 const dumpScript = `
 import base64, json, gdb
 gdb.execute("continue", to_string=True)
@@ -34,8 +34,8 @@ while show(page, page + 4096):
     page += 4096
 `
 
-// RISCV64Core runs a static program that ends by a signal and returns the path of a core with its general registers and its
-// memory, as gdb reads them through QEMU's stub: QEMU 7.2 writes none of it.
+// RISCV64Core runs a static program that a signal ends, and returns the path of a core with its general registers and memory, which gdb reads
+// through QEMU's stub: QEMU 7.2 writes no such core.
 func RISCV64Core(t testing.TB, c *Cross, program string, args ...string) string {
 	t.Helper()
 	file, err := elf.Open(program)
@@ -97,7 +97,7 @@ func RISCV64Core(t testing.TB, c *Cross, program string, args ...string) string 
 	return writeCore(t, status, nil, memory, contents)
 }
 
-// writeCore writes a core of RISC-V of one thread, with its float registers where they are known.
+// writeCore writes a RISC-V core of one thread, with its float registers if they are known.
 func writeCore(t testing.TB, status, floats []byte, memory []elf.Prog64, contents [][]byte) string {
 	t.Helper()
 	var note bytes.Buffer

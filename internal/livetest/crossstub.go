@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Stub is a program under QEMU that is controlled by way of QEMU's stub for gdb (gdb's manual, "GDB Remote Serial Protocol"). It has
-// breakpoints that nothing in its memory shows.
+// A Stub is a program under QEMU that is controlled through QEMU's stub for gdb (gdb's manual, "GDB Remote Serial Protocol"). Its breakpoints do not
+// show in the program's memory.
 type Stub struct {
 	t       testing.TB
 	cross   *Cross
@@ -35,7 +35,7 @@ type Stub struct {
 	ended   bool
 }
 
-// pcNumber is the number of the register that tells where a program stands, in the stub's numbering: pc, or pswa.
+// pcNumber is the number of the program counter in the stub's numbering of registers: pc, or pswa.
 var pcNumber = map[string]int{"arm64": 32, "ppc64le": 64, "ppc64": 64, "riscv64": 32, "s390x": 1}
 
 // Stub starts a program that stops before its first instruction.
@@ -108,7 +108,7 @@ func (s *Stub) Break(addrs ...uint64) {
 	s.breaks = append(s.breaks, addrs...)
 }
 
-// Continue lets the program run, and returns the breakpoint that it came to; none when it has ended, or gets a signal.
+// Continue resumes the program, and returns the breakpoint at which it stopped; stopped is false if it has ended or got a signal.
 func (s *Stub) Continue() (pc uint64, stopped bool) {
 	s.t.Helper()
 	if slices.Contains(s.breaks, s.pc) { // or else it comes to that at once
@@ -128,13 +128,13 @@ func (s *Stub) Continue() (pc uint64, stopped bool) {
 	return s.pc, true
 }
 
-// where reads the place where the program stands.
+// where reads the program counter.
 func (s *Stub) where() {
 	s.t.Helper()
 	s.pc = s.word(s.do(fmt.Sprintf("p%x", pcNumber[s.cross.Arch])))
 }
 
-// word is a number of eight bytes as the program has it.
+// word decodes a number of eight bytes in the program's byte order.
 func (s *Stub) word(text string) uint64 {
 	s.t.Helper()
 	b, err := hex.DecodeString(text)
@@ -146,8 +146,8 @@ func (s *Stub) word(text string) uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// Core has the program die of a signal where it stands, and returns the path of its core: QEMU's or, where it writes none, one of what
-// the stub reads. The program is closed.
+// Core ends the program by a signal where it is stopped, and returns the path of its core: QEMU's, or else one written from what the stub reads. It
+// closes the stub.
 func (s *Stub) Core() string {
 	s.t.Helper()
 	defer s.Close()
@@ -168,8 +168,8 @@ func (s *Stub) Core() string {
 	return cores[0]
 }
 
-// floatNotes say which registers of the stub are those of NT_FPREGSET, and where in it they come: struct user_fpsimd_state,
-// struct __riscv_d_ext_state, elf_fpregset_t of powerpc, s390_fp_regs.
+// floatNotes describes which registers of the stub make up NT_FPREGSET, and their place in it: struct user_fpsimd_state, struct __riscv_d_ext_state,
+// elf_fpregset_t of powerpc, s390_fp_regs.
 var floatNotes = map[string]struct{ first, count, at, size int }{
 	"arm64":   {34, 32, 0, 528},
 	"ppc64le": {71, 32, 0, 264},
@@ -177,7 +177,7 @@ var floatNotes = map[string]struct{ first, count, at, size int }{
 	"s390x":   {35, 16, 8, 136},
 }
 
-// floats is the content of NT_FPREGSET, as the stub has the registers; nothing for a machine that floatNotes does not have.
+// floats returns the content of NT_FPREGSET from the stub's registers; it is empty for a machine that floatNotes does not have.
 func (s *Stub) floats() []byte {
 	s.t.Helper()
 	about := floatNotes[s.cross.Arch]
@@ -191,8 +191,8 @@ func (s *Stub) floats() []byte {
 	return note
 }
 
-// addNote adds a note to a core, which gets a segment and with it a new table of segments behind all else. QEMU 7.2 writes those of the general
-// registers alone.
+// addNote adds a note to a core, as a segment, and with it a new table of segments at the end of the file. QEMU 7.2 writes only the notes of the
+// general registers.
 func (s *Stub) addNote(path string, kind elf.NType, content []byte) {
 	s.t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -233,8 +233,7 @@ func (s *Stub) addNote(path string, kind elf.NType, content []byte) {
 	require.NoError(s.t, err)
 }
 
-// riscv64Core writes a core of what the stub reads: the general registers and those of floats, the static program's own memory and
-// the stack.
+// riscv64Core writes a core from what the stub reads: the general and float registers, the static program's own memory and the stack.
 func (s *Stub) riscv64Core() string {
 	s.t.Helper()
 	register := func(n int) uint64 { return s.word(s.do(fmt.Sprintf("p%x", n))) }
@@ -264,7 +263,7 @@ func (s *Stub) riscv64Core() string {
 	return writeCore(s.t, status, s.floats(), memory, contents)
 }
 
-// read reads memory up to where there is none.
+// read reads memory, up to the first that cannot be read.
 func (s *Stub) read(at, size uint64) (data []byte) {
 	s.t.Helper()
 	const most = 1 << 10

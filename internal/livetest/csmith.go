@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Csmith returns the path of a C program that csmith makes up of a seed. It lies in a directory of the test's own.
+// Csmith returns the path of a C program that csmith generates from a seed, in a temporary directory of the test.
 func Csmith(t testing.TB, seed int) string {
 	t.Helper()
 	csmith := Tool(t, "csmith")
-	// Where it runs it leaves a file with the sizes of the machine's types. Behind the seed come, from build, -o and a path.
+	// csmith leaves a file with the sizes of the machine's types in its current directory. After the seed, build appends -o and a path.
 	made := build(t, recipe{output: "program.c", tool: Tool(t, "sh"), inputs: []string{csmith},
 		args: []string{"-c", `cd "${3%/*}" && exec "$0" --seed "$1" -o "$3"`, csmith, fmt.Sprint(seed)}})
 	content, err := os.ReadFile(made)

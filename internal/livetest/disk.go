@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// OwnMounts is the beginning of a command that sees mounts of its own, as root. In a folder that was made a root without being
-// mounted there (chroot(1)), mounts stay what they are to others: there they are private already, or nobody else's.
+// OwnMounts returns the beginning of a command that has mounts of its own, as root. In a directory that is a root without being a mount point
+// (chroot(1)), the propagation of mounts cannot be changed: there they are private already, or belong to nobody else.
 func OwnMounts(t testing.TB) []string {
 	t.Helper()
 	command := []string{Tool(t, "unshare"), "-m"}

@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Freeze stops all threads of a process by SIGSTOP and returns once they stand: whoever looks from now on sees the
-// same moment. Only SIGCONT or the end of the test moves it again.
+// Freeze stops all threads of a process with SIGSTOP and returns once they are stopped: every tool sees the same moment from now on. Only SIGCONT or
+// the end of the test resumes it.
 func (p *Process) Freeze(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGSTOP)
 	p.await(t, "all its threads have stopped", func() bool { return p.others(t, 'T') == 0 })
 }
 
-// Quiet returns once all threads of a process but the given number wait in the kernel.
+// Quiet returns once all threads of a process, except busy of them, wait in the kernel.
 func (p *Process) Quiet(t testing.TB, busy int) {
 	t.Helper()
 	calm := 0 // looks in a row: a thread may just have been on its way from one wait to the next
@@ -32,7 +32,7 @@ func (p *Process) Quiet(t testing.TB, busy int) {
 	})
 }
 
-// others counts the threads that are not in a state, of those that proc(5) lists for /proc/PID/stat.
+// others counts the threads that are not in a state, among those in /proc/PID/task (proc(5)).
 func (p *Process) others(t testing.TB, state byte) int {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.PID))
@@ -49,12 +49,12 @@ func (p *Process) others(t testing.TB, state byte) int {
 	return n
 }
 
-// StoppedAt returns where the main thread of a frozen process stands, as /proc/PID/syscall says it.
+// StoppedAt returns the program counter of the main thread of a frozen process, from /proc/PID/syscall.
 func (p *Process) StoppedAt(t testing.TB) (pc uint64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.PID))
 	require.NoError(t, err)
-	// A number or -1, with a number its six arguments, the stack pointer, the program counter.
+	// The line has a number or -1, after a number its six arguments, then the stack pointer and the program counter.
 	fields := bytes.Fields(text)
 	require.GreaterOrEqual(t, len(fields), 3, "%s", text)
 	_, err = fmt.Sscanf(string(fields[len(fields)-1]), "0x%x", &pc)
@@ -62,9 +62,8 @@ func (p *Process) StoppedAt(t testing.TB) (pc uint64) {
 	return pc
 }
 
-// GDBScript has gdb attach to a process, run a python script and detach, and returns what the script printed. Nothing
-// but the script and gdb's own defaults has a say: no user's settings, no scripts beside libraries, no servers. Symbols
-// and debug information are those of the executable, or of another file that is given.
+// GDBScript attaches gdb to a process, runs a python script and detaches, and returns what the script printed. gdb runs with its defaults: no user's
+// settings, no scripts beside libraries, no servers. Symbols and debug information are those of the executable, or of another file that is given.
 func GDBScript(t testing.TB, p *Process, script string, symbols ...string) []byte {
 	t.Helper()
 	args := []string{"-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",
@@ -77,7 +76,7 @@ func GDBScript(t testing.TB, p *Process, script string, symbols ...string) []byt
 	return out
 }
 
-// GDB runs commands on a live process.
+// GDB runs gdb commands on a live process.
 func GDB(t testing.TB, pid int, commands ...string) string {
 	t.Helper()
 	args := []string{"-nx", "-batch", "-p", fmt.Sprint(pid), "-ex", "set backtrace past-main on"}

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What tools print is parsed, so they and all that tests start speak English, whatever the locale is.
+// Tests parse the output of tools, so all programs that tests start speak English, whatever the locale is.
 func init() { os.Setenv("LC_ALL", "C") }
 
 // LLVM returns the path of one tool of one LLVM release as Debian names it: LLVM(t, 19, "llc") finds llc-19.
@@ -47,7 +47,7 @@ func Testdata(t testing.TB, name ...string) string {
 	return path
 }
 
-// moduleRoot is the directory of go.mod. A test runs in its package's directory, so that the root is above it.
+// moduleRoot returns the directory of go.mod. A test runs in its package's directory, so the root is above it.
 func moduleRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lliKinds are the ways in which lli can compile and link.
+// lliKinds maps the ways in which lli can compile and link to its flags.
 var lliKinds = map[string][]string{
 	"mcjit":       {"-jit-kind=mcjit"},
 	"orc":         {"-jit-kind=orc"}, // RuntimeDyld up to LLVM 16, JITLink from 19 on
@@ -36,7 +36,7 @@ func Lli(t testing.TB, version int, program, kind string, flags ...string) *Proc
 	return p
 }
 
-// lliCommand has lli run a module. Arguments of the program may follow.
+// lliCommand returns the command with which lli runs a module. Arguments of the program may follow.
 func lliCommand(t testing.TB, version int, ir, kind string, flags ...string) *exec.Cmd {
 	t.Helper()
 	args := append([]string{}, lliKinds[kind]...)
@@ -48,8 +48,8 @@ func lliCommand(t testing.TB, version int, ir, kind string, flags ...string) *ex
 	return cmd
 }
 
-// LliWords is lli as the first words of a command that somebody else starts. What MCJIT's perf listener writes is gone with
-// the test, as in the processes that are started here.
+// LliWords returns the first words of an lli command that another program starts. What MCJIT's perf listener writes is removed with the test, as for
+// processes that livetest starts.
 func LliWords(t testing.TB, version int) []string {
 	t.Helper()
 	return []string{Tool(t, "env"), "JITDUMPDIR=" + t.TempDir(), "LLVM_DISABLE_SYMBOLIZATION=1", LLVM(t, version, "lli")}
@@ -64,7 +64,7 @@ func IR(t testing.TB, version int, program string) string {
 	return path
 }
 
-// module is IR, or why opt does not take the program.
+// module returns the path as IR does, or why opt rejects the program.
 func module(t testing.TB, version int, program string) (path, failure string) {
 	t.Helper()
 	path = program

@@ -20,18 +20,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bootLimit bounds all that a machine that QEMU emulates does, on one that is busy.
+// bootLimit bounds the whole run of a machine that QEMU emulates, also on a slow or busy machine.
 const bootLimit = 30 * time.Minute
 
-// BootARM64 boots Linux for arm64 in QEMU with the given files, by their names in its root directory, of which init is the
-// first process, and returns what that sends between the lines BEGIN and END: the files of a tar archive. init comes
-// of dir, a Go program.
+// BootARM64 boots Linux for arm64 in QEMU with the given files, by their names in its root directory. The first process is init, built from dir, a
+// Go program. It returns what init sends between the lines BEGIN and END: the files of a tar archive.
 func BootARM64(t testing.TB, dir string, files map[string]string, script ...string) map[string][]byte {
 	t.Helper()
 	kernel := filepath.Join(cacheRoot(), "kernel", "arm64")
 	_, err := os.Stat(kernel)
 	require.NoError(t, err, "scripts/kernel.sh fetches it")
-	// Once for all tests, as linking takes a second. What follows the script are its $0, the release of Go and, from build, -o and a path.
+	// The file is built once for all tests, because linking takes a second. The words after the script are $0, the release of Go and, from build, -o
+	// and a path.
 	init := build(t, recipe{
 		output: "init", tool: Tool(t, "sh"),
 		args:   []string{"-c", `GOOS=linux GOARCH=arm64 CGO_ENABLED=0 exec go build -C "$0" -o "$3" .`, dir, runtime.Version()},
@@ -54,7 +54,7 @@ func BootARM64(t testing.TB, dir string, files map[string]string, script ...stri
 
 	ctx, cancel := context.WithTimeout(context.Background(), bootLimit)
 	defer cancel()
-	// To compute the signatures of pointers as the architecture proposes takes most of the time (doc/facts.md).
+	// Computing the signatures of pointers as the architecture proposes takes most of the time (doc/facts.md).
 	qemu := exec.CommandContext(ctx, Tool(t, "qemu-system-aarch64"), "-M", "virt", "-cpu", "max,pauth-impdef=on", "-smp", "1", "-m", "512",
 		"-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot", "-kernel", kernel, "-initrd", initrd,
 		"-append", "console=ttyAMA0 quiet panic=-1")
@@ -78,7 +78,7 @@ func BootARM64(t testing.TB, dir string, files map[string]string, script ...stri
 	}
 }
 
-// cpio is an archive as Linux unpacks one at boot (its Documentation/driver-api/early-userspace/buffer-format.rst).
+// cpio is an archive in the format that Linux unpacks at boot (its Documentation/driver-api/early-userspace/buffer-format.rst).
 type cpio struct {
 	b     bytes.Buffer
 	files uint32

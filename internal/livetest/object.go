@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ObjectHostOptions say how obj_host.c runs an object. The zero value: one thread calls its entry once.
+// ObjectHostOptions configures how obj_host.c runs an object. The zero value: one thread calls its entry once.
 type ObjectHostOptions struct {
 	Threads, Rounds int
 	Signals         bool   // a timer, SIGUSR1 and faults that are handled
@@ -20,13 +20,13 @@ type ObjectHostOptions struct {
 	Shared          bool   // the object lies in shared memory
 }
 
-// PICObject is [Object] for obj_host.c, which loads code that can lie anywhere. The code models small and large will do.
+// PICObject is [Object] for obj_host.c, which loads position-independent code. It supports the code models small and large.
 func PICObject(t testing.TB, version int, program string, flags ...string) string {
 	t.Helper()
 	return Object(t, version, program, append([]string{"-relocation-model=pic"}, flags...)...)
 }
 
-// ObjectHostCommand builds obj_host.c and returns the command line that has it run an object, given by its path, to the end.
+// ObjectHostCommand builds obj_host.c and returns the command line that runs an object, given by its path, to the end.
 func ObjectHostCommand(t testing.TB, object string, o ObjectHostOptions) []string {
 	t.Helper()
 	include := "-I" + filepath.Join(moduleRoot(t), "demo", "target")
@@ -45,8 +45,7 @@ func ObjectHostCommand(t testing.TB, object string, o ObjectHostOptions) []strin
 	return append(command, object, fmt.Sprint(max(o.Threads, 1)), fmt.Sprint(max(o.Rounds, 1)))
 }
 
-// ObjectHost starts obj_host.c and returns once it has loaded the object and waits in read, before any call. It goes on when
-// begin is called.
+// ObjectHost starts obj_host.c and returns once it has loaded the object and waits in read, before any call. Calling begin lets it continue.
 func ObjectHost(t testing.TB, object string, o ObjectHostOptions) (p *Process, begin func()) {
 	t.Helper()
 	command := ObjectHostCommand(t, object, o)
@@ -57,8 +56,8 @@ func ObjectHost(t testing.TB, object string, o ObjectHostOptions) (p *Process, b
 	return start(t, cmd, inKernel), func() { stdin.Close() }
 }
 
-// Twin runs what twins.c has in the place of a program of testdata/programs, and returns the line that obj_host.c prints
-// at its end, without the newline, and the one that its child prints after a fork.
+// Twin runs the C version, in twins.c, of a program of testdata/programs. It returns the line that obj_host.c prints at its end, without the
+// newline, and the line that its child prints after a fork.
 func Twin(t testing.TB, program string, o ObjectHostOptions) (checksum, child string) {
 	t.Helper()
 	twins := CBinary(t, "programs/twins.c")

@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patcher is a program that patches the code of a module while it runs: a C source of testdata/programs that is linked with the module
-// ahead of time ("aot", in an executable that can lie anywhere; llc are flags for that), or that lli loads beside it (one of the kinds of
-// [Lli]).
+// patcher returns the command of a program that patches the code of a module while it runs: a C source of testdata/programs that is linked with the
+// module ahead of time ("aot", in a position-independent executable; llc are flags for llc), or that lli loads with it (one of the kinds of [Lli]).
 func patcher(t testing.TB, version int, how, source, module string, llc []string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, flags := Testdata(t, "programs", source), []string{"-O1", "-pthread", "-Wall", "-Wextra", "-Werror"}

@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Patches is testdata/programs/patches.c, which patches the code of patches.ll while threads run through.
+// Patches runs testdata/programs/patches.c, which patches the code of patches.ll while threads execute it.
 type Patches struct {
 	*Process
 	commands io.Writer
 	answers  *bufio.Reader
 }
 
-// StartPatches runs the program with that many threads. How it runs is aot, ahead of time in an executable that can lie anywhere,
-// aot-large, the same with addresses of 64 bits in its code, or one of the kinds of [Lli].
+// StartPatches runs the program with that many threads. how is aot (ahead of time, in a position-independent executable), aot-large (the same with
+// 64-bit addresses in its code), or one of the kinds of [Lli].
 func StartPatches(t testing.TB, version int, how string, threads int) *Patches {
 	t.Helper()
 	commands, stdin := pipe(t)
@@ -34,7 +34,7 @@ func StartPatches(t testing.TB, version int, how string, threads int) *Patches {
 	return p
 }
 
-// PatchesCommand is the program with arguments; patches.c says what they mean.
+// PatchesCommand returns the command of the program with arguments, which patches.c documents.
 func PatchesCommand(t testing.TB, version int, how string, args ...string) *exec.Cmd {
 	t.Helper()
 	var llc []string
@@ -44,7 +44,7 @@ func PatchesCommand(t testing.TB, version int, how string, args ...string) *exec
 	return patcher(t, version, how, "patches.c", "patches.ll", llc, args...)
 }
 
-// pipe is closed when the test ends, at both ends.
+// pipe returns a pipe. Both ends are closed when the test ends.
 func pipe(t testing.TB) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -53,14 +53,14 @@ func pipe(t testing.TB) (r, w *os.File) {
 	return r, w
 }
 
-// Do gives commands, one in a line, and returns what the program answers, without refusals: of the commands sites and wait
-// the lines before "end", of each other its one line.
+// Do sends commands, one a line, and returns the program's answers, which must not be refusals: for the commands sites and wait the lines before
+// "end", for each other command its one line.
 func (p *Patches) Do(t testing.TB, commands ...string) (lines []string) {
 	t.Helper()
 	return p.Begin(t, commands...)()
 }
 
-// Begin is Do for who looks at the program while it obeys: finish waits for the answers.
+// Begin is Do for a test that looks at the program while it runs the commands: finish waits for the answers.
 func (p *Patches) Begin(t testing.TB, commands ...string) (finish func() (lines []string)) {
 	t.Helper()
 	_, err := io.WriteString(p.commands, strings.Join(commands, "\n")+"\n")

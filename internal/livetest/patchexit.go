@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// PatchExitCommand is testdata/programs/patchexit.c with arguments, which overwrites a site of patchexit.ll or of another module
-// with the same names. How it runs is aot, ahead of time in an executable that can lie anywhere, or one of the kinds of [Lli].
+// PatchExitCommand returns the command of testdata/programs/patchexit.c with arguments, which overwrites a site of patchexit.ll or of another module
+// with the same names. how is aot (ahead of time, in a position-independent executable), or one of the kinds of [Lli].
 func PatchExitCommand(t testing.TB, version int, how, module string, args ...string) *exec.Cmd {
 	t.Helper()
 	return patcher(t, version, how, "patchexit.c", module, nil, args...)
@@ -22,14 +22,14 @@ func PatchExit(t testing.TB, version int, how, module string, args ...string) *P
 	return p
 }
 
-// AwaitPauseAgain waits until the program has printed "ready" so many times, and waits in pause.
+// AwaitPauseAgain waits until the program has printed "ready" that many times, and waits in pause.
 func (p *Process) AwaitPauseAgain(t testing.TB, times int) {
 	t.Helper()
 	p.await(t, "it prints ready again", func() bool { return strings.Count(p.Output(), "ready\n") >= times })
 	p.AwaitPause(t)
 }
 
-// EveryPatchExit runs a test for each release and each way to run the program; with FIDELITY=all for each of the two together.
+// EveryPatchExit runs a test for each release and each way to run the program; with FIDELITY=all for each combination.
 func EveryPatchExit(t *testing.T, check func(t *testing.T, version int, how string)) {
 	t.Helper()
 	for v, version := range []int{14, 19, 22} {

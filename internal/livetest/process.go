@@ -16,8 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience bounds the wait for what takes a moment, or seconds, on an idle machine. It is there to tell what hangs; on a loaded machine
-// nothing else may come to its end.
+// Patience bounds the wait for what takes a moment, or seconds, on an idle machine. Only a hang should exceed it, also on a loaded machine.
 const Patience = 3 * time.Minute
 
 // A Process is one running program. It is killed when its test ends.
@@ -34,7 +33,7 @@ type Process struct {
 	switches string // of its main thread when it had come to its resting place
 }
 
-// A resting place says where a process must have come to before a test may look at it.
+// A restingPlace is the state that a process must have reached before a test may look at it.
 type restingPlace int
 
 const (
@@ -43,17 +42,16 @@ const (
 	inKernel                     // or in any system call
 )
 
-// start runs cmd on a pseudo-terminal: lli's programs print with puts and never flush, which shows nothing as
-// long as stdout is a pipe.
+// start runs cmd on a pseudo-terminal: lli's programs print with puts and never flush, so that nothing appears while stdout is a pipe.
 func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
 	t.Helper()
 	master, slave := Terminal(t)
 	cmd.Stdout, cmd.Stderr = slave, slave
 	cmd.Dir = t.TempDir() // where it may drop a core
-	// MCJIT's perf listener writes a dump of each run, which on Debian lands in /tmp/.debug, kept for ever and closed
-	// to the next user, unless this names a place.
+	// MCJIT's perf listener writes a dump of each run. On Debian it goes to /tmp/.debug, which is never cleaned up and which other users cannot
+	// write to, unless this variable names a directory.
 	cmd.Env = append(cmd.Environ(), "JITDUMPDIR="+cmd.Dir)
-	// One that aborts has its stack symbolized otherwise, and leaves the symbolizer's files when it is killed meanwhile.
+	// Otherwise a process that aborts has its stack symbolized, and leaves the symbolizer's files if it is killed meanwhile.
 	cmd.Env = append(cmd.Env, "LLVM_DISABLE_SYMBOLIZATION=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := startFromLastingThread(cmd)
@@ -85,7 +83,7 @@ func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
 	return p
 }
 
-// await polls until the condition holds, and fails the test when the process ends or the time is up before.
+// await polls until the condition holds, and fails the test if the process ends or the time is up before.
 func (p *Process) await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(time.Millisecond) {
@@ -125,15 +123,14 @@ func (p *Process) blockedIn() string {
 // Output returns what the process has written to stdout and stderr so far.
 func (p *Process) Output() string { return p.output.String() }
 
-// AwaitPause waits until the main thread is blocked in pause(2). A thread that was stopped there calls pause again
-// when it is let go (ERESTARTNOHAND); the handler of a signal that comes just before that runs, and pause then waits
-// for another one.
+// AwaitPause waits until the main thread is blocked in pause(2). A thread that was stopped there calls pause again when it resumes (ERESTARTNOHAND);
+// the handler of a signal that arrives just before that runs, and pause then waits for another signal.
 func (p *Process) AwaitPause(t testing.TB) {
 	t.Helper()
 	p.await(t, "its main thread waits in pause", p.paused)
 }
 
-// SignalInPause sends a signal to a process that waits in pause(2) and returns when its main thread has been awake and waits there again.
+// SignalInPause sends a signal to a process that waits in pause(2), and returns when its main thread has woken up and waits there again.
 func (p *Process) SignalInPause(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	before := p.voluntarySwitches()
@@ -144,7 +141,7 @@ func (p *Process) SignalInPause(t testing.TB, s syscall.Signal) {
 // Disturbed reports whether the main thread has left its resting place since the process was started: it ran, or a tracer stopped it.
 func (p *Process) Disturbed() bool { return p.voluntarySwitches() != p.switches }
 
-// voluntarySwitches is how often the main thread has gone to sleep or come to a stop (proc_pid_status(5)).
+// voluntarySwitches returns how often the main thread has gone to sleep or stopped (proc_pid_status(5)).
 func (p *Process) voluntarySwitches() string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID)) // an error: it has ended
 	_, rest, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
@@ -152,7 +149,7 @@ func (p *Process) voluntarySwitches() string {
 	return number
 }
 
-// Signal sends a signal to the process. One that is to end pause(2) comes after [Process.AwaitPause].
+// Signal sends a signal to the process. Send a signal that is to end pause(2) after [Process.AwaitPause].
 func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(s))
@@ -169,8 +166,7 @@ func (p *Process) Alive() bool {
 	return len(state) > 1 && state[1] != 'Z' && state[1] != 'X'
 }
 
-// Wait waits for the process to end by itself and returns what exec.Cmd.Wait did. All its output can be read
-// then.
+// Wait waits for the process to end by itself and returns the error of exec.Cmd.Wait. All its output can then be read.
 func (p *Process) Wait() error {
 	<-p.exited
 	<-p.drained

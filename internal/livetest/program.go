@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Prelude begins programs that tests write: @wait prints ready and stays in pause.
+// Prelude is the beginning of the programs that tests write: @wait prints ready and stays in pause.
 const Prelude = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -52,20 +52,19 @@ func Module(t testing.TB, text string) string {
 	return path
 }
 
-// Raw writes a module whose statepoints are written out. Its collector is one that
-// livetest does not take for a reason to rewrite them.
+// Raw writes a module whose statepoints are written out. It spells the collector such that livetest does not run the pass that rewrites statepoints.
 func Raw(t testing.TB, text string) string {
 	t.Helper()
 	return Module(t, strings.ReplaceAll(text, ` gc "`, ` gc  "`))
 }
 
-// Statepoint is a call of a function of one argument as a statepoint, in the words of a module.
+// Statepoint returns a call of a function of one argument as a statepoint, in the syntax of a module.
 func Statepoint(id int, callee, argument, deopt string) string {
 	return fmt.Sprintf("token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 %d, i32 0, ptr elementtype(i64 (i64)) %s, "+
 		`i32 1, i32 0, i64 %s, i32 0, i32 0) [ "deopt"(%s) ]`, id, callee, argument, deopt)
 }
 
-// PatchpointValues are the values of jit_pp.ll, by their names in the module: arithmetic on its constants, @seed, which is 100, and @dseed, 2.5.
+// PatchpointValues returns the values of jit_pp.ll, by their names in the module: arithmetic on its constants, @seed, which is 100, and @dseed, 2.5.
 func PatchpointValues() map[string]string {
 	const a, b, c = 100, 105, 111
 	const d, e = 2.5, 3.5

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// Whole says that all of a test's cases are wanted, however long they take: FIDELITY=all, as make fidelity has it.
+// Whole reports whether tests run all of their cases, however long they take: FIDELITY=all, as make fidelity sets it.
 func Whole() bool { return os.Getenv("FIDELITY") == "all" }
 
-// Share reports whether make test runs a case: one in so many, always the same, by a hash of its name, so that one that is added
-// moves no other. With FIDELITY=all it is each.
+// Share reports whether make test runs a case: one in of, always the same, selected by a hash of its name, so that a new case changes no other. With
+// FIDELITY=all it runs each.
 func Share(of uint32, name ...any) bool {
 	if Whole() {
 		return true
@@ -24,7 +24,8 @@ func Share(of uint32, name ...any) bool {
 	return h.Sum32()%of == 0
 }
 
-// ShareOf is the one of a list's values that make test runs a case with, by a hash of its name; with FIDELITY=all it is all of them.
+// ShareOf returns the value of a list with which make test runs a case, selected by a hash of the case's name; with FIDELITY=all it returns all
+// values.
 func ShareOf[V any](values []V, name ...any) []V {
 	if Whole() {
 		return values
@@ -35,7 +36,7 @@ func ShareOf[V any](values []V, name ...any) []V {
 	return values[n : n+1]
 }
 
-// Slow leaves a test out of make check (go test -short), which is for what takes no time.
+// Slow skips a test in make check (go test -short), which runs only what takes no time.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -43,7 +44,7 @@ func Slow(t testing.TB) {
 	}
 }
 
-// OnlyWhole leaves a test out of make test: make fidelity has it.
+// OnlyWhole skips a test in make test: only make fidelity runs it.
 func OnlyWhole(t testing.TB) {
 	t.Helper()
 	if !Whole() {
@@ -51,7 +52,7 @@ func OnlyWhole(t testing.TB) {
 	}
 }
 
-// Times is how often make test does what it does at random, or how many it takes of what is alike; with FIDELITY=all it is the other.
+// Times returns how often make test repeats a random test, or how many similar cases it runs: few, or all with FIDELITY=all.
 func Times(few, all int) int {
 	if Whole() {
 		return all
@@ -59,7 +60,7 @@ func Times(few, all int) int {
 	return few
 }
 
-// Step is how far apart lie the bytes, or others of a long row, that make test takes: so many, or one with FIDELITY=all.
+// Step returns the distance between the bytes, or other elements of a long row, that make test runs: of, or 1 with FIDELITY=all.
 func Step(of int) int {
 	if Whole() {
 		return 1
@@ -67,11 +68,11 @@ func Step(of int) int {
 	return of
 }
 
-// Turns choose cases of nested loops, whose values have their turn one after the other. How many cases make one that is run has no divisor in
-// common with how many values the loops have: so each value is among what is run.
+// Turns selects cases of nested loops in turn. The distance between selected cases must have no divisor in common with the number of values of each
+// loop, so that each value is in some selected case.
 type Turns int
 
-// Out reports whether make test leaves the next case out: it runs the first of so many.
+// Out reports whether make test skips the next case: it runs the first of every of cases.
 func (n *Turns) Out(of int) bool {
 	at := int(*n)
 	*n++

@@ -24,7 +24,7 @@ func init() {
 	}
 }
 
-// startWithAllSignals returns where no signal is ignored and none blocked.
+// startWithAllSignals returns if no signal is ignored or blocked; otherwise it executes the program again without ignored and blocked signals.
 func startWithAllSignals() error {
 	ignored, blocked, err := heldOff()
 	if err != nil || ignored|blocked == 0 {
@@ -35,7 +35,7 @@ func startWithAllSignals() error {
 		if ignored&(1<<(s-1)) == 0 {
 			continue
 		}
-		// The kernel's struct sigaction with all zeros: SIG_DFL. Of 32 bytes on all architectures of 64 bits, of 20 on i386.
+		// The kernel's struct sigaction with all zeros: SIG_DFL. It has 32 bytes on all 64-bit architectures, and 20 on i386.
 		var byDefault [32]byte
 		const maskSize = 8
 		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&byDefault)), 0, maskSize, 0, 0); e != 0 {
@@ -51,8 +51,8 @@ func startWithAllSignals() error {
 	return os.NewSyscallError("execve", syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
 }
 
-// heldOff returns the signals that the calling thread ignores and blocks, signal n as bit n-1 (proc_pid_status(5)). Those that Go's
-// runtime handles it has taken over by now, and children get their default.
+// heldOff returns the signals that the calling thread ignores and blocks, signal n as bit n-1 (proc_pid_status(5)). It omits those that Go's runtime
+// handles, which are reset to the default in children.
 func heldOff() (ignored, blocked uint64, err error) {
 	text, err := os.ReadFile("/proc/thread-self/status")
 	for line := range bytes.Lines(text) {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FreezeAfter lets the main thread of a process run a number of instructions more, one by one, and leaves all its threads
-// stopped as Freeze does. Where a signal stops a thread is the processor's choice, and some stop a short loop at few of
-// its instructions only; a step comes to each of them.
+// FreezeAfter lets the main thread of a process run a number of further instructions, one by one, and leaves all its threads stopped as Freeze does.
+// A signal stops a thread where the processor chooses, which in a short loop is at few of its instructions only; single steps reach each of them.
 func (p *Process) FreezeAfter(t testing.TB, instructions int) {
 	t.Helper()
 	runtime.LockOSThread() // ptrace(2): all requests come from the thread that attached

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal makes a pseudo-terminal (pty(7)) that passes bytes on as they are written.
+// Terminal returns a pseudo-terminal (pty(7)) that passes bytes on unchanged.
 func Terminal(t testing.TB) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

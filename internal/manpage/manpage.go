@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Name is what the page of a command is called, without its section.
+// Name returns the name of a command's page, without its section.
 func Name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// date is the day that a page is of: not today, so that the same source gives the same bytes. A build sets
-// SOURCE_DATE_EPOCH (reproducible-builds.org).
+// date returns the date of a page. It is not today, so that the same source gives the same bytes. A build sets SOURCE_DATE_EPOCH
+// (reproducible-builds.org).
 func date() string {
 	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {
@@ -28,7 +28,7 @@ func date() string {
 	return time.Unix(seconds, 0).UTC().Format(time.DateOnly)
 }
 
-// Page is the manual page of a command. That of the root names those of others.
+// Page returns the manual page of a command. The page of the root command lists those of the others.
 func Page(c *cobra.Command, pages []*cobra.Command) []byte {
 	p := &roff{}
 	p.line(".TH %s 1 %q reframe", strings.ToUpper(Name(c)), date())
@@ -79,7 +79,7 @@ type roff struct{ out bytes.Buffer }
 
 func (p *roff) line(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }
 
-// width is how long a line of the source of a page may be.
+// width bounds a line of the source of a page.
 const width = 76
 
 // words writes words that are filled.
@@ -97,7 +97,7 @@ func (p *roff) words(text string) {
 	}
 }
 
-// text writes paragraphs as help has them: filled, but for lines that are set in.
+// text writes paragraphs of help: filled, except for indented lines.
 func (p *roff) text(text string) {
 	for n, paragraph := range strings.Split(strings.Trim(text, "\n"), "\n\n") {
 		lines := strings.Split(strings.Trim(paragraph, "\n"), "\n")
@@ -155,7 +155,7 @@ func (p *roff) flags(title string, flags *pflag.FlagSet) {
 	})
 }
 
-// escaped spells text so that none of it is a request or an escape.
+// escaped escapes text so that none of it is a request or an escape.
 func escaped(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// compared is how much of a name is looked at, in bytes.
+// compared bounds the part of a name that is compared, in bytes.
 const compared = 128
 
-// Sorted returns the names, those first that differ from want by the fewest insertions, deletions and changes of one byte (the Levenshtein
-// distance); of equal ones in alphabetical order.
+// Sorted returns the names sorted by the number of insertions, deletions and changes of one byte that turn them into want (the Levenshtein
+// distance), fewest first; names at the same distance are in alphabetical order.
 func Sorted(want string, names []string) []string {
 	type distant struct {
 		name string
@@ -29,7 +29,7 @@ func Sorted(want string, names []string) []string {
 	return out
 }
 
-// Distance is how many bytes are to be inserted, deleted or changed until a is b, of the first 128 of both.
+// Distance returns the number of bytes to insert, delete or change to turn a into b, comparing the first 128 bytes of each.
 func Distance(a, b string) int {
 	a, b = a[:min(len(a), compared)], b[:min(len(b), compared)]
 	row := make([]int, len(b)+1) // from the beginning of a so far to that of b up to each place

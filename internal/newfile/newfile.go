@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// File is one that is being written, under a hidden name beside the one that it is to have.
+// File is a file that is being written, under a hidden name in the folder of its final name.
 type File struct {
 	*os.File
 	path    string
@@ -40,8 +40,8 @@ func Regular(path string) bool {
 	return err != nil || info.Mode().IsRegular()
 }
 
-// Unused has a file made under a name in a directory, or under name-2, name-3 and so on, before the extension, up to so many: make is given each path in turn, and
-// its error wraps [os.ErrExist] where that is taken. The path is that of the last.
+// Unused makes a file under a name in a directory, or under name-2, name-3 and so on, before the extension, up to most. It calls make with each path
+// in turn, until the error does not wrap [os.ErrExist]. It returns the last path and its error.
 func Unused(dir, name string, most int, make func(path string) error) (path string, err error) {
 	ext := filepath.Ext(name)
 	for n := 1; n <= most; n++ {
@@ -57,9 +57,9 @@ func Unused(dir, name string, most int, make func(path string) error) (path stri
 	return path, err
 }
 
-// Create begins the file that is to come into being where path is given, or at what a symbolic link leads to. One that
-// is there already is replaced only with replace, or where it is empty; else the error wraps [os.ErrExist].
-// Devices, pipes and directories are not replaced. Nobody else may read it, unless [os.File.Chmod] lets them.
+// Create starts a file that will appear at path, or at the target of a symbolic link. It replaces an existing file only with replace, or if that is
+// empty; otherwise the error wraps [os.ErrExist]. It does not replace devices, pipes and directories. Only the owner may read the file, unless
+// [os.File.Chmod] changes that.
 func Create(path string, replace bool) (*File, error) {
 	switch info, err := os.Stat(path); {
 	case err == nil && !info.Mode().IsRegular():
@@ -79,9 +79,9 @@ func Create(path string, replace bool) (*File, error) {
 	return &File{f, path, replace}, nil
 }
 
-// Stream opens what is to be written bit by bit, and can be read meanwhile: a new file, a device or a pipe. A file that
-// is there already is as for [Create]. Only its owner may read a new file: it holds memory of a process. The open of a pipe waits for
-// a reader (fifo(7)), until ctx is done: then its cause is the error.
+// Stream opens a file that can be read while it is written: a new file, a device or a pipe. An existing file is treated as by [Create]. Only the
+// owner may read a new file: it holds memory of a process. Opening a pipe waits for a reader (fifo(7)) until ctx is done, and then returns its
+// cause.
 func Stream(ctx context.Context, path string, replace bool) (*os.File, error) {
 	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if info, err := os.Stat(path); err == nil {
@@ -96,7 +96,7 @@ func Stream(ctx context.Context, path string, replace bool) (*os.File, error) {
 	return os.OpenFile(path, mode, 0o600)
 }
 
-// pipe opens a pipe that has a name to write to it.
+// pipe opens a named pipe for writing.
 func pipe(ctx context.Context, path string) (*os.File, error) {
 	type opened struct {
 		file *os.File
@@ -124,8 +124,8 @@ func pipe(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// Finish closes the file and gives it its name. Where err is not nil, or that fails, it is gone, and what was there
-// before is as it was. It returns what went wrong, err too.
+// Finish closes the file and gives it its name. If err is not nil, or if that fails, it removes the new file and leaves an earlier one as it was. It
+// returns all errors, including err.
 func (f *File) Finish(err error) error {
 	err = errors.Join(err, f.Close())
 	if err == nil {
@@ -137,7 +137,7 @@ func (f *File) Finish(err error) error {
 	return err
 }
 
-// name gives the file its name. What has come into being there since it was begun is not lost either.
+// name gives the file its name. It does not overwrite a file that has appeared there since.
 func (f *File) name() error {
 	if !f.replace {
 		switch err := os.Link(f.Name(), f.path); {
@@ -152,7 +152,7 @@ func (f *File) name() error {
 	return os.Rename(f.Name(), f.path)
 }
 
-// Same reports whether two names are of one file, which need not be there yet: by whatever links.
+// Same reports whether two names refer to one file, through any links. The file need not exist yet.
 func Same(a, b string) bool {
 	one, err := os.Stat(a)
 	other, err2 := os.Stat(b)

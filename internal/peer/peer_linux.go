@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Known reports whether this system tells the user of a connection.
+// Known reports whether this system reports the user of a connection.
 const Known = true
 
 // SameUser returns a [StrangerError] unless the peer's socket belongs to our effective user.

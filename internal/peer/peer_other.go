@@ -4,7 +4,7 @@ package peer
 
 import "net"
 
-// Known reports whether this system tells the user of a connection.
+// Known reports whether this system reports the user of a connection.
 const Known = false
 
 // SameUser refuses every connection: the user is not known on this system.

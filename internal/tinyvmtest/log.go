@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An Arrival is a line of a log of tinyvm: the frames when the interpreter came to a position, or those rebuilt at an exit of compiled code, which
-// are the innermost ones of the former.
+// An Arrival is a line of tinyvm's log: the frames when the interpreter reached a position, or the frames rebuilt at an exit of compiled code. The
+// rebuilt ones are the innermost of the interpreter's.
 type Arrival struct {
 	Fuel     int64
 	Method   string
@@ -23,21 +23,21 @@ type Arrival struct {
 	Heap     []Object
 }
 
-// A Frame is one of the VM. Those that wait for a call have no arguments of it on their stack.
+// A Frame is a frame of the VM. If it waits for a call, its stack does not hold the arguments of that call.
 type Frame struct {
 	Method                  string
 	Position                int
 	Locals, Stack, Monitors []Value
 }
 
-// An Object is what a reference leads to, by its number.
+// An Object is the object of a reference, which is its number.
 type Object struct {
 	Class  string
 	Lock   int
 	Fields []Value
 }
 
-// A Value is one of its forms; none of them is null.
+// A Value has one of these forms; null has none of them.
 type Value struct {
 	Int    *int32
 	Double *string // its bits in hex
@@ -70,7 +70,7 @@ func (v Value) String() string {
 	}
 }
 
-// A Key names an arrival: there is one of it in a run.
+// A Key identifies an arrival within a run.
 type Key struct {
 	Fuel     int64
 	Method   string
@@ -78,7 +78,7 @@ type Key struct {
 	Depth    int
 }
 
-// Key is that of the arrival. Frames that wait for a call are seen when the callee begins.
+// Key returns the key of the arrival. Frames that wait for a call are logged when the callee begins.
 func (a Arrival) Key() Key {
 	if a.Call != "" {
 		return Key{a.Fuel, a.Call, 0, a.Depth + 1}
@@ -86,7 +86,7 @@ func (a Arrival) Key() Key {
 	return Key{a.Fuel, a.Method, a.Position, a.Depth}
 }
 
-// ReadLog reads a log, whose lines are in the order in which things happened. Of a long one it takes those that are wanted.
+// ReadLog reads a log, whose lines are in chronological order, and returns the arrivals whose key is wanted.
 func ReadLog(t testing.TB, file string, wanted func(Key) bool) []Arrival {
 	t.Helper()
 	f, err := os.Open(file)
@@ -112,14 +112,14 @@ func ReadLog(t testing.TB, file string, wanted func(Key) bool) []Arrival {
 	return all
 }
 
-// Compare says what differs between the frames that the interpreter had and those that were rebuilt: values that are dead in the latter do not
-// count, nor do the numbers of objects, nor frames that the latter has not. It is empty where nothing does.
+// Compare describes the first difference between the interpreter's frames and the rebuilt ones, or returns "". It ignores values that are dead in
+// the rebuilt frames, the numbers of objects, and frames that were not rebuilt.
 func Compare(was, rebuilt Arrival) string {
 	_, difference := Match(was, rebuilt)
 	return difference
 }
 
-// Match is [Compare], and says which numbers the interpreter's objects have among the rebuilt ones.
+// Match is [Compare], and also maps the numbers of the interpreter's objects to those of the rebuilt ones.
 func Match(was, rebuilt Arrival) (objects map[int]int, difference string) {
 	c := comparison{was: was, rebuilt: rebuilt, to: map[int]int{}, from: map[int]int{}}
 	return c.to, c.compare(was, rebuilt)

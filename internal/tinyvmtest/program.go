@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Program is a random program for examples/tinyvm, always the same for one seed. It ends by itself or for want of fuel, and only seldom by an error.
-// Its methods are called often with what the compiler will have seen before, and then with what it has not: numbers that get too large for an
-// int, doubles, objects of other classes, ways that nobody went. Objects lead to each other in cycles, mostly unseen by anybody else.
+// Program returns a random program for examples/tinyvm, always the same for one seed. It ends by itself or for want of fuel, and only seldom by an
+// error. It calls its methods often with what the compiler will have seen before, and then with something new: numbers that overflow an int,
+// doubles, objects of other classes, branches that were never taken. Objects refer to each other in cycles, and most of them do not escape.
 func Program(seed uint64) string {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 20))}
 	g.line("; seed %d", seed)
@@ -31,7 +31,7 @@ func Program(seed uint64) string {
 	return g.text.String()
 }
 
-// A method of the program: it takes numbers, then objects.
+// method is a method of the program: it takes numbers, then objects.
 type method struct {
 	name             string
 	numbers, objects int
@@ -108,8 +108,8 @@ func (g *generator) method(level int) {
 	g.methods = append(g.methods, m)
 }
 
-// link writes a method of a chain, each of which calls the one below with its arguments, and with an object of its own: short ones, so that all
-// are inlined into the highest, which main calls. What is unusual comes to the lowest when all are compiled.
+// link writes a method of a chain, each of which calls the one below with its arguments and an object of its own. The methods are short, so that all
+// are inlined into the highest, which main calls. Unusual arguments reach the lowest only when all are compiled.
 func (g *generator) link(level int) {
 	m := method{name: fmt.Sprintf("Chain%d.run", level), numbers: 2, objects: 1}
 	g.size, g.loops, g.calls, g.locals = 25, 2, 2, 4
@@ -169,7 +169,7 @@ func (g *generator) constant() string {
 	}
 }
 
-// expression leaves a number on the stack.
+// expression pushes a number.
 func (g *generator) expression(depth int) {
 	if depth == 0 || g.size > 35 {
 		if g.one(3) {
@@ -201,7 +201,7 @@ func (g *generator) expression(depth int) {
 	}
 }
 
-// known makes a number of what may still be null.
+// known replaces the value on the stack by a number if it is null.
 func (g *generator) known() {
 	l := g.label()
 	g.op("dup\n  null\n  eq\n  if %s.null\n  jump %s\n%s.null:\n  pop\n  %s\n%s:", l, l, l, g.constant(), l)
@@ -231,7 +231,7 @@ func (g *generator) anObject() {
 	}
 }
 
-// statement leaves the stack as it was.
+// statement writes a statement, which leaves the stack as it was.
 func (g *generator) statement(nested int) {
 	if g.size > 45 {
 		return
@@ -317,7 +317,7 @@ func (g *generator) branch(nested int) {
 	}
 }
 
-// main calls the highest methods with the number of the round, and in some rounds with something else.
+// main writes the main method, which calls the highest methods with the number of the round, and in some rounds with something else.
 func (g *generator) main() {
 	top := append(g.methods[len(g.methods)-6:len(g.methods)-4], g.methods[len(g.methods)-1])
 	g.line("method Main.main 0 3")

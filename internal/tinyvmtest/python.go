@@ -11,13 +11,14 @@ import (
 	"reframe/internal/livetest"
 )
 
-// python is the program itself: what PATH has may be a script of pyenv's that looks for it, and takes longer than all that tests run in it.
+// python returns the path of the Python executable itself: the one in PATH may be a pyenv script, whose lookup takes longer than all that the tests
+// run.
 var python = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	return strings.TrimSpace(string(out)), err
 })
 
-// Python is the path of the program that runs scripts.
+// Python returns the path of the Python executable.
 func Python(t testing.TB) string {
 	t.Helper()
 	livetest.Tool(t, "python3")
@@ -26,13 +27,13 @@ func Python(t testing.TB) string {
 	return program
 }
 
-// ServeInPython is the command line by which the interpreter in Python goes on in frames of a program.
+// ServeInPython returns the command line of the interpreter in Python that resumes frames of a program.
 func ServeInPython(t testing.TB, program string) string {
 	t.Helper()
 	return strings.Join(InPython(t, "--serve", program), " ")
 }
 
-// InPython is the command of the interpreter in Python.
+// InPython returns the command of the interpreter in Python.
 func InPython(t testing.TB, args ...string) []string {
 	t.Helper()
 	return append([]string{Python(t), livetest.Testdata(t, "..", "examples", "tinyvm", "tinyvm.py")}, args...)

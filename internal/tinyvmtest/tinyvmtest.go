@@ -50,7 +50,7 @@ func Binary(t testing.TB, llvm int) string {
 	return livetest.Made(t, "g++", fmt.Sprintf("tinyvm-llvm%d", llvm), args...)
 }
 
-// File writes a seed's program to a file of the test's, and returns its path.
+// File writes a seed's program to a temporary file, and returns its path.
 func File(t testing.TB, seed uint64) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), fmt.Sprintf("seed%d.tvm", seed))
@@ -58,7 +58,7 @@ func File(t testing.TB, seed uint64) string {
 	return file
 }
 
-// Result is what a run came to.
+// Result is the result of a run.
 type Result struct {
 	Output string // standard output
 	Status int    // exit status
@@ -68,7 +68,7 @@ type Result struct {
 
 var exits = regexp.MustCompile(`(?m)^(\d+) exits$`)
 
-// Fuel is what programs are run with. Most need a few hundred; the log of one that needs much more would be long.
+// Fuel is the fuel of each run. Most programs need a few hundred; the log of one that needs much more would be long.
 const Fuel = "3000"
 
 // Run runs tinyvm with the given arguments and Fuel, for a minute at most. A VM that a signal ends has the status -1.
@@ -93,7 +93,7 @@ func run(t testing.TB, command []string, args ...string) Result {
 	return Told(cmd.ProcessState.ExitCode(), out.String(), err.String())
 }
 
-// Told is the result of a run that somebody else has started.
+// Told returns the result of a run that the caller has started.
 func Told(status int, output, errors string) Result {
 	r := Result{Output: output, Errors: errors, Status: status}
 	if m := exits.FindStringSubmatch(r.Errors); m != nil {
