@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// grace is how long an item may take to end once its time is up, before it is left to itself.
+// grace bounds the time that an item may take to end after its time is up. Then it is abandoned.
 const grace = 2 * time.Second
 
-// attempt does one item: whatever becomes of it becomes a result, also a panic, and that it does
-// not end.
+// attempt processes one item. It returns a result in every case, also after a panic, and when the item does not end.
 func attempt(ctx context.Context, timeout time.Duration, job Job, item Item) Result {
 	if timeout > 0 {
 		var cancel context.CancelFunc

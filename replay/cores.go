@@ -13,16 +13,15 @@ import (
 	"reframe/ptrace"
 )
 
-// Cores looks at cores, one at a time or several at once.
+// Cores opens cores, one at a time or several at once.
 type Cores struct {
 	Core   ptrace.CoreOptions // with Files and Objects where there are many: several share one memory
 	Inputs deopt.Options
-	// Limits of the run of each frame that is resumed.
+	// Limits bounds the run of each resumed frame.
 	Limits deopt.Limits
 }
 
-// Look is the [Job] that opens a core, makes the frames of its threads, and, where modules are known, resumes
-// the innermost frame that can be.
+// Look is the [Job] that opens a core, builds the frames of its threads, and, if modules are known, resumes the innermost frame that can be resumed.
 func (c *Cores) Look(ctx context.Context, item Item) Result {
 	r := Result{Kind: Core, Path: item.Path, Outcome: Failed}
 	if !item.Named && r.refuse(item) { // of one that was named, OpenCore says more
@@ -64,8 +63,7 @@ func (c *Cores) Look(ctx context.Context, item Item) Result {
 	return r
 }
 
-// reason is what is wrong with a core. The path stands before it anyway, and what to do about it is for the
-// one who opens it.
+// reason describes the error of a core. It omits the path, which is printed before it anyway, and advice for users who open a single core.
 func reason(err error) string {
 	var e *ptrace.CoreError
 	var file *fs.PathError
@@ -80,10 +78,10 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// maxExits bounds the exits of a core in its result: a recursion may have 100,000.
+// maxExits bounds the exits in the result of a core: a recursion may have 100,000.
 const maxExits = 32
 
-// found counts what a core shows.
+// found describes the frames of a core.
 func found(t *ptrace.Target, v *deopt.View) *Found {
 	out := &Found{Arch: t.Arch().Name, Threads: len(v.Threads), Notes: t.Notes}
 	for i := range v.Threads {
@@ -113,7 +111,7 @@ func exitOf(t *deopt.Thread, f *deopt.Frame) Exit {
 	return x
 }
 
-// incomplete says what first is missing in a view: a value, or the rest of a stack.
+// incomplete describes the first thing that is missing in a view: a value, or the rest of a stack.
 func incomplete(v *deopt.View) string {
 	for i := range v.Threads {
 		t := &v.Threads[i]
@@ -129,11 +127,11 @@ func incomplete(v *deopt.View) string {
 	return ""
 }
 
-// maxTried bounds how many frames are tried.
+// maxTried bounds the frames that resume tries.
 const maxTried = 16
 
-// resume runs the innermost frame that can be: of the first thread that has one. A frame that waits for
-// the result of a call, or lacks a value that is live where it resumes, cannot be.
+// resume runs the innermost frame that can be resumed, in the first thread that has one. A frame that waits for the result of a call, or lacks a
+// value that is live where it resumes, cannot be resumed.
 func (c *Cores) resume(ctx context.Context, v *deopt.View) (*Resumed, error) {
 	var first error // why the innermost one was not
 	tried := 0

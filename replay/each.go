@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// EachCore is the [Job] that runs a script for a core, whose absolute path is $CORE in it.
+// EachCore returns a [Job] that runs a script for each core, with the core's absolute path in $CORE.
 func EachCore(s Scripts, script string) Job {
 	return func(ctx context.Context, item Item) Result {
 		r := Result{Kind: Core, Path: item.Path, Outcome: Failed}

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Item is one thing to do.
+// Item is a script or a core to process.
 type Item struct {
 	Kind  Kind
 	Path  string // as it was named, or as the folder was and its name in that
@@ -22,13 +22,13 @@ type Item struct {
 	err    error  // why it cannot even be looked for
 }
 
-// ScriptSuffix is how the name of a script ends.
+// ScriptSuffix is the suffix of a script's name.
 const ScriptSuffix = ".txtar"
 
-// Find lists what patterns name, in the order of the paths, each path once: a file; DIR, all in it;
-// DIR/..., all in it and below. In a folder a script is what has the suffix [ScriptSuffix]; any file may be
-// a core, which its content tells when it is done. Names that begin with a dot are left out, and links to
-// folders are not followed. A pattern that leads to nothing is an item that fails.
+// Find lists the files that patterns name, sorted by path, each path once. A pattern is a file; DIR for all files in it; or DIR/... for all in it
+// and below. In a folder, files with the suffix [ScriptSuffix] are scripts, and any file may be a core, which its content decides when it is
+// processed. Find skips names that begin with a dot, and does not follow links to folders. A pattern that matches nothing becomes an item that
+// fails.
 func Find(kind Kind, patterns []string) []Item {
 	var items []Item
 	for _, p := range patterns {
@@ -38,7 +38,7 @@ func Find(kind Kind, patterns []string) []Item {
 	return slices.CompactFunc(items, func(a, b Item) bool { return a.Path == b.Path })
 }
 
-// find lists what one pattern names.
+// find lists the files of one pattern.
 func find(kind Kind, pattern string) []Item {
 	dir, below := strings.CutSuffix(filepath.ToSlash(pattern), "/...")
 	if pattern == "..." {
@@ -88,8 +88,7 @@ func find(kind Kind, pattern string) []Item {
 	return items
 }
 
-// isFile reports whether an entry is a regular file, or a link to one: where a cluster mounts what it
-// holds itself, every file is a link.
+// isFile reports whether an entry is a regular file, or a link to one: in a volume that a cluster mounts from its own data, every file is a link.
 func isFile(path string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.Type().IsRegular()
@@ -98,9 +97,8 @@ func isFile(path string, e fs.DirEntry) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Shard returns those of the items that are the index-th of n parts. Every item is in just one part. Which, its
-// name in the folder decides, and not its place in the list: the parts begin at different times, on machines that
-// mount the folder elsewhere, and while it still grows.
+// Shard returns those of the items that are the index-th of n parts. Every item is in exactly one part. Its name in the folder decides which, not
+// its place in the list: the parts start at different times, on machines that mount the folder elsewhere, and while it still grows.
 func Shard(items []Item, index, n int) []Item {
 	if n < 1 || index < 0 || index >= n {
 		panic(fmt.Sprintf("replay: there is no part %d of %d", index, n))

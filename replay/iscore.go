@@ -7,8 +7,7 @@ import (
 	"reframe/ptrace/elfcore"
 )
 
-// IsCore reports whether the content of a file is that of a core, whole or not, compressed or not. What is wrong
-// with one is found when it is opened.
+// IsCore reports whether the content of a file is that of a core, complete or not, compressed or not. Errors in a core are found when it is opened.
 func IsCore(path string) (bool, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // to open a pipe may take for ever
 		return false, err
@@ -21,7 +20,7 @@ func IsCore(path string) (bool, error) {
 	return elfcore.IsCore(f)
 }
 
-// refuse makes the result of an item that is no core, and says whether it is none.
+// refuse sets the result of an item that is not a core, and reports whether it is not.
 func (r *Result) refuse(item Item) (refused bool) {
 	switch is, err := IsCore(item.Path); {
 	case err != nil:

@@ -41,29 +41,29 @@ type Journal struct {
 	err  error             // of a write: what follows it would not be on a line of its own
 }
 
-// maxKills is how often a run may be killed while it does an item.
+// maxKills bounds the number of runs that are killed while they process an item.
 const maxKills = 3
 
-// begunItem is an item in the state in which it was begun.
+// begunItem is an item that was begun, in the state of its file at that time.
 type begunItem struct {
 	Path string `json:"path"`
 	fileState
 }
 
-// place is where in the file a result lies, and of which state of its item it is.
+// place is the place of a result in the file, and the state of its item's file.
 type place struct {
 	at    int64
 	size  int
 	state fileState
 }
 
-// fileState tells a file from what it was before.
+// fileState identifies the content of a file by size and time of change.
 type fileState struct {
 	Size  int64 `json:"size"`
 	Mtime int64 `json:"mtime_ns"` // since 1970
 }
 
-// stateOf is the zero state of a file that is not there.
+// stateOf returns the state of a file; it is zero if the file does not exist.
 func stateOf(path string) fileState {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -77,20 +77,19 @@ type journalHead struct {
 	Of     []string `json:"of"`
 }
 
-// journalLine is a result, or one of the others.
+// journalLine is a line of the journal: a result, an item that was begun, or the end of a run.
 type journalLine struct {
 	File *fileState `json:"file,omitempty"` // as it was for the result
-	// Uses are the other files that decided about it.
+	// Uses are the other files on which the result depends.
 	Uses   map[string]fileState `json:"uses,omitempty"`
 	Result *Result              `json:"result,omitempty"`
 	Begun  *begunItem           `json:"begun,omitempty"`
-	// Ended says that a run has come to an orderly end: what it had begun and not done killed nobody.
+	// Ended means that a run ended in good order: no item that it had begun was the reason for a kill.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// OpenJournal opens a journal, or begins it. Its results are used for a run with the same
-// belongings: what the user gave that decides what comes out, one thing each. Those of another run are
-// an error.
+// OpenJournal opens a journal, or creates it. Its results are used for a run with the same belongings: everything from the user on which the results
+// depend, one entry each. A journal with other belongings is an error.
 func OpenJournal(path string, belongs []string) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -111,7 +110,7 @@ func OpenJournal(path string, belongs []string) (*Journal, error) {
 // Close closes the file.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// load reads where results lie, and cuts off a line that was not written to its end.
+// load reads the places of results, and removes an incomplete last line.
 func (j *Journal) load(belongs []string) error {
 	head, err := lineOf(journalHead{JournalSchema, belongs})
 	if err != nil {
@@ -140,7 +139,7 @@ func (j *Journal) load(belongs []string) error {
 		}
 		whole += int64(len(line))
 	}
-	// By its name: Windows does not let a file that is open for appending be cut.
+	// Truncate by name: Windows does not truncate a file that is open for appending.
 	if err := os.Truncate(j.path, whole); err != nil {
 		return err
 	}
@@ -150,7 +149,7 @@ func (j *Journal) load(belongs []string) error {
 	return j.write(head, 0)
 }
 
-// note takes in a line that lies at p.
+// note records a line at p.
 func (j *Journal) note(l *journalLine, p place) {
 	switch {
 	case l.Ended:
@@ -166,7 +165,7 @@ func (j *Journal) note(l *journalLine, p place) {
 
 var errNoJournal = errors.New("this is no journal of reframe replay; it is left as it is")
 
-// readLine returns the next line with its end, and io.EOF where there is none, or none that has one.
+// readLine returns the next line with its end, and io.EOF if there is none, or only an incomplete one.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -181,7 +180,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// sameRun holds the first line against the run that there is now.
+// sameRun compares the first line with the present run.
 func sameRun(line []byte, belongs []string) error {
 	var head journalHead
 	if err := json.Unmarshal(line, &head); err != nil || head.Schema != JournalSchema {
@@ -202,7 +201,7 @@ func sameRun(line []byte, belongs []string) error {
 	return nil
 }
 
-// find returns the result of an item that is still as it was, with all that it used.
+// find returns the result of an item if the item and all files that it used are unchanged.
 func (j *Journal) find(path string, state fileState) (*Result, bool) {
 	p, ok := j.old[path]
 	if !ok || p.state != state {
@@ -221,13 +220,13 @@ func (j *Journal) find(path string, state fileState) (*Result, bool) {
 	return l.Result, true
 }
 
-// begin notes that an item is begun, and returns how many runs were killed at that before.
+// begin records that an item is begun, and returns how many runs were killed while they processed it.
 func (j *Journal) begin(path string, state fileState) (kills int, err error) {
 	item := begunItem{path, state}
 	return j.left[item], j.append(journalLine{Begun: &item}, 1)
 }
 
-// add appends a result, unless it is of too many files.
+// add appends a result, unless it depends on too many files.
 func (j *Journal) add(r *Result, state fileState, u *uses) error {
 	files, ok := u.all()
 	if !ok {
@@ -236,7 +235,7 @@ func (j *Journal) add(r *Result, state fileState, u *uses) error {
 	return j.append(journalLine{File: &state, Uses: files, Result: r}, -1)
 }
 
-// end notes that the run has come to its end, where it leaves something that it has begun.
+// end records the end of the run if items were begun and not completed.
 func (j *Journal) end() error {
 	if j.open == 0 {
 		return nil
@@ -244,7 +243,7 @@ func (j *Journal) end() error {
 	return j.append(journalLine{Ended: true}, -j.open)
 }
 
-// append writes a line. open is by how many there are more items that have no result.
+// append writes a line. open is the change in the number of items that were begun and have no result.
 func (j *Journal) append(l journalLine, open int) error {
 	line, err := lineOf(l)
 	if err == nil {
@@ -256,7 +255,7 @@ func (j *Journal) append(l journalLine, open int) error {
 	return nil
 }
 
-// write appends a line by one call, so that no other can come between.
+// write appends a line with one call, so that lines do not mix.
 func (j *Journal) write(line []byte, open int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

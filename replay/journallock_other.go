@@ -4,5 +4,5 @@ package replay
 
 import "os"
 
-// lock does nothing: here a journal is not kept from other runs.
+// lock does nothing: on this system other runs can use the journal at the same time.
 func lock(*os.File) error { return nil }

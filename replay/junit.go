@@ -15,9 +15,8 @@ import (
 	"reframe/internal/newfile"
 )
 
-// JUnit writes results as JUnit XML, in that part of it which Jenkins, GitLab and others read: one
-// testsuite of testcases, each with failure or skipped, and system-out. The file gets its name when it
-// is whole.
+// JUnit writes results as JUnit XML, in the part of it that Jenkins, GitLab and others read: one testsuite of testcases, each with failure or
+// skipped, and system-out. The file appears under its name when it is complete.
 type JUnit struct {
 	file *newfile.File
 	out  *bufio.Writer
@@ -26,12 +25,11 @@ type JUnit struct {
 	tests, failures, skipped int
 }
 
-// junitHead is as wide as the widest head. It is written last, over the blanks that were left for
-// it: it counts what follows it.
+// junitHead is the width of the widest head in bytes. The head is written last, over blanks left for it, because it counts what follows.
 const junitHead = 256
 
-// CreateJUnit begins a file of that path. A report that is there already is replaced; of any other file with content the error
-// wraps [os.ErrExist], unless that is to be replaced too.
+// CreateJUnit creates a report at that path. It replaces an existing report; for any other file with content the error wraps [os.ErrExist], unless
+// replace is set.
 func CreateJUnit(path string, replace bool) (*JUnit, error) {
 	f, err := newfile.Create(path, replace || IsJUnit(path))
 	if err != nil {
@@ -42,7 +40,7 @@ func CreateJUnit(path string, replace bool) (*JUnit, error) {
 	return j, err
 }
 
-// IsJUnit reports whether a file looks like a report.
+// IsJUnit reports whether a file looks like a JUnit report.
 func IsJUnit(path string) bool {
 	if newfile.Free(path) == nil { // or it is no file, and to open a pipe would wait for its writer
 		return false
@@ -85,14 +83,14 @@ func (j *JUnit) Add(r *Result) error {
 	return err
 }
 
-// escaped is text as XML has it, in an attribute too; what XML cannot have is U+FFFD (XML 1.0, 2.2).
+// escaped escapes text for XML, also in an attribute; characters that XML cannot have become U+FFFD (XML 1.0, 2.2).
 func escaped(s string) string {
 	var b bytes.Buffer
 	_ = xml.EscapeText(&b, []byte(s)) // a Buffer takes everything
 	return b.String()
 }
 
-// Close ends the file and gives it its name.
+// Close completes the file and gives it its name.
 func (j *JUnit) Close() error {
 	_, err := j.out.WriteString("</testsuite>\n</testsuites>\n")
 	if err == nil {

@@ -10,11 +10,11 @@ import (
 	"reframe/internal/newfile"
 )
 
-// maxCopies bounds the files of one name that differ in a directory.
+// maxCopies bounds the different files of one name in a directory.
 const maxCopies = 1000
 
-// Keep writes beside a core what it takes to look at it anywhere: copies of the modules and layouts that it is read by, given by their paths, and
-// a first script, whose path it returns. What is no file, as a module that was found in a process, has no copy. Nothing is overwritten.
+// Keep writes next to a core everything that is needed to look at it on any machine: copies of the modules and layouts, given by their paths, and a
+// first script, whose path it returns. A module that is not a file, such as one found in a process, has no copy. Keep overwrites nothing.
 func Keep(ctx context.Context, core string, modules, layouts []string) (script string, err error) {
 	first := First{Script: core + ".txtar", Core: core}
 	if first.Modules, err = copies(filepath.Dir(core), modules); err != nil {
@@ -26,7 +26,7 @@ func Keep(ctx context.Context, core string, modules, layouts []string) (script s
 	return first.Script, first.Write(ctx, false)
 }
 
-// Write writes the script where it is to be; with force also over another file. It is there whole or not at all.
+// Write writes the script; with force also over another file. The file appears only when it is complete.
 func (o First) Write(ctx context.Context, force bool) error {
 	text, err := FirstScript(ctx, o)
 	if err != nil {
@@ -40,8 +40,8 @@ func (o First) Write(ctx context.Context, force bool) error {
 	return f.Finish(err)
 }
 
-// copies are the files of these paths in a directory, each under its own name, or name-2 where that is another file. A layout that comes
-// with reframe is there already.
+// copies copies files into a directory, each under its own name, or name-2 if that is another file, and returns their paths. Builtin layouts are not
+// copied.
 func copies(dir string, paths []string) (list []string, err error) {
 	for _, from := range paths {
 		if vmlayout.IsBuiltin(from) {
@@ -64,7 +64,7 @@ func copies(dir string, paths []string) (list []string, err error) {
 	return list, nil
 }
 
-// copyTo makes a copy, unless there is the same one already.
+// copyTo writes a copy, unless the same one exists already.
 func copyTo(dir, name string, text []byte) (path string, err error) {
 	return newfile.Unused(dir, name, maxCopies, func(path string) error {
 		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {

@@ -11,7 +11,7 @@ import (
 // Schema names the JSON of a [Result].
 const Schema = "reframe.replay/v1"
 
-// Kind says what an item is.
+// Kind is the kind of an item.
 type Kind string
 
 // The kinds of item.
@@ -20,7 +20,7 @@ const (
 	Core   Kind = "core"
 )
 
-// Outcome says how an item came out.
+// Outcome is the outcome of an item.
 type Outcome string
 
 // The outcomes.
@@ -29,36 +29,36 @@ const (
 	Skipped Outcome = "skipped" // a script said that it cannot run here
 	Partial Outcome = "partial" // of a core: some value or frame is unavailable, or no frame could be resumed that should have been
 	Failed  Outcome = "failed"
-	// PassedOver is that of a file in a folder that is no core. It is counted and not reported.
+	// PassedOver is the outcome of a file in a folder that is not a core. It is counted and not reported.
 	PassedOver Outcome = "passed-over"
 )
 
-// Result is what came of an item.
+// Result is the result of an item.
 type Result struct {
 	Kind    Kind    `json:"kind"`
 	Path    string  `json:"path"`
 	Outcome Outcome `json:"outcome"`
-	// Message says why the outcome is not [OK], or that a script was updated. Of a script that failed it begins with the place,
+	// Message is the reason if the outcome is not [OK], or a note that a script was updated. For a script that failed it begins with the place,
 	// "exit.txtar:12: ".
 	Message string `json:"message,omitempty"`
-	// Log is what a script printed, where it failed or all of it was asked for.
+	// Log is the output of a script, if it failed or all output was requested.
 	Log string `json:"log,omitempty"`
-	// MS is how long it took, in milliseconds. [Run] fills it in.
+	// MS is the time of the item in milliseconds. [Run] fills it in.
 	MS float64 `json:"ms"`
 
 	Found *Found `json:"found,omitempty"` // of a core that could be read
 }
 
-// Found is what a core shows.
+// Found describes the frames of a core.
 type Found struct {
 	Arch    string `json:"arch"`
 	Threads int    `json:"threads"`
 	Frames  int    `json:"frames"` // of all threads
-	// Exits are the frames that stand at a recorded site, thread by thread, each innermost first; of
-	// very many the first ones, and More is how many there are besides.
+	// Exits are the frames at a recorded site, thread by thread, each innermost first. If there are very many, Exits has the first, and More counts
+	// the others.
 	Exits []Exit `json:"exits,omitempty"`
 	More  int    `json:"more,omitempty"`
-	// Resumed is what came of the innermost frame that can be resumed, where the module is known.
+	// Resumed is the result of the innermost frame that can be resumed, if its module is known.
 	Resumed *Resumed `json:"resumed,omitempty"`
 	Notes   []string `json:"notes,omitempty"` // about the core as a whole, such as that it was cut
 }
@@ -78,7 +78,7 @@ type Exit struct {
 	Unavailable int           `json:"unavailable"` // of the slots
 }
 
-// Resumed is what a frame did in the reference interpreter.
+// Resumed is the result of a frame in the reference interpreter.
 type Resumed struct {
 	TID      int           `json:"tid"`
 	Frame    int           `json:"frame"`
@@ -88,17 +88,17 @@ type Resumed struct {
 	Output   string        `json:"output,omitempty"` // what the program would have printed; its beginning, of much
 }
 
-// Job does one item. It ends soon after ctx does.
+// Job processes one item. It ends soon after ctx does.
 type Job func(ctx context.Context, item Item) Result
 
-// Bounds of the text in one result, in bytes: names and messages hold what a core makes them hold.
+// Bounds of the text in one result, in bytes: a core determines the length of names and messages.
 const (
 	maxName    = 512
 	maxMessage = 4 << 10
 	maxLog     = 256 << 10
 )
 
-// bound cuts what is long. Text is valid UTF-8 afterwards, as JSON has it.
+// bound truncates long text and makes it valid UTF-8, as JSON requires.
 func (r *Result) bound() {
 	r.Message, r.Log = clip(r.Message, maxMessage), clip(r.Log, maxLog)
 	f := r.Found
@@ -126,7 +126,7 @@ func (r *Result) bound() {
 	}
 }
 
-// clip is at most n bytes of a text and a mark where something is missing.
+// clip returns at most n bytes of a text, with a mark if it was longer.
 func clip(s string, n int) string {
 	if len(s) > n {
 		for n > 0 && !utf8.RuneStart(s[n]) {

@@ -12,24 +12,24 @@ import (
 	"unicode/utf8"
 )
 
-// Run is many items that are done at once.
+// Run processes many items concurrently.
 type Run struct {
 	Items   []Item
 	Job     Job
 	Workers int           // how many at once; 0: as many as there are processors
 	Timeout time.Duration // of each item; 0: none
 	Journal *Journal      // nil: none is kept
-	// Report is called with each result, in the order of Items, and with none of those that
-	// were passed over. An error ends the run. It is not called twice at a time.
+	// Report is called with each result, in the order of Items, but not for those that were passed over. An error ends the run. Calls do not
+	// overlap.
 	Report func(Result) error
-	// Ended is called whenever an item has ended, in any order, not twice at a time.
+	// Ended is called when an item has ended, in any order. Calls do not overlap.
 	Ended func(Outcome)
 }
 
-// ahead is how many results of each worker may wait for those before them.
+// ahead bounds the results of each worker that wait for earlier ones.
 const ahead = 64
 
-// ended is an item that has ended.
+// ended is the outcome of an item.
 type ended struct {
 	n      int
 	result Result
@@ -38,8 +38,8 @@ type ended struct {
 	err    error // of the journal
 }
 
-// Do does all items. When ctx ends, what was begun is given up, what is done is reported, and the error is
-// the cause. The [Summary] is never nil.
+// Do processes all items. When ctx ends, it gives up the items that were begun, reports those that are done, and returns the cause. The [Summary] is
+// never nil.
 func (r *Run) Do(ctx context.Context) (*Summary, error) {
 	began := time.Now()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -93,7 +93,7 @@ func (r *Run) Do(ctx context.Context) (*Summary, error) {
 	return o.sum, err
 }
 
-// one does the n-th item.
+// one processes the n-th item.
 func (r *Run) one(ctx context.Context, n int) ended {
 	item := &r.Items[n]
 	if item.err != nil {
@@ -109,7 +109,7 @@ func (r *Run) one(ctx context.Context, n int) ended {
 	return ended{n: n, result: result}
 }
 
-// journaled does the n-th item, unless the journal has its result.
+// journaled processes the n-th item, unless the journal has its result.
 func (r *Run) journaled(ctx context.Context, n int) ended {
 	item := &r.Items[n]
 	file := stateOf(item.Path)
@@ -132,7 +132,7 @@ func (r *Run) journaled(ctx context.Context, n int) ended {
 	return e
 }
 
-// order puts results into the order of the items.
+// order reports results in the order of the items.
 type order struct {
 	run     *Run
 	sum     *Summary
@@ -141,8 +141,7 @@ type order struct {
 	broken  bool          // Report has failed
 }
 
-// add takes a result as it comes, and returns how many items have had their turn by it. The error is
-// that of the journal, or of Report.
+// add takes a result, and returns how many items could be reported. The error is that of the journal, or of Report.
 func (o *order) add(e ended) (told int, err error) {
 	o.waiting[e.n] = e
 	if !e.given && o.run.Ended != nil {
@@ -161,7 +160,7 @@ func (o *order) add(e ended) (told int, err error) {
 	}
 }
 
-// rest tells what waits for items that were given up.
+// rest reports the results that wait for items that were given up.
 func (o *order) rest() (err error) {
 	for _, n := range slices.Sorted(maps.Keys(o.waiting)) {
 		err = cmp.Or(err, o.tell(o.waiting[n]))
@@ -169,7 +168,7 @@ func (o *order) rest() (err error) {
 	return err
 }
 
-// tell reports a result, unless nobody can be told any more.
+// tell reports a result, unless the item was given up or Report has failed.
 func (o *order) tell(e ended) error {
 	if e.given || o.broken {
 		return nil

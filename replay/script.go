@@ -24,8 +24,8 @@ import (
 	"reframe/ptrace"
 )
 
-// Scripts runs scripts: txtar archives whose comment is commands, one a line, in the form and with the commands of
-// testscript (github.com/rogpeppe/go-internal/testscript), and those of [Commands] besides.
+// Scripts runs scripts: txtar archives whose comment holds commands, one a line, in the syntax and with the commands of testscript
+// (github.com/rogpeppe/go-internal/testscript), and those of [Commands].
 type Scripts struct {
 	Update  bool     // what `cmp stdout FILE` compares with is written anew where FILE is of the archive and differs
 	Verbose bool     // results have the log of scripts that pass too
@@ -33,17 +33,16 @@ type Scripts struct {
 	Printer Printer
 	Files   *ptrace.ModuleFiles // of cores, nil where every core opens its own
 
-	// Describe makes what [trace.Options].Describe is, of layouts, modules or both: of what a script does not give. nil: targets are not asked
-	// what they say of themselves.
+	// Describe returns the function for [trace.Options].Describe, for layouts, modules or both: those that a script does not give. nil: targets are
+	// not asked to describe themselves.
 	Describe func(layouts, modules bool, warn func(string)) described.Ask
 }
 
 // maxScript bounds a script with all of its files, in bytes.
 const maxScript = 64 << 20
 
-// Run runs one script. Files of the archive are in $WORK, a new folder that is gone afterwards; $SCRIPTDIR is the one that the
-// script itself is in. Several can run at once. When ctx is done the script fails; what it started does not outlive it
-// on Linux.
+// Run runs one script. Files of the archive are in $WORK, a new folder that is deleted afterwards; $SCRIPTDIR is the folder of the script itself.
+// Several can run at once. When ctx is done the script fails; on Linux the programs that it started are ended as well.
 func (s *Scripts) Run(ctx context.Context, path string) Result {
 	out := Result{Kind: Script, Path: path, Outcome: Failed}
 	before, comment, err := readScript(path)
@@ -98,8 +97,8 @@ func (s *Scripts) Run(ctx context.Context, path string) Result {
 	return out
 }
 
-// await waits until a script has ended. When its time is up, what it started is ended; a script that does not
-// end by that is given up after a while.
+// await waits until a script has ended. When its time is up, await ends what the script started, and abandons a script that has not ended 1.5
+// seconds later.
 func (r *run) await(done chan struct{}) (ended bool) {
 	select {
 	case <-done:
@@ -117,8 +116,7 @@ func (r *run) await(done chan struct{}) (ended bool) {
 	return false
 }
 
-// clear ends what a script that has ended has left, and waits until it is gone: what is killed may have started another a moment
-// before.
+// clear ends what a finished script has left running, and waits until it is gone: a process may have started another just before it was killed.
 func (r *run) clear() {
 	for range 200 {
 		if !r.kill() {
@@ -128,8 +126,8 @@ func (r *run) clear() {
 	}
 }
 
-// deadline is when testscript is to end by itself what a script runs: it begins with that when nine tenths of the time or
-// all but 200 ms are over. It is what ends programs where nobody else can tell which are those of the script.
+// deadline returns the deadline for testscript, which ends the running command when nine tenths of its time or all but 200 ms are over: with this
+// value that is when ctx ends. On systems where the programs of a script cannot be found, only testscript ends them.
 func deadline(ctx context.Context) time.Time {
 	at, bounded := ctx.Deadline()
 	if !bounded {
@@ -139,7 +137,7 @@ func deadline(ctx context.Context) time.Time {
 	return at.Add(max(left/9, 200*time.Millisecond))
 }
 
-// parseFlags is for the condition [short], which asks the flags of package testing.
+// parseFlags prepares for the condition [short], which reads the flags of package testing.
 var parseFlags = sync.OnceFunc(func() {
 	if flag.Lookup("test.short") == nil {
 		testing.Init()
@@ -149,7 +147,7 @@ var parseFlags = sync.OnceFunc(func() {
 	}
 })
 
-// readScript reads a script and, of that, its commands, and refuses one whose files would not all be in its own folder.
+// readScript reads a script and returns its text and its commands. It rejects a script whose files would not all be in its own folder.
 func readScript(path string) (text, comment []byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -193,10 +191,10 @@ func readScript(path string) (text, comment []byte, err error) {
 	return text, a.Comment, nil
 }
 
-// endsEarly is a line that means something else than it says: stop is testscript's own.
+// endsEarly matches a line that does not do what it says: stop is a command of testscript itself.
 var endsEarly = regexp.MustCompile(`^\s*(?:\[[^]]*\]\s*)*stop\s+((?:0x[0-9a-fA-F]+|[0-9]+|-).*)$`)
 
-// markerLine is the line, from 1, of the header of the file of that number in the archive, from 0.
+// markerLine returns the line, from 1, of the header of a file in the archive, given its name and its number from 0.
 func markerLine(text []byte, name string, number int) int {
 	at := 0
 	for n, line := range bytes.Split(text, []byte("\n")) {
@@ -210,7 +208,7 @@ func markerLine(text []byte, name string, number int) int {
 	return 1
 }
 
-// reporter is what testscript tells how a script goes.
+// reporter receives testscript's reports about a script.
 type reporter struct {
 	verbose         bool
 	failed, skipped bool
@@ -238,7 +236,7 @@ func (t *reporter) Log(args ...any)                      { fmt.Fprint(&t.log, ar
 func (t *reporter) Run(_ string, f func(t testscript.T)) { f(t) }
 func (t *reporter) Verbose() bool                        { return t.verbose }
 
-// place is why a script failed, behind where.
+// place returns why a script failed, after the place.
 func (r *run) place(t *reporter, path string) string {
 	if t.reason != "" {
 		return path + ": " + t.reason
@@ -256,13 +254,13 @@ func (r *run) place(t *reporter, path string) string {
 	return fmt.Sprintf("%s:%s: %s", path, line, strings.ReplaceAll(why, r.work, "$WORK"))
 }
 
-// unmet is an error that `!` before a command asks for: what was expected is not so, or what was to be done did not
-// work. Any other, such as a command that is misspelled, fails the script with `!` too.
+// unmet is an error for which `!` before a command passes: an expectation is not met, or an action failed. Any other error, such as a misspelled
+// command, fails the script with `!` too.
 type unmet struct{ error }
 
 func (u unmet) Unwrap() error { return u.error }
 
-// command is one of the script's commands.
+// command returns one of the script's commands.
 func (r *run) command(of scriptCommand) func(*testscript.TestScript, bool, []string) {
 	name := of.name
 	return func(ts *testscript.TestScript, neg bool, args []string) {

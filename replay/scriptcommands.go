@@ -19,7 +19,7 @@ type call struct {
 	args []string
 }
 
-// scriptCommand is a command and how it is used.
+// scriptCommand is a command and its help.
 type scriptCommand struct {
 	name  string
 	usage string // behind the name
@@ -28,8 +28,8 @@ type scriptCommand struct {
 	asks  bool // about what others did: it leaves their stdout and stderr as they are
 }
 
-// scriptCommands are those that scripts have besides testscript's own, in the order in which they are learned. It is a
-// function because the commands ask it for their usage.
+// scriptCommands lists the commands of scripts besides testscript's own, in the order in which they are learned. It is a function because the
+// commands call it for their usage.
 func scriptCommands() []scriptCommand {
 	return []scriptCommand{
 		{"launch", "[--ir FILE]... [--layout FILE]... [--stdin FILE] [--] COMMAND [ARG...]",
@@ -58,7 +58,7 @@ func scriptCommands() []scriptCommand {
 	}
 }
 
-// Commands says which commands scripts have, and how they are used, besides those of testscript.
+// Commands returns the help of the commands of scripts besides testscript's own.
 func Commands() string {
 	var b strings.Builder
 	for _, c := range scriptCommands() {
@@ -72,7 +72,7 @@ func Commands() string {
 
 func (c *scriptCommand) spelled() string { return strings.TrimRight(c.name+" "+c.usage, " ") }
 
-// commands are those of one script.
+// commands returns the commands of one script.
 func (r *run) commands() map[string]func(*testscript.TestScript, bool, []string) {
 	out := map[string]func(*testscript.TestScript, bool, []string){}
 	for _, c := range scriptCommands() {
@@ -81,7 +81,7 @@ func (r *run) commands() map[string]func(*testscript.TestScript, bool, []string)
 	return out
 }
 
-// wrong is an error in how a command is used.
+// wrong returns an error in the use of a command.
 func (c *call) wrong(format string, args ...any) error {
 	all := scriptCommands()
 	usage := all[slices.IndexFunc(all, func(s scriptCommand) bool { return s.name == c.name })].spelled()
@@ -92,7 +92,7 @@ func (c *call) wrong(format string, args ...any) error {
 	return fmt.Errorf("%susage: %s", text, usage)
 }
 
-// parse reads the flags and returns what is left, of which there must be so many.
+// parse parses the flags and returns the arguments, whose number must be from least to most.
 func (c *call) parse(f *pflag.FlagSet, least, most int) ([]string, error) {
 	f.SetOutput(io.Discard)
 	f.Usage = func() {}
@@ -107,11 +107,11 @@ func (c *call) parse(f *pflag.FlagSet, least, most int) ([]string, error) {
 	return f.Args(), nil
 }
 
-// flags are those of the command.
+// flags returns an empty flag set for the command.
 func (c *call) flags() *pflag.FlagSet { return pflag.NewFlagSet(c.name, pflag.ContinueOnError) }
 
-// many is more arguments than there can be.
+// many is more than the possible number of arguments.
 const many = 1 << 30
 
-// out is what becomes the script's stdout.
+// out returns the writer for the script's stdout.
 func (c *call) out() io.Writer { return c.ts.Stdout() }

@@ -25,14 +25,15 @@ import (
 	"reframe/ptrace"
 )
 
-// read reads the modules and layouts of what does not run.
+// read reads the modules and layouts for a target that does not run.
 func (c *call) read(i flags.Inputs) (deopt.Options, error) {
 	c.resolve(i)
 	c.dumps, c.grows = nil, false
 	return readInputs(i.Modules, i.Layouts)
 }
 
-// follow reads the modules and layouts of a program that is about to start, and may write more modules to the folders and patterns while it runs.
+// follow reads the modules and layouts for a program that is about to start, and that may write more modules to the folders and patterns while it
+// runs.
 func (c *call) follow(i flags.Inputs) (o deopt.Options, err error) {
 	c.resolve(i)
 	c.dumps = nil
@@ -57,13 +58,13 @@ func (c *call) resolve(i flags.Inputs) {
 	}
 }
 
-// untold is what targets are to be asked of themselves: what the script does not give.
+// untold lists what targets are asked to describe: what the script does not give.
 func (c *call) untold(given flags.Inputs) trace.Untold {
 	asks := c.scripts.Describe != nil
 	return trace.Untold{Modules: asks && len(given.Modules) == 0 || c.grows, Layouts: asks && len(given.Layouts) == 0}
 }
 
-// describer asks them, and reads what a program has written since; nil where there is nothing to learn.
+// describer returns the function that asks targets, and that reads what a program has written since; nil if there is nothing to learn.
 func (c *call) describer(given flags.Inputs) described.Ask {
 	warn := func(text string) { c.ts.Logf("%s", text) }
 	var ask described.Ask
@@ -86,7 +87,7 @@ func (c *call) describer(given flags.Inputs) described.Ask {
 	}
 }
 
-// file is the absolute path of a file that the script names.
+// file returns the absolute path of a file that the script names, and records its use.
 func (c *call) file(name string) string {
 	path := c.ts.MkAbs(name)
 	inside := strings.HasPrefix(path, c.work+string(filepath.Separator)) // what is in there is of the script
@@ -134,7 +135,7 @@ func (c *call) core() error {
 	return err
 }
 
-// look returns the frames of what the script looks at.
+// look returns the frames of the script's target.
 func (c *call) look() (*deopt.View, error) {
 	if c.view != nil {
 		return c.view, nil
@@ -159,7 +160,7 @@ func (c *call) look() (*deopt.View, error) {
 	return v, nil
 }
 
-// at is what the script looks at.
+// at returns the script's target.
 func (c *call) at() (*ptrace.Target, error) {
 	if c.session != nil {
 		return c.session.Target()
@@ -167,7 +168,7 @@ func (c *call) at() (*ptrace.Target, error) {
 	return c.target, nil
 }
 
-// only is a view of one thread; 0: of all.
+// only returns a view of one thread, or of all for 0.
 func only(v *deopt.View, thread int) (*deopt.View, error) {
 	if thread == 0 {
 		return v, nil
@@ -252,7 +253,7 @@ func printStable(c *call, p Printer, v *deopt.View) error {
 	return nil
 }
 
-// choose is the command frame.
+// choose implements the frame command.
 func (c *call) choose() error {
 	thread := 0
 	f := c.flags()
@@ -284,7 +285,7 @@ func (c *call) choose() error {
 	return unmet{fmt.Errorf("there is no frame of %s", args[0])}
 }
 
-// current is the frame that is meant, and its thread.
+// current returns the chosen frame, and its thread.
 func (c *call) current() (*deopt.Thread, *deopt.Frame, error) {
 	v, err := c.look()
 	if err != nil || c.frame != nil {
@@ -300,7 +301,7 @@ func (c *call) current() (*deopt.Thread, *deopt.Frame, error) {
 	return stack.Thread, stack.Frames[0], nil
 }
 
-// titled is a frame in messages: of which function, and at which record.
+// titled describes a frame in messages: its function and its record.
 func titled(f *deopt.Frame) string {
 	if f.Record == nil {
 		return f.Title()

@@ -12,7 +12,7 @@ import (
 	"reframe/deopt/frame"
 )
 
-// expect is the command of that name.
+// expect implements the expect command.
 func (c *call) expect() error {
 	if len(c.args) < 2 {
 		return c.wrong("")
@@ -34,10 +34,10 @@ func (c *call) expect() error {
 	return c.expectSlot(f, s, c.args[1], c.args[2:])
 }
 
-// otherwise is an expectation that is not met.
+// otherwise returns the error of an expectation that is not met.
 func otherwise(format string, args ...any) error { return unmet{fmt.Errorf(format, args...)} }
 
-// expectFrame compares what the frame itself is.
+// expectFrame compares a property of the frame itself.
 func (c *call) expectFrame(f *deopt.Frame, what string, want []string) error {
 	if len(want) > 1 && what != "resume" || len(want) > 2 {
 		return c.wrong("")
@@ -104,7 +104,7 @@ func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
 	return nil, fmt.Errorf("there is no slot %s in %s; it has %s", name, titled(f), strings.Join(names, " "))
 }
 
-// spelled is how frames prints the name of a slot.
+// spelled returns the name of a slot as frames prints it.
 func spelled(s *frame.Slot) string {
 	if s.Name == "" {
 		return fmt.Sprintf("#%d", s.Index)
@@ -173,7 +173,7 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 	return nil
 }
 
-// vmOnly is what a value of a virtual machine's frame is that no slot is: object 4, or dead.
+// vmOnly returns the text of a value of a virtual machine's frame that no slot can have: object 4, or dead.
 func vmOnly(f *deopt.Frame, s *frame.Slot) string {
 	for _, v := range f.VM.All() {
 		switch {
@@ -213,12 +213,12 @@ func (c *call) expectVM(f *deopt.Frame, what string, want []string) error {
 	return c.expectWord(f, what, got, want[0])
 }
 
-// ofSlot says which slot an error is about.
+// ofSlot adds to an error which slot it is about.
 func ofSlot(f *deopt.Frame, s *frame.Slot, err error) error {
 	return fmt.Errorf("%s of %s: %w", spelled(s), titled(f), err)
 }
 
-// shown is the value of a slot in a message.
+// shown returns the value of a slot for a message.
 func shown(s *frame.Slot) string {
 	switch {
 	case s.Status == frame.Undefined:
@@ -233,7 +233,7 @@ func shown(s *frame.Slot) string {
 	return fmt.Sprintf("%s (%s)", s.Value, s.Hex)
 }
 
-// sameValue reports whether a text is the slot's value: as it is spelled, or as it is read in the slot's type.
+// sameValue reports whether a text is the slot's value: in the same spelling, or as it is parsed with the slot's type.
 func sameValue(f *deopt.Frame, s *frame.Slot, text string) (bool, error) {
 	if text == s.Value && s.Value != "" {
 		return true, nil
@@ -272,7 +272,7 @@ func expectUnavailable(f *deopt.Frame, s *frame.Slot, want []string) error {
 	return nil
 }
 
-// expectAt compares where the slot's value came from.
+// expectAt compares the location of the slot's value.
 func expectAt(f *deopt.Frame, s *frame.Slot, want string) error {
 	if s.Location == nil {
 		return otherwise("%s comes from no location, not %s, in %s", spelled(s), want, titled(f))

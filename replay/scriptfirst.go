@@ -23,7 +23,7 @@ import (
 	"reframe/ptrace"
 )
 
-// First says what the first script of a core is made of. All are paths.
+// First holds the inputs of the first script of a core. All are paths.
 type First struct {
 	Script  string // that is to be written; other paths are from its folder
 	Core    string
@@ -32,16 +32,15 @@ type First struct {
 	Layouts []string
 }
 
-// firstScript is a script while it is written.
+// firstScript is a script that is being written.
 type firstScript struct {
 	dir   string
 	text  strings.Builder
 	files []txtar.File
 }
 
-// FirstScript returns the text of a script that opens a core and expects what is to be seen there today: the slots of the
-// innermost frame with a record, and what the interpreter makes of it, where it comes to an end. It passes; what is wrong in
-// it, whoever knows better changes.
+// FirstScript returns the text of a script that opens a core and expects what reframe shows of it now: the slots of the innermost frame with a
+// record, and the interpreter's result, if it comes to an end. The script passes; where the expectations are wrong, the user corrects them.
 func FirstScript(ctx context.Context, o First) (string, error) {
 	dir, err := filepath.Abs(filepath.Dir(o.Script))
 	if err != nil {
@@ -85,7 +84,7 @@ func readInputs(modules, layouts []string) (o deopt.Options, err error) {
 	return o, err
 }
 
-// ReadLayouts adds layouts to what is known: files of JSON, programs in Starlark, and those that come with reframe, by their names.
+// ReadLayouts adds layouts to the options: JSON files, Starlark programs, and builtin ones by their names.
 func ReadLayouts(o *deopt.Options, names []string) error {
 	for _, name := range names {
 		if vmlayout.IsLayout(name) {
@@ -108,7 +107,7 @@ func ReadLayouts(o *deopt.Options, names []string) error {
 	return nil
 }
 
-// open is the command that opens the core.
+// open writes the command that opens the core.
 func (s *firstScript) open(o First) error {
 	type flag struct{ name, path string }
 	flags := []flag{{"exe", o.Options.Exe}, {"sysroot", o.Options.Sysroot}}
@@ -144,13 +143,13 @@ func (s *firstScript) open(o First) error {
 	return nil
 }
 
-// maxEmbedded is how large a file may be to become part of the script, in bytes.
+// maxEmbedded bounds the size of a file that becomes part of the script, in bytes.
 const maxEmbedded = 256 << 10
 
-// embeddable are the names that files of a script may have without more ado.
+// embeddable matches the file names that need no quoting in a script.
 var embeddable = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
-// embed makes a file part of the script where it is small, and returns what names it there.
+// embed makes a small file part of the script, and returns the name that the script uses for it.
 func (s *firstScript) embed(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -172,7 +171,7 @@ func (s *firstScript) embed(path string) (string, error) {
 	return name, nil
 }
 
-// path spells the path of a file as seen from the script.
+// path returns the path of a file relative to the script.
 func (s *firstScript) path(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -188,7 +187,7 @@ func (s *firstScript) path(path string) (string, error) {
 	return "$SCRIPTDIR/" + Quoted(filepath.ToSlash(rel)), nil
 }
 
-// Quoted spells a word as a script has it.
+// Quoted quotes a word for a script.
 func Quoted(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t\r\n'#$") {
 		return word
@@ -196,7 +195,7 @@ func Quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", "''") + "'"
 }
 
-// oneLine makes a comment of text that may hold anything.
+// oneLine replaces control characters, so that any text fits a comment.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -213,7 +212,7 @@ func (s *firstScript) comment(text string) {
 	}
 }
 
-// line writes a command. One that a line cannot hold, because a name has a newline in it, becomes a comment.
+// line writes a command. If it has a newline, because a name has one, it becomes a comment.
 func (s *firstScript) line(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if oneLine(line) != line {
@@ -222,7 +221,7 @@ func (s *firstScript) line(format string, args ...any) {
 	s.text.WriteString(line + "\n")
 }
 
-// expectations are what the innermost frame with a record holds.
+// expectations writes what the innermost frame with a record holds.
 func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
 	f := stack.Frames[0]
 	s.comment(f.Title())
@@ -259,7 +258,7 @@ func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
 	s.vmExpectations(f)
 }
 
-// vmExpectations say what the frames of a virtual machine hold.
+// vmExpectations writes what the frames of a virtual machine hold.
 func (s *firstScript) vmExpectations(f *deopt.Frame) {
 	if f.VM == nil || len(f.VM.Frames) == 0 {
 		return
@@ -288,10 +287,10 @@ func (s *firstScript) vmExpectations(f *deopt.Frame) {
 	}
 }
 
-// firstRun bounds what the interpreter may take for a first script, so that it passes on slower machines too.
+// firstRun bounds the interpreter's time for a first script, so that the script passes on slower machines too.
 const firstRun = 2 * time.Second
 
-// resumption is what comes of the frame.
+// resumption writes the result of resuming the frame.
 func (s *firstScript) resumption(ctx context.Context, v *deopt.View, stack *deopt.Stack) {
 	ctx, cancel := context.WithTimeout(ctx, firstRun)
 	defer cancel()
@@ -314,7 +313,7 @@ func (s *firstScript) resumption(ctx context.Context, v *deopt.View, stack *deop
 	}
 }
 
-// end is the whole script.
+// end returns the whole script.
 func (s *firstScript) end() string {
 	if len(s.files) > 0 {
 		s.text.WriteByte('\n')

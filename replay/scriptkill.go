@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// kill ends the process of a /proc/PID/environ if it holds a variable. The process is taken hold of before it is looked at, so
-// that it is no other one of the same number.
+// kill ends the process of a /proc/PID/environ if that holds a variable. It opens the process before it reads the file, so that it cannot end
+// another process with the same number.
 func kill(path, variable string) (is bool) {
 	pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 	if err != nil || pid == os.Getpid() {

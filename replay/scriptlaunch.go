@@ -16,7 +16,7 @@ import (
 	"reframe/ptrace"
 )
 
-// Where a program that is launched prints to.
+// The files to which a launched program prints.
 const (
 	programOut    = "program.stdout"
 	programErrors = "program.stderr"
@@ -66,7 +66,7 @@ func (c *call) start(command []string, stdin string) (*ptrace.Session, error) {
 	return s, nil
 }
 
-// environment is what a program of the script's is started with.
+// environment returns the folder and the environment for programs of the script.
 func (c *call) environment() (dir string, env []string) {
 	dir = c.ts.MkAbs(".")
 	for _, name := range c.vars {
@@ -75,7 +75,7 @@ func (c *call) environment() (dir string, env []string) {
 	return dir, append(env, "PWD="+dir)
 }
 
-// find looks a program up as a shell of the script would.
+// find looks a program up as a shell in the script would.
 func (c *call) find(name string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		return exec.LookPath(c.ts.MkAbs(name))
@@ -88,7 +88,7 @@ func (c *call) find(name string) (string, error) {
 	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
 }
 
-// running errs where no program was launched that still runs.
+// running returns an error unless a launched program is still running.
 func (c *call) running() error {
 	switch {
 	case c.session != nil:
@@ -156,7 +156,7 @@ func (c *call) until() error {
 	return nil
 }
 
-// goOn is the command continue.
+// goOn implements the continue command.
 func (c *call) goOn() error {
 	if len(c.args) > 0 {
 		return c.wrong("")
@@ -176,7 +176,7 @@ func (c *call) goOn() error {
 	}
 }
 
-// maxPrinted bounds what a program prints, in bytes, for a script to look at.
+// maxPrinted bounds the output of a program that a script can look at, in bytes.
 const maxPrinted = 64 << 20
 
 // ended handles the end of the program.
@@ -196,7 +196,7 @@ func (c *call) ended(code, signal int) error {
 	return err
 }
 
-// printedTo reads what the program printed, and prints it.
+// printedTo reads the output of the program, and prints it.
 func (c *call) printedTo(name string, to io.Writer) (string, error) {
 	f, err := os.Open(filepath.Join(c.work, name))
 	if err != nil {
@@ -214,7 +214,7 @@ func (c *call) printedTo(name string, to io.Writer) (string, error) {
 	return string(text), err
 }
 
-// record is the command of that name.
+// record implements the record command.
 func (c *call) record() error {
 	o := ptrace.RecordOptions{}
 	f := c.flags()

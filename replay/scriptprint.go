@@ -12,7 +12,7 @@ import (
 	"reframe/ptrace"
 )
 
-// Printer prints as the command line does. [Scripts] without one print nothing.
+// Printer prints as the command line does. [Scripts] without a Printer print nothing.
 type Printer interface {
 	Frames(w io.Writer, v *deopt.View, t *ptrace.Target) error
 	Frame(w io.Writer, f *frame.Frame) error
@@ -23,11 +23,11 @@ type Printer interface {
 	JSON(w io.Writer, v any) error
 }
 
-// addresses are those of a process: of six digits at least, which no offset in a function has.
+// addresses matches addresses of a process: at least six digits, which an offset in a function never has.
 var addresses = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 
-// stable is what stays the same of a frame from run to run: code of a JIT and its slots, without addresses. A pointer
-// is ptr unless it is null.
+// stable returns what stays the same in a frame from run to run: the JIT's function and its slots, without addresses. A pointer becomes ptr unless
+// it is null.
 func stable(f *frame.Frame) *frame.Frame {
 	out := *f
 	out.PC, out.CFA, out.Rule, out.Slots, out.Notes = "0x…", "", string(unwind.FromCFI), nil, nil

@@ -43,7 +43,7 @@ func (c *call) set() error {
 	return c.changed(t)(v.Set(f, s.Name, c.args[1]))
 }
 
-// changed takes a view in which a value of a thread's frame was set.
+// changed returns a function that takes over a view in which a value of a thread's frame was set.
 func (c *call) changed(t *deopt.Thread) func(*deopt.View, *deopt.Frame, error) error {
 	return func(changed *deopt.View, f *deopt.Frame, err error) error {
 		if err != nil {
@@ -166,7 +166,7 @@ func (c *call) prints() error {
 	return nil
 }
 
-// endsPrograms says of a signal whether a script can name it: one that programs are commonly ended by (signal(7)), by its number on x86-64.
+// endsPrograms reports whether a script may use a signal: one that commonly ends programs (signal(7)), by its number on x86-64.
 func endsPrograms(signal int) bool {
 	return signal > 0 && signal <= 15 || signal == 24 || signal == 25 || signal == 31
 }

@@ -18,7 +18,7 @@ import (
 	"reframe/ptrace"
 )
 
-// run is a script while it runs: the program or core that it looks at, and what came of the last commands.
+// run is a running script: its program or core, and the results of the last commands.
 type run struct {
 	scripts *Scripts
 	ctx     context.Context
@@ -46,7 +46,7 @@ type run struct {
 	resumed *frame.Resumed // nil where nothing was resumed
 }
 
-// exit is how a program ended, or would have.
+// exit is the end of a program, or the end that it would have had.
 type exit struct {
 	code   int
 	signal int // 0 where it exited
@@ -71,10 +71,10 @@ func (r *run) setup(env *testscript.Env) error {
 	return nil
 }
 
-// assignments may be those of the command env: which variables there are a script does not tell.
+// assignments matches possible arguments of the command env: testscript does not tell which variables there are.
 var assignments = regexp.MustCompile(`[ \t]([A-Za-z_][A-Za-z_0-9]*)=`)
 
-// close lets go of what the script looks at. A program that was launched is ended.
+// close releases the script's target. It ends a launched program.
 func (r *run) close() {
 	if r.process != nil {
 		_ = r.process.Kill() // an error means that it has ended
@@ -90,21 +90,20 @@ func (r *run) close() {
 	r.moved()
 }
 
-// moved forgets what was seen: it is no more.
+// moved discards the view: the target has moved.
 func (r *run) moved() {
 	r.view, r.frame, r.thread = nil, nil, nil
 	r.forget()
 }
 
-// forget forgets what came of what was seen, so that it is not taken for what comes of it now.
+// forget discards the results of earlier commands, so that they are not taken for new ones.
 func (r *run) forget() { r.printed, r.exit, r.resumed = nil, nil, nil }
 
-// spawning are the commands that start programs.
+// spawning matches the commands that start programs.
 var spawning = regexp.MustCompile(`(?m)\b(exec|launch|verify)\b`)
 
-// kill ends what the script started and what that started, and says whether there was something. They are known by $WORK, a
-// name that nobody else has, in the environment with which they began (proc(5)); elsewhere than on Linux there is none to be
-// found.
+// kill ends what the script started and what that started, and reports whether there was something. It recognizes these processes by $WORK, a unique
+// name, in their initial environment (proc(5)), which only Linux has.
 func (r *run) kill() (found bool) {
 	work := r.started.Load()
 	if work == nil || !spawning.MatchString(r.comment) {

@@ -11,7 +11,7 @@ import (
 	"reframe/internal/flags"
 )
 
-// verify is the command of that name.
+// verify implements the verify command.
 func (c *call) verify() error {
 	var in flags.Inputs
 	var o verify.Options
@@ -77,7 +77,7 @@ func (c *call) verify() error {
 	return verdict(sum)
 }
 
-// verdict is what a verification says.
+// verdict returns the error of a verification.
 func verdict(s *verify.Summary) error {
 	switch {
 	case s.Different > 0:

@@ -11,7 +11,7 @@ import (
 	"reframe/internal/flags"
 )
 
-// resumeWith is resume --with: the VM's own interpreter runs in the script's current folder, with its environment.
+// resumeWith implements resume --with: the VM's own interpreter runs in the script's current folder, with its environment.
 func (c *call) resumeWith(v *deopt.View, o *flags.Resume, json bool) error {
 	stack, err := handover.Pick(v, o.Choice)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *call) resumeWith(v *deopt.View, o *flags.Resume, json bool) error {
 	return c.scripts.Printer.ResumedWith(c.out(), out, stack)
 }
 
-// interpreter is where a command of --with is run, and with which environment.
+// interpreter returns the folder and the environment for a command of --with.
 func (c *call) interpreter(command string) (dir string, env []string) {
 	for _, word := range strings.Fields(command) { // nobody else knows which are files
 		c.file(strings.Trim(word, `'"`))
@@ -64,7 +64,7 @@ func (c *call) interpreter(command string) (dir string, env []string) {
 	return c.environment()
 }
 
-// threw is what the exception says that left the outermost frame, or nil.
+// threw returns the text of the exception that left the outermost frame, or nil.
 func (c *call) threw() *string {
 	if c.resumed == nil || c.resumed.With == nil {
 		return nil
@@ -72,7 +72,7 @@ func (c *call) threw() *string {
 	return c.resumed.With.Threw
 }
 
-// throws is the command of that name.
+// throws implements the throws command.
 func (c *call) throws() error {
 	switch {
 	case len(c.args) != 1:

@@ -9,7 +9,7 @@ import (
 // SummarySchema names the JSON of a [Summary].
 const SummarySchema = "reframe.replay.summary/v1"
 
-// Summary counts what came of a run.
+// Summary counts the results of a run.
 type Summary struct {
 	Items      int `json:"items"` // that there were to do
 	OK         int `json:"ok"`
@@ -19,9 +19,9 @@ type Summary struct {
 	PassedOver int `json:"passed_over"` // files that are no cores
 	NotRun     int `json:"not_run"`     // because the run was interrupted
 	Kept       int `json:"kept"`        // of all of them, those whose result the journal had
-	// Exits are the sites at which cores stand, those of most cores first.
+	// Exits are the sites at which cores were recorded, those with most cores first.
 	Exits []ExitCount `json:"exits,omitempty"`
-	// MoreExits counts the cores, once for each further site, where there are too many to tell apart.
+	// MoreExits counts the cores, once for each further site, if there are too many sites to keep.
 	MoreExits int     `json:"more_exits,omitempty"`
 	Slowest   []Slow  `json:"slowest,omitempty"` // of those that were run, the slowest first
 	Seconds   float64 `json:"seconds"`
@@ -37,19 +37,19 @@ type Site struct {
 	Site      string `json:"site"` // as in [Exit]
 }
 
-// ExitCount is a site and how many cores have a frame there.
+// ExitCount is a site and the number of cores with a frame there.
 type ExitCount struct {
 	Site
 	Cores int `json:"cores"`
 }
 
-// Slow is an item and how long it took.
+// Slow is an item and its time. The slowest are kept.
 type Slow struct {
 	Path string  `json:"path"`
 	MS   float64 `json:"ms"`
 }
 
-// Bounds of what is kept of all results together.
+// Bounds of what a summary keeps.
 const (
 	maxSites   = 10000
 	maxSlowest = 5
@@ -98,14 +98,14 @@ func (s *Summary) add(r *Result, kept bool) {
 	}
 }
 
-// slow keeps an item that is among the slowest.
+// slow keeps an item if it is among the slowest.
 func (s *Summary) slow(x Slow) {
 	s.Slowest = append(s.Slowest, x)
 	slices.SortStableFunc(s.Slowest, func(a, b Slow) int { return cmp.Compare(b.MS, a.MS) })
 	s.Slowest = s.Slowest[:min(len(s.Slowest), maxSlowest)]
 }
 
-// finish orders what was counted.
+// finish sorts the counts.
 func (s *Summary) finish(took time.Duration) {
 	for site, n := range s.cores {
 		s.Exits = append(s.Exits, ExitCount{site, n})

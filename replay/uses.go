@@ -6,25 +6,25 @@ import (
 	"sync"
 )
 
-// uses are the files that decided about a result besides its item: a script's core, its modules and layouts, the program that
-// it launched. A [Journal] keeps the result for as long as they stay as they were.
+// uses are the files on which a result depends besides its item: a script's core, its modules and layouts, the program that it launched. A [Journal]
+// keeps the result while they stay unchanged.
 type uses struct {
 	mu    sync.Mutex
 	files map[string]fileState // by their absolute paths, as they were before they were read
 	size  int                  // of the paths, in bytes
 }
 
-// maxUses bounds the paths of one result, in bytes. A result of more is not kept.
+// maxUses bounds the paths of one result, in bytes. A result with more is not kept.
 const maxUses = 64 << 10
 
 type usesKey struct{}
 
-// withUses returns a context in which u is told what is used.
+// withUses returns a context whose uses are recorded in u.
 func withUses(ctx context.Context, u *uses) context.Context {
 	return context.WithValue(ctx, usesKey{}, u)
 }
 
-// use notes a file that is about to be read, be it there or not, where somebody wants to know.
+// use records a file that is about to be read, whether it exists or not, if the context records uses.
 func use(ctx context.Context, path string) {
 	u, wanted := ctx.Value(usesKey{}).(*uses)
 	if !wanted {
@@ -43,7 +43,7 @@ func use(ctx context.Context, path string) {
 	u.size += len(path)
 }
 
-// all are the files, unless they are too many.
+// all returns the files; ok is false if there are too many.
 func (u *uses) all() (files map[string]fileState, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
