@@ -48,7 +48,7 @@ type Process struct {
 	file  string // path of the temporary executable, if one had to be made
 }
 
-// Wake lets the target go on from its exit, as soon as it runs.
+// Wake lets the target continue from its exit, once it runs.
 func (p *Process) Wake() error {
 	if _, err := p.stdin.Write([]byte{'\n'}); err != nil {
 		return fmt.Errorf("demo: waking the target: %w", err)
@@ -56,7 +56,7 @@ func (p *Process) Wake() error {
 	return nil
 }
 
-// Result waits for a target that was woken and returns what its native code computed.
+// Result waits for a target that was woken and returns the result of its native code.
 func (p *Process) Result() (int64, error) {
 	defer p.Kill()
 	line, err := p.line()
@@ -74,7 +74,7 @@ func (p *Process) Result() (int64, error) {
 	return result, nil
 }
 
-// Kill ends the target and removes what it left. It may be called after Result and more than once.
+// Kill ends the target and removes its files. It may be called after Result and more than once.
 func (p *Process) Kill() {
 	p.cmd.Process.Kill() // an error means that it has ended already
 	p.cmd.Wait()         // an error tells how it ended, which is known

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Kept is a target that outlives the process which started it, and one with a virtual machine's method. Each ends when something is written
-// to its Go, when it is killed, or by itself after an hour.
+// Kept is a target that outlives the process which started it, and a second one with a virtual machine's method. Each ends when something is written
+// to its FIFO, when it is killed, or by itself after an hour.
 type Kept struct {
 	PID int
 	VM  int    // the process with the virtual machine's method
@@ -29,8 +29,8 @@ const (
 	KeptVMOutput = "output-vm" // "ready"
 )
 
-// Keep starts the targets in a new directory for temporary files, with what is known of it beside it, and returns once each stands at its
-// exit. Where it cannot, nothing is left.
+// Keep starts the targets in a new temporary directory, next to the files that describe their code, and returns once each is stopped at its exit. On
+// an error nothing is left.
 func Keep(ctx context.Context) (*Kept, error) {
 	dir, err := os.MkdirTemp("", "reframe-demo-")
 	if err != nil {
@@ -52,7 +52,7 @@ func Keep(ctx context.Context) (*Kept, error) {
 
 func (k *Kept) path(name string) string { return filepath.Join(k.Dir, name) }
 
-// ready reports whether the target that writes there has got to its exit.
+// ready reports whether the target that writes to output has reached its exit.
 func (k *Kept) ready(output string) bool {
 	text, err := os.ReadFile(k.path(output))
 	return err == nil && bytes.HasPrefix(text, []byte("ready\n"))

@@ -18,13 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start runs the target and returns once it stands at its exit: it has entered __llvm_deoptimize and reads its
-// standard input, or is about to. The caller ends it with Wake and Result, or with Kill; should the caller die, the target dies
-// with it.
+// Start runs the target and returns once it is at its exit: it has entered __llvm_deoptimize and reads its standard input, or is about to. The
+// caller ends it with Wake and Result, or with Kill; if the caller dies, the target dies with it.
 func Start() (*Process, error) { return started() }
 
-// StartVM runs the target too: at its exit the code of a virtual machine's method stands, which says itself how its frames are read. It has no
-// Result. The caller ends it with Kill.
+// StartVM runs the target with the code of a virtual machine's method at its exit, which describes itself how its frames are read. It has no Result.
+// The caller ends it with Kill.
 func StartVM() (*Process, error) { return started(ofVM) }
 
 // ofVM is the program's argument for the virtual machine's method.
@@ -56,12 +55,12 @@ func (k *Kept) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// startOne starts a kept target in a session of its own, so that neither the end of this process nor that of its terminal reaches it.
+// startOne starts a kept target in a session of its own, so that it survives the end of this process and of its terminal.
 func (k *Kept) startOne(ctx context.Context, goes, output string, args ...string) (pid int, err error) {
 	if err := unix.Mkfifo(k.path(goes), 0o600); err != nil {
 		return 0, err
 	}
-	// Opened for writing too it never ends: the target waits for what somebody else writes. Not by os.OpenFile, which has reads not wait.
+	// A FIFO that is also open for writing never ends: the target waits for input from any process. os.OpenFile would make reads non-blocking.
 	fd, err := unix.Open(k.path(goes), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, err
@@ -106,9 +105,8 @@ func (k *Kept) startOne(ctx context.Context, goes, output string, args ...string
 	return cmd.Process.Pid, nil
 }
 
-// settle gives the target the moment that it needs from its last word to its sleep in
-// read(2), so that every demo shows it at the same place. A target that takes longer is
-// shown where it is.
+// settle waits for the moment that the target needs from its last output to its sleep in read(2), so that every demo shows it at the same place. A
+// target that takes longer is shown where it is.
 func settle(pid int) {
 	for range 1000 {
 		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
@@ -119,8 +117,7 @@ func settle(pid int) {
 	}
 }
 
-// startInMemory runs the program from a memfd: a directory for temporary files may be mounted noexec, and
-// nothing has to be cleaned up.
+// startInMemory runs the program from a memfd: a temporary directory may be mounted noexec, and nothing has to be cleaned up.
 func startInMemory(args ...string) (*Process, error) {
 	program, err := programInMemory()
 	if err != nil {
@@ -144,7 +141,7 @@ func programInMemory() (*os.File, error) {
 	return program, nil
 }
 
-// startFromFile is for kernels that do not let a memfd be executed (vm.memfd_noexec).
+// startFromFile is for kernels that do not execute a memfd (vm.memfd_noexec).
 func startFromFile(args ...string) (*Process, error) {
 	f, err := os.CreateTemp("", "reframe-demo-target-")
 	if err != nil {
@@ -163,7 +160,7 @@ func startFromFile(args ...string) (*Process, error) {
 	return p, nil
 }
 
-// arguments are those of the program, with the name that ps shows.
+// arguments returns the arguments of the program, with the name that ps shows.
 func arguments(args []string) []string { return append([]string{"reframe-demo-target"}, args...) }
 
 func start(cmd *exec.Cmd, args []string) (*Process, error) {
@@ -183,10 +180,9 @@ func start(cmd *exec.Cmd, args []string) (*Process, error) {
 	return &Process{PID: cmd.Process.Pid, cmd: cmd, stdin: stdin, lines: bufio.NewScanner(stdout)}, nil
 }
 
-// startBound starts a child that the kernel kills when this process ends, however it
-// ends. The end of its input does not reach a child that a debugger held still when it
-// was killed itself. The signal goes out when the thread that forked ends, so that
-// thread is kept for the life of the process (prctl(2), PR_SET_PDEATHSIG).
+// startBound starts a child that the kernel kills when this process ends in any way. The end of its input alone does not reach a child that a
+// debugger held stopped when the debugger was killed. The kernel sends the signal when the thread that forked ends, so startBound keeps that thread
+// for the life of the process (prctl(2), PR_SET_PDEATHSIG).
 func startBound(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
