@@ -9,13 +9,13 @@ import (
 	"os"
 )
 
-// A file of an archive: its name there, with slashes, where its content is, and its mode.
+// A file is a file of an archive: its name there, with slashes, the path of its content, and its mode.
 type file struct {
 	name, path string
 	mode       int64
 }
 
-// tar writes a .tar.gz with all files below one directory. Neither the one who runs it, nor the time, nor an order of the file system is in it.
+// tar writes a .tar.gz with all files below one directory. Its bytes do not depend on the user, on the time, or on the order of the file system.
 func (r *release) tar(output, dir string, files []file) error {
 	f, err := os.Create(output)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *release) tar(output, dir string, files []file) error {
 	return errors.Join(w.Close(), z.Close(), f.Close())
 }
 
-// zip is tar for Windows.
+// zip writes the same as a .zip for Windows.
 func (r *release) zip(output, dir string, files []file) error {
 	f, err := os.Create(output)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// toolchain builds what is published; Go fetches it where it is not at hand.
+// toolchain is the release of Go that builds the release; Go downloads it if it is not installed.
 const toolchain = "go1.26.8"
 
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
@@ -82,7 +82,7 @@ func run(out string, platforms []string, toolchain string) error {
 	return command("", "cp", "-r", r.out, out).Run() // across file systems too
 }
 
-// A release is one commit's.
+// A release is the release of one commit.
 type release struct {
 	work, src, out, toolchain string
 
@@ -91,7 +91,7 @@ type release struct {
 	share   []string  // the files that every platform gets besides the program, as paths below work/share
 }
 
-// source puts the commit's files where they are built.
+// source sets or extracts the source of the commit.
 func (r *release) source() error {
 	if _, err := os.Stat(".git"); err != nil { // an archive, or identify says that it is not
 		here, err := os.Getwd()
@@ -113,7 +113,7 @@ func (r *release) source() error {
 		command(r.src, "tar", "-xf", archive).Run())
 }
 
-// identify reads what git archive wrote of the commit.
+// identify reads the version and date that git archive wrote.
 func (r *release) identify() error {
 	text, err := os.ReadFile(filepath.Join(r.src, "cmd/reframe/version.txt"))
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *release) identify() error {
 	return nil
 }
 
-// documents gathers what every platform gets: with the program of this machine it writes what the program knows of itself.
+// documents collects the files that every platform gets, some of which the program writes itself, built for this machine.
 func (r *release) documents() error {
 	share, manuals, own := filepath.Join(r.work, "share"), filepath.Join(r.work, "manuals"), filepath.Join(r.work, "own")
 	if err := r.build(own, runtime.GOOS+"/"+runtime.GOARCH); err != nil {
@@ -167,7 +167,7 @@ func (r *release) documents() error {
 	})
 }
 
-// epoch is how what makes files is told their time (reproducible-builds.org).
+// epoch returns the variable from which tools take the time of files (reproducible-builds.org).
 func (r *release) epoch() string { return fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.date.Unix()) }
 
 func (r *release) build(output, platform string) error {
@@ -203,7 +203,7 @@ func (r *release) platform(platform string) error {
 	return nil
 }
 
-// sums writes what sha256sum --check reads.
+// sums writes SHA256SUMS, for sha256sum --check.
 func (r *release) sums() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {
@@ -220,7 +220,7 @@ func (r *release) sums() error {
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(text.String()), 0o644)
 }
 
-// command is one whose words go to standard error, in a directory.
+// command returns a command that runs in dir, with its output on standard error.
 func command(dir, name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir, c.Stdout, c.Stderr = dir, os.Stderr, os.Stderr

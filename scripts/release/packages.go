@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// packages makes a .deb and an .rpm with nfpm, whose version is held by nfpm.mod beside this file: the modules that it needs are none of the project's.
+// packages builds a .deb and an .rpm with nfpm. The nfpm.mod beside this file pins its version, so that its modules are not dependencies of the
+// project.
 func (r *release) packages(architecture, program string) error {
 	type entry = map[string]any
 	contents := []entry{{"src": program, "dst": "/usr/bin/reframe", "file_info": entry{"mode": 0o755}}}
@@ -54,7 +55,7 @@ func (r *release) packages(architecture, program string) error {
 	return nil
 }
 
-// installed is where a package has a file of an archive.
+// installed returns the path at which a package installs a file of an archive.
 func installed(path string) string {
 	dir, name := filepath.Split(filepath.ToSlash(path))
 	switch dir {
