@@ -15,8 +15,8 @@ func (b *bench) delveTrace(p tickProcess) watcher {
 		group, err = native.Attach(p.PID, nil, nil)
 		return err
 	})
-	// Delve's own breakpoint in the dynamic linker is one that its detach leaves there (1.27.2: it clears what a user
-	// asked for), where it would kill the process.
+	// Delve 1.27.2 does not remove its own breakpoint in the dynamic linker when it detaches, because it clears only a user's breakpoints; that one
+	// would kill the process.
 	for addr, own := range group.Selected.Breakpoints().M {
 		for _, let := range own.Breaklets {
 			let.Kind = proc.UserBreakpoint
@@ -49,8 +49,7 @@ func (b *bench) delveTrace(p tickProcess) watcher {
 	}
 }
 
-// quietly keeps Delve from writing to standard error, where it says of each program without DWARF information that it
-// has none.
+// quietly keeps Delve from writing to standard error, where it reports each program without DWARF information.
 func quietly(b *bench, f func() error) {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(b, err)

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// host is the part of testing.TB that livetest and require ask for, so that a program
-// which is no test can start the processes that the tests start. What is not
-// overridden here panics on the nil interface.
+// host is the part of testing.TB that livetest and require use, so that this program, which is no test, can start the processes that the tests
+// start. Methods that are not overridden here panic on the nil interface.
 type host struct {
 	testing.TB // for its private method alone
 	name       string

@@ -23,8 +23,8 @@ const (
 // kernels are the programs of testdata/kernels.
 var kernels = []string{"loop", "memory", "float", "calls"}
 
-// interpreters compares whole programs, from the start of the tool to its end, with LLVM's own interpreter on the
-// same text: kernels, and those of the fidelity suite that LLVM's can run. What counts is the processor's time of all threads.
+// interpreters compares whole programs, from the start of the tool to its end, with LLVM's own interpreter on the same text: kernels, and the
+// programs of the fidelity suite that LLVM's interpreter can run. It measures the processor time of all threads.
 func (b *bench) interpreters() {
 	b.section("Programs in the interpreter (clang-19 -O1), processor time of %d runs", kernelRounds)
 	lli := livetest.LLVM(b, 19, "lli")
@@ -63,8 +63,7 @@ func (b *bench) interpreters() {
 	b.print(rows...)
 }
 
-// inOrder sorts lines: lli's interpreter has a printf of its own, whose stream is another than that of puts, to which clang turns some of
-// the calls.
+// inOrder sorts lines. lli's interpreter has its own printf, whose stream differs from that of puts, to which clang turns some of the calls.
 func inOrder(text []byte) []byte {
 	all := bytes.SplitAfter(text, []byte("\n"))
 	slices.SortFunc(all, bytes.Compare)
@@ -93,7 +92,7 @@ func (b *bench) largeModules() {
 	b.print(added)
 }
 
-// largeModule writes the module with other functions behind it, and returns its path.
+// largeModule writes the module followed by other functions, and returns its path.
 func (b *bench) largeModule(module string) string {
 	text, err := os.ReadFile(module)
 	require.NoError(b, err)

@@ -65,7 +65,7 @@ func main() {
 	}
 }
 
-// sections are what is measured, in this order.
+// sections maps the names of the measurements to their functions; order is the order in which they run.
 var (
 	order    = []string{"pauses", "waits", "backtrace", "unwinding", "objects", "resumption", "traces", "vmtraces", "records", "replays", "interpreters", "modules", "stackmaps", "verifications", "with", "prompts"}
 	sections = map[string]func(*bench){
@@ -76,7 +76,7 @@ var (
 	}
 )
 
-// newBench builds reframe as `make build` does and finds the peers.
+// newBench builds reframe as `make build` does and finds the other tools.
 func newBench(ctx context.Context, h *host) *bench {
 	b := &bench{host: h, ctx: ctx, reframe: filepath.Join(h.TempDir(), "reframe")}
 	build := exec.CommandContext(ctx, livetest.Tool(h, "go"), "build", "-trimpath", "-o", b.reframe, "reframe/cmd/reframe")
@@ -84,7 +84,7 @@ func newBench(ctx context.Context, h *host) *bench {
 	text, err := build.CombinedOutput()
 	require.NoError(h, err, "%s", text)
 	b.gdb, b.euStack = livetest.Tool(h, "gdb"), livetest.Tool(h, "eu-stack")
-	// Neither peer shall spend its time asking a server for debug information.
+	// Neither gdb nor eu-stack must spend time asking a server for debug information.
 	require.NoError(h, os.Setenv("DEBUGINFOD_URLS", ""))
 	return b
 }

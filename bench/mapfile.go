@@ -21,10 +21,9 @@ const (
 	mapsSection  = ".llvm_stackmaps"
 )
 
-// mapBlob makes a map of that many records like those that llc writes for x86-64: a
-// function has one to seven; of four records two have the form of a statepoint, one of a
-// patchpoint and one of a stackmap; they have four to eight locations, patchpoints
-// live-outs too. The same number gives the same map.
+// mapBlob makes a map with that many records like those that llc writes for x86-64: a function has one to seven; of four records two have the form
+// of a statepoint, one of a patchpoint and one of a stackmap; they have four to eight locations, and patchpoints have live-outs too. The same number
+// gives the same map.
 func mapBlob(records int) *stackmap.Blob {
 	random := rand.New(rand.NewPCG(3, uint64(records)))
 	blob := &stackmap.Blob{Version: 3, Dialect: stackmap.V3}
@@ -56,19 +55,16 @@ func mapBlob(records int) *stackmap.Blob {
 	return blob
 }
 
-// statepointID is what LLVM numbers a statepoint that its author has not (DefaultStatepointID in
-// llvm/IR/Statepoint.h).
+// statepointID is the ID that LLVM gives to a statepoint without one (DefaultStatepointID in llvm/IR/Statepoint.h).
 const statepointID = 0xABCDEF00
 
-// mapShape makes a record: of a statepoint by form 0 and 1, a patchpoint by 2, a stackmap by 3; these
-// two have no number yet.
+// mapShape makes a record: of a statepoint for form 0 and 1, of a patchpoint for 2, of a stackmap for 3; the last two have no ID yet.
 func mapShape(random *rand.Rand, form int) stackmap.Record {
 	var r stackmap.Record
 	n := 4 + random.IntN(5)
 	if form < 2 {
 		r.ID = statepointID
-		// Calling convention, flags, and how many deopt values follow; then the deopt values, then
-		// pairs of gc pointers.
+		// The calling convention, the flags and the number of deopt values come first, then the deopt values, then pairs of gc pointers.
 		pairs := random.IntN((n-3)/2 + 1)
 		for _, v := range []int{0, 0, n - 3 - 2*pairs} {
 			r.Locations = append(r.Locations, stackmap.Location{Kind: stackmap.Constant, Size: 8, Offset: int32(v)})
@@ -87,7 +83,7 @@ func mapShape(random *rand.Rand, form int) stackmap.Record {
 	return r
 }
 
-// mapLocation makes the location of one value, spilled or wherever one can be.
+// mapLocation makes the location of one value, spilled or in any possible place.
 func mapLocation(random *rand.Rand, spilled bool) stackmap.Location {
 	slot := int32(8 * random.IntN(64))
 	saved := []machine.DWARFReg{3, 6, 12, 13, 14, 15}[random.IntN(6)]
@@ -104,8 +100,7 @@ func mapLocation(random *rand.Rand, spilled bool) stackmap.Location {
 	}[random.IntN(6)]
 }
 
-// mapFile writes an unlinked ELF object that holds nothing but the section of blob, and returns how
-// many bytes the section has.
+// mapFile writes an unlinked ELF object that holds only the section of blob, and returns the section's size in bytes.
 func mapFile(t testing.TB, path string, blob *stackmap.Blob) (size int) {
 	section, err := stackmap.AppendBlob(nil, binary.LittleEndian, blob)
 	require.NoError(t, err)

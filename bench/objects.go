@@ -15,12 +15,11 @@ const (
 	gdbRounds    = 5
 )
 
-// coldCaches is what a stop may cost more after 20,000 objects were read before it: some
-// microseconds for caches that were emptied. It is 2.5 ns an object, when to read the
-// smallest thing of one from another process takes 500.
+// coldCaches bounds the additional time of a stop after 20,000 objects were read before it: some microseconds for caches that were evicted. It is
+// 2.5 ns an object, while reading the smallest part of one from another process takes 500.
 const coldCaches = 50 * time.Microsecond
 
-// jitHost is a process with many registered objects and what was measured of it.
+// jitHost is a process with many registered objects, and its measurements.
 type jitHost struct {
 	*livetest.Process
 
@@ -29,8 +28,7 @@ type jitHost struct {
 	memory, gdbMemory series[int64]
 }
 
-// objects measures processes with 10, 1,000 and 20,000 registered objects, one of
-// them on the stack.
+// objects measures processes with 10, 1,000 and 20,000 registered objects, one of them on the stack.
 func (b *bench) objects() {
 	b.section("Registered JIT objects, %d runs, gdb %d", objectRounds, gdbRounds)
 	few, some, many := b.manyObjects(10), b.manyObjects(1000), b.manyObjects(20000)
@@ -52,7 +50,7 @@ func (b *bench) objects() {
 	}
 	interleave(objectRounds, measure(few), measure(some), measure(many))
 	interleave(gdbRounds, debugger(few), debugger(some))
-	// The last of all: a gdb that is killed half-way leaves the process as it had it then.
+	// This run is the last: a gdb that is killed half-way leaves the process in the state that it had then.
 	last := b.runGDB(many.PID, n)
 	for _, h := range []*jitHost{few, some, many} {
 		h.Kill()
@@ -85,8 +83,7 @@ func (b *bench) manyObjects(n int) *jitHost {
 func (b *bench) memoryRow(what, peer string, theirs, ours series[int64]) row {
 	var self syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &self))
-	// A child's peak counts this program's own memory up to exec (Linux, fs/exec.c): what does not exceed
-	// it is a bound.
+	// A child's peak counts this program's own memory up to exec (Linux, fs/exec.c), so a value below that is only a bound.
 	bounded := func(n int64) string {
 		if n <= int64(self.Maxrss)<<10 {
 			return "at most " + mebibytes(n)

@@ -15,7 +15,7 @@ import (
 
 const pauseRounds = 20
 
-// pauses measures for how long a process is held up, by the process's own clock.
+// pauses measures for how long a process is stopped, by the process's own clock.
 func (b *bench) pauses() {
 	b.section("Pause of the target, largest gap between two readings of its own clock, %d runs", pauseRounds)
 	// clock.c has a main thread besides those it is asked for. One thread samples: more would compete

@@ -11,8 +11,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// program is one of the fidelity suite that LLVM's interpreter can run as well. That has no variadic functions
-// and crashes on callbacks of the C library, which leaves out Lua and cmark.
+// program is a program of the fidelity suite that LLVM's interpreter can run as well. That interpreter has no variadic functions and crashes on
+// callbacks of the C library, which excludes Lua and cmark.
 type program struct {
 	name, pack string
 	files      []string
@@ -31,11 +31,11 @@ var programs = []program{
 		without: "gzclose.c gzlib.c gzread.c gzwrite.c compress.c uncompr.c", flags: []string{"-DZ_SOLO"}},
 }
 
-// programInput is how much of Lua's sources the compressors get.
+// programInput is the number of bytes of Lua's sources that the compressors get.
 const programInput = 150_000
 
-// module compiles a program to a module that LLVM's interpreter takes. At -O1 there are no vectors, and fused operations
-// are left out: it does not run them.
+// programModule compiles a program to a module that LLVM's interpreter can run: with -O1 there are no vectors, and fused operations, which it does
+// not run, are disabled.
 func (b *bench) programModule(p program) string {
 	dir := livetest.DebianSource(b, p.pack)
 	var files []string
@@ -57,7 +57,7 @@ func (b *bench) programModule(p program) string {
 	return path
 }
 
-// input is what the compressors read.
+// input returns the input of the compressors.
 func (b *bench) input() []byte {
 	files, err := filepath.Glob(filepath.Join(livetest.DebianSource(b, "lua5.4"), "src", "*.c"))
 	require.NoError(b, err)

@@ -14,14 +14,14 @@ import (
 	"reframe/internal/livetest"
 )
 
-// How often a step is timed, and how many instructions of the IR are run before going back is.
+// The number of timed steps, and the number of instructions of the IR that run before the measurement of going back.
 const (
 	promptSteps = 300
 	promptFar   = 1_000_000
 )
 
-// prompts measures what one waits for at the prompt: a step of the interpreter beside gdb's step of an instruction, and going
-// back a million instructions behind the exit.
+// prompts measures what a user waits for at the prompt: a step of the interpreter beside gdb's step of an instruction, and going back from a million
+// instructions after the exit.
 func (b *bench) prompts() {
 	b.section("A step at the prompt, of %d (deoptimize.ll in lli-19)", promptSteps)
 	text, err := os.ReadFile(livetest.Testdata(b, "programs", "deoptimize.ll"))
@@ -49,7 +49,7 @@ func (b *bench) prompts() {
 		row{what: fmt.Sprintf("back, %d steps behind the exit", promptFar), ours: spread(back)})
 }
 
-// asked is a debugger that is asked line by line.
+// asked is a debugger that is controlled line by line.
 type asked struct {
 	b   *bench
 	in  io.WriteCloser
@@ -57,7 +57,7 @@ type asked struct {
 	cmd *exec.Cmd
 }
 
-// asks starts one, and waits until it has said a text.
+// asks starts a debugger, and waits until it has printed a text.
 func (b *bench) asks(c *exec.Cmd, until string) *asked {
 	in, err := c.StdinPipe()
 	require.NoError(b, err)
@@ -69,7 +69,7 @@ func (b *bench) asks(c *exec.Cmd, until string) *asked {
 	return a
 }
 
-// ask types a line, and says how long it took until a text came.
+// ask types a line, and returns the time until a text appears.
 func (a *asked) ask(line, until string) time.Duration {
 	began := time.Now()
 	_, err := io.WriteString(a.in, line+"\n")
@@ -87,7 +87,7 @@ func (a *asked) until(text string) {
 	}
 }
 
-// leave ends it; the process goes on.
+// leave ends the debugger; the process continues.
 func (a *asked) leave() {
 	require.NoError(a.b, a.in.Close())
 	_, _ = io.Copy(io.Discard, a.out) // to its end

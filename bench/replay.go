@@ -16,7 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Cores of each run: a peer that takes long for one gets fewer, and rates are compared.
+// The number of cores for each run: a tool that takes long for one gets fewer, and rates are compared.
 const (
 	replayRuns   = 5
 	replayed     = 1000
@@ -24,8 +24,8 @@ const (
 	gdbCores     = 4
 )
 
-// replays measures how many cores a second each way looks at, with as many at once as there are processors.
-// The peers do less: a backtrace, without the values of any frame.
+// replays measures how many cores a second each tool looks at, with as many at once as there are processors. The other tools do less: a backtrace,
+// without the values of any frame.
 func (b *bench) replays() {
 	b.section("Cores a second (deoptimize.ll, LLVM 19; %d cores, of eu-stack %d, of gdb %d), %d at once, %d runs", replayed, euStackCores, gdbCores, runtime.NumCPU(), replayRuns)
 	var rows []row
@@ -43,7 +43,7 @@ func (b *bench) replays() {
 	b.print(rows...)
 }
 
-// replayOf compares on cores of one process.
+// replayOf compares the tools on cores of one process.
 func (b *bench) replayOf(what string, p *livetest.Process, memory *int64) []row {
 	layout := livetest.Testdata(b, "programs", "deoptimize.layout.json")
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
@@ -79,15 +79,14 @@ func (b *bench) replayOf(what string, p *livetest.Process, memory *int64) []row 
 		coreRates("and one resumed", "gdb -batch, bt", gdb, resumed)}
 }
 
-// backtrace is gdb's of a core.
+// backtrace returns gdb's backtrace of a core.
 func (b *bench) backtrace(exe, core string) []byte {
 	o, text := b.start(b.gdb, "-nx", "-batch", exe, core, "-ex", "bt")
 	require.Contains(b, string(o.output), "sum_opt", text)
 	return o.output
 }
 
-// eachCore has a tool look at one core n times, as many at once as there are processors, and returns how long one
-// took of the time that passed.
+// eachCore runs once n times, as many at once as there are processors, and returns the elapsed time divided by n.
 func (b *bench) eachCore(n int, once func()) time.Duration {
 	work := make(chan struct{}, n)
 	for range n {
@@ -108,7 +107,7 @@ func (b *bench) eachCore(n int, once func()) time.Duration {
 	return time.Since(began) / time.Duration(n)
 }
 
-// replay looks at a folder of cores, of which so many are to be resumed.
+// replay runs reframe on a folder of cores, of which resumed must be resumed.
 func (b *bench) replay(dir string, resumed int, memory *int64, args ...string) time.Duration {
 	o, text := b.start(b.reframe, append([]string{"replay", "--cores", dir, "--json"}, args...)...)
 	var last struct{ OK, Items int }
@@ -121,12 +120,12 @@ func (b *bench) replay(dir string, resumed int, memory *int64, args ...string) t
 	return o.wall / replayed
 }
 
-// coreRates compares how many cores a second were looked at, given how long each took.
+// coreRates compares rates of cores a second, given the time of each core.
 func coreRates(what, peer string, theirs, ours times) row {
 	return row{what: what, peer: peer, theirs: coreRate(theirs), ours: coreRate(ours), ratio: ratio(theirs.median(), ours.median())}
 }
 
-// coreRate spells a series as cores a second: "median (smallest to largest)".
+// coreRate formats a series as cores a second: "median (smallest to largest)".
 func coreRate(each times) string {
 	per := func(d time.Duration) float64 { return 1 / d.Seconds() }
 	return fmt.Sprintf("%.1f/s (%.1f to %.1f)", per(each.median()), per(slices.Max(each)), per(slices.Min(each)))

@@ -12,14 +12,14 @@ import (
 
 const resumeRounds = 10
 
-// resumedReport is what is read of `reframe resume --json`.
+// resumedReport is the part of the output of `reframe resume --json` that is used.
 type resumedReport struct {
 	Result  struct{ Value string }
 	PauseUS int64 `json:"pause_us"`
 }
 
-// resumption measures for how long a process is held while one of its frames runs in
-// the interpreter. Nothing else does that; the peer is our own capture of the process.
+// resumption measures for how long a process is stopped while one of its frames runs in the interpreter. No other tool does that; the comparison is
+// with reframe's own capture of the process.
 func (b *bench) resumption() {
 	b.section("Time the process is stopped while a frame is resumed (deoptimize.ll, MCJIT), %d runs", resumeRounds)
 	layout := livetest.Testdata(b, "programs", "deoptimize.layout.json")
@@ -40,8 +40,7 @@ func (b *bench) resumption() {
 	b.print(rows...)
 }
 
-// runResume resumes the exit of sum_opt, which ends with the sum of the squares below 1000, and
-// returns the pause reported.
+// runResume resumes the exit of sum_opt, whose result is the sum of the squares below 1000, and returns the reported pause.
 func (b *bench) runResume(p *livetest.Process, layout string) time.Duration {
 	o, text := b.start(b.reframe, "resume", "-p", fmt.Sprint(p.PID), "--ir", p.IR, "--layout", layout, "--json")
 	var report resumedReport

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// series holds the outcomes of one contestant's runs: durations, or bytes.
+// series holds the results of one contestant's runs: durations, or bytes.
 type series[T cmp.Ordered] []T
 
 func (s *series[T]) add(v T) { *s = append(*s, v) }
@@ -15,14 +15,13 @@ func (s *series[T]) add(v T) { *s = append(*s, v) }
 // times is a series of durations.
 type times = series[time.Duration]
 
-// median is the middle one, or, of an even number, the one above the middle: a
-// figure that was really seen.
+// median returns the middle value, or, for an even number, the one above the middle: a value that was measured.
 func (s series[T]) median() T {
 	sorted := slices.Sorted(slices.Values(s))
 	return sorted[len(sorted)/2]
 }
 
-// spread spells a series as "median (smallest to largest)".
+// spread formats a series as "median (smallest to largest)".
 func spread(s times) string {
 	if len(s) == 1 {
 		return duration(s[0])
@@ -30,8 +29,7 @@ func spread(s times) string {
 	return fmt.Sprintf("%s (%s to %s)", duration(s.median()), duration(slices.Min(s)), duration(slices.Max(s)))
 }
 
-// duration spells d in milliseconds, or seconds from one second on, with three digits
-// that count.
+// duration formats d in milliseconds, or in seconds from one second on, with three significant digits.
 func duration(d time.Duration) string {
 	v, unit := float64(d)/float64(time.Millisecond), "ms"
 	if d >= time.Second {
@@ -48,7 +46,7 @@ func duration(d time.Duration) string {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// ratio spells ours to theirs with two digits that count.
+// ratio formats ours divided by theirs with two significant digits.
 func ratio[T ~int64](ours, theirs T) string {
 	r := float64(ours) / float64(theirs)
 	switch {

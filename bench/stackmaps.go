@@ -18,7 +18,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What must be reached, times as parts of llvm-readobj's.
+// The targets, most of them as parts of llvm-readobj's time.
 const (
 	parsePart    = 0.1
 	printPart    = 1.0 / 3
@@ -27,15 +27,13 @@ const (
 	residentPart = 1.5
 )
 
-// lookups is how many addresses are looked up in one run.
+// lookups is the number of addresses that are looked up in one run.
 const lookups = 1 << 20
 
-// readobjs are the releases of llvm-readobj measured: 19 is as fast as those before it, 22 prints the same
-// three times as fast.
+// readobjs are the measured releases of llvm-readobj: 19 is as fast as those before it, 22 prints the same three times as fast.
 var readobjs = []int{19, 22}
 
-// stackMaps measures stack maps of a file, read and printed, beside llvm-readobj, which prints
-// as it reads.
+// stackMaps measures reading and printing the stack maps of a file, compared with llvm-readobj, which prints as it reads.
 func (b *bench) stackMaps() {
 	b.mapsOfSize(20_000, 20)
 	b.mapsOfSize(1_000_000, 5)
@@ -59,7 +57,7 @@ func (b *bench) mapsOfSize(records, rounds int) {
 	b.print(append(rows, m.resident())...)
 }
 
-// reading compares how long it takes to have all records, in an index or in print.
+// reading compares the time to have all records, in an index or in print.
 func (m *mapRun) reading() []row {
 	section := mapsOf(m, m.path)
 	var inMemory, fromFile times
@@ -83,7 +81,7 @@ func (m *mapRun) reading() []row {
 	}
 	text := printed("\n    record ", m.reframe, "maps", m.path)
 	llvm := printed("\n  Record ID: ", m.reframe, "maps", "--format=llvm", m.path)
-	// Of a million this would take the better part of a minute each run, and say nothing else.
+	// With a million records each run would take the better part of a minute, and show nothing else.
 	var json *times
 	if m.records < 100_000 {
 		json = printed("\n              \"id\": ", m.reframe, "maps", "--json", m.path)
@@ -112,12 +110,12 @@ func (m *mapRun) reading() []row {
 	return rows
 }
 
-// rate spells a series, and how many records a second its median is.
+// rate formats a series, and the rate of its median in records a second.
 func (m *mapRun) rate(s times) string {
 	return fmt.Sprintf("%s, %.2f M/s", spread(s), float64(m.records)/s.median().Seconds()/1e6)
 }
 
-// timed returns how long f takes, without what the memory of those before it costs.
+// timed returns how long f takes, after a collection of earlier garbage.
 func (m *mapRun) timed(f func()) time.Duration {
 	runtime.GC()
 	began := time.Now()
@@ -138,7 +136,7 @@ func (m *mapRun) indexOf(s *stackmap.Section) *stackmap.Index {
 	return x
 }
 
-// indexFile does the same with the file, as the commands open one.
+// indexFile does the same with the file, opened as the commands open one.
 func (m *mapRun) indexFile() {
 	maps, err := maps.OfFile(m.path, maps.Options{})
 	require.NoError(m, err)
@@ -148,7 +146,7 @@ func (m *mapRun) indexFile() {
 	m.indexOf(maps.Images[0].Section)
 }
 
-// printsAll runs a tool once and sees that it prints all records. It also brings its files into the page cache.
+// printsAll runs a tool once and requires that it prints all records. It also loads its files into the page cache.
 func (m *mapRun) printsAll(pattern, tool string, args ...string) {
 	c := counter{pattern: []byte(pattern)}
 	o, text := m.startTo(&c, tool, args...)
@@ -156,7 +154,7 @@ func (m *mapRun) printsAll(pattern, tool string, args ...string) {
 	require.Equal(m, m.records, c.n, text)
 }
 
-// counter counts how often a pattern is written to it.
+// counter counts occurrences of a pattern in what is written to it.
 type counter struct {
 	pattern []byte
 	tail    []byte // of what was written, one byte less than the pattern
@@ -170,7 +168,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lookup measures looking for the record at an address that has one, chosen at random.
+// lookup measures the lookup of records by their addresses, chosen at random.
 func (m *mapRun) lookup() []row {
 	x := m.index(mapsOf(m, m.path))
 	all := x.Range(0, ^machine.Addr(0))
@@ -211,7 +209,7 @@ func (m *mapRun) lookup() []row {
 	}
 }
 
-// resident measures the memory in use by a section, its maps and their index.
+// resident measures the memory that a section, its maps and their index use.
 func (m *mapRun) resident() row {
 	before := heap()
 	x := m.index(mapsOf(m, m.path))
@@ -224,7 +222,7 @@ func (m *mapRun) resident() row {
 	}
 }
 
-// heap returns how many bytes are in spans of the heap that hold something reachable.
+// heap returns the number of bytes in heap spans that hold something reachable.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC() // the first may have begun before the last object was let go

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// standIns are functions in the place of intrinsics that LLVM's interpreter does not know: of a type T that is W bits wide.
+// standIns are functions that replace intrinsics which LLVM's interpreter does not know: for a type T that is W bits wide.
 var standIns = map[string]struct{ params, body string }{
 	"umin":     {"T %a, T %b", compared("ult")},
 	"umax":     {"T %a, T %b", compared("ugt")},
@@ -33,7 +33,7 @@ var (
 	intrinsicType = regexp.MustCompile(`\b[TW]\b`)
 )
 
-// withoutIntrinsics calls functions in the place of intrinsics. Both interpreters get the same text.
+// withoutIntrinsics replaces calls of intrinsics by calls of functions. Both interpreters get the same text.
 func withoutIntrinsics(module string) string {
 	var lines, used []string
 	for line := range strings.Lines(module) {

@@ -20,7 +20,7 @@ type row struct {
 	target string // and whether it was met, in words
 }
 
-// against compares two series of durations, ours with a peer's.
+// against compares two series of durations, ours with that of another tool.
 func against(what, peer string, theirs, ours times) row {
 	return row{what: what, peer: peer, theirs: spread(theirs), ours: spread(ours), ratio: ratio(ours.median(), theirs.median())}
 }
@@ -38,12 +38,12 @@ func verdict(met bool) string {
 	return "MISSED"
 }
 
-// note keeps a remark for below the rows of the section.
+// note stores a remark that is printed below the rows of the section.
 func (b *bench) note(format string, args ...any) {
 	b.notes = append(b.notes, fmt.Sprintf(format, args...))
 }
 
-// print writes rows in aligned columns below a head, and the notes below them.
+// print writes rows in aligned columns below a head, and the notes below the rows.
 func (b *bench) print(rows ...row) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
 	for _, r := range append([]row{{"", "peer", "peer's", "reframe", "ratio", "target"}}, rows...) {

@@ -17,7 +17,7 @@ import (
 // patience bounds one run of a tool.
 const patience = 60 * time.Second
 
-// outcome is one run of a tool from its start to its end.
+// outcome is the result of one run of a tool from its start to its end.
 type outcome struct {
 	output []byte // standard output, of start
 	wall   time.Duration
@@ -27,8 +27,8 @@ type outcome struct {
 	over   bool          // it was killed when patience was up
 }
 
-// start runs a tool. It may end with any status: what it printed says whether it did
-// its work, and reframe and eu-stack have statuses for answers that are not whole.
+// start runs a tool. It accepts any exit status: the output shows whether the tool did its work, and reframe and eu-stack have statuses for partial
+// answers.
 func (b *bench) start(tool string, args ...string) (outcome, string) {
 	var stdout bytes.Buffer
 	o, text := b.startTo(&stdout, tool, args...)
@@ -36,8 +36,8 @@ func (b *bench) start(tool string, args ...string) (outcome, string) {
 	return o, fmt.Sprintf("%s\n%s", text, o.output)
 }
 
-// startTo is start with the output of the tool elsewhere, in /dev/null where stdout is nil. The text is the
-// command and its standard error.
+// startTo is start with the output of the tool written to stdout, or discarded if that is nil. The returned text is the command and its standard
+// error.
 func (b *bench) startTo(stdout io.Writer, tool string, args ...string) (outcome, string) {
 	return b.startFed(nil, stdout, tool, args...)
 }
@@ -65,14 +65,13 @@ func (b *bench) startFed(stdin io.Reader, stdout io.Writer, tool string, args ..
 	return o, fmt.Sprintf("%s\n%s", cmd, stderr.Bytes())
 }
 
-// need is what the output of a run must show.
+// need describes what the output of a run must contain.
 type need struct {
 	threads  int
 	function string // that a frame of some thread is in; "" for any
 }
 
-// runGDB runs gdb's backtrace of all threads, or of the one thread there is. -nx keeps the user's own
-// start-up file out and changes nothing else.
+// runGDB runs gdb's backtrace of all threads, or of the only thread. -nx ignores the user's own start-up file and changes nothing else.
 func (b *bench) runGDB(pid int, n need) outcome {
 	command := "bt"
 	if n.threads > 1 {
@@ -86,16 +85,15 @@ func (b *bench) runGDB(pid int, n need) outcome {
 	return o
 }
 
-// runEUStack runs eu-stack. It finds no unwind information of JIT code and may stop there, so it only
-// needs to list each thread.
+// runEUStack runs eu-stack. It finds no unwind information of JIT code and may stop there, so it only has to list each thread.
 func (b *bench) runEUStack(pid int, n need) outcome {
 	o, text := b.start(b.euStack, "-p", fmt.Sprint(pid))
 	require.GreaterOrEqual(b, bytes.Count(o.output, []byte("\n#0 ")), n.threads, text)
 	return o
 }
 
-// framesReport is what is read of `reframe frames --json`. It is spelled out here, and
-// not the library's own type, because the JSON is a contract with other programs.
+// framesReport is the part of the output of `reframe frames --json` that is used. It does not use the library's own type, because the JSON is an
+// interface to other programs.
 type framesReport struct {
 	Target struct {
 		PauseUS int64 `json:"pause_us"`
@@ -107,9 +105,8 @@ type framesReport struct {
 	}
 }
 
-// runFrames runs `reframe frames` and returns, besides, the pause it reports. A thread that could
-// not be stopped in time, which happens where many processes compete for the CPUs, is
-// noted below the rows; the run took what it took and counts.
+// runFrames runs `reframe frames` and also returns the pause that it reports. A thread that could not be stopped in time, which happens where many
+// processes compete for the CPUs, is noted below the rows; the run still counts.
 func (b *bench) runFrames(pid int, n need) (outcome, time.Duration) {
 	o, text := b.start(b.reframe, "frames", "-p", fmt.Sprint(pid), "--json")
 	var report framesReport
@@ -130,7 +127,7 @@ func (b *bench) runFrames(pid int, n need) (outcome, time.Duration) {
 	return o, time.Duration(report.Target.PauseUS) * time.Microsecond
 }
 
-// interleave calls each function once per round, and begins each round with another one.
+// interleave calls each function once per round, and starts each round with another one.
 func interleave(rounds int, once ...func()) {
 	for round := range rounds {
 		for i := range once {

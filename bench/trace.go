@@ -21,8 +21,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Exits of one round of the program, and rounds of each contestant: those that are slower run
-// fewer, and rates are compared.
+// Exits of one round of the program, and rounds of each tool: slower tools run fewer rounds, and rates are compared.
 const (
 	exitsOfRound   = 1000
 	traceRuns      = 5
@@ -32,7 +31,7 @@ const (
 	threadRounds   = 6 // of each of 16 threads
 )
 
-// traces measures how many exits a second each way tells.
+// traces measures how many exits a second each tool reports.
 func (b *bench) traces() {
 	b.section("Exits reported a second (tick.ll, four slots: two registers, two on the stack; 100,000 exits, of gdb 10,000, of Delve 1,000), %d runs", traceRuns)
 	object, module := livetest.PICObject(b, 19, "tick.ll", "-O2"), livetest.IR(b, 19, "tick.ll")
@@ -58,7 +57,7 @@ func (b *bench) traces() {
 	debugged.target = "at least 3: " + verdict(3*ours.median() <= gdb.median())
 	limit := rates("", "only stepped over, in C", bare, ours)
 	limit.target = "at least 0.5: " + verdict(ours.median() <= 2*bare.median())
-	// Most instructions at a site are emulated. Where one has to be run the other thread, which waits, is stopped for it.
+	// Most instructions at a site are emulated. Where one has to be run, the other thread, which waits, is stopped for it.
 	stepping := rates("trace, not emulated", "only stepped over, in C", bare, notEmulated)
 	stepping.target = "at least 0.5: " + verdict(notEmulated.median() <= 2*bare.median())
 	b.print(debugged, limit,
@@ -68,8 +67,8 @@ func (b *bench) traces() {
 		stepping)
 }
 
-// steppedTick is tick.ll with an instruction behind the stackmap that reframe does not emulate, and
-// that changes nothing: the direction flag is clear anyway.
+// steppedTick returns tick.ll with an instruction after the stackmap that reframe does not emulate, and that changes nothing: the direction flag is
+// clear anyway.
 func (b *bench) steppedTick() string {
 	text, err := os.ReadFile(livetest.Testdata(b, "programs", "tick.ll"))
 	require.NoError(b, err)
@@ -81,7 +80,7 @@ func (b *bench) steppedTick() string {
 	return path
 }
 
-// vmTraces measures what it costs to show the frames of a virtual machine at each exit, beside the same exits without.
+// vmTraces measures the cost of showing the frames of a virtual machine at each exit, compared with the same exits without.
 func (b *bench) vmTraces() {
 	b.section("Exits reported a second with VM frames (tick.ll with 20 values in the convention simple; 100,000 exits), %d runs", traceRuns)
 	module := b.vmTick(0)
@@ -111,7 +110,7 @@ func (b *bench) vmTraces() {
 	b.print(plain, decoded)
 }
 
-// vmTick is tick.ll with a frame of 20 locals at its stackmap, in the convention simple, encoded in a way of it: 0 as they are, 1 boxed.
+// vmTick returns tick.ll with a frame of 20 locals at its stackmap, in the convention simple. how is its encoding: 0 plain, 1 boxed.
 func (b *bench) vmTick(how int) string {
 	text, err := os.ReadFile(livetest.Testdata(b, "programs", "tick.ll"))
 	require.NoError(b, err)
@@ -126,12 +125,12 @@ func (b *bench) vmTick(how int) string {
 	return path
 }
 
-// rates compares how many exits a second were reported, given how long each took.
+// rates compares rates of reported exits, given the time of each exit.
 func rates(what, peer string, theirs, ours times) row {
 	return row{what: what, peer: peer, theirs: rate(theirs), ours: rate(ours), ratio: ratio(theirs.median(), ours.median())}
 }
 
-// rate spells a series as exits a second: "median (smallest to largest)".
+// rate formats a series as exits a second: "median (smallest to largest)".
 func rate(each times) string {
 	per := func(d time.Duration) int { return int(time.Second / d) }
 	return fmt.Sprintf("%d/s (%d to %d)", per(each.median()), per(slices.Max(each)), per(slices.Min(each)))
@@ -145,12 +144,11 @@ type tickProcess struct {
 	values []string // how gdb spells the four values
 }
 
-// watcher is a tool that is attached. It returns, once the process has ended, of how many exits it
-// told.
+// watcher is a tool that is attached. Called after the process has ended, it returns the number of exits that the tool reported.
 type watcher func() (told int)
 
-// exitTime is how long one exit takes, from the moment when the process begins to run until the
-// tool has reported all of them and has ended. What the tool does before is not counted.
+// exitTime returns the time of one exit, measured from the start of the process's run until the tool has reported all exits and has ended. It does
+// not include what the tool does before.
 func (b *bench) exitTime(object string, threads, rounds int, attach func(tickProcess) watcher) time.Duration {
 	o := livetest.ObjectHostOptions{Threads: threads, Rounds: rounds}
 	process, begin := livetest.ObjectHost(b, object, o)
@@ -168,7 +166,7 @@ func (b *bench) exitTime(object string, threads, rounds int, attach func(tickPro
 	return took / time.Duration(told)
 }
 
-// locate finds the one record of tick.ll in the process.
+// locate finds the only record of tick.ll in the process.
 func (b *bench) locate(p *tickProcess) {
 	o, text := b.start(b.reframe, "maps", "-p", fmt.Sprint(p.PID), "--json")
 	var report struct {
@@ -200,7 +198,7 @@ func (b *bench) locate(p *tickProcess) {
 	require.NotEmpty(b, p.values, text)
 }
 
-// command starts a tool whose output is read until a line says that it is attached, and the rest later.
+// command starts a tool and reads its output up to a line that shows that it is attached. rest reads the remaining output.
 func (b *bench) command(ready string, tool string, args ...string) (rest func() []byte) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	cmd := exec.CommandContext(ctx, tool, args...)
@@ -226,7 +224,7 @@ func (b *bench) command(ready string, tool string, args ...string) (rest func() 
 	}
 }
 
-// reframeTrace has reframe write the exits to a file, or, with --count, to nowhere.
+// reframeTrace runs reframe, which writes the exits to a file, or with --count nowhere.
 func (b *bench) reframeTrace(p tickProcess, args ...string) watcher {
 	file := filepath.Join(b.TempDir(), "exits")
 	var summary bytes.Buffer
@@ -267,7 +265,7 @@ func (b *bench) awaitBreakpoint(p tickProcess) {
 	}
 }
 
-// gdbTrace has gdb print the same values by the commands of a breakpoint.
+// gdbTrace runs gdb, which prints the same values by the commands of a breakpoint.
 func (b *bench) gdbTrace(p tickProcess) watcher {
 	script := filepath.Join(b.TempDir(), "trace.gdb")
 	require.NoError(b, os.WriteFile(script, fmt.Appendf(nil, `set pagination off
@@ -293,7 +291,7 @@ continue
 	}
 }
 
-// stepperTrace is the loop of testdata/stepper.c.
+// stepperTrace runs the loop of testdata/stepper.c.
 func (b *bench) stepperTrace(path string, p tickProcess) watcher {
 	rest := b.command("ready", path, fmt.Sprint(p.PID), fmt.Sprintf("%x", uint64(p.at)))
 	return func() int {

@@ -24,18 +24,17 @@ const (
 	warmWalks  = 100 // of a stack, in one run
 	warmLimit  = 2 * time.Microsecond
 
-	// deepest is how many frames of deepProgram are there at least.
+	// deepest is the least number of frames of deepProgram.
 	deepest = 64
 )
 
 //go:embed testdata/deep.ll
 var deepProgram string
 
-// withoutTables are the attributes of functions for which LLVM writes no unwind information on
-// x86-64, instead of those that deepProgram has.
+// withoutTables replaces the attributes in deepProgram by those of functions for which LLVM writes no unwind information on x86-64.
 var withoutTables = strings.NewReplacer("{ uwtable }", "{ nounwind }")
 
-// deepStack is one thread of a process that was captured, and what walks its stack.
+// deepStack is a thread of a captured process, and the unwinder that walks its stack.
 type deepStack struct {
 	process   *livetest.Process
 	target    *ptrace.Target
@@ -60,7 +59,7 @@ func (b *bench) deep(version int, program, kind string) *deepStack {
 	return &deepStack{p, target, view.Unwinder(), target.Threads()[0].Registers, len(thread.Frames)}
 }
 
-// unwinding measures how long a frame takes once the code of the stack is known.
+// unwinding measures the time per frame once the code of the stack is known.
 func (b *bench) unwinding() {
 	b.section("Unwinding a stack whose code is known, per frame, %d runs of %d walks", warmRounds, warmWalks)
 	cfi := b.deep(19, deepProgram, "mcjit")
@@ -102,7 +101,7 @@ func (s *deepStack) walk(before *unwind.Stack) *unwind.Stack {
 	return s.unwinder.Walk(s.registers, before)
 }
 
-// perFrame walks the stack many times and returns what a frame took.
+// perFrame walks the stack many times and returns the time per frame.
 func (s *deepStack) perFrame(before *unwind.Stack) time.Duration {
 	began := time.Now()
 	for range warmWalks {
@@ -115,7 +114,7 @@ func (s *deepStack) allocations(before *unwind.Stack) float64 {
 	return testing.AllocsPerRun(10, func() { s.walk(before) }) / float64(s.frames)
 }
 
-// perFrame spells a series of durations that are shorter than a millisecond.
+// perFrame formats a series of durations below a millisecond.
 func perFrame(s times) string {
 	lowest, highest := s[0], s[0]
 	for _, d := range s {

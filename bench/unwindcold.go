@@ -65,7 +65,7 @@ func (b *bench) waitingLli(version int) *livetest.Process {
 	return nil
 }
 
-// framesFound returns how many frames of a process with one thread reframe finds.
+// framesFound returns the number of frames that reframe finds in a process with one thread.
 func (b *bench) framesFound(pid int) int {
 	o, text := b.start(b.reframe, "frames", "-p", fmt.Sprint(pid), "--json")
 	var report framesReport

@@ -18,13 +18,13 @@ const (
 	corruptedLimit  = time.Millisecond
 )
 
-// corruption is how a stack was overwritten: each of its words, the one at an address.
+// corruption is a way to overwrite a stack: a function that returns the word for an address.
 type corruption struct {
 	what string
 	word func(*rand.Rand, machine.Addr) machine.Addr
 }
 
-// corruptions overwrite a stack of which the return addresses are known, in a process with that code.
+// corruptions returns ways to overwrite a stack with the given return addresses, in a process with that code.
 func corruptions(returns []machine.Addr, code func(*rand.Rand) machine.Addr) []corruption {
 	some := func(r *rand.Rand) machine.Addr { return returns[r.IntN(len(returns))] }
 	near := func(r *rand.Rand, at machine.Addr) machine.Addr { return at + 8*machine.Addr(r.IntN(64)) }
@@ -46,7 +46,7 @@ func corruptions(returns []machine.Addr, code func(*rand.Rand) machine.Addr) []c
 	}
 }
 
-// corrupted measures what a frame of an overwritten stack takes, of code that nobody has looked at.
+// corrupted measures the time per frame of an overwritten stack, with code that was not examined before.
 func (b *bench) corrupted(stacks ...*deepStack) {
 	b.section("Unwinding stacks of which %d MiB were overwritten, per frame, %d walks of each", corruptedBytes>>20, corruptedRounds*len(stacks))
 	var spent []times
@@ -76,7 +76,7 @@ func (b *bench) corrupted(stacks ...*deepStack) {
 	b.print(rows...)
 }
 
-// code returns what picks addresses in the code of the modules.
+// code returns a function that picks addresses in the code of the modules.
 func (s *deepStack) code() func(*rand.Rand) machine.Addr {
 	type section struct {
 		start machine.Addr
@@ -97,8 +97,8 @@ func (s *deepStack) code() func(*rand.Rand) machine.Addr {
 	}
 }
 
-// walkCorrupted walks an overwritten stack once and returns what a frame took. It starts where the thread
-// stands, or at one of the return addresses.
+// walkCorrupted walks an overwritten stack once and returns the time per frame. It starts at the program counter of the thread, or at one of the
+// return addresses.
 func (b *bench) walkCorrupted(s *deepStack, c corruption, random *rand.Rand, returns []machine.Addr) time.Duration {
 	arch := s.target.Arch()
 	sp, err := s.registers.Addr(arch.SP)
@@ -124,7 +124,7 @@ func (b *bench) walkCorrupted(s *deepStack, c corruption, random *rand.Rand, ret
 	return spent / time.Duration(len(stack.Frames))
 }
 
-// overwritten is memory of which a part is something else.
+// overwritten is memory of which a part is replaced.
 type overwritten struct {
 	machine.Memory
 	start machine.Addr

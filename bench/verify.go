@@ -13,14 +13,14 @@ import (
 	"reframe/internal/livetest"
 )
 
-// verifyRuns is how often each contestant verifies each program.
+// verifyRuns is the number of times that each contestant verifies each program.
 const verifyRuns = 5
 
-// beforeVariable names another reframe, as it was built of an earlier commit, that is measured beside this one.
+// beforeVariable names a reframe that was built from an earlier commit, which is measured beside this one.
 const beforeVariable = "REFRAME_BEFORE"
 
-// verifications measures how many exits a second are verified: beside how many are only reported, and, where one is given, beside what an earlier
-// reframe does.
+// verifications measures how many exits a second are verified, compared with how many are only reported and, if one is given, with an earlier
+// reframe.
 func (b *bench) verifications() {
 	b.section("Exits verified a second (LLVM 19, -O2), %d runs", verifyRuns)
 	before := os.Getenv(beforeVariable)
@@ -58,7 +58,7 @@ func (b *bench) verifications() {
 	}
 }
 
-// exitsOf is how long one exit took a verb, by its own summary.
+// exitsOf returns the time of one exit in a verb, from its own summary.
 func (b *bench) exitsOf(tool string, args []string) time.Duration {
 	path := filepath.Join(b.TempDir(), "exits.json")
 	_ = os.Remove(path)

@@ -8,7 +8,7 @@ import (
 
 const waitRounds = 10
 
-// waits measures how long the user waits for the frames of an lli process.
+// waits measures the time until a user sees the frames of an lli process.
 func (b *bench) waits() {
 	b.section("Wall time on an lli process (deoptimize.ll, MCJIT), start to end of the tool, %d runs", waitRounds)
 	var rows []row
