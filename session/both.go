@@ -17,7 +17,7 @@ import (
 	"reframe/ptrace"
 )
 
-// Pair is where native code and the interpreter have come to, both from the same place.
+// Pair compares the places that native code and the interpreter have reached, both from the same place.
 type Pair struct {
 	Number uint64 // of those since the exit, from 1
 	// Frame is the frame of native code at a site of the activation; nil if the activation has returned, or was lost.

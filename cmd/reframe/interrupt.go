@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// shutdown is how long after the first signal a second one is ignored, so that a verb can end in good order.
+// shutdown is the time after the first signal in which a second one is ignored, so that a verb can end in good order.
 const shutdown = 5 * time.Second
 
 // orderly lists the verbs that a signal ends in good order. All others have nothing to restore: a signal ends them at once.

@@ -286,7 +286,7 @@ func (k *recording) options(a *app, thread int) ptrace.RecordOptions {
 	return o
 }
 
-// progressAfter is how long something may take before progress is shown.
+// progressAfter is the time after which progress is shown.
 const progressAfter = 500 * time.Millisecond
 
 // progress returns a function that shows on a terminal how much of a file is written; nil without a terminal.

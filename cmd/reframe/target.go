@@ -48,7 +48,7 @@ func (k *inputs) selfFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&k.mute, "no-self-description", false, "do not take IR from the target, nor layouts where --layout is not given")
 }
 
-// coreHelp is what every verb says of cores that can look at one.
+// coreHelp is the help text of every verb that can look at a core.
 const coreHelp = `With --core it looks at a core: one of the kernel, of gcore, of reframe record, of
 Delve or of QEMU's user mode. What a core leaves out, such as code, is read from the
 files that it names, where they are the same by their build ids: below --sysroot DIR

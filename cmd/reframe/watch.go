@@ -138,7 +138,7 @@ func (w *watched) open(ctx context.Context, command []string) (*ptrace.Session, 
 	return s, err
 }
 
-// writePatience is how long after a signal the reader of a pipe may still take output.
+// writePatience is the time after a signal in which the reader of a pipe may still take output.
 const writePatience = time.Second
 
 // created returns the stream for exits: a file, standard output, or standard error where a command uses standard output itself. closed closes a file

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// grace is how long the pipe of a program that has ended is still read, because another process may have it open.
+// grace bounds the time for which the pipe of a program that has ended is still read, because another process may have it open.
 const grace = 200 * time.Millisecond
 
 // stream passes the output of a program to the client's console.

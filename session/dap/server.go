@@ -128,7 +128,7 @@ func (r *Refused) Unwrap() error { return r.Why }
 // errToken is returned for a client without the server's token. It ends the connection.
 var errToken = errors.New("\"token\" of the launch configuration is missing or wrong: reframe printed it when it began to listen")
 
-// errGone is why a connection ends whose client is no more.
+// errGone ends a connection whose client has gone.
 var errGone = errors.New("the client is gone")
 
 // Serve serves one client until it disconnects, is gone, or ctx is done; none of these is an error. An attached process then continues, and a

@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// shown is how memory is shown: the number of words, their size and their format, as for gdb's x.
+// shown is a format for memory, as for gdb's x: the number of words, their size and their spelling.
 type shown struct {
 	n      int
 	format byte
