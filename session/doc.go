@@ -1,11 +1,11 @@
-// Package session is a debugging session: a process goes from exit to exit, or a core stands at one, and from the rebuilt frames the interpreter goes on by
-// instructions, forwards and backwards, while the target stands as it is.
+// Package session is a debugging session: a process runs from exit to exit, or a core is at an exit, and from the rebuilt frames the interpreter
+// runs instructions, forwards and backwards, while the target does not change.
 //
-// Its main type is [Session], which has no face of its own: a prompt and an editor show what it says. A [Run] is the interpreter's run from an exit, a
-// [VMRun] that of a virtual machine's own interpreter.
+// Its main type is [Session], which has no user interface of its own: a prompt and an editor show its state. A [Run] is the interpreter's run from
+// an exit, a [VMRun] that of a virtual machine's own interpreter.
 //
 // # Security
 //
-// The target is hostile, and read through package deopt. What the interpreter stores stays in its own copy. The process is controlled by
-// package ptrace, which puts back what was written into it; only [Session.Commit] changes it.
+// The target is hostile, and read through package deopt. What the interpreter stores stays in its own copy. Package ptrace controls the process and
+// restores what it writes into it; only [Session.Commit] changes it.
 package session

@@ -93,7 +93,7 @@ type Target struct {
 	Session *session.Session
 	PID     int // 0 of a core
 	Name    string
-	// Close ends it: the process is killed, or goes on. It is called once.
+	// Close releases the target: it kills the process, or lets it continue. It is called once.
 	Close func(kill bool) error
 }
 

@@ -1,9 +1,9 @@
 // Package prompt is a debugging session's face for people: commands in the manner of gdb and dlv, read line by line.
 //
-// Its main type is [Prompt], which has a session and does what a line says. How frames look is the business of a [Printer]; what is asked of a
-// session package session knows.
+// Its main type is [Prompt], which runs the command of a line in a session. A [Printer] formats frames; the data come from package session.
 //
 // # Security
 //
-// Who types is trusted. Text of the target is made printable before it is written, as control characters in it would be obeyed by a terminal.
+// The user at the prompt is trusted. Text of the target is made printable before it is written, because a terminal would obey control characters in
+// it.
 package prompt
