@@ -18,8 +18,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// On arm64 the verbs that look at a process work as they do on x86-64: a Linux for arm64 boots in QEMU, with programs to look
-// into. What they say there of a process is what is said here of its cores, and gdb agrees.
+// On arm64 the verbs that look at a process work as on x86-64: Linux for arm64 boots in QEMU, with target programs. Their output for a process there
+// is the same as here for its cores, and gdb agrees.
 func TestLiveOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	c, head := arm64(t)
@@ -46,7 +46,7 @@ func TestLiveOnARM64(t *testing.T) {
 	there("explain", "explain", "--json", "-p", "@work", "--ir", "/cross.ll")
 	there("maps", "maps", "--json", "-p", "@work")
 	programs, memories := []string{"work", "threads"}, []string{"minimal", "writable", "all"}
-	// To record and look at the core on an emulated processor takes a second: make test has each program and each memory.
+	// Recording and looking at the core on an emulated processor takes a second: make test has each program and each kind of memory.
 	var recorded []string
 	var turns livetest.Turns
 	for _, program := range programs {
@@ -128,7 +128,7 @@ func TestLiveOnARM64(t *testing.T) {
 	}
 }
 
-// arm64 is how to build for it, and what its modules begin with.
+// arm64 returns how to build for arm64, and the head of its modules.
 func arm64(t *testing.T) (c livetest.Cross, head string) {
 	t.Helper()
 	i := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
@@ -137,7 +137,7 @@ func arm64(t *testing.T) (c livetest.Cross, head string) {
 	return c, fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n", l.layout, l.triple)
 }
 
-// ticksOnARM64 is tick.ll for arm64 with a loop of so many iterations, and the program of ticks.c with it.
+// ticksOnARM64 returns tick.ll for arm64 with a loop of that many iterations, and the program of ticks.c with it.
 func ticksOnARM64(t *testing.T, loop int) (module, program string) {
 	t.Helper()
 	c, head := arm64(t)
@@ -149,19 +149,19 @@ func ticksOnARM64(t *testing.T, loop int) (module, program string) {
 	return module, c.Build(t, []string{"-static", "-pthread", "-O1"}, "testdata/ticks.c", livetest.Object(t, 19, module, "-mtriple="+crossLayouts[c.Arch].triple, "-O2"))
 }
 
-// ticked is what that prints, by its twin in C.
+// ticked returns the output of that program, computed by its C version.
 func ticked(t *testing.T, threads, rounds int) string {
 	t.Helper()
 	checksum, _ := livetest.Twin(t, "tick.ll", livetest.ObjectHostOptions{Threads: threads, Rounds: rounds})
 	return checksum + "\n"
 }
 
-// Breakpoints on arm64: what is told of a program's exits is what its recurrence says, whoever watches it computes what
-// its twin in C does, and an exit that is kept there can be looked at here.
+// This tests breakpoints on arm64: the reported exits match the program's recurrence, a traced program computes the same as its C version, and a
+// core of an exit that is written there can be read here.
 func TestControlOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	c, head := arm64(t)
-	// An exit takes 5 ms of an emulated processor: a few of them are told by make test.
+	// An exit takes 5 ms of an emulated processor: make test reports a few of them.
 	loop := livetest.Times(40, 1000)
 	hit := loop * 3 / 4
 	at := tickAt(hit)
@@ -268,7 +268,7 @@ func TestControlOnARM64(t *testing.T) {
 	require.Contains(t, stdout, "1 script: 1 ok", stderr)
 }
 
-// share is what a call adds to the checksum of a program, as testdata/programs/checksum.h has it.
+// share returns the contribution of a call to the checksum of a program, as in testdata/programs/checksum.h.
 func share(argument, result uint64) uint64 {
 	z := result + (argument+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -276,7 +276,7 @@ func share(argument, result uint64) uint64 {
 	return z ^ z>>31
 }
 
-// Whoever watches a program on arm64 may be killed at any moment: it computes what its twin in C does.
+// A watcher on arm64 may be killed at any moment: the program computes the same as its C version.
 func TestWatcherKilledOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	_, program := ticksOnARM64(t, 1000)
@@ -297,8 +297,8 @@ func TestWatcherKilledOnARM64(t *testing.T) {
 		number, _, _ := strings.Cut(name, "-")
 		code := string(out[name+".code"])
 		if number == "3" && code == "-1" {
-			// Go prints the stacks of its threads from within its handler, in which every signal is held off. Where it faults meanwhile
-			// (the others run on) the kernel ends it; what it had printed says that it came to that.
+			// Go prints the stacks of its threads in its signal handler, with every signal blocked. If it faults meanwhile (the others run on) the
+			// kernel ends it; the output shows that it reached the handler.
 			require.Contains(t, stderr, "SIGQUIT: quit")
 			continue
 		}

@@ -10,8 +10,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// committedOnARM64 are functions that wait and then return a value each, made of %a, which is 100; what main prints of %r; and the
-// registers that AAPCS64 returns it in.
+// committedOnARM64 are functions that wait and then return a value each, computed from %a, which is 100; what main prints of %r; and the registers
+// in which AAPCS64 returns it.
 var committedOnARM64 = []struct{ typ, attribute, body, print, format, args, want, where string }{
 	{"i64", "", "%x = mul i64 %a, -7\nstore i64 %x, ptr @seen\nret i64 %x", "%w = load i64, ptr @seen", "%ld %ld", "i64 %r, i64 %w", "-700 -700", "x0"},
 	{"i8", "signext", "%x = trunc i64 %a to i8\n%y = sub i8 5, %x\nret i8 %y", "%w = sext i8 %r to i32", "%d", "i32 %w", "-95", "x0"},
@@ -29,8 +29,8 @@ var committedOnARM64 = []struct{ typ, attribute, body, print, format, args, want
 		"%.0f %.0f", "double %w2, double %w3", "100 4", "q0 q0+4 q0+8 q0+12"},
 }
 
-// committing is their module, with @work_held for held.c and a fastcc function. Its statepoints are written out: two blanks before gc
-// keep livetest from having opt make more.
+// committing returns their module, with @work_held for held.c and a fastcc function. Its statepoints are written out: two blanks before gc keep
+// livetest from running opt's rewriting pass.
 func committing() string {
 	var b, calls strings.Builder
 	b.WriteString(`
@@ -83,8 +83,8 @@ define dso_local i32 @main() {
 	return b.String()
 }
 
-// Registers, memory and results of all kinds are on arm64 what native code would have left: whatever a function returns, what called
-// it finds, and what it keeps for who called that is there.
+// After a commit on arm64, registers, memory and results of all kinds are what native code would have left: the caller finds each result, and the
+// registers that it preserves for its own caller are intact.
 func TestCommitOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	c, head := arm64(t)

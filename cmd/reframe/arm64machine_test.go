@@ -10,7 +10,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// sharedMachine is a Linux for arm64 in QEMU, which boots once for all tests that have something to run on it.
+// sharedMachine is a Linux for arm64 in QEMU, which boots once for all tests that run something on it.
 type sharedMachine struct {
 	files  map[string]string
 	script []string
@@ -21,8 +21,8 @@ type sharedMachine struct {
 
 var arm64Machine = &sharedMachine{}
 
-// onARM64 runs the script of a parallel test on that machine, with its files and a reframe beside those of others, and returns what all left
-// there. Each says what it wants before it waits for the tests that are not parallel, and the first that goes on boots the machine.
+// onARM64 runs the script of a parallel test on that machine, with its files and a reframe, together with those of other tests, and returns all
+// results. Each test registers its files before it waits for the tests that are not parallel, and the first that continues boots the machine.
 func onARM64(t *testing.T, files map[string]string, script ...string) map[string][]byte {
 	t.Helper()
 	if arm64Machine.booted { // go test -count
@@ -53,7 +53,7 @@ func onARM64(t *testing.T, files map[string]string, script ...string) map[string
 	return m.out
 }
 
-// leaves is the name of what a line of a script leaves, if anything.
+// leaves returns the name of the results of a line of a script, or "".
 func leaves(line string) string {
 	if words := strings.Fields(line); words[0] == "run" || words[0] == "end" || words[0] == "kill" {
 		return words[1]

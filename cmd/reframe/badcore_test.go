@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What is no core, or not one that can be read: what it is, and what to do next.
+// For a file that is not a core, or that cannot be read, the error says what it is, and what to do next.
 func TestNoCore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestNoCore(t *testing.T) {
 	}
 }
 
-// A core that was cut: what is there is shown as it is, the rest is missing and says why.
+// For a truncated core the contents are shown, and the rest is reported as missing, with the reason.
 func TestCutCore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestCutCore(t *testing.T) {
 	require.Contains(t, r.stdout, "the core is cut short: it has ")
 }
 
-// gdb writes the notes last: of its cores that were cut no thread is known.
+// gdb writes the notes last: in a truncated core of gdb no thread is known.
 func TestCutGcore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestCutGcore(t *testing.T) {
 	}
 }
 
-// kernelCore has the kernel write a core, or gdb, where the kernel may not.
+// kernelCore writes a core with the kernel, or with gdb if the kernel may not.
 func kernelCore(t *testing.T, p *livetest.Process) string {
 	t.Helper()
 	if path, can := livetest.KernelCore(t, p); can {
@@ -127,7 +127,7 @@ func kernelCore(t *testing.T, p *livetest.Process) string {
 	return livetest.Gcore(t, p)
 }
 
-// A core that was written without private memory has neither stacks nor what the JIT made.
+// A core that was written without private memory has neither stacks nor JIT code.
 func TestCoreWithoutStacks(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -144,8 +144,7 @@ func TestCoreWithoutStacks(t *testing.T) {
 	}
 }
 
-// A program that was built anew since is not taken for the one that the core is of; its old file is, wherever
-// it lies now.
+// A program that was rebuilt since is not used for the core; its old file is, wherever it is now.
 func TestCoreOfRebuiltProgram(t *testing.T) {
 	t.Parallel()
 	built := livetest.Linked(t, 19, "deoptimize.ll", "-pie")
@@ -192,7 +191,7 @@ func TestCoreOfRebuiltProgram(t *testing.T) {
 	require.Contains(t, r.stdout, program+": cannot be opened below "+dir+": no such file or directory")
 }
 
-// farModule reads, behind its site, what lies 32 MiB behind anything that a register or the stack points to.
+// farModule reads, after its site, memory that is 32 MiB after anything that a register or the stack points to.
 const farModule = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -225,7 +224,7 @@ define i32 @main() {
 }
 `
 
-// What of a core is not there the interpreter cannot read: it says where it was, and how it can be had.
+// Memory that a core lacks cannot be read by the interpreter: the error says where it was, and how to get it.
 func TestResumeWithoutPages(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, write(t, "far.ll", farModule), "mcjit")
@@ -244,7 +243,7 @@ func TestResumeWithoutPages(t *testing.T) {
 	require.Regexp(t, ` at 0x[0-9a-f]+: not in the core; `, r.stderr)
 }
 
-// Whoever may not read a core is told so.
+// A core without read permission is reported as such.
 func TestCoreNotPermitted(t *testing.T) {
 	t.Parallel()
 	path := write(t, "core", "a text")

@@ -12,7 +12,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A module that is not what the process runs names nothing: frames are shown without names, and the record and the function are named.
+// A module other than the one that the process runs gives no names: frames are shown without names, and the message names the record and the
+// function.
 func TestModuleDoesNotMatch(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -50,7 +51,7 @@ func deoptBundle(t *testing.T, path, bundle string) string {
 	return bundle
 }
 
-// A module that cannot be read: the place, and the line itself with a mark under it.
+// For a module that cannot be read, the error has the place, and the line itself with a mark under it.
 func TestBrokenModule(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -88,7 +89,7 @@ func TestBrokenModule(t *testing.T) {
 	unharmed(t, p)
 }
 
-// Each name and number of a layout is held against the module. A mistake is reported, and hides no frame.
+// Each name and number of a layout is compared with the module. A mistake is reported, and hides no frame.
 func TestBrokenLayout(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")

@@ -17,12 +17,12 @@ import (
 	"reframe/internal/livetest"
 )
 
-// looks are the verbs that look at a process, as far as they need no more to begin.
+// looks are the verbs that look at a process, which need no other argument to begin.
 var looks = []string{"frames", "resume", "maps", "explain"}
 
 func TestNoSuchProcess(t *testing.T) {
 	t.Parallel()
-	// The largest number that Linux gives on 64-bit machines is 4194304 (proc_sys_kernel(5)).
+	// The largest process number on 64-bit Linux is 4194304 (proc_sys_kernel(5)).
 	for _, verb := range looks {
 		for _, number := range []string{"4194305", "2147483647"} {
 			reframe(t, verb, "-p", number).failsEmpty(t, 2, "process "+number, "no such process")
@@ -30,7 +30,7 @@ func TestNoSuchProcess(t *testing.T) {
 	}
 }
 
-// The number is still there, and the process is not.
+// The process has ended, but its number still exists.
 func TestZombie(t *testing.T) {
 	t.Parallel()
 	c := exec.Command("true")
@@ -53,12 +53,12 @@ func TestNotPermitted(t *testing.T) {
 	unharmed(t, p)
 }
 
-// Two debuggers cannot have one process. The error names the other one, and how to get a core from it.
+// Two debuggers cannot attach to one process. The error names the other one, and how to get a core from it.
 func TestTracedAlready(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
 	core := filepath.Join(t.TempDir(), "nojit.core")
-	// gdb holds the process for as long as cat waits for the end of its input.
+	// gdb holds the process while cat waits for the end of its input.
 	gdb := exec.Command(livetest.Tool(t, "gdb"), "-nx", "-batch", "-p", pid(p), "-ex", "shell cat", "-ex", "gcore "+core)
 	end, err := gdb.StdinPipe()
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func Test32Bit(t *testing.T) {
 	unharmed(t, p)
 }
 
-// The stacks are shown all the same.
+// The stacks are shown without stack maps.
 func TestNoStackMap(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -121,7 +121,7 @@ func TestNoStackMap(t *testing.T) {
 	unharmed(t, p)
 }
 
-// A host that registers nothing, and whose linker strips the section: it has to change.
+// A host registers nothing, and its linker removes the section: the message says what to change in the host.
 func TestHostMustTurnOn(t *testing.T) {
 	t.Parallel()
 	p := livetest.Host(t, 19, "orc", "block")
@@ -135,7 +135,7 @@ func TestHostMustTurnOn(t *testing.T) {
 	unharmed(t, p)
 }
 
-// A list of registered objects that is broken says how, and is never followed far.
+// An error in the list of registered objects is described, and the list is not followed far.
 func TestCorruptRegistry(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{
@@ -158,8 +158,7 @@ func TestCorruptRegistry(t *testing.T) {
 	}
 }
 
-// A process that is killed while it is being captured: the answer is whole, or there is
-// none and one line says why.
+// If a process is killed while it is captured, the answer is complete, or there is none and one line says why.
 func TestDiesDuringCapture(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -185,17 +184,17 @@ func TestDiesDuringCapture(t *testing.T) {
 			continue
 		}
 		whole++
-		// Its values are in registers that the callee does not keep.
+		// Its values are in caller-saved registers.
 		require.Equal(t, 1, r.code, r.stderr)
 		require.Empty(t, r.stderr)
 		require.Contains(t, frameOf(t, r.object(t), "jf"), "record")
 	}
-	// Both ends of the range were reached, or it tests nothing.
+	// Both ends of the range must have been reached, or this tests nothing.
 	require.Positive(t, gone)
 	require.Positive(t, whole)
 }
 
-// A process that ends while the interpreter reads its memory.
+// A process ends while the interpreter reads its memory.
 func TestDiesDuringResume(t *testing.T) {
 	t.Parallel()
 	p, module, exits := spinning(t)
@@ -208,7 +207,7 @@ func TestDiesDuringResume(t *testing.T) {
 	r.failsEmpty(t, 2)
 }
 
-// spinLoop, in place of the end of deoptimize.ll's @sum, is a function that never ends.
+// spinLoop replaces the end of deoptimize.ll's @sum by a function that never ends.
 const spinLoop = `define i64 @spin(i64 %n) noinline {
 entry:
   br label %again
@@ -219,8 +218,7 @@ again:
 }
 `
 
-// spinning is a process at an exit which, by the module and the layout returned with
-// it, resumes in a loop without end.
+// spinning returns a process at an exit which, by the returned module and layout, resumes in an endless loop.
 func spinning(t *testing.T) (p *livetest.Process, module, exits string) {
 	t.Helper()
 	p = livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -232,17 +230,17 @@ func spinning(t *testing.T) (p *livetest.Process, module, exits string) {
 	return p, module, exits
 }
 
-// held says that a tracer has the process and it is stopped.
+// held reports whether a process is traced and stopped.
 func held(p *livetest.Process) bool {
 	return status(p.PID, p.PID, "TracerPid") != "0" && strings.HasPrefix(status(p.PID, p.PID, "State"), "t")
 }
 
-// The limits of a run, each of which lets go of the process.
+// Each limit of a run releases the process.
 func TestResumeLimits(t *testing.T) {
 	t.Parallel()
 	p, module, exits := spinning(t)
 	given := []string{"resume", "-p", pid(p), "--ir", module, "--layout", exits}
-	// However slow the machine, the loop does not come to its end before either.
+	// Also on a slow machine the loop does not end before either limit.
 	for limit, want := range map[string]string{"--steps=5000": "after 5000 steps", "--timeout=100ms": "--timeout"} {
 		reframe(t, append(given, limit)...).failsEmpty(t, 2, "@spin", want)
 		unharmed(t, p)
@@ -263,7 +261,7 @@ func TestResumeLimits(t *testing.T) {
 	}
 }
 
-// Several at once: one reads, the others are told who does.
+// If several look at once, one reads the process, and the errors of the others name it.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -282,7 +280,7 @@ func TestTwoAtOnce(t *testing.T) {
 	unharmed(t, p)
 }
 
-// A process that somebody has stopped stays stopped, and goes on when it is told to.
+// A process that a signal has stopped stays stopped, and continues on SIGCONT.
 func TestStoppedTarget(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")

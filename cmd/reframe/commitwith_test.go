@@ -14,7 +14,7 @@ import (
 	"reframe/internal/tinyvmtest"
 )
 
-// leaving is a program whose @compiled, of some type, is left in Foo.bar @ 17 with @heap and 41 on its operand stack, in the convention `simple`.
+// leaving is a program whose @compiled, of some type, exits to Foo.bar @ 17 with @heap and 41 on its operand stack, in the convention `simple`.
 type leaving struct {
 	typ, suffix string // of @compiled, and as an intrinsic's name has it
 	more        string // operands
@@ -23,8 +23,8 @@ type leaving struct {
 
 var leavingI64 = leaving{"i64", "i64", "", "%i = add i64 %r, 0"}
 
-// start starts it. Its main prints what @compiled returned and what the first word of @heap is then. Where SIGUSR1 comes while it stands, it prints that
-// word and ends.
+// start starts the program. Its main prints the result of @compiled and then the first word of @heap. On SIGUSR1 while it is at the exit, it prints
+// that word and ends.
 func (l leaving) start(t *testing.T) *livetest.Process {
 	t.Helper()
 	set, returned := "%r = ", "ret "+l.typ+" %r"
@@ -70,7 +70,7 @@ define i32 @main() {
 `), "orc")
 }
 
-// heapOf is where @heap is, as the interpreter is told.
+// heapOf returns the address of @heap, from the interpreter's request.
 func heapOf(t *testing.T, p *livetest.Process) string {
 	t.Helper()
 	command, handed := answering(t, `{"unsupported":"it only looks"}`)
@@ -84,7 +84,7 @@ func heapOf(t *testing.T, p *livetest.Process) string {
 	return at
 }
 
-// writes is a request to write 770 to an address.
+// writes returns a request to write 770 to an address.
 func writes(at string) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"memory.write","params":{"ranges":[{"at":"` + at + `","data":"0203000000000000"}]}}`
 }
@@ -93,7 +93,8 @@ func committed(p *livetest.Process, command string, more ...string) []string {
 	return append([]string{"resume", "-p", pid(p), "--ir", p.IR, "--layout", "simple", "--with", command, "--commit"}, more...)
 }
 
-// A dry run says what a commit then writes, as text and as JSON; the program goes on with what the interpreter stored and returned, and ends by itself.
+// A dry run reports what a commit then writes, as text and as JSON; the program continues with what the interpreter stored and returned, and ends by
+// itself.
 func TestResumeWithCommit(t *testing.T) {
 	t.Parallel()
 	p := leavingI64.start(t)
@@ -131,7 +132,7 @@ frames #0 to #\d+ are left, and the thread goes on at main\+0x[0-9a-f]+, frame #
 	require.Equal(t, json.Number("2"), done["bytes"])
 }
 
-// A result is where the caller looks for one of the type that the native function returns.
+// A result is stored where the caller expects one of the type that the native function returns.
 func TestResumeWithCommitsResults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -161,7 +162,7 @@ func TestResumeWithCommitsResults(t *testing.T) {
 	}
 }
 
-// What is refused says why, and the process is as it was: that the interpreter has stored to @heap is not in it.
+// A commit that is refused says why, and the process is unchanged: it does not have the interpreter's stores to @heap.
 func TestResumeWithCommitRefuses(t *testing.T) {
 	t.Parallel()
 	p := leavingI64.start(t)
@@ -203,7 +204,7 @@ func TestResumeWithCommitRefuses(t *testing.T) {
 	require.Equal(t, "ready\nreturned -1, heap 1\n", p.Output())
 }
 
-// What no interpreter can do by stores alone, or return in a register, is refused before one is started.
+// Results that no interpreter could write by stores alone, or return in a register, are refused before one is started.
 func TestResumeWithCommitRefusesBefore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -231,7 +232,8 @@ func TestResumeWithCommitRefusesBefore(t *testing.T) {
 	}
 }
 
-// Of frames that wait for calls, one or several go on in the interpreter, and native code in their caller, with what the outermost of them returned.
+// Of frames that wait for calls, one or several are run by the interpreter, and their caller by native code, with the result of the outermost of
+// them.
 func TestResumeWithCommitCallers(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "chain.ll"))
@@ -261,7 +263,7 @@ func TestResumeWithCommitCallers(t *testing.T) {
 	}
 }
 
-// boxes is a program of tinyvm whose Box.add is left where what it is given is no int any more, and goes on in the interpreter for a few rounds.
+// boxes is a program of tinyvm that exits from Box.add when its argument is no longer an int, and then runs in the interpreter for a few rounds.
 const boxes = `
 class Box sum last
 
@@ -323,8 +325,8 @@ again:
   return
 `
 
-// A virtual machine that describes itself goes on behind what its own interpreter did in another process, and prints what it prints without a compiler;
-// also where that came to its end in between, for want of fuel.
+// A virtual machine that describes itself continues after its own interpreter ran in another process, and prints the same as without a compiler;
+// also if the interpreter ended the program for want of fuel.
 func TestResumeWithCommitTinyvm(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

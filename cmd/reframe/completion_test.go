@@ -12,8 +12,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// shells complete the words of a command line as the Tab key has them do, without a terminal: each prints its candidates, one a
-// line. In the script, $1 is the file that reframe completion wrote.
+// shells are scripts that complete the words of a command line as the Tab key does, without a terminal: each prints its candidates, one a line. $1
+// is the file that reframe completion wrote.
 var shells = map[string]string{
 	"bash": `source /usr/share/bash-completion/bash_completion; source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9
@@ -25,7 +25,7 @@ words=("$@"); CURRENT=$#; _reframe`,
 	"fish": `source $argv[1]; complete -C (string escape -- $argv[2..-2] | string join ' ')" $argv[-1]"`,
 }
 
-// What the script for each shell does in that shell.
+// The script for each shell completes in that shell.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	plain := livetest.C(t, "nojit.c", nil)
@@ -39,7 +39,8 @@ func TestCompletion(t *testing.T) {
 				c := command(t)
 				args := map[string][]string{"bash": {"--norc", "-c", script, "bash"}, "zsh": {"-f", "-c", script, "zsh"}, "fish": {"-N", "-c", script}}[shell]
 				c.Path, c.Args = livetest.Tool(t, shell), append(append(append([]string{shell}, args...), file, "reframe"), words...)
-				// Without the locale fish does not find what lies in a folder whose name is not ASCII; with columns bash puts words beside what it offers.
+				// Without the locale fish does not find files in a folder with a non-ASCII name; with COLUMNS set bash puts several candidates on a
+				// line.
 				c.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "COLUMNS=")
 				r := finish(t, c)
 				require.Empty(t, r.stderr)
@@ -57,8 +58,8 @@ func TestCompletion(t *testing.T) {
 			require.ElementsMatch(t, []string{"always", "auto", "never"}, complete("frames", "--color", ""))
 			require.Contains(t, strings.Join(complete("frames", "--layo"), " "), "--layout")
 			for _, words := range [][]string{{"frames", "-p", ""}, {"resume", ""}} {
-				// Those with code of a JIT come first; which these are is looked for as long as nobody who types would notice, and a slow machine
-				// does not come to all.
+				// Processes with JIT code come first. The search for them stops before a user would notice, so that on a slow machine it does not
+				// reach all.
 				first := map[string]int{}
 				require.Eventually(t, func() bool {
 					clear(first)
@@ -70,7 +71,7 @@ func TestCompletion(t *testing.T) {
 			}
 		})
 	}
-	// To each process belongs what it runs.
+	// Each process is listed with its command.
 	for _, verb := range looks {
 		r := reframe(t, "__complete", verb, "-p", "")
 		require.Equal(t, 0, r.code)

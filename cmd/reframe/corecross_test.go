@@ -11,7 +11,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// framesOfGDB are the program counters and functions of gdb's frames, thread by thread.
+// framesOfGDB returns the program counters and functions of gdb's frames, thread by thread.
 func framesOfGDB(t *testing.T, tool, program, core string) [][]string {
 	t.Helper()
 	script := write(t, "frames.py", `
@@ -34,7 +34,7 @@ for t in gdb.selected_inferior().threads():
 	return all
 }
 
-// crossModule ends by abort behind a site, with values in registers that callees preserve, or on the stack.
+// crossModule ends by abort after a site, with values in callee-saved registers, or on the stack.
 const crossModule = `
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 declare void @abort()
@@ -75,8 +75,8 @@ var crossLayouts = map[string]struct{ triple, layout string }{
 	"s390x":   {"s390x-linux-gnu", "E-m:e-i1:8:16-i8:8:16-i64:64-f128:64-v128:64-a:8:16-n32:64"},
 }
 
-// Cores of other machines, which name no files: the program is given, and the frames are gdb's. What the site
-// recorded is there, and the interpreter goes on from it as that machine would.
+// For cores of other machines, which name no files, the program is given, and the frames are gdb's. The recorded values are there, and the
+// interpreter computes what that machine would.
 func TestCoresOfOtherMachines(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestCoresOfOtherMachines(t *testing.T) {
 			r = reframe(t, append([]string{"resume"}, given...)...)
 			require.Equal(t, 2, r.code)
 			require.Regexp(t, `%d: [fv](8|31): not in the core`, r.stderr)
-			// @outer has all that it needs, and what memory holds is there.
+			// @outer has all that it needs, and its memory is in the core.
 			r = reframe(t, append([]string{"resume", "--function", "outer", "--result", "158"}, given...)...)
 			require.Equal(t, 0, r.code, r.stderr)
 			require.Contains(t, r.stdout, "outer returned i64 198 after ")
@@ -143,7 +143,7 @@ func TestCoresOfOtherMachines(t *testing.T) {
 	}
 }
 
-// Of a process of several threads that the kernel has written, all frames are gdb's up to where a thread or the program starts.
+// For a process of several threads whose core the kernel has written, all frames are gdb's, up to the start of a thread or of the program.
 func TestKernelCoreAsGDBSeesIt(t *testing.T) {
 	t.Parallel()
 	program := livetest.CBinary(t, "threads.c")
@@ -162,7 +162,7 @@ func TestKernelCoreAsGDBSeesIt(t *testing.T) {
 	require.ElementsMatch(t, theirs, ours)
 }
 
-// stackOf are the frames of a thread as framesOfGDB has them.
+// stackOf returns the frames of a thread in the form of framesOfGDB.
 func stackOf(t *testing.T, thread map[string]any) (stack []string) {
 	t.Helper()
 	for _, f := range list(t, thread["frames"]) {
@@ -172,7 +172,7 @@ func stackOf(t *testing.T, thread map[string]any) (stack []string) {
 	return stack
 }
 
-// pcsOf are the program counters of a stack as far as gdb follows it: of several names for one place it takes another.
+// pcsOf returns the program counters of a stack. It omits the functions, because gdb chooses another of several names for one address.
 func pcsOf(stack []string) string {
 	var pcs []string
 	for _, f := range until(stack) {
@@ -182,7 +182,7 @@ func pcsOf(stack []string) string {
 	return strings.Join(pcs, " ")
 }
 
-// until ends a stack behind the first function of a thread or a program: gdb stops at main.
+// until ends a stack after the first function of a thread or a program: gdb stops at main.
 func until(stack []string) []string {
 	for n, f := range stack {
 		if strings.HasSuffix(f, " main") || strings.HasSuffix(f, " start_thread") {

@@ -17,8 +17,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// targets are those that llc of some release emits stack maps for; the others that it has
-// a back end for crash or refuse.
+// targets are those for which llc of some release emits stack maps; for the other back ends it crashes or refuses.
 var targets = []struct {
 	triple string
 	flags  []string
@@ -40,8 +39,8 @@ var links = map[string][]string{
 	"shared": {"-w", "-nostdlib", "-shared", "-Wl,-z,notext"},
 }
 
-// Every program of testdata, for every target and in every kind of file: what maps
-// prints as LLVM does is what llvm-readobj of that release prints. make test has each program for each target by one of the releases.
+// For every program of testdata, every target and every kind of file, maps --llvm prints the same as llvm-readobj of that release. make test has
+// each program for each target by one of the releases.
 func TestCorpusAgainstReadobj(t *testing.T) {
 	livetest.Slow(t)
 	var files, empty atomic.Int64
@@ -77,7 +76,7 @@ func TestCorpusAgainstReadobj(t *testing.T) {
 	require.Greater(t, files.Load(), int64(150))
 }
 
-// compilation is programs that one release of llc is given for one target.
+// compilation is a set of programs that one release of llc compiles for one target.
 type compilation struct {
 	version  int
 	triple   string
@@ -85,7 +84,7 @@ type compilation struct {
 	programs []string
 }
 
-// compilations are those of the corpus: each program for each target by one of the releases, or with FIDELITY=all by each.
+// compilations returns those of the corpus: each program for each target by one of the releases, or with FIDELITY=all by each.
 func compilations(t *testing.T) []*compilation {
 	t.Helper()
 	var all []*compilation
@@ -107,7 +106,7 @@ func compilations(t *testing.T) []*compilation {
 
 func (c *compilation) name() string { return fmt.Sprintf("%d/%s", c.version, c.triple) }
 
-// objects are what llc makes of the programs that it takes.
+// objects returns the objects of the programs that llc accepts.
 func (c *compilation) objects(t *testing.T) (objects []string) {
 	t.Helper()
 	for _, program := range c.programs {
@@ -118,7 +117,7 @@ func (c *compilation) objects(t *testing.T) (objects []string) {
 	return objects
 }
 
-// archiveOf is one archive of objects, as each program that is started to read a file takes longer than to read a map.
+// archiveOf returns an archive of objects, because starting a program to read a file takes longer than reading a map.
 func archiveOf(t *testing.T, version int, objects []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -134,8 +133,8 @@ func archiveOf(t *testing.T, version int, objects []string) string {
 	return archive
 }
 
-// recorded is what a program calls, or its rewriting makes, that leaves a record. The
-// others have no section to compare, and some of them keep llc 14 busy with objects of 4 GiB.
+// recorded matches the calls in a program, or after its rewriting, that leave a record. Other programs have no section to compare, and some of them
+// keep llc 14 busy with objects of 4 GiB.
 var recorded = regexp.MustCompile(`llvm\.experimental\.(stackmap|patchpoint|gc\.statepoint|deoptimize)| gc "`)
 
 // corpus lists every IR program of the repository's testdata that leaves records.
@@ -160,7 +159,7 @@ func corpus(t *testing.T) []string {
 
 const firstLine = "LLVM StackMap Version"
 
-// members are the lines that llvm-readobj prints of each file or member, before its stack map.
+// members matches the lines that llvm-readobj prints of each file or member, before its stack map.
 var members = regexp.MustCompile(`(?m)^(File|Format|Arch|AddressSize|LoadName): .*\n|^\n`)
 
 func readobjText(t *testing.T, version int, path string) string {
@@ -168,7 +167,7 @@ func readobjText(t *testing.T, version int, path string) string {
 	return livetest.Printed(t, fmt.Sprintf("llvm-readobj-%d", version), "--stackmap", path)
 }
 
-// sameAsReadobj holds a file or an archive against llvm-readobj, and says how many stack maps it has.
+// sameAsReadobj compares a file or an archive with llvm-readobj, and returns the number of its stack maps.
 func sameAsReadobj(t *testing.T, version int, path string) int {
 	t.Helper()
 	want := members.ReplaceAllString(readobjText(t, version, path), "")

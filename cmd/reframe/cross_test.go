@@ -17,12 +17,12 @@ import (
 	"reframe/internal/livetest"
 )
 
-// emulators are those of other machines that the offline verbs run on. A build for 386 runs as it is, unless the kernel runs none; QEMU's user mode
-// does not run Go's threads on that processor.
+// emulators are the programs that run the offline verbs for other machines. A build for 386 runs natively, unless the kernel supports none; QEMU's
+// user mode does not run Go's threads on that processor.
 var emulators = map[string]string{"386": "", "arm": "qemu-arm", "arm64": "qemu-aarch64", "s390x": "qemu-s390x"}
 
-// hosts are those machines that are taken: one with words of 32 bits, one with a processor that fuses a product with a sum and has its own
-// NaNs, and one whose bytes come in the other order.
+// hosts returns the tested machines: one with 32-bit words, one with a processor that fuses a product with a sum and has its own NaNs, and one with
+// the other byte order.
 func hosts(t *testing.T) []string {
 	t.Helper()
 	narrow := "386"
@@ -46,7 +46,7 @@ func onHost(t *testing.T, arch, program string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, program, args...)
 }
 
-// goFor runs the go command for a host. Without DWARF, which nobody reads there, it links in half the time.
+// goFor runs the go command for a host. Without DWARF, which these tests do not read, linking takes half the time.
 func goFor(t *testing.T, arch string, args ...string) {
 	t.Helper()
 	c := exec.Command("go", slices.Insert(slices.Clone(args), 1, "-ldflags=-w")...)
@@ -55,7 +55,7 @@ func goFor(t *testing.T, arch string, args ...string) {
 	require.NoError(t, err, "%s\n%s", c, out)
 }
 
-// builds are those of reframe for other hosts, beside its own, one for all tests: to link one takes two seconds.
+// builds are those of reframe for other hosts, each built once for all tests, because linking takes two seconds.
 var builds = map[string]*sync.Once{"386": {}, "arm": {}, "arm64": {}, "s390x": {}}
 
 // buildFor builds reframe for a host.
@@ -67,7 +67,7 @@ func buildFor(t *testing.T, arch string) string {
 	return path
 }
 
-// Every verb that needs no live process says the same wherever it runs, byte for byte.
+// Every verb that needs no live process prints the same on every host, byte for byte.
 func TestOtherHostsSayTheSame(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestOtherHostsSayTheSame(t *testing.T) {
 			program := buildFor(t, arch)
 			seen := map[string]bool{}
 			for n, args := range commands {
-				// To emulate a processor takes its time: each verb is run on it, and a ninth of what is alike.
+				// Emulating a processor takes long: each verb is run on it, and a ninth of the similar cases.
 				verb := args[0]
 				if emulators[arch] != "" && seen[verb] && !livetest.Share(9, arch, verb, filepath.Base(args[len(args)-1])) {
 					continue
@@ -136,7 +136,7 @@ func TestOtherHostsSayTheSame(t *testing.T) {
 	}
 }
 
-// A core that is made small is the same file, and a live verb says what it needs and what to do.
+// A core that is reduced is the same file on each host, and a verb for live processes says what it needs and what to do.
 func TestOtherHosts(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -177,8 +177,8 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// The packages that compute and need nothing of the machine pass their own tests on every host; what of the interpreter takes LLVM
-// is left out. As each takes a build, make test has them on the host whose bytes come in the other order.
+// The packages that only compute pass their own tests on every host; tests of the interpreter that need LLVM are left out. Because each needs a
+// build, make test has them on the host with the other byte order.
 func TestOtherHostsCompute(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

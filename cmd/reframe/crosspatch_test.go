@@ -13,8 +13,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// patchModule has patchpoints of 64 bytes behind an ordinary call: one whose target is a number, one whose target is a symbol, and
-// two without a target.
+// patchModule has patchpoints of 64 bytes after an ordinary call: one whose target is a number, one whose target is a symbol, and two without a
+// target.
 const patchModule = `
 declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
 @__LLVM_StackMaps = external hidden constant i8
@@ -38,7 +38,7 @@ define dso_local i64 @work(i64 %n, i64 %m) noinline {
 
 const patchSymbol = `call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 12, i32 64, ptr @stop, i32 0, i64 %a, i64 %n, i64 %m, i64 -5)`
 
-// patchMachine is how the program is built for an architecture.
+// patchMachine holds how the program is built for an architecture.
 type patchMachine struct {
 	triple, layout string
 	flags          []string // of llc
@@ -64,8 +64,8 @@ var patchMachines = map[string]patchMachine{
 		target: 0x30000000, links: []string{"-Wl,--section-start=.stop=0x30000000"}, noSymbol: true, ends: 60, ways: []string{"near", "register", "short"}},
 }
 
-// In cores of other machines a patchpoint is known by the call in its region, LLVM's own or one that the program wrote there: the
-// return address is what the callee says. An ordinary call that ends where a region starts is none.
+// In cores of other machines a patchpoint is recognized by the call in its region, LLVM's own or one that the program wrote there: the return
+// address is the one that the callee prints. An ordinary call that ends where a region starts is not one.
 func TestPatchpointsOfOtherMachines(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -98,7 +98,7 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 	text := strings.NewReplacer("TARGET", fmt.Sprint(m.target), "SYMBOL", symbol).Replace(patchModule)
 	module := write(t, "crosspatch.ll", fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n%s", m.layout, m.triple, text))
 	object := livetest.Object(t, version, module, append([]string{"-mtriple=" + m.triple, "-O2", "-enable-patchpoint-liveness=false"}, m.flags...)...)
-	// QEMU keeps code out of its cores that lies in one mapping with the head of the file.
+	// QEMU omits code from its cores that is in one mapping with the head of the file.
 	flags := append([]string{"-static", "-O1", "-fasynchronous-unwind-tables", "-fno-optimize-sibling-calls", "-Wall", "-Wextra", "-Werror", "-Wl,-z,separate-code", object}, m.links...)
 	program := c.Build(t, flags, "testdata/crosspatch.c")
 
@@ -109,7 +109,7 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 	}
 	runs := []run{{[]string{"ordinary"}, 0, true}, {[]string{"constant"}, 11, true}}
 	if !m.noSymbol {
-		// Without a module it may as well be an ordinary call behind a stackmap.
+		// Without a module it may also be an ordinary call before a stackmap.
 		runs = append(runs, run{[]string{"symbol"}, 12, false})
 	}
 	for _, way := range m.ways {
@@ -162,7 +162,7 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 	}
 }
 
-// checkPatched holds the frame of work against what the program said of it.
+// checkPatched compares the frame of work with what the program printed about it.
 func checkPatched(t *testing.T, report map[string]any, pc string, record int, named bool) {
 	t.Helper()
 	f := frameOf(t, report, "work")

@@ -82,7 +82,7 @@ func (a *app) dap(ctx context.Context, k *served, listens bool) error {
 	}
 	// A session is long.
 	collecting(100)
-	// A client that goes away must not end reframe before it has let go of the process.
+	// A client that disconnects must not end reframe before it has detached from the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	server := &dap.Server{Open: a.openForEditor}
 	var err error

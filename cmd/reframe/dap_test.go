@@ -15,13 +15,13 @@ import (
 	"reframe/internal/livetest"
 )
 
-// launchNull is the configuration by which null.ll is launched: @load is called with 0, 1, 2 and 3, and each time there is an exit of record 81.
+// launchNull returns the configuration that launches null.ll: it calls @load with 0, 1, 2 and 3, and each time there is an exit of record 81.
 func launchNull(t *testing.T) map[string]any {
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "null.ll", "-O2"), livetest.ObjectHostOptions{Rounds: 4})
 	return map[string]any{"program": host[0], "args": host[1:], "ir": livetest.IR(t, 19, "null.ll")}
 }
 
-// A program is launched, stops at each kind of breakpoint, and comes to its end.
+// A program is launched, stops at each kind of breakpoint, and runs to its end.
 func TestDAPLaunch(t *testing.T) {
 	e := edits(t)
 	configuration := launchNull(t)
@@ -62,7 +62,7 @@ func TestDAPLaunch(t *testing.T) {
 	e.disconnect()
 }
 
-// lineWith is the number of the first line of a file that has a text.
+// lineWith returns the number of the first line of a file that contains a text.
 func lineWith(t *testing.T, file, text string) int {
 	t.Helper()
 	all, err := os.ReadFile(file)
@@ -72,7 +72,7 @@ func lineWith(t *testing.T, file, text string) int {
 	return strings.Count(before, "\n") + 1
 }
 
-// attachSum attaches to deoptimize.ll, whose loop goes on from %i = 26 in @sum: 5525 is the sum of the squares before it.
+// attachSum attaches to deoptimize.ll, whose loop continues from %i = 26 in @sum: 5525 is the sum of the squares before it.
 func attachSum(t *testing.T) (*editor, *livetest.Process, dap.StoppedEventBody) {
 	t.Helper()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -82,7 +82,7 @@ func attachSum(t *testing.T) (*editor, *livetest.Process, dap.StoppedEventBody) 
 	return e, p, e.stopped("entry")
 }
 
-// A process is attached to. From its exit the interpreter goes on in both directions, while it stands as it is.
+// A process is attached to. The interpreter runs from its exit in both directions, while the process stays as it is.
 func TestDAPAttach(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
@@ -170,7 +170,7 @@ func TestDAPAttach(t *testing.T) {
 	ask[*dap.RestartFrameResponse](e, "restartFrame", map[string]any{"frameId": e.stack(at.ThreadId)[0].Id})
 	e.stopped("restart")
 
-	// The process goes on, pauses, and is let go.
+	// The process continues, is paused, and is detached from.
 	ask[*dap.SetBreakpointsResponse](e, "setBreakpoints", map[string]any{"source": map[string]any{"path": p.IR}, "breakpoints": []any{}})
 	ask[*dap.ContinueResponse](e, "continue", thread)
 	e.refused("stackTrace", thread, "the process goes on: pause it first")
@@ -192,7 +192,7 @@ func TestDAPAttach(t *testing.T) {
 	unharmed(t, p)
 }
 
-// fixed leaves out what a thread calls itself beside its program's name.
+// fixed removes the suffix that a thread adds to its program's name.
 func fixed(list []dap.Thread) (out []dap.Thread) {
 	for _, t := range list {
 		t.Name, _, _ = strings.Cut(t.Name, "-")
@@ -201,7 +201,7 @@ func fixed(list []dap.Thread) (out []dap.Thread) {
 	return out
 }
 
-// Memory and code of a target: what there is, and what is missing.
+// Memory and code of a target are read, up to what is unavailable.
 func TestDAPMemory(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
@@ -257,7 +257,7 @@ func TestDAPMemory(t *testing.T) {
 	unharmed(t, p)
 }
 
-// mappingEnd is where the mapping ends that has an address.
+// mappingEnd returns the end of the mapping that contains an address.
 func mappingEnd(t *testing.T, pid int, addr uint64) uint64 {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
@@ -274,7 +274,7 @@ func mappingEnd(t *testing.T, pid int, addr uint64) uint64 {
 	return 0
 }
 
-// A frame of the JIT is followed by those of the virtual machine in it, whose values, objects and locks open and can be set.
+// A JIT frame is followed by the virtual machine's frames in it, whose values, objects and locks have children and can be set.
 func TestDAPVirtualMachine(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
@@ -317,7 +317,7 @@ func TestDAPVirtualMachine(t *testing.T) {
 	unharmed(t, p)
 }
 
-// A frame of the virtual machine has the source that its layout says of its position.
+// A frame of the virtual machine has the source position that its layout gives.
 func TestDAPVirtualMachineSource(t *testing.T) {
 	t.Parallel()
 	p := calling(t)

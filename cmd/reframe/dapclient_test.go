@@ -18,7 +18,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// editor is a client of reframe dap, as an editor is one.
+// editor is a client of reframe dap.
 type editor struct {
 	t      *testing.T
 	c      *exec.Cmd // nil where it is connected otherwise
@@ -57,14 +57,14 @@ func edits(t *testing.T) *editor {
 	return e
 }
 
-// overSaying waits for the end of reframe, and returns what it said on standard error.
+// overSaying waits for the end of reframe, and returns its standard error.
 func (e *editor) overSaying(status int) string {
 	e.t.Helper()
 	e.over(status)
 	return e.said.String()
 }
 
-// connected is a client at two ends of a connection.
+// connected returns a client at two ends of a connection.
 func connected(t *testing.T, in io.WriteCloser, out io.Reader) *editor {
 	e := &editor{t: t, in: in, come: make(chan dap.Message, 1000), output: map[string]string{}}
 	go func() {
@@ -96,7 +96,7 @@ func (e *editor) send(request string, arguments any) int {
 	return e.seq
 }
 
-// next is the next message.
+// next returns the next message.
 func (e *editor) next() dap.Message {
 	e.t.Helper()
 	select {
@@ -128,7 +128,7 @@ func (e *editor) answer(seq int) dap.ResponseMessage {
 	}
 }
 
-// ask wants a request to be answered.
+// ask sends a request and requires that it succeeds.
 func ask[R dap.ResponseMessage](e *editor, request string, arguments any) R {
 	e.t.Helper()
 	m := e.answer(e.send(request, arguments))
@@ -140,7 +140,7 @@ func ask[R dap.ResponseMessage](e *editor, request string, arguments any) R {
 	return m.(R)
 }
 
-// refused wants a request to be refused, with these words.
+// refused sends a request and requires that it fails with these words.
 func (e *editor) refused(request string, arguments any, words ...string) {
 	e.t.Helper()
 	m := e.answer(e.send(request, arguments))
@@ -173,7 +173,7 @@ func event[E dap.EventMessage](e *editor) E {
 	}
 }
 
-// stopped waits for a stop, for a reason.
+// stopped waits for a stop with a reason.
 func (e *editor) stopped(reason string) dap.StoppedEventBody {
 	e.t.Helper()
 	at := event[*dap.StoppedEvent](e).Body
@@ -182,7 +182,7 @@ func (e *editor) stopped(reason string) dap.StoppedEventBody {
 	return at
 }
 
-// begin says who we are, and opens a target.
+// begin initializes the session, and opens a target.
 func (e *editor) begin(request string, arguments map[string]any) *dap.InitializeResponse {
 	e.t.Helper()
 	r := ask[*dap.InitializeResponse](e, "initialize", map[string]any{"adapterID": "reframe", "clientID": "test", "supportsInvalidatedEvent": true, "supportsVariableType": true})
@@ -201,7 +201,7 @@ func (e *editor) disconnect() {
 	e.over(0)
 }
 
-// keepsOn answers each stop by letting the process go on, or by a step of the interpreter, and reads whatever else comes, until there is no more.
+// keepsOn answers each stop with continue, or with a step of the interpreter, and reads other messages until there are no more.
 func (e *editor) keepsOn(steps bool) {
 	request := "continue"
 	if steps {
@@ -231,13 +231,13 @@ func (e *editor) over(status int) {
 	}
 }
 
-// stack is the frames of a thread.
+// stack returns the frames of a thread.
 func (e *editor) stack(thread int) []dap.StackFrame {
 	e.t.Helper()
 	return ask[*dap.StackTraceResponse](e, "stackTrace", map[string]any{"threadId": thread}).Body.StackFrames
 }
 
-// scopes are those of a frame, by their names.
+// scopes returns the scopes of a frame, by name.
 func (e *editor) scopes(frame int) map[string]int {
 	e.t.Helper()
 	all := map[string]int{}
@@ -248,7 +248,7 @@ func (e *editor) scopes(frame int) map[string]int {
 	return all
 }
 
-// values are the variables of a reference, by their names.
+// values returns the variables of a reference, by name.
 func (e *editor) values(reference int) map[string]dap.Variable {
 	e.t.Helper()
 	all := map[string]dap.Variable{}
@@ -259,13 +259,13 @@ func (e *editor) values(reference int) map[string]dap.Variable {
 	return all
 }
 
-// evaluated is what an expression comes to in a frame.
+// evaluated returns the value of an expression in a frame.
 func (e *editor) evaluated(frame int, text string) string {
 	e.t.Helper()
 	return ask[*dap.EvaluateResponse](e, "evaluate", map[string]any{"expression": text, "frameId": frame, "context": "watch"}).Body.Result
 }
 
-// lineOf finds the first frame whose name begins so.
+// lineOf returns the first frame whose name has a prefix.
 func lineOf(t *testing.T, frames []dap.StackFrame, begin string) dap.StackFrame {
 	t.Helper()
 	for _, f := range frames {

@@ -18,7 +18,7 @@ import (
 	server "reframe/session/dap"
 )
 
-// driven has another client drive reframe dap: it says ok where all went as it is to go.
+// driven runs another client of reframe dap, which prints ok on success.
 func driven(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	c.WaitDelay = livetest.Patience
@@ -27,7 +27,7 @@ func driven(t *testing.T, c *exec.Cmd) {
 	require.Contains(t, "\n"+string(out), "\nok\n")
 }
 
-// The client that Visual Studio Code's debug adapters are tested with launches, stops, steps in both directions, and lets go.
+// The client with which Visual Studio Code's debug adapters are tested launches, stops, steps in both directions, and disconnects.
 func TestDAPOfVSCode(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestDAPOfVSCode(t *testing.T) {
 	unharmed(t, p)
 }
 
-// The requests that are held against the server are those of the specification, as its authors have them for TypeScript.
+// The tested requests are those of the specification, in its authors' TypeScript version.
 func TestDAPSpecification(t *testing.T) {
 	livetest.Slow(t) // what make check has need not be fetched
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestDAPSpecification(t *testing.T) {
 	require.ElementsMatch(t, theirs, ours)
 }
 
-// Emacs' dap-mode, which Debian has, does the same without a person.
+// Debian's Emacs dap-mode does the same, unattended.
 func TestDAPOfEmacs(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestDAPOfEmacs(t *testing.T) {
 	driven(t, c)
 }
 
-// The extension is packed by the tool that publishes extensions, and its manifest offers just what a launch configuration may have.
+// The tool that publishes extensions packs the extension, and its manifest has exactly the members of a launch configuration.
 func TestVSCodeExtension(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestVSCodeExtension(t *testing.T) {
 	}
 }
 
-// documented wants doc/editors.md to tell of each member of a launch configuration, and its examples to have no others.
+// documented requires that doc/editors.md describes each member of a launch configuration, and that its examples have no others.
 func documented(t *testing.T, known map[string]bool) {
 	t.Helper()
 	text, err := os.ReadFile("../../doc/editors.md")

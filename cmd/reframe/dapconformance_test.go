@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// asked is a request of the specification, and what comes of it where a process stands at the exit of deoptimize.ll.
+// asked is a request of the specification, and the answer for a process at the exit of deoptimize.ll.
 type asked struct {
 	request   string
 	arguments func(s *atExit) map[string]any // nil: none
@@ -23,7 +23,7 @@ type asked struct {
 	note      string
 }
 
-// atExit is a session in which requests are tried.
+// atExit is a session in which requests are tested.
 type atExit struct {
 	e      *editor
 	p      *livetest.Process
@@ -34,8 +34,8 @@ type atExit struct {
 func (s *atExit) threadOnly() map[string]any { return map[string]any{"threadId": s.thread} }
 func (s *atExit) source() map[string]any     { return map[string]any{"path": s.p.IR} }
 
-// specification are all requests of the specification (https://microsoft.github.io/debug-adapter-protocol/specification), in its order, those too that an adapter
-// sends to its client.
+// specification lists all requests of the specification (https://microsoft.github.io/debug-adapter-protocol/specification), in its order, including
+// those that an adapter sends to its client.
 var specification = []asked{
 	{request: "cancel", test: "TestDAPPause", note: "gives up a step or a run of the interpreter, and pauses a process; all else is answered before it could be"},
 	{request: "runInTerminal", refusal: "for a client to answer", note: "a request of adapters to clients, which is not sent: output comes as events"},
@@ -104,7 +104,8 @@ var specification = []asked{
 	{request: "locations", arguments: func(*atExit) map[string]any { return map[string]any{"locationReference": 1} }, refusal: `there is no request "locations" here`, note: "no location reference is given out"},
 }
 
-// Every request of the specification is answered, or refused with a reason, and the table of doc/editors.md says which; none that is refused always is advertised.
+// Every request of the specification is answered, or refused with a reason, as the table of doc/editors.md says; no request that is always refused
+// is advertised.
 func TestDAPEveryRequest(t *testing.T) {
 	livetest.Slow(t) // a session for each
 	t.Parallel()
@@ -145,7 +146,7 @@ func TestDAPEveryRequest(t *testing.T) {
 	unharmed(t, p)
 }
 
-// notAdvertised wants what is always refused not to be offered.
+// notAdvertised requires that unsupported requests are not advertised.
 func notAdvertised(t *testing.T, c *dap.Capabilities) {
 	t.Helper()
 	require.False(t, c.SupportsRestartRequest || c.SupportsTerminateThreadsRequest || c.SupportsStepInTargetsRequest || c.SupportsInstructionBreakpoints ||
@@ -154,7 +155,7 @@ func notAdvertised(t *testing.T, c *dap.Capabilities) {
 	require.Len(t, c.ExceptionBreakpointFilters, 6)
 }
 
-// The table of doc/editors.md is that of the test above, and the tests that it names ask what it says. README=update in the environment writes it anew.
+// The table of doc/editors.md matches the test above, and the tests that it names send these requests. README=update in the environment rewrites it.
 func TestDAPConformanceTable(t *testing.T) {
 	t.Parallel()
 	const document, begin, end = "../../doc/editors.md", "<!-- requests -->\n", "<!-- end -->"
@@ -194,7 +195,7 @@ func TestDAPConformanceTable(t *testing.T) {
 	require.Equal(t, table.String(), now, "README=update go test ./cmd/reframe -run TestDAPConformanceTable")
 }
 
-// reason is why the server always refuses a request, in its own words.
+// reason returns why the server always refuses a request, from its source.
 func reason(t *testing.T, request string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../session/dap/server.go")

@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What is paused, or cancelled, stands where it was.
+// After a pause or a cancellation the interpreter is where it was.
 func TestDAPPause(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
@@ -38,7 +38,7 @@ func TestDAPPause(t *testing.T) {
 	unharmed(t, p)
 }
 
-// The words of the console, what it completes, and numbers in hexadecimal.
+// This tests the words of the console, its completions, and numbers in hexadecimal.
 func TestDAPConsole(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
@@ -67,7 +67,7 @@ func TestDAPConsole(t *testing.T) {
 	unharmed(t, p)
 }
 
-// A client that does not read, while much is to be said, is left as all others are: by a signal, or when it is gone.
+// A session with a client that does not read, while there is much output, ends like all others: by a signal, or when the client is gone.
 func TestDAPDeafClient(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -98,14 +98,15 @@ func TestDAPDeafClient(t *testing.T) {
 	}
 }
 
-// raw sends bytes that are no request.
+// raw sends bytes that are not a request.
 func (e *editor) raw(text string) {
 	_, _ = e.in.Write([]byte(text)) // whoever reads may be gone
 }
 
 func message(text string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(text), text) }
 
-// What is no message ends the server with one error, and what is attached to goes on; what is a message and makes no sense is refused, and nothing ends.
+// Bytes that are not a message end the server with one error, and an attached process continues; a message that makes no sense is refused, and ends
+// nothing.
 func TestDAPHostileClients(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -138,7 +139,7 @@ func TestDAPHostileClients(t *testing.T) {
 	}
 }
 
-// A client sends whatever there is, in any order and state, and is answered.
+// A client that sends any requests, in any order and state, gets answers.
 func TestDAPSenselessRequests(t *testing.T) {
 	t.Parallel()
 	e := edits(t)
@@ -191,7 +192,7 @@ func TestDAPSenselessRequests(t *testing.T) {
 	e.refused("goto", map[string]any{"threadId": at.ThreadId, "targetId": 77}, "there is no target 77")
 	e.raw(message(`{"seq":1,"type":"event","event":"initialized"}`) + message(`{"seq":1,"type":"response","command":"runInTerminal"}`) + message(`{}`))
 
-	// At random: each gets its one answer.
+	// Random requests get one answer each.
 	random := rand.New(rand.NewPCG(3, 9))
 	odd := []any{nil, 0, -1, int64(1) << 40, "x", "", "%i", p.IR, true, []any{}, map[string]any{}, at.ThreadId, frame, "0x10", 1.5}
 	for range livetest.Times(400, 10_000) {

@@ -16,7 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// farewell is one way to end a session from outside.
+// farewell is a way to end a session from outside.
 type farewell struct {
 	name string
 	tcp  bool
@@ -41,14 +41,14 @@ func farewells() (list []farewell) {
 	)
 }
 
-// doing is what an editor has the process do meanwhile.
+// doing is what an editor does with the process meanwhile.
 type doing struct {
 	name    string
 	filters map[string]any
 	stands  bool // at its first exit, from which the interpreter is stepped
 }
 
-// It stops at exits, stands at one, looks at each and passes it, or compares each with the interpreter.
+// It stops at exits and stays at one; it looks at each and continues; or it compares each with the interpreter.
 var doings = []doing{
 	{"stops", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}, false},
 	{"stands", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}, true},
@@ -56,8 +56,9 @@ var doings = []doing{
 	{"compares", map[string]any{"filters": []string{"differ"}}, false},
 }
 
-// A process that an editor has attached to finishes as if nobody had looked, in whatever way and at whatever moment the session ends, and nothing stays behind: no byte of
-// its code, no tracer. A program that was launched is gone. With FIDELITY=all every victim meets every way; otherwise a twelfth of them does.
+// A process that an editor has attached to finishes as if it had not been debugged, in whatever way and at whatever moment the session ends, and
+// nothing remains: no byte of the breakpoints in its code, no tracer. A launched program is killed. With FIDELITY=all every victim is combined with
+// every way; otherwise with a twelfth of them.
 func TestDAPKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -89,7 +90,7 @@ func TestDAPKilled(t *testing.T) {
 	require.Greater(t, compared, 4)
 }
 
-// session begins one, with reframe on the other side of pipes or of a connection.
+// session starts a session, with reframe at the other end of pipes or of a connection.
 func (w *farewell) session(t *testing.T) *editor {
 	t.Helper()
 	if !w.tcp {
@@ -116,7 +117,7 @@ func (w *farewell) ended(t *testing.T, e *editor, tracing int) {
 	watching{e.c, null, nil}.over(t, tracing)
 }
 
-// leaveAttached ends a session with a process that was attached to. It says whether its code could be compared with what it was before.
+// leaveAttached ends a session with an attached process. compared reports whether its code could be compared with its earlier code.
 func leaveAttached(t *testing.T, v victim, w farewell, d doing, pause time.Duration, stop bool) (compared bool) {
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
 	code := executable(t, p.PID)
@@ -141,7 +142,7 @@ func leaveAttached(t *testing.T, v victim, w farewell, d doing, pause time.Durat
 	return compared
 }
 
-// leaveLaunched ends a session with a program that it has started itself.
+// leaveLaunched ends a session with a launched program.
 func leaveLaunched(t *testing.T, v victim, w farewell, d doing, pause time.Duration) {
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
 	e := w.session(t)

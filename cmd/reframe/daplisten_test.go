@@ -62,7 +62,7 @@ func (l *listening) client(t *testing.T) *editor {
 	return e
 }
 
-// spelled is one message of the protocol.
+// spelled returns one message of the protocol.
 func spelled(content string) string {
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(content), content)
 }
@@ -121,7 +121,7 @@ func TestDAPListenRefusesAttacks(t *testing.T) {
 	e.disconnect()
 }
 
-// With --from-anywhere the token decides, and not the user.
+// With --from-anywhere the token decides, not the user.
 func TestDAPListenAsksForTheToken(t *testing.T) {
 	t.Parallel()
 	l := listen(t, "--from-anywhere")

@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What stops a program: kinds of sites with their conditions, functions, counts of hits; and what only prints.
+// This test covers all that stops a program: kinds of sites with their conditions, functions, hit counts; and log points, which only print.
 func TestDAPStops(t *testing.T) {
 	t.Parallel()
 	e := edits(t)
@@ -58,7 +58,7 @@ func TestDAPStops(t *testing.T) {
 	require.NotContains(t, e.output["stdout"], "sum", "it was ended")
 }
 
-// Breakpoints are set while a process goes on, and a program that runs without debugging stops nowhere.
+// Breakpoints are set while a process runs, and a program that runs without debugging stops nowhere.
 func TestDAPWhileItRuns(t *testing.T) {
 	t.Parallel()
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{Rounds: 20000})
@@ -91,7 +91,7 @@ func TestDAPWhileItRuns(t *testing.T) {
 	e.disconnect()
 }
 
-// Where native code and the interpreter differ the process stops, and what differs is said.
+// If native code and the interpreter differ the process stops, and the difference is reported.
 func TestDAPDiffer(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -115,7 +115,7 @@ func TestDAPDiffer(t *testing.T) {
 	e.disconnect()
 }
 
-// A core does not go on: the interpreter does. A module whose file has another text by now is shown as it was read.
+// A core does not run: only the interpreter does. A module whose file has changed is shown as it was read.
 func TestDAPCore(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -156,7 +156,7 @@ func TestDAPCore(t *testing.T) {
 	e.disconnect()
 }
 
-// A client that connects by TCP is the only one, and the server ends with it.
+// The server accepts one client over TCP, and ends with it.
 func TestDAPOverTCP(t *testing.T) {
 	t.Parallel()
 	r := reframe(t, "dap", "--listen", "0.0.0.0:0")
@@ -190,7 +190,7 @@ func TestDAPOverTCP(t *testing.T) {
 	unharmed(t, p)
 }
 
-// partsModule stands in a call behind which values with parts are made, and a function is called.
+// partsModule waits in a call, after which it makes values with parts, and calls a function.
 const partsModule = `
 define i32 @twice(i32 %x) noinline {
   %y = add i32 %x, %x
@@ -211,7 +211,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
   ret i64 %o
 }`
 
-// Values with parts open: vectors, structs, arrays in them. A step over a call, or out of a function, stops at a breakpoint on its way.
+// Values with parts have children: vectors, structs, arrays in them. A step over a call, or out of a function, stops at a breakpoint on its way.
 func TestDAPParts(t *testing.T) {
 	t.Parallel()
 	site := livetest.Statepoint(5, "@wait", "%a", "<4 x i32> %v, <4 x i1> %b, i64 %a")
@@ -272,7 +272,7 @@ func TestDAPParts(t *testing.T) {
 	unharmed(t, p)
 }
 
-// Of several threads each has its own frames, and the one that is stepped is gone on from.
+// Each thread has its own frames, and the interpreter starts from the thread that is stepped.
 func TestDAPThreads(t *testing.T) {
 	t.Parallel()
 	e := edits(t)

@@ -120,7 +120,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	o.TrustIR = k.trustIR
 	// Re-enable the garbage collector: a session is long-lived.
 	collecting(100)
-	// Ctrl-C gives up what a command does, and the session goes on.
+	// Ctrl-C cancels the running command, and the session continues.
 	signal.Reset(os.Interrupt)
 	c := session.Config{Options: o, Limits: deopt.Limits{Steps: k.steps}}
 	c.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }

@@ -17,13 +17,13 @@ import (
 	"reframe/internal/livetest"
 )
 
-// debug does commands, one a line, on what the flags say, and returns what was printed.
+// debug runs commands, one a line, in a session with these flags, and returns the output.
 func debug(t *testing.T, commands string, args ...string) result {
 	t.Helper()
 	return reframe(t, append([]string{"debug", "-x", write(t, "session.txt", commands)}, args...)...)
 }
 
-// said is what each command of a session printed, one after the other.
+// said returns the output of each command of a session.
 func said(out string) (list []string) {
 	for _, part := range strings.Split(out, "(reframe) ")[1:] {
 		_, text, _ := strings.Cut(part, "\n")
@@ -32,7 +32,7 @@ func said(out string) (list []string) {
 	return list
 }
 
-// atGuard are the flags for the exit of deoptimize.ll, in a process that lli runs.
+// atGuard returns the flags for the exit of deoptimize.ll, in a process that lli runs.
 func atGuard(t *testing.T) (args []string, pid string) {
 	t.Helper()
 	program := livetest.Testdata(t, "programs", "deoptimize.ll")
@@ -40,7 +40,7 @@ func atGuard(t *testing.T) (args []string, pid string) {
 	return []string{"--ir", program, "--layout", layout(t), "-p", fmt.Sprint(p.PID)}, fmt.Sprint(p.PID)
 }
 
-// The interpreter goes on from the exit, forwards and backwards, while the process stands; what it must have is worked out here: the guard has
+// The interpreter runs from the exit, forwards and backwards, while the process stays stopped. The test computes the expected values: the guard has
 // failed at 26, with the sum of the squares below.
 func TestDebugStepsFromAnExit(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ c
 	require.Contains(t, out[12], "the process exited with status 0\n")
 }
 
-// Memory is shown as gdb shows it, in each format and size, of the same core.
+// Memory is shown as by gdb, in each format and size, for the same core.
 func TestDebugShowsMemoryAsGDB(t *testing.T) {
 	t.Parallel()
 	args, _ := atGuard(t)
@@ -144,7 +144,7 @@ func TestDebugShowsMemoryAsGDB(t *testing.T) {
 	}
 	in := debug(t, strings.Join(ours, "\n"), "--core", core)
 	require.Zero(t, in.code, in.stderr)
-	// What gdb says of a symbol that an address lies behind is no part of it, and its characters are in quotes of its own.
+	// gdb also prints the symbol before an address, which is removed here, and quotes its characters differently.
 	printed := livetest.Printed(t, "gdb", append([]string{"-batch", "-nx", "-ex", "set width 0", "-ex", "core " + core}, theirs...)...)
 	var want, got []string
 	words := func(list []string, text string) []string {
@@ -170,7 +170,7 @@ func TestDebugShowsMemoryAsGDB(t *testing.T) {
 	}
 }
 
-// What was recorded and tried at the prompt is a test from then on.
+// A script that was recorded at the prompt passes as a test.
 func TestDebugKeepsCoreAndScript(t *testing.T) {
 	t.Parallel()
 	args, _ := atGuard(t)
@@ -197,7 +197,7 @@ func TestDebugKeepsCoreAndScript(t *testing.T) {
 	require.Contains(t, said(r.stdout)[1], "returned i64 332833500 after")
 }
 
-// commit makes the process what the interpreter came to; the thread stands in the caller then.
+// commit writes the interpreter's result into the process; the thread is then stopped in the caller.
 func TestDebugCommits(t *testing.T) {
 	t.Parallel()
 	program := livetest.IR(t, 19, "guards.ll")
@@ -222,7 +222,7 @@ func TestDebugCommits(t *testing.T) {
 	require.Contains(t, string(text), strings.TrimSpace(string(plain)), "the program prints what it prints when nobody looks")
 }
 
-// What cannot be meant is said in a line, and what to type instead.
+// The error for a wrong command is one line that says what to type instead.
 func TestDebugWrongWords(t *testing.T) {
 	t.Parallel()
 	reframe(t, "debug").failsEmpty(t, 64, "debug needs something to debug: a process (reframe debug PID), a core (reframe debug FILE.core), or a command to start")
@@ -272,8 +272,8 @@ func TestDebugWrongWords(t *testing.T) {
 	}
 }
 
-// Native code goes on beside the interpreter: in each turn of the loop of tick.ll, and where it has returned, they agree. Of an exit whose record has two values in each other's
-// place they do not, and with these set right they do.
+// Native code runs beside the interpreter: in each turn of the loop of tick.ll, and where it has returned, they agree. For an exit whose record
+// swaps two values they do not, and once these are set right they do.
 func TestDebugBoth(t *testing.T) {
 	t.Parallel()
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{})
@@ -304,7 +304,7 @@ func TestDebugBoth(t *testing.T) {
 	require.NotEqual(t, wrong, said(r.stdout)[4])
 }
 
-// bisect names the instruction of the module that is not what was compiled: it says that the loop ends at 500.
+// bisect names the instruction of a module that differs from the compiled one: in the module the loop ends at 500.
 func TestDebugBisects(t *testing.T) {
 	t.Parallel()
 	wrong := edited(t, livetest.IR(t, 19, "tick.ll"), "icmp ult i64 %i1, 1000", "icmp ult i64 %i1, 500")
@@ -320,7 +320,7 @@ func TestDebugBisects(t *testing.T) {
 	require.Contains(t, said(r.stdout)[2], "native code and the interpreter agree from here to the return\n")
 }
 
-// Each command is in help, under one of its groups, and each tells how it is used.
+// Each command is in help, in one of its groups, and its help has its usage.
 func TestDebugHelp(t *testing.T) {
 	t.Parallel()
 	r := debug(t, "help\n", "--", "true")
@@ -354,7 +354,7 @@ type typing struct {
 	*exec.Cmd
 }
 
-// atTerminal starts debug at a terminal of its own, with a history of its own.
+// atTerminal starts debug on a terminal of its own, with a history of its own.
 func atTerminal(t *testing.T, home string, args ...string) *typing {
 	t.Helper()
 	master, slave := livetest.Terminal(t)
@@ -367,7 +367,7 @@ func atTerminal(t *testing.T, home string, args ...string) *typing {
 	return &typing{t: t, terminal: master, Cmd: c}
 }
 
-// wait reads what is shown up to a text, behind what was waited for before.
+// wait reads the output up to a text, after the text of the previous wait.
 func (p *typing) wait(text string) {
 	p.t.Helper()
 	buf := make([]byte, 4096)
@@ -389,8 +389,8 @@ func (p *typing) keys(text string) {
 	require.NoError(p.t, err)
 }
 
-// At a terminal lines can be edited, names are completed, and earlier lines come back, also those of an earlier session. Ctrl-C gives up a line, and
-// stops a process that runs, which gets no signal; Ctrl-D ends the session, and a process that was there before goes on.
+// On a terminal lines can be edited, names are completed, and earlier lines come back, also those of an earlier session. Ctrl-C discards a line, and
+// stops a running process, which gets no signal; Ctrl-D ends the session, and an attached process continues.
 func TestDebugAtATerminal(t *testing.T) {
 	t.Parallel()
 	args, number := atGuard(t)
@@ -439,7 +439,7 @@ func TestDebugAtATerminal(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
-// A prompt that ends in whatever way leaves a process that was there before as it was, and nothing of one that it has started.
+// A prompt that ends in any way leaves an attached process as it was, and nothing of one that it has started.
 func TestDebugKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"reframe/internal/tinyvmtest"
 )
 
-// At the exit of meter.tvm in hour 83, minute 1, each of tinyvm's interpreters goes on bytecode by bytecode, forwards and backwards, as the text of the program
-// has it, while the process stands: it prints afterwards what it prints when nobody looks.
+// At the exit of meter.tvm in hour 83, minute 1, each of tinyvm's interpreters runs the program's bytecodes, forwards and backwards, while the
+// process stays stopped. Afterwards the process prints the same as without a debugger.
 func TestDebugStepsBytecodes(t *testing.T) {
 	t.Parallel()
 	vm, _, _ := tinyvm(t)
@@ -62,7 +62,7 @@ func TestDebugStepsBytecodes(t *testing.T) {
 	}
 }
 
-// What cannot be done at a prompt with an interpreter says why, and what can be.
+// Errors at a prompt with an interpreter say why a command is impossible, and what is possible.
 func TestDebugWithSaysWhy(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
@@ -95,7 +95,7 @@ func TestDebugWithSaysWhy(t *testing.T) {
 	}
 }
 
-// What was tried with an interpreter is a script that tries it again, wherever it is run.
+// A script that was written at the prompt repeats what was tried with an interpreter, from any directory.
 func TestDebugWithKeepsScript(t *testing.T) {
 	t.Parallel()
 	vm, _, _ := tinyvm(t)

@@ -11,7 +11,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Of a stack of 100,000 frames both ends are shown, repeated frames are folded, and -f selects from either end.
+// For a stack of 100,000 frames both ends are shown, repeated frames are folded, and -f selects from either end.
 func TestFramesOfADeepStack(t *testing.T) {
 	p := livetest.C(t, "deep.c", nil, "100000")
 	pid := fmt.Sprint(p.PID)

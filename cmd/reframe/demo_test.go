@@ -18,8 +18,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// marked gives a command an environment of its own and nothing else, and returns the
-// processes that have inherited it and still run.
+// marked gives a command an environment of its own, and returns a function that lists the running processes that have inherited it.
 func marked(t *testing.T, c *exec.Cmd) func() []string {
 	t.Helper()
 	mark := fmt.Sprintf("REFRAME_TEST=%s %d", t.Name(), time.Now().UnixNano())
@@ -48,7 +47,8 @@ func tellsTheStory(t *testing.T, r result) {
 	require.NotContains(t, r.stdout, escape)
 }
 
-// What demo/target/orders.tvm computes up to the day on which a price times a count gets too large: the sum of 1000 × day² - 50, and 0.5.
+// The values are those that demo/target/orders.tvm computes up to the day on which a price times a count overflows: the sum of 1000 × day² - 50, and
+// 0.5.
 const ordersFrames = `
       vm Order.total @ 4, reexecute
            local[0]                object 0
@@ -65,8 +65,7 @@ const ordersFrames = `
            +32              i32    50                     slot 28
 `
 
-// No PATH, no HOME, no file in reach, and, the second time, no rights: all that the demo
-// needs is in the program.
+// The demo runs without PATH, HOME or any file and, the second time, without rights: all that it needs is in the program.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	for _, user := range []string{"root", "nobody"} {
@@ -87,7 +86,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// A demo that is interrupted takes its target with it.
+// An interrupted demo ends its target.
 func TestDemoInterrupted(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -96,14 +95,14 @@ func TestDemoInterrupted(t *testing.T) {
 		remain := marked(t, c)
 		require.NoError(t, c.Start())
 		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // any moment, on a slow machine an earlier one
-		// An error means that it has finished already.
+		// An error means that the demo has finished already.
 		_ = c.Process.Signal([]os.Signal{os.Interrupt, syscall.SIGTERM}[n%2])
 		_ = c.Wait() // before it listens to signals they end it, later it finishes or fails
 		require.Eventually(t, func() bool { return len(remain()) == 0 }, livetest.Patience, 5*time.Millisecond)
 	}
 }
 
-// Killed while its target is stopped, the demo cannot let it go: the kernel ends it.
+// If the demo is killed while its target is stopped, the kernel kills the target.
 func TestDemoKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -118,7 +117,7 @@ func TestDemoKilled(t *testing.T) {
 	}
 }
 
-// Each line that demo --keep prints does what it says. The target outlives the program, and its terminal.
+// Each command that demo --keep prints does what it says. The target outlives the program, and its terminal.
 func TestDemoKeep(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"go", "kill"} {
@@ -164,7 +163,7 @@ func TestDemoKeep(t *testing.T) {
 		require.Contains(t, screens, ordersFrames)
 		require.Contains(t, screens, "  1    Shop.total @ 18, in call  (frame #1)")
 		for _, number := range numbers {
-			// A container's first process may leave what ended as a zombie.
+			// A container's first process may leave an ended process as a zombie.
 			require.Eventually(t, func() bool {
 				state := status(number, number, "State")
 				return state == "" || strings.HasPrefix(state, "Z")
@@ -178,7 +177,7 @@ func TestDemoKeep(t *testing.T) {
 	}
 }
 
-// Where a directory for temporary files does not let programs run, the target runs from memory; where there is none, nothing is left.
+// If programs cannot be executed in the temporary directory, the target runs from memory; if there is no such directory, nothing is left.
 func TestDemoKeepElsewhere(t *testing.T) {
 	t.Parallel()
 	c := command(t, "demo", "--keep")

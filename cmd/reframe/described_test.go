@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// describing is vmsimple.ll with a layout, and IR, in sections of it.
+// describing returns vmsimple.ll with a layout, and IR, in sections of it.
 func describing(t *testing.T, layout string, ir []byte) string {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "vmsimple.ll"))
@@ -79,7 +79,7 @@ func TestSelfDescription(t *testing.T) {
 	}
 }
 
-// What a target says of itself is its word, however it is meant: each is one line, and the rest of the output stands.
+// A target's description of itself is untrusted: whatever it contains, each error is one line, and the rest of the output is shown.
 func TestHostileSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -131,12 +131,12 @@ func bomb(t *testing.T) []byte {
 	return []byte(out.String())
 }
 
-// unfolded takes the breaks out of lines that were broken for a terminal.
+// unfolded joins lines that were folded for a terminal.
 func unfolded(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// The records of an object are held against a layout without any module: their constants are all that it asks for.
+// maps --check compares the records of an object with a layout without any module: the layout needs only their constants.
 func TestMapsCheckVM(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestMapsCheckVM(t *testing.T) {
 		r := reframe(t, "maps", object, "--check", "--layout", "simple")
 		require.Equal(t, 0, r.code, r.stdout)
 		require.Contains(t, r.stdout, "  kept    a layout of a virtual machine reads every record  1\n")
-		// In one field less than it says there is the tag of a second one.
+		// A field fewer than the record says leaves the tag of a second one.
 		wrong := livetest.PICObject(t, version, edited(t, livetest.Testdata(t, "programs", "vmsimple.ll"), "i32 2,", "i32 1,"), "-O2")
 		r = reframe(t, "maps", wrong, "--check", "--layout", "simple")
 		require.Equal(t, 1, r.code, r.stdout)
@@ -163,11 +163,11 @@ func TestMapsCheckVM(t *testing.T) {
 	require.Contains(t, r.stderr, "--layout goes with --check")
 }
 
-// Values of a virtual machine's frames are those that a trace stops at, and that a first script of a core expects.
+// Values of a virtual machine's frames can be used in --stop-at, and the first script of a core expects them.
 func TestVMInTracesAndScripts(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	// The program ends where the other one waits.
+	// The program ends where the original one waits.
 	module := livetest.IR(t, 19, edited(t, edited(t, livetest.Testdata(t, "programs", "vmsimple.ll"),
 		"  %r = call i32 @pause()\n  br label %l\n", "  call void @exit(i32 0)\n  unreachable\n"), "declare i32 @pause()", "declare void @exit(i32)"))
 	program := livetest.LliWords(t, 19)

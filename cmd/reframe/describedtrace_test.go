@@ -14,7 +14,7 @@ import (
 	"reframe/internal/tinyvmtest"
 )
 
-// A trace asks what a JIT registers, as it registers it, for IR and a layout: the frames of its virtual machine need no flag.
+// trace reads IR and a layout from what a JIT registers, when it registers it: the frames of its virtual machine need no flag.
 func TestTraceOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -33,8 +33,8 @@ func TestTraceOfSelfDescription(t *testing.T) {
 	}
 }
 
-// A condition on the values of the virtual machine's frames, and on those of the IR, needs no flag either. The exits of points.tvm are those that TestTraceOfSelfDescription
-// sees: 1452826824 * 3 overflows, and is three times as much from then on.
+// A condition on values of the virtual machine's frames, or of the IR, needs no flag either. The exits of points.tvm are those of
+// TestTraceOfSelfDescription: 1452826824 * 3 overflows, and triples from then on.
 func TestStopAtOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -60,8 +60,8 @@ func TestStopAtOfSelfDescription(t *testing.T) {
 	}
 }
 
-// verify and stress take the IR of what a program registers from there. At its entry the IR of a method computes what native code does; a guard that fails
-// ends in the VM's own code, which no IR has.
+// verify and stress take the IR from what a program registers. At its entry the IR of a method computes what native code does; a guard that fails
+// ends in the VM's own code, which has no IR.
 func TestVerifyAndStressOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestVerifyAndStressOfSelfDescription(t *testing.T) {
 	}
 }
 
-// A wrong stack map is found by the IR in the object, by the first run and by each of those that narrow it down.
+// A wrong stack map is found with the IR in the object, by the first run and by each run of the bisection.
 func TestDifferenceOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestDifferenceOfSelfDescription(t *testing.T) {
 	require.NotContains(t, r.stderr, "describes itself")
 }
 
-// So do scripts, which may give conditions on names that only the program has told by then.
+// The same holds for scripts, whose conditions may use names that only the program describes.
 func TestScriptsOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -119,7 +119,7 @@ verify --record 1 --limit 3 -- %[1]s --entries %[2]s
 	require.Zero(t, r.code, r.stdout)
 }
 
-// A program that becomes itself again says again what it is: the layout is that of before, and serves the new one too.
+// A program that executes itself again describes itself again: the layout is the same, and serves the new process too.
 func TestTraceOfSelfDescriptionAfterExec(t *testing.T) {
 	t.Parallel()
 	program := livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")

@@ -20,7 +20,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A shell that somebody types into: one bash, so that $! and cd mean what they mean to a reader.
+// shell is an interactive bash into which the test types, so that $! and cd work as for a reader.
 type shell struct {
 	t     *testing.T
 	input io.WriteCloser
@@ -28,11 +28,10 @@ type shell struct {
 	count int
 }
 
-// newShell starts bash in a directory, with the program under test and Debian's own tools on its PATH. It ends with the test, and with it
-// what still runs of what it started.
+// newShell starts bash in a directory, with the program under test and Debian's own tools on its PATH. The shell and its children end with the test.
 func newShell(t *testing.T, dir string) *shell {
 	t.Helper()
-	// It reads what is typed from another file than its input, of which its commands have none.
+	// bash reads the commands from a file other than its standard input, so that the commands have no input.
 	script, typed, err := os.Pipe()
 	require.NoError(t, err)
 	out, screen, err := os.Pipe()
@@ -64,7 +63,7 @@ func newShell(t *testing.T, dir string) *shell {
 	return s
 }
 
-// A program that an example starts in the background says so where it will be looked at, and then sleeps.
+// A program that an example starts in the background prints this where it is looked at, and then sleeps.
 var standsThere = regexp.MustCompile(`^pid (\d+) `)
 
 // sleeps waits until a process is in clock_nanosleep(2), by its number on x86-64.
@@ -110,8 +109,8 @@ func (s *shell) typeLine(line string) string {
 	return strings.TrimPrefix(screen.String(), "\n")
 }
 
-// What differs in the screens of documents from run to run, with Debian's packages and with the processor that a JIT compiles for: numbers of
-// processes, times, how far into a function a frame stands, and in which register or slot of the stack a value is.
+// These vary in the screens of documents between runs, versions of Debian's packages and processors: numbers of processes, times, offsets of frames
+// in functions, and registers or stack slots of values.
 var differs = []struct {
 	what *regexp.Regexp
 	with string
@@ -156,7 +155,7 @@ func examples(t *testing.T) string {
 		for n, path := range files {
 			names[n] = filepath.Base(path)
 		}
-		// What is built is known by all of the sources and by the compilers. The last argument is where it is to be.
+		// The key of the built files is all sources and the compilers. The last argument is the output.
 		const script = `MAKEFLAGS= make -s -C "$(dirname "$1")" && for last; do :; done && tar -C "$(dirname "$1")/.." -cf "$last" examples`
 		args := append([]string{"-c", script, strings.Join(names, " "), filepath.Join(copied, "Makefile")}, files...)
 		for _, tool := range []string{"gcc", "g++", "clang-19", "llvm-config-19"} {
@@ -181,8 +180,8 @@ func runAll(commands ...*exec.Cmd) error {
 	return nil
 }
 
-// heldScreen holds the screen that a document shows against what appeared, but for what same takes out, and returns the screen that the document is to have:
-// with README=update in the environment what appeared, where it is another one.
+// heldScreen compares the screen in a document with what appeared, after same has removed what varies, and returns the screen that the document
+// should have: with README=update in the environment what appeared, if that differs.
 func heldScreen(t *testing.T, shown, screen string, same func(string) string) string {
 	t.Helper()
 	if os.Getenv("README") != "update" {
@@ -193,9 +192,8 @@ func heldScreen(t *testing.T, shown, screen string, same func(string) string) st
 	return shown
 }
 
-// typeDocument types each line of a document's console blocks that begins with "$ ", in one shell, and holds what
-// appears on the screen against what the document shows. With README=update in the environment screens that differ are written anew. It returns
-// the lines.
+// typeDocument types each line of a document's console blocks that begins with "$ ", in one shell, and compares what appears on the screen with the
+// document. README=update in the environment rewrites screens that differ. It returns the lines.
 func typeDocument(t *testing.T, path, dir string) (typed []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -224,7 +222,7 @@ func typeDocument(t *testing.T, path, dir string) (typed []string) {
 	return typed
 }
 
-// doc/host.md is typed from its beginning to its end.
+// All commands of doc/host.md are typed.
 func TestHostDocument(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -234,7 +232,7 @@ func TestHostDocument(t *testing.T) {
 	}
 }
 
-// doc/layouts.md is typed from its beginning to its end, where the programs and layouts are that it shows.
+// All commands of doc/layouts.md are typed, with the programs and layouts that it shows.
 func TestLayoutsDocument(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -249,7 +247,7 @@ func TestLayoutsDocument(t *testing.T) {
 	typeDocument(t, "../../doc/layouts.md", dir)
 }
 
-// What doc/host.md says of a call with a "deopt" bundle that no pass has made a statepoint.
+// This tests what doc/host.md says about a call with a "deopt" bundle that no pass has made a statepoint.
 func TestBundleWithoutPass(t *testing.T) {
 	t.Parallel()
 	object := filepath.Join(t.TempDir(), "bundle.o")

@@ -14,13 +14,13 @@ import (
 	"reframe/internal/livetest"
 )
 
-// dumped is a version of a function that a JIT compiles: values computes what its values are called and are.
+// dumped is a version of a function that a JIT compiles; values computes the names and values of its variables.
 type dumped struct {
 	ir, object string
 	values     func(x, y string) map[string]string // of what the function gives its callee
 }
 
-// dumpedVersions are versions of one function. Some differ in what their code names or computes, others in nothing that the code tells.
+// dumpedVersions returns versions of one function. Some differ in the names or computations of their code, others in nothing that the code shows.
 func dumpedVersions(t *testing.T) (all []dumped) {
 	t.Helper()
 	for n, v := range []struct {
@@ -61,7 +61,7 @@ func dumpedVersions(t *testing.T) (all []dumped) {
 	return all
 }
 
-// schedule is the list of actions of the JIT, with which version each of its calls runs.
+// schedule lists the actions of the JIT, with the version that each of its calls runs.
 type schedule struct {
 	lines []string
 	calls []dumped
@@ -71,8 +71,8 @@ func (s *schedule) add(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// randomSchedule makes a schedule in which each of five versions is dumped before it is registered, after that, in part before, or never, to a file that
-// is overwritten or to one of its own.
+// randomSchedule makes a schedule in which each of five versions is dumped before it is registered, after that, partly before, or never, to a file
+// that is overwritten or to one of its own.
 func randomSchedule(r *rand.Rand, versions []dumped, dir string) *schedule {
 	s := &schedule{}
 	one, habit := r.IntN(2) == 0, r.IntN(4)
@@ -105,7 +105,7 @@ func randomSchedule(r *rand.Rand, versions []dumped, dir string) *schedule {
 // checkedNames counts the values that a trace showed of a schedule.
 type checkedNames struct{ named, all int }
 
-// run traces a schedule, and compares each name that is shown with what the program itself wrote.
+// run traces a schedule, and compares each name that is shown with what the program itself logged.
 func (s *schedule) run(t *testing.T, host, dir string) (out checkedNames) {
 	t.Helper()
 	file := write(t, "schedule", strings.Join(s.lines, "\n")+"\n")
@@ -151,7 +151,7 @@ func dumpingHost(t *testing.T) string {
 	return livetest.CBinary(t, "dumping.c", "-I../../demo/target", "-no-pie")
 }
 
-// A trace in a folder without any IR uses what the JIT dumps there, and each version names its own code alone.
+// A trace in a folder without any IR uses what the JIT dumps there, and each version names only its own code.
 func TestDumpsWhileRunning(t *testing.T) {
 	t.Parallel()
 	host, versions := dumpingHost(t), dumpedVersions(t)
@@ -209,7 +209,7 @@ func TestDumpsWhileRunning(t *testing.T) {
 	}
 }
 
-// JITs that dump IR at any time, over old dumps and beside them: no name is wrong.
+// JITs dump IR at any time, over old dumps and beside them: no name is wrong.
 func TestDumpSchedules(t *testing.T) {
 	livetest.Slow(t)
 	host, versions := dumpingHost(t), dumpedVersions(t)

@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// demoTarget starts the target of the demo and returns it with the files that say what it runs.
+// demoTarget starts the target of the demo and returns it with the files that describe its code.
 func demoTarget(t *testing.T) (pid, module, layout string) {
 	t.Helper()
 	p, err := demo.Start()
@@ -23,8 +23,8 @@ func demoTarget(t *testing.T) (pid, module, layout string) {
 	return strconv.Itoa(p.PID), write(t, "target.ll", string(demo.IR)), write(t, "target.layout.json", string(demo.Layout))
 }
 
-// What differs from run to run of the demo's target: where its stack is, and where its JIT code, which
-// is in one page, and the distance of a call from there.
+// These differ between runs of the demo's target: the addresses of its stack and of its JIT code, which is in one page, and the distance of a call
+// from there.
 var (
 	stackAddress = regexp.MustCompile(`0x7ff[0-9a-f]{9}\b`)
 	jitAddress   = regexp.MustCompile(`0x4[0-9a-f]{4}([0-9a-f]{3})\b`)
@@ -37,8 +37,7 @@ func still(screen string) string {
 	return temporary.ReplaceAllString(callBytes.ReplaceAllString(screen, "e8 …$2"), "$1")
 }
 
-// The whole screen, for a target that everyone has. With GOLDEN=update in the environment it is
-// written anew.
+// The test compares the whole screen, for a target that every machine has. GOLDEN=update in the environment rewrites it.
 func TestExplainScreen(t *testing.T) {
 	t.Parallel()
 	const path = "testdata/explain.txt"
@@ -54,7 +53,7 @@ func TestExplainScreen(t *testing.T) {
 	require.Equal(t, string(want), still(r.stdout))
 }
 
-// doc/verbs.md shows part of the screen: a line of dots stands for what it leaves out.
+// doc/verbs.md shows part of the screen: a line of dots marks what it omits.
 func TestReadmeShowsExplain(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../doc/verbs.md")
@@ -97,7 +96,7 @@ func TestExplainStatus(t *testing.T) {
 	unharmed(t, p)
 }
 
-// Colours are for terminals, unless asked for.
+// Colours are only for terminals, unless requested.
 func TestExplainColor(t *testing.T) {
 	t.Parallel()
 	pid, module, layout := demoTarget(t)
@@ -109,7 +108,7 @@ func TestExplainColor(t *testing.T) {
 	require.Equal(t, string(want), still(plain))
 }
 
-// Whatever explain is asked, its JSON is what the schema under doc says.
+// The JSON of explain matches its schema, for every kind of question.
 func TestExplainSchema(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
@@ -139,7 +138,7 @@ func TestExplainSchema(t *testing.T) {
 	}
 }
 
-// From a value of a virtual machine's frame it goes down to the value of the record, and from there to its bytes.
+// The explanation leads from a value of a virtual machine's frame to the value of the record, and from there to its bytes.
 func TestExplainVM(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")

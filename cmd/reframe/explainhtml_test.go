@@ -12,7 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The page of a process, of its core, and of each way to ask; what it is written to, and what is refused.
+// explain --html writes a page for a process, for its core, and for each kind of question; wrong outputs are refused.
 func TestExplainHTML(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
@@ -40,14 +40,14 @@ func TestExplainHTML(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "as a core is: it has memory of the process in it")
 
-	// It is kept, and replaced where that is asked for.
+	// An existing page is kept, and replaced only with --force.
 	explain(append(known, "--html", file)...).failsEmpty(t, 2, "--html "+file+": the file exists; --force overwrites it")
 	require.Equal(t, live, read())
 	require.Equal(t, 1, explain(append(known, "--html", file, "--force")...).code)
 	steady := func(page string) string { return regexp.MustCompile(`stopped for \d+`).ReplaceAllString(page, "") }
 	require.Equal(t, steady(live), steady(read()), "the same moment, the same page")
 
-	// Standard output, and JSON beside it.
+	// The page goes to standard output, or beside the JSON.
 	r = explain(append(known, "--html", "-")...)
 	require.Equal(t, steady(live), steady(r.stdout))
 	r = explain(append(known, "--html", file, "--force", "--json")...)
@@ -57,7 +57,7 @@ func TestExplainHTML(t *testing.T) {
 	explain(append(known, "--html", p.IR)...).failsEmpty(t, 64, "that file is read, by --ir")
 	explain(append(known, "--html", filepath.Join(dir, "no", "page.html"))...).failsEmpty(t, 2, "no such file or directory")
 
-	// Of a core it is the same picture.
+	// The page of a core is the same.
 	require.Zero(t, reframe(t, "record", "-p", pid(p), "-o", core).code)
 	r = explain("--core", core, "--ir", p.IR, "#2", "--html", "-")
 	require.Equal(t, 1, r.code, r.stderr)
@@ -71,7 +71,7 @@ func TestExplainHTML(t *testing.T) {
 		require.Equal(t, part(live, id), part(r.stdout, id), id)
 	}
 
-	// A record, an address, a place without a frame, and one of several frames.
+	// The question is a record, an address, a place without a frame, or one of several frames.
 	require.Contains(t, explain(append(known, "2001", "--html", "-")...).stdout, "frame #2 of thread")
 	r = explain(append(known, "2002", "--html", "-")...)
 	require.Zero(t, r.code, r.stderr)

@@ -10,7 +10,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Where reframe may open few files, it says what it did not see, in place of "registered no object", and shows a part.
+// If reframe may open only few files, it reports what it did not see, instead of "registered no object", and shows a part.
 func TestFewFiles(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
@@ -26,7 +26,7 @@ func TestFewFiles(t *testing.T) {
 		require.NotContains(t, said, "nothing registered", verb)
 		require.NotContains(t, said, "registered no object", verb)
 	}
-	// A slow machine ends it no sooner than after it has looked at the files.
+	// Even on a slow machine it ends only after it has looked at the files.
 	r := limited("trace", "-p", pid(p), "--for", "1s")
 	require.Equal(t, 2, r.code, r.stderr)
 	require.Equal(t, 1, strings.Count(r.stderr, "files could not be opened"), r.stderr)

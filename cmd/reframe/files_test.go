@@ -11,8 +11,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What is launched has the files beyond standard error that it would have without reframe, by whichever command and under their
-// numbers, and none besides.
+// A launched program has the same open files beyond standard error as without reframe, by every verb and with the same numbers, and no others.
 func TestLaunchedHasAllFiles(t *testing.T) {
 	t.Parallel()
 	module := livetest.IR(t, 19, "tick.ll")

@@ -11,7 +11,7 @@ import (
 	"reframe/internal/fold"
 )
 
-// What is copied from a narrow terminal is the command that was meant.
+// A command that is copied from a narrow terminal is the original command.
 func TestFoldCommand(t *testing.T) {
 	t.Parallel()
 	words := []string{"resume", "-p", "41822", "--ir", "it's a long name of a file.ll", "--layout", `"$HOME"`, "--exe", "a\x01b  c", "-f", "2"}
@@ -31,7 +31,7 @@ func TestFoldCommand(t *testing.T) {
 	}
 }
 
-// Many bytes stand in rows, each with its own address.
+// Many bytes are printed in rows, each with its own address.
 func TestDumps(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

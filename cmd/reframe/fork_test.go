@@ -10,7 +10,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A module of a fork is read, what is not known of it is named once, and values have their names and types.
+// A module of a fork of LLVM is read, each unknown word in it is reported once, and values have their names and types.
 func TestModuleOfAFork(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
@@ -36,7 +36,7 @@ func TestModuleOfAFork(t *testing.T) {
 	r = reframe(t, "run", path)
 	require.Contains(t, r.stderr, "unknown calling convention 'hotspotcc'")
 
-	// What the convention returns its result in is not guessed.
+	// The result register of an unknown calling convention is not guessed.
 	r = reframe(t, "resume", "-p", pid(p), "--ir", path, "--layout", layout(t), "--commit", "--dry-run")
 	require.Equal(t, 2, r.code)
 	require.Contains(t, r.stderr, "calling convention hotspotcc")

@@ -21,7 +21,7 @@ const exitI, exitAcc, exitN = "26", "5525", "1000"
 // sumOfSquaresBelow1000 is n(n+1)(2n+1)/6 for n = 999.
 const sumOfSquaresBelow1000 = "332833500"
 
-// The main job: a process stands at an OSR exit; its frame is shown, and finished.
+// This is the main use: a process is at an OSR exit; its frame is shown, and finished.
 func TestMainJob(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
@@ -53,7 +53,7 @@ func testFramesText(t *testing.T, p *livetest.Process) {
 	r = reframe(t, "frames", "-p", pid(p), "--ir", p.IR, "--layout", layout(t))
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Contains(t, r.stdout, "in call   → sum, block %loop\n")
-	// The command that it offers does what it says.
+	// The command that is suggested works.
 	match := regexp.MustCompile(`^\ntry: reframe (resume .*)\n$`).FindStringSubmatch(r.stderr)
 	require.NotNil(t, match, "%q", r.stderr)
 	again := reframe(t, strings.Fields(match[1])...)
@@ -139,7 +139,7 @@ func testResume(t *testing.T, p *livetest.Process) {
 	}
 }
 
-// What the interpreter prints and writes is shown, and never happens to the process.
+// What the interpreter prints and writes is shown, and does not happen in the process.
 func TestResumeOutput(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
@@ -175,7 +175,7 @@ say:
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// Without a module there are no names and no types, so no values: hex alone.
+// Without a module there are no names, no types and so no values, only hexadecimal bits.
 func TestFramesWithoutIR(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -192,7 +192,7 @@ func TestFramesWithoutIR(t *testing.T) {
 	unharmed(t, p)
 }
 
-// -t, -f and --function narrow what is shown, to nothing too.
+// -t, -f and --function select what is shown, also nothing.
 func TestFramesChoice(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
@@ -212,7 +212,7 @@ func TestFramesChoice(t *testing.T) {
 	unharmed(t, p)
 }
 
-// Values in registers that the callee may have overwritten are unavailable, and say so.
+// Values in registers that the callee may have overwritten are reported as unavailable.
 func TestPartial(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
@@ -246,7 +246,7 @@ func TestPartial(t *testing.T) {
 	unharmed(t, p)
 }
 
-// The same bytes give the same output, but for how long it took.
+// The same bytes give the same output, except for the duration of the pause.
 func TestSameBytesSameOutput(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 22, "jit_pp.ll", "orc")
@@ -264,7 +264,7 @@ func TestSameBytesSameOutput(t *testing.T) {
 	}
 }
 
-// Threads that spin, and threads that come and go while all are being stopped.
+// This test has threads that spin, and threads that start and end while all are being stopped.
 func TestManyThreads(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "0", "32", "0", "32")
@@ -300,7 +300,7 @@ func TestManyThreads(t *testing.T) {
 	}
 }
 
-// TestHold follows the advice that comes with a stack of which too little was copied.
+// TestHold follows the advice for a stack that was copied only partly.
 func TestHold(t *testing.T) {
 	field := livetest.CBinary(t, filepath.Join("..", "deopt", "testdata", "gdbstack", "field.c"))
 	p := livetest.Program(t, field, "overflow")
@@ -323,7 +323,7 @@ func TestHold(t *testing.T) {
 	require.True(t, p.Alive())
 }
 
-// TestGuesses says each kind of guess once for a stack; the JSON has it in each frame.
+// TestGuesses requires that each kind of guess is explained once for a stack; the JSON has it in each frame.
 func TestGuesses(t *testing.T) {
 	p := livetest.Program(t, livetest.Tool(t, "node"), livetest.Testdata(t, "..", "deopt", "testdata", "gdbstack", "hot.js"))
 	p.Quiet(t, 0)

@@ -11,8 +11,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// derived waits in @inner, which was called by @outer: both have pointers into an object at 0x10000, 24 bytes on and 24 back. An offset that is no
-// constant cannot be added anew behind the call, so that LLVM records pairs of two pointers.
+// derived waits in @inner, which was called by @outer: both have pointers into an object at 0x10000, 24 bytes after its start and 24 before. An
+// offset that is not constant cannot be added again after the call, so LLVM records pairs of two pointers.
 const derived = `
 declare i32 @pause()
 declare i32 @puts(ptr)
@@ -69,14 +69,14 @@ define i32 @main() {
 }
 `
 
-// typed is the module for an LLVM whose pointers have types.
+// typed returns the module for an LLVM with typed pointers.
 func typed(module string) string {
 	return strings.NewReplacer("ptr addrspace(1)", "i8 addrspace(1)*", "ptr addrspace(2)", "i8 addrspace(2)*", "relocate.p1(", "relocate.p1i8(", "statepoint.p0(", "statepoint.p0f_isVoidf(",
 		"ptr elementtype", "void ()* elementtype", "i32, ptr, i32", "i32, void ()*, i32", "puts(ptr", "puts(i8*", "ptr @msg", "[6 x i8]* @msg", "ptr @object", "i64* @object", "ptr @away", "i64* @away").Replace(module)
 }
 
-// Of each pointer it is said what the record tells the collector: that it was derived from an object's, and how far from there it leads; that it is
-// the object's own; or nothing. A reference of a virtual machine is one of these.
+// For each pointer the output says what the record tells the collector: that it was derived from another pointer, and its offset; that it is its own
+// base; or nothing. A reference of a virtual machine is one of these.
 func TestGCPairs(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

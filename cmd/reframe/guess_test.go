@@ -11,8 +11,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What the commands do with a frame that has a record and was found by a guess: testdata/returned.c moves the stack pointer of a function without
-// CFI, so that nothing but a scan finds @near. The record and its value are shown and marked, and nothing goes on from them unasked.
+// This tests the commands on a frame that has a record and was found by a guess: testdata/returned.c moves the stack pointer of a function without
+// CFI, so that only a scan finds @near. The record and its value are shown and marked, and nothing resumes from them without --force.
 func TestGuessedRecord(t *testing.T) {
 	program := livetest.Compiled(t, "gcc", livetest.Testdata(t, "returned.c"), "-O1", "-fomit-frame-pointer", "-Wl,-z,now",
 		livetest.Object(t, 19, "returned.ll", "-relocation-model=pic"))
@@ -38,7 +38,7 @@ func TestGuessedRecord(t *testing.T) {
 	require.Equal(t, "12", slots[0]["value"])
 	number := fmt.Sprint(shown[0]["index"])
 
-	// What is refused, why, and what to do.
+	// The error says what is refused, why, and what to do.
 	with("resume").failsEmpty(t, 2, "frame #"+number+", near, is a guess: ", "nothing says where the stack of frame #",
 		"explain -f "+number+" says how it was found, and --force goes on from it all the same")
 	with("resume", "--commit").failsEmpty(t, 2, "nothing is committed: frame #"+number+", near may not be the caller of frame #", "nothing says where the stack of frame #")
@@ -46,13 +46,13 @@ func TestGuessedRecord(t *testing.T) {
 	require.Equal(t, 1, with("explain", "-f", number).code)
 	require.Contains(t, with("explain", "-f", number).stdout, "guess: 12")
 
-	// @near adds 1 to what it was given.
+	// @near adds 1 to its argument.
 	r = with("resume", "--force")
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Regexp(t, `(?m)^near returned i64 13 after `, r.stdout)
 	require.Contains(t, r.stdout, "guess: 12")
 
-	// A first script runs as it is: it says what is a guess, and how to go on by hand.
+	// A first script passes unchanged: its comment names the guess, and how to resume from it by hand.
 	core := filepath.Join(t.TempDir(), "exit.core")
 	r = with("record", "-o", core, "--script", core+".txtar")
 	require.Contains(t, []int{0, 1}, r.code, r.stderr)

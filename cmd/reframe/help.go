@@ -166,7 +166,7 @@ summary says. A name that no site of the modules and layouts has is refused at o
 	}
 }
 
-// manCommand writes manual pages, for those who make packages.
+// manCommand returns the command that writes manual pages, for packagers.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",

@@ -13,10 +13,10 @@ import (
 	"reframe/internal/livetest"
 )
 
-// hinted are the lines that propose a command.
+// hinted matches the lines that suggest a command.
 var hinted = regexp.MustCompile(`(?m)^(?:try|more of the stack|  reproduce): (.*)$`)
 
-// hints are the commands that were proposed.
+// hints lists the suggested commands.
 func hints(text string) (lines []string) {
 	for _, m := range hinted.FindAllStringSubmatch(text, -1) {
 		lines = append(lines, m[1])
@@ -24,7 +24,7 @@ func hints(text string) (lines []string) {
 	return lines
 }
 
-// inShell runs a line as a person who copies it does.
+// inShell runs a line in a shell, as a user who copies it does.
 func inShell(t *testing.T, line string) result {
 	t.Helper()
 	c := command(t)
@@ -33,7 +33,7 @@ func inShell(t *testing.T, line string) result {
 	return finish(t, c)
 }
 
-// Each line that proposes a command is run in the state that printed it, and does what it says.
+// Each suggested command is run in the state that printed it, and works.
 func TestHints(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// A word comes through a shell as it is, and cannot do anything to the terminal that shows it.
+// A quoted word passes unchanged through a shell, and is safe for the terminal that shows it.
 func TestQuoted(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -143,7 +143,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// What would name the values that a trace shows is said once, not for each exit.
+// trace reports once, and not for each exit, what would name the values that it shows.
 func TestTraceSaysWhatNames(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)

@@ -12,7 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What instrument writes is compiled, does the same, and at none of its sites is the native code different from the interpreter.
+// The module that instrument writes compiles, behaves the same, and at each of its sites native code and the interpreter agree.
 func TestInstrumentAndVerify(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestInstrumentAndVerify(t *testing.T) {
 	}
 }
 
-// What is left out is said with the first place, and where nothing is left to write there is no file.
+// Values that are left out are reported with the first place, and if nothing remains to be written there is no file.
 func TestInstrumentSays(t *testing.T) {
 	t.Parallel()
 	module := write(t, "m.ll", `declare void @g()
@@ -80,7 +80,7 @@ left out: 2 values, half crashes the code generator of LLVM 14; the first: %c of
 		require.NoFileExists(t, output)
 	}
 
-	// What is no file is written to as it is.
+	// Output that is not a regular file is written in place.
 	r = reframe(t, "instrument", module, "-o", "/dev/null")
 	require.Equal(t, 0, r.code, r.stderr)
 	r = reframe(t, "instrument", module, "-o", "/dev/full")

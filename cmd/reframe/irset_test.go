@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Of a folder into which a JIT dumped all that it compiled the module is taken whose functions and records are those of the process.
+// In a folder into which a JIT dumped all that it compiled, reframe uses the module whose functions and records are those of the process.
 func TestIRInAFolder(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
@@ -40,14 +40,14 @@ func TestIRInAFolder(t *testing.T) {
 	r = reframe(t, "frames", "-p", pid(p), "--ir", filepath.Join(dir, "t*.bc"))
 	require.Regexp(t, `%acc +i64 +5525 `, r.stdout, r.stderr)
 
-	// Which of two versions runs is not guessed: what both agree on is said, and which they are.
+	// reframe does not guess which of two versions runs: it shows what both agree on, and names them.
 	put("the2.ll", strings.Replace(string(source), "mul i64 %i, %i", "mul i64 %i, 3", 1))
 	r = reframe(t, "frames", "-p", pid(p), "--ir", dir)
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Regexp(t, `%acc +i64 +5525 `, r.stdout)
 	require.Contains(t, strings.Join(strings.Fields(r.stdout), " "), "2 sites of "+filepath.Join(dir, "the.bc")+", "+filepath.Join(dir, "the2.ll")+" fit this record, and they agree on 3 names and 4 types of 4 values")
 
-	// What is only an earlier version names nothing, and is no reason to show nothing.
+	// A module that is only an earlier version gives no names, and frames are shown nevertheless.
 	r = reframe(t, "frames", "-p", pid(p), "--ir", filepath.Join(dir, "earl*.ll"))
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Contains(t, r.stdout, "loc2")
@@ -58,7 +58,7 @@ func TestIRInAFolder(t *testing.T) {
 	require.Contains(t, r.stderr, "earlier.ll is not what was compiled")
 }
 
-// A JIT compiler may leave the module beside its code, as clang -fembed-bitcode does.
+// A JIT compiler may store the module beside its code, as clang -fembed-bitcode does.
 func TestIRInTheProcess(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// On kernels that allow less, what they allow works as ever, and what they do not is refused in words.
+// On kernels that allow less, what they allow works as usual, and what they do not is reported as text.
 func TestKernelsThatAllowLess(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -21,7 +21,7 @@ func TestKernelsThatAllowLess(t *testing.T) {
 		return finish(t, c)
 	}
 	yama := livetest.UnderYama(t)
-	// Without the capability nobody traces what has it.
+	// Without the capability a process that has it cannot be traced.
 	loop := livetest.IR(t, 19, "deoptimize.ll")
 	p := livetest.Program(t, yama[0], append(yama[1:3:3], livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", loop)...)
 	p.AwaitPause(t)

@@ -15,21 +15,20 @@ import (
 	"reframe/internal/livetest"
 )
 
-// kills is how often each test kills the program before it has ended, at moments spread
-// over the time that a look takes.
+// kills is how often each test kills the program before it has ended, at moments spread over the duration of a look.
 var kills = livetest.Times(25, 50)
 
-// reframe is killed at any moment of frames: the target runs on.
+// If reframe is killed at any moment of frames, the target continues.
 func TestKilledDuringFrames(t *testing.T) {
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	killAtAnyMoment(t, p, "--ir", p.IR)
-	// It is whole: it can be looked at, and resumed from.
+	// The target is intact: frames and resume work.
 	r := reframe(t, "resume", "-p", pid(p), "--ir", p.IR, "--layout", layout(t))
 	require.Equal(t, 0, r.code, r.stderr)
 }
 
-// The same with 64 threads: some sleep, some spin, some wait, some come and go. Those
-// whose system call would be interrupted say so and end the process.
+// The same holds for 64 threads: some sleep, some spin, some wait, some start and end. If a system call of theirs were interrupted, they would
+// report it and end the process.
 func TestKilledDuringFramesOfManyThreads(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "30", "1", "30", "2")
@@ -56,7 +55,7 @@ func killAtAnyMoment(t *testing.T, p *livetest.Process, args ...string) {
 	}
 }
 
-// takes is how long a run takes when little else runs.
+// takes returns how long a run takes when little else runs.
 func takes(t *testing.T, args ...string) time.Duration {
 	t.Helper()
 	least := livetest.Patience
@@ -68,8 +67,7 @@ func takes(t *testing.T, args ...string) time.Duration {
 	return least
 }
 
-// cpuTicks is for how long a process has run, in the ticks of proc_pid_stat(5): utime,
-// which counts the threads that have ended too.
+// cpuTicks returns the processor time of a process in the ticks of proc_pid_stat(5): utime, which includes threads that have ended.
 func cpuTicks(t *testing.T, p *livetest.Process) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))

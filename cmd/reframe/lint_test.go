@@ -38,7 +38,7 @@ func TestLint(t *testing.T) {
 	require.Equal(t, result{0, "", none + ": no stackmap, patchpoint, statepoint, deoptimize or guard\n"}, r)
 }
 
-// The function that a layout resumes in may be in another module.
+// The function in which a layout resumes may be in another module.
 func TestLintOfSeveralModules(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
@@ -82,8 +82,7 @@ define void @f(i64 %a) {
 	reframe(t, "lint", variable).failsEmpty(t, 2, "variable.ll:3: argument 1 of stackmap must be a constant")
 }
 
-// Whatever lint says, its JSON is what the schema under doc says, and no other order of
-// words comes out of the same input.
+// The JSON of lint matches its schema, and the same input always gives the same output.
 func TestLintJSON(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(lintFile(t, "") + "/*.ll")
@@ -111,7 +110,7 @@ func TestLintColor(t *testing.T) {
 	require.NotContains(t, reframe(t, "lint", path).stdout, escape)
 	require.Contains(t, reframe(t, "lint", path, "--color", "always").stdout, escape)
 	require.NotContains(t, reframe(t, "lint", path, "--json", "--color", "always").stdout, escape)
-	// No terminal obeys what a module calls its values.
+	// The names of a module's values are safe for a terminal.
 	named := write(t, "named.ll", "define i64 @\"\\1B[31m\"(i64 %\"\\1B[32m\") {\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n"+
 		"  ret i64 %\"\\1B[32m\"\n}\ndeclare void @llvm.experimental.stackmap(i64, i32, ...)\n")
 	for _, flag := range []string{"--color=never", "--json"} {
@@ -133,7 +132,7 @@ func TestLintHelp(t *testing.T) {
 	require.Contains(t, reframe(t, "__complete", "lint", "--layout", "").stdout, "json\nstar\n:8\n")
 }
 
-// A layout that wants ever more memory at a site is ended, and the finding says so. The bound is that of a process of its own.
+// A layout that allocates ever more memory at a site is ended, and the finding says so. The limit is that of its own process.
 func TestLintBoundsMemoryOfLayouts(t *testing.T) {
 	t.Parallel()
 	module := livetest.Testdata(t, "programs", "vmsimple.ll")

@@ -23,8 +23,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// binary is the program, as a release builds it, in a directory that everyone may read:
-// some tests run it as another user.
+// binary is the path of the program, built as a release is, in a directory that all users may read: some tests run it as another user.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -54,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// One static binary is a promise of the README.
+// The README promises one static binary.
 func TestBinaryIsStatic(t *testing.T) {
 	f, err := elf.Open(binary)
 	require.NoError(t, err)
@@ -68,13 +67,13 @@ func TestBinaryIsStatic(t *testing.T) {
 	}
 }
 
-// result is what came of one run.
+// result is the result of one run.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// command prepares a run that is killed when it hangs. What verify steps through takes as long as the machine is slow.
+// command prepares a run that is killed if it hangs. It raises the timeout of verify, whose steps take as long as the machine is slow.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if len(args) > 1 && args[0] == "verify" && strings.HasPrefix(args[1], "-") && !slices.Contains(args, "--timeout") {
@@ -90,7 +89,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// finish runs c and says how it went. A run never panics, whatever it met.
+// finish runs c and returns its result. A run must never panic.
 func finish(t *testing.T, c *exec.Cmd) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -114,7 +113,7 @@ func reframe(t *testing.T, args ...string) result {
 // nobody is a user without rights.
 const nobody = 65534
 
-// asNobody makes a command run as another user, which takes root.
+// asNobody makes a command run as another user, which requires root.
 func asNobody(t *testing.T, c *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	require.Zero(t, os.Geteuid(), "this test gives up root's rights: run it as root")
@@ -140,7 +139,7 @@ func (r result) fails(t *testing.T, code int, texts ...string) {
 	}
 }
 
-// notes requires the status, and one note on stderr that holds all of the texts.
+// notes requires the status, and one note on stderr that contains all of the texts.
 func (r result) notes(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	r.fails(t, code, append([]string{"reframe: note: "}, texts...)...)
@@ -153,7 +152,7 @@ func (r result) failsEmpty(t *testing.T, code int, texts ...string) {
 	require.Empty(t, r.stdout)
 }
 
-// object is the one JSON object on stdout.
+// object decodes the only JSON object on stdout.
 func (r result) object(t *testing.T) map[string]any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(r.stdout))
@@ -190,9 +189,8 @@ func threads(pid int) []int {
 	return tids
 }
 
-// unharmed requires that a process which waited in the kernel still does: alive, no
-// thread stopped, nobody tracing it. A thread that was just let go runs for a moment
-// until it waits again.
+// unharmed requires that a process that waited in the kernel still does: it is alive, no thread is stopped, and no tracer is attached. A thread that
+// was just released runs for a moment until it waits again.
 func unharmed(t *testing.T, p *livetest.Process) {
 	t.Helper()
 	var state string
@@ -208,7 +206,7 @@ func unharmed(t *testing.T, p *livetest.Process) {
 	require.NotContains(t, p.Output(), "disturbed")
 }
 
-// frames are the frames of all threads in a report.
+// frames lists the frames of all threads in a report.
 func frames(t *testing.T, report map[string]any) []map[string]any {
 	t.Helper()
 	var out []map[string]any
@@ -218,7 +216,7 @@ func frames(t *testing.T, report map[string]any) []map[string]any {
 	return out
 }
 
-// list is a JSON array of objects.
+// list converts a JSON array of objects.
 func list(t *testing.T, v any) []map[string]any {
 	t.Helper()
 	array, ok := v.([]any)
@@ -232,7 +230,7 @@ func list(t *testing.T, v any) []map[string]any {
 	return out
 }
 
-// frameOf is the only frame of a function.
+// frameOf returns the only frame of a function.
 func frameOf(t *testing.T, report map[string]any, function string) map[string]any {
 	t.Helper()
 	var found []map[string]any
@@ -245,7 +243,7 @@ func frameOf(t *testing.T, report map[string]any, function string) map[string]an
 	return found[0]
 }
 
-// write makes a file of a test's own.
+// write writes a temporary file of the test.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -253,7 +251,7 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// edited is a copy of a text file with one place changed.
+// edited returns a copy of a text file with one change.
 func edited(t *testing.T, path, from, to string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -264,5 +262,5 @@ func edited(t *testing.T, path, from, to string) string {
 
 func layout(t *testing.T) string { return livetest.Testdata(t, "programs", "deoptimize.layout.json") }
 
-// pid spells a process for the command line.
+// pid returns a process's number for the command line.
 func pid(p *livetest.Process) string { return strconv.Itoa(p.PID) }

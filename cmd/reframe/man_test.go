@@ -26,7 +26,7 @@ func manuals(t *testing.T) map[string]string {
 	return pages
 }
 
-// Each verb has a manual page, in which a reader of man(7) finds nothing wrong, and which says what help says.
+// Each verb has a manual page, in which a reader of man(7) finds no errors, and which has the text of the help.
 func TestManualPages(t *testing.T) {
 	t.Parallel()
 	pages := manuals(t)

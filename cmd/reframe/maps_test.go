@@ -14,14 +14,14 @@ import (
 	"reframe/internal/livetest"
 )
 
-// counted is what two programs must agree on.
+// counted holds the numbers on which two programs must agree.
 type counted struct {
 	functions, constants, records, locations, liveOuts int
 	ids                                                []string
 	kinds                                              map[string]int
 }
 
-// readobj is what LLVM's own reader finds in an object.
+// readobj returns what LLVM's own reader finds in an object.
 func readobj(t *testing.T, path string) counted {
 	t.Helper()
 	text := livetest.Printed(t, "llvm-readobj-19", "--stackmap", path)
@@ -49,7 +49,7 @@ func readobj(t *testing.T, path string) counted {
 	return c
 }
 
-// recount is what maps --json says.
+// recount counts the same in the output of maps --json.
 func recount(t *testing.T, images []map[string]any) counted {
 	t.Helper()
 	c := counted{kinds: map[string]int{}}
@@ -79,7 +79,7 @@ func recount(t *testing.T, images []map[string]any) counted {
 	return c
 }
 
-// Files of every kind of site hold what llvm-readobj finds in them.
+// maps finds in files with every kind of site what llvm-readobj finds in them.
 func TestMapsOfFile(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"jit_pp.ll", "jit_sp.ll", "deoptimize.ll", "sm_spill.ll", "dup.ll", "sp_push.ll"} {
@@ -104,8 +104,7 @@ func TestMapsOfFile(t *testing.T) {
 	}
 }
 
-// A process shows what its JIT's object would: llc and lli of one release compile alike,
-// up to how they place the code.
+// A process shows the content of its JIT's object: llc and lli of one release compile alike, except for how they place the code.
 func TestMapsOfProcess(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mcjit", "orc"} {
@@ -129,7 +128,7 @@ func TestMapsOfProcess(t *testing.T) {
 	}
 }
 
-// changed is a changed copy of an object; at is where its stack maps lie.
+// changed returns a changed copy of an object; at is the place of its stack maps.
 func changed(t *testing.T, object, name string, change func(b []byte, at int) []byte) string {
 	t.Helper()
 	b, err := os.ReadFile(object)

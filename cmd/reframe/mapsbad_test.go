@@ -17,7 +17,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// bare is the section of an object alone, as llvm-objcopy takes it out.
+// bare returns only the section of an object, as llvm-objcopy extracts it.
 func bare(t *testing.T, object string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "section.bin")
@@ -55,8 +55,8 @@ func TestMapsOfWrongFile(t *testing.T) {
 		{"cut short", changed(t, object, "cut.o", func(b []byte, _ int) []byte { return b[:100] }), 2, "lies outside of it"},
 		{"cut before the section ends", changed(t, object, "cut.o", func(b []byte, at int) []byte { return b[:at+20] }), 2, "lies outside of it"},
 		{"escapes", write(t, "\x1b[31mred.o", "text"), 2, "[31mred.o"},
-		// The bytes of a section alone: version, three reserved bytes, then the numbers of
-		// functions, constants and records (LLVM, "Stack Map Format").
+		// Bytes of the section alone: version, three reserved bytes, then the numbers of functions, constants and records (LLVM, "Stack Map
+		// Format").
 		{"bare, a header of 4 bytes", write(t, "b", section[:4]), 2, ".llvm_stackmaps+0x0: a header in 4 bytes"},
 		{"bare, a header alone", write(t, "b", section[:16]), 2, "1 functions in 0 bytes"},
 		{"bare, cut in a location", write(t, "b", section[:100]), 2, "the section ends inside a map"},
@@ -77,7 +77,7 @@ func TestMapsOfWrongFile(t *testing.T) {
 	}
 }
 
-// A section of which nothing can be read is a failure, and a broken rule for --check.
+// A section that cannot be read at all is a failure, and a broken rule for --check.
 func TestMapsCannotBeRead(t *testing.T) {
 	t.Parallel()
 	object := livetest.Object(t, 19, "jit_pp.ll")
@@ -126,8 +126,8 @@ func TestMapsCannotBeRead(t *testing.T) {
 	}
 }
 
-// Of a section with a broken map behind a whole one, the whole one is shown, what is wrong
-// with the other stands beside it, and the status says that it is part.
+// For a section with a broken map after a complete one, maps shows the complete one and the error of the other, and the status is that of a partial
+// answer.
 func TestMapsPartlyRead(t *testing.T) {
 	t.Parallel()
 	first := livetest.Object(t, 19, "sm_spill.ll", "-relocation-model=pic")
@@ -166,7 +166,7 @@ func TestMapsPartlyRead(t *testing.T) {
 	require.Equal(t, want.records, strings.Count(r.stdout, "  Record ID: "))
 }
 
-// The layout that fits is named, of a section alone too.
+// The error names the layout that fits, also for a section alone.
 func TestMapsWrongDialect(t *testing.T) {
 	t.Parallel()
 	section := write(t, "section", string(bare(t, livetest.Object(t, 19, "jit_pp.ll"))))
@@ -175,14 +175,14 @@ func TestMapsWrongDialect(t *testing.T) {
 		r.failsEmpty(t, 2, "as layout "+dialect+": ", "layout v3 fits")
 	}
 	require.Equal(t, 0, reframe(t, "maps", section, "--dialect", "v3").code)
-	// A section of the other order has no place for what it counts.
+	// In a section of the other byte order the counts exceed the section.
 	reframe(t, "maps", section, "--arch", "s390x").failsEmpty(t, 2, "16777216 functions in ")
-	// An object says of itself what it is for.
+	// An object file states its own architecture.
 	r := reframe(t, "maps", livetest.Object(t, 19, "jit_pp.ll"), "--arch", "s390x")
 	r.failsEmpty(t, 2, "an object file tells its architecture", "--arch is for the bytes of a section alone")
 }
 
-// Who may not read a file is told so.
+// An unreadable file is reported as such.
 func TestMapsUnreadable(t *testing.T) {
 	t.Parallel()
 	path := livetest.Object(t, 19, "jit_pp.ll")
@@ -197,7 +197,7 @@ func TestMapsUnreadable(t *testing.T) {
 	finish(t, asNobody(t, command(t, "maps", secret))).failsEmpty(t, 2, secret, "permission denied")
 }
 
-// A core belongs behind --core, and nothing else does.
+// --core accepts only cores, and cores are accepted only there.
 func TestMapsOfWrongCore(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -248,7 +248,7 @@ func TestMapsOfWrongCore(t *testing.T) {
 	}
 }
 
-// A module that cannot be read stops maps before it opens the file.
+// A module that cannot be read ends maps before it opens the file.
 func TestMapsBrokenModule(t *testing.T) {
 	t.Parallel()
 	object := livetest.Object(t, 19, "jit_pp.ll")
@@ -269,8 +269,7 @@ func TestMapsBrokenModule(t *testing.T) {
 	}
 }
 
-// However long a file of the other kinds is cut, it is refused or read as far as it says
-// what is missing.
+// A file of the other kinds that is cut anywhere is rejected, or read up to what is missing, which is reported.
 func TestMapsOfCutFiles(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// large is a function whose stackmap holds a constant of its own.
+// large returns a function whose stackmap holds a constant of its own.
 func large(name string, id int, constant uint64) string {
 	return fmt.Sprintf(`declare void @llvm.experimental.stackmap(i64, i32, ...)
 define void @%s(i64 %%a) {
@@ -43,7 +43,7 @@ func threeObjects(t *testing.T, triple string, flags ...string) []string {
 	return objects
 }
 
-// named is a file under another base name.
+// named returns a copy of a file with another base name.
 func named(t *testing.T, name, path string) string {
 	t.Helper()
 	to := filepath.Join(filepath.Dir(path), name)
@@ -66,8 +66,7 @@ func own(t *testing.T, n int, function map[string]any) {
 	}
 }
 
-// A linker lays the maps of its objects one behind the other, and llvm-readobj reads the
-// first alone. Constant 0 of each is another.
+// A linker concatenates the maps of its objects, and llvm-readobj reads only the first. Constant 0 differs in each.
 func TestMapsOfSeveralObjects(t *testing.T) {
 	t.Parallel()
 	for triple, linkers := range map[string][]string{
@@ -99,7 +98,7 @@ func TestMapsOfSeveralObjects(t *testing.T) {
 	}
 }
 
-// The bytes of a linked section alone, to which both orders are tried.
+// The bytes of a linked section alone are read in either byte order.
 func TestMapsOfSection(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -138,7 +137,7 @@ func TestMapsOfSection(t *testing.T) {
 			}
 		})
 	}
-	// The other names that people give an architecture.
+	// These are other common names of an architecture.
 	object := threeObjects(t, "x86_64-linux-gnu")[0]
 	section := filepath.Join(t.TempDir(), "section")
 	ran(t, "llvm-objcopy-19", "--dump-section", ".llvm_stackmaps="+section, object, os.DevNull)
@@ -147,7 +146,7 @@ func TestMapsOfSection(t *testing.T) {
 	}
 }
 
-// An archive shows the members that have maps, and passes over the others.
+// maps shows the members of an archive that have maps, and skips the others.
 func TestMapsOfArchive(t *testing.T) {
 	t.Parallel()
 	objects := threeObjects(t, "x86_64-linux-gnu")
@@ -176,7 +175,7 @@ func TestMapsOfArchive(t *testing.T) {
 	}
 }
 
-// What is wrong with one member is said with it, and the others are shown.
+// An error in one member is reported with it, and the others are shown.
 func TestMapsOfArchiveWithBrokenMember(t *testing.T) {
 	t.Parallel()
 	objects := threeObjects(t, "x86_64-linux-gnu")
@@ -201,7 +200,7 @@ func TestMapsOfArchiveWithBrokenMember(t *testing.T) {
 	}
 }
 
-// A thin archive has no members in it, only their names.
+// A thin archive contains only the names of its members.
 func TestMapsOfThinArchive(t *testing.T) {
 	t.Parallel()
 	objects := threeObjects(t, "x86_64-linux-gnu")
@@ -212,7 +211,7 @@ func TestMapsOfThinArchive(t *testing.T) {
 	}
 }
 
-// Archives without any map, or any object.
+// These archives have no maps, or no objects.
 func TestMapsOfArchiveWithoutMaps(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -227,7 +226,7 @@ func TestMapsOfArchiveWithoutMaps(t *testing.T) {
 	require.NotContains(t, r.stderr, "section \n") // of what format would it have a name?
 }
 
-// A linker that is told to keep sections apart leaves several of the one name in an object.
+// A linker that keeps sections apart leaves several of the same name in an object.
 func TestMapsOfSeveralSections(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "apart.o")
@@ -241,7 +240,7 @@ func TestMapsOfSeveralSections(t *testing.T) {
 	}
 }
 
-// A function has every name that its image gives it, and is found by each of them.
+// A function has every name that its image gives it, and can be found by each.
 func TestMapsOfAliases(t *testing.T) {
 	t.Parallel()
 	module := large("worker", 1, 1<<40) + "@zalias = alias void (i64), ptr @worker\n@walias = weak alias void (i64), ptr @worker\n@local = internal alias void (i64), ptr @worker\n"
@@ -261,7 +260,7 @@ func TestMapsOfAliases(t *testing.T) {
 	}
 }
 
-// Records that several processors put into words come out in the order of the section.
+// Records that several processors format are printed in the order of the section.
 func TestMapsOfManyRecords(t *testing.T) {
 	t.Parallel()
 	const functions = 10_000

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// verdict is what --check --json says: all violations by their rule, and the errors.
+// verdict returns the result of --check --json: all violations by their rule, and the errors.
 func verdict(t *testing.T, r result) (broken map[string][]map[string]any, checked map[string]bool, errors []string) {
 	t.Helper()
 	require.Empty(t, r.stderr)
@@ -39,8 +39,7 @@ func verdict(t *testing.T, r result) (broken map[string][]map[string]any, checke
 	return broken, checked, errors
 }
 
-// What LLVM emits keeps every rule, of each release and for each target. The objects of
-// one target are members of one archive.
+// LLVM's output keeps every rule, for each release and each target. The objects of one target are members of one archive.
 func TestCheckCorpus(t *testing.T) {
 	livetest.Slow(t)
 	var objects atomic.Int64
@@ -86,7 +85,7 @@ func TestCheckCorpusAgainstIR(t *testing.T) {
 				}
 				broken, _, errors := verdict(t, r)
 				require.Empty(t, errors)
-				// These are there for what LLVM loses.
+				// These programs contain what LLVM loses.
 				if strings.HasSuffix(program, "programs/odd_types.ll") || strings.HasSuffix(program, "stackmap/testdata/shapes.ll") {
 					require.Contains(t, broken, "no location is lost")
 					delete(broken, "no location is lost")
@@ -101,7 +100,7 @@ func TestCheckCorpusAgainstIR(t *testing.T) {
 	}
 }
 
-// The maps of a process keep the rules where its JIT put them, and agree with the module.
+// The maps of a process keep the rules at the addresses that its JIT chose, and agree with the module.
 func TestCheckOfProcess(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mcjit", "orc"} {
@@ -120,15 +119,14 @@ func TestCheckOfProcess(t *testing.T) {
 	}
 }
 
-// bytesAt is a change of a file's section of stack maps.
+// bytesAt is a change of the stack maps in a file.
 type bytesAt struct {
 	at    int
 	bytes string
 }
 
-// shapesMap is where the records of shapes.ll are in what llc 19 makes of it: 6 functions
-// of 24 bytes behind a header of 16, one constant of 8, then the records, each of 16
-// bytes, 12 for each location, up to 8, 4 and 4 for each live-out, up to 8 ("Stack Map Format").
+// These are the offsets of the records of shapes.ll in the output of llc 19: 6 functions of 24 bytes after a header of 16, one constant of 8, then
+// the records, each of 16 bytes, 12 for each location, padded to 8, 4 and 4 for each live-out, padded to 8 ("Stack Map Format").
 const (
 	dynamicRecord    = 16 + 6*24 + 8
 	nothingRecord    = dynamicRecord + 16 + 2*12 + 8
@@ -138,7 +136,7 @@ const (
 	transitionRecord = anyregRecord + 16 + 5*12 + 4 + 4 + 7*4
 )
 
-// A rule that is broken by one change is found, and no other is.
+// One change breaks exactly one rule, which is found.
 func TestCheckFindsEachRule(t *testing.T) {
 	t.Parallel()
 	shapes, err := filepath.Abs("../../deopt/stackmap/testdata/shapes.ll")
@@ -172,7 +170,7 @@ func TestCheckFindsEachRule(t *testing.T) {
 			"offsets are inside their function", "dynamic", dynamicRecord, "offset 0xfff of record 1"},
 		{"past the end, linked", linked, bytesAt{vectorRecord + 8, "\x00\x10"},
 			"offsets are inside their function", "vector", vectorRecord, "offset 0x1000 of record 81985529216486895"},
-		// push %rbp is one byte, mov %rsp,%rbp that follows three (Intel SDM, volume 2).
+		// push %rbp is one byte, and the mov %rsp,%rbp after it three (Intel SDM, volume 2).
 		{"inside an instruction", object, bytesAt{dynamicRecord + 8, "\x02"},
 			"offsets are on instruction boundaries", "dynamic", dynamicRecord, "offset 0x2 of record 1 is inside the instruction of 3 bytes at offset 0x1"},
 		{"register 200", object, bytesAt{dynamicRecord + 16 + 4, "\xc8"},
@@ -246,7 +244,7 @@ func TestCheckFindsEachRule(t *testing.T) {
 		})
 	}
 
-	// Counts that do not add up are not read at all.
+	// Inconsistent counts are an error.
 	path := changed(t, object, "broken.o", func(b []byte, at int) []byte { b[at+12]++; return b })
 	r := reframe(t, "maps", "--check", "--json", path)
 	require.Equal(t, 1, r.code)
@@ -259,7 +257,7 @@ func TestCheckFindsEachRule(t *testing.T) {
 	require.NotContains(t, r.stdout, "  kept ")
 }
 
-// What belongs to one map of several is said with the map's number.
+// A violation in one of several maps is reported with the map's number.
 func TestCheckOfLinkedFile(t *testing.T) {
 	t.Parallel()
 	shapes, err := filepath.Abs("../../deopt/stackmap/testdata/shapes.ll")
@@ -295,7 +293,7 @@ define void @g(i64 %a) gc "statepoint-example" {
 }
 `
 
-// A module that is not what was compiled breaks the rule that says so.
+// A module other than the one that was compiled breaks the rule for that.
 func TestCheckAgainstIR(t *testing.T) {
 	t.Parallel()
 	const stackmap, statepoint = "i64 1, i32 0, i64 %a, i32 42", `"deopt"(i64 %a, i64 5)`
@@ -366,7 +364,7 @@ define void @whole(i64 %a, double %d, <4 x float> %v) {
 }
 `
 
-// Values that LLVM records in part or not at all are found by their types.
+// Values that LLVM records partly or not at all are found by their types.
 func TestCheckFindsWhatIsLost(t *testing.T) {
 	t.Parallel()
 	module := write(t, "lossy.ll", lossy)
@@ -386,7 +384,7 @@ func TestCheckFindsWhatIsLost(t *testing.T) {
 	require.Contains(t, found["pushed"], "record 3 of @pushed does not hold operand 0, of type i128")
 }
 
-// sectionSize is how long the stack maps of an object are, as llvm-size says.
+// sectionSize returns the size of an object's stack maps, from llvm-size.
 func sectionSize(t *testing.T, path string) int {
 	t.Helper()
 	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-size"), "-A", path).Output()

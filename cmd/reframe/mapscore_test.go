@@ -12,8 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A process and its core show the same, whatever its JIT has registered, and what it shows
-// is what the compiler of that release puts in an object.
+// A process and its core show the same, whatever its JIT has registered, and they show what the compiler of that release writes into an object.
 func TestMapsOfCore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -42,7 +41,7 @@ func TestMapsOfCore(t *testing.T) {
 	}
 }
 
-// What a JIT has compiled is not lost in a core from which the pages of files are missing.
+// A core without the pages of files still shows the code that a JIT has compiled.
 func TestMapsOfSmallCore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -56,7 +55,7 @@ func TestMapsOfSmallCore(t *testing.T) {
 	unharmed(t, p)
 }
 
-// A program that runs, and its core: what its file says, moved by as much as it was loaded.
+// A running program and its core show the content of its file, moved by the load address.
 func TestMapsOfProgram(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

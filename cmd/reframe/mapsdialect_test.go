@@ -12,8 +12,7 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// section is a file with maps in the layouts that other compilers wrote. The writer is held
-// against bytes written by hand where it lives.
+// section returns a file with maps in the layouts that other compilers wrote. The writer's own tests compare it with bytes written by hand.
 func section(t *testing.T, order bits.AppendByteOrder, blobs ...*stackmap.Blob) string {
 	t.Helper()
 	var b []byte
@@ -25,8 +24,7 @@ func section(t *testing.T, order bits.AppendByteOrder, blobs ...*stackmap.Blob) 
 	return write(t, "section", string(b))
 }
 
-// The locations are one of each kind; DWARF numbers 3 and 6 of x86-64 are rbx and rbp (System V
-// psABI for AMD64, figure 3.36).
+// The locations are one of each kind; DWARF numbers 3 and 6 of x86-64 are rbx and rbp (System V psABI for AMD64, figure 3.36).
 func places() []stackmap.Location {
 	return []stackmap.Location{
 		{Kind: stackmap.Register, Size: 8, Reg: 3},
@@ -53,8 +51,7 @@ func same(t *testing.T, record map[string]any) {
 // constants is a table; entry 1 is 1311768467463790320.
 var constants = []uint64{1 << 40, 0x123456789abcdef0}
 
-// Each layout of one function is told by its bytes, in both orders, and named where the
-// version does not name it.
+// Each layout of one function is recognized by its bytes, in both byte orders, and named if the version does not determine it.
 func TestMapsDialects(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -102,12 +99,12 @@ func TestMapsDialects(t *testing.T) {
 			require.Equal(t, 0, r.code, r.stderr)
 			require.Contains(t, r.stdout, "  map 0: "+c.head+", 1 function, 2 large constants, 1 record\n")
 
-			// It is there in the other order too, and nobody has to say so.
+			// The other byte order is recognized without a flag.
 			big := mapsOf(t, section(t, bits.BigEndian, blob))
 			require.Equal(t, string(c.dialect), big[0]["dialect"])
 			require.Equal(t, "0x401000", list(t, big[0]["functions"])[0]["address"])
 
-			// And twice over.
+			// Two maps in one section are recognized too.
 			twice := mapsOf(t, section(t, bits.LittleEndian, blob, blob), "--arch", "amd64")
 			require.Len(t, list(t, twice[0]["maps"]), 2)
 			require.Len(t, list(t, twice[0]["functions"]), 2)
@@ -116,7 +113,7 @@ func TestMapsDialects(t *testing.T) {
 	}
 }
 
-// What only the yk layouts have.
+// This tests the parts that only the yk layouts have.
 func TestMapsOfYk(t *testing.T) {
 	t.Parallel()
 	rec := stackmap.Record{ID: 77, Offset: 12, Locations: places(), Vars: []int{2, 0, 3}, Extra: [][]int16{{3, -40}, nil, nil, nil, nil}}
@@ -157,8 +154,7 @@ func TestMapsOfYk(t *testing.T) {
 	require.Contains(t, also[1], "-40")
 }
 
-// A map of version 1 with several functions does not say whose its records are, so nobody is
-// told that they are somebody's.
+// A map of version 1 with several functions does not say to which function a record belongs, so no function is shown for it.
 func TestMapsOfVersion1WithSeveralFunctions(t *testing.T) {
 	t.Parallel()
 	path := section(t, bits.LittleEndian, &stackmap.Blob{Version: 1, Dialect: stackmap.V1, Constants: constants,
@@ -187,7 +183,7 @@ func TestMapsOfVersion1WithSeveralFunctions(t *testing.T) {
 	reframe(t, "maps", path, "--address", "0x40100c").fails(t, 1, "none of its 2 records fits")
 }
 
-// Maps of several layouts in one section are each told.
+// Maps of several layouts in one section are each recognized.
 func TestMapsOfMixedDialects(t *testing.T) {
 	t.Parallel()
 	function := []stackmap.BlobFunction{{Addr: 0x401000, StackSize: 24, Records: []stackmap.Record{{ID: 77, Locations: places()}}}}
@@ -205,9 +201,8 @@ func TestMapsOfMixedDialects(t *testing.T) {
 	}
 }
 
-// ambiguous is one live variable of one location: 13 bytes where a location of v3 takes 12, and
-// what fills both up to 16. As v3 the count reads as the kind, and the kind stands where v3 has a
-// byte that is reserved, so that yk-old is the better reading.
+// ambiguous returns one live variable of one location: 13 bytes where a location of v3 takes 12, with padding to 16 for both. Read as v3 the count
+// is the kind, and the kind is in a reserved byte, so that yk-old is the better reading.
 func ambiguous(t *testing.T) string {
 	t.Helper()
 	return section(t, bits.LittleEndian, &stackmap.Blob{Version: 3, Dialect: stackmap.YkOld, Functions: []stackmap.BlobFunction{
@@ -226,7 +221,7 @@ func TestMapsAmbiguous(t *testing.T) {
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Contains(t, r.stdout, "the section fits the layout v3 to the last byte too; choose with --dialect\n")
 
-	// Either can be had, and says of the other.
+	// Either layout can be chosen, with a note about the other.
 	for dialect, c := range map[string]struct{ other, kind, register, size string }{
 		"yk-old": {"v3", "Register", "rbx", "8"},
 		// The bytes 01 01 00 08 00 03 00 00 00 00 00 00, read from the first of them: kind 1, a reserved
@@ -243,8 +238,7 @@ func TestMapsAmbiguous(t *testing.T) {
 	}
 }
 
-// A layout that does not fit is refused with the one that does; one that fits is as good
-// with its name as without.
+// A layout that does not fit is rejected with the name of the one that does; naming one that fits changes nothing.
 func TestMapsDialectForced(t *testing.T) {
 	t.Parallel()
 	object := compiled(t, large("alpha", 1, 1<<40), "x86_64-linux-gnu")
@@ -255,7 +249,7 @@ func TestMapsDialectForced(t *testing.T) {
 		r.failsEmpty(t, 2, "as layout "+dialect+": ")
 		require.Contains(t, r.stderr, "layout v3 fits")
 	}
-	// llc writes another version in the header, and no other layout.
+	// llc writes another version in the header, but no other layout.
 	for version := 1; version <= 2; version++ {
 		object := compiled(t, large("alpha", 1, 1<<40), "x86_64-linux-gnu", fmt.Sprintf("-stackmap-version=%d", version))
 		images := mapsOf(t, object)

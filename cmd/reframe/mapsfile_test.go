@@ -30,8 +30,7 @@ func ran(t *testing.T, tool string, args ...string) string {
 	return stdout.String()
 }
 
-// compiled is the object that llc 19 makes of a module, or llc 22 for loongarch64, for which 19
-// has none.
+// compiled returns the object that llc 19 makes of a module, or llc 22 for loongarch64, for which llc 19 has no stack maps.
 func compiled(t *testing.T, module, triple string, flags ...string) string {
 	t.Helper()
 	path := write(t, "module.ll", module)
@@ -44,8 +43,8 @@ func compiled(t *testing.T, module, triple string, flags ...string) string {
 	return object
 }
 
-// twoOfThree has functions with one and with two records, and one without between them. On
-// loongarch64 LLVM has no stackmaps, but statepoints.
+// twoOfThree returns a module of functions with one and with two records, and one without between them. On loongarch64 LLVM has no stackmaps, but
+// statepoints.
 func twoOfThree(triple string) string {
 	site := func(id int) string {
 		if strings.HasPrefix(triple, "loongarch64") {
@@ -75,7 +74,7 @@ define void @third(i64 %a) gc "statepoint-example" {
 `
 }
 
-// nm is what llvm-nm says about the functions of a file that have records in twoOfThree.
+// nm returns the symbols from llvm-nm of the functions in a file that have records in twoOfThree.
 func nm(t *testing.T, path string) map[string]uint64 {
 	t.Helper()
 	all := map[string]uint64{}
@@ -92,7 +91,7 @@ func nm(t *testing.T, path string) map[string]uint64 {
 	return all
 }
 
-// offsets are the instruction offsets of the records of twoOfThree, as llvm-readobj has them.
+// offsets returns the instruction offsets of the records of twoOfThree, from llvm-readobj.
 func offsets(t *testing.T, object string) map[string]uint64 {
 	t.Helper()
 	all := map[string]uint64{}
@@ -106,7 +105,7 @@ func offsets(t *testing.T, object string) map[string]uint64 {
 	return all
 }
 
-// mapsOf is what maps --json says about the images of a file that is in order.
+// mapsOf returns the images of a valid file from maps --json.
 func mapsOf(t *testing.T, args ...string) []map[string]any {
 	t.Helper()
 	r := reframe(t, append([]string{"maps", "--json"}, args...)...)
@@ -120,11 +119,10 @@ func mapsOf(t *testing.T, args ...string) []map[string]any {
 	return images
 }
 
-// hex spells a number as JSON does.
+// hex formats a number as the JSON does.
 func hex(n uint64) string { return fmt.Sprintf("%#x", n) }
 
-// unlinked requires that an image of an object holds the records of twoOfThree, under the
-// names that llvm-nm has.
+// unlinked requires that an image of an object holds the records of twoOfThree, under the names from llvm-nm.
 func unlinked(t *testing.T, image map[string]any, object string) {
 	t.Helper()
 	functions, at, names := list(t, image["functions"]), offsets(t, object), nm(t, object)
@@ -143,8 +141,7 @@ func unlinked(t *testing.T, image map[string]any, object string) {
 	}
 }
 
-// linked requires that an image that was linked from an object holds its records at the
-// addresses that llvm-nm has.
+// linked requires that an image that was linked from an object holds its records at the addresses from llvm-nm.
 func linked(t *testing.T, image map[string]any, path, object string) {
 	t.Helper()
 	address, at := nm(t, path), offsets(t, object)
@@ -164,7 +161,7 @@ func linked(t *testing.T, image map[string]any, path, object string) {
 	}
 }
 
-// goArch is Go's name for the architecture of a triple.
+// goArch returns Go's name for the architecture of a triple.
 func goArch(t *testing.T, triple string) string {
 	t.Helper()
 	llvm, _, _ := strings.Cut(triple, "-")
@@ -176,7 +173,7 @@ func goArch(t *testing.T, triple string) string {
 	return name
 }
 
-// An unlinked object of every target: ELF, Mach-O and COFF.
+// maps reads an unlinked object of every target: ELF, Mach-O and COFF.
 func TestMapsOfObjects(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -200,9 +197,8 @@ func TestMapsOfObjects(t *testing.T) {
 	}
 }
 
-// ELF linked by lld for each architecture that it knows, in each way that leaves the
-// function addresses of the section to somebody else: the file, or a table of relocations
-// in one of its forms.
+// maps reads ELF files linked by lld for each architecture that it supports, in each way in which the function addresses of the section may be
+// relocated: in the file, or by a table of relocations in one of its forms.
 func TestMapsOfLinkedELF(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -236,7 +232,7 @@ func TestMapsOfLinkedELF(t *testing.T) {
 	}
 }
 
-// GNU's linker, and what strip leaves.
+// maps reads files linked by GNU's linker, before and after strip.
 func TestMapsOfLinkedByGNU(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -271,8 +267,7 @@ func TestMapsOfLinkedByGNU(t *testing.T) {
 	}
 }
 
-// Mach-O images, whose addresses are in chains of fixups, or in a table of rebases, and a
-// universal file of several.
+// maps reads Mach-O images, whose addresses are in chains of fixups or in a table of rebases, and a universal file of several.
 func TestMapsOfMachO(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -293,7 +288,7 @@ func TestMapsOfMachO(t *testing.T) {
 			}
 		}
 	}
-	// Objects lie in a universal file of archives, and in an archive of a universal file.
+	// The objects are in a universal file of archives, and in an archive of a universal file.
 	dir := t.TempDir()
 	fat, archives := []string{"-create", "-output", filepath.Join(dir, "fat.o")}, []string{"-create", "-output", filepath.Join(dir, "fat.a")}
 	for n, arch := range archs {
@@ -324,7 +319,7 @@ func TestMapsOfMachO(t *testing.T) {
 	}
 }
 
-// imageOf is the image of that name, or nil.
+// imageOf returns the image with a name, or nil.
 func imageOf(images []map[string]any, name string) map[string]any {
 	for _, i := range images {
 		if i["name"] == name {
@@ -334,7 +329,7 @@ func imageOf(images []map[string]any, name string) map[string]any {
 	return nil
 }
 
-// A DLL.
+// maps reads a DLL.
 func TestMapsOfPE(t *testing.T) {
 	t.Parallel()
 	for _, triple := range []string{"x86_64-pc-windows-msvc", "x86_64-pc-windows-gnu", "aarch64-pc-windows-msvc"} {
@@ -346,7 +341,7 @@ func TestMapsOfPE(t *testing.T) {
 			require.Len(t, images, 1)
 			require.Equal(t, "PE image", images[0]["format"])
 			require.Equal(t, goArch(t, triple), images[0]["arch"])
-			// llvm-nm has the addresses of a PE image with its base.
+			// llvm-nm adds the base of a PE image to its addresses.
 			linked(t, images[0], path, object)
 		})
 	}

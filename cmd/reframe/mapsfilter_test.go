@@ -32,7 +32,7 @@ define void @plainer(i64 %a) {
 }
 `
 
-// filteredFile is that module linked, and where its functions are, as llvm-nm says.
+// filteredFile links that module, and returns the addresses of its functions from llvm-nm.
 func filteredFile(t *testing.T) (path string, at map[string]uint64) {
 	t.Helper()
 	path = livetest.Link(t, "filtered", links["no-pie"], livetest.Object(t, 19, write(t, "filtered.ll", filtered)))
@@ -49,7 +49,7 @@ func filteredFile(t *testing.T) (path string, at map[string]uint64) {
 	return path, at
 }
 
-// shown are the records of a report, each as its function and id.
+// shown lists the records of a report, each as its function and id.
 func shown(t *testing.T, report map[string]any) (records []string) {
 	t.Helper()
 	for _, image := range list(t, report["images"]) {
@@ -67,8 +67,8 @@ func shown(t *testing.T, report map[string]any) (records []string) {
 func TestMapsFilters(t *testing.T) {
 	t.Parallel()
 	path, at := filteredFile(t)
-	// Both stackmaps of a function that moves nothing are where its only push ends; a
-	// shadow of 4 bytes is behind the other (llvm-objdump shows push, then nops).
+	// Both stackmaps of a function that moves nothing are at the end of its only push; a shadow of 4 bytes follows the other (llvm-objdump shows
+	// push, then nops).
 	first := func(function string) string { return fmt.Sprintf("%#x", at[function]+pushes(t, path, function)) }
 	const large = "18446744073709551615"
 	for _, c := range []struct {
@@ -119,8 +119,8 @@ func TestMapsFilters(t *testing.T) {
 	}
 }
 
-// pushes is how many bytes the instructions take that a function starts with, up to the
-// first that is no push or mov of its frame, as llvm-objdump disassembles it.
+// pushes returns the number of bytes of the instructions at the beginning of a function, up to the first that is neither a push nor a mov of its
+// frame, in the disassembly of llvm-objdump.
 func pushes(t *testing.T, path, function string) uint64 {
 	t.Helper()
 	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-objdump"), "-d", "--no-show-raw-insn", "--disassemble-symbols="+function, path).Output()
@@ -143,7 +143,7 @@ func pushes(t *testing.T, path, function string) uint64 {
 	return 0
 }
 
-// Where nothing fits, one line on stderr says so, and what was nearest to an address.
+// If nothing matches, one line on stderr says so, with the record nearest to an address.
 func TestMapsNothingFits(t *testing.T) {
 	t.Parallel()
 	path, at := filteredFile(t)
@@ -175,7 +175,7 @@ func TestMapsNothingFits(t *testing.T) {
 	}
 }
 
-// What cannot be meant is refused before the file is opened.
+// Contradictory flags are rejected before the file is opened.
 func TestMapsUsage(t *testing.T) {
 	t.Parallel()
 	const missing = "/nonexistent"

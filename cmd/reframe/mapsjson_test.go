@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// moduleOf is a module with a function of each name, in the escapes of LLVM's assembly.
+// moduleOf returns a module with a function of each name, in the escapes of LLVM's assembly.
 func moduleOf(names ...string) string {
 	var b strings.Builder
 	b.WriteString("target triple = \"x86_64-pc-linux-gnu\"\ndeclare void @llvm.experimental.stackmap(i64, i32, ...)\n")
@@ -29,8 +29,7 @@ func moduleOf(names ...string) string {
 	return b.String()
 }
 
-// hostile are names that an object may give to its functions, and what no reader of text
-// or JSON may take them for.
+// hostile are names that an object may give to its functions, which text and JSON must not misinterpret.
 var hostile = []string{
 	"\x1b[31mred\x07", "\x1b]0;title\x07", "two\nlines", "carriage\rreturn", "tab\ttab", `quo"te`, `back\slash`, `\u0041`,
 	"c1\u009b31m", "not\xffUTF-8", "\xed\xa0\x80surrogate", "cut\xe2\x80", "right\u202eto left", "\x7f", "<script>&", "line\u2028separator",
@@ -38,11 +37,10 @@ var hostile = []string{
 	"_Z4\x1b[1mv", "_Z999999999999999999999f", "_Z1fIXadL_Z1gvEEEvv", strings.Repeat("_ZN", 1000), "_Z1f" + strings.Repeat("P", 4000) + "i",
 }
 
-// control is a character that a terminal may obey.
+// control reports whether a terminal may obey a character.
 func control(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == '\u202e' }
 
-// Whatever functions are called, the JSON is JSON and gives their names, and no output
-// has a character that a terminal obeys.
+// Whatever the names of functions are, the JSON is valid and has these names, and no output has a character that a terminal obeys.
 func TestMapsHostileNames(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -66,10 +64,10 @@ func TestMapsHostileNames(t *testing.T) {
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Equal(t, -1, strings.IndexFunc(r.stdout, control))
 	require.Equal(t, len(hostile), strings.Count(r.stdout, "\n    record "))
-	// A name is one line, so that none can pass for a record.
+	// A name is one line, so that it cannot look like a record.
 	require.Equal(t, 2+4*len(hostile), strings.Count(r.stdout, "\n"))
 
-	// Bytes that a rule complains about are said to be of such a function.
+	// Broken rules are reported with the names of such functions.
 	broken := changed(t, object, "broken.o", func(b []byte, at int) []byte {
 		for n := range hostile {
 			record := at + 16 + 24*len(hostile) + n*(16+12+4+8)
@@ -89,7 +87,7 @@ func TestMapsHostileNames(t *testing.T) {
 	require.Len(t, v["reserved fields are zero"], len(hostile))
 }
 
-// other has a reader that others wrote read JSON.
+// other parses JSON with Python.
 func other(t *testing.T, text string) {
 	t.Helper()
 	c := exec.Command(livetest.Tool(t, "python3"), "-c", "import json, sys; json.load(sys.stdin)")
@@ -98,9 +96,8 @@ func other(t *testing.T, text string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// A short mangled name may stand for one of any length: each argument here is a template
-// of two of the one before it (Itanium C++ ABI, 5.1.10, substitutions). 400 bytes would
-// become 2⁴⁰.
+// A short mangled name may stand for one of any length: here each argument is a template of two of the one before (Itanium C++ ABI, 5.1.10,
+// substitutions). 400 bytes would become 2⁴⁰.
 func TestMapsNameThatGrows(t *testing.T) {
 	t.Parallel()
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -114,7 +111,7 @@ func TestMapsNameThatGrows(t *testing.T) {
 	}
 	object := livetest.Object(t, 19, write(t, "grows.ll", moduleOf(name)))
 	for _, args := range [][]string{nil, {"--json"}, {"--function", "f.*"}, {"--check"}} {
-		// A limit of the address space, so that a failure costs this process alone.
+		// The address space is limited, so that a failure ends only this process.
 		c := command(t)
 		c.Path, c.Args = livetest.Tool(t, "prlimit"), append([]string{"prlimit", "--as=2147483648", binary, "maps", object}, args...)
 		r := finish(t, c)
@@ -125,7 +122,7 @@ func TestMapsNameThatGrows(t *testing.T) {
 	}
 }
 
-// The names of files and members are no more to be trusted.
+// The names of files and members are untrusted as well.
 func TestMapsHostileFileNames(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -150,7 +147,7 @@ func TestMapsHostileFileNames(t *testing.T) {
 	}
 }
 
-// Numbers of 64 bits keep all of their digits.
+// 64-bit numbers keep all of their digits.
 func TestMapsJSONKeepsDigits(t *testing.T) {
 	t.Parallel()
 	shapes, err := filepath.Abs("../../deopt/stackmap/testdata/shapes.ll")

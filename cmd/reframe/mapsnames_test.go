@@ -12,9 +12,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Functions are shown as their authors would write them, and found under both names. What is
-// not mangled, or not by a known scheme, stays as it is. llvm-cxxfilt says the same, but for the
-// hash behind old names of Rust, which no author wrote, and the space between two brackets.
+// Functions are shown as their authors would write them, and found under both names. A name that is not mangled, or by an unknown scheme, is
+// unchanged. llvm-cxxfilt agrees, except for the hash after old names of Rust, which no author wrote, and the space between two brackets.
 func TestMapsNames(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -63,14 +62,14 @@ func TestMapsNames(t *testing.T) {
 	}
 }
 
-// functionsOf are the functions of the only image.
+// functionsOf returns the functions of the only image.
 func functionsOf(t *testing.T, images []map[string]any) []map[string]any {
 	t.Helper()
 	require.Len(t, images, 1)
 	return list(t, images[0]["functions"])
 }
 
-// linkages are functions of every linkage that has code, in one section and in several.
+// linkages returns functions of every linkage that has code, in one section and in several.
 func linkages(triple string) string {
 	comdat, comdats, special := " comdat", "$odr = comdat any\n", ` section ".text.special"`
 	if strings.Contains(triple, "apple") { // which has no comdats, and sections of two names
@@ -90,8 +89,8 @@ func linkages(triple string) string {
 	return module
 }
 
-// A function has its name whatever its linkage is, though assemblers refer to a local one by its
-// section and to a weak one by a symbol that another file may define. The rules are kept.
+// A function has its name whatever its linkage is, although assemblers refer to a local function by its section and to a weak one by a symbol that
+// another file may define. The rules are kept.
 func TestMapsOfEveryLinkage(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -139,7 +138,7 @@ func TestMapsOfEveryLinkage(t *testing.T) {
 		object := compiled(t, linkages("x86_64-pc-windows-msvc"), "x86_64-pc-windows-msvc")
 		path := filepath.Join(t.TempDir(), "linked.dll")
 		ran(t, "lld-link-19", "-dll", "-noentry", "-nodefaultlib", "-opt:noref", "-debug:symtab", "-out:"+path, object)
-		// In an image lld leaves only the name of what the weak symbol stands for.
+		// lld leaves in an image only the name of the weak symbol's definition.
 		check(t, path, ".weak.weak.default.visible")
 	})
 }

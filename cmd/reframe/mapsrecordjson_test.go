@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/maps"
 )
 
-// full gives each member of a value something, lists two elements, and strings what text.
+// full sets each member of a value: lists get two elements, and strings the text.
 func full(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -35,8 +35,8 @@ func full(v reflect.Value, text string) {
 	}
 }
 
-// Records are written byte by byte as encoding/json writes them, with each member that they may have: one that is added and forgotten
-// is missed here.
+// Records are written byte for byte as encoding/json writes them, with each member that they may have: the test fails for a member that was added
+// and forgotten.
 func TestRecordsAreAsMarshalled(t *testing.T) {
 	check := func(r maps.RecordJSON) {
 		t.Helper()
@@ -58,7 +58,7 @@ func TestRecordsAreAsMarshalled(t *testing.T) {
 	check(most)
 }
 
-// The same of functions, each of which is left open where its records begin.
+// The same holds for functions, each of which is left open where its records begin.
 func TestFunctionsAreAsMarshalled(t *testing.T) {
 	check := func(f maps.FunctionJSON) {
 		t.Helper()

@@ -13,9 +13,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// pinned is a function whose stackmap lists values that inline assembly has put in registers
-// of that name, as LLVM's assembler spells it, and takes from there after the stackmap. Where it
-// is a statepoint, they stay there over a call.
+// pinned returns a function whose stackmap lists values that inline assembly has put into the registers with these names, as LLVM's assembler spells
+// them, and that it takes from there after the stackmap. If statepoint is set, they stay there during a call.
 func pinned(registers []string, kind string, statepoint bool) string {
 	n := len(registers)
 	types := "{" + strings.TrimSuffix(strings.Repeat(kind+", ", n), ", ") + "}"
@@ -43,10 +42,8 @@ define void @f() gc "statepoint-example" {
 `
 }
 
-// A value that was put in a register by its name is said to be in the register of that name.
-// Two names are the ABI's where the assembler has others: riscv64's (RISC-V ELF psABI, "Integer
-// Register Convention" and "Floating-point Register Convention"), loongarch64's (LoongArch
-// ELF psABI, "General-purpose Registers").
+// A value that was put into a register is reported in that register. Two names are the ABI's where the assembler has others: riscv64's (RISC-V ELF
+// psABI, "Integer Register Convention" and "Floating-point Register Convention"), loongarch64's (LoongArch ELF psABI, "General-purpose Registers").
 func TestMapsRegisters(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -126,12 +123,11 @@ func TestMapsRegisters(t *testing.T) {
 	}
 }
 
-// The offset into a register is in bits: the second byte of the four registers that have a
-// name for it, without optimization.
+// The offset into a register is in bits: it selects the second byte of the four registers that have a name for it, without optimization.
 func TestMapsRegisterOffset(t *testing.T) {
 	t.Parallel()
 	object := compiled(t, pinned([]string{"ah", "bh", "ch", "dh"}, "i8", false), "x86_64-linux-gnu", "-O0")
-	// It is in the bytes, and llvm-readobj does not print it.
+	// The offset is in the bytes of the section, but llvm-readobj does not print it.
 	require.Contains(t, ran(t, "llvm-readobj-19", "--stackmap", object), "#1: Register R#0, size: 1\n")
 	r := reframe(t, "maps", object)
 	require.Equal(t, 0, r.code, r.stderr)
@@ -145,8 +141,7 @@ func TestMapsRegisterOffset(t *testing.T) {
 	}
 }
 
-// What lives on after a patchpoint that returns in a register: that, the registers which the
-// calling convention preserves, and the stack pointer.
+// Live-outs of a patchpoint that returns in a register are that register, those that the calling convention preserves, and the stack pointer.
 func TestMapsLiveOuts(t *testing.T) {
 	t.Parallel()
 	numbered := func(prefix string, from, to, size int) string {
@@ -216,8 +211,7 @@ define i64 @f() {
 	require.Equal(t, 0, r.code, r.stdout)
 }
 
-// A frame without a fixed size is dynamic, in JSON without a number; the others have the size
-// that llvm-readobj prints.
+// A frame without a fixed size is dynamic, and has no size in JSON; other frames have the size that llvm-readobj prints.
 func TestMapsStackSize(t *testing.T) {
 	t.Parallel()
 	object := livetest.Object(t, 19, shapes(t))
@@ -241,7 +235,7 @@ func TestMapsStackSize(t *testing.T) {
 	require.Positive(t, dynamic)
 }
 
-// shapes is the module of odd shapes that the tests of the format have.
+// shapes returns the module of unusual shapes that the tests of the format use.
 func shapes(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../deopt/stackmap/testdata/shapes.ll")
@@ -249,7 +243,7 @@ func shapes(t *testing.T) string {
 	return path
 }
 
-// The flags of a record have no meaning, and are shown where they are not zero.
+// The flags of a record have no meaning, and are shown if they are not zero.
 func TestMapsRecordFlags(t *testing.T) {
 	t.Parallel()
 	object := compiled(t, large("alpha", 1, 1<<40), "x86_64-linux-gnu")

@@ -16,9 +16,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// vectors is a module whose gc pointers come four in a vector, with a call in another
-// convention that hands over to code of another collector, and with stackmaps that look
-// like statepoints.
+// vectors is a module whose gc pointers are vectors of four, with a call in another convention to code of another collector, and with stackmaps that
+// look like statepoints.
 const vectors = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -64,8 +63,7 @@ func amd64Name(t *testing.T, number, size string) string {
 
 var readobjLocation = regexp.MustCompile(`#\d+: (\w+) (?:#\d+ \((\d+)\)|\[?R#(\d+)(?: \+ (-?\d+)\]?)?|(\d+)), size: (\d+)`)
 
-// readobjRecords are the locations of each record as llvm-readobj has them, spelled as
-// the program does: names for numbers, signs for constants.
+// readobjRecords returns the locations of each record from llvm-readobj, in the program's spelling: names for numbers, signs for constants.
 func readobjRecords(t *testing.T, version int, path string) map[string][]string {
 	t.Helper()
 	out, err := exec.Command(livetest.LLVM(t, version, "llvm-readobj"), "--stackmap", path).Output()
@@ -112,8 +110,7 @@ func signed(n string) string {
 	return "+" + n
 }
 
-// textRecord is what maps prints of one record, with one space between words: its head
-// and its locations.
+// textRecord returns what maps prints for a record, with one space between words: its head and its locations.
 func textRecord(t *testing.T, stdout, id string) (head string, locations []string) {
 	t.Helper()
 	lines := strings.Split(stdout, "\n")
@@ -134,16 +131,15 @@ func textRecord(t *testing.T, stdout, id string) (head string, locations []strin
 	return head, locations
 }
 
-// role is what a location is for, without the module and with it.
+// role is the purpose of a location, without the module and with it.
 type role struct{ what, name, typ string }
 
-// roles are those of the head of a statepoint, and what follows.
+// roles returns the roles of the head of a statepoint, followed by rest.
 func roles(convention, flags string, rest ...role) []role {
 	return append([]role{{"calling convention " + convention, "", ""}, {"flags " + flags, "", ""}, {"number of deopt values", "", ""}}, rest...)
 }
 
-// Statepoints: where their values are is what llvm-readobj says, what they are for is
-// what the module says.
+// The locations of statepoints are those of llvm-readobj, and their roles those of the module.
 func TestMapsStatepoints(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -268,7 +264,7 @@ func TestMapsStatepoints(t *testing.T) {
 	}
 }
 
-// siteLine finds the line of a site in the text of a module.
+// siteLine returns the line of a site in the text of a module.
 func siteLine(t *testing.T, module, site, id string) int {
 	t.Helper()
 	text, err := os.ReadFile(module)
@@ -287,7 +283,7 @@ func siteLine(t *testing.T, module, site, id string) int {
 	return found[0]
 }
 
-// onlyRecord is the one record of a report.
+// onlyRecord returns the only record of a report.
 func onlyRecord(t *testing.T, report map[string]any) map[string]any {
 	t.Helper()
 	var records []map[string]any
@@ -300,8 +296,8 @@ func onlyRecord(t *testing.T, report map[string]any) map[string]any {
 	return records[0]
 }
 
-// A stackmap with the shape of a statepoint reads as one until the module says what it
-// is. One without that shape, and a patchpoint, never do.
+// A stackmap with the shape of a statepoint is shown as one until the module says what it is. A stackmap without that shape, and a patchpoint, never
+// are.
 func TestMapsReadingIsNoStatement(t *testing.T) {
 	t.Parallel()
 	path := write(t, "vectors.ll", vectors)

@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What C++ would have made of the functions of deoptimize.ll. c++filt spells them as below.
+// The names that C++ would give to the functions of deoptimize.ll, and their spelling by c++filt.
 const (
 	mangledOpt = "_ZN2ns7sum_optEll"
 	plainOpt   = "ns::sum_opt(long, long)"
@@ -36,7 +36,7 @@ func mangledModule(t *testing.T) (ir, layout string) {
 	return ir, layout
 }
 
-// demangledIn collects what stands beside the names in a JSON: name=demangled.
+// demangledIn collects the names in JSON with their demangled forms: name=demangled.
 func demangledIn(v any, into map[string]bool) {
 	switch v := v.(type) {
 	case []any:
@@ -61,7 +61,7 @@ func demangledIn(v any, into map[string]bool) {
 	}
 }
 
-// Wherever a mangled name stands in the JSON of a verb its author's spelling stands beside it, and the schema knows it.
+// Wherever a mangled name is in the JSON of a verb, its demangled form is beside it, and the schema has it.
 func TestDemangled(t *testing.T) {
 	t.Parallel()
 	ir, layout := mangledModule(t)
@@ -151,7 +151,7 @@ int main(int c, char **) {
 }
 `
 
-// Functions are named as the image spells them, as their author did, without their parameters, or by an expression.
+// A function can be named as in the image, as its author did, without parameters, or by an expression.
 func TestFunctionsByName(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestFunctionsByName(t *testing.T) {
 		require.Equal(t, want, strings.Join(got, ", "), at)
 	}
 
-	// What is nowhere is told with what is near; of a command when it has ended, of a process at once.
+	// An unknown name is reported with similar names: for a command after it has ended, for a process at once.
 	for at, want := range map[string]string{"ns::F": "; near it: ns::f\n", "ns::g": "; near it: ns::f\n", "maim": "; near it: main", "/nothing at all/": "\n"} {
 		r := reframe(t, "trace", "--at", at, "--", program)
 		require.Equal(t, 2, r.code)
@@ -197,7 +197,7 @@ func TestFunctionsByName(t *testing.T) {
 	r = reframe(t, "trace", "-p", pid(p), "--at", "ns::F", "--at", "ns::f(int)", "--limit", "1")
 	require.Contains(t, r.stderr, "reframe: process "+pid(p)+" has no function ns::F; near it: ns::f\n")
 	require.Equal(t, 0, r.code, r.stderr)
-	// However slow the machine, there is nothing to be seen.
+	// There is nothing to be seen, also on a slow machine.
 	r = reframe(t, "trace", "-p", pid(p), "--at", "ns::F", "--wait", "--for", "50ms")
 	require.Equal(t, 2, r.code)
 	require.Contains(t, r.stderr, "the time of 50ms is over")
@@ -213,7 +213,7 @@ func TestFunctionsByName(t *testing.T) {
 	}
 }
 
-// --function means frames, records and exits by any form of a name; without slashes that of trace is an expression, as it was.
+// --function selects frames, records and exits by any form of a name; without slashes that of trace is an expression, as before.
 func TestFunctionOfRecords(t *testing.T) {
 	t.Parallel()
 	ir, layout := mangledModule(t)

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A signal that was ignored when reframe was started, as nohup(1) has it with SIGHUP, ends nothing; another does.
+// A signal that was ignored when reframe was started, such as SIGHUP under nohup(1), ends nothing; another signal does.
 func TestTraceUnderNohup(t *testing.T) {
 	t.Parallel()
 	object, _ := ticking(t)
@@ -46,7 +46,7 @@ func TestTraceUnderNohup(t *testing.T) {
 	require.NoError(t, p.Wait())
 }
 
-// What a shell or a supervisor ignores and blocks before it starts reframe changes nothing of what a verb does.
+// Signals that a shell or a supervisor ignores and blocks before it starts reframe do not change the verbs.
 func TestVerbsWithSignalsHeldOff(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestVerbsWithSignalsHeldOff(t *testing.T) {
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 2})
 	numbers := regexp.MustCompile(`\d+\.\d+|0x[0-9a-f]+|\bpid \d+`) // times, addresses
 	held := []string{"env", "--ignore-signal", "--block-signal"}
-	// run runs reframe with all signals held off that can be.
+	// run runs reframe with all signals ignored or blocked that can be.
 	run := func(args ...string) result {
 		c := command(t, args...)
 		c.Path, c.Args = livetest.Tool(t, "env"), append(held[:len(held):len(held)], c.Args...)
@@ -76,8 +76,8 @@ func TestVerbsWithSignalsHeldOff(t *testing.T) {
 	require.Regexp(t, `(?m)^[1-9]\d* exits verified in .*, 0 different`, r.stderr)
 }
 
-// In a group that is orphaned, as that of a script under nohup or cron is, a stopped process beside reframe does not have the kernel hang up
-// the whole group when the program that reframe launched has ended.
+// In an orphaned process group, such as that of a script under nohup or cron, a stopped process beside reframe does not make the kernel send SIGHUP
+// to the whole group when the program that reframe launched has ended.
 func TestTraceInAnOrphanedGroup(t *testing.T) {
 	t.Parallel()
 	const script = `sleep 1000 & kill -STOP $!; "$@"; echo status $?; kill -KILL $!`

@@ -16,8 +16,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What numba compiles with all live values in it can be held against the interpreter at every site that is reached, also where an i1 or the result of
-// an overflow intrinsic is live, of which LLVM 14 records nothing or a part.
+// numba's code with stackmaps of all live values can be compared with the interpreter at every site that is reached, also where an i1 or the result
+// of an overflow intrinsic is live, of which LLVM 14 records nothing or a part.
 func TestVerifyNumba(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

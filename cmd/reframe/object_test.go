@@ -18,7 +18,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// copiedTo says where a process of copied.c has the code.
+// copiedTo returns the address of the code in a process of copied.c.
 func copiedTo(t *testing.T, p *livetest.Process) uint64 {
 	t.Helper()
 	_, rest, found := strings.Cut(p.Output(), "code at 0x")
@@ -29,8 +29,8 @@ func copiedTo(t *testing.T, p *livetest.Process) uint64 {
 	return addr
 }
 
-// Code that a runtime copied behind a prologue of its own, and registered nowhere, has names, records and unwind information when its
-// object is given. jf was called with 1000, 7 and 2.5.
+// Code that a runtime copied after a prologue of its own, and did not register, has names, records and unwind information when its object is given.
+// jf was called with 1000, 7 and 2.5.
 func TestGivenObject(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestGivenObject(t *testing.T) {
 			require.Equal(t, 0, r.code, r.stderr)
 			require.Contains(t, r.stdout, "8012", "5 + 1007 + 7000")
 
-			// Where it does not lie there, it is refused, with the first byte that differs.
+			// A wrong address is rejected, with the first byte that differs.
 			r = reframe(t, "frames", "-p", pid(p), "--object", at("", addr+1))
 			r.failsEmpty(t, 2, fmt.Sprintf(".text is not what lies at %#x: at offset 0x0 there is", addr+1))
 			reframe(t, "frames", "--core", core, "--object", at("", addr-16)).failsEmpty(t, 2, "at offset 0x0 there is 90")
@@ -78,7 +78,7 @@ func TestGivenObject(t *testing.T) {
 	}
 }
 
-// Of two copies none is chosen.
+// If there are two copies, neither is chosen.
 func TestGivenObjectTwice(t *testing.T) {
 	t.Parallel()
 	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "demo", "target")
@@ -105,7 +105,7 @@ func TestGivenObjectTwice(t *testing.T) {
 	reframe(t, "maps", object, "--object", object).failsEmpty(t, 64, "--object says where code of a process lies")
 }
 
-// Exits of code that nobody registered are seen where its object is given, and its bytes are put back.
+// Exits of unregistered code are seen when its object is given, and its bytes are restored.
 func TestTraceGivenObject(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Where a layout calls an operand something else, each screen that shows the frame has both names, and its JSON too.
+// If a layout gives an operand another name, each screen that shows the frame has both names, and its JSON too.
 func TestOperandNamesOfALayout(t *testing.T) {
 	t.Parallel()
 	swapped := write(t, "swapped.json", `{"schema":"reframe.layout/v1","exits":[{"function":"sum_opt","resume":{"function":"sum","block":"loop"},

@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What a person wrote stays, under each flag that names a file to be written, by whatever name; with --force it is replaced.
+// A file that exists is not overwritten by any flag that names an output file, under any name; with --force it is replaced.
 func TestNothingIsOverwritten(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 		require.NotEqual(t, mine, read("mine"), what)
 	}
 
-	// What is replaced without --force: a report by a report, and what is empty.
+	// Without --force a report replaces a report, and any file replaces an empty one.
 	require.NoError(t, os.WriteFile(at("empty"), nil, 0o600))
 	for range 2 {
 		r := reframe(t, "replay", at("pass.txtar"), "--junit", at("empty"))
@@ -72,7 +72,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 	}
 }
 
-// What is read is not written over, --force or not.
+// Input files are not overwritten, with --force or without.
 func TestInputsAreNotOverwritten(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
@@ -128,7 +128,7 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 	}
 }
 
-// A file named - is standard output, where that can be meant.
+// The file name - means standard output, where that is possible.
 func TestStandardOutput(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
@@ -188,7 +188,7 @@ func TestStandardOutput(t *testing.T) {
 	require.Contains(t, stderr.String(), "standard output is a terminal")
 }
 
-// A core of verify replaces none, though a process of the same number had an exit of the same: nor is that one removed where
+// A core of verify replaces no other, even if a process with the same number had an exit with the same number; and an older core is not removed if
 // there is no difference.
 func TestVerifyKeepsEarlierCores(t *testing.T) {
 	livetest.Slow(t)

@@ -11,8 +11,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The frames of a program that stands in code which it has patched are the same with --hold, and where the kernel does not show which pages
-// are the process's own.
+// The frames of a program that is stopped in code which it has patched are the same with --hold, and if the kernel does not tell which pages are
+// private.
 func TestFramesOfPatchedCode(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"text", "mem", "rwx", "relocated", "shared"} {

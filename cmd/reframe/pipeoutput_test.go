@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// One signal ends a verb that waits for the reader of a pipe, or for one that takes nothing, and the program runs on.
+// One signal ends a verb that waits for the reader of a pipe, or for one that reads nothing, and the program continues.
 func TestSignalWhilePipeIsAwaited(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)

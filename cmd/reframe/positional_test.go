@@ -11,7 +11,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A number is a process and a file a core, for every verb that looks at one: what comes is what -p and --core give.
+// A number is a process and a file is a core, for every verb that looks at one: the output is that of -p and --core.
 func TestPositional(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
@@ -33,7 +33,7 @@ func TestPositional(t *testing.T) {
 		{[]string{"maps", pid(p)}, []string{"maps", "-p", pid(p)}, 0},
 		{[]string{"trace", pid(p), "--dry-run", "--ir", p.IR}, []string{"trace", "-p", pid(p), "--dry-run", "--ir", p.IR}, 0},
 		{[]string{"trace", "--dry-run", pid(p), "--json"}, []string{"trace", "-p", pid(p), "--dry-run", "--json"}, 0},
-		// Of a process that goes on the words are other ones, for how long it stood.
+		// For a process that continues the messages differ, because they report how long it was stopped.
 		{[]string{"verify", "--ir", tick, pid(p), "--at", "nosuch", "--site", "stackmap"}, []string{"verify", "--ir", tick, "-p", pid(p), "--at", "nosuch", "--site", "stackmap"}, 64},
 		{[]string{"trace", core}, []string{"trace", "--core", core}, 64},
 		{[]string{"verify", core, "--ir", tick}, []string{"verify", "--core", core, "--ir", tick}, 64},
@@ -52,7 +52,7 @@ func TestPositional(t *testing.T) {
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Equal(t, 0, reframe(t, "frames", small).code)
 
-	// A command is one without --, too.
+	// A command needs no --.
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})
 	r = reframe(t, append([]string{"trace", "--ir", tick, "--limit", "1"}, host...)...)
 	require.Equal(t, 0, r.code, r.stderr)
@@ -86,7 +86,7 @@ func TestPositional(t *testing.T) {
 	unharmed(t, p)
 }
 
-// Who asks for a frame or a thread that there is not is told which there are.
+// If there is no such frame or thread, the error says which exist.
 func TestNoSuchFrame(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")

@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The name of a program is whatever its owner wants it to be, and no terminal may obey it.
+// The name of a program may be any text; a terminal must not obey it.
 func TestNamesAreNotObeyed(t *testing.T) {
 	t.Parallel()
 	program, err := os.ReadFile(livetest.CBinary(t, "nojit.c"))
@@ -56,7 +56,7 @@ func TestNamesAreNotObeyed(t *testing.T) {
 	}
 }
 
-// Nor may what a module or a layout holds be obeyed.
+// A terminal must not obey the text of a module or a layout.
 func TestFilesAreNotObeyed(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -75,8 +75,8 @@ func TestFilesAreNotObeyed(t *testing.T) {
 	}
 }
 
-// fullDisks are command lines of verbs that print data, lint of a sound module in JSON alone; PID and IR are a process and its module, TICK is that of
-// what the command HOST runs.
+// fullDisks are command lines of the verbs that print data; lint of a valid module prints data only with --json. PID and IR are a process and its
+// module, TICK is the module of what the command HOST runs.
 var fullDisks = map[string][]string{
 	"frames":     {"frames -p PID", "frames -p PID --json"},
 	"resume":     {"resume -p PID --ir IR", "resume -p PID --ir IR --json"},
@@ -91,13 +91,13 @@ var fullDisks = map[string][]string{
 	"stress":     {"stress --ir TICK --seed 1 -- HOST", "stress --ir TICK --seed 1 --json -- HOST"},
 }
 
-// toldElsewhere is where the others are told that there is no room.
+// toldElsewhere names the tests in which the other verbs have a full disk.
 var toldElsewhere = map[string]string{
 	"trace": "TestTraceFailedWrite", "verify": "TestVerifyFailedWrite", "replay": "TestReplayWithoutRoom", "run": "its output is the program's",
 	"dap": "TestDAPKilled",
 }
 
-// Data that cannot be written is a failure, of every verb.
+// Data that cannot be written is a failure of every verb.
 func TestOutputCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")

@@ -17,7 +17,7 @@ import (
 	"reframe/internal/tinyvmtest"
 )
 
-// standing is a core of tinyvm at an exit that leaves inlined frames and objects that do not exist.
+// standing returns a core of tinyvm at an exit that leaves inlined frames and objects that were not allocated.
 func standing(t *testing.T) (core, serve string) {
 	t.Helper()
 	binary, program, serve := tinyvm(t)
@@ -28,8 +28,8 @@ func standing(t *testing.T) (core, serve string) {
 	return core, serve
 }
 
-// tinyvm keeps the protocol, in C++ and in Python; and each line that went over, both ways, is what the schema of messages says, in which each member
-// is named.
+// tinyvm complies with the protocol, in C++ and in Python; and each line that was sent, in both directions, matches the schema of messages, without
+// further members.
 func TestProtocolCheck(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -58,14 +58,14 @@ func TestProtocolCheck(t *testing.T) {
 		valid(t, "protocol.schema.json", r.stdout)
 		require.Contains(t, r.stdout, `"outcome": "returned i64 0x41f13c9226b00000 (4358480491)"`)
 	}
-	// The page's own examples, and what tinyvm does not say: answers to all methods were seen.
+	// The examples in the document, which tinyvm does not send: answers to all methods were seen.
 	for _, method := range []string{"initialize", "resume", "memory.read", "memory.write", "memory.allocate", "symbol"} {
 		require.True(t, seen[method], method)
 	}
 }
 
-// spoken holds lines of a log against the schema of messages. Members that it does not name are none of the protocol's, but for those that the check
-// itself adds, which have its name.
+// spoken compares lines of a log with the schema of messages. Members that the schema does not name are not part of the protocol, except for those
+// that the check itself adds, which contain its name.
 func spoken(t *testing.T, log string, seen map[string]bool) {
 	t.Helper()
 	asked := map[string]string{} // the method of each request that waits, by who asks and its id
@@ -102,10 +102,10 @@ func idOf(t *testing.T, line string) string {
 	return string(m.ID)
 }
 
-// strictMessages are the definitions that were asked for, each read once: there are hundreds of lines.
+// strictMessages are the definitions that were requested, each read once: there are hundreds of lines.
 var strictMessages sync.Map
 
-// strictly is a definition in which no object has members that are not named.
+// strictly returns a definition in which objects may have only named members.
 func strictly(definition string) (*jsonschema.Schema, error) {
 	schema, err := closedSchema("../../doc/messages.schema.json")
 	if err != nil {
@@ -122,7 +122,7 @@ func strictly(definition string) (*jsonschema.Schema, error) {
 	return c.Compile(at)
 }
 
-// messages holds JSON against a definition of doc/messages.schema.json, in which no object has members that are not named.
+// messages compares JSON with a definition of doc/messages.schema.json, in which objects may have only named members.
 func messages(t *testing.T, definition string, text []byte) {
 	t.Helper()
 	read, _ := strictMessages.LoadOrStore(definition, sync.OnceValues(func() (*jsonschema.Schema, error) { return strictly(definition) }))
@@ -133,7 +133,7 @@ func messages(t *testing.T, definition string, text []byte) {
 	require.NoError(t, compiled.Validate(v), "%s: %s", definition, text)
 }
 
-// What doc/protocol.md shows is what the schema says.
+// The examples in doc/protocol.md match the schema.
 func TestProtocolPageKeepsItsSchema(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../doc/protocol.md")
@@ -172,7 +172,7 @@ func TestProtocolPageKeepsItsSchema(t *testing.T) {
 	require.Equal(t, 5, outcomes)
 }
 
-// What an interpreter does wrong is said, with status 1, and what is wrong with the command line, before anything is started.
+// Violations by an interpreter are reported with status 1, and errors in the command line before anything is started.
 func TestProtocolCheckSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	r := reframe(t, "protocol", "check", "cat")
@@ -205,7 +205,7 @@ func TestProtocolCheckSaysWhatIsWrong(t *testing.T) {
 	reframe(t, "protocol", "check", "true", "--log", log).failsEmpty(t, 2, "the file exists; --force overwrites it")
 }
 
-// The page shows a real screen.
+// The document shows a real screen.
 func TestProtocolDocument(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What differs from run to run: the process and how long it was stopped.
+// These vary between runs: the process and how long it was stopped.
 var (
 	numbered = regexp.MustCompile(`(process|pid|thread) \d+`)
 	paused   = regexp.MustCompile(`paused \d+\.\d\d ms`)
@@ -32,8 +32,8 @@ func steady(screen string) string {
 	return took.ReplaceAllString(screen, "in N s")
 }
 
-// The README shows real screens: what its commands print, but for what differs from run to run. With README=update in the environment the screens
-// that differ are written anew.
+// The README shows real screens: the output of its commands, except for what varies between runs. README=update in the environment rewrites screens
+// that differ.
 func TestReadmeShowsRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	typed := strings.Join(typeDocument(t, "../../README.md", examples(t)), "\n")
@@ -45,7 +45,7 @@ func TestReadmeShowsRealScreens(t *testing.T) {
 	require.Less(t, strings.Count(string(text), "\n"), 150)
 }
 
-// Its longer part, doc/verbs.md, does as well, with test programs of ours.
+// doc/verbs.md, the longer part, shows real screens too, with test programs of the repository.
 func TestVerbsShowRealScreens(t *testing.T) {
 	const path, begin, end = "../../doc/verbs.md", "```console\n$ ./reframe ", "```\n"
 	dir := t.TempDir() // where its commands are run
@@ -91,8 +91,8 @@ func put(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, b, 0o644))
 }
 
-// swappedBundle compiles baseline.ll as a JIT's author may have got it wrong: its site names two values in each other's place. It returns the
-// path of the module and of the object, without .ll and .o.
+// swappedBundle compiles baseline.ll with a mistake that an author of a JIT may make: its site swaps two values. It returns the common path of the
+// module and of the object, without .ll and .o.
 func swappedBundle(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "baseline.ll"))

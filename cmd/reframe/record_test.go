@@ -19,7 +19,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// files are the names in a directory.
+// files lists the names in a directory.
 func files(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -30,7 +30,7 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// ticks are the values of tick.ll's stackmap in iteration n of the first call, as C would compute them.
+// ticks returns the values of tick.ll's stackmap in iteration n of the first call, as C would compute them.
 func ticks(n uint64) [4]uint64 {
 	acc, x, y := uint64(0), uint64(12345), uint64(1)
 	for i := range n {
@@ -42,7 +42,7 @@ func ticks(n uint64) [4]uint64 {
 	return [4]uint64{n, acc, x, y}
 }
 
-// A running process is kept, and runs on.
+// A running process is recorded, and continues.
 func TestRecordProcess(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestRecordProcess(t *testing.T) {
 	p.AwaitPause(t)
 }
 
-// Record waits for an exit, and the core is of that moment: its values are those of the recurrence.
+// record waits for an exit, and the core is of that moment: its values are those of the recurrence.
 func TestRecordExit(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestRecordExit(t *testing.T) {
 		for i, want := range ticks(n) {
 			require.Equal(t, fmt.Sprint(int64(want)), slots[i]["value"], "%s: %v", flags, slots[i]["name"])
 		}
-		// What is left of the loop is what the native code would have computed.
+		// The interpreter's result of the rest of the loop is the one that native code would have computed.
 		r = reframe(t, "resume", "--core", core, "--ir", module, "--function", "tick", "--json")
 		require.Equal(t, 0, r.code, r.stderr)
 		end := ticks(1000)
@@ -113,7 +113,7 @@ func TestRecordExit(t *testing.T) {
 	}
 }
 
-// Where no such exit comes there is no core, and the command has run as without reframe.
+// If no such exit comes there is no core, and the command has run as without reframe.
 func TestRecordNoExit(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
@@ -135,7 +135,7 @@ func TestRecordNoExit(t *testing.T) {
 	}
 }
 
-// A disk that is full, a directory that is not there or not ours: there is no core, and the process runs on.
+// If the disk is full, or the directory does not exist or is not writable, there is no core, and the process continues.
 func TestRecordWithoutRoom(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
@@ -165,7 +165,7 @@ func TestRecordWithoutRoom(t *testing.T) {
 	p.AwaitPause(t)
 }
 
-// Who gives up gets no half a core.
+// An interrupted record leaves no partial core.
 func TestRecordInterrupted(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "stop_at.ll", "mcjit")
@@ -230,7 +230,7 @@ func TestRecordUsage(t *testing.T) {
 	}
 }
 
-// The JSON is what its schema says, and its numbers are those of the file.
+// The JSON matches its schema, and its numbers are those of the file.
 func TestRecordJSON(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
@@ -261,7 +261,7 @@ func TestRecordJSON(t *testing.T) {
 	require.NotContains(t, r.object(t), "pause_us")
 }
 
-// What is no file is not replaced by one; of a link, what it leads to is.
+// Files that are not regular are not replaced; the target of a link is.
 func TestRecordOverOddFiles(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")

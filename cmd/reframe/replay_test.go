@@ -17,7 +17,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// exitCore records a process that stands at the exit of deoptimize.ll, in LLVM 19's MCJIT.
+// exitCore records a process that is at the exit of deoptimize.ll, in LLVM 19's MCJIT.
 func exitCore(t *testing.T) string {
 	t.Helper()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -27,13 +27,13 @@ func exitCore(t *testing.T) string {
 	return path
 }
 
-// replayNames are the flags by which the frames of deoptimize.ll have names.
+// replayNames returns the flags that give names to the frames of deoptimize.ll.
 func replayNames(t *testing.T) []string {
 	t.Helper()
 	return []string{"--ir", livetest.IR(t, 19, "deoptimize.ll"), "--layout", layout(t)}
 }
 
-// sameCores names one file often, n times in a new folder.
+// sameCores links to one core n times in a new folder.
 func sameCores(t *testing.T, core string, n int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func sameCores(t *testing.T, core string, n int) string {
 	return dir
 }
 
-// brokenCores puts what is no core, or one with a fault, into a folder.
+// brokenCores writes files that are no cores, and broken cores, into a folder.
 func brokenCores(t *testing.T, dir, core string) {
 	t.Helper()
 	whole, err := os.ReadFile(core)
@@ -102,7 +102,7 @@ func TestReplayCores(t *testing.T) {
 	require.Regexp(t, `(?m)^    amd64, 1 thread, [0-9]+ frames$\n^    thread [0-9]+ #2  sum_opt`, r.stdout)
 }
 
-// Another module than the one that was compiled is no reason for a wrong name.
+// A module other than the one that was compiled gives no wrong names.
 func TestReplayCoresOfAnotherModule(t *testing.T) {
 	t.Parallel()
 	r := reframe(t, "replay", "--cores", exitCore(t), "--ir", livetest.IR(t, 19, "jit_pp.ll"))
@@ -158,7 +158,7 @@ func TestReplayJSON(t *testing.T) {
 	require.Equal(t, "i64 332833500", got.Found.Resumed.Result.Type+" "+got.Found.Resumed.Result.Value)
 }
 
-// A script runs for each core, whose path it has.
+// A script runs for each core, and gets its path.
 func TestReplayEach(t *testing.T) {
 	t.Parallel()
 	core := exitCore(t)
@@ -179,7 +179,7 @@ returns 332833500
 	}
 }
 
-// outcomes are the paths and outcomes of JSON lines, without the times, and the summary.
+// outcomes parses JSON lines into the outcomes by path, without the times, and the summary.
 func outcomes(t *testing.T, stdout string) (items map[string]string, summary map[string]any) {
 	t.Helper()
 	items = map[string]string{}
@@ -200,7 +200,7 @@ func outcomes(t *testing.T, stdout string) (items map[string]string, summary map
 	return items, summary
 }
 
-// A run that is killed at any moment goes on where it was, and comes to what one run comes to.
+// A run that is killed at any moment continues where it was, and gives the same results as one run.
 func TestReplayKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -244,7 +244,7 @@ func TestReplayKilled(t *testing.T) {
 	reframe(t, append(args, "--steps", "5")...).failsEmpty(t, 2, journal, `the journal is of a run with "--steps 100000000", and this one has "--steps 5"`)
 }
 
-// What is done when a user gives up is told.
+// A run that the user interrupts reports what is done.
 func TestReplayInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -270,7 +270,7 @@ func TestReplayInterrupted(t *testing.T) {
 	require.Contains(t, string(text), `<failure type="failed" message="1 of 3 were not run">`)
 }
 
-// A script that fails says where, a script that hangs is given up, and the others run.
+// A script that fails reports where, a script that hangs is abandoned, and the others run.
 func TestReplayScripts(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -295,7 +295,7 @@ func TestReplayScripts(t *testing.T) {
 	require.Equal(t, 2, r.code, "all that there was failed")
 }
 
-// The parts of any number are the whole, and an empty one is no failure.
+// The shards together are the whole list, for any number of shards, and an empty shard is no failure.
 func TestReplayShards(t *testing.T) {
 	t.Parallel()
 	core := exitCore(t)
@@ -360,7 +360,7 @@ func TestReplayRefuses(t *testing.T) {
 	}
 }
 
-// On a terminal there is a bar while it goes on, and no trace of it afterwards.
+// A terminal shows a bar during the run, and nothing of it afterwards.
 func TestReplayProgress(t *testing.T) {
 	t.Parallel()
 	dir := sameCores(t, exitCore(t), 60)
@@ -376,7 +376,7 @@ func TestReplayProgress(t *testing.T) {
 	require.Regexp(t, `^\r\x1b\[K[0-9]+/60  [0-9]+/s`, string(buffer[:n]))
 }
 
-// Where the journal has no more room the run says so and ends; what was kept counts.
+// If the disk of the journal is full the run reports that and ends; the results that were written count.
 func TestReplayWithoutRoom(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

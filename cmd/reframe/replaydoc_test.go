@@ -16,7 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What differs from run to run in the screens of doc/replay.md besides what does in those of the README.
+// These vary between runs in the screens of doc/replay.md, besides what varies in those of the README.
 var (
 	tookLong = regexp.MustCompile(`in \d+\.\d\d s, \d+/s; the slowest: .*`)
 	stood    = regexp.MustCompile(`\d+\.\d\d ms`)
@@ -25,8 +25,8 @@ var (
 	phases   = regexp.MustCompile(`\(\d+\.\d{3}s\)`)
 )
 
-// doc/replay.md is run from its beginning to its end, each command in the same folder: what they print is what it shows. With
-// README=update in the environment screens that differ are written anew.
+// All commands of doc/replay.md are run, in one folder: their output is what it shows. README=update in the environment rewrites screens that
+// differ.
 func TestReplayDocument(t *testing.T) {
 	livetest.Slow(t)
 	const path = "../../doc/replay.md"
@@ -40,7 +40,7 @@ func TestReplayDocument(t *testing.T) {
 	}
 }
 
-// What differs from run to run, or by processor, in the screens of doc/debug-your-jit.md besides: where code and values lie, and native instructions.
+// These vary between runs or processors in the screens of doc/debug-your-jit.md: addresses of code and values, and native instructions.
 var (
 	nativeLine  = regexp.MustCompile(`(?m)^ {8}\S+#\d+\+0x\S+ .*$`)
 	nativeCount = regexp.MustCompile(`(native code, the last of )\d+`)
@@ -50,7 +50,7 @@ var (
 	commitID    = regexp.MustCompile(`(?m)^[0-9a-f]{7} `)
 )
 
-// The sessions of doc/debug.md are as they are shown.
+// The sessions of doc/debug.md are reproduced.
 func TestDebugDocument(t *testing.T) {
 	livetest.Slow(t)
 	dir := filepath.Join(examples(t), "examples")
@@ -64,10 +64,10 @@ func TestDebugDocument(t *testing.T) {
 	}), 9)
 }
 
-// sessionPlace is where a value was read from, in what explain says.
+// sessionPlace matches the location of a value in the output of explain.
 var sessionPlace = regexp.MustCompile(`((?:memory at|own) )\S+|(?m)^    [er]\w+ 0xN.*$`)
 
-// The story of doc/debug-your-jit.md happens as it is told.
+// The session of doc/debug-your-jit.md is reproduced.
 func TestDebugYourJITDocument(t *testing.T) {
 	livetest.Slow(t)
 	dir := t.TempDir()
@@ -85,14 +85,14 @@ func TestDebugYourJITDocument(t *testing.T) {
 	require.Contains(t, string(right), "\n2147530759\n", "the sum that the test of the story wants is the interpreter's")
 }
 
-// documentEnv is the environment of who reads a document: reframe is in PATH.
+// documentEnv returns the environment of a reader of a document: reframe is in PATH.
 func documentEnv(more ...string) []string {
 	return append(append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "NO_COLOR=1",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org", "GIT_CONFIG_GLOBAL=/dev/null"), more...)
 }
 
-// runDocument runs each line of a document's console blocks that begins with "$ ", in a folder in which its blocks of scripts are files, and holds what is
-// printed against what the document shows. It returns the commands.
+// runDocument runs each line of a document's console blocks that begins with "$ ", in a folder in which its blocks of scripts are files, and
+// compares the output with the document. It returns the commands.
 func runDocument(t *testing.T, path, dir string, env []string, same func(string) string) (commands []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -140,8 +140,7 @@ func steadier(screen string) string {
 	return pids.ReplaceAllString(stood.ReplaceAllString(screen, "N ms"), "-t N")
 }
 
-// replayFolder puts what the document talks of into a folder, starts its process, and returns the environment of its
-// commands.
+// replayFolder puts the files of the document into a folder, starts its process, and returns the environment of its commands.
 func replayFolder(t *testing.T, dir string) []string {
 	t.Helper()
 	put(t, livetest.IR(t, 19, "deoptimize.ll"), filepath.Join(dir, "loop.ll"))

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// job is what is read of doc/replay-job.yaml.
+// job is the part of doc/replay-job.yaml that is used.
 type job struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -38,8 +38,8 @@ type job struct {
 	}
 }
 
-// The command of the example, with what the cluster puts in the place of variables and mounts, does all cores: the
-// pods together come to what one run comes to, also where one was killed and is started again.
+// The command of the example, with the cluster's variables and mounts, processes all cores: the pods together give the results of one run, also if
+// one was killed and started again.
 func TestReplayJob(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../doc/replay-job.yaml")

@@ -14,14 +14,14 @@ import (
 	"reframe/internal/livetest"
 )
 
-// memoryCeiling is what a run over any number of these cores may have resident, in bytes, with two workers; slack is what one run
-// may have more than another, as the collector lags behind on a machine that is busy.
+// memoryCeiling bounds the resident memory of a run over any number of these cores, in bytes, with two workers; slack bounds the difference between
+// runs, because the collector lags behind on a busy machine.
 const (
 	memoryCeiling = 128 << 20
 	slack         = 32 << 20
 )
 
-// Two thousand cores take the memory of two hundred: each is opened, looked at, and closed.
+// Two thousand cores need no more memory than two hundred: each is opened, examined, and closed.
 func TestReplayOfManyCoresIsFlat(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -46,7 +46,8 @@ func TestReplayOfManyCoresIsFlat(t *testing.T) {
 			}
 			require.NoError(t, os.WriteFile(path, content, 0o644))
 		}
-		// Linux counts what a process had before its exec too (getrusage(2), ru_maxrss), which is what this one has: so a small one starts it.
+		// Linux includes the memory of a process before its exec (getrusage(2), ru_maxrss), which would be this test's: so a small process starts
+		// the run.
 		const measured = `import resource, subprocess, sys
 status = subprocess.run(sys.argv[1:]).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)

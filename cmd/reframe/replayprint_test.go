@@ -15,8 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The commands of scripts print as the verbs do: the scripts of testdata/replay compare it with what is written there.
-// With REPLAY=update in the environment that is written anew.
+// The commands of scripts print as the verbs do: the scripts of testdata/replay compare the output. REPLAY=update in the environment rewrites it.
 func TestReplayPrints(t *testing.T) {
 	livetest.Slow(t)
 	module := livetest.IR(t, 19, "tick.ll")
@@ -62,7 +61,7 @@ func TestScriptsTopic(t *testing.T) {
 	require.Equal(t, []string{"launch", "until", "continue", "record", "core", "frames", "frame", "expect", "set", "resume", "returns", "throws", "prints", "exits", "verify"}, names)
 }
 
-// Ctrl-C ends what scripts have launched, and what that started; kill -9, what they have launched.
+// Ctrl-C ends what scripts have launched, and the children of that; kill -9 ends what they have launched.
 func TestReplayScriptInterrupted(t *testing.T) {
 	for _, by := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		script := filepath.Join(t.TempDir(), "hang.txtar")

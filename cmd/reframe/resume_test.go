@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// innermost is the number of the first frame of @f.
+// innermost returns the number of the first frame of @f.
 func innermost(t *testing.T, p *livetest.Process) int {
 	t.Helper()
 	r := reframe(t, "frames", "-p", pid(p), "--ir", p.IR, "--json", "--function", "f")
@@ -23,7 +23,7 @@ func innermost(t *testing.T, p *livetest.Process) int {
 	return int(n)
 }
 
-// A chain of frames as text and as JSON, and what the process does when it goes on.
+// A chain of frames is resumed, as text and as JSON, with the result of the process when it continues.
 func TestResumeToFrame(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
@@ -64,7 +64,7 @@ func TestResumeToFrame(t *testing.T) {
 	}
 }
 
-// What a chain cannot do, and how its flags are not called.
+// Limits of a chain are reported, and wrong uses of its flags.
 func TestResumeToFrameRefuses(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")

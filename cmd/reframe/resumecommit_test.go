@@ -16,7 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// storing is deoptimize.ll, with a @sum that stores a number too, and a main that prints it and what @sum_opt returned.
+// storing returns deoptimize.ll with a @sum that also stores a number, and a main that prints it and the result of @sum_opt.
 func storing(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
@@ -37,7 +37,7 @@ func storing(t *testing.T) string {
 	return path
 }
 
-// A dry run says what a commit then writes, as text and as JSON; the process ends by itself.
+// A dry run reports what a commit then writes, as text and as JSON; the process ends by itself.
 func TestResumeCommit(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -97,7 +97,7 @@ frames #0 to #\d+ are left, and the thread goes on at main\+0x[0-9a-f]+, frame #
 	require.Equal(t, "ready\nsum 332833500 770\n", p.Output())
 }
 
-// What is refused says why, and leaves the process as it was.
+// A commit that is refused says why, and leaves the process unchanged.
 func TestResumeCommitRefuses(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
@@ -118,7 +118,7 @@ func TestResumeCommitRefuses(t *testing.T) {
 	require.Equal(t, "ready\nsum 7123\n", p.Output())
 }
 
-// Reframe killed at any moment has committed all or nothing.
+// If reframe is killed at any moment, it has committed all or nothing.
 func TestResumeCommitKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestResumeCommitKilled(t *testing.T) {
 		time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond) // any moment, on a slow machine an earlier one
 		_ = c.Process.Signal(syscall.SIGKILL)                         // it may be done
 		_ = c.Wait()
-		// The tracer lets go of the process before it ends itself.
+		// The tracer detaches from the process before it ends.
 		var r result
 		require.Eventually(t, func() bool {
 			if !p.Alive() {

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// answering is the command of an interpreter that writes what it is handed to a file, says some lines, and answers a resume by a result.
+// answering returns the command of an interpreter that writes its request to a file, sends some lines, and answers a resume with a result.
 func answering(t *testing.T, result string, lines ...string) (command, handed string) {
 	t.Helper()
 	handed = filepath.Join(t.TempDir(), "handed")
@@ -29,7 +29,7 @@ func answering(t *testing.T, result string, lines ...string) (command, handed st
 
 const returned42 = `{"returned":{"type":"i64","bits":"0xffff00000000002a","text":"42"},"steps":3,"tail":["Foo.main @ 11 RETURN"]}`
 
-// What is handed over is the frames of the program's own text, decoded: see vmsimple.ll.
+// The request contains the frames of the program's own text, decoded: see vmsimple.ll.
 func TestResumeWithHandsFramesOver(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
@@ -40,7 +40,7 @@ func TestResumeWithHandsFramesOver(t *testing.T) {
 	text, err := os.ReadFile(handed)
 	require.NoError(t, err)
 	heap := "0x" + strings.SplitN(strings.SplitN(string(text), `"type":"ref","value":"0x`, 2)[1], `"`, 2)[0]
-	// The record has names as addresses of their text.
+	// The record stores names as addresses of their text.
 	memory, err := os.Open("/proc/" + pid(p) + "/mem")
 	require.NoError(t, err)
 	defer memory.Close()
@@ -67,7 +67,7 @@ func TestResumeWithHandsFramesOver(t *testing.T) {
 		"steps":500,"tail":20}}`, "HEAP", heap), string(text))
 }
 
-// What an interpreter comes to is said, in words and in JSON, of a process and of its core.
+// The interpreter's result is reported, as text and in JSON, for a process and for its core.
 func TestResumeWithSaysWhatCameOfIt(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
@@ -101,7 +101,7 @@ func TestResumeWithSaysWhatCameOfIt(t *testing.T) {
 	}
 }
 
-// An interpreter that is broken is one line, status 2, and the process goes on as it was.
+// A broken interpreter gives an error of one line and status 2, and the process continues as before.
 func TestResumeWithBrokenInterpreter(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
@@ -119,7 +119,7 @@ func TestResumeWithBrokenInterpreter(t *testing.T) {
 	}
 }
 
-// calling is vmframes.ll as a program that says ready: Point.norm, inlined into main, in a call.
+// calling starts vmframes.ll as a program that prints ready: Point.norm, inlined into main, in a call.
 func calling(t *testing.T) *livetest.Process {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "vmframes.ll"))
@@ -130,7 +130,7 @@ func calling(t *testing.T) *livetest.Process {
 	return livetest.Lli(t, 19, write(t, "calling.ll", module), "orc")
 }
 
-// What cannot be handed over is said before a command is started.
+// Frames that cannot be handed over are reported before a command is started.
 func TestResumeWithRefuses(t *testing.T) {
 	t.Parallel()
 	p, call := livetest.Lli(t, 19, "vmsimple.ll", "orc"), calling(t)
@@ -162,7 +162,7 @@ func TestResumeWithRefuses(t *testing.T) {
 	require.NoFileExists(t, started)
 }
 
-// --result is handed over as compiled code would have it in its register.
+// --result is passed as compiled code would have it in its register.
 func TestResumeWithResult(t *testing.T) {
 	t.Parallel()
 	p := calling(t)

@@ -21,14 +21,14 @@ import (
 	"reframe/ptrace"
 )
 
-// moment is a process that is stopped, and how it was brought there.
+// moment is a stopped process, and how it was stopped.
 type moment struct {
 	name  string
 	start func(t *testing.T) *livetest.Process
 	ours  bool // the program can be stripped: it is no file of the system's
 }
 
-// moments are all programs of testdata, as each release compiles and runs them.
+// moments lists all programs of testdata, as each release compiles and runs them.
 func moments() []moment {
 	var all []moment
 	paused := map[string][]int{
@@ -84,7 +84,7 @@ func moments() []moment {
 	return all
 }
 
-// toDeoptimize lets a process go on until a thread leaves its code for good.
+// toDeoptimize runs a process until a thread calls the function that ends compiled code.
 func toDeoptimize(t *testing.T, p *livetest.Process, begin func()) *livetest.Process {
 	t.Helper()
 	target, err := ptrace.Survey(p.PID)
@@ -95,7 +95,7 @@ func toDeoptimize(t *testing.T, p *livetest.Process, begin func()) *livetest.Pro
 	return to(t, p, begin, s.Addr)
 }
 
-// toRecord lets a process go on until a thread comes to a place that a record describes.
+// toRecord runs a process until a thread reaches a place that a record describes.
 func toRecord(t *testing.T, p *livetest.Process, begin func()) *livetest.Process {
 	t.Helper()
 	var places []machine.Addr
@@ -112,7 +112,7 @@ func toRecord(t *testing.T, p *livetest.Process, begin func()) *livetest.Process
 	return to(t, p, begin, places...)
 }
 
-// to lets a process go on to one of the places, and leaves it stopped there.
+// to runs a process to one of the places, and leaves it stopped there.
 func to(t *testing.T, p *livetest.Process, begin func(), places ...machine.Addr) *livetest.Process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
@@ -128,8 +128,8 @@ func to(t *testing.T, p *livetest.Process, begin func(), places ...machine.Addr)
 	return p
 }
 
-// The same moment, looked at live and by every core that can be made of it, is the same: all that frames prints but
-// for the line about the target. So it is where the program was stripped since, and its symbols come from elsewhere.
+// The same moment gives the same output for the live process and for every core that can be made of it: all that frames prints, except for the line
+// about the target. This also holds if the program was stripped since, and its symbols come from elsewhere.
 func TestRoundTrip(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestRoundTrip(t *testing.T) {
 			} {
 				requireSameMoment(t, live, framesFrom(t, given, "--core", core), name)
 			}
-			// gdb writes no names of threads but that of the program.
+			// gdb writes no thread names except that of the program.
 			requireSameMoment(t, unnamed(live), unnamed(framesFrom(t, given, "--core", gcore)), "gcore")
 			requireSameMoment(t, unnamed(live), unnamed(framesFrom(t, given, "--core", recordedCore(t, "--core", gcore))), "of gcore's")
 			explained := func(target ...string) string {
@@ -180,7 +180,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// testStripped looks at a core where the program that it is of has no symbols any more.
+// testStripped looks at a core whose program has no symbols any more.
 func testStripped(t *testing.T, p *livetest.Process, core, live string, given []string) {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func testStripped(t *testing.T, p *livetest.Process, core, live string, given []
 	requireSameMoment(t, live, framesFrom(t, given, "--core", core, "--sysroot", root), "a debug file")
 }
 
-// framesFrom is what frames prints.
+// framesFrom returns the output of frames.
 func framesFrom(t *testing.T, given []string, target ...string) string {
 	t.Helper()
 	r := reframe(t, append(append([]string{"frames"}, target...), given...)...)
@@ -207,7 +207,7 @@ func framesFrom(t *testing.T, given []string, target ...string) string {
 
 var targetLine = regexp.MustCompile(`(?m)^  "target": \{.*\},\n`)
 
-// requireSameMoment holds two reports against each other, line by line, but for the one about the target.
+// requireSameMoment compares two reports line by line, except for the line about the target.
 func requireSameMoment(t *testing.T, live, core, name string) {
 	t.Helper()
 	require.Len(t, targetLine.FindAllString(live, -1), 1, "%s", live)
@@ -220,7 +220,7 @@ func requireSameMoment(t *testing.T, live, core, name string) {
 	require.Equal(t, len(want), len(got), name)
 }
 
-// unnamed is a report without the names of threads but that of the first.
+// unnamed returns a report without the names of threads except that of the first.
 func unnamed(report string) string {
 	name := regexp.MustCompile(`(?m)^      "name": .*\n`)
 	first := name.FindStringIndex(report)
@@ -230,7 +230,7 @@ func unnamed(report string) string {
 	return report[:first[1]] + name.ReplaceAllString(report[first[1]:], "")
 }
 
-// recordedCore is what record makes of a process or of a core.
+// recordedCore returns the core that record writes of a process or of a core.
 func recordedCore(t *testing.T, flags ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "exit.core")
@@ -239,7 +239,7 @@ func recordedCore(t *testing.T, flags ...string) string {
 	return path
 }
 
-// sysrootOf is a directory that holds the files that a core names, as the machine had them where it was written.
+// sysrootOf returns a directory with the files that a core names, at their paths on the machine where it was written.
 func sysrootOf(t *testing.T, core string) string {
 	t.Helper()
 	target, err := ptrace.OpenCore(core, ptrace.CoreOptions{})
@@ -257,7 +257,7 @@ func sysrootOf(t *testing.T, core string) string {
 	return root
 }
 
-// buildID is that of a file, as hexadecimal digits.
+// buildID returns the build ID of a file, in hexadecimal digits.
 func buildID(t *testing.T, path string) string {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -275,8 +275,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// A process whose program was stripped has the names of a separate file of debug information, if that is of this
-// very program.
+// A process whose program was stripped gets its names from a separate debug file, if that belongs to this build of the program.
 func TestSeparateDebugFile(t *testing.T) {
 	t.Parallel()
 	built := livetest.Linked(t, 19, "deoptimize.ll", "-pie")

@@ -39,7 +39,7 @@ empty:
 }
 `
 
-// The exit status and the output are the program's.
+// The exit status and the output are those of the program.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	path := write(t, "greeting.ll", greeting)
@@ -66,7 +66,7 @@ func TestRunOfBitcode(t *testing.T) {
 	}
 }
 
-// tool runs another program, as command runs ours.
+// tool runs another program, as command runs reframe.
 func tool(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := command(t, args...)
@@ -135,12 +135,12 @@ func TestRunUntil(t *testing.T) {
 	}
 	require.Equal(t, result{0, "", "stopped before block %entry of @main, line 7, after 0 instructions\n"},
 		reframe(t, "run", "--until", "main:entry", path))
-	// What is never entered stops nothing.
+	// A block that is never entered stops nothing.
 	never := write(t, "never.ll", "define i32 @main() {\n  ret i32 14\nnever:\n  ret i32 1\n}\n")
 	require.Equal(t, result{14, "", ""}, reframe(t, "run", "--until", "main:never", never))
 }
 
-// A function of the module is meant by any form of its name, as elsewhere.
+// A function of the module can be named in any form, as in other verbs.
 func TestRunNamesOfCPlusPlus(t *testing.T) {
 	t.Parallel()
 	const module = `define i32 @_ZN2ns1fEi(i32 %x) {
@@ -177,7 +177,7 @@ func TestRunProfile(t *testing.T) {
 `}, r)
 }
 
-// Why a run cannot go on, where, and by which calls it came there.
+// The error of a run says why and where it cannot continue, with the call stack.
 func TestRunThatFails(t *testing.T) {
 	t.Parallel()
 	divides := write(t, "divides.ll", strings.Replace(counting, "mul nsw i32 %x, %x", "sdiv i32 %x, 0", 1))
@@ -233,7 +233,7 @@ func TestRunRefuses(t *testing.T) {
 	require.Contains(t, r.stderr, "\n  %x = frob i32 1, 2\n       ^\n")
 }
 
-// An endless program ends with Ctrl-C and the like, as a native one does.
+// Ctrl-C and other signals end an endless program, as a native one.
 func TestRunIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for number, word := range map[syscall.Signal]string{syscall.SIGINT: "interrupt", syscall.SIGTERM: "terminated"} {

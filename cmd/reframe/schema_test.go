@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// valid holds JSON against a schema of doc, in which no object has members that are not named, and against what was published under that name.
+// valid compares JSON with a schema of doc, in which objects may have only named members, and with the schema that was published under that name.
 func valid(t *testing.T, schema, text string) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -26,7 +26,7 @@ func valid(t *testing.T, schema, text string) {
 	require.NoError(t, published.Validate(v), "what was published refuses: %s", text)
 }
 
-// schemaOf is a schema of doc, in which no object has members that are not named.
+// schemaOf returns a schema of doc, in which objects may have only named members.
 func schemaOf(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	s, err := schemaIn("../../doc/"+name, closedSchema)
@@ -34,10 +34,10 @@ func schemaOf(t *testing.T, name string) *jsonschema.Schema {
 	return s
 }
 
-// schemas are those that were asked for, each read once.
+// schemas are the schemas that were requested, each read once.
 var schemas sync.Map
 
-// schemaIn is the schema in a file, as read reads it.
+// schemaIn returns the schema in a file, which read reads.
 func schemaIn(path string, read func(path string) (any, error)) (*jsonschema.Schema, error) {
 	once, _ := schemas.LoadOrStore(path, sync.OnceValues(func() (*jsonschema.Schema, error) {
 		schema, err := read(path)
@@ -62,7 +62,7 @@ func openSchema(path string) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(file))
 }
 
-// closedSchema reads a schema, and refuses members that it does not name: readers must accept those, and what is written has none.
+// closedSchema reads a schema, and changes it to reject members that it does not name: readers must accept those, but the program writes none.
 func closedSchema(path string) (any, error) {
 	schema, err := openSchema(path)
 	for _, o := range objectsOf(schema, nil) {
@@ -73,7 +73,7 @@ func closedSchema(path string) (any, error) {
 	return schema, err
 }
 
-// Whatever maps is asked, its JSON is what the schema under doc says.
+// The JSON of maps matches its schema, for all kinds of options.
 func TestMapsSchema(t *testing.T) {
 	t.Parallel()
 	statepoint := livetest.Object(t, 19, "jit_sp.ll")
@@ -116,8 +116,8 @@ define i64 @work(i64 %a) noinline {
 }
 ` + livetest.Start
 
-// The JSON of frames and resume, of targets of many kinds, is what their schemas say: all that [finish] saw is held
-// against them. Here each of their fields is seen at least once, but for those that no target of this test has.
+// The JSON of frames and resume, for targets of many kinds, matches its schemas: [finish] checks all of it. This test requires that each field was
+// seen at least once, except for those that no target of this test has.
 func TestFramesAndResumeSchema(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -217,7 +217,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 	}
 }
 
-// elsewhere are the fields that other tests have seen.
+// elsewhere lists the fields that other tests have seen.
 var elsewhere = []string{
 	"exit_code", "path", "stopped", // programs that exit, results of several scalars, processes that SIGSTOP had stopped
 	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", "operand", // of names and sources

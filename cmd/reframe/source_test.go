@@ -12,7 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// linedModule has debug locations of which its object gets nothing (NoDebug): the module alone can say them. @step was inlined into @work.
+// linedModule has debug locations that its object does not get (NoDebug): only the module has them. @step was inlined into @work.
 const linedModule = `
 @ready = private constant [6 x i8] c"ready\00"
 declare i32 @puts(ptr)
@@ -50,7 +50,7 @@ define i32 @main() {
 !21 = !DILocalVariable(name: "next", scope: !6, file: !2, line: 1, type: !8)
 `
 
-// Lines and variables of a module are in every screen that shows its frames, and in their JSON.
+// Lines and variables of a module are shown wherever its frames are, and in their JSON.
 func TestLinesOfModule(t *testing.T) {
 	t.Parallel()
 	ir := filepath.Join(t.TempDir(), "lined.ll")
@@ -76,7 +76,7 @@ func TestLinesOfModule(t *testing.T) {
 	r = reframe(t, "explain", "-p", pid(p), "--ir", ir, "--json")
 	require.Equal(t, places, r.object(t)["places"].([]any)[0].(map[string]any)["in"].(map[string]any)["source"])
 
-	// One that ends.
+	// This program ends by itself.
 	ended := filepath.Join(t.TempDir(), "ended.ll")
 	require.NoError(t, os.WriteFile(ended, []byte(strings.ReplaceAll(linedModule, "@pause", "@getpid")), 0o600))
 	lli := []string{"--", livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", ended}
@@ -85,7 +85,7 @@ func TestLinesOfModule(t *testing.T) {
 	unharmed(t, p)
 }
 
-// The lines of a program's own debug information are read after a commit has let the process go on, too.
+// The source lines of a program's own debug information are read also after a commit has released the process.
 func TestLinesAfterCommit(t *testing.T) {
 	t.Parallel()
 	ir := write(t, "lined.ll", strings.Replace(linedModule, "NoDebug", "FullDebug", 1))

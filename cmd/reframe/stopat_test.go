@@ -11,8 +11,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// trace, record and until stop at the first exit at which the condition holds, which is computed here from what C makes of the
-// same loop.
+// trace, record and until stop at the first exit at which the condition holds, which the test computes from the values of the same loop in C.
 func TestStopAt(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -56,7 +55,7 @@ func TestStopAt(t *testing.T) {
 	}
 }
 
-// A condition that can hold nowhere is refused at once, with the names that there are, and the process is not started.
+// A condition that can hold nowhere is refused at once, with the existing names, and the process is not started.
 func TestStopAtNoSuchName(t *testing.T) {
 	t.Parallel()
 	_, tick := ticking(t)
@@ -83,14 +82,14 @@ func TestStopAtNoSuchName(t *testing.T) {
 			require.NoFileExists(t, file)
 		}
 	}
-	// What may be is waited for.
+	// If a name may exist later, the condition is accepted.
 	for _, text := range []string{"%i > 3 || %none == 3", "loc0 > 3", "#7 == 3", `%"i" == x`} {
 		r := reframe(t, "trace", "--ir", tick, "--stop-at", text, "--", "touch", file)
 		require.Equal(t, 2, r.code, r.stderr)
 		require.Contains(t, r.stderr, "there was no exit")
 		require.FileExists(t, file)
 	}
-	// What the target may say of itself too.
+	// This includes names that the target may describe itself.
 	for _, text := range []string{"%i > 3", "local[2] > 100"} {
 		r := reframe(t, "trace", "--stop-at", text, "--", "touch", file)
 		require.Equal(t, 2, r.code, r.stderr)

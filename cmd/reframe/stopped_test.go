@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A process that a signal has stopped is not said to be running again, and stays stopped.
+// A process that a signal has stopped is not reported as running again, and stays stopped.
 func TestStoppedBySignal(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -53,7 +53,7 @@ func TestStoppedBySignal(t *testing.T) {
 	unharmed(t, p)
 }
 
-// trace says that it waits for a process that is stopped, and sees its exits when it goes on.
+// trace reports that it waits for a stopped process, and sees its exits when the process continues.
 func TestTraceWaitsForStopped(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

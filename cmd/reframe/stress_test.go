@@ -17,7 +17,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The command's output is not shown, and is the same: the summary is all there is.
+// The command's output is not shown, and is unchanged: only the summary is printed.
 func TestStressCommand(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -34,14 +34,14 @@ func TestStressCommand(t *testing.T) {
 nothing differs: exit status 0, \d+ bytes of output
 $`, r.stdout)
 
-	// Without a seed there is another one each time, which is said, and with which it is done again.
+	// Without --seed the seed differs each time; it is reported, and repeats the run.
 	r = stress("--probability", "20%")
 	require.Equal(t, 0, r.code, r.stderr)
 	_, seed, _ := strings.Cut(r.stdout, "--seed ")
 	seed, _, _ = strings.Cut(seed, ":")
 	require.Equal(t, r.stdout, stress("--probability", "0.2", "--seed", seed).stdout)
 
-	// What a program reads it reads in each run.
+	// The program gets the same input in each run.
 	const text = "some input\n"
 	c := command(t, "stress", "--ir", module, "--stdin", "-", "--json", "--", "cat")
 	c.Stdin = strings.NewReader(text)
@@ -56,7 +56,7 @@ $`, r.stdout)
 	require.Equal(t, []int{len(text), len(text)}, []int{out.Untouched.Stdout.Bytes, out.Stressed.Stdout.Bytes})
 }
 
-// Where the interpreter does not get to the return nothing is done, and so nothing differs; but that is said.
+// If the interpreter does not reach the return nothing is committed, and so nothing differs; the summary says so.
 func TestStressFault(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -79,7 +79,7 @@ func TestStressFault(t *testing.T) {
 	valid(t, "stress.schema.json", r.stdout)
 }
 
-// A wrong stack map is found, shown and kept, and found again by the commands that the report names.
+// A wrong stack map is found, shown and kept, and found again by the commands in the report.
 func TestStressDifference(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -179,7 +179,7 @@ func TestStressUsage(t *testing.T) {
 	})
 }
 
-// A signal ends it, and the command with it, in whichever run that is; and where reframe is killed, what it controls is killed too.
+// A signal ends stress and the command, in whichever run; and if reframe is killed, the command is killed too.
 func TestStressInterrupted(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -21,13 +21,13 @@ import (
 	"reframe/internal/livetest"
 )
 
-// ticking is an object whose stackmap of four values is run 1000 times a round, and the module.
+// ticking returns an object whose stackmap of four values is run 1000 times a round, and the module.
 func ticking(t *testing.T) (object, module string) {
 	t.Helper()
 	return livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.IR(t, 19, "tick.ll")
 }
 
-// untraced is what a command prints when nobody looks.
+// untraced returns the output of a command without a tracer.
 func untraced(t *testing.T, command []string) string {
 	t.Helper()
 	out, err := exec.Command(command[0], command[1:]...).Output()
@@ -37,7 +37,7 @@ func untraced(t *testing.T, command []string) string {
 
 var exitLine = regexp.MustCompile(`^\d+\.\d{6}  \d+( obj_host)?  tick\+0x[0-9a-f]+  record 1 stackmap  %i=(\d+) %acc=(-?\d+) %x=(\d+) %y=(-?\d+)$`)
 
-// A command's own output is what it is without reframe; the exits go to a file, or to standard error.
+// A command's own output is the same as without reframe; the exits go to a file, or to standard error.
 func TestTraceCommand(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
@@ -64,7 +64,7 @@ func TestTraceCommand(t *testing.T) {
 	require.Regexp(t, `^2 exits in .* s; the limit of 2 was reached$`, lines[2])
 }
 
-// Of a process that runs already the exits go to standard output.
+// The exits of a process that already runs go to standard output.
 func TestTraceProcess(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
@@ -91,7 +91,7 @@ func TestTraceProcess(t *testing.T) {
 	require.Contains(t, p.Output(), checksum)
 }
 
-// traced waits until a process that rested is under control: it is stopped or has done so.
+// traced waits until a process that was at rest is under control: it is stopped or was stopped.
 func traced(t *testing.T, p *livetest.Process) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -100,7 +100,7 @@ func traced(t *testing.T, p *livetest.Process) {
 	}, livetest.Patience, time.Millisecond)
 }
 
-// Each line of the JSON is what the schema under doc says, and the last is the summary.
+// Each line of the JSON matches its schema, and the last is the summary.
 func TestTraceJSON(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestTraceJSON(t *testing.T) {
 	require.Equal(t, 1, sum.Sites[0].Count)
 }
 
-// What a trace would write is what is in the code, and a dry run writes nothing.
+// The plan matches the code, and a dry run writes nothing.
 func TestTraceDryRun(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
@@ -197,7 +197,7 @@ func TestTraceDryRun(t *testing.T) {
 	r.fails(t, 2, "none of the 1 records that are known is meant")
 }
 
-// What is wrong with a list of registered objects is said.
+// An error in the list of registered objects is reported.
 func TestTraceCorruptRegistry(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{
@@ -217,7 +217,7 @@ func TestTraceCorruptRegistry(t *testing.T) {
 	}
 }
 
-// An object that says its code is where no memory is, registered while the trace goes on.
+// An object that claims code at an unmapped address is registered during the trace.
 func TestTraceObjectInNoMemory(t *testing.T) {
 	t.Parallel()
 	const program = `#include "gdbjit.h"
@@ -252,7 +252,7 @@ int main(int argc, char **argv) {
 	require.Contains(t, r.stderr, "there was no exit")
 }
 
-// A signal ends the trace, and the process goes on with all of its bytes.
+// A signal ends the trace, and the process continues with its original code.
 func TestTraceInterrupted(t *testing.T) {
 	t.Parallel()
 	object, _ := ticking(t)
@@ -284,7 +284,7 @@ func TestTraceInterrupted(t *testing.T) {
 	}
 }
 
-// A reader that goes away, or a disk that is full, ends the trace, and the process goes on.
+// A reader that disappears, or a full disk, ends the trace, and the process continues.
 func TestTraceFailedWrite(t *testing.T) {
 	t.Parallel()
 	object, _ := ticking(t)
@@ -317,7 +317,7 @@ func TestTraceFailedWrite(t *testing.T) {
 	}
 }
 
-// How a process ends is said, and what it does is what it does without reframe.
+// The end of a process is reported, and the process behaves as without reframe.
 func TestTraceEndings(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -370,7 +370,7 @@ func TestTraceUsage(t *testing.T) {
 	})
 }
 
-// Help says what the flags say, and a shell can complete the kinds of site.
+// The help names the flags, and a shell can complete the kinds of site.
 func TestTraceHelp(t *testing.T) {
 	t.Parallel()
 	r := reframe(t, "trace", "--help")
@@ -382,7 +382,7 @@ func TestTraceHelp(t *testing.T) {
 	require.True(t, strings.HasPrefix(r.stdout, "stackmap\npatchpoint\nstatepoint\ndeoptimize\nunknown\n"), r.stdout)
 }
 
-// Lines do not wait for others to follow.
+// A line is written even if no other follows.
 func TestTraceFlushes(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "stop_at.ll", "mcjit")

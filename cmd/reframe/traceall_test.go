@@ -15,17 +15,17 @@ import (
 
 var tickLine = regexp.MustCompile(`^\d+\.\d{6}  (\d+)(?: \S+)?  tick\+0x[0-9a-f]+  record 1 stackmap  %i=(\d+) %acc=(-?\d+) %x=(-?\d+) %y=(-?\d+)$`)
 
-// tick is what the four values of tick.ll are at one exit.
+// tick holds the four values of tick.ll at one exit.
 type tick struct{ i, acc, x, y int64 }
 
-// next is what they are at the exit that follows, as tick.ll computes it.
+// next returns the values at the following exit, as tick.ll computes them.
 func (k tick) next() tick {
 	acc := 31*k.acc + k.x
 	return tick{k.i + 1, acc, k.x ^ int64(uint64(k.acc)>>7), (k.y + k.i) ^ acc}
 }
 
-// Of a program that exits 100,000 times every exit is told once, in order per thread, with the values that the
-// program computes; so it is where threads, signals and unloading come between.
+// For a program with 100,000 exits every exit is reported once, in order per thread, with the values that the program computes; also with threads,
+// signals and unloading.
 func TestTraceTellsEveryExit(t *testing.T) {
 	livetest.Slow(t)
 	object, module := ticking(t)

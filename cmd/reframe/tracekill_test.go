@@ -20,14 +20,13 @@ import (
 	"reframe/internal/livetest"
 )
 
-// victim is a program that leaves optimized code all the time.
+// victim is a program that constantly leaves optimized code.
 type victim struct {
 	name, program string
 	options       livetest.ObjectHostOptions
 }
 
-// Those without anything halfway run for so long when nobody looks that they can be stopped before
-// they end.
+// Those without an event halfway run long enough without reframe that they can be stopped before they end.
 var victims = []victim{
 	{"one thread", "tick.ll", livetest.ObjectHostOptions{Rounds: 60000}},
 	{"16 threads", "tick.ll", livetest.ObjectHostOptions{Threads: 16, Rounds: 4000}},
@@ -36,7 +35,7 @@ var victims = []victim{
 	{"signals", "tick.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 8000, Signals: true}},
 	{"unload", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 600, Unload: 1}},
 	{"threads come and go", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 20000, Churn: 500}},
-	// Instructions on floating-point numbers are run, while all other threads are stopped; those above are emulated.
+	// Instructions on floating-point numbers are run while all other threads are stopped; those above are emulated.
 	{"stepped", "floats.ll", livetest.ObjectHostOptions{Threads: 16, Rounds: 600000}},
 	{"stepped, signals", "floats.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 20000, Signals: true}},
 	{"stepped, fork", "floats.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 400, Middle: "fork"}},
@@ -45,13 +44,13 @@ var victims = []victim{
 	{"exec", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 4, Middle: "exec"}},
 }
 
-// watching is reframe at work, with what its output goes to.
+// watching is a running reframe, and the streams of its output.
 type watching struct {
 	*exec.Cmd
 	reader, terminal *os.File
 }
 
-// way is one way to end reframe from outside.
+// way is a way to end reframe from outside.
 type way struct {
 	name   string
 	args   []string
@@ -89,13 +88,12 @@ var ways = []way{
 	{name: "terminal gone", attach: true, end: func(w watching) error { return w.terminal.Close() }},
 }
 
-// A process whose watcher ends at any moment and in whatever way finishes as if nobody had watched, and
-// nothing of the watcher stays behind: no byte of its code, no tracer. With FIDELITY=all every victim meets every way, which
-// makes 440 watchers; otherwise a twelfth of them does.
+// A process whose watcher is ended at any moment and in any way finishes as if it had not been watched, and nothing of the watcher remains: no byte
+// of its code, no tracer. With FIDELITY=all every victim is combined with every way, which makes 440 watchers; otherwise with a twelfth of them.
 func TestWatcherKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	// Whose parent was killed is this process's child from then on (PR_SET_CHILD_SUBREAPER(2const)).
+	// A process whose parent was killed becomes this process's child (PR_SET_CHILD_SUBREAPER(2const)).
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	random := rand.New(rand.NewPCG(6, 6))
 	before := time.Now()
@@ -133,7 +131,7 @@ func TestWatcherKilled(t *testing.T) {
 	require.Greater(t, compared, 4)
 }
 
-// watch starts reframe. It has a terminal of its own unless its standard output goes elsewhere than what is read here.
+// watch starts reframe, with a terminal of its own unless stdout is given.
 func watch(t *testing.T, stdout *os.File, args ...string) watching {
 	t.Helper()
 	c := command(t, args...)
@@ -162,7 +160,7 @@ func (w watching) over(t *testing.T, tracing int) {
 	if w.terminal != nil {
 		w.terminal.Close()
 	}
-	// The tracer is this process's child now, if reframe has not waited for it.
+	// The tracer is now this process's child, unless reframe has waited for it.
 	require.Eventually(t, func() bool {
 		var ws unix.WaitStatus
 		got, err := unix.Wait4(tracing, &ws, unix.WNOHANG, nil)
@@ -175,8 +173,7 @@ func gone(pid int) bool {
 	return state == "" || state[0] == 'Z'
 }
 
-// killAttached ends a reframe that has attached itself. It says whether the code of the process could be compared
-// with what it was before.
+// killAttached ends a reframe that has attached itself. compared reports whether the code of the process could be compared with its earlier code.
 func killAttached(t *testing.T, v victim, w way, args []string, pause time.Duration, stop bool) (compared bool) {
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.program, "-O2"), v.options)
 	code := executable(t, p.PID)
@@ -199,7 +196,7 @@ func killAttached(t *testing.T, v victim, w way, args []string, pause time.Durat
 	return compared
 }
 
-// restored wants a process that has stopped to be traced by nobody, and its code to be what it was, and says whether it has not ended before.
+// restored requires that a stopped process has no tracer and that its code is unchanged. compared is false if it had ended before.
 func restored(t *testing.T, pid int, code map[uint64][]byte) (compared bool) {
 	t.Helper()
 	if !stands(t, pid) {
@@ -215,7 +212,7 @@ func restored(t *testing.T, pid int, code map[uint64][]byte) (compared bool) {
 	return compared
 }
 
-// stands waits until all threads of a process have stopped, and says whether it has not ended before.
+// stands waits until all threads of a process are stopped, and returns false if it has ended before.
 func stands(t *testing.T, pid int) (stopped bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -228,7 +225,7 @@ func stands(t *testing.T, pid int) (stopped bool) {
 	return !gone(pid)
 }
 
-// hostOf finds the tracer of a reframe that starts a host, and the host: 0 where they are gone before they are seen.
+// hostOf returns the tracer of a reframe that starts a host, and the host: 0 if they ended before they were seen.
 func hostOf(t *testing.T, pid int) (tracing, process int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -240,12 +237,12 @@ func hostOf(t *testing.T, pid int) (tracing, process int) {
 	return tracing, process
 }
 
-// endedWell wants the exit status of a host to be 0.
+// endedWell requires that the exit status of a host is 0.
 func endedWell(t *testing.T, process int) {
 	t.Helper()
 	var ws unix.WaitStatus
 	if process == 0 {
-		// It was let go before it was seen.
+		// It was released before it was seen.
 	} else if _, err := unix.Wait4(process, &ws, 0, nil); err == nil { // otherwise the tracer saw its end
 		require.True(t, ws.Exited() && ws.ExitStatus() == 0, "%#x", ws)
 	}
@@ -277,7 +274,7 @@ func killLaunched(t *testing.T, v victim, w way, args []string, pause time.Durat
 	finished(t, v, string(text))
 }
 
-// finished requires that a program printed what it prints when nobody looks.
+// finished requires that a program printed the same as without a tracer.
 func finished(t *testing.T, v victim, output string) {
 	t.Helper()
 	checksum, child := livetest.Twin(t, v.program, v.options)
@@ -287,7 +284,7 @@ func finished(t *testing.T, v victim, output string) {
 	}
 }
 
-// executable reads all executable memory of a process, by address.
+// executable returns all executable memory of a process, by address.
 func executable(t *testing.T, pid int) map[uint64][]byte {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
@@ -310,13 +307,13 @@ func executable(t *testing.T, pid int) map[uint64][]byte {
 	return all
 }
 
-// tracer is the process that traces another.
+// tracer returns the process that traces another.
 func tracer(pid int) int {
 	n, _ := strconv.Atoi(status(pid, pid, "TracerPid")) // the kernel's own
 	return n
 }
 
-// childOf returns a process that another has started, or 0.
+// childOf returns a process that parent has started, or 0.
 func childOf(parent int) int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
 	for _, dir := range dirs {

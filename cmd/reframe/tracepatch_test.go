@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Of a program that overwrites breakpoints, of which debug registers hold four, it is said that exits may be missing, and the status is 1.
+// For a program that overwrites breakpoints, of which debug registers hold four, trace reports that exits may be missing, with status 1.
 func TestTraceOverwritten(t *testing.T) {
 	t.Parallel()
 	held := livetest.HeldPlaces(t)

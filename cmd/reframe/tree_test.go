@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever verb there is, it is told of everywhere: help with examples, README, doc/verbs.md, a row of doc/platforms.md, and where it prints JSON a schema
-// and a section of doc/formats.md; and it fails where its output cannot be written.
+// Every verb is documented everywhere: help with examples, README, doc/verbs.md, a row of doc/platforms.md, and for JSON a schema and a section of
+// doc/formats.md; and it fails if its output cannot be written.
 func TestCommandTree(t *testing.T) {
 	t.Parallel()
 	read := func(path string) string {

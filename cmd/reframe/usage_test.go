@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// verbs are what the program itself lists, but for those that are about the program.
+// verbs are the commands that the program lists, except for those about the program itself.
 var verbs = sync.OnceValue(func() (list []string) {
 	out, err := exec.Command(binary, "--help").Output()
 	if err != nil {
@@ -98,7 +98,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// What resume cannot do, and what would help.
+// The errors of resume say what it cannot do, and what would help.
 func TestResumeRefuses(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -144,7 +144,7 @@ func TestHelp(t *testing.T) {
 
 const escape = "\x1b"
 
-// Colours are for terminals, unless asked for.
+// Colours are only for terminals, unless requested.
 func TestColor(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -162,7 +162,7 @@ func TestColor(t *testing.T) {
 		{"terminal", nil, "", true, true},
 		{"terminal, never", []string{"--color=never"}, "", true, false},
 		{"terminal, NO_COLOR", nil, "NO_COLOR=1", true, false},
-		// What was typed counts for more than what the environment says (no-color.org).
+		// A flag overrides the environment (no-color.org).
 		{"terminal, NO_COLOR and always", []string{"--color=always"}, "NO_COLOR=1", true, true},
 		{"dumb terminal", nil, "TERM=dumb", true, false},
 	} {
@@ -213,10 +213,10 @@ func onTerminal(t *testing.T, c *exec.Cmd) string {
 	return out.String()
 }
 
-// refusal is a command line that is wrong as it stands, and what is said.
+// refusal is a wrong command line, and its error.
 type refusal struct{ args, want string }
 
-// refused runs command lines that are refused, each with where help is.
+// refused runs wrong command lines, whose errors also say where help is.
 func refused(t *testing.T, list []refusal) {
 	t.Helper()
 	for _, c := range list {
@@ -228,7 +228,7 @@ func refused(t *testing.T, list []refusal) {
 	}
 }
 
-// failing runs command lines that cannot be done, with what is said.
+// failing runs command lines that fail, and requires their errors.
 func failing(t *testing.T, list map[string]string) {
 	t.Helper()
 	for args, want := range list {

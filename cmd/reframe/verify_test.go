@@ -22,7 +22,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A command's own output is what it is without reframe, and what cannot be compared is said and counted.
+// A command's own output is the same as without reframe, and exits that cannot be compared are reported and counted.
 func TestVerifyCommand(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -45,13 +45,13 @@ func TestVerifyCommand(t *testing.T) {
 	}
 	require.Len(t, seen, 140)
 
-	// Without --all the differences are told, of which there are none.
+	// Without --all only differences are reported, and there are none.
 	r = reframe(t, append([]string{"verify", "--ir", module, "--limit", "10", "--"}, host...)...)
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Regexp(t, `^10 exits verified in .*: 10 same, 0 different, 0 not comparable; the limit of 10 was reached\n$`, r.stderr)
 }
 
-// Of programs with layouts, recursion, calls and threads nothing is different.
+// Programs with layouts, recursion, calls and threads show no differences.
 func TestVerifySame(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestVerifySame(t *testing.T) {
 	}
 }
 
-// A process that runs already goes on as it was.
+// A process that already runs continues as before.
 func TestVerifyProcess(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestVerifyProcess(t *testing.T) {
 	require.Contains(t, p.Output(), checksum)
 }
 
-// Each line of the JSON is what the schema under doc says, and the last is the summary.
+// Each line of the JSON matches its schema, and the last is the summary.
 func TestVerifyJSON(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestVerifyJSON(t *testing.T) {
 	}), memoryModule, 70, "--all", "--keep", t.TempDir())
 }
 
-// A signal ends it, and the process goes on.
+// A signal ends verify, and the process continues.
 func TestVerifyInterrupted(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -208,7 +208,7 @@ func TestVerifyUsage(t *testing.T) {
 	})
 }
 
-// A reader that goes away, or a disk that is full, ends it, and the process goes on.
+// A reader that disappears, or a full disk, ends verify, and the process continues.
 func TestVerifyFailedWrite(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
@@ -219,7 +219,8 @@ func TestVerifyFailedWrite(t *testing.T) {
 	require.Equal(t, untraced(t, host), r.stdout)
 }
 
-// From the entry of its function an exit shows who is wrong, in text and as the schema has it; entries are verified by themselves.
+// A run from the entry of the function shows which side is wrong, in text and in JSON that matches the schema; entries are also verified on their
+// own.
 func TestVerifyFromEntry(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -269,7 +270,7 @@ func TestVerifyFromEntry(t *testing.T) {
 	}
 }
 
-// The reduction that doc/verify.md goes through keeps the fault and leaves out the rest; a module without it is not interesting.
+// The reduction described in doc/verify.md keeps the fault and removes the rest; a module without the fault is not interesting.
 func TestVerifyReduces(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -323,7 +324,7 @@ func TestVerifyReduces(t *testing.T) {
 	require.Less(t, size("small.ll"), size("sum.ll"))
 }
 
-// What is kept of a difference says all that it takes to look at it, and its script passes.
+// The files that are kept for a difference are all that is needed to look at it, and its script passes.
 func TestVerifyKeeps(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -343,7 +344,7 @@ func TestVerifyKeeps(t *testing.T) {
 	require.Equal(t, 0, r.code, "%s%s", r.stdout, r.stderr)
 }
 
-// On a terminal it shows how far it is, and takes that away; a program that writes there itself is left alone.
+// A terminal shows the progress, and nothing of it afterwards; if the program itself writes there, no progress is shown.
 func TestVerifyShowsProgress(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -371,7 +372,7 @@ func TestVerifyShowsProgress(t *testing.T) {
 	require.NotRegexp(t, shown, run(func(slave *os.File) *os.File { return slave }))
 }
 
-// raising sends a signal to itself behind each of five exits, and prints what that changed; fifth is what it does behind the last instead.
+// raising is a program that sends itself a signal after each of five exits, and prints the effect; fifth replaces the signal after the last exit.
 const raising = `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 declare i32 @raise(i32)
@@ -420,8 +421,8 @@ out:
 }
 `
 
-// A signal that a thread sends to itself comes to it while it runs alone: its handler has run behind raise(3), and abort(3) ends the program as it ends any,
-// which by the processor's own stop would be SIGSEGV.
+// A signal that a thread sends to itself is delivered while the thread runs alone: its handler has run when raise(3) returns. abort(3) ends the
+// program as usual; the processor's own stop would be SIGSEGV.
 func TestVerifyOfRaisedSignals(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ fifth, verdict string }{
@@ -441,7 +442,7 @@ func TestVerifyOfRaisedSignals(t *testing.T) {
 	}
 }
 
-// withSites is the module of a program of testdata, with sites in it.
+// withSites returns the module of a program of testdata, with sites in it.
 func withSites(t *testing.T, source string) string {
 	t.Helper()
 	sites := filepath.Join(t.TempDir(), "sites.ll")
@@ -450,7 +451,7 @@ func withSites(t *testing.T, source string) string {
 	return sites
 }
 
-// Behind an exit a program may start processes, and take memory and give it back: all is as it is without anybody looking, and can be compared.
+// After an exit a program may start processes, and map and unmap memory: it behaves as without reframe, and the exits can be compared.
 func TestVerifyOfProcessesAndMappings(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -465,7 +466,7 @@ func TestVerifyOfProcessesAndMappings(t *testing.T) {
 			require.Regexp(t, `^(\d\d+) exits verified in .*: (\d\d+) same, 0 different, 0 not comparable; (\d+ skipped; )?the process exited with status 0\n(  \d+  skipped: 16 exits were pending, and 4 of the same record among them\n)?$`, r.stderr, "%s %v", name, args)
 			require.Equal(t, want, r.stdout, "%s %v", name, args)
 		}
-		// The interpreter alone cannot go on from many of them, and says of none that the frame may be wrong.
+		// The interpreter alone cannot run on from many of these exits, and reports for none that the frame may be wrong.
 		r := reframe(t, "stress", "--probability", "1", "--seed", "1", "--ir", sites, "--", program)
 		require.Equal(t, 0, r.code, "%s: %s", name, r.stderr)
 		require.Contains(t, r.stdout, "nothing differs: exit status 0", name)
@@ -473,7 +474,7 @@ func TestVerifyOfProcessesAndMappings(t *testing.T) {
 	}
 }
 
-// Where native code waits for a thread that stands meanwhile it is given up at once, not when its time is over: a minute here.
+// If native code waits for a thread that is stopped, verify gives up at once, not when its time, here a minute, is over.
 func TestVerifyOfWaitingThreads(t *testing.T) {
 	t.Parallel()
 	sites := withSites(t, "answers.c")
@@ -484,7 +485,7 @@ func TestVerifyOfWaitingThreads(t *testing.T) {
 	require.NotContains(t, r.stderr, "took over")
 }
 
-// Of a program that catches what native code throws the exits that do not throw again are compared, in its handlers too; what is not says why.
+// In a program that catches exceptions of native code, exits that do not rethrow are compared, also in its handlers; the others have a reason.
 func TestVerifyOfExceptions(t *testing.T) {
 	t.Parallel()
 	sites := withSites(t, "caught.cc")
@@ -502,7 +503,7 @@ func TestVerifyOfExceptions(t *testing.T) {
 	require.Regexp(t, `it calls @_ZSt24__throw_invalid_argumentPKc, which does not return: it throws`, r.stderr)
 }
 
-// A sanitizer reserves terabytes, of which some pages are used.
+// A sanitizer reserves terabytes of memory, of which it uses some pages.
 func TestVerifyOfSanitizedProgram(t *testing.T) {
 	t.Parallel()
 	sites := withSites(t, "mappings.c")
@@ -514,7 +515,7 @@ func TestVerifyOfSanitizedProgram(t *testing.T) {
 	require.Regexp(t, `^\d\d+ exits verified in .*: \d\d+ same, 0 different, 0 not comparable; `, r.stderr)
 }
 
-// The interpreter sees memory as native code leaves it, whatever that maps, unmaps, moves, protects and empties.
+// The interpreter sees memory as native code leaves it, whatever native code maps, unmaps, moves, protects and discards.
 func TestVerifyOfRandomMappings(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// wrong is a copy of an object whose stack map is changed.
+// wrong returns a copy of an object with a changed stack map.
 func wrong(t *testing.T, object string, change func(*stackmap.Blob)) string {
 	t.Helper()
 	f, err := elf.Open(object)
@@ -38,7 +38,7 @@ func wrong(t *testing.T, object string, change func(*stackmap.Blob)) string {
 	})
 }
 
-// wrongTick is tick.ll with a stack map that says of %x that it lies where %y does.
+// wrongTick returns tick.ll with a stack map that gives %x the location of %y.
 func wrongTick(t *testing.T) (object, module string) {
 	object, module = ticking(t)
 	return wrong(t, object, func(b *stackmap.Blob) {
@@ -50,16 +50,16 @@ func wrongTick(t *testing.T) (object, module string) {
 // tickState are the values of tick.ll's loop.
 type tickState struct{ i, acc, x, y uint64 }
 
-// next runs an iteration of it.
+// next returns the values after one iteration.
 func (s tickState) next() tickState {
 	acc := s.acc*31 + s.x
 	return tickState{s.i + 1, acc, s.x ^ s.acc>>7, (s.y + s.i) ^ acc}
 }
 
-// result runs on to the end.
+// result returns the result of the loop.
 func (s tickState) result() int64 { return s.resultOf(1000) }
 
-// resultOf is that of a loop of so many iterations.
+// resultOf returns the result of a loop of that many iterations.
 func (s tickState) resultOf(loop int) int64 {
 	for s = s.next(); s.i < uint64(loop); {
 		s = s.next()
@@ -67,7 +67,7 @@ func (s tickState) resultOf(loop int) int64 {
 	return int64((s.acc + s.x) ^ s.y)
 }
 
-// tickAt is what the loop holds at the n-th exit of one thread, from 1.
+// tickAt returns the values at the n-th exit of one thread, from 1.
 func tickAt(n int) tickState {
 	s := tickState{0, uint64((n - 1) / 1000), 12345, 1}
 	for range (n - 1) % 1000 {
@@ -76,7 +76,7 @@ func tickAt(n int) tickState {
 	return s
 }
 
-// again runs the command that a difference names, and returns what it prints.
+// again runs the command that a difference suggests, and returns its output.
 func again(t *testing.T, text string) result {
 	t.Helper()
 	lines := hints(text)
@@ -84,7 +84,7 @@ func again(t *testing.T, text string) result {
 	return inShell(t, lines[0])
 }
 
-// told is one difference without what changes from run to run.
+// told returns a difference without what varies between runs.
 func told(text string) string {
 	for _, r := range []string{`exit \d+, hit \d+`, `thread \d+`, `0x7[0-9a-f]{8,}`, `  (core|script|reproduce): .*\n`, `\d+ exits? verified (.*\n)*`} {
 		text = regexp.MustCompile(r).ReplaceAllString(text, "")
@@ -92,7 +92,7 @@ func told(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// A wrong stack map is found, shown, kept, and found again by the command that the report names.
+// A wrong stack map is found, shown, kept, and found again by the command in the report.
 func TestVerifyDifference(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -147,7 +147,7 @@ $`, n, n, native.i, int64(native.acc), int64(native.y), int64(native.y), interpr
 	for _, core := range list {
 		r := reframe(t, "maps", "--core", core)
 		require.Contains(t, r.stdout, "record 1 at ", r.stderr)
-		// A small core of it, and a first test: the interpreter returns from it what it did then.
+		// The test has a small core of the difference, and a first script: the interpreter returns from it the same result.
 		var n int
 		_, err := fmt.Sscanf(core[strings.LastIndexByte(core, '-')+1:], "%d.core", &n)
 		require.NoError(t, err)
@@ -165,8 +165,7 @@ $`, n, n, native.i, int64(native.acc), int64(native.y), int64(native.y), interpr
 	}
 }
 
-// The command that a report names counts as the run did that found it: past exits that are left out,
-// that were inside of others, and of other records.
+// The command in a report counts exits as the original run did: past exits that are skipped, that were inside of others, and of other records.
 func TestVerifyFindsAgain(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -209,7 +208,7 @@ func TestVerifyFindsAgain(t *testing.T) {
 	}
 }
 
-// With -p the command is for the process.
+// With -p the command verifies the process.
 func TestVerifyProcessAgain(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -237,7 +236,7 @@ func TestVerifyProcessAgain(t *testing.T) {
 	require.Equal(t, all[0], all[1])
 }
 
-// What is wrong in memory is shown with what lies there, and a run that cannot go on is a difference too.
+// A difference in memory is shown with the memory that contains it, and a run that cannot continue is a difference too.
 func TestVerifyMemory(t *testing.T) {
 	t.Parallel()
 	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
@@ -248,7 +247,7 @@ func TestVerifyMemory(t *testing.T) {
 		require.Equal(t, 3, r.code, r.stderr)
 		return r.stderr
 	}
-	// %n is what %string is: it is stored to *%heap, which calloc has made, and from there on it is no zero.
+	// %n gets the value of %string: it is stored to *%heap, which calloc has allocated, and from then on it is not zero.
 	nIsString := func(l []stackmap.Location) { l[1] = l[2] }
 	require.Regexp(t, `  different memory, \d+ bytes at 0x[0-9a-f]+, memory without a file, \+0x[0-9a-f]+
         before       0000000000000000 .*
@@ -270,7 +269,7 @@ func TestVerifyMemory(t *testing.T) {
 `, run(func(l []stackmap.Location) { l[0] = l[1] }))
 }
 
-// Words are spelled as a shell reads them.
+// Words are quoted for a shell.
 func TestVerifyQuotes(t *testing.T) {
 	t.Parallel()
 	object, module := wrongTick(t)

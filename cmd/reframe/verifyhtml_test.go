@@ -11,8 +11,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Each difference has a page with the state at the exit, although native code has gone on since, and both results beside each other; the index leads to
-// all. What the browser shows is what the loop of tick.ll computes.
+// Each difference has a page with the state at the exit, although native code has moved since, and both results side by side; the index links to
+// all. The browser shows what the loop of tick.ll computes.
 func TestVerifyHTML(t *testing.T) {
 	livetest.Slow(t) // a browser, and three programs under control
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestVerifyHTML(t *testing.T) {
 		var values map[string]string
 		tab.Eval(t, `Object.fromEntries([...document.querySelectorAll("tr.value")].map(r => [r.cells[0].querySelector("bdi").textContent, r.cells[2].textContent]))`, &values)
 		require.Equal(t, map[string]string{"%i": fmt.Sprint(native.i), "%acc": fmt.Sprint(int64(native.acc)), "%x": fmt.Sprint(int64(native.y)), "%y": fmt.Sprint(int64(native.y))}, values)
-		// %x and %y are said to be at one place, where the bytes are those of before.
+		// The stack map gives %x and %y the same location; the bytes are unchanged.
 		tab.Hover(t, "#v2 th")
 		var stack []string
 		tab.Eval(t, `[...document.querySelectorAll(".words .lit")].map(e => e.textContent)`, &stack)
@@ -88,7 +88,7 @@ func TestVerifyHTML(t *testing.T) {
 	index.Click(t, `nav a[href="index.html"]`)
 	require.Equal(t, "index.html", at())
 
-	// What is there is kept.
+	// Existing pages are kept.
 	before, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	require.NoError(t, err)
 	r = verify("--limit", "1")
@@ -104,7 +104,7 @@ func TestVerifyHTML(t *testing.T) {
 	require.Equal(t, [][]string{{"exit 21, hit 21 of record 1"}}, rows)
 }
 
-// inMemory are the bytes of a number in the order of memory.
+// inMemory formats the bytes of a number in the order of memory.
 func inMemory(n uint64) string {
 	var b [8]byte
 	for i := range b {
@@ -113,7 +113,7 @@ func inMemory(n uint64) string {
 	return fmt.Sprintf("% x", b[:])
 }
 
-// Where nothing differs there is an index that says so, and what has no meaning is refused.
+// Without differences there is an index that says so, and contradictory flags are rejected.
 func TestVerifyHTMLWithoutDifference(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
@@ -134,8 +134,8 @@ func TestVerifyHTMLWithoutDifference(t *testing.T) {
 	verify("--html", dir, "--interesting").failsEmpty(t, 64, "--interesting and --html: one of them")
 }
 
-// Of an exit that is held against a baseline the page has both states, and of an activation that is verified from its entry on, the place where
-// that began.
+// For an exit that is compared with a baseline the page has both states; for an activation that is verified from its entry, the place where it
+// began.
 func TestVerifyHTMLFromEntry(t *testing.T) {
 	livetest.Slow(t) // programs under control, and a browser
 	t.Parallel()

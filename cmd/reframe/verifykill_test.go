@@ -19,8 +19,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// crossers are verifications that run native code further than to a return: over calls of it, which print, allocate and call back, and from the entries
-// of functions on, with two runs of the interpreter beside it.
+// crossers are verifications that run native code beyond a return: through native calls, which print, allocate and call back, and from the entries
+// of functions, each with two runs of the interpreter.
 var crossers = []struct {
 	program string
 	args    []string
@@ -32,8 +32,8 @@ var crossers = []struct {
 	{"recursion.ll", []string{"--from-entry"}},
 }
 
-// A process that is verified from its entries on or over calls of native code, by a reframe that ends at any moment of that, does and prints what it does
-// when nobody looks, and has its code as it was. The moment is so many exits and some of the next ones, however fast the machine is.
+// A process that is verified from its entries or across native calls, by a reframe that ends at any moment of that, behaves and prints as without
+// reframe, and has its original code. The moment is after a number of exits and some of the next ones, however fast the machine is.
 func TestVerifyKilledWhileItCrosses(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestVerifyKilledWhileItCrosses(t *testing.T) {
 	require.Positive(t, compared)
 }
 
-// exitsOf waits for so many lines of what reframe says, and reads on in the background, until its end.
+// exitsOf waits for that many lines of reframe's output, and reads the rest in the background.
 func exitsOf(t *testing.T, r io.Reader, exits int) {
 	t.Helper()
 	lines := bufio.NewReader(r)
@@ -91,7 +91,7 @@ func exitsOf(t *testing.T, r io.Reader, exits int) {
 	go io.Copy(io.Discard, lines)
 }
 
-// killedCrossing ends a reframe that has attached itself, while the process is stopped by a signal. It says whether the code could be compared,
+// killedCrossing ends a reframe that has attached itself, while the process is stopped by a signal. It reports whether the code could be compared,
 // and whether reframe had ended before.
 func killedCrossing(t *testing.T, object string, o livetest.ObjectHostOptions, w way, args []string, exits int, pause time.Duration, want string) (compared, ended bool) {
 	p, begin := livetest.ObjectHost(t, object, o)
@@ -145,5 +145,5 @@ func killedCrossingOf(t *testing.T, host []string, w way, args []string, exits i
 	return verifiedAll(c)
 }
 
-// verifiedAll says that a verification came to its own end: nothing ended it.
+// verifiedAll reports whether a verification ended by itself.
 func verifiedAll(c *exec.Cmd) bool { return slices.Contains([]int{0, 1, 3}, c.ProcessState.ExitCode()) }

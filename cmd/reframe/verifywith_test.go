@@ -13,15 +13,15 @@ import (
 	"reframe/internal/tinyvmtest"
 )
 
-// tinyvm is the machine, a program of it, and the command by which it goes on in frames of that.
+// tinyvm returns the virtual machine, a program of it, and the command of its interpreter for frames of that program.
 func tinyvm(t *testing.T) (binary, program, serve string) {
 	t.Helper()
 	binary, program = tinyvmtest.Binary(t, 19), livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
 	return binary, program, binary + " --serve " + program
 }
 
-// A virtual machine that describes itself needs no more than its interpreter: every exit and every activation is the same, and the program prints
-// what it prints without.
+// A virtual machine that describes itself needs only its interpreter: every exit and every activation is the same, and the program prints the same
+// as without reframe.
 func TestVerifyWith(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -34,8 +34,8 @@ func TestVerifyWith(t *testing.T) {
 	require.Contains(t, r.stderr, "40 same, 0 different, 0 not comparable")
 }
 
-// What a compiler has left out of its frames is a difference, shown with the frames, with both sides' last instructions, and with a command that
-// finds it again.
+// A value that a compiler omits from its frames is a difference, shown with the frames, with the last instructions of both sides, and with a command
+// that finds it again.
 func TestVerifyWithFinds(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestVerifyWithFinds(t *testing.T) {
 	require.Contains(t, r.stderr, "1 exit verified in ")
 }
 
-// Frames that there can never be are a difference too, of which a core is kept, and the JSON is what the schema says.
+// Malformed frames are a difference too, for which a core is kept, and the JSON matches its schema.
 func TestVerifyWithMalformedFrames(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestVerifyWithMalformedFrames(t *testing.T) {
 	}
 }
 
-// What cannot be meant is refused, and an interpreter that is broken ends the verification and not the program.
+// Contradictory flags are rejected, and a broken interpreter ends the verification but not the program.
 func TestVerifyWithWrong(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

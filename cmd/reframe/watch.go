@@ -145,8 +145,7 @@ const writePatience = time.Second
 // and returns its argument, or else its own error. When ctx is done, reframe no longer waits for a pipe without a reader, nor long for a reader that
 // takes nothing.
 func (w *watched) created(ctx context.Context, a *app, command []string) (out *os.File, closed func(error) error, err error) {
-	// A reader that goes away must not end reframe before it has let go of the process: a write that
-	// fails ends the verb.
+	// A reader that disappears must not end reframe before it has detached from the process: a failed write ends the verb.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	closed = func(err error) error { return err }
 	switch {

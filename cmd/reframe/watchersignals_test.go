@@ -14,8 +14,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// timeout(1) signals its command and then its whole group, and a terminal that goes away does alike: a second signal does not
-// cost the summary. The process can be watched again at once.
+// timeout(1) signals its command and then its whole group, and a terminal that closes does the same: a second signal does not suppress the summary.
+// The process can be watched again at once.
 func TestTwoSignals(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestTwoSignals(t *testing.T) {
 	}
 }
 
-// Whoever watches next need not know that the tracer of the one before, which was killed, has just to put the bytes back.
+// The next watcher can attach while the tracer of the previous one, which was killed, still restores the bytes.
 func TestWatchedAgainAtOnce(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestWatchedAgainAtOnce(t *testing.T) {
 	p.Kill()
 }
 
-// A signal to the group, as a terminal sends it, does not hit the tracer, however young that is; what is launched it does hit.
+// A signal to the group, as a terminal sends it, does not reach the tracer, however young that is; it does reach the launched program.
 func TestGuardIsBornSafe(t *testing.T) {
 	t.Parallel()
 	object, _ := ticking(t)
@@ -99,7 +99,7 @@ func TestGuardIsBornSafe(t *testing.T) {
 	}
 }
 
-// A verb that has nothing to put back ends at the first signal, as any program does.
+// A verb that has nothing to restore ends at the first signal, as any program does.
 func TestFirstSignalEnds(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A time ends trace, verify and record as a limit does, and the process goes on.
+// --for ends trace, verify and record as a limit does, and the process continues.
 func TestFor(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestFor(t *testing.T) {
 	idle.Kill()
 }
 
-// What is only counted has a limit too, to which it is counted exactly: by the tracer, and where exits are looked at.
+// --count stops exactly at a limit as well: where the tracer counts, and where exits are looked at.
 func TestCountToLimit(t *testing.T) {
 	t.Parallel()
 	object, module := ticking(t)
@@ -74,7 +74,7 @@ func TestCountToLimit(t *testing.T) {
 	}
 }
 
-// Of the exits before the one that --stop-at means, none is shown without --log.
+// Without --log only the exit of --stop-at is shown, and none before it.
 func TestStopAtShowsOne(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestStopAtShowsOne(t *testing.T) {
 	}
 }
 
-// Where objects go to standard error there is nothing else of reframe's, warnings and errors included, and the last is the summary.
+// If JSON objects go to standard error nothing else of reframe's is there, warnings and errors included, and the last object is the summary.
 func TestJSONAlone(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestJSONAlone(t *testing.T) {
 		{"trace", []string{"--at", "no_such_thing"}, host, 2, 1, 1, "there was no exit"},
 		{"trace", []string{"--count"}, host, 0, 1, 0, ""},
 		{"trace", nil, []string{"true"}, 2, 1, 0, "there was no exit"},
-		// The module is another one.
+		// This module is not the one that was compiled.
 		{"trace", []string{"--ir", edited(t, module, ", i64 %y)", ")"), "--limit", "1"}, host, 0, 2, 1, ""},
 		{"verify", []string{"--ir", module, "--limit", "2", "--all"}, host, 0, 3, 0, ""},
 		{"verify", []string{"--ir", module, "--skip", "100000"}, host, 2, 1, 0, "no exit was verified: all were skipped"},
@@ -152,14 +152,14 @@ func TestJSONAlone(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &sum))
 		require.Equal(t, c.error, sum.Error)
 	}
-	// Elsewhere the words are words.
+	// In other cases messages are text.
 	file := filepath.Join(t.TempDir(), "exits")
 	r := reframe(t, append([]string{"trace", "--json", "--record", "77", "-o", file, "--"}, host...)...)
 	require.Equal(t, 2, r.code)
 	require.Regexp(t, `(?m)^0 exits in .*\nreframe: there was no exit\n$`, r.stderr)
 }
 
-// Where records were there and none was meant, it says what there was.
+// If no record matches, the message says which records there were.
 func TestNoneIsMeant(t *testing.T) {
 	t.Parallel()
 	object, _ := ticking(t)

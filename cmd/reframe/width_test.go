@@ -16,7 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// atWidth runs the program on a terminal of so many columns, and returns what that shows.
+// atWidth runs the program on a terminal of that many columns, and returns what the terminal shows.
 func atWidth(t *testing.T, columns int, env string, args ...string) string {
 	t.Helper()
 	master, slave := livetest.Terminal(t)
@@ -34,7 +34,7 @@ func atWidth(t *testing.T, columns int, env string, args ...string) string {
 
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// widest is the longest line of a text, without its colours.
+// widest returns the longest line of a text, without its colours.
 func widest(text string) (line string) {
 	for next := range strings.Lines(text) {
 		next = colours.ReplaceAllString(strings.TrimSuffix(next, "\n"), "")
@@ -45,7 +45,7 @@ func widest(text string) (line string) {
 	return line
 }
 
-// Help of every command fits 80 columns, and a terminal that is narrower.
+// The help of every command fits 80 columns, and a narrower terminal.
 func TestHelpFits(t *testing.T) {
 	t.Parallel()
 	for _, name := range append([]string{"", "scripts", "conditions", "completion", "completion bash", "completion zsh", "completion fish"}, verbs()...) {
@@ -60,7 +60,7 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// On a terminal no line is wider than that, what can be copied included, and no text is lost. In a pipe each line stays one.
+// On a terminal no line is wider than the terminal, including commands to copy, and no text is lost. In a pipe each line stays one.
 func TestNothingWiderThanTheTerminal(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Who gives a verb the wrong kind of file is told what it is, and which verb or flag takes it.
+// For a file of the wrong kind the error says what it is, and which verb or flag takes it.
 func TestWrongKindOfFile(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "orc")
