@@ -16,7 +16,7 @@ import (
 	"reframe/session"
 )
 
-// work has sites before, in and behind a loop, of which each fourth round goes another way.
+// work has sites before, in and after a loop, of which each fourth round takes another branch.
 const work = header + `@cell = global i64 0
 @other = global i64 0
 define i64 @work(i64 %n, i64 %m) noinline {
@@ -65,7 +65,7 @@ define i64 @entry(i64 %n) {
 }
 `
 
-// atWork is a session at the first site of @work(3, 24), whose module is given with old replaced by new, once.
+// atWork returns a session at the first site of @work(3, 24), whose given module has old replaced by new, once.
 func atWork(t *testing.T, old, with string) *session.Session {
 	t.Helper()
 	require.Equal(t, 1, strings.Count(work, old), old)
@@ -84,7 +84,7 @@ func atWork(t *testing.T, old, with string) *session.Session {
 	return s
 }
 
-// texts are instructions as the module has them.
+// texts returns the text of instructions in the module.
 func texts(list ...*ir.Instr) (all []string) {
 	for _, i := range list {
 		if i != nil {
@@ -94,7 +94,7 @@ func texts(list ...*ir.Instr) (all []string) {
 	return all
 }
 
-// What is wrong in the module is what is named: in each case it differs in one instruction from what was compiled.
+// Bisect names the instruction in which the module differs from the compiled one: in each case there is one.
 func TestBisectNamesTheInstruction(t *testing.T) {
 	const at = "call void (i64, i32, ...) @llvm.experimental.stackmap"
 	for _, c := range []struct {
@@ -107,10 +107,10 @@ func TestBisectNamesTheInstruction(t *testing.T) {
 	}{
 		{"an operation", "%c = xor i64 %b, %m", "%c = or i64 %b, %m", session.ByValue, "", "24", "8", "", nil}, // 16 and 24
 		{"operands", "%d = sub i64 %c, %a", "%d = sub i64 %a, %c", session.ByValue, "", "1", "-1", "", nil},    // 8 and 9
-		// Of the fourth round alone, in a block behind a branch: -1 + 0 + 1 + 4.
+		// Only the fourth round has this, in a block after a branch: -1 + 0 + 1 + 4.
 		{"a later round", "%t = add i64 %acc, 1000", "%t = add i64 %acc, 1001", session.ByValue, "", "1005", "1004", at + "(i64 3, i32 0, i64 %i, i64 %acc)", nil},
 		{"behind it", "%u = xor i64 %t, %sq", "%u = or i64 %t, %sq", session.ByValue, "", "1005", "997", at + "(i64 3, i32 0, i64 %i, i64 %acc)", []string{"%sq = mul i64 %i, %i"}}, // 1004 and 9
-		// No record shows it: what it makes of the sum does, in the second round, where 1 * 1 is not 1 + 1.
+		// No record shows the value itself: the sum computed from it does, in the second round, where 1 * 1 is not 1 + 1.
 		{"what no record shows", "%sq = mul i64 %i, %i", "%sq = add i64 %i, %i", session.ByValue, "%acc2 = and i64 %acc1, 1048575", "1", "0", at + "(i64 3, i32 0, i64 %i, i64 %acc)",
 			[]string{"%sq = add i64 %i, %i", "%v = add i64 %acc, %sq", "%acc1 = phi i64 [ %u, %three ], [ %v, %usual ]"}},
 		{"a phi", "%acc = phi i64 [ %d, %entry ]", "%acc = phi i64 [ %c, %entry ]", session.ByValue, "%acc = phi i64 [ %c, %entry ], [ %acc2, %next ]", "8", "-1", at + "(i64 2, i32 0, i64 %c, i64 %d, i64 %n)", nil},
@@ -162,7 +162,7 @@ func TestBisectShowsOperands(t *testing.T) {
 	require.Equal(t, []string{"%d"}, p.Alike)
 }
 
-// One that shows after hundreds of rounds is found too, and one behind calls that native code makes.
+// A difference that shows after hundreds of rounds is found too, and one after calls of native code.
 func TestBisectGoesFar(t *testing.T) {
 	changed := func(program, old, with string) string {
 		text, err := os.ReadFile(livetest.Testdata(t, "programs", program))
@@ -189,7 +189,7 @@ func TestBisectGoesFar(t *testing.T) {
 	toEnd(t, s)
 }
 
-// A baseline that does something else is found from the result alone.
+// A baseline that differs is found from the result alone.
 func TestBisectOfAnotherFunction(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "guards.ll"))
 	require.NoError(t, err)
@@ -208,7 +208,7 @@ func TestBisectOfAnotherFunction(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Where nothing is wrong both come to the return.
+// Without a difference both sides reach the return.
 func TestBisectFindsNothing(t *testing.T) {
 	s := atWork(t, "@cell = global", "@cell = global")
 	p, err := s.Bisect(t.Context())
@@ -221,7 +221,7 @@ func TestBisectFindsNothing(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Who gives up has a process that goes on.
+// After a cancelled bisection the process continues.
 func TestBisectIsGivenUp(t *testing.T) {
 	s := atWork(t, "@cell = global", "@cell = global")
 	ctx, cancel := context.WithCancelCause(t.Context())

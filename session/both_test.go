@@ -22,7 +22,7 @@ import (
 	"reframe/session"
 )
 
-// toExit lets a session go on to the next exit of a record.
+// toExit continues a session to the next exit of a record.
 func toExit(t *testing.T, s *session.Session, record uint64) {
 	t.Helper()
 	b, err := s.Break(records(record))
@@ -33,7 +33,7 @@ func toExit(t *testing.T, s *session.Session, record uint64) {
 	s.Delete(b.Number)
 }
 
-// both is a pair of which something can be said.
+// both returns a pair that could be compared.
 func both(t *testing.T, s *session.Session) *session.Pair {
 	t.Helper()
 	p, err := s.Both(t.Context())
@@ -42,7 +42,7 @@ func both(t *testing.T, s *session.Session) *session.Pair {
 	return p
 }
 
-// shown are the values of a pair's rows, as native code and as the interpreter has them.
+// shown returns the values of a pair's rows, as native code and as the interpreter has them.
 func shown(p *session.Pair) (native, interpreted []string) {
 	for _, r := range p.Rows {
 		native, interpreted = append(native, r.Native.Value), append(interpreted, r.Interpreted.Value)
@@ -50,8 +50,8 @@ func shown(p *session.Pair) (native, interpreted []string) {
 	return native, interpreted
 }
 
-// In the loop of @tick native code and the interpreter have the same values each time, those that the loop's own text comes to, and in the end the
-// same result.
+// In the loop of @tick native code and the interpreter have the same values each time, those that the test computes from the loop's text, and in the
+// end the same result.
 func TestBothAgree(t *testing.T) {
 	s := launched(t, "tick.ll")
 	toExit(t, s, 1)
@@ -98,19 +98,19 @@ func TestBothAgree(t *testing.T) {
 	require.ErrorContains(t, err, "the process has ended")
 }
 
-// A core has no native code that could go on.
+// A core has no native code that could run.
 func TestBothOfCore(t *testing.T) {
 	_, err := inLoop(t).Both(t.Context())
 	require.ErrorContains(t, err, "a core does not go on")
 }
 
-// header begins a module of the tests.
+// header is the beginning of a module of the tests.
 const header = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 `
 
-// hosted begins a session with obj_host.c, which runs a program; known is what the user gives for its module: "" for the program itself.
+// hosted starts a session with obj_host.c, which runs a program; known is the module that the user gives: "" for the program itself.
 func hosted(t *testing.T, program, known string, o livetest.ObjectHostOptions, layouts ...*layout.Layout) *session.Session {
 	t.Helper()
 	p, err := ptrace.LaunchWith(context.Background(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), o), ptrace.LaunchOptions{Stdout: "/dev/null"})
@@ -124,7 +124,7 @@ func hosted(t *testing.T, program, known string, o livetest.ObjectHostOptions, l
 	return session.OfProcess(p, session.Config{Options: deopt.Options{Modules: []*ir.Module{m}, Layouts: layouts, TrustIR: true}, Warn: func(text string) { t.Log(text) }})
 }
 
-// code is all code of the process that lies in no file, as it is in memory: with whatever is written into it.
+// code returns all code of the process that is in no file, as it is in memory, including breakpoints.
 func code(t *testing.T, s *session.Session) (all []byte) {
 	t.Helper()
 	target, err := s.Target()
@@ -146,7 +146,7 @@ func code(t *testing.T, s *session.Session) (all []byte) {
 	return all
 }
 
-// toEnd lets the process go on to its end, which is a good one.
+// toEnd runs the process to its end, and requires exit status 0.
 func toEnd(t *testing.T, s *session.Session) {
 	t.Helper()
 	stop, err := s.Continue(t.Context())
@@ -154,7 +154,7 @@ func toEnd(t *testing.T, s *session.Session) {
 	require.Equal(t, session.Stop{Why: session.Ended, End: trace.End{Kind: trace.EndExited}}, stop)
 }
 
-// A site of a deeper activation of the same function is none, and one may begin in a deeper one.
+// A site of a deeper activation of the same function does not count, and the session may start in a deeper one.
 func TestBothOfRecursion(t *testing.T) {
 	s := hosted(t, "recursion.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 61) // @tree(2, 0), which calls @tree(1, 1) and @tree(0, 18)
@@ -187,7 +187,7 @@ func TestBothOfRecursion(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Values of many types are compared, and what is handed over of them.
+// Values of many types are compared, and the parts of them that are passed.
 func TestBothOfTypes(t *testing.T) {
 	s := hosted(t, "state.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 4})
 	b := records(51)
@@ -202,7 +202,7 @@ func TestBothOfTypes(t *testing.T) {
 	p := both(t, s)
 	require.False(t, p.Parted)
 	require.EqualValues(t, 52, p.Frame.Record.ID)
-	// As state.ll says of 3: its bit and 3 + 3, its 16 bits, 3 * 1000003, 0.75 * 1.5 + 3 + 3.5 + 4.25, what is in the vector, and 3 * 3.
+	// By state.ll, for 3: its bit and 3 + 3, its 16 bits, 3 * 1000003, 0.75 * 1.5 + 3 + 3.5 + 4.25, the lanes of the vector, and 3 * 3.
 	w := int64(3000009)
 	s6 := ((((((1 + 6) ^ 3) + w) ^ 11) + ((w + 20) ^ 44)) ^ 9)
 	require.Equal(t, fmt.Sprint(s6), p.Rows[1].Native.Value)
@@ -216,7 +216,7 @@ func TestBothOfTypes(t *testing.T) {
 	require.Zero(t, p.Words)
 }
 
-// What exists only as native code is called by both at once.
+// A function that exists only as native code is called by both at once.
 func TestBothCall(t *testing.T) {
 	s := hosted(t, "crossing.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 2})
 	toExit(t, s, 90)
@@ -226,7 +226,7 @@ func TestBothCall(t *testing.T) {
 		require.EqualValues(t, 90, p.Frame.Record.ID)
 		require.Equal(t, fmt.Sprint(n), p.Rows[0].Native.Value)
 		require.Equal(t, p.Rows[1].Native.Value, p.Rows[1].Interpreted.Value)
-		// The interpreter can go to and fro in between.
+		// The interpreter can move back and forth in between.
 		require.NoError(t, s.Run().Back(t.Context(), 5))
 		require.NoError(t, s.Run().Step(t.Context(), 2))
 	}
@@ -237,7 +237,7 @@ func TestBothCall(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Where the exit resumes in another function than native code's both meet at the return.
+// If the exit resumes in a function other than native code's, both sides meet at the return.
 func TestBothOfAnotherFunction(t *testing.T) {
 	described, err := layout.Read(livetest.Testdata(t, "programs", "guards.layout.json"))
 	require.NoError(t, err)
@@ -251,7 +251,7 @@ func TestBothOfAnotherFunction(t *testing.T) {
 	toEnd(t, s)
 }
 
-// patched has patchpoints in a loop: one with nothing in it, and one that calls.
+// patched has patchpoints in a loop: one without a call, and one with a call.
 const patched = header + `declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
 @sum = global i64 0
 define void @count(i64 %x) noinline {
@@ -283,7 +283,7 @@ define i64 @entry(i64 %n) {
 }
 `
 
-// Both go over patchpoints too, with what those call.
+// Both also runs over patchpoints, with what they call.
 func TestBothOfPatchpoints(t *testing.T) {
 	s := hosted(t, livetest.Raw(t, patched), "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 11)
@@ -310,7 +310,8 @@ func TestBothOfPatchpoints(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Where native code takes long it is followed for a while and goes at full speed then, and is looked after in between; signals that come meanwhile reach it later.
+// If native code takes long it is followed for a while, and then runs at full speed with checks in between; signals that arrive meanwhile are
+// delivered later.
 func TestBothTakesLong(t *testing.T) {
 	module := livetest.Raw(t, header+`declare i32 @usleep(i32)
 define i64 @f(i64 %x) noinline {
@@ -357,7 +358,7 @@ define i64 @entry(i64 %n) {
 	}
 }
 
-// Of two sites without code between them there is one place.
+// Two sites without code between them are one place.
 func TestBothOfNeighbours(t *testing.T) {
 	const sites = "call void (i64, i32, ...) @llvm.experimental.stackmap(i64 13, i32 0, i64 %i, i64 %acc1)\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 14, i32 0, i64 %acc1, i64 %i)"
 	text := strings.Replace(patched, "call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 11, i32 16, ptr null, i32 0, i64 %i, i64 %acc)", "", 1)
@@ -376,7 +377,7 @@ func TestBothOfNeighbours(t *testing.T) {
 	toEnd(t, s)
 }
 
-// A jump out of the activation reaches outside of what the interpreter can follow: native code stays where it is.
+// A jump out of the activation goes beyond what the interpreter can follow: native code stays where it is.
 func TestBothOfLongjmp(t *testing.T) {
 	module := livetest.Raw(t, header+`declare i32 @_setjmp(ptr) returns_twice
 declare void @longjmp(ptr, i32)
@@ -416,7 +417,7 @@ define i64 @entry(i64 %n) {
 	}
 }
 
-// With a value that was set the interpreter comes to something else than native code.
+// After a value was set the interpreter differs from native code.
 func TestBothWithAnotherValue(t *testing.T) {
 	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 1)
@@ -436,7 +437,8 @@ func TestBothWithAnotherValue(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Of two threads one goes on, and the other stays where it is; signals that come meanwhile are not lost, and a handler of theirs is none of the activation's.
+// Of two threads one runs, and the other stays where it is; signals that arrive meanwhile are not lost, and their handler is not part of the
+// activation.
 func TestBothOfThreads(t *testing.T) {
 	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 2, Rounds: 3, Signals: true})
 	toExit(t, s, 1)
@@ -470,7 +472,7 @@ func TestBothOfThreads(t *testing.T) {
 	toEnd(t, s)
 }
 
-// What ends the way to the next site otherwise is said, and the process goes on from there.
+// If the way to the next site ends otherwise, the reason is reported, and the process continues from there.
 func TestBothCannotCompare(t *testing.T) {
 	leaves := `declare void @leave_optimized(i64)
 declare i64 @call_optimized(ptr, i64, i64, i64)
@@ -526,7 +528,7 @@ define i64 @entry(i64 %n) {
 	}
 }
 
-// Where both have come to, the process goes on from: what stops there next is the next round, and the interpreter may have gone anywhere meanwhile.
+// The process continues from the place of the pair: the next stop is in the next round, wherever the interpreter has gone meanwhile.
 func TestBothThenContinue(t *testing.T) {
 	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 1)
@@ -557,13 +559,13 @@ func TestBothThenContinue(t *testing.T) {
 	toEnd(t, s)
 }
 
-// waits says that a thread sleeps, which one that is stopped does not.
+// waits reports whether a thread sleeps, which a stopped thread does not.
 func waits(pid, tid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
 	return err == nil && strings.Contains(string(status), "State:\tS")
 }
 
-// Who gives up waiting has a process that stands where that found it, with nothing in its code, and can go on.
+// After a cancelled wait the process is stopped where it was then, with no breakpoint in its code, and can continue.
 func TestBothIsGivenUp(t *testing.T) {
 	module := header + `declare i32 @pause()
 define i64 @f(i64 %x) noinline {

@@ -12,7 +12,7 @@ import (
 	"reframe/session"
 )
 
-// workMutants are lines of @work with one thing changed, by the line as it is: another operation, another constant, another operand.
+// workMutants lists mutants of lines of @work, with the original line: another operation, another constant, another operand.
 func workMutants() (list [][2]string) {
 	body := work[strings.Index(work, "define i64 @work("):strings.Index(work, "define i64 @entry(")]
 	op := regexp.MustCompile(`= (add|sub|mul|xor|or|and) `)
@@ -46,7 +46,8 @@ func workMutants() (list [][2]string) {
 	return list
 }
 
-// Whichever instruction is another one in the module, it is among those that are named, if native code has anything otherwise; and something is named then. It is slow.
+// If an instruction of the module differs from the compiled one, and native code differs from the interpreter, then Bisect names instructions, and
+// this is among them. The test is slow.
 func TestBisectNamesMutants(t *testing.T) {
 	livetest.Slow(t)
 	parted, alone := 0, 0

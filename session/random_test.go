@@ -24,7 +24,8 @@ import (
 	"reframe/session"
 )
 
-// In random programs, with all live values recorded in each block, both go the same way through activations of whichever functions, and come to the same. It is slow.
+// In random programs with stackmaps of all live values in each block, both sides take the same path through activations of any function, and give
+// the same results. The test is slow.
 func TestBothOfRandomPrograms(t *testing.T) {
 	livetest.Slow(t)
 	total, said := 0, 0
@@ -77,7 +78,7 @@ func TestBothOfRandomPrograms(t *testing.T) {
 	require.Greater(t, said, total*9/10)
 }
 
-// begin begins a session with a program.
+// begin starts a session with a program.
 func begin(t *testing.T, command []string, m *ir.Module) *session.Session {
 	t.Helper()
 	p, err := ptrace.LaunchWith(context.Background(), command, ptrace.LaunchOptions{Stdout: "/dev/null"})
@@ -93,14 +94,14 @@ var (
 		"eq": "ne", "ne": "eq", "slt": "sge", "sge": "slt", "ult": "uge", "uge": "ult", "sgt": "sle", "sle": "sgt"}
 )
 
-// A randomMutant is a line of a function with another operation or comparison in it.
+// A randomMutant is a line of a function with another operation or comparison.
 type randomMutant struct {
 	function string
 	line     int // from 0
 	text     string
 }
 
-// randomMutants are those of a program's functions, in an order that is always the same.
+// randomMutants lists the mutants of a program's functions, always in the same order.
 func randomMutants(lines []string) (list []randomMutant) {
 	function := ""
 	for n, line := range lines {
@@ -121,7 +122,8 @@ func randomMutants(lines []string) (list []randomMutant) {
 	return list
 }
 
-// In random programs too, with an operation or a comparison in the module that is another one than was compiled, that is among those that are named. It is slow.
+// In random programs, too, if an operation or a comparison in the module differs from the compiled one, it is among the instructions that are named.
+// The test is slow.
 func TestBisectOfRandomPrograms(t *testing.T) {
 	livetest.Slow(t)
 	counts := map[string]int{}

@@ -18,7 +18,8 @@ import (
 	"reframe/session"
 )
 
-// inSum is the exit of deoptimize.ll, in which @sum goes on with a call in its loop: of @square, which prints each hundredth number.
+// inSum returns a run at the exit of deoptimize.ll, from which @sum continues with a call in its loop: of @square, which prints each hundredth
+// number.
 func inSum(t *testing.T, l deopt.Limits) *session.Run {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
@@ -49,7 +50,7 @@ define i64 @sum(` + strings.Replace(sum, "%sq = mul i64 %i, %i", "%sq = call i64
 	return r
 }
 
-// place is where a run stands, with the loop's values there.
+// place describes where a run is, with the loop's values there.
 func place(t *testing.T, r *session.Run) string {
 	t.Helper()
 	frames := r.Frames()
@@ -70,10 +71,11 @@ func place(t *testing.T, r *session.Run) string {
 	return text
 }
 
-// perTurn is how many instructions a turn of the loop has: five and two phis of @sum, and five of @square where it prints nothing.
+// perTurn is the number of instructions of a turn of the loop: five and two phis of @sum, and five of @square if it prints nothing.
 const perTurn = 5 + 2 + 5
 
-// Where the run stands after so many turns of the loop, and with which values, is worked out here: the guard has failed at 26, with the sum of the squares below.
+// The test computes the place of the run after a number of turns, and the values there: the guard has failed at 26, with the sum of the squares
+// below.
 func TestStepsThroughALoop(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
 	line := r.Frames()[0].At.Line
@@ -101,7 +103,7 @@ func TestStepsThroughALoop(t *testing.T) {
 	require.ErrorContains(t, r.Step(t.Context(), 1), "it has ended")
 }
 
-// Wherever a run goes back to, it stands as it stood there before: after single steps, after jumps of all kinds, and from its end.
+// After going back a run is at the same place with the same values as before: after single steps, after jumps of all kinds, and from its end.
 func TestGoesBack(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
 	stood := []string{place(t, r)}
@@ -152,7 +154,7 @@ func TestGoesBack(t *testing.T) {
 	require.Equal(t, "332833500", result.Value.Format())
 }
 
-// A run that fails stands at what failed; from there it can go back, as from its end. One that is given up stands where it was.
+// A run that fails is at the instruction that failed; from there it can go back, as from its end. A cancelled run stays where it was.
 func TestFailsAndIsGivenUp(t *testing.T) {
 	r := inSum(t, deopt.Limits{Steps: 500})
 	require.NoError(t, r.Continue(t.Context()))
@@ -175,7 +177,7 @@ func TestFailsAndIsGivenUp(t *testing.T) {
 	require.Equal(t, failed-1, r.Steps())
 }
 
-// A million single steps are kept in bounded memory, and each can be gone back to: a turn of the loop is five steps.
+// A million single steps are kept in bounded memory, and the run can go back to each: a turn of the loop is five steps.
 func TestAMillionSteps(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
 	require.NoError(t, err)

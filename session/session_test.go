@@ -24,14 +24,14 @@ import (
 	"reframe/session"
 )
 
-// launched begins a session with a program of obj_host.c.
+// launched starts a session with a program of obj_host.c.
 func launched(t *testing.T, program string) *session.Session {
 	t.Helper()
 	p, known := frametest.Launched19(t, program)
 	return session.OfProcess(p, session.Config{Options: known, Warn: func(text string) { t.Log(text) }})
 }
 
-// records are the exits of records of these ids.
+// records returns a breakpoint at the exits of records with these ids.
 func records(ids ...uint64) session.Breakpoint {
 	return session.Breakpoint{ExitFilter: trace.ExitFilter{Records: ids}}
 }
@@ -84,7 +84,7 @@ func TestStopsAtBreakpoints(t *testing.T) {
 	}
 }
 
-// Breakpoints at sites and at calls of functions stand in the process together.
+// Breakpoints at sites and at calls of functions can be set together.
 func TestSitesAndCalls(t *testing.T) {
 	s := launched(t, "guards.ll")
 	_, err := s.Break(session.Breakpoint{At: frametest.Pattern(names.Exact, "call_optimized")})
@@ -109,7 +109,7 @@ func TestSitesAndCalls(t *testing.T) {
 	require.Equal(t, "total_opt", at.Physical.Function)
 }
 
-// A condition that can hold nowhere is refused when it is set.
+// A condition that can hold nowhere is rejected when it is set.
 func TestBreakRefuses(t *testing.T) {
 	s := launched(t, "null.ll")
 	b := records(81)
@@ -121,7 +121,7 @@ func TestBreakRefuses(t *testing.T) {
 	require.Empty(t, s.Breakpoints())
 }
 
-// Who interrupts stops the process where it is, with nothing left in it, and it can go on.
+// An interrupt stops the process where it is, with no breakpoint left in it, and it can continue.
 func TestInterrupt(t *testing.T) {
 	const rounds = 1 << 30 // it does not end by itself
 	p, err := ptrace.LaunchWith(t.Context(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{Rounds: rounds}),
@@ -152,7 +152,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A core that is recorded has what the interpreter reads from the frame on, wherever it lies.
+// A recorded core has the memory that the interpreter reads from the frame on, at any address.
 func TestRecordHasWhatTheInterpreterReads(t *testing.T) {
 	module := livetest.Raw(t, header+`declare ptr @malloc(i64)
 define i64 @f(ptr %p) noinline {
@@ -194,13 +194,13 @@ done:
 	require.Equal(t, "409600", result.Value.Format())
 }
 
-// inLoop is a session with the exit of deoptimize.ll, in which the loop of @sum goes on from 26.
+// inLoop returns a session at the exit of deoptimize.ll, from which the loop of @sum continues at 26.
 func inLoop(t *testing.T) *session.Session {
 	t.Helper()
 	return atGuard(t, livetest.Lli(t, 19, livetest.Testdata(t, "programs", "deoptimize.ll"), "mcjit"))
 }
 
-// atGuard is a session with a process that runs it, or a module made of it.
+// atGuard returns a session with a process that runs that program, or a module made from it.
 func atGuard(t *testing.T, p *livetest.Process) *session.Session {
 	t.Helper()
 	o := frametest.Known(t, p)
@@ -213,7 +213,7 @@ func atGuard(t *testing.T, p *livetest.Process) *session.Session {
 	return session.OfCore(target, session.Config{Options: o, Warn: func(text string) { t.Log(text) }})
 }
 
-// The frame is the exit's own, with values that can be changed; where the interpreter goes on, its functions stand in the frame's place.
+// The frame is that of the exit, with values that can be changed; during an interpreter's run, its functions replace the frame.
 func TestLooksAndSteps(t *testing.T) {
 	s := inLoop(t)
 	at, err := s.Level()
@@ -289,7 +289,7 @@ func TestScriptOfWhatWasDone(t *testing.T) {
 	require.Contains(t, text, "returns i64 332833500", "what it comes to as it is")
 }
 
-// Beside the IR stands where in the source it comes from, where that changes.
+// The list shows the source line beside the IR, where it changes.
 func TestListShowsTheSource(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"reframe/session"
 )
 
-// instr finds an instruction of a function of the run's module by its name.
+// instr returns an instruction of a function of the run's module by its name.
 func instr(t *testing.T, r *session.Run, function, name string) *ir.Instr {
 	t.Helper()
 	i, ok := r.Frames()[0].Func.Module.Func(function).Value(name).(*ir.Instr)
@@ -19,8 +19,8 @@ func instr(t *testing.T, r *session.Run, function, name string) *ir.Instr {
 	return i
 }
 
-// Single steps say where each instruction is the next one: runs to it, and back to it, come to the same places, in a function that is called and behind a
-// call alike.
+// Single steps determine where each instruction is the next one: runs to it, and back to it, reach the same places, in a function that is called and
+// after a call.
 func TestRunsToInstructions(t *testing.T) {
 	for _, c := range []struct{ function, name string }{{"sum", "i1"}, {"sum", "sq"}, {"square", "r"}, {"square", "p"}} {
 		r := inSum(t, deopt.Limits{})
@@ -53,7 +53,7 @@ func TestRunsToInstructions(t *testing.T) {
 	}
 }
 
-// A run that goes out of a function stops at an instruction in it, and else where the function has returned.
+// A run out of a function stops at an instruction in it, or else where the function has returned.
 func TestRunsOutOrToInstructions(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
 	at := []*ir.Instr{instr(t, r, "square", "p")} // of each hundredth number
@@ -70,7 +70,7 @@ func TestRunsOutOrToInstructions(t *testing.T) {
 	}
 }
 
-// A value is watched by looking behind each instruction. What is given up stands where it was.
+// A value is watched by comparing it after each instruction. A cancelled run stays where it was.
 func TestWatches(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
 	value := func(name string) string {

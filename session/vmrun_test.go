@@ -19,8 +19,8 @@ import (
 	"reframe/session"
 )
 
-// stepsOnce is an interpreter, in the language of sh, that writes into the object on the stack of Foo.bar, prints 7 and stops; asked again it writes something
-// else and does what END says. It needs no more of what it is handed than that address.
+// stepsOnce is an interpreter, as a sh script, that writes into the object on the stack of Foo.bar, prints 7 and stops; resumed again it writes
+// something else and does what END says. Of its request it needs only that address.
 const stepsOnce = `
 read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"sh","step":true}}'
 read l; at=$(echo "$l" | sed 's/.*"stack":\[{"index":0,"type":"ref",[^}]*"bits":"\(0x[0-9a-f]*\)".*/\1/')
@@ -31,8 +31,8 @@ read l; echo '{"jsonrpc":"2.0","id":1,"method":"memory.write","params":{"ranges"
 read l; END
 `
 
-// An interpreter that is given up, that dies, or that cannot go on changes nothing of where the run stands: neither the place nor memory. Another one goes on
-// from there.
+// An interpreter that is cancelled, that dies, or that fails does not change the place of the run or its memory. Another interpreter continues from
+// there.
 func TestVMRunStandsWhereItStood(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ end, says, failed string }{
@@ -106,7 +106,7 @@ func TestVMRunStandsWhereItStood(t *testing.T) {
 	}
 }
 
-// writer calls what it is when something is written.
+// writer calls a function on each write.
 type writer func()
 
 func (w writer) Write(p []byte) (int, error) {

@@ -93,7 +93,7 @@ func TestCutCharacters(t *testing.T) {
 // nothing opens no target.
 func nothing(context.Context, *Opening) (*Target, error) { return nil, errors.New("there is none") }
 
-// Whatever a client sends, it is answered in the form of the protocol, once a request, and nothing panics. Messages are those of the input, one a line.
+// FuzzServe requires that every request is answered once, in the form of the protocol, and that nothing panics. The input has one message a line.
 func FuzzServe(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"type":"request","command":"initialize","arguments":{"adapterID":"x"}}` + "\n" + `{"seq":2,"type":"request","command":"launch","arguments":{"program":"true"}}`))
 	f.Add([]byte(`{"seq":1,"type":"request","command":"initialize"}` + "\n" + `{"seq":2,"type":"request","command":"attach","arguments":{"pid":[],"ir":5,"processId":"7"}}` + "\n" + `{"seq":3,"type":"request","command":"disconnect"}`))
@@ -124,7 +124,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// The bytes themselves may be anything, too.
+// FuzzReadContent reads any bytes.
 func FuzzReadContent(f *testing.F) {
 	f.Add([]byte("Content-Length: 2\r\n\r\n{}"))
 	f.Add([]byte("Content-Length: 99999\r\n\r\n{}"))
