@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Beginnings of files as their makers write them.
+// The beginnings are those of files as their programs write them.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	elf := func(data, low, high byte) string {

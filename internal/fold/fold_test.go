@@ -30,7 +30,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// No text is lost, and no part too wide, whatever the line is.
+// FuzzFold requires for any line that no text is lost, and that no part is too wide.
 func FuzzFold(f *testing.F) {
 	f.Add("  #0   jit     tick+0x3b    record 1, stackmap", 30)
 	f.Add("\x1b[1mbold\x1b[0m \x1b[", 20)

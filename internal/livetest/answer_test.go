@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a tool has said of a file is asked again where the file has changed, and a failure is remembered with its words. Where a file is only
-// a part of an argument nothing is remembered.
+// Answer runs a tool again if a file has changed, and caches a failure with its output. If a file is only a part of an argument nothing is cached.
 func TestAnswer(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	path := filepath.Join(t.TempDir(), "file")

@@ -43,7 +43,7 @@ func TestCorrupt(t *testing.T) {
 func TestThreads(t *testing.T) {
 	p := C(t, "threads.c", nil, "3", "1", "4", "1")
 	require.True(t, p.paused())
-	// The churner has up to four threads going; the others and the main thread stay.
+	// The churner runs up to four threads; the others and the main thread stay.
 	tasks := p.tasks(t)
 	require.GreaterOrEqual(t, len(tasks), 1+3+1+4+1)
 	require.LessOrEqual(t, len(tasks), 1+3+1+4+1+4)
@@ -58,7 +58,7 @@ func TestThreads(t *testing.T) {
 		return asleep == 3 && kinds[fmt.Sprint(syscall.SYS_FUTEX)] >= 4 // the churner joins with a futex too
 	})
 
-	// A stop and a continuation restart what sleeps: no system call may report them.
+	// A stop and a continuation restart sleeping system calls: none may report an interruption.
 	p.Signal(t, syscall.SIGSTOP)
 	p.Signal(t, syscall.SIGCONT)
 	time.Sleep(20 * time.Millisecond) // what one might say; a slow machine finds less, and nothing wrong
@@ -73,7 +73,7 @@ func (p *Process) tasks(t *testing.T) []string {
 	return tasks
 }
 
-// A stop of the whole process shows in the clock as a gap of its length, and is forgotten once reported.
+// A stop of the whole process appears in the clock as a gap of its length, and is forgotten once it was reported.
 func TestClock(t *testing.T) {
 	Slow(t)
 	p := C(t, "clock.c", nil, "1", "63")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program stops each time it comes to a breakpoint, until it ends; and where it stops, a core of it can be had.
+// A program stops each time that it reaches a breakpoint, until it ends; and where it stops, a core can be written.
 func TestStub(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "thrice.c")
 	require.NoError(t, os.WriteFile(source, []byte(`__attribute__((noinline)) int work(int n) { return n + 1; }
@@ -46,7 +46,7 @@ int main(int argc, char **argv) { volatile int n = argc; for (int k = 0; k < 3; 
 	}
 }
 
-// symbol is the address of a symbol of a static program.
+// symbol returns the address of a symbol of a static program.
 func symbol(t *testing.T, program, name string) uint64 {
 	t.Helper()
 	f, err := elf.Open(program)

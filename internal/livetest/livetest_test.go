@@ -38,7 +38,7 @@ func TestLli(t *testing.T) {
 	}
 }
 
-// What lli dumps for perf goes where the test's files go. perf's convention is that the dump is mapped.
+// What lli dumps for perf goes to the test's files. perf's convention is that the dump is mapped.
 func TestDumpIsRemoved(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		p := Lli(t, version, "jit_pp.ll", "mcjit")
@@ -68,7 +68,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// The three other endings of the host: two signals that kill it, and one that keeps it running.
+// These are the three other endings of the host: two signals that kill it, and one that keeps it running.
 func TestHostEndings(t *testing.T) {
 	for how, signal := range map[string]syscall.Signal{"trap": syscall.SIGTRAP, "abort": syscall.SIGABRT} {
 		p := Host(t, 19, "mcjit", how)

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bootLimit bounds the whole run of a machine that QEMU emulates, also on a slow or busy machine.
+// bootLimit bounds the whole run of a machine that QEMU emulates, also on a busy host.
 const bootLimit = 30 * time.Minute
 
 // BootARM64 boots Linux for arm64 in QEMU with the given files, by their names in its root directory. The first process is init, built from dir, a

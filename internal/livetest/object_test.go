@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostedPrograms are the programs that obj_host.c runs, with what twins.c, their C twins, print for 4 threads of 100
-// rounds and 2 threads more.
+// hostedPrograms are the programs that obj_host.c runs, with the output of their C versions in twins.c for 4 threads of 100 rounds and 2 more
+// threads.
 var hostedPrograms = map[string]struct{ checksum, child string }{
 	"tick.ll":      {"checksum 16356454115172807516", "child 11581338984600133997"},
 	"guards.ll":    {"checksum 7155754827218946661", "child 5385820223854518500"},
@@ -25,7 +25,7 @@ var hostedPrograms = map[string]struct{ checksum, child string }{
 	"null.ll":      {"checksum 16163826540907146819", "child 16707757964757970667"},
 }
 
-// runToEnd runs a command line without a terminal and returns what it printed and its state.
+// runToEnd runs a command line without a terminal and returns its output and state.
 func runToEnd(t *testing.T, command []string) (string, *exec.Cmd) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), Patience)
@@ -39,7 +39,7 @@ func runToEnd(t *testing.T, command []string) (string, *exec.Cmd) {
 	return out.String(), cmd
 }
 
-// Every program computes what its C twin does, as each release compiles it at each level.
+// Every program computes the same as its C version, compiled by each release at each level.
 func TestObjectHostPrograms(t *testing.T) {
 	Slow(t)
 	o := ObjectHostOptions{Threads: 4, Rounds: 100, Churn: 2}
@@ -94,7 +94,7 @@ func TestObjectHostOptions(t *testing.T) {
 		"exec and signals": {with(func(o *ObjectHostOptions) { o.Middle, o.Signals = "exec", true }), "signals 402 faults 402\n" + end, 0},
 		"exit":             {with(func(o *ObjectHostOptions) { o.Middle = "exit" }), "", 3},
 		"abort":            {with(func(o *ObjectHostOptions) { o.Middle = "abort" }), "", -1},
-		// Of the arguments 0 … 399, -1 and -2 those that are 0 modulo 3 as unsigned numbers: 134, and -1.
+		// Of the arguments 0 … 399, -1 and -2 these are 0 modulo 3 as unsigned numbers: 134 of them, and -1.
 		"faults": {ObjectHostCommand(t, null, ObjectHostOptions{Threads: 4, Rounds: 100, Churn: 2, Signals: true}),
 			"signals 402 faults 537\n" + hostedPrograms["null.ll"].checksum + "\n", 0},
 	} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever comes to a patched site gets to the runtime and on, and results stay what they are.
+// A thread that reaches a patched site enters the runtime and continues, and results do not change.
 func TestPatches(t *testing.T) {
 	for _, how := range []string{"aot", "aot-large", "mcjit", "orc"} {
 		for _, version := range []int{14, 19, 22} {
@@ -31,7 +31,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// By itself it patches as often as it is told.
+// Without commands the program makes the number of patches that it is given.
 func TestPatchesAtRandom(t *testing.T) {
 	out, err := PatchesCommand(t, 19, "aot", "16", "1", "500").Output()
 	if exit, ok := err.(*exec.ExitError); ok {

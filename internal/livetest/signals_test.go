@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Programs that a test starts have all signals, however the test was started, and a hang-up that was to be ignored does not reach them.
+// Programs that a test starts have default handling of all signals, however the test was started, and a SIGHUP that was ignored does not reach them.
 func TestChildrenHaveAllSignals(t *testing.T) {
 	const inner = "LIVETEST_SIGNALS"
-	// SIGCHLD and its like, which Go handles, count as much as SIGHUP and SIGTSTP, which it leaves as they are.
+	// SIGCHLD and others that Go handles matter as much as SIGHUP and SIGTSTP, which it leaves unchanged.
 	look := func() string {
 		out, err := exec.Command("sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status").Output()
 		require.NoError(t, err)

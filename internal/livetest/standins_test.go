@@ -33,7 +33,7 @@ func TestStandIns(t *testing.T) {
 		runtime.LockOSThread()
 		err := unix.PtraceSeize(n)
 		var b [1]byte
-		// An address where nothing lies: it may be looked at, or it may not.
+		// Nothing is mapped at this address: the access is either permitted or not.
 		_, read := unix.ProcessVMReadv(n, []unix.Iovec{{Base: &b[0], Len: 1}}, []unix.RemoteIovec{{Base: 8, Len: 1}}, 0)
 		fmt.Println("said", err, "and", read)
 		return
@@ -51,7 +51,7 @@ func TestStandIns(t *testing.T) {
 	require.Equal(t, said([]string{"env"}, "kcmp"), said(Without(t, "userfaultfd"), "kcmp"))
 
 	yama, plain := UnderYama(t), UnderYama(t)[:3]
-	// Without the capability nobody traces what has it.
+	// Without the capability a process that has it cannot be traced.
 	other := start(t, exec.Command(plain[0], plain[1], plain[2], CBinary(t, "nojit.c")), inKernel)
 	sibling := fmt.Sprint("trace ", other.PID)
 	require.Equal(t, "said <nil> and bad address", said(plain, sibling))

@@ -62,7 +62,7 @@ func TestFile(t *testing.T) {
 	require.Equal(t, []string{"file"}, names(t, dir))
 }
 
-// What a link leads to is replaced, not the link.
+// The target of a link is replaced, not the link.
 func TestLink(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	file, link := filepath.Join(elsewhere, "file"), filepath.Join(dir, "link")
@@ -88,7 +88,7 @@ func TestRefused(t *testing.T) {
 	require.Equal(t, []string{"pipe"}, names(t, dir))
 }
 
-// What has content stays, whoever made it and whenever; what is empty has nothing to lose.
+// A file with content stays, whoever created it and whenever; an empty one has nothing to lose.
 func TestNothingIsLost(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -115,7 +115,7 @@ func TestNothingIsLost(t *testing.T) {
 	require.NoError(t, f.Finish(nil))
 	requireText(t, "new", at("empty"))
 
-	// It came into being while the other was written.
+	// The file appeared while the other was written.
 	f, err = Create(at("late"), false)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(at("late"), []byte("mine"), 0o600))
@@ -156,7 +156,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// A name that is taken gets a number; what is no matter of names ends it.
+// A name that is taken gets a number; another error ends the search.
 func TestUnused(t *testing.T) {
 	dir := t.TempDir()
 	create := func(path string) error {
@@ -203,7 +203,7 @@ func makeFileUnforced(path string) error {
 	return f.Finish(nil)
 }
 
-// What is written bit by bit is for its owner's eyes, too.
+// Only the owner can read a file that is written in pieces, too.
 func TestStreamIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	f, err := Stream(t.Context(), path, false)
@@ -214,7 +214,7 @@ func TestStreamIsPrivate(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
-// The open of a pipe without a reader ends when somebody gives it up, and one with a reader is that reader's.
+// Opening a pipe without a reader ends when ctx is cancelled, and with a reader it succeeds.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))

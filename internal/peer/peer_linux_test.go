@@ -19,7 +19,7 @@ func TestSameUser(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, SameUser(c.(*net.TCPConn)))
 		require.NoError(t, mine.Close())
-		// The socket is not connected any more; the kernel lists it without its user.
+		// The socket is no longer connected; the kernel lists it without its user.
 		require.EqualError(t, SameUser(c.(*net.TCPConn)), "cannot determine the user of this connection; with --from-anywhere a token replaces the user")
 		c.Close()
 		l.Close()

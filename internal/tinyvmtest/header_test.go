@@ -12,7 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The header that interpreters copy is C99 and C++17 without a warning, and what is built of it alone answers what the protocol says.
+// The header that interpreters copy compiles as C99 and C++17 without a warning, and a program built from it alone answers as the protocol requires.
 func TestHeader(t *testing.T) {
 	const program = `#include "reframe_vm.h"
 static void resume(const rf_json *request) {

@@ -25,7 +25,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The interpreter in Python does what the plain one in C++ does.
+// The interpreter in Python behaves as the plain one in C++.
 func TestPython(t *testing.T) {
 	livetest.Slow(t)
 	command, binary := InPython(t), Binary(t, 19)
@@ -46,7 +46,7 @@ func TestPython(t *testing.T) {
 	require.Less(t, stopped, len(files)/2)
 }
 
-// served is an interpreter that is asked by lines of doc/protocol.md, and the moment that it is asked about. What it asks is answered from the moment.
+// served is an interpreter that gets messages of doc/protocol.md, and the moment of the target from which its requests are answered.
 type served struct {
 	in    io.WriteCloser
 	lines chan string // read ahead: the interpreter may send much before it reads an answer
@@ -98,7 +98,7 @@ func serveBy(t *testing.T, command []string) *served {
 	return s
 }
 
-// moment makes it another moment's.
+// moment sets another moment.
 func (s *served) moment(words map[uint64]uint64, symbols map[string]uint64) {
 	s.words, s.symbols, s.next = words, symbols, 0x5f0000000000
 	s.pages = map[uint64]bool{}
@@ -108,7 +108,7 @@ func (s *served) moment(words map[uint64]uint64, symbols map[string]uint64) {
 	s.written, s.output, s.asked = map[uint64]uint64{}, "", nil
 }
 
-// say sends a line, serves what is asked, and returns the answer.
+// say sends a line, answers the interpreter's requests, and returns its answer.
 func (s *served) say(t *testing.T, line string) string {
 	t.Helper()
 	_, err := io.WriteString(s.in, line+"\n")
@@ -140,7 +140,7 @@ func (s *served) say(t *testing.T, line string) string {
 	return ""
 }
 
-// resume asks for it, and returns the result.
+// resume sends a resume request, and returns the result.
 func (s *served) resume(t *testing.T, params string) string {
 	t.Helper()
 	var m struct{ Result, Error json.RawMessage }
@@ -216,7 +216,7 @@ func (s *served) read(at uint64, size int) any {
 	return map[string]string{"data": hex.EncodeToString(data)}
 }
 
-// served.tvm; the names lie where tinyvm keeps them, each in 16 bytes: Point, x, y, Main.main, …
+// servedProgram is served.tvm; the names are where tinyvm keeps them, each in 16 bytes: Point, x, y, Main.main, …
 const servedProgram = `
 class Point x y
 method Main.main 0 1
@@ -273,7 +273,7 @@ func servedMoment() (words map[uint64]uint64, symbols map[string]uint64) {
 	}, map[string]uint64{"tinyvm_fuel": servedFuel, "tinyvm_stopped": servedStopped, "tinyvm_why": servedWhy}
 }
 
-// stoppedBy is what is written where the program ends, and why.
+// stoppedBy returns the memory that is written when the program ends, with the reason.
 func stoppedBy(why string, more map[uint64]uint64) map[uint64]uint64 {
 	text := make([]byte, 128)
 	copy(text, why)
@@ -285,7 +285,7 @@ func stoppedBy(why string, more map[uint64]uint64) map[uint64]uint64 {
 	return words
 }
 
-// standing is a frame in which it has stopped. depth is how many are under it; -1 where it is not the outermost.
+// standing returns a frame in which the interpreter has stopped. depth is the number of frames under it; -1 if it is not the outermost.
 func standing(method string, position int, resume, instruction, locals, stack, monitors string, depth int) string {
 	extra := ""
 	if depth >= 0 {
@@ -295,7 +295,7 @@ func standing(method string, position int, resume, instruction, locals, stack, m
 		method, position, resume, instruction, locals, stack, monitors, extra)
 }
 
-// What is asked of an interpreter of servedProgram, and what comes of it.
+// Requests to an interpreter of servedProgram, and the expected results.
 var servedCases = []struct {
 	name, params, want string
 	written            map[uint64]uint64
@@ -439,7 +439,7 @@ var servedCases = []struct {
 		words:  map[uint64]uint64{0x100000000000: 0x78}},
 }
 
-// The interpreter in Python answers what doc/protocol.md says, one moment after the other.
+// The interpreter in Python answers as doc/protocol.md says, for one moment after the other.
 func TestPythonServes(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "served.tvm")
@@ -470,7 +470,7 @@ func TestPythonServes(t *testing.T) {
 	}
 }
 
-// tinyvm itself answers the same, in its own words: of what cannot be it says why as it likes, and of an instruction it says no operand.
+// tinyvm itself gives the same answers in its own words: its reasons differ, and it names instructions without operands.
 func TestTinyvmServes(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "served.tvm")
@@ -523,7 +523,7 @@ func TestTinyvmServes(t *testing.T) {
 	}
 }
 
-// withAllLocals adds the locals of a method that are not there, as dead: tinyvm wants them all, as a layout has them.
+// withAllLocals adds the missing locals of a method as dead ones: tinyvm requires all of them, as a layout has them.
 func withAllLocals(t *testing.T, params string) string {
 	t.Helper()
 	var request map[string]any
@@ -550,7 +550,8 @@ func withAllLocals(t *testing.T, params string) string {
 	return string(text)
 }
 
-// The file to copy: what an author's class prints stays out of the protocol, what it raises is told, and requests go ahead of their answers.
+// This tests the file to copy: what an author's class prints does not get into the protocol, its exceptions are reported, and requests precede their
+// answers.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	mine := filepath.Join(t.TempDir(), "mine.py")

@@ -14,7 +14,7 @@ import (
 	"reframe/ptrace"
 )
 
-// seeds are how many programs there are; their numbers are below it.
+// seeds is the number of programs; they are numbered from 0.
 const seeds = 1000
 
 // Frames can wait for a call at whose first position there is an exit.
@@ -23,7 +23,7 @@ type where struct {
 	call bool
 }
 
-// Compiled code does what the plain interpreter does, and the frames that it is left with are those that the interpreter has there.
+// Compiled code behaves as the plain interpreter does, and the frames at its exits are those that the interpreter has there.
 func TestBothTiers(t *testing.T) {
 	livetest.Slow(t)
 	for _, llvm := range Versions {
@@ -32,7 +32,7 @@ func TestBothTiers(t *testing.T) {
 			binary := Binary(t, llvm)
 			runs, exits, calls, deep, clean := 0, 0, 0, 0, 0
 			for seed := range uint64(seeds) {
-				// An odd number: of an even one the hash would leave ShareOf one of two.
+				// The number is odd: with an even one the hash would leave ShareOf only one of two.
 				if !livetest.Share(51, "tinyvm", llvm, seed) {
 					continue
 				}
@@ -79,7 +79,7 @@ func TestBothTiers(t *testing.T) {
 	}
 }
 
-// What a compiled module registers has the name of its layout and its IR in it, and a debugger that stands at an exit finds both.
+// The object that a compiled module registers contains the name of its layout and its IR, and a debugger at an exit finds both.
 func TestSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	for _, llvm := range Versions {
@@ -107,7 +107,7 @@ func TestSelfDescription(t *testing.T) {
 	}
 }
 
-// Each of the faults that can be planted is seen by who compares with the plain interpreter: in what a program prints, or in frames at exits.
+// Each fault that can be planted shows in the comparison with the plain interpreter: in the output of a program, or in frames at exits.
 func TestFaults(t *testing.T) {
 	livetest.Slow(t)
 	binary := Binary(t, 19)
@@ -147,7 +147,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A program that is of a seed stays that, and has in it what it should provoke.
+// The program of a seed does not change, and it contains what it should provoke.
 func TestProgram(t *testing.T) {
 	all := ""
 	for seed := range uint64(20) {
