@@ -22,7 +22,7 @@ import (
 	"reframe/replay"
 )
 
-// kept records a process that stands at its exit.
+// kept records a process that is at its exit.
 func kept(t *testing.T, p *livetest.Process, compress bool) string {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true, Hold: true})
@@ -34,7 +34,7 @@ func kept(t *testing.T, p *livetest.Process, compress bool) string {
 	return path
 }
 
-// looker looks at cores of deoptimize.ll.
+// looker returns a Cores for cores of deoptimize.ll.
 func looker(t *testing.T) *replay.Cores {
 	t.Helper()
 	m, err := ir.ParseFile(livetest.IR(t, 19, "deoptimize.ll"))
@@ -69,7 +69,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// What cannot be resumed is told, and within the limits.
+// A core that cannot be resumed is reported with the reason, within the limits.
 func TestLookInPart(t *testing.T) {
 	path := kept(t, livetest.Lli(t, 19, "deoptimize.ll", "mcjit"), false)
 	c := looker(t)
@@ -90,7 +90,7 @@ func TestLookInPart(t *testing.T) {
 	require.Equal(t, "no frame says where it resumes", r.Message)
 }
 
-// A core without stack maps whose frames are all there lacks nothing; one of which nothing can be read fails.
+// A core without stack maps whose frames are all there lacks nothing; one that cannot be read at all fails.
 func TestLookWithoutMaps(t *testing.T) {
 	c := &replay.Cores{}
 	r := c.Look(context.Background(), core(kept(t, livetest.C(t, "nojit.c", nil), false)))
@@ -100,7 +100,7 @@ func TestLookWithoutMaps(t *testing.T) {
 	require.Regexp(t, `^no stack map: `, r.Found.Notes[len(r.Found.Notes)-1])
 }
 
-// However a core is cut or changed, it costs itself alone: no fault of ours, and no more than its time.
+// However a core is truncated or changed, only its own result is affected: no panic, and no more than its time.
 func TestLookAtBrokenCores(t *testing.T) {
 	whole, err := os.ReadFile(kept(t, livetest.Linked(t, 19, "deoptimize.ll", "-pie"), false))
 	require.NoError(t, err)

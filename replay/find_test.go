@@ -13,7 +13,7 @@ import (
 	"reframe/replay"
 )
 
-// found are the paths that patterns lead to, and what is wrong with them.
+// found returns the paths that patterns match, and their errors.
 func found(t *testing.T, kind replay.Kind, patterns ...string) (all []string) {
 	t.Helper()
 	r := &replay.Run{Workers: 1, Items: replay.Find(kind, patterns), Job: func(_ context.Context, i replay.Item) replay.Result { return ok(i) }}
@@ -64,7 +64,7 @@ func TestFind(t *testing.T) {
 	require.Equal(t, []string{"a.txtar", "b.txtar", "named.script", "notes.md"}, found(t, replay.Core, "."))
 }
 
-// Parts are disjoint and together the whole, wherever the folder lies, and what is added to it moves nothing.
+// Shards are disjoint and together complete, wherever the folder is, and additional files move no others.
 func TestShard(t *testing.T) {
 	var items []string
 	parts := func(dir string, names, n int) [][]string {
@@ -106,7 +106,7 @@ func TestShard(t *testing.T) {
 	require.Panics(t, func() { replay.Shard(nil, 4, 4) })
 }
 
-// To look at what a pipe holds would take until somebody writes there.
+// Reading a pipe would block until another process writes to it.
 func TestIsCoreOfAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o644))

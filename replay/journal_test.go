@@ -18,7 +18,7 @@ import (
 
 var belongs = []string{"reframe v1", "scripts", "--timeout 1m0s"}
 
-// journaled runs items with a journal and returns what is reported, and how many were done.
+// journaled runs items with a journal and returns what is reported, and how many items were processed.
 func journaled(t *testing.T, journal string, items []replay.Item) (all []replay.Result, ran int) {
 	t.Helper()
 	j, err := replay.OpenJournal(journal, belongs)
@@ -49,7 +49,7 @@ func TestJournal(t *testing.T) {
 	require.Zero(t, ran)
 	require.Equal(t, whole, again, "the times too")
 
-	// What has changed is done again, and its new result counts from then on.
+	// An item whose file has changed is processed again, and the journal keeps its new result.
 	require.NoError(t, os.WriteFile(items[3].Path, []byte("other"), 0o644))
 	again, ran = journaled(t, journal, items)
 	require.Equal(t, 1, ran)
@@ -58,7 +58,7 @@ func TestJournal(t *testing.T) {
 	require.Zero(t, ran)
 }
 
-// A process may be killed at any byte of a line: what was whole is kept, and the rest is done again.
+// A process may be killed at any byte of a line: complete lines are kept, and the other items are processed again.
 func TestJournalIsTorn(t *testing.T) {
 	livetest.Slow(t)
 	items, journal := files(t, 3), filepath.Join(t.TempDir(), "journal")
@@ -78,7 +78,7 @@ func TestJournalIsTorn(t *testing.T) {
 	}
 }
 
-// An item at which the process dies each time is not begun for ever. One that is only interrupted is.
+// An item at which the process dies each time is not retried for ever. One that is only interrupted is.
 func TestJournalOfKills(t *testing.T) {
 	items, journal := files(t, 3), filepath.Join(t.TempDir(), "journal")
 	one := func(ctx context.Context, job replay.Job) ([]replay.Result, *replay.Summary) {
@@ -127,7 +127,7 @@ func TestJournalOfKills(t *testing.T) {
 	require.Equal(t, []string{"0000.txtar ok", "0001.txtar ok", "0002.txtar ok"}, paths(all), "two are not enough")
 }
 
-// A journal is of one kind of run. Another file is left alone.
+// A journal is for one kind of run. Any other file is left unchanged.
 func TestJournalOfAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, err := replay.OpenJournal(path, belongs)
@@ -162,7 +162,7 @@ func TestJournalOfAnother(t *testing.T) {
 	require.ErrorContains(t, err, "is a directory")
 }
 
-// Whatever the file holds, it is refused and left as it is, or used: then there is a result of each item once.
+// FuzzJournal requires for any content that the file is rejected and left unchanged, or used: then there is one result for each item.
 func FuzzJournal(f *testing.F) {
 	const head = `{"schema":"reframe.replay.journal/v1","of":["reframe v1","scripts","--timeout 1m0s"]}` + "\n"
 	for _, text := range []string{"", head, head[:20], head + `{"begun":{"path":"a","size":1,"mtime_ns":2}}` + "\n" + `{"ended":true}` + "\n",
@@ -188,7 +188,7 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// What a script opens or launches decides about its result as it does itself.
+// The files that a script opens or launches decide whether its result is kept, as the script itself does.
 func TestJournalKnowsWhatScriptsUse(t *testing.T) {
 	dir, journal := t.TempDir(), filepath.Join(t.TempDir(), "journal")
 	file := filepath.Join(dir, "file")
@@ -218,7 +218,7 @@ func TestJournalKnowsWhatScriptsUse(t *testing.T) {
 	require.Zero(t, ran())
 }
 
-// Two runs would count each other's items as those that killed them.
+// Two runs at once would count each other's items as those that killed them.
 func TestJournalIsOfOneRun(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "journal")
 	j, err := replay.OpenJournal(journal, belongs)
@@ -231,7 +231,7 @@ func TestJournalIsOfOneRun(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// A name that JSON cannot hold is not taken for the one that it is spelled as.
+// A name that JSON cannot hold is not confused with the name of its escaped form.
 func TestJournalOfOddNames(t *testing.T) {
 	dir, journal, when := t.TempDir(), filepath.Join(t.TempDir(), "journal"), time.Unix(1e9, 0)
 	for _, name := range []string{"a\xff.txtar", "a\ufffd.txtar"} {

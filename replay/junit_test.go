@@ -14,7 +14,7 @@ import (
 	"reframe/replay"
 )
 
-// readJUnit has Python's parser, which is expat, read the file.
+// readJUnit reads the file with Python's parser, which is expat.
 const readJUnit = `
 import json, sys, xml.etree.ElementTree as tree
 def show(e):

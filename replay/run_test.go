@@ -18,7 +18,7 @@ import (
 	"reframe/replay"
 )
 
-// files makes n files in a folder and returns them as items.
+// files creates n files in a folder and returns them as items.
 func files(t *testing.T, n int) []replay.Item {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,12 +30,12 @@ func files(t *testing.T, n int) []replay.Item {
 	return items
 }
 
-// ok is the result of an item that did what it should.
+// ok returns a successful result for an item.
 func ok(i replay.Item) replay.Result {
 	return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.OK}
 }
 
-// collected runs items and returns what is reported, in its order.
+// collected runs items and returns what is reported, in that order.
 func collected(t *testing.T, ctx context.Context, r *replay.Run) ([]replay.Result, *replay.Summary, error) {
 	t.Helper()
 	var all []replay.Result
@@ -51,7 +51,7 @@ func paths(results []replay.Result) (all []string) {
 	return all
 }
 
-// However many work and however long each item takes, results come in the order of the items.
+// Results come in the order of the items, for any number of workers and any duration of the items.
 func TestOrder(t *testing.T) {
 	livetest.Slow(t)
 	items := files(t, 500)
@@ -73,7 +73,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Results that wait for a slow item are bounded, and with them the memory.
+// The number of results that wait for a slow item is bounded, and with it the memory.
 func TestWindow(t *testing.T) {
 	var begun atomic.Int64
 	first := make(chan struct{})
@@ -93,7 +93,7 @@ func TestWindow(t *testing.T) {
 	require.EqualValues(t, 1000, begun.Load())
 }
 
-// What one item does to itself is its own failure.
+// A failure of one item affects only that item.
 func TestOneStopsNoOther(t *testing.T) {
 	livetest.Slow(t)
 	items := files(t, 6)
@@ -132,7 +132,7 @@ func TestOneStopsNoOther(t *testing.T) {
 	require.Equal(t, 5, sum.Failed)
 }
 
-// A run that is interrupted tells what is done, also that behind what was given up.
+// An interrupted run reports the items that are done, also those after an abandoned one.
 func TestInterrupted(t *testing.T) {
 	why := errors.New("somebody pressed a key")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -157,7 +157,7 @@ func TestInterrupted(t *testing.T) {
 	require.Zero(t, sum.Failed)
 }
 
-// Where nobody takes results any more the run ends.
+// If Report fails the run ends.
 func TestReportFails(t *testing.T) {
 	full, told := errors.New("no space left"), 0
 	r := &replay.Run{Items: files(t, 1000), Job: func(_ context.Context, i replay.Item) replay.Result { return ok(i) }}
@@ -173,7 +173,7 @@ func TestReportFails(t *testing.T) {
 	require.Equal(t, 3, sum.OK)
 }
 
-// What is passed over is counted and not told, and everybody hears of it that counts along.
+// Items that are passed over are counted but not reported, and Ended is called for them.
 func TestPassedOver(t *testing.T) {
 	var ended []replay.Outcome
 	r := &replay.Run{Items: files(t, 4), Workers: 1, Ended: func(o replay.Outcome) { ended = append(ended, o) }, Job: func(_ context.Context, i replay.Item) replay.Result {

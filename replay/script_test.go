@@ -14,11 +14,11 @@ import (
 	"reframe/replay"
 )
 
-// programs are those that scripts launch, as variables: $HOST runs the objects $GUARDS, $TICK and so on, of which $GUARDS_IR
-// and so on are the modules.
+// programs returns variables for the programs that scripts launch: $HOST runs the objects $GUARDS, $TICK and so on, whose modules are $GUARDS_IR and
+// so on.
 func programs(t *testing.T) []string { return programsOf(t, 19) }
 
-// programsOf are those of an LLVM release. deoptimize.ll is none for 14.
+// programsOf returns the programs of an LLVM release. deoptimize.ll is not among those for 14.
 func programsOf(t *testing.T, version int) []string {
 	t.Helper()
 	env := []string{"IR=" + filepath.Dir(livetest.Testdata(t, "programs", "tick.ll"))}
@@ -32,7 +32,7 @@ func programsOf(t *testing.T, version int) []string {
 	return append(env, "WRONG="+wrong(t, version))
 }
 
-// wrong is the object of another tick than the one of the module.
+// wrong returns an object of a tick that differs from the module's.
 func wrong(t *testing.T, version int) string {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "tick.ll"))
@@ -44,7 +44,7 @@ func wrong(t *testing.T, version int) string {
 	return livetest.PICObject(t, version, module, "-O2")
 }
 
-// within runs a script for as long as no test takes.
+// within runs a script with a generous time limit.
 func within(t *testing.T, s *replay.Scripts, path string) replay.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
@@ -52,7 +52,7 @@ func within(t *testing.T, s *replay.Scripts, path string) replay.Result {
 	return s.Run(ctx, path)
 }
 
-// script writes a script of that text and runs it.
+// script writes a script with that text and runs it.
 func script(t *testing.T, s *replay.Scripts, text string) (path string, r replay.Result) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "test.txtar")
@@ -60,7 +60,7 @@ func script(t *testing.T, s *replay.Scripts, text string) (path string, r replay
 	return path, within(t, s, path)
 }
 
-// The scripts of testdata pass, of each LLVM release. What they expect is worked out from the programs' sources.
+// The scripts of testdata pass for each LLVM release. Their expectations are computed from the programs' sources.
 func TestScripts(t *testing.T) {
 	livetest.Slow(t)
 	variables := map[string]string{"guards": "SUM=" + sum(t, "guards.ll", 40), "tick": fmt.Sprintf("RESULT=%d", tick(0)), "state": "SUM=" + sum(t, "state.ll", 4)}
@@ -83,7 +83,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// tick is what @tick of tick.ll returns.
+// tick returns the result of @tick in tick.ll.
 func tick(seed uint64) int64 {
 	acc, x, y := seed, uint64(12345), uint64(1)
 	for i := range uint64(1000) {
@@ -93,7 +93,7 @@ func tick(seed uint64) int64 {
 	return int64((acc + x) ^ y)
 }
 
-// sum is what twins.c prints where the host runs a program for so many rounds.
+// sum returns the output of twins.c for a program that the host runs for that many rounds.
 func sum(t *testing.T, program string, rounds int) string {
 	t.Helper()
 	line, _ := livetest.Twin(t, program, livetest.ObjectHostOptions{Rounds: rounds})

@@ -12,7 +12,8 @@ import (
 	"reframe/replay"
 )
 
-// A program that a script starts may write its IR while it runs: what a folder of --ir has then names the values, also where it was empty at the start.
+// A program that a script starts may write its IR while it runs: the modules in a folder of --ir then name the values, also if the folder was empty
+// at the start.
 func TestScriptReadsWhatTheProgramDumps(t *testing.T) {
 	const text = `declare void @cb(i64, i64)
 declare void @llvm.experimental.stackmap(i64, i32, ...)

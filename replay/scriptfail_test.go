@@ -17,7 +17,7 @@ import (
 	"reframe/replay"
 )
 
-// What is said of a script that fails: its place, and what was instead.
+// A script that fails reports its place, and the actual value.
 func TestScriptFailures(t *testing.T) {
 	livetest.Slow(t)
 	env := programs(t)
@@ -34,12 +34,12 @@ func TestScriptFailures(t *testing.T) {
 		{"exec true\nstop 77\nexec false", "2: stop ends a script, which passes then; to run to a record: until 77"},
 		{"[linux] stop --at f", "1: stop ends a script, which passes then; to run to a record: until --at f"},
 
-		// Nothing that could fail.
+		// These scripts have nothing that could fail.
 		{"", " it has no commands"},
 		{"# a comment\n\n\t# and another\r\n", " it has no commands"},
 		{"-- a.txt --\nfoo\n", " it has no commands"},
 
-		// Commands that are not meant so.
+		// These commands are used wrongly.
 		{"until", "1: usage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"! until x", "1: until: x: the number of a record\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"until 1 --stop-at '%i = 3'", `1: until: --stop-at: %i = 3: at "= 3": what compares is ==` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
@@ -53,7 +53,7 @@ func TestScriptFailures(t *testing.T) {
 		{"frames --stable --json", "1: frames: --stable and --json: one of them\nusage: frames [-t TID] [-f N] [--function NAME] [--stable | --json]"},
 		{"record --memory some x", "1: record: --memory some: minimal, writable or all\nusage: record FILE [--memory minimal|writable|all] [--compress]"},
 
-		// In the wrong order.
+		// These commands are in the wrong order.
 		{"until 1", "1: no program runs; launch one"},
 		{"continue", "1: no program runs; launch one"},
 		{"expect %i = 1", "1: there is nothing to look at yet: open a core, or launch a program"},
@@ -66,7 +66,7 @@ func TestScriptFailures(t *testing.T) {
 		{tick + "returns 1", "3: nothing was resumed; resume comes first"},
 		{tick + "resume\nexits 0", "4: it did not exit: the function returned"},
 
-		// Files that are not there, or not what they should be.
+		// These files do not exist, or have the wrong content.
 		{"launch no-such-program", `1: exec: "no-such-program": executable file not found in $PATH`},
 		{"launch --ir no.ll true", "1: open $WORK/no.ll: no such file or directory"},
 		{"launch --ir bad.ll true\n-- bad.ll --\ndefine i64 @f(", "1: $WORK/bad.ll:2:1: expected a type"},
@@ -74,7 +74,7 @@ func TestScriptFailures(t *testing.T) {
 		{"! core no.core", "1: $WORK/no.core: no such file or directory: name the file that the core is in"},
 		{"core a.txt\n-- a.txt --\nhello\n", "1: $WORK/a.txt: not an ELF core: no ELF file"},
 
-		// What is otherwise.
+		// These expectations are not met.
 		{"launch --ir $IR/jit_pp.ll -- $LLI -jit-kind=mcjit $IR/jit_pp.ll\nuntil --at pause\nrecord x\ncore x --ir $IR/jit_pp.ll\n! expect %v3 = 5",
 			"5: %v3 is unavailable (rax is caller-saved and frame #1 does not keep it): that cannot be held against 5, in frame #2, work at record 2001"},
 		{tick + "expect %i = 1", "3: %i is 0 (0x0), not 1, in frame #0, tick at record 1"},
@@ -128,7 +128,7 @@ func TestScriptFailures(t *testing.T) {
 	}
 }
 
-// The place is told of whatever path a script has.
+// The place is reported for any path of a script.
 func TestScriptFailuresOfOddPaths(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a b", "(x)[1-2]*", "$HOME", "new\nline", "in\xffvalid", "FAIL: a:1: b"} {
@@ -138,7 +138,7 @@ func TestScriptFailuresOfOddPaths(t *testing.T) {
 	}
 }
 
-// A name in an archive is no way out of its folder.
+// A name in an archive cannot leave the script's folder.
 func TestScriptFilesStayInside(t *testing.T) {
 	outside := filepath.Join(os.TempDir(), "reframe-outside")
 	for _, name := range []string{"../x", "a/../../x", outside, "$HOME/x", "${WORK}x", "..", "/"} {
@@ -167,7 +167,7 @@ func TestScriptSkips(t *testing.T) {
 	require.Equal(t, replay.OK, r.Outcome)
 }
 
-// Update rewrites what cmp compares with, and nothing else; the script passes then.
+// Update rewrites the files with which cmp compares, and nothing else; the script passes then.
 func TestScriptUpdate(t *testing.T) {
 	const text = "# A comment.\nexec echo new\ncmp stdout want.txt\n\n-- other.txt --\nold\n-- want.txt --\n"
 	path, r := script(t, &replay.Scripts{}, text+"old\n")
@@ -183,7 +183,7 @@ func TestScriptUpdate(t *testing.T) {
 	require.Equal(t, replay.Result{Kind: replay.Script, Path: path, Outcome: replay.OK}, within(t, &replay.Scripts{}, path))
 }
 
-// What an update cannot make pass has not passed.
+// A script that an update cannot make pass has not passed.
 func TestScriptUpdateThatDoesNotPass(t *testing.T) {
 	for name, command := range map[string]string{
 		"a line that looks like the head of a file": "exec echo '-- a.txt --'",
@@ -196,7 +196,7 @@ func TestScriptUpdateThatDoesNotPass(t *testing.T) {
 	}
 }
 
-// Scripts that never end do when their time is up, and nothing is left of what they started.
+// Scripts that never end are ended when their time is up, and nothing remains of what they started.
 func TestScriptTimeout(t *testing.T) {
 	livetest.Slow(t)
 	env := programs(t)
@@ -229,7 +229,7 @@ func TestScriptTimeout(t *testing.T) {
 	all.Wait()
 }
 
-// marked lists the processes that began with a variable.
+// marked lists the processes whose initial environment has a variable.
 func marked(t *testing.T, variable string) (list []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -243,7 +243,7 @@ func marked(t *testing.T, variable string) (list []string) {
 	return list
 }
 
-// What a script leaves running is ended with it, and its folder is gone.
+// Processes that a script leaves running are ended, and its folder is deleted.
 func TestScriptLeavesNothing(t *testing.T) {
 	env := append(programs(t), "MARK=reframe-stays")
 	t.Setenv("TMPDIR", t.TempDir())
@@ -265,7 +265,7 @@ func TestScriptLeavesNothing(t *testing.T) {
 	}
 }
 
-// Scripts of one name run at once do not know of one another.
+// Scripts of one name that run at once do not affect each other.
 func TestScriptsAtOnce(t *testing.T) {
 	livetest.Slow(t)
 	env := append(programs(t), "SUM="+sum(t, "guards.ll", 40))

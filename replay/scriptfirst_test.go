@@ -14,7 +14,7 @@ import (
 	"reframe/replay"
 )
 
-// A first script of a core passes as it is.
+// A first script of a core passes unchanged.
 func TestFirstScript(t *testing.T) {
 	env := programs(t)
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func TestFirstScript(t *testing.T) {
 	}
 }
 
-// What is large, has a name that says something in a script, or would not be the same there, stays where it is.
+// A file that is large, has a name with a meaning in scripts, or would differ as part of the script, is referred to by its path.
 func TestFirstScriptRefersToFiles(t *testing.T) {
 	env := programs(t)
 	dir := filepath.Join(t.TempDir(), "it's $HOME #1")
