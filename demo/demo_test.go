@@ -79,7 +79,7 @@ func TestGDBSeesEveryFrame(t *testing.T) {
 		p, err := target.start()
 		require.NoError(t, err)
 		t.Cleanup(p.Kill)
-		// By itself gdb does not find an executable that is a memfd.
+		// gdb does not find an executable that is a memfd without help.
 		text, err := exec.Command(livetest.Tool(t, "gdb"), "-nx", "-batch", "-ex", "bt",
 			fmt.Sprintf("/proc/%d/exe", p.PID), fmt.Sprint(p.PID)).CombinedOutput()
 		require.NoError(t, err)
@@ -108,8 +108,7 @@ func TestEmbeddedFiles(t *testing.T) {
 	require.Subset(t, names, []string{"__jit_debug_descriptor", "__jit_debug_register_code", "__llvm_deoptimize"})
 }
 
-// The committed program is what its recipe makes: the same bytes where the tools are those that made it, and the
-// same behaviour with any.
+// The committed program is what its recipe builds: the same bytes if the tools are the same versions, and the same behaviour with any.
 func TestRebuild(t *testing.T) {
 	for _, tool := range []string{"llc", "opt"} {
 		livetest.LLVM(t, 19, tool)
@@ -130,7 +129,7 @@ func TestRebuild(t *testing.T) {
 		require.Equal(t, string(IR), string(read(filepath.Join(dir, "target-llc19.ll"))), "the IR is stale: run make generate")
 	}
 
-	// Once poked and once at the end of its input.
+	// The program gets a byte once, and once the end of its input.
 	for _, input := range []io.Reader{strings.NewReader("\n"), nil} {
 		cmd := exec.Command(filepath.Join(dir, program))
 		cmd.Stdin = input
@@ -142,7 +141,7 @@ func TestRebuild(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ready\n", string(out))
 
-	// The method's IR is what tinyvm makes of the program.
+	// The method's IR is the one that tinyvm generates from the program.
 	r := tinyvmtest.Run(t, tinyvmtest.Binary(t, 19), "--dump", dir, "target/orders.tvm")
 	require.Zero(t, r.Status, "%s", r.Errors)
 	require.Equal(t, strings.Repeat("284500.5\n", 4)+"4\n", r.Output)
@@ -152,7 +151,7 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// A target that was left running ends after an hour: it asks the kernel for that, first of all, and keeps what SIGALRM does by itself.
+// A target that was left running ends after an hour: it calls alarm first of all, and keeps the default action of SIGALRM.
 func TestTargetEndsByItself(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "target")
 	require.NoError(t, os.WriteFile(name, Target, 0o700))
