@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// sh runs a script and returns what it prints.
+// sh runs a script and returns its output.
 func sh(t *testing.T, dir, script string, args ...string) string {
 	t.Helper()
 	c := exec.Command(livetest.Tool(t, "sh"), append([]string{"-euc", script, "sh"}, args...)...)
@@ -27,8 +27,8 @@ func sh(t *testing.T, dir, script string, args ...string) string {
 	return string(out)
 }
 
-// The working tree as a commit with a tag, released from its repository, and from an archive without git, in another directory, by another user's umask
-// and time zone: the same bytes. make release-check does it for all platforms and without a build cache.
+// The working tree as a commit with a tag is released from its repository, and from an archive without git, in another directory, with another umask
+// and time zone: the bytes are the same. make release-check does this for all platforms and without a build cache.
 func TestRelease(t *testing.T) {
 	livetest.OnlyWhole(t)
 	work := t.TempDir()
@@ -81,13 +81,13 @@ dpkg --root=root --log=/dev/null -i a/*.deb > /dev/null 2>&1; test "$(dpkg --roo
 		require.NotEqual(t, elf.PT_INTERP, p.Type, "not static")
 	}
 
-	// What make install puts in place make uninstall takes away.
+	// make uninstall removes what make install installs.
 	sh(t, first, `make -s install DESTDIR="$1" PREFIX=/usr`, work+"/root2")
 	sh(t, work, `root2/usr/bin/reframe --version; bash -nc '. root2/usr/share/bash-completion/completions/reframe'
 test -s root2/usr/share/man/man1/reframe-trace.1 && test -s root2/usr/share/zsh/site-functions/_reframe && test -s root2/usr/share/fish/vendor_completions.d/reframe.fish`)
 	require.Empty(t, sh(t, first, `make -s uninstall DESTDIR="$1" PREFIX=/usr; find "$1" -type f`, work+"/root2"))
 
-	// Nothing tells where, when and by whom it was built.
+	// The files do not reveal where, when and by whom they were built.
 	content := sh(t, work, "tar -tvzf a/*.tar.gz; dpkg-deb -c a/*.deb; strings -a deb/usr/bin/reframe | grep -F "+work+" || true", work)
 	require.NotContains(t, content, work)
 	for line := range strings.Lines(content) {
@@ -96,7 +96,7 @@ test -s root2/usr/share/man/man1/reframe-trace.1 && test -s root2/usr/share/zsh/
 	}
 }
 
-// What is not committed, and what is no checkout, is refused.
+// Uncommitted changes, and a directory that is no checkout, are refused.
 func TestReleaseRefused(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -110,7 +110,7 @@ func TestReleaseRefused(t *testing.T) {
 	require.NoFileExists(t, "out")
 }
 
-// A package's version sorts behind that of the tag it comes after: deb-version(7), and rpm's rules are the same here.
+// A package's version sorts after that of the tag that it follows: deb-version(7), and rpm's rules are the same here.
 func TestVersions(t *testing.T) {
 	for text, want := range map[string]string{
 		"v1.2.3 0123456789abcdef 1700000000":             "1.2.3",
