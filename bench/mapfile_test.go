@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// llvm-readobj reads what the benchmark writes, and finds in it what was meant.
+// llvm-readobj reads the file that the benchmark writes, and finds the intended content.
 func TestMapFile(t *testing.T) {
 	const records = 1000
 	blob := mapBlob(records)

@@ -48,7 +48,7 @@ func TestInterleave(t *testing.T) {
 	require.Equal(t, "abc"+"bca"+"cab", order)
 }
 
-// A failure ends the measurement where it happens, and what was started is still undone, last first.
+// A failure ends the measurement where it happens, and the cleanups still run, last first.
 func TestHost(t *testing.T) {
 	h := &host{name: "bench"}
 	var done string
