@@ -27,8 +27,8 @@ var (
 	levels   = []string{"-O0", "-O1", "-O2", "-Os"}
 )
 
-// short is how many of the seeds are run without FIDELITY=all. Program n of them is compiled by two of the eight ways: by
-// clang 14 at level n of the four, and by clang 19 at level n + n/4, so that all pairs of levels occur.
+// short is the number of seeds that are run without FIDELITY=all. Program n of them is compiled in two of the eight ways: by clang 14 at level n of
+// the four, and by clang 19 at level n + n/4, so that all pairs of levels occur.
 const short = 24
 
 func variantsOf(n int) []variant {
@@ -44,8 +44,8 @@ func variantsOf(n int) []variant {
 	return list
 }
 
-// csmithSeeds are those of testdata/csmith.seeds: the first 300 whose programs end within a second as native code.
-// testdata/csmith_seeds.sh is the rule and writes the file. Without FIDELITY=all it is the first so many.
+// csmithSeeds returns the seeds in testdata/csmith.seeds: the first 300 whose programs end within a second as native code. testdata/csmith_seeds.sh
+// applies this rule and writes the file. Without FIDELITY=all it returns the first short of them.
 func csmithSeeds(t *testing.T, short int) []string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/csmith.seeds")
@@ -58,8 +58,8 @@ func csmithSeeds(t *testing.T, short int) []string {
 	return seeds
 }
 
-// TestCsmithProgramsOn32Bits compiles each program for 32-bit x86 once by each clang, at levels that change with the program. Where
-// long has 32 bits a program is another one.
+// TestCsmithProgramsOn32Bits compiles each program for 32-bit x86 once by each clang, at levels that change with the program. A program differs
+// where long has 32 bits.
 func TestCsmithProgramsOn32Bits(t *testing.T) {
 	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, 12) {
@@ -86,8 +86,8 @@ func TestCsmithProgramsOn32Bits(t *testing.T) {
 	}
 }
 
-// TestCsmithVectorsAreAsNative compiles each program by one clang in turn, or by both, at -O3 for a processor with AVX2, BMI and FMA, for which
-// LLVM makes vectors of loops that it leaves alone for the first x86-64. The native program runs in QEMU where this processor is none of those.
+// TestCsmithVectorsAreAsNative compiles each program by one clang in turn, or by both, at -O3 for a processor with AVX2, BMI and FMA, for which LLVM
+// vectorizes loops that it does not vectorize for baseline x86-64. The native program runs in QEMU if this processor lacks these features.
 func TestCsmithVectorsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, 6) {
@@ -129,7 +129,7 @@ func TestCsmithProgramsAreAsNative(t *testing.T) {
 				t.Run(v.String(), func(t *testing.T) {
 					module, program := filepath.Join(dir, v.String()+".ll"), filepath.Join(dir, v.String())
 					clang := livetest.LLVM(t, v.release, "clang")
-					// The checks of csmith's own arithmetic compare what can be no other way; clang says so.
+					// The checks of csmith's own arithmetic include comparisons that are always true, about which clang warns.
 					tool(t, clang, v.level, "-w", "-I/usr/include/csmith", "-S", "-emit-llvm", "-o", module, source)
 					tool(t, clang, "-w", "-o", program, module)
 					require.Equal(t, native(t, nil, program), interpreted(t, module, nil, "program"))

@@ -33,7 +33,7 @@ type definer struct {
 	opaque   bool // pointers
 }
 
-// fuel is how many branches may go back.
+// fuel is the number of branches that may go back.
 const fuel = 20
 
 var (
@@ -125,7 +125,7 @@ func (d *definer) instruction(line string) {
 	}
 }
 
-// branch goes back, to the first label, only as long as there is fuel.
+// branch goes back to the first label only while there is fuel.
 func (d *definer) branch(condition, back, forward string) {
 	d.stores++
 	pointer := d.pointer("i32")
@@ -205,8 +205,7 @@ func (d *definer) division(name, op string, x operands) {
 	d.put("  %s = %s %s %s, %s.d", name, op, x.kind, x.values[0], name)
 }
 
-// hidden divides one by the other what volatile loads give, and keeps the result by a volatile store: no part of it
-// can be left out.
+// hidden divides the values of two volatile loads, and stores the result with a volatile store, so that no part of it can be optimized away.
 func (d *definer) hidden(name, op string, x operands) {
 	pointer := d.pointer(x.kind)
 	d.put("  %s.at = alloca %s", name, x.kind)
@@ -218,7 +217,7 @@ func (d *definer) hidden(name, op string, x operands) {
 	d.put("  store volatile %s %s, %s %s.at", x.kind, name, pointer, name)
 }
 
-// number is an instruction whose result, where it is of floats, is not NaN.
+// number writes an instruction whose result, if it is of floats, is made not NaN.
 func (d *definer) number(name, kind, instruction string) {
 	m := shape.FindStringSubmatch(kind)
 	if m == nil || m[2] == "i" { // no float, or a pointer
@@ -299,7 +298,7 @@ func shapeOf(t *testing.T, kind string) lanes {
 	return s
 }
 
-// splat is a constant of the shape, of integers.
+// splat returns an integer constant of the shape.
 func (s lanes) splat(v int) string {
 	if !s.vector {
 		return strconv.Itoa(v)
@@ -308,7 +307,7 @@ func (s lanes) splat(v int) string {
 	return "<" + strings.Repeat(element+", ", s.lanes-1) + element + ">"
 }
 
-// mangled is the shape as names of intrinsics have it.
+// mangled returns the shape as it is spelled in names of intrinsics.
 func (s lanes) mangled() string {
 	letter := "f"
 	if s.kind == "i" {
@@ -320,7 +319,7 @@ func (s lanes) mangled() string {
 	return fmt.Sprintf("v%d%s%d", s.lanes, letter, s.bits)
 }
 
-// integers are those that have the shape's bits: of whole bytes, and as wide as the bits.
+// integers returns the integer types with the shape's bits: rounded up to whole bytes, and exactly as wide.
 func (s lanes) integers() (whole, narrow string) {
 	width := s.lanes * s.bits
 	return fmt.Sprintf("i%d", (width+7)/8*8), fmt.Sprintf("i%d", width)

@@ -29,7 +29,7 @@ import (
 	"reframe/ptrace"
 )
 
-// An exiting program has sites with all live values in every block and behind every call, at which it is verified while it runs.
+// An exiting program has sites with all live values in every block and after every call, at which it is verified while it runs.
 type exiting struct {
 	source string // where it comes from: csmith, lua, ...
 	name   string
@@ -40,7 +40,7 @@ type exiting struct {
 	files  map[string][]byte // in its working directory
 }
 
-// A way is how it is compiled and run.
+// A way is how a program is compiled and run.
 type way struct {
 	release int    // of LLVM, which compiles it
 	level   string // of clang and of llc or lli
@@ -49,7 +49,7 @@ type way struct {
 
 func (w way) String() string { return fmt.Sprintf("LLVM %d %s %s", w.release, w.level, w.how) }
 
-// clang is the release that writes the IR: the newest that is there and that the release reads.
+// clang returns the release that writes the IR: the newest available one whose IR the release reads.
 func (w way) clang() int {
 	if w.release < 19 {
 		return 14
@@ -57,7 +57,7 @@ func (w way) clang() int {
 	return 19
 }
 
-// ways are all there are.
+// ways lists all ways.
 func ways() (list []way) {
 	for _, release := range []int{14, 16, 19, 22} {
 		for _, level := range []string{"-O0", "-O1", "-O2", "-O3"} {
@@ -69,7 +69,7 @@ func ways() (list []way) {
 	return list
 }
 
-// tally is what came of exits.
+// tally counts the results of exits.
 type tally struct {
 	same, different, notComparable uint64
 	reasons                        map[string]uint64
@@ -89,13 +89,13 @@ func (c tally) String() string {
 	return fmt.Sprintf("%d the same, %d different, %d not comparable", c.same, c.different, c.notComparable)
 }
 
-// build instruments and compiles the program: it returns the command, and the module with the sites; nil where it has none.
+// build instruments and compiles the program. It returns the command, and the module with the sites, or nil if it has none.
 func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 	t.Helper()
 	plain := p.module(t, variant{w.clang(), w.level})
 	text, err := os.ReadFile(plain)
 	require.NoError(t, err)
-	// A private global has no symbol: what it holds cannot be known.
+	// A private global has no symbol, so that its content cannot be known.
 	m, err := ir.Parse("plain.ll", []byte(strings.ReplaceAll(string(text), " = private ", " = internal ")))
 	require.NoError(t, err)
 	o := instrument.Options{Blocks: true, Calls: true, Complete: true, Release: w.release}
@@ -134,7 +134,7 @@ func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 	return append([]string{program}, p.args...), m
 }
 
-// verified runs the program in a way, and holds so many of its exits, each so-many-th, against the interpreter.
+// verified runs the program in a way, and verifies up to limit of its exits, every every-th.
 func (p *exiting) verified(t *testing.T, w way, every, limit, steps uint64) (sum tally) {
 	t.Helper()
 	command, m := p.build(t, w)
@@ -168,7 +168,7 @@ func (p *exiting) verified(t *testing.T, w way, every, limit, steps uint64) (sum
 	return tally{summary.Same, summary.Different, summary.NotComparable, summary.Reasons}
 }
 
-// csmithExits are random programs of csmith.
+// csmithExits returns a random program of csmith.
 func csmithExits(t *testing.T, seed string) *exiting {
 	t.Helper()
 	number, err := strconv.Atoi(seed)
@@ -179,7 +179,7 @@ func csmithExits(t *testing.T, seed string) *exiting {
 	}, only: `^func_\d+$`}
 }
 
-// packagedExits are those of a Debian source package, on the inputs of the other tests.
+// packagedExits returns a program of a Debian source package, on the inputs of the other tests.
 func packagedExits(t *testing.T, name string) *exiting {
 	t.Helper()
 	p := &exiting{source: name, name: name, module: sources[name].module}
@@ -197,8 +197,8 @@ func packagedExits(t *testing.T, name string) *exiting {
 	return p
 }
 
-// sqliteExits is SQLite on testdata/sqlite/statements.sql, with sites in its B-trees, its pager and what packs rows: with sites in all of its functions, the largest of which
-// have thousands of blocks, llc takes more than ten minutes each time.
+// sqliteExits returns SQLite on testdata/sqlite/statements.sql, with sites in its B-trees, its pager and the code that packs rows: with sites in all
+// of its functions, the largest of which have thousands of blocks, llc takes more than ten minutes each time.
 func sqliteExits(t *testing.T) *exiting {
 	t.Helper()
 	statements, err := os.ReadFile("testdata/sqlite/statements.sql")
@@ -209,7 +209,7 @@ func sqliteExits(t *testing.T) *exiting {
 	}}
 }
 
-// cxxExits are programs in C++ that the interpreter's own tests run.
+// cxxExits returns a C++ program that the interpreter's own tests run.
 func cxxExits(t *testing.T, path string) *exiting {
 	t.Helper()
 	standard := "-std=c++20"
@@ -221,16 +221,16 @@ func cxxExits(t *testing.T, path string) *exiting {
 	}}
 }
 
-// stressExits are modules of llvm-stress, each operation of which is defined: see definer.
+// stressExits returns a module of llvm-stress, whose operations were all made defined: see definer.
 func stressExits(size, seed int) *exiting {
 	return &exiting{source: "llvm-stress", name: fmt.Sprintf("size %d, seed %d", size, seed), module: func(t *testing.T, v variant) string {
 		return stressed(t, v.release, size, seed, definer{room: "zeroinitializer"}.define)
 	}, only: "^autogen$"}
 }
 
-// exitPrograms are all that is verified, each with how it is compiled and how many exits of it are taken. To compile a program takes as long as some
-// hundred exits do, so that with FIDELITY=all what has many exits has all ways ahead of time, and many of them each; just in time, and with what has few, the
-// ways go round. make test has one way, or a few.
+// exitPrograms lists all that is verified, each program with how it is compiled and how many of its exits are taken. Compiling a program takes as
+// long as some hundred exits. So with FIDELITY=all programs with many exits have all ways ahead of time, with many exits each; just in time, and for
+// programs with few exits, the ways take turns. make test has one way, or a few.
 func exitPrograms(t *testing.T) (list []exitRun) {
 	t.Helper()
 	number := 0
@@ -308,27 +308,28 @@ func exitPrograms(t *testing.T) (list []exitRun) {
 	if all {
 		add(sqliteExits(t), ahead, 0, 4, 1000) // lli takes minutes over it
 	}
-	// In an order that mixes all, always the same: what is cut short has seen some of each.
+	// The order mixes all programs and is always the same, so that a run that is cut short has seen some of each kind.
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list
 }
 
-// An exitRun is one run of a program, with how many of its exits are verified.
+// An exitRun is one run of a program, with the number of its exits to verify.
 type exitRun struct {
 	*exiting
 	way   way
 	limit uint64
 }
 
-// Native code and the interpreter are held against each other at exits of random programs, of LLVM's random modules, and of programs that others
-// wrote, as each release compiles them at each level, ahead of time and just in time: some 5,000 exits that can be compared, with FIDELITY=all 100,000, none of which differs.
+// Native code and the interpreter are compared at exits of random programs, of LLVM's random modules, and of programs that others wrote, as each
+// release compiles them at each level, ahead of time and just in time: some 5,000 exits that can be compared, with FIDELITY=all 100,000, none of
+// which differs.
 func TestExitsAreAsInterpreted(t *testing.T) {
 	livetest.Slow(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var sum tally
 	by := map[string]*tally{}
 	for n, r := range exitPrograms(t) {
-		// In the whole of it each so-many-th, so that it is not only how the programs begin.
+		// With FIDELITY=all every n-th exit is taken, so that the exits are not only from the beginning of the programs.
 		every := uint64(1)
 		if all {
 			every = []uint64{1, 2, 3, 7}[n%4]
@@ -357,7 +358,7 @@ func TestExitsAreAsInterpreted(t *testing.T) {
 	require.GreaterOrEqual(t, sum.same, uint64(livetest.Times(4800, 100_000)))
 }
 
-// Exits that were found different, and are not: what verify or the interpreter had wrong is said beside each.
+// These exits were once found different, and are not: the mistake of verify or of the interpreter is named beside each.
 func TestExitsThatWereDifferent(t *testing.T) {
 	livetest.Slow(t)
 	const cxx = "../deopt/interp/testdata/"

@@ -37,10 +37,10 @@ import (
 	"reframe/internal/livetest"
 )
 
-// all is whether to run all programs, not a share of them.
+// all selects all programs, instead of a share.
 var all = os.Getenv("FIDELITY") == "all"
 
-// outcome is what a program did.
+// outcome is the result of a program.
 type outcome struct {
 	Output, Errors string
 	Status         int
@@ -49,8 +49,8 @@ type outcome struct {
 // bound ends a program that does not end.
 const bound = 5 * time.Minute
 
-// native runs a command to its end, whatever its exit status. That of one that dies of a signal is 128 and the
-// signal's number, as shells count.
+// native runs a command to its end, whatever its exit status. For a program that dies of a signal the status is 128 plus the signal's number, as in
+// shells.
 func native(t testing.TB, stdin []byte, name string, args ...string) outcome {
 	t.Helper()
 	return nativeIn(t, "", stdin, name, args...)
@@ -79,8 +79,7 @@ func nativeIn(t testing.TB, dir string, stdin []byte, name string, args ...strin
 	return out
 }
 
-// endless reports whether a program still runs after a second, in which it could do a thousand times what the
-// interpreter did before it gave up.
+// endless reports whether a program still runs after a second, in which it could do a thousand times what the interpreter did before it gave up.
 func endless(t testing.TB, program string, args ...string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // on a slow machine more programs count as endless, of which nothing more is asked
@@ -89,7 +88,7 @@ func endless(t testing.TB, program string, args ...string) bool {
 	return ctx.Err() != nil
 }
 
-// tool has a compiler or linker make a file, unless it has made it before.
+// tool runs a compiler or linker that makes a file, unless the file is cached.
 func tool(t testing.TB, name string, args ...string) {
 	t.Helper()
 	livetest.Make(t, name, args...)
@@ -103,14 +102,14 @@ func interpreted(t testing.TB, module string, stdin []byte, args ...string) outc
 	return out
 }
 
-// run is interpreted for a program that may fail to end well.
+// run is interpreted for a program that may fail.
 func run(t testing.TB, module string, stdin []byte, steps uint64, args ...string) (outcome, error) {
 	t.Helper()
 	out, _, err := runWith(t, module, interp.Options{Stdin: bytes.NewReader(stdin), MaxSteps: steps}, args...)
 	return out, err
 }
 
-// runWith is run by options of the caller's, with the interpreter as it was left.
+// runWith is run with the caller's options, and also returns the interpreter.
 func runWith(t testing.TB, module string, o interp.Options, args ...string) (outcome, *interp.Interp, error) {
 	t.Helper()
 	text, err := os.ReadFile(module)

@@ -22,7 +22,7 @@ import (
 // many exits in each script; the loop that runs bytecode comes to millions.
 const luaFunctions = `^(luaH_|luaS_|luaX_|luaK_|luaC_|str_|sort|tconcat|tinsert|luaB_|auxsort)`
 
-// Lua runs the scripts that come with it, while its functions are deoptimized at random: it prints what it prints untouched.
+// Lua runs the scripts that come with it, while its functions are deoptimized at random: the output is the same as without.
 func TestStressOfLuasOwnScripts(t *testing.T) {
 	livetest.Slow(t)
 	scripts, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, "lua5.1"), "test", "*.lua"))

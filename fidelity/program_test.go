@@ -40,12 +40,12 @@ var filePrograms = map[string]source{
 		pack:  "snappy",
 		files: []string{"snappy.cc", "snappy-sinksource.cc", "snappy-stubs-internal.cc"},
 		own:   []string{"testdata/snappy/trip.cc"},
-		// Of an earlier standard std::string is compiled in libstdc++, not in the module.
+		// With an earlier standard std::string is compiled in libstdc++, not in the module.
 		flags: []string{"-std=c++20", "-DHAVE_CONFIG_H", "-Itestdata/snappy"},
 	},
 }
 
-// gifTool is a program of giflib.
+// gifTool returns a program of giflib.
 func gifTool(name string) source {
 	return source{
 		pack: "giflib",
@@ -54,7 +54,7 @@ func gifTool(name string) source {
 	}
 }
 
-// programVariants are the builds of programs that take long to compile: one without FIDELITY=all, or none.
+// programVariants returns the builds of programs that take long to compile: few, possibly none, without FIDELITY=all.
 func programVariants(few ...variant) []variant {
 	if !all {
 		return few
@@ -62,15 +62,15 @@ func programVariants(few ...variant) []variant {
 	return []variant{{14, "-O0"}, {14, "-O2"}, {19, "-O1"}, {19, "-O2"}}
 }
 
-// task is what a program is asked to do.
+// task is the arguments and the input of a program.
 type task struct {
 	args  []string
 	stdin []byte
 	files map[string][]byte // by names in the working directory
 }
 
-// filed runs a program on files as native code and here, and wants the same of both, errors, exit status and files too. It returns
-// those that there are at the end.
+// filed runs a program on files as native code and in the interpreter, and requires the same output, errors, exit status and files. It returns the
+// files at the end.
 func filed(t *testing.T, module string, v variant, k task, link ...string) (outcome, map[string][]byte) {
 	t.Helper()
 	program, dir := livetest.ModuleBinary(t, v.release, module, link...), t.TempDir()
@@ -134,7 +134,7 @@ func packaged(t *testing.T, pack string, patterns ...string) map[string][]byte {
 	return files
 }
 
-// inOrder is the names of files.
+// inOrder returns the sorted names of files.
 func inOrder(files map[string][]byte) []string {
 	var names []string
 	for name := range files {
@@ -144,7 +144,7 @@ func inOrder(files map[string][]byte) []string {
 	return names
 }
 
-// TestSQLiteIsAsNative runs testdata/sqlite/statements.sql in a database that is a file, which must come out byte by byte, and in memory.
+// TestSQLiteIsAsNative runs testdata/sqlite/statements.sql in a database file, whose bytes must be the same, and in memory.
 func TestSQLiteIsAsNative(t *testing.T) {
 	if !all {
 		return // half a minute to compile
@@ -207,8 +207,8 @@ func TestGifIsAsNative(t *testing.T) {
 	}
 }
 
-// TestGiflibBranchesOnWhatWasNeverStored is of two mistakes in giflib's programs, which MemorySanitizer (clang-19) finds at the same lines:
-// gifclrmp compares a number that only its option -i stores (gifclrmp.c:159), giftool does what an unknown option left unset (giftool.c:240).
+// TestGiflibBranchesOnWhatWasNeverStored covers two mistakes in giflib's programs, which MemorySanitizer (clang-19) finds at the same lines:
+// gifclrmp compares a number that only its option -i stores (gifclrmp.c:159), and giftool uses what an unknown option left unset (giftool.c:240).
 func TestGiflibBranchesOnWhatWasNeverStored(t *testing.T) {
 	picture := packaged(t, "giflib", "pic/gifgrid.gif")["gifgrid.gif"]
 	for name, args := range map[string][]string{"gifclrmp": {"-g", "1.5"}, "giftool": {"-z", "3"}} {
@@ -224,8 +224,8 @@ func TestGiflibBranchesOnWhatWasNeverStored(t *testing.T) {
 	}
 }
 
-// TestTCCIsAsNative compiles with tcc: its tests and examples to objects, which must be the same byte by byte, and a program that it links,
-// which must run. What its headers do not declare is an error of both.
+// TestTCCIsAsNative compiles with tcc: its tests and examples to objects, whose bytes must be the same, and a program that it links, which must run.
+// Missing declarations in its headers are errors of both.
 func TestTCCIsAsNative(t *testing.T) {
 	headers := map[string][]byte{}
 	for name, text := range packaged(t, "tcc", "include/*.h") {
@@ -300,7 +300,8 @@ func TestMawkIsAsNative(t *testing.T) {
 	}
 }
 
-// TestTomMathIsAsNative runs the library's test program, but for what takes a second and more as native code: primes, roots, reductions after Montgomery.
+// TestTomMathIsAsNative runs the library's test program, except for parts that take a second or more as native code: primes, roots, reductions after
+// Montgomery.
 func TestTomMathIsAsNative(t *testing.T) {
 	if !all {
 		return // 160 files to compile
@@ -316,7 +317,7 @@ func TestTomMathIsAsNative(t *testing.T) {
 	}
 }
 
-// TestSnappyIsAsNative compresses the data of Snappy's own tests and back, and reads what is broken.
+// TestSnappyIsAsNative compresses and uncompresses the data of Snappy's own tests, and reads broken data.
 func TestSnappyIsAsNative(t *testing.T) {
 	files := packaged(t, "snappy", "testdata/*")
 	require.Len(t, files, 14)

@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// No function of programs that others wrote is said to be of another module than its own.
+// For no function of programs that others wrote does reframe report that its code is of another module than its own.
 func TestProvenanceOfRealCode(t *testing.T) {
 	livetest.Slow(t)
 	for name, s := range sources {
@@ -45,7 +45,7 @@ func TestProvenanceOfRealCode(t *testing.T) {
 	}
 }
 
-// placed reads an object that is not linked, with addresses in the headers of its sections as a JIT writes them.
+// placed reads an unlinked object, with addresses in its section headers as a JIT writes them.
 func placed(t *testing.T, path string) *object.Image {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -12,10 +12,10 @@ import (
 	"reframe/internal/livetest"
 )
 
-// engines are the interpreters of languages whose errors are setjmp and longjmp, as their packages have them.
+// engines are the interpreters of languages that implement errors with setjmp and longjmp, built as their packages are.
 var engines = map[string]source{
 	"lua": sources["lua"],
-	// mujs negates the lowest int (js_itoa), which is undefined in C unless clang is told otherwise.
+	// mujs negates the lowest int (js_itoa), which is undefined in C unless clang is told to wrap.
 	"mujs": {pack: "mujs", files: []string{"main.c", "one.c"}, flags: []string{"-fwrapv"}},
 	"duktape": {
 		pack:  "duktape",
@@ -24,7 +24,7 @@ var engines = map[string]source{
 	},
 }
 
-// engineVariants are the builds that run the scripts: one each without FIDELITY=all, as the engines take long to compile.
+// engineVariants returns the builds that run the scripts: one each without FIDELITY=all, because the engines take long to compile.
 func engineVariants(engine string) []variant {
 	if all {
 		return []variant{{14, "-O0"}, {14, "-O2"}, {19, "-O0"}, {19, "-O2"}}
@@ -32,7 +32,7 @@ func engineVariants(engine string) []variant {
 	return map[string][]variant{"lua": {{19, "-O2"}}, "mujs": {{19, "-O1"}}, "duktape": {{14, "-O0"}}}[engine]
 }
 
-// scripted runs a script as native code and here, and wants the same of both, errors and exit status too.
+// scripted runs a script as native code and in the interpreter, and requires the same output, errors and exit status.
 func scripted(t *testing.T, engine string, v variant, script []byte, args ...string) outcome {
 	t.Helper()
 	s := engines[engine]
@@ -47,7 +47,7 @@ func scripted(t *testing.T, engine string, v variant, script []byte, args ...str
 	return want
 }
 
-// TestLuaErrorsAreAsNative runs testdata/luaerrors/coroutines.lua, in Lua as it comes.
+// TestLuaErrorsAreAsNative runs testdata/luaerrors/coroutines.lua in unmodified Lua.
 func TestLuaErrorsAreAsNative(t *testing.T) {
 	for _, v := range engineVariants("lua") {
 		t.Run(v.String(), func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestLuaErrorsAreAsNative(t *testing.T) {
 	}
 }
 
-// TestLuaTestsAreAsNative runs Lua's test scripts, those that come with Lua 5.1, of which Lua 5.4 refuses some with an error: so must it here.
-// Left out are fib.lua and printf.lua, which print the time, and life.lua, which draws 2,000 pictures, more slowly than is worth while.
+// TestLuaTestsAreAsNative runs Lua's test scripts, from Lua 5.1. Lua 5.4 rejects some of them with an error, and so must the interpreter's run. It
+// omits fib.lua and printf.lua, which print the time, and life.lua, which draws 2,000 pictures and is too slow to be worth it.
 func TestLuaTestsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	scripts, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, "lua5.1"), "test", "*.lua"))

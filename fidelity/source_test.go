@@ -28,7 +28,7 @@ var sources = map[string]source{
 		files: []string{"*.c", "test/minigzip.c"},
 		flags: []string{"-DHAVE_UNISTD_H", "-include", "testdata/zlib/cleared.h"},
 	},
-	// The library without the C library: its own copies of memcpy and the like, and the program's allocator.
+	// This is the library without the C library: its own copies of memcpy and the like, and the program's allocator.
 	"zlib-example": {
 		pack:    "zlib",
 		files:   []string{"*.c", "test/example.c"},
@@ -46,7 +46,7 @@ var sources = map[string]source{
 		without: []string{"luac.c"},
 		flags:   []string{"-Dluai_makeseed(L)=1", "-Itestdata/lua"},
 	},
-	// Its cmake makes three headers, which testdata/cmark has.
+	// Its cmake generates three headers, which testdata/cmark has.
 	"cmark": {
 		pack:  "cmark",
 		files: []string{"src/*.c"},
@@ -73,7 +73,7 @@ func (s source) module(t *testing.T, v variant) string {
 	return livetest.CModule(t, v.release, flags, files...)
 }
 
-// sourceVariants are the builds that run the small inputs, and with FIDELITY=all the large ones too.
+// sourceVariants returns the builds that run the small inputs, and with FIDELITY=all the large ones too.
 func sourceVariants() []variant {
 	if !all {
 		return []variant{{14, "-O0"}, {19, "-O2"}}
@@ -81,7 +81,7 @@ func sourceVariants() []variant {
 	return []variant{{14, "-O0"}, {14, "-O2"}, {19, "-O0"}, {19, "-O2"}}
 }
 
-// compared runs a program on an input, here and as native code, and returns what it printed.
+// compared runs a program on an input, in the interpreter and as native code, and returns its output.
 func compared(t *testing.T, s source, v variant, stdin []byte, args ...string) []byte {
 	t.Helper()
 	module := s.module(t, v)
@@ -92,8 +92,7 @@ func compared(t *testing.T, s source, v variant, stdin []byte, args ...string) [
 	return []byte(want.Output)
 }
 
-// input is bytes to compress: Lua's own sources, which repeat themselves, and then an object file's worth of
-// bytes that do not.
+// input returns bytes to compress: Lua's own sources, which repeat themselves, and then an object file's worth of bytes that do not.
 func input(t *testing.T, size int) []byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, "lua5.4"), "src", "*.c"))
@@ -142,8 +141,8 @@ func TestCompressionIsAsNative(t *testing.T) {
 	}
 }
 
-// TestZlibBranchesOnWhatWasNeverStored is minigzip as it comes, where neither it (-1 leaves places out of its hash chains) nor
-// clang makes up for it.
+// TestZlibBranchesOnWhatWasNeverStored runs unmodified minigzip, where neither the program (-1 leaves places out of its hash chains) nor clang hides
+// the uninitialized values.
 func TestZlibBranchesOnWhatWasNeverStored(t *testing.T) {
 	minigzip := sources["minigzip"]
 	minigzip.flags = minigzip.flags[:1]
@@ -185,7 +184,7 @@ func TestLuaScriptsAreAsNative(t *testing.T) {
 	}
 }
 
-// TestMarkdownIsAsNative takes cmark's own texts: its README, and with FIDELITY=all the specification of CommonMark.
+// TestMarkdownIsAsNative converts cmark's own texts: its README, and with FIDELITY=all the specification of CommonMark.
 func TestMarkdownIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	name := "README.md"

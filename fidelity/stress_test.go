@@ -16,7 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// stressSeeds is how many modules there are of each size and release.
+// stressSeeds returns the number of modules of each size and release.
 func stressSeeds() int {
 	if all {
 		return 50
@@ -26,7 +26,7 @@ func stressSeeds() int {
 
 var targetLines = regexp.MustCompile(`(?m)^target .*\n`)
 
-// stressed makes a program of a module of llvm-stress and of testdata/stress.c. change rewrites the module.
+// stressed builds a program from a module of llvm-stress and testdata/stress.c. change rewrites the module.
 func stressed(t *testing.T, release, size, seed int, change func(*testing.T, string) string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func stressed(t *testing.T, release, size, seed int, change func(*testing.T, str
 	return program
 }
 
-// linked makes an executable of a module with llc.
+// linked builds an executable from a module with llc.
 func linked(t *testing.T, release int, module, level string) string {
 	t.Helper()
 	program := strings.TrimSuffix(module, ".ll") + level
@@ -67,7 +67,7 @@ func eachStressed(t *testing.T, sizes []int, f func(t *testing.T, release, size,
 	}
 }
 
-// stop is the kind of the error that a run ended with.
+// stop returns the kind of the error that ended a run.
 func stop(t *testing.T, err error) interp.Kind {
 	t.Helper()
 	var stopped *interp.RunError
@@ -75,8 +75,7 @@ func stop(t *testing.T, err error) interp.Kind {
 	return stopped.Kind
 }
 
-// TestDefinedStressModulesAreAsNative compares each module of llvm-stress to its end, once its operations are
-// defined: see definer.
+// TestDefinedStressModulesAreAsNative compares each module of llvm-stress to its end, after its operations were made defined: see definer.
 func TestDefinedStressModulesAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	eachStressed(t, []int{30, 100, 300}, func(t *testing.T, release, size, seed int) {
@@ -88,8 +87,8 @@ func TestDefinedStressModulesAreAsNative(t *testing.T) {
 	})
 }
 
-// TestStressModulesAreAsNativeOrRefused takes the modules as llvm-stress writes them. Nearly all leave what LLVM
-// defines: the interpreter then says how. Of those that it runs to the end, the result is that of native code.
+// TestStressModulesAreAsNativeOrRefused runs the modules as llvm-stress writes them. Nearly all have undefined behaviour, which the interpreter then
+// reports. For those that it runs to the end, the result is that of native code.
 func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
 	livetest.Slow(t)
 	asItIs := func(_ *testing.T, module string) string { return module }
@@ -117,8 +116,8 @@ func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
 	require.NotZero(t, same.Load())
 }
 
-// TestDivisionStopsWhereTheProcessorDoes leaves divisors as llvm-stress chose them, and out of the sight of llc: there is a
-// signal exactly where the interpreter refuses.
+// TestDivisionStopsWhereTheProcessorDoes leaves divisors as llvm-stress chose them, hidden from llc: native code gets a signal exactly where the
+// interpreter refuses.
 func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
 	livetest.Slow(t)
 	var refused atomic.Int32
@@ -139,9 +138,8 @@ func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
 	require.NotZero(t, refused.Load())
 }
 
-// TestNoResultComesOfWhatIsUndefined leaves the memory of allocas undefined. Where native code that fills it does two
-// different things for two fillings, the interpreter may not run to the end; and where it runs to the end, both
-// do the same as it.
+// TestNoResultComesOfWhatIsUndefined leaves the memory of allocas undefined. If native code that fills it behaves differently for two fillings, the
+// interpreter must not run to the end; and where it runs to the end, both fillings give its result.
 func TestNoResultComesOfWhatIsUndefined(t *testing.T) {
 	livetest.Slow(t)
 	var refused, same atomic.Int32

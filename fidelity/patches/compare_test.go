@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/frame"
 )
 
-// An entry of the log says that a function is active.
+// An entry of the log records an active function.
 type entry struct {
 	number int
 	values []byte // of the operands, eight bytes for each
@@ -20,7 +20,7 @@ type entry struct {
 // hosts are the functions of the host that log themselves, by their numbers.
 var hosts = map[int]string{1000: "event", 1001: "handler", 1002: "onsignal", 1003: "native"}
 
-// silent are those that do not, each of which is active once at most.
+// silent are the functions of the host that do not, each of which is active at most once.
 var silent = map[string]bool{"stop": true, "run": true, "main": true, "_start": true}
 
 func (e entry) name() string {
@@ -30,7 +30,7 @@ func (e entry) name() string {
 	return fmt.Sprintf("f%d", e.number)
 }
 
-// A tally counts what became of the frames of moments.
+// A tally counts the results for the frames of moments.
 type tally struct {
 	Moments, Expected, Found int // frames that stand at their site, and those that are shown with their record
 	Values                   int // that are shown as ok
@@ -67,7 +67,7 @@ func (y *tally) add(o *tally) {
 // share returns the percentage of frames that were found.
 func (y *tally) share() float64 { return 100 * float64(y.Found) / float64(max(1, y.Expected)) }
 
-// String is the table of the campaign.
+// String returns the table of the campaign.
 func (y *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d moments, %d frames at sites, %d found with their record (%.1f %%), %d values ok, %d wrong, %d frames marked as guesses\n", y.Moments, y.Expected, y.Found, y.share(), y.Values, y.Wrong, y.Guesses)
@@ -94,7 +94,7 @@ type comparer struct {
 	alone  int      // the only moment of a live program that is compared; -1 stands for all
 }
 
-// one is the frames of one moment.
+// one compares the frames of one moment.
 type one struct {
 	*comparer
 	number int
@@ -122,7 +122,7 @@ func (o *one) wrong(format string, args ...any) {
 	o.wrongs = append(o.wrongs, fmt.Sprintf(format, args...))
 }
 
-// active is the functions of the log.
+// active lists the functions of the log.
 func (o *one) active() string {
 	var names []string
 	for _, e := range o.log {
@@ -131,7 +131,7 @@ func (o *one) active() string {
 	return strings.Join(names, " < ")
 }
 
-// shown is the frames as they are shown.
+// shown lists the frames as they are shown.
 func (o *one) shown() string {
 	var names []string
 	for _, f := range o.thread.Frames {
@@ -147,7 +147,7 @@ func (o *one) shown() string {
 	return strings.Join(names, " < ")
 }
 
-// compare compares each frame with an entry of the log. The frames that are shown and are no guesses are all that are active up to the last of
+// compare compares each frame with an entry of the log. The frames that are shown and are not guesses must be all active functions up to the last of
 // them, in the same order.
 func (o *one) compare() {
 	at, left := 0, maps.Clone(silent)
@@ -276,7 +276,7 @@ func (o *one) firstGuess() string {
 	return ""
 }
 
-// plain takes out of a reason what differs from one frame to the next.
+// plain removes from a reason what varies between frames.
 func plain(reason string) string { return numbers.ReplaceAllString(reason, "N") }
 
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|\b(f|v|r|x|stub|%v|%t)?\d+\b|\b(r|e)?([abcd]x|[sd]i|bp|sp)\b`)

@@ -22,7 +22,7 @@ func (p *patch) long(v uint64) { p.code = binary.LittleEndian.AppendUint64(p.cod
 
 func (p *patch) next() uint64 { return p.at + uint64(len(p.code)) }
 
-// relative is an instruction of x86-64 that ends in the distance to a symbol.
+// relative writes an x86-64 instruction that ends with the distance to a symbol.
 func (p *patch) relative(symbol string, op ...byte) {
 	p.put(op...)
 	p.word(uint32(p.addr(symbol) - p.next() - 4))
@@ -126,7 +126,7 @@ var amd64Forms = []*form{
 	{name: "load of nothing", weight: 1, own: true, signal: true, write: func(p *patch) { p.put(0x8b, 0x04, 0x25, 0, 0, 0, 0) }},
 }
 
-// branch is an instruction of arm64 that goes to a symbol by 26 bits.
+// branch writes an arm64 branch with 26 bits to a symbol.
 func (p *patch) branch(op uint32, symbol string) {
 	p.word(op | uint32(int64(p.addr(symbol)-p.next())>>2)&0x3ffffff)
 }
@@ -177,7 +177,7 @@ var arm64Forms = []*form{
 	{name: "udf", weight: 2, own: true, signal: true, write: func(p *patch) { p.word(0) }},
 }
 
-// nops are instructions that do nothing.
+// nops writes instructions that do nothing.
 func (p *patch) nops(machine string, n int) {
 	for len(p.code) < n {
 		if machine == "arm64" {
@@ -188,7 +188,7 @@ func (p *patch) nops(machine string, n int) {
 	}
 }
 
-// formsOf are the forms of patch for a machine, each as often as its weight.
+// formsOf returns the forms of patch for a machine, each as often as its weight.
 func formsOf(machine string) (list []*form) {
 	all := amd64Forms
 	if machine == "arm64" {

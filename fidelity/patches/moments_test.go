@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A moment is one step of the host: patches, and actions inside each other, at the last of which it stops.
+// A moment is one step of the host: patches, and nested actions, in the last of which it stops.
 type moment struct {
 	writes  []string
 	actions []string
@@ -28,16 +28,16 @@ func (m *moment) act(kind string, at, argument uint64) {
 	m.actions = append(m.actions, fmt.Sprintf("a %s %x %x", kind, at, argument))
 }
 
-// commands are the lines that the host reads.
+// commands returns the lines that the host reads.
 func (m *moment) commands() string {
 	lines := append([]string{fmt.Sprintf("m %d %d", len(m.writes), len(m.actions))}, append(m.writes, m.actions...)...)
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// String says what the moment does.
+// String describes the moment.
 func (m *moment) String() string { return strings.Join(m.text, "; ") }
 
-// moment makes a random moment of a built program.
+// moment returns a random moment of a built program.
 func (b *built) moment(r *rand.Rand) *moment {
 	m := &moment{stubs: map[*stub]int{}, forms: map[int]string{}, beside: map[int]bool{}, lost: map[int]bool{}, random: r, used: map[int]struct{}{}}
 	for n := 1 + r.IntN(depth); n > 0; n-- {
@@ -96,7 +96,7 @@ func (b *built) moment(r *rand.Rand) *moment {
 // mayEnter reports whether a stub may become active.
 func (m *moment) mayEnter(s *stub) bool { return !s.once || m.stubs[s] == 0 && !m.signaled }
 
-// anyStub chooses a stub and counts it.
+// anyStub chooses a stub and counts its use.
 func (m *moment) anyStub(r *rand.Rand, stubs []*stub) *stub {
 	for {
 		s := pick(r, stubs...)
@@ -107,7 +107,7 @@ func (m *moment) anyStub(r *rand.Rand, stubs []*stub) *stub {
 	}
 }
 
-// patch writes over the site of a function. A function that is not active has a patch that leads to a stub.
+// patch writes over the site of a function. The patch of a function that is not active must lead to a stub.
 func (m *moment) patch(b *built, f *function, s *stub, active bool) {
 	r := m.random
 	forms := slices.DeleteFunc(formsOf(b.machine), func(x *form) bool { return !active && x.own })
@@ -153,7 +153,7 @@ func (m *moment) patch(b *built, f *function, s *stub, active bool) {
 	m.text = append(m.text, "patched: "+what)
 }
 
-// String says of what kind the stub is.
+// String describes the stub.
 func (s *stub) String() string {
 	return fmt.Sprintf("%s (%s)", s.name(), strings.Join(s.traits, ", "))
 }

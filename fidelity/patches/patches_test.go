@@ -21,16 +21,16 @@ import (
 	"reframe/internal/livetest"
 )
 
-// releases are those of LLVM that the campaign compiles with.
+// releases are the releases of LLVM with which the campaign compiles.
 var releases = []int{14, 19, 22}
 
-// show is part of a reason, or of a form: the frames that are not found for it are failures. only is the one form of patch that is used.
+// show is part of a reason, or of a form: frames that are not found for it are failures. only names the only form of patch to use.
 var show, only = os.Getenv("SHOW"), os.Getenv("ONLY")
 
 // depth is the largest number of active functions of the module.
 var depth = number("DEPTH", 4)
 
-// number is that in a variable of the environment.
+// number returns the number in an environment variable.
 func number(name string, otherwise int) int {
 	n, err := strconv.Atoi(os.Getenv(name))
 	if err != nil {
@@ -39,7 +39,8 @@ func number(name string, otherwise int) int {
 	return n
 }
 
-// run builds a program and compares n of its moments, or one of them alone. Those before that run, too: they leave words on the stack.
+// run builds a program and compares n of its moments, or only the one numbered alone. The moments before that run too, because they leave words on
+// the stack.
 func run(t testing.TB, p *program, n, alone int) *comparer {
 	t.Helper()
 	c := &comparer{p.build(t), newTally(), nil, alone}

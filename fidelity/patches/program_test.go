@@ -14,7 +14,7 @@ const (
 	siteless   = "none"
 )
 
-// entrySize is that of an entry of the log; host.c has it too.
+// entrySize is the size of an entry of the log; host.c has it too.
 const entrySize = 256
 
 // A program is a random module with the stubs that its patches lead to.
@@ -53,7 +53,7 @@ func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
 
 func pick[V any](r *rand.Rand, of ...V) V { return of[r.IntN(len(of))] }
 
-// generate makes the program of a seed.
+// generate returns the program of a seed.
 func generate(seed uint64, version int, machine string) *program {
 	r := rand.New(rand.NewPCG(seed, uint64(version)))
 	p := &program{seed: seed, version: version, machine: machine, altstack: chance(r, 40)}
@@ -172,7 +172,7 @@ func (p *program) randomFunction(r *rand.Rand, number int) *function {
 	return f
 }
 
-// IR is the text of the module.
+// IR returns the text of the module.
 func (p *program) IR() string {
 	var b strings.Builder
 	triple := map[string]string{"amd64": "x86_64-pc-linux-gnu", "arm64": "aarch64-linux-gnu"}[p.machine]
@@ -190,7 +190,7 @@ func (p *program) IR() string {
 	return b.String()
 }
 
-// pointer is the type of a pointer to a type. LLVM 14 has no statepoints with opaque pointers.
+// pointer returns the type of a pointer to a type. LLVM 14 has no statepoints with opaque pointers.
 func (p *program) pointer(to string) string {
 	if p.version == 14 {
 		return to + "*"
@@ -198,7 +198,7 @@ func (p *program) pointer(to string) string {
 	return "ptr"
 }
 
-// statepoint is the name of the intrinsic.
+// statepoint returns the name of the intrinsic.
 func (p *program) statepoint() string {
 	if p.version == 14 {
 		return "@llvm.experimental.gc.statepoint.p0f_isVoidf"
@@ -206,7 +206,7 @@ func (p *program) statepoint() string {
 	return "@llvm.experimental.gc.statepoint.p0"
 }
 
-// callee is the type of what a statepoint calls.
+// callee returns the type of the callee of a statepoint.
 func (p *program) callee() string {
 	if p.version == 14 {
 		return "void ()*"

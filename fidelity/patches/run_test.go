@@ -96,12 +96,12 @@ func (b *built) read(t testing.TB) {
 	}
 }
 
-// String says how the program is made again.
+// String returns the variables that reproduce the program.
 func (p *program) String() string {
 	return fmt.Sprintf("SEED=%d VERSION=%d MACHINE=%s (%s)", p.seed, p.version, p.machine, strings.Join(p.flags, " "))
 }
 
-// arguments are those of the host.
+// arguments returns the arguments of the host.
 func (p *program) arguments() []string {
 	if p.altstack {
 		return []string{"altstack"}
@@ -147,7 +147,7 @@ func (c *comparer) live(t testing.TB, list []*moment) {
 	}
 }
 
-// capture looks at the process, which has stopped.
+// capture captures the stopped process and compares it.
 func (c *comparer) capture(t testing.TB, pid, n int, m *moment) {
 	t.Helper()
 	target, err := ptrace.Capture(pid, ptrace.Options{Hold: true})
@@ -165,7 +165,7 @@ func (c *comparer) target(t testing.TB, target *ptrace.Target, n int, m *moment)
 	c.moment(n, m, view.Threads[0], c.log(t, target))
 }
 
-// cores runs the moments under QEMU, where each has a process that dies, and compares the cores.
+// cores runs the moments under QEMU, each in a process that dies, and compares the cores.
 func (c *comparer) cores(t testing.TB, list []*moment) {
 	t.Helper()
 	dir := t.TempDir()
@@ -173,7 +173,7 @@ func (c *comparer) cores(t testing.TB, list []*moment) {
 	for _, m := range list {
 		input.WriteString(m.commands())
 	}
-	// The limit is QEMU's own, and it keeps the kernel from writing a core of QEMU.
+	// The limit is for QEMU, and it keeps the kernel from writing a core of QEMU.
 	args := append([]string{"--core=unlimited", livetest.Tool(t, "qemu-aarch64"), "-cpu", "max,sve=off", c.path}, c.arguments()...)
 	cmd := exec.Command(livetest.Tool(t, "prlimit"), args...)
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input.String())

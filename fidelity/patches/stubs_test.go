@@ -25,7 +25,7 @@ type coder struct {
 	labels int
 }
 
-// line writes an instruction that moves the stack pointer down by so many bytes.
+// line writes an instruction that moves the stack pointer down by moves bytes.
 func (c *coder) line(moves int, format string, args ...any) {
 	fmt.Fprintf(c, "\t"+format+"\n", args...)
 	if c.stub.cfi && moves != 0 {
@@ -58,7 +58,7 @@ func (p *program) randomStub(r *rand.Rand, number int) *stub {
 	return s
 }
 
-// scratch are registers that a callee may change, kept those that it may not.
+// scratch are caller-saved registers, and kept callee-saved ones.
 var (
 	scratch = []string{"rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"}
 	kept    = []string{"rbx", "r12", "r13", "r14", "r15"}
@@ -212,7 +212,7 @@ func (c *coder) arm64() {
 	c.line(0, "brk #0")
 }
 
-// assembly is the text of all stubs of the program, with a thunk for each, and slots in data that hold where they are.
+// assembly returns the text of all stubs of the program, with a thunk for each, and data slots that hold their addresses.
 func (p *program) assembly() string {
 	var b strings.Builder
 	b.WriteString("\t.text\n")

@@ -22,7 +22,7 @@ import (
 	"reframe/ptrace"
 )
 
-// cells are the names of values, by the cell that work logs them in.
+// cells are the names of values, by the cell in which work logs them.
 var cells = []string{"%a", "%x", "%y", "%z", "%w"}
 
 // version is one definition of work. All have the same callee, the same record id and as many operands.
@@ -33,7 +33,7 @@ type version struct {
 	types    map[string]string // of each value
 }
 
-// newVersion writes a random version: which name has which value, their types and the order of the operands differ.
+// newVersion writes a random version: versions differ in the values of names, in their types and in the order of the operands.
 func newVersion(t *testing.T, release, number int, r *rand.Rand) *version {
 	t.Helper()
 	formulas := []string{"mul i64 %a, 3", "add i64 %a, 1000", "sub i64 %a, 77", "xor i64 %a, 4095", "shl i64 %a, 7", "mul i64 %a, 11"}
@@ -110,7 +110,7 @@ type activation struct {
 	values map[string]int64
 }
 
-// run has a stack made and returns its log, outermost first. The program waits until [jit.resume].
+// run makes the program build a stack and returns its log, outermost first. The program waits until [jit.resume].
 func (j *jit) run(slots []int) (all []activation) {
 	j.tell("r %s", strings.Trim(fmt.Sprint(slots), "[]"))
 	for j.out.Scan() && j.out.Text() != "waits" {
@@ -136,7 +136,7 @@ func (j *jit) resume() {
 	require.True(j.t, strings.HasPrefix(j.out.Text(), "returned "), j.out.Text())
 }
 
-// given chooses the modules that are given: all, those that are loaded, some, or one that is not loaded.
+// given chooses the modules to give: all, those that are loaded, some, or one that is not loaded.
 func given(r *rand.Rand, all []*version, loaded map[int]*version) (modules []*ir.Module, how string) {
 	isLoaded := func(v *version) bool {
 		for _, l := range loaded {
@@ -175,8 +175,8 @@ func given(r *rand.Rand, all []*version, loaded map[int]*version) (modules []*ir
 	return modules, how
 }
 
-// Versions of one function with the same sites, ids and counts are loaded, replaced at the same addresses and unloaded, and several of them are on the
-// stack. Whatever modules are given: each name, type and value that is shown is that of the version that runs.
+// Versions of one function with the same sites, ids and counts are loaded, replaced at the same addresses and unloaded, and several of them are on
+// the stack. Whatever modules are given, each name, type and value that is shown is that of the version that runs.
 func TestTiers(t *testing.T) {
 	stacks, named, unnamed := 0, map[string]int{}, map[string]int{}
 	perRelease := livetest.Times(40, 3400)

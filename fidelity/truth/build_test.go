@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// avx512 says that the processor has what functions of 512 bits need.
+// avx512 is whether the processor supports functions with 512-bit vectors.
 var avx512 = func() bool {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *program) chooseFlags(r *rand.Rand) {
 	}
 }
 
-// A built program is one that can be run.
+// A built program can be run.
 type built struct {
 	module  string // as it was compiled
 	source  string // the module that reframe is given, which may still have the guards
@@ -100,12 +100,12 @@ type built struct {
 	program string // the file that holds the code; "" where a JIT makes it
 }
 
-// A notBuilt error says that a tool did not take the program.
+// A notBuilt error says that a tool did not accept the program.
 type notBuilt struct{ tool, text string }
 
 func (e *notBuilt) Error() string { return e.tool + ": " + e.text }
 
-// reason says in short why a tool did not take it.
+// reason returns a short reason why a tool did not accept the program.
 func (e *notBuilt) reason() string {
 	for _, known := range []string{"ran out of registers", "undefined reference", "Symbols not found", "Cannot select", "relocation R_", "parseRegisterLiveOutMask", "must be followed by", "it took more than", "the program died in"} {
 		if strings.Contains(e.text, known) {
@@ -119,7 +119,7 @@ func (e *notBuilt) reason() string {
 	return e.tool + ": crashed"
 }
 
-// llcFlags are those of the machine.
+// llcFlags are the flags of llc for a machine.
 var llcFlags = map[string][]string{
 	"riscv64": {"-mattr=+m,+d,+a,+c", "-target-abi=lp64d"},
 }
@@ -142,12 +142,12 @@ func runtimeIn(t testing.TB, dir, machine, compiler string, shared bool) string 
 	return name
 }
 
-// toolSeconds is how much of the processor's time a compiler may take: they take less than one.
+// toolSeconds bounds the processor time of a compiler, which normally takes less than one second.
 const toolSeconds = 20
 
 // attempt runs a tool, which may fail.
 func attempt(tool string, args ...string) error {
-	// On some programs llc's basic register allocator does not end within minutes: a limit of processor time is the same on a loaded machine.
+	// On some programs llc's basic register allocator does not end within minutes; processor time is the same limit on a loaded machine.
 	cmd := exec.Command("prlimit", append([]string{fmt.Sprintf("--cpu=%d", toolSeconds), tool}, args...)...)
 	cmd.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1")
 	var text strings.Builder
@@ -167,7 +167,7 @@ func attempt(tool string, args ...string) error {
 // crossTools are the prefixes of Debian's compilers.
 var crossTools = map[string]string{"arm64": "aarch64-linux-gnu-", "ppc64le": "powerpc64le-linux-gnu-", "riscv64": "riscv64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
 
-// build compiles the program in a directory. The error is a *notBuilt.
+// build compiles the program in a directory. Its errors are of type *notBuilt.
 func (p *program) build(t testing.TB, dir string) (*built, error) {
 	t.Helper()
 	base := filepath.Join(dir, fmt.Sprintf("p%d-%d-%s", p.Seed, p.Version, p.Machine))

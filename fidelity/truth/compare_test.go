@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A tally counts what became of the exits of programs.
+// A tally counts the results for the exits of programs.
 type tally struct {
 	Programs, NotBuilt int
 	Exits              int // innermost frames at their site
@@ -53,7 +53,7 @@ func (y *tally) add(o *tally) {
 	}
 }
 
-// A comparer holds the frames of threads against what the program logged.
+// A comparer compares the frames of threads with the program's log.
 type comparer struct {
 	*program
 	*tally
@@ -87,7 +87,7 @@ type entry struct {
 	data []byte // from its start on
 }
 
-// function is the name of the function that the entry is of.
+// function returns the name of the entry's function.
 func (e *entry) function() string { return fmt.Sprintf("f%d", e.site.Number>>16) }
 
 // entries reads the log of the thread whose block is at an address, the innermost first.
@@ -123,7 +123,7 @@ func (c *comparer) entries(memory machine.Memory, block uint64) ([]entry, error)
 	return list, nil
 }
 
-// wrong notes something that is wrong.
+// wrong records a wrong result.
 func (c *comparer) wrong(format string, args ...any) {
 	c.Wrong++
 	if len(c.failed) < 8 {
@@ -131,10 +131,10 @@ func (c *comparer) wrong(format string, args ...any) {
 	}
 }
 
-// ours reports whether a function is a generated one.
+// ours matches the names of generated functions.
 var ours = regexp.MustCompile(`^f[0-9]+$`)
 
-// stack holds the frames of a thread against its log. innermost says that the first of them stands at its site.
+// stack compares the frames of a thread with its log. innermost means that the first of them is at its site.
 func (c *comparer) stack(frames []*deopt.Frame, entries []entry, innermost bool) {
 	n := 0
 	for _, f := range frames {
@@ -164,7 +164,7 @@ func (c *comparer) stack(frames []*deopt.Frame, entries []entry, innermost bool)
 	}
 }
 
-// plain takes out of a reason what differs from one value to the next.
+// plain removes from a reason what varies between values.
 func plain(reason string) string {
 	reason = numbers.ReplaceAllString(reason, "N")
 	return strings.TrimSpace(reason)
@@ -172,7 +172,7 @@ func plain(reason string) string {
 
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|<\d+ x [^>]+>|%[a-z0-9.]+|\b(i|f|v|xmm|ymm|zmm|r|x|d|line |frame #)?\d+\b|\b(r|e)?([abcd]x|[sd]i|bp|sp)\b`)
 
-// frame holds one frame against its entry.
+// frame compares one frame with its entry.
 func (c *comparer) frame(f *deopt.Frame, e *entry) {
 	s := e.site
 	what := func() string {
@@ -184,8 +184,8 @@ func (c *comparer) frame(f *deopt.Frame, e *entry) {
 			why += ": " + plain(f.Notes[len(f.Notes)-1])
 		}
 		c.Frames[why]++
-		// A stackmap has no call of its own. That before it returns to the record's address, or to moves in front of it
-		// that reframe follows, or else there is no record at the return address.
+		// A stackmap has no call of its own. The call before it returns to the record's address, or to moves before it that reframe follows;
+		// otherwise there is no record at the return address.
 		if f.Guess() == "" && (s.Kind != stackMap || f.Index == 0) {
 			c.wrong("%s: no record: %q", what(), f.Notes)
 		}
@@ -227,7 +227,7 @@ func (c *comparer) frame(f *deopt.Frame, e *entry) {
 	}
 }
 
-// exit holds a frame of which a layout says how it resumes.
+// exit compares a frame whose layout says how it resumes.
 func (c *comparer) exit(f *deopt.Frame, e *entry, what func() string) {
 	s, x := e.site, e.site.Exit
 	if f.Resume == nil || f.Resume.Function != x.Function || f.Resume.Block != x.Block {
@@ -258,10 +258,10 @@ func (c *comparer) exit(f *deopt.Frame, e *entry, what func() string) {
 	}
 }
 
-// unspaced is the text of a type without blanks, of which {double} may have two.
+// unspaced removes the blanks from the text of a type: {double} may be spelled with two.
 func unspaced(text string) string { return strings.ReplaceAll(text, " ", "") }
 
-// value holds one slot against the bytes that were logged.
+// value compares one slot with the logged bytes.
 func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, what func() string) {
 	switch {
 	case slot.Status == frame.Undefined:

@@ -11,8 +11,8 @@ import (
 	"reframe/deopt/layout"
 )
 
-// An inlined is a function that the optimizer inlines into the one before: the deopt bundle of the call comes in front of those inside
-// (LLVM's InlineFunction), so that one record has several frames, the outermost first.
+// An inlined is a function that the optimizer inlines into the one before: the deopt bundle of the call precedes those inside (LLVM's
+// InlineFunction), so that one record has several frames, the outermost first.
 type inlined struct {
 	Name    string
 	Returns *typ
@@ -21,14 +21,14 @@ type inlined struct {
 	Steps   []*step  // each gives a value
 }
 
-// The ways in which a function is left for another tier. All but the first are written with what the optimizer lowers to it.
+// The ways in which a function exits to another tier. All but the first are written in the form that the optimizer lowers.
 const (
 	byCall      = "" // a branch to a deoptimize call
 	byGuard     = "guard"
 	byWidenable = "widenable" // a branch on a widenable condition
 )
 
-// An exit is what a layout says of a site: which function resumes, and which of its values are which operands.
+// An exit is a layout's description of a site: the function that resumes, and which of its values are which operands.
 type exit struct {
 	Level    int // of the frames of the record, of which 0 is the outermost; allLevels: it takes the operands of all
 	Function string
@@ -41,17 +41,17 @@ type exit struct {
 
 const allLevels = -1
 
-// A named value is one of the function that resumes.
+// A named value is a value of the function that resumes.
 type named struct {
 	Name  string
 	Type  *typ
 	Param bool // otherwise it is a phi of the block
 }
 
-// deoptID is what LLVM calls a deoptimize call that has no id of its own (StatepointDirectives, DeoptBundleStatepointID).
+// deoptID is the id that LLVM gives to a deoptimize call without one (StatepointDirectives, DeoptBundleStatepointID).
 const deoptID = 0xABCDEF0F
 
-// place says which frames a layout gives the operands of, for the table.
+// place names, for the table, the frames to which a layout gives the operands.
 func (x *exit) place(s *site) string {
 	switch {
 	case x == nil:
@@ -64,7 +64,7 @@ func (x *exit) place(s *site) string {
 	return fmt.Sprintf("frame %d of the %d of a record, 0 being the outermost", x.Level, len(s.Inner)+1)
 }
 
-// kind says what sort of site it is, for the table.
+// kind names the kind of site for the table.
 func (s *site) kind() string {
 	name := s.Kind
 	switch s.Leaves {
@@ -79,8 +79,8 @@ func (s *site) kind() string {
 	return name
 }
 
-// deepen makes a deoptimize call one of a function that is inlined, or of two, or a guard, and describes it by a layout. The site has its
-// operands; what is random here comes from numbers of its own, so that all other sites are as they were.
+// deepen turns a deoptimize call into one of a function that is inlined, or of two, or into a guard, and describes it by a layout. The site has its
+// operands already; deepen uses random numbers of its own, so that all other sites stay the same.
 func (m *maker) deepen(st *step) {
 	before := m.Rand
 	m.Rand = m.more
@@ -152,7 +152,7 @@ func (m *maker) deepen(st *step) {
 	}
 }
 
-// inline puts the way out into a function that is called in its place and inlined, with operands of its own.
+// inline moves the exit into a function that is called in its place and inlined, with operands of its own.
 func (m *maker) inline(st *step, level int) {
 	r, s := m.more, st.Site
 	in := &inlined{Name: fmt.Sprintf("@in%d_%d_%d", m.f.Number, m.sites, level), Returns: pick(r, i64, i32, double)}
@@ -210,7 +210,7 @@ func (m *maker) inline(st *step, level int) {
 	s.Inner = append(s.Inner, in)
 }
 
-// operandsOf are the operands that belong to a frame of the site.
+// operandsOf returns the operands that belong to a frame of the site.
 func (s *site) operandsOf(level int) (list []*value) {
 	for k, v := range s.Live {
 		if s.levelOf(k) == level {
@@ -227,7 +227,7 @@ func (s *site) levelOf(operand int) int {
 	return s.Level[operand]
 }
 
-// leaving is the text of a way out in a function that returns a type. bits is a name of a random i64; label a word for names.
+// leaving returns the text of an exit in a function that returns a type. bits is the name of a random i64; label is a prefix for names.
 func (s *site) leaving(p *program, returns *typ, bits, label, bundle string) (before []string, line string, after []string) {
 	pt, suffix := ptr.in(p.Version), p.suffix(returns)
 	id := ""
@@ -296,7 +296,7 @@ func (p *program) inner(f *function, s *site) string {
 	return out.String()
 }
 
-// callInner is the call of the function that is inlined into a level.
+// callInner returns the call of the function that is inlined into a level.
 func (s *site) callInner(p *program, level int, result string) string {
 	in, pt := s.Inner[level], ptr.in(p.Version)
 	args := fmt.Sprintf("%s %%t, %s %%base", pt, pt)
@@ -306,7 +306,7 @@ func (s *site) callInner(p *program, level int, result string) string {
 	return fmt.Sprintf(`%s = call %s %s(%s) [ "deopt"(%s) ]`, result, in.Returns.text, in.Name, args, refs(s.operandsOf(level), p.Version))
 }
 
-// features are the attributes that a function must share with what is inlined into it.
+// features returns the attributes that a function must share with functions that are inlined into it.
 func (f *function) features() (list []string) {
 	for _, a := range f.Attributes {
 		if strings.HasPrefix(a, `"target-features"`) {
@@ -324,7 +324,7 @@ func refs(values []*value, version int) string {
 	return strings.Join(all, ", ")
 }
 
-// resumes is the function that resumes: it is there to be named.
+// resumes returns the text of the function that resumes: only its names matter.
 func (p *program) resumes(f *function, s *site) string {
 	x := s.Exit
 	var params, phis []string
@@ -349,7 +349,7 @@ func (p *program) optimized() (inlines, lowers bool) {
 	return inlines, lowers
 }
 
-// passes are those of opt for the program; "" where there is nothing to do.
+// passes returns opt's passes for the program, or "" if none are needed.
 func (p *program) passes() string {
 	inlines, lowers := p.optimized()
 	lowering := [][2]string{
@@ -371,8 +371,8 @@ func (p *program) passes() string {
 	return strings.Join(list, ",")
 }
 
-// layout is the layout of the program's exits, nil where it describes none. In front of an exit there may be one that is not meant, and
-// behind it one that is not reached: the first that fits is taken.
+// exitLayout returns the layout of the program's exits, or nil if it describes none. Before an exit there may be one that does not match, and after
+// it one that is never reached: the first match counts.
 func (p *program) exitLayout() (*layout.Layout, error) {
 	r := rand.New(rand.NewSource(p.Seed))
 	type condition struct {

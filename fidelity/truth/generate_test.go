@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A maker makes the body of one function.
+// A maker generates the body of one function.
 type maker struct {
 	*rand.Rand
 	p     *program
@@ -19,7 +19,7 @@ type maker struct {
 	more  *rand.Rand // of what came later: the rest of the program is the same with it
 }
 
-// A loop is one that is being written.
+// A loop is a loop that is being generated.
 type loop struct {
 	header string
 	begin  *step
@@ -27,7 +27,7 @@ type loop struct {
 	before int // how many values there were in front of it
 }
 
-// generate makes the program of a seed for a release and machine.
+// generate returns the program of a seed for a release and machine.
 func generate(seed int64, version int, machine string, tame bool) *program {
 	r := rand.New(rand.NewSource(seed*1000003 + int64(version)))
 	p := &program{Seed: seed, Version: version, Machine: machine, How: "aot", Threads: 1, Tame: tame}
@@ -45,7 +45,7 @@ func generate(seed int64, version int, machine string, tame bool) *program {
 	return p
 }
 
-// newFunction makes a function without a body.
+// newFunction returns a function without a body.
 func (p *program) newFunction(r *rand.Rand, number int) *function {
 	f := &function{Number: number, Returns: i64, root: number == 0 || chance(r, 40), GC: chance(r, 50), Pers: chance(r, 30), Width: 128}
 	f.Attributes = append(f.Attributes, "noinline", "uwtable")
@@ -97,7 +97,7 @@ func (m *maker) name() string { m.names++; return fmt.Sprintf("%%v%d", m.names) 
 
 func (m *maker) version() int { return m.p.Version }
 
-// add appends a step and makes what it computes known.
+// add appends a step and makes its values available.
 func (m *maker) add(s *step) {
 	for _, v := range s.Gives {
 		v.step = s
@@ -106,7 +106,7 @@ func (m *maker) add(s *step) {
 	m.avail = append(m.avail, s.Gives...)
 }
 
-// load makes a value of random bits.
+// load generates a value of random bits.
 func (m *maker) load(t *typ) *value {
 	s := &step{}
 	v := &value{Name: m.name(), Type: t}
@@ -116,7 +116,7 @@ func (m *maker) load(t *typ) *value {
 	return v
 }
 
-// loadInto writes how a value of random bits comes to a name.
+// loadInto appends the instructions that give a name a value of random bits.
 func (m *maker) loadInto(s *step, name string, t *typ) {
 	put := func(format string, args ...any) { s.Lines = append(s.Lines, fmt.Sprintf(format, args...)) }
 	text := t.in(m.version())
@@ -170,7 +170,7 @@ func (m *maker) loadInto(s *step, name string, t *typ) {
 	}
 }
 
-// constant is a random constant of a type, or undef or poison.
+// constant returns a random constant of a type, or undef or poison.
 func (m *maker) constant(t *typ) *value {
 	v := &value{Type: t, Const: true}
 	switch k := m.Intn(10); {
@@ -207,7 +207,7 @@ func (m *maker) constant(t *typ) *value {
 	return v
 }
 
-// some returns a value of a type: one that is there, a constant or a new one.
+// some returns a value of a type: an available one, a constant or a new one.
 func (m *maker) some(t *typ) *value {
 	for range 4 {
 		if len(m.avail) > 0 {
@@ -222,7 +222,7 @@ func (m *maker) some(t *typ) *value {
 	return m.load(t)
 }
 
-// operation computes something from a value that is there.
+// operation generates an operation on an available value.
 func (m *maker) operation() {
 	if len(m.avail) == 0 {
 		m.load(m.p.randomType(m.Rand, m.f))
@@ -247,7 +247,7 @@ func (m *maker) operation() {
 		op := pick(m.Rand, "add", "sub", "xor", "and", "or")
 		s.Lines = append(s.Lines, fmt.Sprintf("%s = %s %s %s, %s", v.Name, op, text, a.Name, other()))
 	case elem == double || elem == float:
-		// No number that is none comes of it whose bits depend on the order of the operands.
+		// The operation yields no NaN whose bits depend on the order of the operands.
 		s.Lines = append(s.Lines, fmt.Sprintf("%s = fneg %s %s", v.Name, text, a.Name))
 	case t == ptr:
 		s.Lines = append(s.Lines, fmt.Sprintf("%s = getelementptr i8, %s %s, i64 %d", v.Name, text, a.Name, m.Intn(200)-100))
@@ -259,7 +259,7 @@ func (m *maker) operation() {
 	m.add(s)
 }
 
-// convert computes a value of another type.
+// convert generates a conversion to another type.
 func (m *maker) convert() {
 	if len(m.avail) == 0 {
 		return
@@ -286,7 +286,7 @@ func (m *maker) convert() {
 	m.add(&step{Gives: []*value{v}, Uses: []*value{a}, Lines: []string{fmt.Sprintf("%s = %s %s to %s", v.Name, op, a.ref(m.version()), to.in(m.version()))}})
 }
 
-// alloca makes a place in the frame.
+// alloca generates an alloca.
 func (m *maker) alloca(dynamic bool) {
 	v := &value{Name: m.name(), Type: ptr}
 	s := &step{Gives: []*value{v}}
@@ -305,10 +305,10 @@ func (m *maker) alloca(dynamic bool) {
 	m.add(s)
 }
 
-// beginLoop begins one.
+// beginLoop starts a loop.
 func (m *maker) beginLoop() {
 	m.names++
-	// A gc pointer of before would live on over statepoints that the rounds have.
+	// A gc pointer from before the loop would live over the statepoints of its rounds.
 	m.avail = slices.DeleteFunc(m.avail, func(v *value) bool { return v.Type == gcptr })
 	l := &loop{header: fmt.Sprintf("loop%d", m.names), before: len(m.avail)}
 	s := &step{Loop: 1}
@@ -342,7 +342,7 @@ func (m *maker) beginLoop() {
 	m.loop = l
 }
 
-// endLoop ends it behind two or three rounds.
+// endLoop ends the loop after two or three rounds.
 func (m *maker) endLoop() {
 	l := m.loop
 	m.loop = nil
@@ -371,7 +371,7 @@ func (m *maker) endLoop() {
 	m.avail = slices.DeleteFunc(m.avail, func(v *value) bool { return v.Type == gcptr })
 }
 
-// exits adds ways out of a function that has one, and in every other program of each that may have one.
+// exits adds exits to a function that has one, and in every other program to each function that may have one.
 func (m *maker) exits() {
 	n := m.more.Intn(4)
 	if m.p.Seed%2 == 0 && m.f.root && slices.Contains(m.kinds(), deoptimize) {
@@ -388,13 +388,13 @@ func (m *maker) exits() {
 	}
 }
 
-// With this flag all values of deopt bundles are in registers, of which there are no more for them.
+// With this flag all values of deopt bundles are in registers, which limits their number.
 const (
 	inRegisters    = "-use-registers-for-deopt-values"
 	maxInRegisters = 6
 )
 
-// operands chooses what a site records.
+// operands chooses the operands of a site.
 func (m *maker) operands(kind string) (live []*value, early []bool) {
 	n := m.Intn(9)
 	if chance(m.Rand, 8) {
@@ -431,7 +431,7 @@ func (m *maker) operands(kind string) (live []*value, early []bool) {
 	return live, early
 }
 
-// fill makes the body.
+// fill generates the body.
 func (m *maker) fill() {
 	m.avail = append(m.avail, m.f.Params...)
 	for range m.Intn(3) {

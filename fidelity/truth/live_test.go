@@ -20,7 +20,7 @@ import (
 	"reframe/ptrace"
 )
 
-// processMemory is that of a process that is stopped.
+// processMemory is the memory of a stopped process.
 type processMemory int
 
 // ReadMemory implements [machine.Memory].
@@ -37,7 +37,7 @@ func (m processMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return err
 }
 
-// blockOf finds the block of a thread.
+// blockOf returns the address of the block of a thread.
 func (c *comparer) blockOf(memory machine.Memory, tid int) (uint64, error) {
 	for k := range c.Threads {
 		at := blocks + uint64(k*blockSize)
@@ -52,11 +52,10 @@ func (c *comparer) blockOf(memory machine.Memory, tid int) (uint64, error) {
 	return 0, fmt.Errorf("no block of thread %d", tid)
 }
 
-// A lostError says that the program itself has destroyed its log: what is wrong is not what reframe shows.
+// A lostError says that the program itself has destroyed its log: it does not count against reframe.
 type lostError struct{ error }
 
-// live runs a program and holds each exit against its log. The error says why it could not be run: a *notBuilt where
-// a JIT did not take it.
+// live runs a program and compares each exit with its log. The error says why it could not be run: a *notBuilt if a JIT did not accept it.
 func (c *comparer) live(t testing.TB, b *built) error {
 	t.Helper()
 	given, err := c.given(b)
@@ -125,7 +124,7 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	return nil
 }
 
-// given are the module and the layout of a program.
+// given returns the module and the layout of a program as options.
 func (p *program) given(b *built) (deopt.Options, error) {
 	m, err := ir.ParseFile(b.source)
 	if err != nil {
@@ -139,7 +138,7 @@ func (p *program) given(b *built) (deopt.Options, error) {
 	return o, err
 }
 
-// refuse notes that reframe takes the module for another than that which was compiled.
+// refuse records that reframe rejected the module as one that was not compiled.
 func (c *comparer) refuse(why *sites.MismatchError) {
 	c.Refused++
 	c.Frames["the module is refused: "+plain(why.Why)]++

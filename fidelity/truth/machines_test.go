@@ -16,7 +16,7 @@ import (
 	"reframe/ptrace"
 )
 
-// others are the releases of LLVM that compile sites for machines whose programs QEMU runs (doc/facts.md).
+// others are the releases of LLVM that compile sites for the machines whose programs QEMU runs (doc/facts.md).
 var others = map[string][]int{
 	"arm64":   {14, 16, 19, 22},
 	"ppc64le": {14, 16, 19, 22},
@@ -24,7 +24,7 @@ var others = map[string][]int{
 	"riscv64": {19, 22},
 }
 
-// crossOf is how programs of a machine are run.
+// crossOf returns how programs of a machine are run.
 func crossOf(t testing.TB, machine string) *livetest.Cross {
 	t.Helper()
 	for n := range livetest.Crosses {
@@ -36,7 +36,7 @@ func crossOf(t testing.TB, machine string) *livetest.Cross {
 	return nil
 }
 
-// core runs a program that dies under QEMU and holds all frames of its core against its log: all of them wait for a call.
+// core runs a program that dies under QEMU and compares all frames of its core with its log: all of them wait for a call.
 func (c *comparer) core(t testing.TB, b *built) error {
 	t.Helper()
 	x := crossOf(t, c.Machine)
@@ -52,7 +52,7 @@ func (c *comparer) core(t testing.TB, b *built) error {
 	return c.stops(t, x, b)
 }
 
-// opened holds the frames of a core against the program's log. Frame #0 stands at one of the places; without any, each waits for a call.
+// opened compares the frames of a core with the program's log. Frame #0 is at one of the places; without places, each frame waits for a call.
 func (c *comparer) opened(t testing.TB, b *built, path string, places []place) error {
 	t.Helper()
 	defer os.Remove(path)
@@ -83,7 +83,7 @@ func (c *comparer) opened(t testing.TB, b *built, path string, places []place) e
 	}
 	require.Len(t, view.Threads, 1)
 	if first := view.Threads[0].Frames[0]; places == nil && ours.MatchString(first.Function) {
-		// It is to die in the runtime; as where a process ends, what LLVM made of it is no matter of ours.
+		// The program must die in the runtime. One that dies elsewhere does not count: how LLVM compiled it is not tested here.
 		return &notBuilt{"qemu", "the program died in " + first.Function}
 	}
 	if places != nil && !slices.ContainsFunc(places, func(p place) bool { return len(entries) > 0 && entries[0].site.standsAt(p) }) {
@@ -94,7 +94,7 @@ func (c *comparer) opened(t testing.TB, b *built, path string, places []place) e
 	return nil
 }
 
-// areaOf is where a program for another machine has the block of its only thread.
+// areaOf returns the address of the block of the only thread, in a program for another machine.
 func areaOf(program string) (uint64, error) {
 	f, err := elf.Open(program)
 	if err != nil {

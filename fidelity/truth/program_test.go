@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The kinds of sites. That of anyReg is a patchpoint too; invoke is a statepoint, and bundle a call with a deopt bundle.
+// The kinds of sites. anyReg is a patchpoint too; invoke is a statepoint, and bundle a call with a deopt bundle.
 const (
 	stackMap   = "stackmap"
 	patchPoint = "patchpoint"
@@ -18,7 +18,7 @@ const (
 	deoptimize = "deoptimize"
 )
 
-// A program is a random module and how it is compiled and run. It is data, so that the shrinker can take parts of it away.
+// A program is a random module with its flags and the way to run it. It is data, so that the shrinker can remove parts of it.
 type program struct {
 	Seed    int64
 	Version int    // of LLVM
@@ -47,7 +47,7 @@ type function struct {
 	root       bool // it is called from the runtime
 }
 
-// A value is one that a function computes, or a constant.
+// A value is a value that a function computes, or a constant.
 type value struct {
 	Name  string // with its sigil, or the constant's text
 	Type  *typ
@@ -69,7 +69,7 @@ type step struct {
 	Late  *value // a value that is used only here, to keep it alive
 }
 
-// A site is one with its operands.
+// A site is a site with its operands.
 type site struct {
 	Kind   string
 	Number int64 // in the log
@@ -101,7 +101,7 @@ const (
 	logAt     = 8192
 )
 
-// sites are those of all functions.
+// sites iterates over the sites of all functions.
 func (p *program) sites() iter.Seq[*site] {
 	return func(yield func(*site) bool) {
 		for _, f := range p.Funcs {
@@ -114,10 +114,10 @@ func (p *program) sites() iter.Seq[*site] {
 	}
 }
 
-// frameHead is the size of what stands at the start of a log frame: the number of the site and the caller's frame.
+// frameHead is the size of the head of a log frame: the number of the site and the caller's frame.
 const frameHead = 16
 
-// layOut says where in the log frame each operand of each site goes, and returns the frame's size.
+// layOut assigns each operand of each site a place in the log frame, and returns the frame's size.
 func (f *function) layOut() int {
 	at := frameHead
 	place := func(v *value) int {
@@ -153,14 +153,14 @@ func (w *writer) put(format string, args ...any) { fmt.Fprintf(&w.text, "  "+for
 
 func (w *writer) temp() string { w.temps++; return fmt.Sprintf("%%t%d", w.temps) }
 
-// at is the address of bytes behind a pointer to bytes.
+// at returns the address at an offset from a pointer to bytes.
 func (w *writer) at(base string, offset int) string {
 	t, p := w.temp(), ptr.in(w.Version)
 	w.put("%s = getelementptr i8, %s %s, i64 %d", t, p, base, offset)
 	return t
 }
 
-// store writes a value, whatever its type, to an address of bytes.
+// store writes the store of a value of any type to an address of bytes.
 func (w *writer) store(t *typ, v, to string) {
 	if t == half || t == bfloat { // which some machines would convert
 		bits := w.temp()
@@ -177,14 +177,14 @@ func (w *writer) store(t *typ, v, to string) {
 	w.put("store volatile %s %s, ptr %s, align 1", text, v, to)
 }
 
-// log writes a value to its place in the log frame.
+// log writes the store of a value to its place in the log frame.
 func (w *writer) log(v *value, at int) {
 	if !v.Undef {
 		w.store(v.Type, v.Name, w.at("%base", at))
 	}
 }
 
-// IR is the text of the program.
+// IR returns the text of the program.
 func (p *program) IR() string {
 	var out strings.Builder
 	out.WriteString(p.heading())
@@ -253,7 +253,7 @@ var machines = map[string]struct{ triple, layout string }{
 	"s390x":   {"s390x-linux-gnu", "E-m:e-i1:8:16-i8:8:16-i64:64-f128:64-v128:64-a:8:16-n32:64"},
 }
 
-// layout is the data layout of the program's machine: llc takes one of its own release.
+// layout returns the data layout of the program's machine, as llc of its release requires it.
 func (p *program) layout() string {
 	l := machines[p.Machine].layout
 	switch {
@@ -287,7 +287,7 @@ func (p *program) heading() string {
 	return text
 }
 
-// signature is the type of a function.
+// signature returns the type of a function.
 func (p *program) signature(f *function) string {
 	list := []string{ptr.in(p.Version)}
 	for _, v := range f.Params {
@@ -296,7 +296,7 @@ func (p *program) signature(f *function) string {
 	return fmt.Sprintf("%s (%s)", f.Returns.in(p.Version), strings.Join(list, ", "))
 }
 
-// declarations are those of the intrinsics that are named by types, for calls of a function.
+// declarations returns the declarations of the intrinsics that are named by types, for calls of a function.
 func (p *program) declarations(f *function) []string {
 	list := []string{
 		fmt.Sprintf("declare %s @llvm.experimental.gc.relocate.%s(token, i32, i32)", gcptr.in(p.Version), p.suffix(gcptr)),
@@ -313,7 +313,7 @@ func (p *program) declarations(f *function) []string {
 	return list
 }
 
-// statepointSuffix is what the name of a statepoint of a function ends with.
+// statepointSuffix returns the suffix of the name of a statepoint of a function.
 func (p *program) statepointSuffix(f *function) string {
 	if p.Version > 14 {
 		return "p0"
@@ -325,7 +325,7 @@ func (p *program) statepointSuffix(f *function) string {
 	return name + "f"
 }
 
-// suffix is how an intrinsic's name spells a type.
+// suffix returns the spelling of a type in an intrinsic's name.
 func (p *program) suffix(t *typ) string {
 	switch {
 	case t.kind == floating:
@@ -345,7 +345,7 @@ func (p *program) suffix(t *typ) string {
 	return t.text
 }
 
-// body is the text of one function.
+// body returns the text of one function.
 func (p *program) body(f *function) string {
 	w := &writer{program: p}
 	size := f.layOut()
@@ -367,7 +367,7 @@ func (p *program) body(f *function) string {
 	pt := ptr.in(p.Version)
 	fmt.Fprintf(&w.text, "define %s%s @f%d(%s %%t%s) %s {\nentry:\n", f.CC, f.Returns.in(p.Version), f.Number, pt, params.String(), attributes)
 	w.block = "entry"
-	// A frame of the log, and behind the caller's.
+	// The log frame of this function comes after the caller's.
 	if p.Version == 14 {
 		w.put("%%tp = bitcast i8* %%t to i8**")
 		w.put("%%prev = load volatile i8*, i8** %%tp")

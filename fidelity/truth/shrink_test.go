@@ -2,8 +2,8 @@ package truth_test
 
 import "slices"
 
-// shrunk takes parts of a program away as long as what is left still fails: flags, whole functions, sites, operands and steps. It
-// is deterministic, and tries each part once in each of a few rounds.
+// shrunk removes parts of a program while the rest still fails: flags, whole functions, sites, operands and steps. It is deterministic, and tries
+// each part once in each of a few rounds.
 func shrunk(p *program, fails func(*program) bool) *program {
 	best := p
 	try := func(q *program) bool {
@@ -29,7 +29,7 @@ func shrunk(p *program, fails func(*program) bool) *program {
 			try(best.withoutFunction(n))
 		}
 		for n := len(best.Funcs) - 1; n >= 0; n-- {
-			// Halves, then quarters, and at last each step.
+			// Try halves, then quarters, and at last each step.
 			for size := len(best.Funcs[n].Steps); size > 0; size /= 2 {
 				for at := len(best.Funcs[n].Steps) - size; at >= 0; at -= size {
 					if at+size <= len(best.Funcs[n].Steps) {
@@ -57,7 +57,7 @@ func shrunk(p *program, fails func(*program) bool) *program {
 	return best
 }
 
-// size counts what shrunk can take away.
+// size counts the parts that shrunk can remove.
 func (p *program) size() int {
 	n := len(p.Flags) + len(p.Funcs) + p.Threads
 	for _, f := range p.Funcs {
@@ -71,7 +71,7 @@ func (p *program) size() int {
 	return n
 }
 
-// clone is a copy of which parts can be taken away. Values are shared: nothing changes them.
+// clone returns a copy from which parts can be removed. Values are shared, because they are never changed.
 func (p *program) clone() *program {
 	q := *p
 	q.Flags = slices.Clone(p.Flags)
@@ -99,7 +99,7 @@ func (p *program) clone() *program {
 	return &q
 }
 
-// withoutFunction is the program without a function that none of the others calls, nil where one does.
+// withoutFunction returns the program without a function, or nil if another function calls it.
 func (p *program) withoutFunction(n int) *program {
 	name := p.Funcs[n].Number
 	for k, f := range p.Funcs {
@@ -117,7 +117,7 @@ func (p *program) withoutFunction(n int) *program {
 	return q
 }
 
-// withoutSteps is the program without some steps of a function, nil where what is left needs them.
+// withoutSteps returns the program without some steps of a function, or nil if other steps need them.
 func (p *program) withoutSteps(n, at, size int) *program {
 	q := p.clone()
 	f := q.Funcs[n]
@@ -150,7 +150,7 @@ func (p *program) withoutSteps(n, at, size int) *program {
 	return q
 }
 
-// withoutOperand is the program without one operand of a site.
+// withoutOperand returns the program without one operand of a site.
 func (p *program) withoutOperand(n, k, operand int) *program {
 	q := p.clone()
 	s := q.Funcs[n].Steps[k]

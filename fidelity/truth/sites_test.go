@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// kinds are the kinds of sites that the function may have, the more likely ones more often.
+// kinds lists the kinds of sites that the function may have, the more likely ones more often.
 func (m *maker) kinds() []string {
 	kinds := []string{stackMap, stackMap, patchPoint, patchPoint, bundle, bundle}
 	if m.p.Machine == "amd64" {
@@ -30,12 +30,12 @@ func (m *maker) kinds() []string {
 	return kinds
 }
 
-// site makes a site of a random kind, and says whether it calls the next function.
+// site generates a site of a random kind, and reports whether it calls the next function.
 func (m *maker) site(deep bool) (descends bool) {
 	return m.siteOf(pick(m.Rand, m.kinds()...), deep)
 }
 
-// siteOf makes a site of a kind.
+// siteOf generates a site of a kind.
 func (m *maker) siteOf(kind string, deep bool) (descends bool) {
 	m.sites++
 	s := &site{Kind: kind, Number: int64(m.f.Number)<<16 | int64(m.sites)}
@@ -44,7 +44,7 @@ func (m *maker) siteOf(kind string, deep bool) (descends bool) {
 		s.ID |= 0x1234567800000000
 	}
 	s.Known = kind != bundle && kind != deoptimize
-	// The operands are made first: what they take is computed in front.
+	// The operands come first, because what computes them must precede the site.
 	s.Live, s.Early = m.operands(kind)
 	st := &step{Site: s}
 	st.Uses = append(st.Uses, s.Live...)
@@ -65,13 +65,13 @@ func (m *maker) siteOf(kind string, deep bool) (descends bool) {
 	}
 	m.add(st)
 	if kind == bundle || kind == statepoint || kind == invoke {
-		// LLVM relies on it that each gc pointer that lives on was relocated, by each of them.
+		// LLVM requires that each gc pointer that lives on was relocated by each statepoint.
 		m.avail = slices.DeleteFunc(m.avail, func(v *value) bool { return v.Type == gcptr && !slices.Contains(st.Gives, v) })
 	}
 	return descends
 }
 
-// callee is what a site calls: its name, type and arguments.
+// callee is the callee of a site: its name, type and arguments.
 type callee struct {
 	name, signature, args, cc string
 	count                     int // of arguments
@@ -79,7 +79,7 @@ type callee struct {
 	f                         *function // nil: of the runtime
 }
 
-// choose chooses what is called; deep says that the next function is called already.
+// choose chooses the callee; deep means that the next function is called already.
 func (m *maker) choose(st *step, deep bool) (c callee, descends bool) {
 	pt := ptr.in(m.version())
 	c = callee{name: pick(m.Rand, "@truth_step", "@truth_leaf"), signature: "i64 (" + pt + ")", args: pt + " %t", count: 1, returns: i64}
@@ -107,20 +107,20 @@ func (m *maker) choose(st *step, deep bool) (c callee, descends bool) {
 	return c, true
 }
 
-// result makes the value that a call returns.
+// result generates the value that a call returns.
 func (m *maker) result(st *step, c callee) *value {
 	v := &value{Name: m.name(), Type: c.returns}
 	st.Gives = append(st.Gives, v)
 	return v
 }
 
-// call makes a call: with a deopt bundle or, before a stackmap, without.
+// call generates a call: with a deopt bundle or, before a stackmap, without.
 func (m *maker) call(st *step, deep, before bool) (descends bool) {
 	c, descends := m.choose(st, deep)
 	s := st.Site
 	v := m.result(st, c)
 	if before {
-		// The call comes first, and what it returns is known to the stackmap.
+		// The call comes first, so that the stackmap can record its result.
 		line := fmt.Sprintf("%s = call %s%s %s(%s)", v.Name, c.cc, c.returns.in(m.version()), c.name, c.args)
 		s.Before = append(s.Before, line)
 		return descends
@@ -137,7 +137,7 @@ func (m *maker) call(st *step, deep, before bool) (descends bool) {
 	return descends
 }
 
-// address spells a function as a pointer to bytes.
+// address returns a function as a pointer to bytes.
 func (m *maker) address(c callee) string {
 	if m.version() == 14 {
 		return fmt.Sprintf("i8* bitcast (%s* %s to i8*)", c.signature, c.name)
@@ -145,7 +145,7 @@ func (m *maker) address(c callee) string {
 	return "ptr " + c.name
 }
 
-// patchpoint makes one.
+// patchpoint generates a patchpoint.
 func (m *maker) patchpoint(st *step, deep bool) (descends bool) {
 	s := st.Site
 	noSymbol := m.p.Machine == "arm64" || m.p.Machine == "riscv64" // for the call of one (doc/facts.md)
@@ -162,7 +162,7 @@ func (m *maker) patchpoint(st *step, deep bool) (descends bool) {
 		}
 		if s.Kind == anyReg && chance(m.Rand, 50) {
 			v := &value{Name: m.name(), Type: i64}
-			// What it returns is whatever the register held.
+			// The result is the previous content of the register.
 			s.Line = fmt.Sprintf("%s = call %si64 (i64, i32, %s, i32, ...) @llvm.experimental.patchpoint.i64(i64 %d, i32 %d, %s null, i32 %d, %sLIVE)",
 				v.Name, cc, ptr.in(m.version()), int64(s.ID), 16+4*m.Intn(4), ptr.in(m.version()), n, args)
 			st.Gives = append(st.Gives, v)
@@ -184,7 +184,7 @@ func (m *maker) patchpoint(st *step, deep bool) (descends bool) {
 	return descends
 }
 
-// patchBytes is enough for a call on every machine.
+// patchBytes returns a size that is enough for a call on every machine.
 func (m *maker) patchBytes() int {
 	if m.p.Machine == "amd64" {
 		return 13 + m.Intn(20)
@@ -192,7 +192,7 @@ func (m *maker) patchBytes() int {
 	return 48 + 4*m.Intn(3)
 }
 
-// statepoint makes a statepoint, which may be an invoke.
+// statepoint generates a statepoint, which may be an invoke.
 func (m *maker) statepoint(st *step, deep bool) (descends bool) {
 	s := st.Site
 	c, descends := m.choose(st, deep)
@@ -250,7 +250,7 @@ func (m *maker) statepoint(st *step, deep bool) (descends bool) {
 	return descends
 }
 
-// deoptimize makes a way out of the function, which it takes once in four times.
+// deoptimize generates an exit from the function, which is taken once in four times.
 func (m *maker) deoptimize(st *step) {
 	s := st.Site
 	s.Bits = m.load(i64)
@@ -259,7 +259,7 @@ func (m *maker) deoptimize(st *step) {
 	m.deepen(st)
 }
 
-// deoptimizes reports whether the function has such a way out.
+// deoptimizes reports whether the function has such an exit.
 func (f *function) deoptimizes() bool {
 	return slices.ContainsFunc(f.Steps, func(s *step) bool { return s.Site != nil && s.Site.Kind == deoptimize })
 }

@@ -12,7 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// maxStops is how many places of one program are stopped at.
+// maxStops returns the number of places at which one program is stopped.
 func maxStops() int {
 	if all {
 		return 20
@@ -20,12 +20,11 @@ func maxStops() int {
 	return 4
 }
 
-// maxHitsBefore bounds how far a program runs while its places are counted.
+// maxHitsBefore bounds the breakpoints that a program reaches while its places are counted.
 const maxHitsBefore = 3000
 
-// stops has the program stop at its sites, one run for each, and holds the frames of the core that comes of it: the innermost function
-// stands at a stackmap or at the start of a patchpoint, at the call of a statepoint, or where the call has returned.
-// The breakpoints are QEMU's, so the code is as it was compiled.
+// stops stops the program at its sites, in one run for each, and compares the frames of the resulting core: the innermost function is at a stackmap
+// or at the start of a patchpoint, at the call of a statepoint, or after that call. The breakpoints are QEMU's, so the code is unchanged.
 func (c *comparer) stops(t testing.TB, x *livetest.Cross, b *built) error {
 	t.Helper()
 	places, err := c.places(b.program)
@@ -66,8 +65,8 @@ func (c *comparer) stops(t testing.TB, x *livetest.Cross, b *built) error {
 	return nil
 }
 
-// places are the addresses of the records of a static program, with their ids. Of arm64 they are also those of the calls that return
-// to records of statepoints: an instruction has four bytes.
+// places returns the addresses of the records of a static program, with their ids. For arm64 it also returns those of the calls that return to
+// records of statepoints, because an instruction has four bytes.
 func (c *comparer) places(program string) (map[uint64][]place, error) {
 	f, err := elf.Open(program)
 	if err != nil {
@@ -101,14 +100,14 @@ func (c *comparer) places(program string) (map[uint64][]place, error) {
 	return places, nil
 }
 
-// A place is one that a record tells of.
+// A place is a place that a record describes.
 type place struct {
 	id   uint64
 	call bool // the call that returns to the record's address, and not that address
 }
 
-// standsAt reports whether a program whose log names the site as its last may stand at it in a place. Where the call of a deoptimize
-// would return to, other code stands, which is come to when it is not taken.
+// standsAt reports whether a program whose log names the site as its last may be stopped there at a place. After the call of a deoptimize comes
+// other code, which is reached when the exit is not taken.
 func (s *site) standsAt(p place) bool {
 	if s.Kind == deoptimize && !p.call {
 		return false

@@ -17,13 +17,13 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A stuckError says that a program does nothing any more, and what it stands at.
+// A stuckError says that a program makes no progress, and where it is.
 type stuckError struct{ state string }
 
 func (e *stuckError) Error() string { return "the program makes no progress\n" + e.state }
 
-// watch ends a trace whose program has neither come to an exit nor used the processor for as long as there is patience. What it did
-// meanwhile is no matter of how fast the machine is.
+// watch ends a trace whose program has neither reached an exit nor used the processor for the time of patience. This does not depend on the speed of
+// the machine.
 func (c *comparer) watch(ctx context.Context, stop context.CancelCauseFunc, pid int, seen *atomic.Int64) {
 	tick := time.NewTicker(c.patience / 20)
 	defer tick.Stop()
@@ -44,7 +44,7 @@ func (c *comparer) watch(ctx context.Context, stop context.CancelCauseFunc, pid 
 	}
 }
 
-// usedBy is what a process has used of the processor: utime and stime of proc(5), as texts.
+// usedBy returns the processor time of a process: utime and stime of proc(5), as texts.
 func usedBy(pid int) []string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // it may be gone
 	_, after, _ := strings.Cut(string(text), ") ")
@@ -54,7 +54,7 @@ func usedBy(pid int) []string {
 	return nil
 }
 
-// standing says what the threads of a process wait for, and those of this one.
+// standing describes what the threads of a process wait for, and those of this one.
 func standing(pid int) string {
 	var out strings.Builder
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -70,7 +70,7 @@ func standing(pid int) string {
 	return out.String()
 }
 
-// A program that never ends is a failure of the campaign, and so is one that computes without end; a JIT that does is as llc is.
+// A program that never ends fails the campaign, and so does one that computes for ever; a JIT that computes for ever counts like an llc that does.
 func TestStuck(t *testing.T) {
 	livetest.Slow(t)
 	module := filepath.Join(t.TempDir(), "empty.ll")

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A row of the campaign's table is of one release and machine.
+// A row of the campaign's table is for one machine and release.
 type row struct {
 	machine string
 	version int
 	*tally
 }
 
-// table prints what came of a campaign: a line for each machine and release, and why values were unavailable, in thousandths
-// of all values that have a slot.
+// table formats the results of a campaign: a line for each machine and release, and why values were unavailable, in thousandths of all values that
+// have a slot.
 func table(rows []row) string {
 	var out strings.Builder
 	all := newTally()

@@ -26,10 +26,10 @@ import (
 	"reframe/internal/livetest"
 )
 
-// all is whether to run all programs, not a share of them.
+// all selects all programs, instead of a share.
 var all = os.Getenv("FIDELITY") == "all"
 
-// maxHits is how many exits are looked at of one program.
+// maxHits returns the number of exits of one program that are examined.
 func maxHits() uint64 {
 	if all {
 		return 600
@@ -40,7 +40,7 @@ func maxHits() uint64 {
 // releases are those of LLVM that the campaign compiles with.
 var releases = []int{14, 16, 19, 22}
 
-// judged is what came of one program.
+// judged is the result of one program.
 type judged struct {
 	*tally
 	program *program
@@ -48,7 +48,7 @@ type judged struct {
 	refused []string
 }
 
-// judge builds and runs the program of a seed; where a tool does not take it, the tame one of the seed.
+// judge builds and runs the program of a seed or, if a tool does not accept it, the tame program of the seed.
 func judge(t testing.TB, dir string, seed int64, version int, machine string) judged {
 	t.Helper()
 	y := newTally()
@@ -85,7 +85,7 @@ func judgeProgram(t testing.TB, dir string, p *program) judged {
 	return judged{y, p, c.failed, c.refusals}
 }
 
-// campaign runs programs until enough exits were seen, of one release and machine.
+// campaign runs programs of one release and machine until enough exits were seen.
 func campaign(t testing.TB, dir, machine string, version, exits int) *tally {
 	t.Helper()
 	y := newTally()
@@ -155,8 +155,8 @@ func TestTruth(t *testing.T) {
 	t.Logf("\n%s", table(rows))
 }
 
-// TestSeed runs the programs of some seeds, or that of the first: SEED=7 TO=9 VERSION=19 MACHINE=arm64 go test -run TestSeed. With SHRINK=1 what
-// fails is made small.
+// TestSeed runs the programs of some seeds, or only that of SEED: SEED=7 TO=9 VERSION=19 MACHINE=arm64 go test -run TestSeed. SHRINK=1 shrinks a
+// failing program.
 func TestSeed(t *testing.T) {
 	number := func(name string, otherwise int64) int64 {
 		n, err := strconv.ParseInt(os.Getenv(name), 10, 64)
@@ -200,7 +200,7 @@ func TestSeed(t *testing.T) {
 	t.Logf("\n%s", table(rows))
 }
 
-// String says how the program is made again.
+// String returns the variables that reproduce the program.
 func (p *program) String() string {
 	return fmt.Sprintf("SEED=%d VERSION=%d MACHINE=%s tame %v: %s %s", p.Seed, p.Version, p.Machine, p.Tame, p.How, strings.Join(p.Flags, " "))
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A kind is what sort of a type it is.
+// A kind is the kind of a type.
 type kind int
 
 const (
@@ -28,7 +28,7 @@ type typ struct {
 	parts []*typ // of an aggregate
 }
 
-// size is how many bytes a store of the type writes.
+// size returns the number of bytes that a store of the type writes.
 func (t *typ) size() int {
 	if t.kind == aggregate {
 		return t.bits / 8
@@ -36,7 +36,7 @@ func (t *typ) size() int {
 	return (t.bits + 7) / 8
 }
 
-// in spells the type for a release.
+// in returns the spelling of the type for a release.
 func (t *typ) in(version int) string {
 	if version > 14 {
 		return t.text
@@ -46,7 +46,7 @@ func (t *typ) in(version int) string {
 
 var pointerWord = regexp.MustCompile(`\bptr\b`)
 
-// typed spells pointers as LLVM 14 takes them: all are to bytes.
+// typed spells pointers for LLVM 14: all are pointers to bytes.
 func typed(text string) string {
 	var out strings.Builder
 	for {
@@ -88,13 +88,13 @@ var (
 	short  = &typ{text: "ptr addrspace(270)", kind: pointer, bits: 32} // 32 bits wide on x86-64
 )
 
-// pick returns one of a list.
+// pick returns a random element of a list.
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.Intn(len(list))] }
 
-// chance is true n times of a hundred.
+// chance returns true with a probability of n percent.
 func chance(r *rand.Rand, n int) bool { return r.Intn(100) < n }
 
-// randomType is any type that a value of a function may have.
+// randomType returns a type that a value of a function may have.
 func (p *program) randomType(r *rand.Rand, f *function) *typ {
 	x86 := p.Machine == "amd64"
 	switch k := r.Intn(100); {
@@ -145,7 +145,7 @@ func (p *program) aggregateType(r *rand.Rand) *typ {
 	return &typ{text: "[1 x i32]", kind: aggregate, bits: 32, parts: []*typ{i32}}
 }
 
-// compiles reports whether llc takes a value of the type as an operand of a kind of site (doc/facts.md: elsewhere it crashes).
+// compiles reports whether llc accepts a value of the type as an operand of a kind of site (doc/facts.md: elsewhere it crashes).
 func (p *program) compiles(t *typ, site string, f *function) bool {
 	if site != stackMap && site != patchPoint && site != anyReg {
 		return true

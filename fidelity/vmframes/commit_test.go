@@ -21,11 +21,12 @@ import (
 	"reframe/internal/tinyvmtest"
 )
 
-// uncommitted are the reasons for which an exit of tinyvm may not be committed.
+// uncommitted matches the reasons for which an exit of tinyvm may not be committed.
 var uncommitted = regexp.MustCompile(`^(object \d+ \(Class\d\) is none that the process has: .*|compiled code left out a lock of .*|tinyvm allocated \d+ bytes, which the process does not have|` +
 	`tinyvm printed, which would be lost: .*|tinyvm does not say that it took no lock .*)$`)
 
-// committed has the interpreter of the process's own program go on where it stands, and the process behind that. It says why it does not.
+// committed commits the result of the interpreter of the process's own program, after which the process continues. The error says why it was not
+// committed.
 func committed(t *testing.T, p *livetest.Process, command string) error {
 	t.Helper()
 	session := frametest.Open(t, p)
@@ -50,8 +51,8 @@ func committed(t *testing.T, p *livetest.Process, command string) error {
 	return err
 }
 
-// Wherever random programs leave compiled code: what tinyvm's own interpreter comes to is committed, and the process ends as it does where nothing is
-// compiled; or it is refused for what the interpreter did.
+// At random exits of random programs, the result of tinyvm's own interpreter is committed, and the process ends as without compilation; or the
+// commit is refused because of what the interpreter did.
 func TestCommitWithItsOwnInterpreter(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(77, 1))

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/tinyvmtest"
 )
 
-// logLimit is how many lines the log of a run has at most: of a run that makes as many, the end is not known.
+// logLimit bounds the lines of the log of a run: the end of a longer run is unknown.
 const logLimit = 300_000
 
 // A history is a run of the plain interpreter.
@@ -50,13 +50,13 @@ func historyOf(t *testing.T, llvm int, file string) *history {
 	return h
 }
 
-// A place is one in a program.
+// A place is a place in a program.
 type place struct {
 	method   string
 	position int
 }
 
-// printing are the places of a program at which it prints.
+// printing returns the places of a program at which it prints.
 func printing(t *testing.T, file string) map[place]bool {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -76,7 +76,7 @@ func printing(t *testing.T, file string) map[place]bool {
 	return all
 }
 
-// back is the first arrival after another one at which there are fewer frames, or -1: the program ended before.
+// back returns the first arrival after another one at which there are fewer frames, or -1 if the program ended before.
 func (h *history) back(from, frames int) int {
 	n := slices.IndexFunc(h.keys[from:], func(k tinyvmtest.Key) bool { return k.Depth < frames })
 	if n < 0 {
@@ -85,7 +85,7 @@ func (h *history) back(from, frames int) int {
 	return from + n
 }
 
-// span is where a passage begins and ends: -1 where the program had ended before, and where it ended on the way.
+// span returns where a passage begins and ends: -1 if the program had ended before, and if it ended on the way.
 func (h *history) span(p *passage) (from, to int, err error) {
 	if p.stopped {
 		return -1, -1, nil
@@ -97,7 +97,7 @@ func (h *history) span(p *passage) (from, to int, err error) {
 	return from, h.back(from, p.depth), nil
 }
 
-// arrivals reads those at which passages begin and end, and the last.
+// arrivals reads the arrivals at which passages begin and end, and the last.
 func (h *history) arrivals(t *testing.T, passages []*passage) map[tinyvmtest.Key]tinyvmtest.Arrival {
 	t.Helper()
 	wanted := map[tinyvmtest.Key]bool{h.keys[len(h.keys)-1]: true}
@@ -117,7 +117,7 @@ func (h *history) arrivals(t *testing.T, passages []*passage) map[tinyvmtest.Key
 	return all
 }
 
-// stoppedBy is why the program ended, or "" where it came to its end.
+// stoppedBy returns why the program was stopped, or "" if it ended normally.
 func (h *history) stoppedBy() string {
 	why, stopped := strings.CutPrefix(h.lines[len(h.lines)-1], "stopped: ")
 	if !stopped {

@@ -17,7 +17,7 @@ import (
 	"reframe/internal/tinyvmtest"
 )
 
-// A mutant is the layout simple with one thing in it changed.
+// A mutant is the layout simple with one change.
 type mutant struct {
 	name, old, new string
 	reason         string // why nobody can find it, or ""
@@ -70,10 +70,10 @@ var mutants = []mutant{
 	{name: "RESUME without rethrow", old: `"in-call", "rethrow"]`, new: `"in-call"]`, reason: "tinyvm has no exceptions, and no frame is resumed so"},
 }
 
-// found is how often what is wrong was found, and by what.
+// found counts how often a fault was found, and by what.
 type found struct{ lint, errors, differences, exits int }
 
-// lints counts what lint says of the sites of modules under a layout.
+// lints counts lint's findings at the sites of modules under a layout.
 func lints(t *testing.T, modules []*ir.Module, l *vmlayout.Layout) (n int) {
 	t.Helper()
 	report, err := lint.Lint(modules, nil, l)
@@ -86,7 +86,8 @@ func lints(t *testing.T, modules []*ir.Module, l *vmlayout.Layout) (n int) {
 	return n
 }
 
-// Each change of the layout is found before anything runs, by lint, or at exits: by an error of the layout, or by what the interpreter logged.
+// Each change of the layout is found before anything runs, by lint, or at exits: by an error of the layout, or by comparison with the interpreter's
+// log.
 func TestLayoutMutants(t *testing.T) {
 	livetest.Slow(t)
 	simple := layout(t, "simple")
@@ -160,7 +161,8 @@ func TestBundleFaults(t *testing.T) {
 		from uint64 // the first program
 	}{
 		{name: "swap"}, {name: "field"}, {name: "position"}, {name: "mode"}, {name: "stack"}, {name: "class"}, {name: "stale"}, {name: "object"},
-		// These two are no faults of bundles: the code is wrong, and what is shown of it is right. So it is not what the interpreter has.
+		// These two are no faults of bundles: the code is wrong, and what is shown of it is right. It therefore differs from the interpreter's
+		// values.
 		{name: "constant"}, {name: "guard", from: 28}, // few programs get a number that is too large there
 	} {
 		var r found

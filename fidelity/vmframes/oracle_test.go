@@ -25,13 +25,13 @@ import (
 	"reframe/ptrace"
 )
 
-// rdi has the first argument of a call (System V ABI for AMD64, figure 3.36).
+// rdi is the first argument of a call (System V ABI for AMD64, figure 3.36).
 const rdi = machine.DWARFReg(5)
 
-// seeds are how many programs there are; their numbers are below it.
+// seeds is the number of programs; they are numbered from 0.
 const seeds = 1000
 
-// programs are the numbers of the programs. All of them take hours: SEEDS=250-499 takes those.
+// programs returns the numbers of the programs. All of them take hours: SEEDS=250-499 selects those.
 func programs(t *testing.T) iter.Seq[uint64] {
 	t.Helper()
 	first, last := uint64(0), uint64(seeds-1)
@@ -45,7 +45,7 @@ func programs(t *testing.T) iter.Seq[uint64] {
 	}
 }
 
-// least is how many exits the test is to have seen: what make test takes and all programs have; of programs that are picked, one.
+// least returns the least number of exits that the test must see: few for make test, all for all programs, and one for selected programs.
 func least(few, all int) int {
 	if os.Getenv("SEEDS") != "" {
 		return 1
@@ -62,7 +62,7 @@ type way struct {
 
 func (w way) String() string { return fmt.Sprintf("LLVM %d, --opt %s", w.llvm, w.opt) }
 
-// flags are those of the machine.
+// flags returns the flags of tinyvm.
 func (w way) flags(more ...string) []string {
 	f := append([]string{"--opt", w.opt}, more...)
 	if w.fault != "" {
@@ -71,7 +71,7 @@ func (w way) flags(more ...string) []string {
 	return f
 }
 
-// An exit is what was shown of one.
+// An exit holds what was shown of an exit.
 type exit struct {
 	key     tinyvmtest.Key
 	skip    int    // frames of the arrival that are further in than the first of these
@@ -98,7 +98,7 @@ func (c tally) String() string {
 		c.runs, c.exits(), c.leaves, c.calls, c.outer, c.inlined, c.deepest, c.virtual, c.objects, c.monitors, c.eliminated)
 }
 
-// saw counts what a frame has in it.
+// saw counts what a frame contains.
 func (c *tally) saw(vm *frame.VM, a *tinyvmtest.Arrival) {
 	if len(vm.Frames) > 1 {
 		c.inlined++
@@ -116,7 +116,7 @@ func (c *tally) saw(vm *frame.VM, a *tinyvmtest.Arrival) {
 	c.objects += len(a.Heap) - min(len(a.Heap), len(vm.Objects))
 }
 
-// dumped runs a program without anybody looking, and reads the IR that it dumps, which is the same in each run.
+// dumped runs a program without a tracer, and reads the IR that it dumps, which is the same in each run.
 func dumped(t *testing.T, w way, file string) (modules []*ir.Module) {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,8 +132,8 @@ func dumped(t *testing.T, w way, file string) (modules []*ir.Module) {
 	return modules
 }
 
-// traced runs a program under a trace, and gives each exit of it, with the fuel that is left and the method that is called there, if one is. Where no
-// layout is given, nor a module, the machine describes itself.
+// traced runs a program under a trace, and calls each for each exit, with the remaining fuel and the method that is called there, if there is one.
+// Without a given layout or module, the machine describes itself.
 func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trace.Exited, fuel int64, callee string) error) tinyvmtest.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
@@ -193,7 +193,7 @@ func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trac
 	return tinyvmtest.Told(summary.End.ExitCode, string(printed), string(said))
 }
 
-// describer reads what the registered objects of a run say of themselves.
+// describer returns a function that reads the self-descriptions of the registered objects of a run.
 func describer(t *testing.T) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 	d := &described.Description{}
 	return func(where string, img *object.Image) (_ []*ir.Module, layouts []*vmlayout.Layout) {
@@ -208,7 +208,7 @@ func describer(t *testing.T) func(string, *object.Image) ([]*ir.Module, []*vmlay
 	}
 }
 
-// seen are the exits of a run as they are shown.
+// seen returns the exits of a run as they are shown.
 func seen(t *testing.T, w way, file string, c *tally) (all []exit, r tinyvmtest.Result) {
 	t.Helper()
 	r = traced(t, w, file, deopt.Options{}, func(x *trace.Exited, fuel int64, callee string) error {
@@ -227,8 +227,8 @@ func seen(t *testing.T, w way, file string, c *tally) (all []exit, r tinyvmtest.
 		if first.wrong != "" {
 			return nil
 		}
-		// Frames further out wait for a call, and are part of what the log has for the same arrival: but for those that were left,
-		// which stay on the stack under the interpreter that goes on with what they held.
+		// Frames further out wait for a call, and are part of the log of the same arrival, except for those that were deoptimized: they stay on the
+		// stack under the interpreter that continues with their values.
 		for _, f := range x.Frames {
 			if f == x.Frame || f.Record == nil || f.Record.Site == string(ir.DeoptimizeSite) {
 				continue
@@ -255,7 +255,7 @@ func exitOf(vm *frame.VM, memory machine.Memory, fuel int64, callee string, call
 	return exit{key: a.Key(), arrival: a}
 }
 
-// compare says what differs between what was shown and what the log has for it, or "".
+// compare describes what differs between what was shown and the log, or returns "".
 func (e *exit) compare(log map[tinyvmtest.Key]tinyvmtest.Arrival) string {
 	if e.wrong != "" {
 		return e.wrong
@@ -271,7 +271,7 @@ func (e *exit) compare(log map[tinyvmtest.Key]tinyvmtest.Arrival) string {
 	return tinyvmtest.Compare(was, e.arrival)
 }
 
-// arrivals reads those that exits name.
+// arrivals reads the arrivals that exits name.
 func arrivals(t *testing.T, log string, exits ...[]exit) map[tinyvmtest.Key]tinyvmtest.Arrival {
 	t.Helper()
 	wanted := map[tinyvmtest.Key]bool{}
@@ -303,9 +303,9 @@ func layout(t *testing.T, name string) *vmlayout.Layout {
 	return l
 }
 
-// What reframe shows from outside at each exit of tinyvm's compiled code is what its plain interpreter, which knows no stack maps, has there: the frame
-// that is left, those that were inlined into it, and the frames of compiled code further out; all live values, monitors, and the objects
-// that can be reached, those among them that exist only as fields. It is given nothing: the machine describes itself.
+// At each exit of tinyvm's compiled code, reframe shows from outside what tinyvm's plain interpreter, which knows no stack maps, has there: the
+// frame that exits, those that were inlined into it, and the frames of compiled code further out; all live values, monitors, and the reachable
+// objects, including those that exist only as fields. reframe gets no modules or layouts: the machine describes itself.
 func TestExitsAreAsLogged(t *testing.T) {
 	livetest.Slow(t)
 	sums := make([]tally, len(tinyvmtest.Versions))
@@ -332,7 +332,7 @@ func asLogged(t *testing.T, llvm int) (sum tally) {
 	by := map[string]*tally{}
 	done := 0
 	for seed := range programs(t) {
-		// An odd number: of an even one the hash would leave ShareOf one of two.
+		// The number is odd: with an even one the hash would leave ShareOf only one of two.
 		if !livetest.Share(81, "vmframes", llvm, seed) {
 			continue
 		}

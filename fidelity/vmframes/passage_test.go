@@ -16,7 +16,7 @@ import (
 	"reframe/internal/tinyvmtest"
 )
 
-// A passage is what an interpreter that was handed the frames of an exit made of them: from there to where the outermost of them returned.
+// A passage is the interpreter's run from an exit whose frames it was given, to the return of the outermost of them.
 type passage struct {
 	key     tinyvmtest.Key // of the arrival at which the frames were handed over
 	depth   int            // how many frames are under the outermost of them
@@ -30,13 +30,14 @@ type passage struct {
 	ends   []end
 }
 
-// An end is what compiled code that waits for the frames has then. The first frame has as its operands the result and the objects of the start.
+// An end is the state of compiled code that waits for the frames after their return. The first frame has as its operands the result and the objects
+// of the start.
 type end struct {
 	tinyvmtest.Arrival
 	depth int // of the innermost frame but for the first, or -1 where there is none
 }
 
-// passageOf reads what came of an exit, at which the process still stands. Memory is as the interpreter left it.
+// passageOf reads the result of an exit, at which the process is still stopped. memory is as the interpreter left it.
 func passageOf(x *trace.Exited, a *vmproto.Answer, memory machine.Memory) (*passage, error) {
 	switch {
 	case a.Unsupported+a.Malformed != "":
@@ -74,7 +75,7 @@ func passageOf(x *trace.Exited, a *vmproto.Answer, memory machine.Memory) (*pass
 	return p, p.end(x, objects, memory)
 }
 
-// begin reads the frames that were handed over, and returns the objects that they lead to.
+// begin reads the frames that were handed over, and returns the objects that they refer to.
 func (p *passage) begin(x *trace.Exited, vm *frame.VM, target machine.Memory) ([]reached, error) {
 	s := newShown(vm, target)
 	waits := vm.Frames[0].Resume == frame.Calling
@@ -108,7 +109,7 @@ func (p *passage) begin(x *trace.Exited, vm *frame.VM, target machine.Memory) ([
 	return s.found, nil
 }
 
-// end reads what there is when the interpreter has answered.
+// end reads the state when the interpreter has answered.
 func (p *passage) end(x *trace.Exited, objects []reached, memory machine.Memory) error {
 	bits, err := p.answer.Returned.Bits.Uint()
 	if err != nil {
@@ -142,7 +143,7 @@ func (p *passage) end(x *trace.Exited, objects []reached, memory machine.Memory)
 	for _, f := range append([]*deopt.Frame{nil}, further...) {
 		var vm *frame.VM
 		if f != nil {
-			// One that was left stays on the stack under the interpreter that goes on with what it held.
+			// A deoptimized frame stays on the stack under the interpreter that continues with its values.
 			if f.Record == nil || f.Record.Site == string(ir.DeoptimizeSite) {
 				continue
 			}
@@ -159,7 +160,7 @@ func (p *passage) end(x *trace.Exited, objects []reached, memory machine.Memory)
 	return nil
 }
 
-// waiting takes what a call has returned off the innermost of frames, which then waits for it.
+// waiting removes the result of a call from the innermost of frames, which then waits for it.
 func waiting(frames []tinyvmtest.Frame) (result tinyvmtest.Value, _ []tinyvmtest.Frame) {
 	frames = slices.Clone(frames)
 	f := &frames[0]
@@ -169,7 +170,7 @@ func waiting(frames []tinyvmtest.Frame) (result tinyvmtest.Value, _ []tinyvmtest
 	return result, frames
 }
 
-// slots are the values of frames.
+// slots lists the values of frames.
 func slots(frames []tinyvmtest.Frame) (all []tinyvmtest.Value) {
 	for _, f := range frames {
 		all = slices.Concat(all, f.Locals, f.Stack, f.Monitors)
@@ -177,7 +178,7 @@ func slots(frames []tinyvmtest.Frame) (all []tinyvmtest.Value) {
 	return all
 }
 
-// differs says what is not as the plain interpreter had it: of the frames that were handed over, and of what became of them.
+// differs describes the differences from the plain interpreter: of the frames that were handed over, and of the state after their return.
 func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival) (start, after string) {
 	from, to, err := h.span(p)
 	if err != nil {
@@ -203,7 +204,7 @@ func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival)
 		return start, after
 	}
 
-	// What waits has the same values at both times. So the objects that the frames had too are known by them at the end.
+	// What waits has the same values at both times. So the objects of the frames are also identified by it at the end.
 	var result tinyvmtest.Value
 	outer := was.Frames[len(was.Frames)-p.depth:]
 	if to >= 0 {
@@ -240,7 +241,7 @@ func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival)
 	return start, ""
 }
 
-// begins holds the frames that were handed over against those that the plain interpreter had.
+// begins compares the frames that were handed over with those of the plain interpreter.
 func (p *passage) begins(was tinyvmtest.Arrival) (objects map[int]int, difference string) {
 	var call tinyvmtest.Frame
 	if len(p.start.Frames[0].Stack) > 0 {
@@ -255,7 +256,7 @@ func (p *passage) begins(was tinyvmtest.Arrival) (objects map[int]int, differenc
 	return tinyvmtest.Match(was, p.start)
 }
 
-// comesTo holds how it ended, and what was printed, against the plain interpreter's run.
+// comesTo compares the end and the output with the plain interpreter's run.
 func (p *passage) comesTo(h *history, from, to int) string {
 	printed, why, back := "", "", to >= 0
 	if from >= 0 {
@@ -265,7 +266,7 @@ func (p *passage) comesTo(h *history, from, to int) string {
 		}
 		printed = strings.Join(h.lines[h.printed[from]:h.printed[upTo]], "")
 	}
-	// Main.main, which is called once, is never compiled: where nobody is returned to, the program was stopped.
+	// Main.main, which is called once, is never compiled: if there is no return, the program was stopped.
 	if !back {
 		if why = h.stoppedBy(); why == "" {
 			return "the plain interpreter returned to nobody"

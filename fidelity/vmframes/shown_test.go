@@ -19,7 +19,7 @@ const (
 	fieldsAt     = 16 // in an object
 )
 
-// shown makes of what reframe shows the form that the log has.
+// shown converts what reframe shows to the form of the log.
 type shown struct {
 	vm      *frame.VM
 	memory  machine.Memory // of the process, which is stopped
@@ -35,8 +35,8 @@ type reached struct {
 	is      bool // virtual
 }
 
-// arrival is what the frames say of the arrival that they stand at. The callee is that of the call that they are about to make, or "" where they are
-// left; calling says that they wait for one.
+// arrival returns the arrival at which the frames are. callee is the method that they are about to call, or "" at an exit; calling means that they
+// wait for a call.
 func arrival(vm *frame.VM, memory machine.Memory, fuel int64, callee string, calling bool) (a tinyvmtest.Arrival, err error) {
 	if vm == nil {
 		return a, fmt.Errorf("no frames")
@@ -73,7 +73,7 @@ func (s *shown) frames(calling bool) (all []tinyvmtest.Frame, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("frame %d: %w", n, err)
 		}
-		// All wait for a call but for one that is left, which is the innermost.
+		// All wait for a call except for one that exits, which is the innermost.
 		if waits := calling || n > 0; waits != (s.vm.Frames[n].Resume == frame.Calling) {
 			return nil, fmt.Errorf("frame %d: it is resumed %s", n, s.vm.Frames[n].Resume)
 		}
@@ -82,7 +82,7 @@ func (s *shown) frames(calling bool) (all []tinyvmtest.Frame, err error) {
 	return all, nil
 }
 
-// heap are the objects that all that was read leads to.
+// heap returns the objects that all values refer to.
 func (s *shown) heap() (all []tinyvmtest.Object, err error) {
 	for n := 0; n < len(s.found); n++ { // grows while it is read
 		o, err := s.object(s.found[n])
@@ -99,7 +99,7 @@ func (s *shown) heap() (all []tinyvmtest.Object, err error) {
 	return all, nil
 }
 
-// depth is how many frames there are under a physical frame's outermost.
+// depth returns the number of frames under a physical frame's outermost one.
 func depth(f *frame.VMFrame) (int, error) {
 	x, ok := f.Extra["extra 2"]
 	if !ok || x.Status != frame.OK {
@@ -139,7 +139,7 @@ func (s *shown) frame(f *frame.VMFrame) (out tinyvmtest.Frame, err error) {
 	return out, nil
 }
 
-// row are locals, or operands. They come in order, from 0.
+// row returns locals or operands, which come in order, from 0.
 func (s *shown) row(what string, list []frame.VMValue) (out []tinyvmtest.Value, err error) {
 	for n := range list {
 		if *list[n].Index != int64(n) {
@@ -193,7 +193,7 @@ func number(bits uint32) tinyvmtest.Value {
 	return tinyvmtest.Value{Int: &n}
 }
 
-// double has one of all NaNs, as the machine has.
+// double maps all NaNs to one, as the machine does.
 func double(bits uint64) tinyvmtest.Value {
 	if math.IsNaN(math.Float64frombits(bits)) {
 		bits = canonicalNaN
@@ -202,7 +202,7 @@ func double(bits uint64) tinyvmtest.Value {
 	return tinyvmtest.Value{Double: &text}
 }
 
-// reference numbers an object.
+// reference returns the number of an object.
 func (s *shown) reference(o reached) tinyvmtest.Value {
 	n, known := s.numbers[o]
 	if !known {
@@ -212,7 +212,7 @@ func (s *shown) reference(o reached) tinyvmtest.Value {
 	return tinyvmtest.Value{Ref: &n}
 }
 
-// object reads one, of memory or of the frames.
+// object reads an object, from memory or from the frames.
 func (s *shown) object(o reached) (out tinyvmtest.Object, err error) {
 	if !o.is {
 		return s.allocated(o.addr)
@@ -242,7 +242,7 @@ func (s *shown) object(o reached) (out tinyvmtest.Object, err error) {
 	return out, fmt.Errorf("there is no virtual object %d", o.virtual)
 }
 
-// allocated reads an object in memory, as the machine made it.
+// allocated reads an object in memory, in tinyvm's format.
 func (s *shown) allocated(addr uint64) (out tinyvmtest.Object, err error) {
 	var head [fieldsAt]byte
 	if err := s.memory.ReadMemory(head[:], machine.Addr(addr)); err != nil {
@@ -266,7 +266,7 @@ func (s *shown) allocated(addr uint64) (out tinyvmtest.Object, err error) {
 	return out, nil
 }
 
-// boxed is a value as memory has it, and as compiled code returns it.
+// boxed returns a value in the form of memory, in which compiled code also returns it.
 func (s *shown) boxed(bits uint64) tinyvmtest.Value {
 	switch {
 	case bits == 0:
@@ -279,7 +279,7 @@ func (s *shown) boxed(bits uint64) tinyvmtest.Value {
 	return double(bits - doubleOffset)
 }
 
-// text is a string of the target that ends with a NUL. Names are short.
+// text reads a string of the target that ends with a NUL. Names are short.
 func text(m machine.Memory, addr uint64) (string, error) {
 	var out []byte
 	for len(out) < 100 {

@@ -19,7 +19,7 @@ import (
 	"reframe/session"
 )
 
-// How much of a program is gone through: so many of its exits, and from each so many instructions one by one.
+// The number of exits of a program, and of instructions from each that are run one by one.
 const (
 	steppedExits = 12
 	stepsOfExit  = 100
@@ -34,7 +34,7 @@ func (c stepped) String() string {
 	return fmt.Sprintf("%d programs, %d exits, %d places between instructions, %d steps over calls and out of methods, %d steps back, %d ends", c.programs, c.exits, c.places, c.nexts, c.backs, c.ended)
 }
 
-// A walk is one through a program, from exit to exit.
+// A walk goes through a program from exit to exit.
 type walk struct {
 	t     *testing.T
 	h     *history
@@ -47,7 +47,7 @@ type walk struct {
 	stepped
 }
 
-// at is the place at which a run stands, and which arrival of the plain interpreter's run that is.
+// at returns the place of a run in the program's log: the arrival and its index in the plain interpreter's run.
 func (w *walk) at(r *session.VMRun) (tinyvmtest.Arrival, int) {
 	w.t.Helper()
 	fuel, err := word(r.Memory(), w.fuel)
@@ -59,7 +59,7 @@ func (w *walk) at(r *session.VMRun) (tinyvmtest.Arrival, int) {
 	return a, n
 }
 
-// exit goes on from an exit in all ways.
+// exit runs from an exit in all ways.
 func (w *walk) exit(x *trace.Exited) error {
 	ctx := w.t.Context()
 	stack := &handover.Stack{View: x.Frame.View(), Thread: x.Stack().Thread, Frames: []*deopt.Frame{x.Frame}}
@@ -75,7 +75,7 @@ func (w *walk) exit(x *trace.Exited) error {
 	require.NoError(w.t, failed, w.about)
 	steps, output := r.Steps(), r.Output()
 
-	// One by one: each is the arrival behind the one before.
+	// Step one by one: each place is the arrival after the one before.
 	r.Restart()
 	var frames [][]vmproto.Frame
 	for n := first; r.Steps() < stepsOfExit; {
@@ -92,7 +92,7 @@ func (w *walk) exit(x *trace.Exited) error {
 		w.seen, w.where = append(w.seen, a), append(w.where, fmt.Sprintf("%s, after %d", w.about, r.Steps()))
 	}
 
-	// Back, one by one or further, and from there to the end.
+	// Go back, by one or more instructions, and from there to the end.
 	for k := range 3 {
 		if back := uint64(1 + k*k); r.Steps() > back {
 			require.NoError(w.t, r.Back(ctx, back))
@@ -107,7 +107,7 @@ func (w *walk) exit(x *trace.Exited) error {
 	require.Equal(w.t, []any{end.Returned, end.Threw, steps, output}, []any{again.Returned, again.Threw, r.Steps(), r.Output()}, w.about)
 	w.ended++
 
-	// Over a call, and out of the method: the next arrival with no more frames, and with fewer.
+	// Step over a call, and out of the method: to the next arrival with no more frames, and with fewer.
 	for _, on := range []struct {
 		do   func(context.Context) error
 		most int
@@ -126,8 +126,8 @@ func (w *walk) exit(x *trace.Exited) error {
 	return nil
 }
 
-// From exits of random programs both interpreters go on instruction by instruction: at each place the frames, and what they lead to, are those that the
-// plain interpreter's log has there, and none of its places is missing. From any of them it comes to the same end, and back to the same frames.
+// From exits of random programs both interpreters run instruction by instruction: at each place the frames, and the objects that they refer to, are
+// those in the plain interpreter's log, and no place is missing. From any place a run reaches the same end, and goes back to the same frames.
 func TestStepsAreAsLogged(t *testing.T) {
 	livetest.Slow(t)
 	var sum stepped

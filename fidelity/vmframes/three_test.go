@@ -17,7 +17,7 @@ import (
 	"reframe/internal/tinyvmtest"
 )
 
-// A handed exit is one that an interpreter went on from.
+// A handed exit is an exit from which an interpreter resumed.
 type handed struct {
 	*passage
 	where        string
@@ -26,15 +26,15 @@ type handed struct {
 	start, after string         // what is not as the plain interpreter had it
 }
 
-// An interpreter is one that goes on in frames of tinyvm.
+// An interpreter is an interpreter that resumes frames of tinyvm.
 type interpreter struct {
 	command string // "": tinyvm's own
-	// memory, where it is not nil, is what is looked at in the place of what the interpreter left.
+	// memory, if it is not nil, replaces the memory that the interpreter left.
 	memory func(*trace.Exited, *vmproto.Overlay) machine.Memory
 }
 
-// inThreeWays runs a program, and from each exit an interpreter that goes on. What it comes to is held against what native code comes to, and against
-// the plain interpreter's run from the start. The first exits can be passed.
+// inThreeWays runs a program, and from each exit an interpreter. It compares the interpreter's result with that of native code, and with the plain
+// interpreter's run from the start. The first skip exits are not compared.
 func inThreeWays(t *testing.T, w way, file string, i interpreter, h *history, skip uint64) (all []*handed, sum *verify.Summary, r tinyvmtest.Result) {
 	t.Helper()
 	at := map[*trace.Exited]*handed{}
@@ -89,8 +89,8 @@ func (c ways) String() string {
 		c.runs, c.exits, c.stopped, c.outer, c.shared, c.objects, c.lines)
 }
 
-// allTheSame requires that a program has no exit that is not the same in all ways. It runs again where exits were passed because too many others were
-// under way.
+// allTheSame requires that every exit of a program is the same in all ways. It runs the program again if exits were skipped because too many others
+// were under way.
 func allTheSame(t *testing.T, w way, file string, i interpreter) (h *history, c ways) {
 	t.Helper()
 	h = historyOf(t, w.llvm, file)
@@ -129,9 +129,9 @@ func allTheSame(t *testing.T, w way, file string, i interpreter) (h *history, c 
 	return h, c
 }
 
-// From each exit, each call and each entry of compiled code, three come to the same: tinyvm's own interpreter, which is handed the frames there, its
-// plain interpreter, which has run from the start, and native code. They return the same or are stopped by the same, have spent the same fuel and
-// printed the same, and what they leave in objects is the same, objects that each of them made among it, wherever they lie.
+// From each exit, each call and each entry of compiled code, three runs agree: tinyvm's own interpreter, which is given the frames there, its plain
+// interpreter, which has run from the start, and native code. They return the same or stop for the same reason, have used the same fuel and printed
+// the same, and leave the same in objects, including new ones, at any addresses.
 func TestExitsThreeWays(t *testing.T) {
 	livetest.Slow(t)
 	sums := make([]ways, len(tinyvmtest.Versions))
@@ -140,7 +140,8 @@ func TestExitsThreeWays(t *testing.T) {
 			t.Run(fmt.Sprint("llvm", llvm), func(t *testing.T) {
 				t.Parallel()
 				for seed := range programs(t) {
-					// Of the third, activations of compiled code return to a place at which an outer one is waited for: the tracer let that pass.
+					// In the third program, activations of compiled code return to a place at which an outer one is awaited: the tracer once missed
+					// that.
 					if seed != 2 && !livetest.Share(211, "with", llvm, seed) {
 						continue
 					}
@@ -166,7 +167,7 @@ func TestExitsThreeWays(t *testing.T) {
 	require.Positive(t, sum.lines)
 }
 
-// A program that is stopped far down in calls of itself, more than are inlined: %s is what it does when it gets to 10.
+// This program stops in deep recursion, deeper than what is inlined: %s is what it does when it reaches 10.
 const stopped = `class Point x y
 method Main.main 0 1
   int 0
@@ -222,7 +223,7 @@ well:
   return
 `
 
-// The same of programs that are stopped, by an error and as they have no fuel.
+// The same holds for programs that stop, by an error or for want of fuel.
 func TestStoppedThreeWays(t *testing.T) {
 	livetest.Slow(t)
 	for what, does := range map[string]string{"error: no numbers in Main.down @ 33": "get 0\n  int 1\n  add\n  pop", "out of fuel": "forever:\n  jump forever"} {
@@ -243,12 +244,13 @@ func TestStoppedThreeWays(t *testing.T) {
 	}
 }
 
-// inPython is tinyvm's interpreter in Python, for a program.
+// inPython returns tinyvm's interpreter in Python, for a program.
 func inPython(t *testing.T, file string) interpreter {
 	return interpreter{command: tinyvmtest.ServeInPython(t, file)}
 }
 
-// An interpreter in another language, which shares no line with tinyvm, comes to the same from each exit as native code and tinyvm's plain one do.
+// An interpreter in another language, which shares no code with tinyvm, gives the same results from each exit as native code and tinyvm's plain
+// interpreter.
 func TestExitsInPython(t *testing.T) {
 	livetest.Slow(t)
 	var sum ways
@@ -264,7 +266,7 @@ func TestExitsInPython(t *testing.T) {
 	require.GreaterOrEqual(t, sum.exits, livetest.Times(100, 10_000))
 }
 
-// forgetful is memory in which nothing was stored in objects that the process has.
+// forgetful is memory without the stores to objects that the process already had.
 type forgetful struct{ process, left machine.Memory }
 
 func (f forgetful) ReadMemory(p []byte, addr machine.Addr) error {
@@ -275,8 +277,8 @@ func (f forgetful) ReadMemory(p []byte, addr machine.Addr) error {
 	return f.left.ReadMemory(p, addr)
 }
 
-// What is wrong is seen by the comparison with the plain interpreter's run: faults of the compiler, an interpreter of another program, one that stores
-// nothing in objects.
+// The comparison with the plain interpreter's run finds faults: of the compiler, of an interpreter of another program, and of one that does not
+// store to objects.
 func TestThreeWaysFindsFaults(t *testing.T) {
 	livetest.Slow(t)
 	for n, c := range []struct {
@@ -308,7 +310,7 @@ func TestThreeWaysFindsFaults(t *testing.T) {
 				all, _, _ := inThreeWays(t, w, file, i, h, 0)
 				require.NoError(t, os.Remove(h.log))
 				for _, e := range all {
-					// Where the compiler is right, so are the frames.
+					// If the compiler is right, so are the frames.
 					if c.fault == "" {
 						require.Empty(t, e.start, "seed %d, %s", seed, e.where)
 					}

@@ -16,8 +16,8 @@ import (
 	"reframe/ptrace"
 )
 
-// verified runs a program, every exit and every activation of which is held against tinyvm's own interpreter, or that of the options, in another
-// process. It is given nothing: the machine describes itself.
+// verified runs a program, and verifies every exit and every activation with tinyvm's own interpreter, or that of the options, in another process.
+// It passes no modules or layouts: the machine describes itself.
 func verified(t *testing.T, w way, file string, o verify.Options, each func(*verify.Verified)) (*verify.Summary, tinyvmtest.Result) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
@@ -50,7 +50,7 @@ func verified(t *testing.T, w way, file string, o verify.Options, each func(*ver
 	return sum, tinyvmtest.Told(sum.End.ExitCode, read(out), read(errors))
 }
 
-// Each fault that can be planted in tinyvm's compiler is found, in the first hundred programs, and its report says which method is wrong.
+// Each fault that can be planted in tinyvm's compiler is found, in the first hundred programs, and its report names the method.
 func TestVerifyWithFindsFaults(t *testing.T) {
 	livetest.Slow(t)
 	for n, fault := range []string{"constant", "guard", "swap", "field", "position", "mode", "stack", "class", "stale", "object"} {
@@ -76,7 +76,7 @@ func TestVerifyWithFindsFaults(t *testing.T) {
 	}
 }
 
-// said is what a report says in a line.
+// said returns a report as one line.
 func said(r *verify.Report) string {
 	switch {
 	case r.Interpreter.Failed != "":
