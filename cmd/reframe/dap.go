@@ -80,7 +80,7 @@ func (a *app) dap(ctx context.Context, k *served, listens bool) error {
 	if k.anywhere && !listens {
 		return usage("--from-anywhere is for --listen")
 	}
-	// A session is long.
+	// Re-enable the garbage collector: a session is long-lived.
 	collecting(100)
 	// A client that disconnects must not end reframe before it has detached from the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

@@ -128,7 +128,7 @@ func TestDAPAttach(t *testing.T) {
 	e.stopped("step")
 	require.Contains(t, e.values(e.scopes(e.stack(at.ThreadId)[0].Id)["Values"])["%acc1"].Value, "the run has not come to it")
 
-	// A value that changes, a line and its hits.
+	// The session watches a value that changes, and a line with a hit count.
 	info := ask[*dap.DataBreakpointInfoResponse](e, "dataBreakpointInfo", map[string]any{"name": "%acc1", "frameId": e.stack(at.ThreadId)[0].Id}).Body
 	require.Equal(t, "@sum:%acc1", info.DataId)
 	watched := ask[*dap.SetDataBreakpointsResponse](e, "setDataBreakpoints", map[string]any{"breakpoints": []map[string]any{{"dataId": info.DataId, "condition": "%acc1 > 7000"}}}).Body.Breakpoints
@@ -150,7 +150,7 @@ func TestDAPAttach(t *testing.T) {
 	e.stopped("step")
 	require.Equal(t, "100", e.evaluated(e.stack(at.ThreadId)[0].Id, "%i"), "the place before")
 
-	// Another value, and the end.
+	// The session sets another value, and runs to the end.
 	targets := ask[*dap.GotoTargetsResponse](e, "gotoTargets", map[string]any{"source": map[string]any{"path": p.IR}, "line": mul}).Body.Targets
 	require.Len(t, targets, 1)
 	ask[*dap.GotoResponse](e, "goto", map[string]any{"threadId": at.ThreadId, "targetId": targets[0].Id})

@@ -48,7 +48,7 @@ func TestDebugStepsBytecodes(t *testing.T) {
 			{"output", ""},
 			{"back 2", "#0   vm      Meter.hour @ 18\n=>   18  get 2\n"},
 			{"step 5", end},
-			// In minute 41 there is the surge: 2147480000 in the place of 831.
+			// Minute 41 has the surge: 2147480000 instead of 831.
 			{"set local[1] 41", "local[1] = i32 41\nthe interpreter begins anew at the exit\n"},
 			{"resume", "Meter.hour returned i64 4295009928, says " + name + " after 1662 instructions\n"},
 		} {

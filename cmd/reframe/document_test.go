@@ -102,7 +102,7 @@ func (s *shell) typeLine(line string) string {
 			require.FailNow(s.t, "hung", "%s\n%s", line, &screen)
 		}
 	}
-	// The mark has a line of its own also where the command's last line has no end.
+	// The mark is on a line of its own even if the command's last line has no line end.
 	if text, had := strings.CutSuffix(screen.String(), "\n\n"); had && !strings.HasSuffix(line, "&") {
 		return text + "\n"
 	}

@@ -293,8 +293,8 @@ func TestManyThreads(t *testing.T) {
 		r.notes(t, want, "no stack map")
 		require.Equal(t, 1, seen["main"])
 		require.Equal(t, 32, seen["spinner"])
-		// glibc describes the few instructions around the system call that starts a
-		// thread to no unwinder; a churner that stands there has a stack cut short.
+		// glibc has no unwind information for the few instructions around the system call that starts a thread; the stack of a churner that is
+		// stopped there ends early.
 		require.GreaterOrEqual(t, seen["churner"]+cut, 32)
 		unharmed(t, p)
 	}

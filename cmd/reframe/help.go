@@ -17,7 +17,7 @@ import (
 // helpWidth is the width of help in cells, unless the terminal is narrower.
 const helpWidth = 80
 
-// help prints what a command does and how it is called. No line is wider than the terminal, or than 80 cells.
+// help prints what a command does and its usage. No line is wider than the terminal, or than 80 cells.
 func (a *app) help(c *cobra.Command, out *os.File) {
 	width := helpWidth
 	if w := fold.Width(out); w > 0 {

@@ -22,11 +22,10 @@ func atOnce(verb string) {
 	}
 }
 
-// interruptible returns a context that a signal cancels, with an [interruption] as its
-// cause.
+// interruptible returns a context that a signal cancels, with an [interruption] as its cause.
 //
-// Signals come in pairs: timeout(1) signals its command and then its whole group, a shell and the kernel both send SIGHUP
-// when a terminal goes away. So the second one ends reframe only when the shutdown is over, and a third at once.
+// Signals come in pairs: timeout(1) signals its command and then its whole group, and a shell and the kernel both send SIGHUP when a terminal
+// closes. So a second signal ends reframe only after the shutdown time, and a third at once.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 3)

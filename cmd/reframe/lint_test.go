@@ -23,7 +23,7 @@ func TestLint(t *testing.T) {
 		"and of the 2 gc pointers for which that is so a record tells none from another; add them to its deopt bundle [gc-live]\n", r.stdout)
 	require.Equal(t, path+": 3 sites, 1 × cannot resume, 0 warnings\n", r.stderr)
 
-	// Warnings alone are no failure.
+	// Warnings alone are not a failure.
 	r = reframe(t, "lint", lintFile(t, "dropped.ll"))
 	require.Equal(t, 0, r.code)
 	require.Equal(t, 2, strings.Count(r.stdout, ": warning: "))

@@ -1,12 +1,12 @@
-// Command reframe looks from outside at a process whose code LLVM compiled just in
-// time, and rebuilds the frames that an interpreter would have had at the same place.
+// Command reframe looks from outside at a process whose code LLVM compiled just in time, and rebuilds the frames that an interpreter would have had
+// at the same place.
 //
-// It is flags, one call into the library, and printing. Data goes to standard output,
-// words about it to standard error. Its main type is app, one run of the program.
+// It consists of flags, one call into the library, and printing. Data goes to standard output, messages to standard error. Its main type is app, one
+// run of the program.
 //
 // # Security
 //
-// Whoever starts it is trusted, and what a target or a file says is not: text of theirs is escaped before it is printed.
+// The user who starts it is trusted. Text from a target or a file is not trusted: it is escaped before it is printed.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// The tests of this package see the program as its users do: they build it, run it, and
-// look at its exit status, at what it prints, and at what it did to its target.
+// The tests of this package use the program as its users do: they build it, run it, and check its exit status, its output, and its effect on the
+// target.
 package main_test
 
 import (
@@ -145,7 +145,7 @@ func (r result) notes(t *testing.T, code int, texts ...string) {
 	r.fails(t, code, append([]string{"reframe: note: "}, texts...)...)
 }
 
-// failsEmpty is fails of a run that printed no data either.
+// failsEmpty is fails for a run that also printed no data.
 func (r result) failsEmpty(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	r.fails(t, code, texts...)

@@ -177,7 +177,7 @@ define %[1]s @f() {
 			got := strings.Fields(line[1])
 			require.ElementsMatch(t, strings.Fields(c.want), got)
 
-			// In the order of the section, with its numbers.
+			// The order and the numbers are those of the section.
 			var numbers, want []string
 			for _, l := range list(t, list(t, list(t, mapsOf(t, object)[0]["functions"])[0]["records"])[0]["live_outs"]) {
 				numbers = append(numbers, fmt.Sprintf("R#%s (%s-bytes)", l["dwarf"], l["size"]))
@@ -190,8 +190,7 @@ define %[1]s @f() {
 	}
 }
 
-// ppc64's live-outs hold registers of SPE, which LLVM numbers from 1200 on. They lie in the
-// general registers of the same number.
+// ppc64's live-outs contain registers of SPE, which LLVM numbers from 1200 on. They are the general registers of the same number.
 func TestMapsLiveOutsOfPPC64(t *testing.T) {
 	t.Parallel()
 	object := compiled(t, `declare i64 @llvm.experimental.patchpoint.i64(i64, i32, ptr, i32, ...)

@@ -226,7 +226,7 @@ func (p *mapsText) appendExtra(b []byte, f *maps.Function, extra []int16) []byte
 	return b
 }
 
-// location appends one line: number, kind, place, size, and what it is for.
+// location appends one line: the number, kind, place, size and role of a location.
 func (p *mapsText) location(b []byte, f *maps.Function, r *maps.Reading, n int, l stackmap.Location) []byte {
 	start := len(b)
 	if n < len(heads) && int(l.Kind) < len(heads[n]) {

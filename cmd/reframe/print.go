@@ -95,7 +95,7 @@ func writeJSON(w io.Writer, v any) error {
 // targetLine matches the member "target" of the outermost object. JSON strings contain no line ends.
 var targetLine = regexp.MustCompile(`(?m)^  "target": \{\n(    .*\n)*  \}`)
 
-// oneLine joins the lines of a member of the outermost object.
+// oneLine joins the lines of a member of the outermost object into one.
 func oneLine(text []byte) []byte {
 	line := []byte("  ")
 	for part := range bytes.Lines(text) {

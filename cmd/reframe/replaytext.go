@@ -138,7 +138,7 @@ func (w *replayWriter) line(b *bytes.Buffer, r *replay.Result) {
 // outcomeWidth is the width of the longest outcome.
 const outcomeWidth = len(replay.Skipped)
 
-// below writes the lines of a text below that of a result.
+// below writes the lines of a text indented below a result.
 func (w *replayWriter) below(b *bytes.Buffer, text string) {
 	for line := range strings.Lines(text) {
 		fmt.Fprintf(b, "    %s\n", printableLines(strings.TrimRight(line, "\r\n")))

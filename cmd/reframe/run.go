@@ -119,7 +119,7 @@ func (a *app) runProgram(ctx context.Context, p *program, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	// A program may live long and need much, unlike the other verbs.
+	// Unlike the other verbs, a program may run for long and need much memory.
 	collecting(100)
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	if stop != nil {

@@ -102,7 +102,7 @@ func TestMapsSchema(t *testing.T) {
 	}
 }
 
-// twice has two records at one address.
+// twice is a module with two records at one address.
 const twice = livetest.Prelude + `
 define i64 @work(i64 %a) noinline {
   %x = mul i64 %a, 3
@@ -225,7 +225,7 @@ var elsewhere = []string{
 	"floating_point", "reason", "known", "environment", // of resume, in a thread whose floating-point environment is not the default
 }
 
-// objectsOf lists the objects in some JSON.
+// objectsOf lists the objects in a JSON value.
 func objectsOf(v any, found []map[string]any) []map[string]any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -309,7 +309,7 @@ func stressDifference(b *strings.Builder, s style, d *stress.Difference) {
 	}
 }
 
-// printCulprit shows the exit that makes the difference.
+// printCulprit prints the exit that makes the difference.
 func printCulprit(b *strings.Builder, s style, r *stress.Report) {
 	c := r.Culprit
 	how := "alone makes the difference"

@@ -216,7 +216,7 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 	return t, view, err
 }
 
-// maxMistakes bounds how many mistakes of layouts are reported.
+// maxMistakes bounds the mistakes of layouts that are reported.
 const maxMistakes = 64
 
 // mistaken reports each mistake of a layout once.

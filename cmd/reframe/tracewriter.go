@@ -99,7 +99,7 @@ func (w *exitWriter) failed(err error) {
 	}
 }
 
-// write writes the line that was made.
+// write writes a line.
 func (w *exitWriter) write(line []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *exitWriter) write(line []byte) error {
 	return w.err
 }
 
-// close writes what is left and returns the first error of all writes.
+// close writes the remaining lines and returns the first error of all writes.
 func (w *exitWriter) close() error {
 	close(w.stop)
 	<-w.stopped

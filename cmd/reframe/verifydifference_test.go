@@ -103,7 +103,7 @@ func TestVerifyDifference(t *testing.T) {
 	put(t, module, filepath.Join(dir, "tick.ll"))
 	cores := filepath.Join(dir, "cores", "today")
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
-	// The exits from 100 to 1000 are pending until the first round returns; those between are passed.
+	// The exits from 100 to 1000 are pending until the first round returns; those between are skipped.
 	for _, n := range []int{11, 1000, 1011} {
 		r := reframe(t, append([]string{"verify", "--ir", filepath.Join(dir, "tick.ll"), "--function", "^t(i|o)ck$", "--tail", "4", "--keep", cores, "--skip", fmt.Sprint(n - 1), "--limit", "1", "--"}, host...)...)
 		require.Equal(t, 3, r.code, r.stderr)

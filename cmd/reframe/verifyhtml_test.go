@@ -77,7 +77,7 @@ func TestVerifyHTML(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(pictures, "index.png"), index.Screenshot(t, true), 0o600))
 		}
 	}
-	// From the index to a page and back.
+	// The test clicks from the index to a page and back.
 	index.Click(t, "tbody tr:nth-child(2) a")
 	at := func() (name string) {
 		index.Loaded(t)

@@ -109,7 +109,7 @@ func TestNothingWiderThanTheTerminal(t *testing.T) {
 	require.GreaterOrEqual(t, broken, 6, "lines that had to be broken")
 	wide := atWidth(t, 72, "COLUMNS=300", "frames", "-p", pid(p), "--ir", p.IR)
 	require.Greater(t, utf8.RuneCountInString(widest(wide)), 72, "COLUMNS says it")
-	// JSON is data on a terminal too.
+	// JSON is not folded on a terminal either.
 	require.Contains(t, atWidth(t, 40, "COLUMNS=", "frames", "-p", pid(p), "--json"), fmt.Sprintf(`{"kind": "process", "pid": %d, "arch": "amd64", "pause_us": `, p.PID))
 	unharmed(t, p)
 }
