@@ -82,7 +82,7 @@ func mayBe(f *deopt.Frame, i *ir.Instr) bool {
 // Break sets a breakpoint. It is an error if the condition can hold at no exit of the breakpoint.
 func (s *Session) Break(b Breakpoint) (*Breakpoint, error) {
 	if b.If != nil && b.At == nil {
-		// It has told what was registered so far, and may tell more.
+		// The target has described what was registered so far, and may describe more.
 		asks := s.config.Describe != nil
 		modules := asks && !slices.ContainsFunc(s.config.Modules, func(m *ir.Module) bool { return !m.Found })
 		if err := trace.CheckStop(&s.config.Options, b.If, &b.ExitFilter, trace.Untold{Modules: modules, Layouts: asks}); err != nil {

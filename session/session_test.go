@@ -269,7 +269,7 @@ func TestLooksAndSteps(t *testing.T) {
 	require.ErrorContains(t, err, "a core does not go on")
 }
 
-// What was tried becomes a script that passes.
+// What was tried at the exit becomes a script that passes.
 func TestScriptOfWhatWasDone(t *testing.T) {
 	s := inLoop(t)
 	_, err := s.Set("%i", "998")

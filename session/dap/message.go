@@ -167,7 +167,7 @@ func (w *writer) respond(to *dap.Request, r dap.ResponseMessage) {
 func (w *writer) refuse(to *dap.Request, why error) {
 	r := &dap.ErrorResponse{}
 	r.Response = dap.Response{ProtocolMessage: dap.ProtocolMessage{Type: "response"}, RequestSeq: to.Seq, Command: to.Command, Message: why.Error()}
-	// Format has places for variables in braces, so the text is one.
+	// Format may have variables in braces, so the text is passed as one.
 	r.Body.Error = &dap.ErrorMessage{Id: 1, Format: "{why}", Variables: map[string]string{"why": why.Error()}, ShowUser: true}
 	w.send(r)
 }

@@ -105,7 +105,8 @@ type Server struct {
 	Open Opener
 	// Token, if it is not empty, must be in the arguments of launch or attach.
 	Token string
-	// Accepted, if it is not nil, is called once a client is one to debug with: its launch or attach request has the token, or it disconnects in order.
+	// Accepted, if it is not nil, is called once the peer has become a client: its launch or attach request has the token, or it disconnects in
+	// order.
 	Accepted func()
 }
 

@@ -122,7 +122,7 @@ func (c *conn) put(e *entry, name, text string) (slot *frame.Slot, moved bool, e
 	return slot, moved, nil
 }
 
-// afterSet has the client look anew.
+// afterSet makes the client read the values again.
 func (c *conn) afterSet(moved bool) {
 	c.renew()
 	if moved {
@@ -132,7 +132,7 @@ func (c *conn) afterSet(moved bool) {
 	}
 }
 
-// words are what the console knows beside expressions.
+// words are the commands of the console besides expressions.
 var words = []struct{ word, means string }{
 	{"exits", "the places at which exits can be seen"},
 	{"run", "the interpreter goes on from the exit to the next breakpoint, or to its end"},

@@ -213,7 +213,7 @@ func (p *Prompt) detach(context.Context, string) error {
 	return nil
 }
 
-// names lists what the completion of a command's name offers.
+// completeCommands lists the names of the commands.
 func completeCommands(*Prompt, []string) (names []string) {
 	for _, c := range commands() {
 		names = append(names, c.name())

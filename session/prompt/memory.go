@@ -128,7 +128,7 @@ func (s shown) word(raw []byte, arch *machine.Arch, symbol func(machine.Addr) st
 	return fmt.Sprintf("0x%0*x", 2*s.size, v)
 }
 
-// strings shows strings that end in a zero.
+// strings prints strings that end with a zero byte.
 func (p *Prompt) strings(at machine.Addr, n int) error {
 	for range n {
 		data, err := machine.ReadSome(p.Session, at, make([]byte, maxString))

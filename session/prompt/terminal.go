@@ -62,7 +62,7 @@ func (t *Terminal) Line() (string, error) {
 // maxOffers bounds the completions that are shown at once.
 const maxOffers = 60
 
-// complete is called at each key.
+// complete is called for each key.
 func (t *Terminal) complete(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' {
 		return "", 0, false

@@ -71,7 +71,7 @@ func (p *Prompt) vmInstruction(at session.Level) {
 	}
 }
 
-// vmLocals prints the values of a method, and the objects that do not exist.
+// vmLocals prints the values of a method, and the objects that were not allocated.
 func (p *Prompt) vmLocals(at session.Level) {
 	is := *at.VM.VM
 	is.Frames = is.Frames[:1]
