@@ -1,11 +1,10 @@
-// Package filekind tells by its beginning what a file is, so that who was given the wrong one can say so, and which verb
-// or flag takes it.
+// Package filekind tells by its beginning what a file is, so that who was given the wrong one can say so, and which verb or flag takes it.
 //
 // Its main functions are [Of] and [Compressor].
 //
 // # Security
 //
-// The bytes may be anything: a few are looked at, and none are printed.
+// The bytes may be anything: the package examines a few and prints none.
 package filekind
 
 import (

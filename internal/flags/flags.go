@@ -1,12 +1,12 @@
-// Package flags has what a verb and the command of a script are asked by the same flags: their names, their defaults, and what is wrong
-// with a value.
+// Package flags has what a verb and the command of a script are asked by the same flags: their names, their defaults, and what is wrong with a
+// value.
 //
-// Each of its functions and types adds some flags to a set. Its main types are [Inputs], which modules and layouts there are, [Exits], which
-// exits are meant, and [Resume]. What help says of a flag is the verb's own, as [Usage].
+// Each of its functions and types adds some flags to a set. Its main types are [Inputs], for modules and layouts, [Exits], which selects exits, and
+// [Resume]. The help texts are the verb's own, as [Usage].
 //
 // # Security
 //
-// Values come from the user, or from a script that the user runs. Nothing is opened here.
+// Values come from the user, or from a script that the user runs. The package opens nothing.
 package flags
 
 import (

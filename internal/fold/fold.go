@@ -1,10 +1,10 @@
 // Package fold breaks lines that are wider than the terminal, so that what is set in stays set in and words stay whole.
 //
-// Its main function is [To], a writer that does so where it writes to a terminal, and else writes what it is given.
+// Its main function is [To], which returns a writer that breaks lines if it writes to a terminal.
 //
 // # Security
 //
-// Text may be hostile: an escape that sets no colour is text like any other, and whoever writes has made it printable.
+// Text may be hostile: an escape that sets no colour is treated as ordinary text, and the caller has made the text printable.
 package fold
 
 import (

@@ -1,11 +1,11 @@
-// Package jsonat reads JSON that a person wrote, and says of a mistake on which line and in which column it is, and in
-// which member. encoding/json alone knows the byte at best, and of an unknown member nothing but its name.
+// Package jsonat reads JSON that a person wrote, and says of a mistake on which line and in which column it is, and in which member. encoding/json
+// alone gives at best the offset of the byte, and for an unknown member only its name.
 //
 // Its main function is [Decode]; mistakes are [Error]s.
 //
 // # Security
 //
-// The text may be anything. Errors quote member names of it as Go spells strings, so that no terminal obeys them.
+// The text may be anything. Errors quote member names as Go strings, so that a terminal does not obey them.
 package jsonat
 
 import (

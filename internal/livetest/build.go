@@ -98,8 +98,8 @@ func (r recipe) make(t testing.TB) (output, failure string) {
 	return output, failure
 }
 
-// key is a hash of all that the output depends on: not where a temporary file lies, of which no more than a name can be in it. The tool counts by its resolved path, size and time of
-// change: an upgraded compiler rebuilds.
+// key returns a hash of all that the output depends on. It does not include the path of a temporary file, of which only the name can be in the
+// output. The tool counts by its resolved path, size and time of change, so that an upgraded compiler rebuilds.
 func (r recipe) key(t testing.TB) string {
 	t.Helper()
 	tool, err := filepath.EvalSymlinks(r.tool)

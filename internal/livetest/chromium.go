@@ -43,7 +43,7 @@ func Chromium(t testing.TB) *Browser {
 	require.NoError(t, err)
 	from, write, err := os.Pipe()
 	require.NoError(t, err)
-	// As root it has no sandbox, and in a container /dev/shm may be too small for it.
+	// Chromium has no sandbox when it runs as root, and in a container /dev/shm may be too small for it.
 	cmd := exec.Command(Tool(t, "chromium-headless-shell"), "--remote-debugging-pipe", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
 		"--disable-background-networking", "--force-color-profile=srgb", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"))
 	cmd.ExtraFiles = []*os.File{read, write}

@@ -40,7 +40,7 @@ func (p *Process) others(t testing.TB, state byte) int {
 	n := 0
 	for _, name := range tasks {
 		text, err := os.ReadFile(name)
-		// After the command's name, in parentheses, which may hold anything.
+		// The field follows the command's name, which is in parentheses and may contain anything.
 		rest := text[bytes.LastIndexByte(text, ')')+1:]
 		if err == nil && len(rest) > 1 && rest[1] != state { // an error: the thread has ended
 			n++

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every configuration that the documentation of the stack map section's whereabouts names comes up here.
+// This runs every configuration that the documentation of the place of the stack map section names.
 func TestLli(t *testing.T) {
 	Slow(t)
 	programs := map[int][]string{

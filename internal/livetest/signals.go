@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ignored and blocked signals are inherited by all that a process starts (execve(2)), and Go's os/exec hands on what Go itself was
-// started with. Under nohup a test that ends a program by SIGHUP would wait for ever. So a test binary that
-// was started with signals ignored or blocked begins anew without, before anything of it runs.
+// Child processes inherit ignored and blocked signals (execve(2)), and Go's os/exec passes on those with which the program itself was started. Under
+// nohup a test that ends a program by SIGHUP would wait for ever. So a test binary that was started with signals ignored or blocked executes itself
+// again without, before any other code runs.
 //
-// It does so in a session of its own, as what they were ignored for, a terminal that hangs up or a ^C meant for another, is to reach
-// neither it nor its children.
+// It does so in a session of its own, because the event for which the signals were ignored, a terminal that closes or a ^C meant for another
+// process, must reach neither it nor its children.
 func init() {
 	if err := startWithAllSignals(); err != nil {
 		fmt.Fprintln(os.Stderr, "livetest: the signals that were ignored or blocked stay so:", err)

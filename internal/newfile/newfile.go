@@ -147,7 +147,7 @@ func (f *File) name() error {
 		case Free(f.path) != nil:
 			return Free(f.path)
 		}
-		// It is empty, or the file system has no links.
+		// The existing file is empty, or the file system has no links.
 	}
 	return os.Rename(f.Name(), f.path)
 }

@@ -44,7 +44,7 @@ type generator struct {
 	classes []string
 	methods []method // those that may be called: of lower levels
 	labels  int
-	// Of the method that is being made: its locals by what is in them.
+	// State of the method that is being generated: its locals by the kind of their values.
 	numbers, objects, counters []int
 	locals                     int
 	loops, calls, size         int
@@ -142,7 +142,7 @@ func (g *generator) link(level int) {
 	g.methods = append(g.methods, m)
 }
 
-// number and object make another local.
+// number and object add a local.
 func (g *generator) number() int {
 	g.numbers = append(g.numbers, g.local())
 	return g.numbers[len(g.numbers)-1]
