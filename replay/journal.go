@@ -18,19 +18,16 @@ const JournalSchema = "reframe.replay.journal/v1"
 // character escaped.
 const maxLine = 4 << 20
 
-// Journal keeps results in a file, so that a run that was killed can go on. The first line says what
-// the results belong to, each further one has one result, or an item that was begun. A line is written as a whole,
-// so that what kill -9 leaves is whole but for the last line, which is dropped when the
-// journal is opened again. A journal is for one run at a time: where the system has locks, a second one is refused.
+// Journal keeps results in a file, so that a run that was killed can be continued. The first line identifies the run, and each further line has one
+// result, or an item that was begun. Each line is written by one call, so that after kill -9 at most the last line is incomplete; it is dropped when
+// the journal is opened again. A journal is for one run at a time: if the system has locks, a second run is refused.
 //
-// A result is used for as long as its item has the same size and time of change, and so has each file that its script named to
-// core, launch or verify.
+// A result is used while its item has the same size and time of change, and so has each file that its script named to core, launch or verify.
 //
-// An item that takes the whole process with it, such as by the memory that it needs, would do so each time a
-// cluster starts the run again. What was begun in [maxKills] runs that were killed fails instead.
+// An item that kills the whole process, for example by its need of memory, would do so each time that a cluster restarts the run. Therefore an item
+// that was begun in [maxKills] runs that were killed fails.
 //
-// The file is not flushed to the disk: where the machine itself goes down, results may be lost and are
-// made again.
+// The file is not flushed to the disk: if the machine itself fails, results may be lost and are computed again.
 type Journal struct {
 	path string
 	file *os.File
