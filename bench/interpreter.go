@@ -70,9 +70,8 @@ func inOrder(text []byte) []byte {
 	return bytes.Join(all, nil)
 }
 
-// largeModules measures what a large module adds to the time until a frame runs: the
-// whole command with the program's own module, and with one that has as many other
-// functions as make a hundred thousand lines.
+// largeModules measures how much a large module adds to the time until a frame runs: the whole command with the program's own module, and with one
+// that has additional functions of a hundred thousand lines.
 func (b *bench) largeModules() {
 	b.section("resume with a module of %d lines, start to end of the tool, %d runs", largeLines, largeRounds)
 	p := livetest.Lli(b, 19, "deoptimize.ll", "mcjit")

@@ -18,8 +18,8 @@ const pauseRounds = 20
 // pauses measures for how long a process is stopped, by the process's own clock.
 func (b *bench) pauses() {
 	b.section("Pause of the target, largest gap between two readings of its own clock, %d runs", pauseRounds)
-	// clock.c has a main thread besides those it is asked for. One thread samples: more would compete
-	// for the CPUs and see the scheduler instead. Of those that share a reading some are always run.
+	// clock.c has a main thread besides the requested ones. One thread samples: more would compete for the CPUs and measure the scheduler instead.
+	// Of the threads that take turns some are always running.
 	rows := b.pausesOf("1 thread reads the clock", time.Millisecond, 1, 0, 0)
 	rows = append(rows, b.pausesOf("64 threads, 1 reads it", 64*time.Millisecond/10+time.Millisecond, 1, 62, 0)...)
 	rows = append(rows, b.pausesOf("16 threads read it in turn", hotPause, 0, 0, 16)...)
@@ -27,11 +27,11 @@ func (b *bench) pauses() {
 	b.print(rows...)
 }
 
-// hotPause is for how long a process may be held up whose threads all run, more of them than there are processors. Each has to get one
-// to stop on; that wait depends on who else wants them.
+// hotPause bounds the stop of a process whose threads all run, and are more than the processors. Each thread needs a processor to stop on; that wait
+// depends on the load.
 const hotPause = 5 * time.Millisecond
 
-// ownPause tells what of a pause is ours: all but the wait for threads that had no processor to stop on.
+// ownPause measures reframe's own part of a pause: all except the wait for threads that had no processor to stop on.
 func (b *bench) ownPause(threads int) row {
 	p := livetest.C(b, "clock.c", nil, "0", "0", fmt.Sprint(threads))
 	defer p.Kill()
@@ -47,7 +47,7 @@ func (b *bench) ownPause(threads int) row {
 	return against("", "reframe, until all 16 had stopped", stopping, own).atMost(own, hotPause)
 }
 
-// pausesOf measures one process of so many threads that sample, sleep and sample in turn.
+// pausesOf measures one process with these numbers of threads that sample, sleep and sample in turn.
 func (b *bench) pausesOf(what string, limit time.Duration, samplers, sleepers, sharers int) []row {
 	threads := 1 + samplers + sleepers + sharers
 	p := livetest.C(b, "clock.c", nil, fmt.Sprint(samplers), fmt.Sprint(sleepers), fmt.Sprint(sharers))
@@ -74,8 +74,7 @@ func (b *bench) pausesOf(what string, limit time.Duration, samplers, sleepers, s
 	if ours.median() > limit && idle.median() > limit {
 		first.target += ", and by the noise alone: the machine is busy"
 	}
-	// eu-stack attaches to one thread, walks it, lets it go and takes the next: a shorter pause, and stacks of
-	// different moments.
+	// eu-stack attaches to one thread, walks it, detaches and takes the next: the pause is shorter, and the stacks are of different moments.
 	return []row{
 		first,
 		against("", "eu-stack, one thread at a time", euStack, ours),

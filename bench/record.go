@@ -12,10 +12,10 @@ import (
 	"reframe/internal/livetest"
 )
 
-// mayPause is for how long a process may be stopped for a minimal core.
+// mayPause bounds the time for which a process may be stopped for a minimal core.
 const mayPause = 2 * time.Millisecond
 
-// records measures for how long a process is held up to be kept as a core.
+// records measures for how long a process is stopped while a core is recorded.
 func (b *bench) records() {
 	b.section("Pause of a process that is kept as a core, largest gap between two readings of its own clock, %d runs", pauseRounds)
 	var rows []row
@@ -51,7 +51,7 @@ func (b *bench) recordsOf(p *livetest.Process, what string) []row {
 		against("", "what reframe itself reports", said, minimal)}
 }
 
-// record keeps a process as a core and returns what reframe reports as the pause.
+// record records a core of a process and returns the pause that reframe reports.
 func (b *bench) record(pid int, more ...string) time.Duration {
 	core := filepath.Join(b.TempDir(), "core")
 	o, text := b.start(b.reframe, append([]string{"record", "-p", fmt.Sprint(pid), "-o", core, "--json"}, more...)...)

@@ -13,11 +13,10 @@ import (
 
 const coldRounds = 15
 
-// firstBacktrace measures how long the first backtrace of a process takes that has libLLVM mapped: the
-// whole program, from its start to its end.
+// firstBacktrace measures the time of the first backtrace of a process that has libLLVM mapped: the whole program, from its start to its end.
 //
-// eu-stack stops at JIT code, a few frames from the innermost: it has not looked at libLLVM then. What it takes
-// for a stack that leads through libLLVM is measured on another process of the same lli, which waits for a module.
+// eu-stack stops at JIT code, a few frames from the innermost, before it reads libLLVM. Its time for a stack that leads through libLLVM is measured
+// on another process of the same lli, which waits for a module.
 func (b *bench) firstBacktrace() {
 	b.section("First backtrace of an lli process, start to end of the tool, %d runs", coldRounds)
 	var rows []row

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gdbWalk has gdb walk a stack several times, with nothing of it cached but what it knows about the code.
-// It prints nothing of the frames, nor looks for their names.
+// gdbWalk is a gdb script that walks a stack several times, with only the information about the code cached. It neither prints the frames nor looks
+// up their names.
 const gdbWalk = `
 import time, gdb
 for _ in range(%d):
@@ -28,7 +28,7 @@ for _ in range(%d):
 
 var gdbWalked = regexp.MustCompile(`walked (\d+) (\d+)\n`)
 
-// gdbWalks returns what a frame takes gdb once it knows the code; the stack has so many at least.
+// gdbWalks returns gdb's time per frame once it knows the code; the stack must have at least least frames.
 func (b *bench) gdbWalks(pid, least int) times {
 	script := filepath.Join(b.TempDir(), "walk.py")
 	require.NoError(b, os.WriteFile(script, fmt.Appendf(nil, gdbWalk, warmRounds+1), 0o644))
@@ -47,12 +47,12 @@ func (b *bench) gdbWalks(pid, least int) times {
 	return series
 }
 
-// gdbFrames returns the lines of gdb's backtrace that are about a frame.
+// gdbFrames returns the lines of frames in gdb's backtrace.
 func (b *bench) gdbFrames(pid int) [][]byte {
 	return framesIn(b.runGDB(pid, need{threads: 1}).output)
 }
 
-// framesIn returns the lines of a tool's output that are about a frame: gdb and eu-stack begin them alike.
+// framesIn returns the lines of frames in a tool's output: gdb and eu-stack begin them alike.
 func framesIn(output []byte) (lines [][]byte) {
 	seen := false // gdb shows the innermost one before it is asked
 	for line := range bytes.Lines(output) {
