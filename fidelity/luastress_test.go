@@ -18,8 +18,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// luaFunctions are those of Lua whose exits are deoptimized: tables, strings, the garbage collector, the parser, and the library of strings and tables. Together they come to
-// many exits in each script; the loop that runs bytecode comes to millions.
+// luaFunctions matches the functions of Lua whose exits are deoptimized: tables, strings, the garbage collector, the parser, and the library of
+// strings and tables. Together they have many exits in each script; the loop that runs bytecode has millions.
 const luaFunctions = `^(luaH_|luaS_|luaX_|luaK_|luaC_|str_|sort|tconcat|tinsert|luaB_|auxsort)`
 
 // Lua runs the scripts that come with it, while its functions are deoptimized at random: the output is the same as without.

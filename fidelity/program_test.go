@@ -164,7 +164,7 @@ func TestSQLiteIsAsNative(t *testing.T) {
 	}
 }
 
-// TestGifIsAsNative has the programs of giflib read, take apart, mend and write the package's own pictures.
+// TestGifIsAsNative reads, splits, repairs and writes the package's own pictures with the programs of giflib.
 func TestGifIsAsNative(t *testing.T) {
 	pictures := packaged(t, "giflib", "pic/*.gif")
 	icon := packaged(t, "giflib", "pic/sample.ico")["sample.ico"]

@@ -19,8 +19,8 @@ type moment struct {
 	random  *rand.Rand       // of what is chosen
 	text    []string         // what it does, in words
 	used    map[int]struct{} // the numbers of the functions
-	// signaled is set where a signal is handled on the stack for signals. A stub that switches stacks must not follow: Linux would handle the next
-	// signal at the start of the stack for signals, over the frames that are there (sigaltstack(2)).
+	// signaled is set if a signal is handled on the alternate signal stack. A stub that switches stacks must not follow: Linux would handle the next
+	// signal at the start of that stack, over the frames that are there (sigaltstack(2)).
 	signaled bool
 }
 

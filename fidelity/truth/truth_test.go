@@ -37,7 +37,7 @@ func maxHits() uint64 {
 	return 100
 }
 
-// releases are those of LLVM that the campaign compiles with.
+// releases are the releases of LLVM with which the campaign compiles.
 var releases = []int{14, 16, 19, 22}
 
 // judged is the result of one program.

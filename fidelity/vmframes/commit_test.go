@@ -51,8 +51,8 @@ func committed(t *testing.T, p *livetest.Process, command string) error {
 	return err
 }
 
-// At random exits of random programs, the result of tinyvm's own interpreter is committed, and the process ends as without compilation; or the
-// commit is refused because of what the interpreter did.
+// At exits of random programs, the result of tinyvm's own interpreter is committed, and the process ends as without compilation; or the commit is
+// refused because of what the interpreter did.
 func TestCommitWithItsOwnInterpreter(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(77, 1))
