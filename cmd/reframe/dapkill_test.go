@@ -41,7 +41,7 @@ func farewells() (list []farewell) {
 	)
 }
 
-// doing is what an editor does with the process meanwhile.
+// doing is an activity of the editor meanwhile.
 type doing struct {
 	name    string
 	filters map[string]any

@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// kills is how often each test kills the program before it has ended, at moments spread over the duration of a look.
+// kills is the number of times that each test kills the program before it has ended, at moments spread over the duration of a look.
 var kills = livetest.Times(25, 50)
 
 // If reframe is killed at any moment of frames, the target continues.
