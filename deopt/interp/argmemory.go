@@ -5,8 +5,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// passed is the memory behind a byval argument: what a variadic callee finds in
-// its place among the arguments.
+// passedMemory describes the memory that a byval argument points to. A variadic callee finds it among its arguments in place of the pointer.
 type passedMemory struct {
 	size  uint64
 	align int

@@ -210,7 +210,7 @@ x:
 	}
 }
 
-// What a user's function can do: read, write, print and call back.
+// TestUsersFunctions requires that a user's function can read, write, print and call back.
 func TestUsersFunctions(t *testing.T) {
 	m := parse(t, `declare i32 @each(ptr, i32, ptr)
 @a = global [3 x i32] [i32 1, i32 2, i32 3]

@@ -7,9 +7,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// maxFree is how many words wide the lanes may be, and how many there may be of
-// them, for arithmetic to count as one step. That of wider ones grows with the
-// square of the width.
+// maxFree is the number of words up to which a lane may be wide, and the number of lanes that there may be, for arithmetic to count as one step. The
+// cost of wider arithmetic grows with the square of the width.
 const maxFree = 64
 
 func charge(in *Interp, words int) error {
@@ -360,7 +359,7 @@ func wideCarry(op ir.Op, width int, flags ir.Flags, dst, a, b []word) {
 	}
 }
 
-// lowestBit is the number of the lowest bit that is set in what of says of the words, and of one past them where there is none.
+// lowestBit returns the number of the lowest set bit that of selects from the words, or 64*len(w) where it selects none.
 func lowestBit(w []word, of func(word) uint64) int {
 	for i := range w {
 		if b := of(w[i]); b != 0 {

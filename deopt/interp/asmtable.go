@@ -57,7 +57,7 @@ var asmRules = []asmRule{
 			high, low := bits.Mul64(args[0], args[1])
 			return []uint64{low, high}, true
 		}},
-	// Of Snappy: a choice by the low half of a number, and a remainder of four with whether it is none.
+	// From Snappy: a conditional move by the low half of a number, and a number modulo 4 with the flag for zero.
 	{texts: []string{"testl ${2:k}, ${2:k}\n\tcmovzq $1, $0"}, operands: []string{"=r,r,r,0"}, width: 64,
 		run: func(_ *Interp, _ int, args []uint64) ([]uint64, bool) {
 			if uint32(args[1]) == 0 {
@@ -81,7 +81,7 @@ func counted(v uint64, _ int) uint64      { return uint64(bits.OnesCount64(v)) }
 func trailing(v uint64, width int) uint64 { return uint64(min(bits.TrailingZeros64(v), width)) }
 func leading(v uint64, width int) uint64  { return uint64(bits.LeadingZeros64(v) - 64 + width) }
 
-// Of zero bsf and bsr leave their destination undefined.
+// scanForward returns the number of trailing zeros, and false for zero: bsf and bsr then leave their destination undefined.
 func scanForward(_ *Interp, _ int, args []uint64) ([]uint64, bool) {
 	return []uint64{uint64(bits.TrailingZeros64(args[0]))}, args[0] != 0
 }
@@ -90,13 +90,13 @@ func scanReverse(_ *Interp, _ int, args []uint64) ([]uint64, bool) {
 	return []uint64{uint64(63 - bits.LeadingZeros64(args[0]))}, args[0] != 0
 }
 
-// withoutClobbers drops what inline assembly says that it changes beside its results: nothing that a program of LLVM IR could see.
+// withoutClobbers removes the clobbers from the constraints of inline assembly: they name nothing that a program of LLVM IR could see.
 func withoutClobbers(constraints string) string {
 	operands := slices.DeleteFunc(strings.Split(constraints, ","), func(c string) bool { return strings.HasPrefix(c, "~") })
 	return strings.Join(operands, ",")
 }
 
-// knownAsm finds the rule for inline assembly with such operands, nil where there is none.
+// knownAsm returns the rule for inline assembly with operands of these widths, or nil if there is none.
 func knownAsm(a *ir.InlineAsm, widths []int) *asmRule {
 	text, operands := strings.TrimSpace(strings.ReplaceAll(a.Text, "%%", "%")), withoutClobbers(a.Constraints)
 	for k := range asmRules {

@@ -90,9 +90,8 @@ func (b *binding) function(f *ir.Func) machine.Addr {
 	return a
 }
 
-// defined returns what the name of a declaration, or of a definition that others may
-// replace, stands for among all modules; itself where they define nothing.
-// A declaration that stays one may be of libstdc++: then what stands for it here, unless the target has it in its memory, or native code can run it.
+// defined returns the definition that v's name resolves to among all modules, or v itself where no module defines the name. A name of libstdc++ that
+// no module defines resolves to the definition of this package, unless the target has it in its memory or native code can run it.
 func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	d, err := b.among(v)
 	if err != nil || d != v {
@@ -156,8 +155,8 @@ func (b *binding) among(v ir.Value) (ir.Value, error) {
 	return found, nil
 }
 
-// elsewhere says of a definition that others may replace that the code of its module does not mean the one that replaces it: a JIT may have
-// known only the first when it came to that.
+// elsewhere reports whether v is a definition that others may replace and its own module resolves name to another address than owner does: a JIT may
+// have known only the first definition when it resolved the name.
 func (b *binding) elsewhere(v ir.Value, own, owner *ir.Module, name string) bool {
 	if _, defines := definition(v); !defines {
 		return false

@@ -20,8 +20,8 @@ type Invocation struct {
 	site   *callSite // nil where a function of the table calls it
 }
 
-// Uint returns argument i, an integer or pointer, as an unsigned integer. It
-// errs where there is no such argument or a bit of it is undefined.
+// Uint returns argument i, an integer or pointer, as an unsigned integer. It returns an error where the call has fewer arguments or a bit is
+// undefined.
 func (c *Invocation) Uint(i int) (uint64, error) {
 	if i >= len(c.Args) {
 		return 0, troublef(KindModule, "@%s is called with %d arguments, too few", c.Name, len(c.Args))
@@ -81,7 +81,7 @@ func (c *Invocation) CString(addr machine.Addr) ([]byte, error) {
 	return c.in.cstring(addr, ^uint64(0))
 }
 
-// Alloc takes memory as malloc does; zero says whether it is cleared.
+// Alloc allocates memory as malloc does, and clears it if zero is true.
 func (c *Invocation) Alloc(size uint64, zero bool) (machine.Addr, error) {
 	return c.in.heap.alloc(size, 16, zero)
 }
@@ -129,7 +129,7 @@ func (in *Interp) cstring(addr machine.Addr, limit uint64) ([]byte, error) {
 		a := addr + machine.Addr(len(s))
 		// As much in one read as can be had; where it cannot, the end may be nearer.
 		step = min(2*step, 256)
-		// At least one byte, so that what refuses it says why: that takes long, and is not for finding the end.
+		// Read at least one byte, so that the view's error says why it refuses the address. That error takes long, so it is not used to find the end.
 		chunk := make([]byte, max(1, in.view.reach(a, min(limit-uint64(len(s)), step))))
 		if in.view.read(chunk, nil, a) != nil {
 			step, chunk = 1, chunk[:1]

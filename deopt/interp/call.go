@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// nativeHint is what can be done about a function that is not here.
+// nativeHint returns advice on a function that no module defines.
 func (in *Interp) nativeHint() string {
 	if in.opt.Hint != "" {
 		return onlyNative + in.opt.Hint
@@ -122,7 +122,7 @@ type callTarget struct {
 	at   machine.Addr // 0 where it was called by its name
 }
 
-// callSite is one call as it stands in the code.
+// callSite describes one call instruction.
 type callSite struct {
 	i      *ir.Instr
 	args   []slot

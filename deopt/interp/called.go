@@ -1,7 +1,7 @@
 package interp
 
-// Called is a function that no module of the program defines and that a run called: of the C
-// library, of [Options].Funcs, or an intrinsic that stands for one of <math.h>.
+// Called describes a function that a run called and no module of the program defines: one of the C library, one of [Options].Funcs, or an intrinsic
+// that stands for a function of <math.h>.
 type Called struct {
 	Name   string // of an intrinsic "llvm.pow", without its types
 	Effect Effect
@@ -63,7 +63,7 @@ func (in *Interp) Called() []Called { return in.run.called.list() }
 // Frozen reports whether a freeze had to choose a value for undefined bits, as far as the run has come.
 func (in *Interp) Frozen() bool { return in.frozen }
 
-// keepsState says of a function that this time it did what its [Effect] does not say.
+// keepsState raises the recorded effect of the function to at least [EffectState]: this call did what its usual [Effect] does not include.
 func (c *ccall) keepsState() {
 	if f := c.in.run.called.byName[c.Name]; f != nil {
 		f.Effect = max(f.Effect, EffectState)

@@ -4,8 +4,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// function is a function decoded for running: its values are numbered words of
-// a frame, its instructions stand one after the other in code.
+// function is a function decoded for running: its values are numbered words of a frame, its instructions are consecutive in code.
 type function struct {
 	ir       *ir.Func
 	blocks   []*block
@@ -23,7 +22,7 @@ type function struct {
 	pads     map[*ir.Instr]*pad // of its invokes
 }
 
-// slot is where a value lies in the frame.
+// slot is the place of a value in the frame.
 type slot struct {
 	at int
 	s  *shape
@@ -36,10 +35,8 @@ func (p slot) in(fr *frame) []word { return fr.w[p.at : p.at+p.s.words] }
 // edge to follow in frame.next.
 type step func(fr *frame) error
 
-// inst is one instruction. Its step is what it means, for values of any type and
-// any bits. Where op is not opStep the loop knows a shorter way for the common
-// case (integers, floats and pointers of one word, every bit known, memory at
-// hand, no flag broken), and turns to the step whenever the case is not that.
+// inst is one instruction. Its step implements it for values of any type and any bits. Where op is not opStep, the loop has a faster way for the
+// common case (integers, floats and pointers of one word, every bit known, memory at hand, no flag broken), and runs the step in every other case.
 type inst struct {
 	op        opcode
 	cut       uint8  // bits to shift out and back to extend an index or a signed number
@@ -53,11 +50,10 @@ type inst struct {
 	yes, no   *edge
 }
 
-// opcode says how the loop may run an instruction without its step.
+// opcode selects the way in which the loop may run an instruction without its step.
 type opcode uint8
 
-// The shorter ways. What k and s hold is said where it is no mask of the result
-// (k) or sign bit that must not overflow (s).
+// The shorter ways. Unless a comment says otherwise, k is a mask of the result and s is the sign bit that must not overflow.
 const (
 	opStep   opcode = iota
 	opCall          // the step may change the frame

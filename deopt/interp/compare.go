@@ -92,7 +92,7 @@ func bit(set bool) word {
 	return word{}
 }
 
-// intPredicate says which outcomes of a comparison make it true.
+// intPredicate holds the outcomes of a comparison that make it true.
 type intPredicate struct {
 	less, equal, more bool
 	signed, equality  bool
@@ -117,8 +117,7 @@ var intPredicates = map[string]intPredicate{
 	"sgt": {more: true, signed: true}, "sge": {more: true, equal: true, signed: true},
 }
 
-// floatPredicate says which outcomes of a comparison make it true, that of a pair
-// with a NaN among them.
+// floatPredicate holds the outcomes of a comparison that make it true; unordered is the outcome for a pair with a NaN.
 type floatPredicate struct{ less, equal, more, unordered bool }
 
 func (p floatPredicate) holds(order int) bool {

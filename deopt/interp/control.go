@@ -45,8 +45,7 @@ func (d *decoder) terminator(c *inst, i *ir.Instr) error {
 	return err
 }
 
-// chargeEdges counts the work of a terminator with so many words of operands, and of
-// the phis of the block it goes to.
+// chargeEdges counts the work of a terminator with this many words of operands, and of the phis of the block it goes to.
 func (d *decoder) chargeEdges(c *inst, words int, edges []*edge) {
 	most := 0
 	for _, e := range edges {
@@ -84,8 +83,7 @@ func (d *decoder) ret(c *inst, i *ir.Instr) error {
 	return nil
 }
 
-// edge makes the moves that phis of block to stand for when it is entered from
-// block from.
+// edge decodes the moves that the phis of block to make when it is entered from block from.
 func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
 	e := &edge{to: d.fn.blocks[to.Index], simple: true}
 	for _, phi := range to.Instrs[:e.to.phis] {
@@ -114,8 +112,7 @@ func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
 // before any is written.
 const sorted = 64
 
-// ordered sorts moves so that none reads what an earlier one wrote, and says
-// whether that can be done: not where they form a ring.
+// ordered sorts moves so that none reads a word that an earlier one wrote. It returns false where the moves form a cycle or are more than sorted.
 func ordered(moves []move) bool {
 	if len(moves) > sorted {
 		return false

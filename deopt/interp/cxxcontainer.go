@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// containerFuncs are what std::list, std::unordered_map and their kin have compiled in libstdc++ 12, in the names for
+// containerFuncs holds the functions of std::list, std::unordered_map and their kin that libstdc++ 12 contains in compiled form, by their names for
 // size_t of 64 (m) and of 32 bits (j).
 var containerFuncs = containerTable()
 
@@ -169,7 +169,7 @@ func (c *ccall) nextResize(policy machine.Addr) machine.Addr {
 	return policy + machine.Addr(c.longSize())
 }
 
-// asSize is a double as a size_t of the target. What does not fit is undefined in C++.
+// asSize converts a double to a size_t of the target. It fails the call where the value does not fit, which is undefined in C++.
 func (c *ccall) asSize(x float64) uint64 {
 	if !(x >= 0 && x < math.Ldexp(1, 8*c.longSize())) {
 		c.fail(undefined("a number of buckets of %g", x))
@@ -199,8 +199,8 @@ func (c *ccall) nextBuckets(policy machine.Addr, n uint64) uint64 {
 	return primes[k]
 }
 
-// needRehash reports whether so many elements and those to insert need more buckets than there are, and how many: a
-// std::pair<bool, size_t>, which where size_t has 32 bits is stored at an address that comes first.
+// needRehash returns a std::pair<bool, size_t>: whether the present elements and those to insert need more buckets, and how many. Where size_t has 32
+// bits, the pair is stored at the address in the first argument.
 func needRehash(i *Invocation) (Value, error) {
 	c := &ccall{Invocation: i}
 	first := len(c.Args) - 4

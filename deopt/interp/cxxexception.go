@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// cxx is what the C++ runtime keeps during a run (Itanium C++ ABI: Exception Handling, 2).
+// cxx holds the state of the C++ runtime during a run (Itanium C++ ABI: Exception Handling, 2).
 type cxx struct {
 	thrown   map[machine.Addr]*thrown    // by the address of the object
 	flying   map[machine.Addr]*exception // by the address of the header: all that were thrown and are not destroyed
@@ -51,7 +51,7 @@ func (x *exception) typ() machine.Addr {
 const (
 	headerSize = 128
 	unwindSize = 32
-	// gnuClass is what the _Unwind_Exception of a C++ exception begins with: "GNUCC++\0".
+	// gnuClass is the first field of the _Unwind_Exception of a C++ exception: "GNUCC++\0".
 	gnuClass = 0x474e5543432b2b00
 )
 
@@ -109,7 +109,7 @@ func (c *ccall) word(a machine.Addr) machine.Addr {
 
 func (c *ccall) putWord(a, v machine.Addr) { c.put(a, c.in.layout.PointerBytes(0), uint64(v)) }
 
-// current is what a handler is in now, a foreign exception without a type where it is in none.
+// current returns the exception of the innermost handler, or one without a type outside of all handlers.
 func (x *cxx) current() *exception {
 	if len(x.caught) == 0 {
 		return &exception{}
@@ -197,8 +197,7 @@ func (c *ccall) begin(x *exception) {
 	c.fly(x)
 }
 
-// fly leaves for the handler, or ends the program where there is none: nothing of the stack is
-// taken away then.
+// fly unwinds to the handler of x. Where there is none, it ends the program and leaves the stack as it is.
 func (c *ccall) fly(x *exception) {
 	u, err := c.in.raise(x)
 	if err != nil {
@@ -460,8 +459,7 @@ func rethrowException(c *ccall) {
 	c.begin(&exception{header: whole + headerSize - unwindSize, object: object, of: t, whole: whole})
 }
 
-// raiseForeign throws what another language made: its header is all that is known. Where nobody
-// handles it, it says so (_URC_END_OF_STACK).
+// raiseForeign throws an exception of another language, of which only the header is known. It returns _URC_END_OF_STACK where no handler takes it.
 func raiseForeign(c *ccall) uint64 {
 	header := c.addr(0)
 	if c.err != nil {
@@ -525,7 +523,7 @@ func (in *Interp) resumeFrom(c *ccall, header machine.Addr) error {
 	return in.resumeException(header, in.frames.n-1)
 }
 
-// guarded calls a function of the program that no exception may leave, and says whether one did.
+// guarded calls a function of the program that no exception may leave. It returns the function's result, and whether an exception would have left it.
 func (c *ccall) guarded(f machine.Addr, args ...machine.Addr) (v Value, left bool) {
 	cxx := &c.in.run.cxx
 	cxx.barriers = append(cxx.barriers, c.in.frames.n)

@@ -157,7 +157,7 @@ no:
 declare i32 @strcmp(ptr, ptr)
 `
 
-// nestedException is std::nested_exception: an exception_ptr behind the pointer to the vtable.
+// nestedException is the IR of std::nested_exception: an exception_ptr after the pointer to the vtable.
 const nestedException = `
 @_ZTSSt16nested_exception = constant [21 x i8] c"St16nested_exception\00"
 @_ZTISt16nested_exception = constant { ptr, ptr } { ptr getelementptr (ptr, ptr @_ZTVN10__cxxabiv117__class_type_infoE, i32 2), ptr @_ZTSSt16nested_exception }
@@ -178,7 +178,7 @@ define void @_ZNSt16nested_exceptionD0Ev(ptr %this) {
 }
 `
 
-// runtimeText writes the module for pointers of so many bits.
+// runtimeText returns the text of the module for pointers of this many bits.
 func runtimeText(bits int) string {
 	var b strings.Builder
 	b.WriteString(runtimeHead)
@@ -218,7 +218,7 @@ func info(b *strings.Builder, name, table, rest string) {
 // mangled is the name of a class in namespace std.
 func mangled(class string) string { return fmt.Sprintf("St%d%s", len(class), class) }
 
-// root is the class whose function says what.
+// root returns the name of the class whose what() function x uses.
 func (x stdException) root() string {
 	for x.what == "" && x.base != "exception" {
 		x = classOf(x.base)
@@ -279,7 +279,7 @@ func (x stdException) write(b *strings.Builder) {
 		fmt.Fprintf(b, "define void @_ZN%s%sEPKc(ptr %%this, ptr %%s) {\n%s  %%n = call iW @strlen(ptr %%s)\n  %%t = call ptr @text(ptr %%s, iW %%n)\n%s", m, c, table, put)
 		fmt.Fprintf(b, "define void @_ZN%s%sERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(ptr %%this, ptr %%string) {\n%s  %%s = load ptr, ptr %%string\n"+
 			"  %%l = getelementptr { ptr, iW }, ptr %%string, i32 0, i32 1\n  %%n = load iW, ptr %%l\n  %%t = call ptr @text(ptr %%s, iW %%n)\n%s", m, c, table, put)
-		// What is moved from keeps its text, as a copy does: it is shared.
+		// An exception that is moved from keeps its text, as one that is copied does: both share it.
 		for _, from := range []string{"ERKS_", "EOS_"} {
 			fmt.Fprintf(b, "define void @_ZN%s%s%s(ptr %%this, ptr %%other) {\n%s  %%o = getelementptr ptr, ptr %%other, i32 1\n  %%t = load ptr, ptr %%o\n  call void @keep(ptr %%t)\n%s", m, c, from, table, put)
 		}
@@ -302,7 +302,7 @@ func writeThrow(b *strings.Builder, name, class string) {
 	fmt.Fprintf(b, "define void @%s(%s) {\n%s%s  call void @__cxa_throw(ptr %%x, ptr @_ZTI%s, ptr @_ZN%sD1Ev)\n  unreachable\n}\n", name, params, object, fill, m, m)
 }
 
-// runtimeModule is that module, with the program's data layout.
+// runtimeModule returns the module of runtimeText, with the program's data layout. It is parsed once.
 func (in *Interp) runtimeModule() (*ir.Module, error) {
 	if in.runtime == nil {
 		text := fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n", in.layout.Text, in.mods[0].Triple) + runtimeText(8*in.layout.PointerBytes(0))

@@ -52,7 +52,7 @@ func (c *ccall) terminate() {
 	c.fail(troublef(KindAbort, "%s", what))
 }
 
-// what is what std::exception::what says of an exception that has it. An error in between is that of the run.
+// what returns the text that std::exception::what returns for x, and false where x does not derive from std::exception. An error fails the call.
 func (c *ccall) what(x *exception) (string, bool) {
 	base, err := c.in.runtimeAddr("_ZTISt9exception")
 	if err != nil {

@@ -56,7 +56,7 @@ func (c *ccall) setLink(node machine.Addr, which int, to machine.Addr) {
 
 func (c *ccall) color(node machine.Addr) uint64 { return c.get(node, 4) }
 
-// black says so also of no node.
+// black reports whether a node is black. A null node is.
 func (c *ccall) black(node machine.Addr) bool { return node == 0 || c.color(node) != treeRed }
 
 // other is the opposite of left or right.
@@ -74,7 +74,7 @@ func (c *ccall) outermost(node machine.Addr, side int) machine.Addr {
 	return node
 }
 
-// nextNode is the node behind one in the order of the tree, or with treeLeft before it; the header at the end.
+// nextNode returns the node after one in the order of the tree, or with treeLeft the node before it. At the end it returns the header.
 func (c *ccall) nextNode(node machine.Addr, side int) machine.Addr {
 	if down := c.link(node, side); down != 0 {
 		return c.outermost(down, other(side))
@@ -90,7 +90,7 @@ func (c *ccall) nextNode(node machine.Addr, side int) machine.Addr {
 	return up
 }
 
-// previousNode is that before a node; before the header it is the last one.
+// previousNode returns the node before one. Before the header it returns the last node.
 func (c *ccall) previousNode(node machine.Addr) machine.Addr {
 	if c.color(node) == treeRed && c.link(c.link(node, treeParent), treeParent) == node {
 		return c.link(node, treeRight)

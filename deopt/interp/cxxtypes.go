@@ -323,7 +323,7 @@ func (in *Interp) base(from, to typeInfo, at machine.Addr) (machine.Addr, bool, 
 	return 0, false, nil
 }
 
-// public reports whether all bases of a path are, behind the first ones.
+// public reports whether all bases of a path after index from are public.
 func (p part) public(from int) bool {
 	return !slices.ContainsFunc(p.path[from+1:], func(s stepTo) bool { return !s.public })
 }

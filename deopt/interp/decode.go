@@ -62,8 +62,7 @@ func (in *Interp) function(f *ir.Func) (*function, error) {
 	return d.fn, nil
 }
 
-// values gives each parameter and result its place, so that an instruction may
-// use what stands further down.
+// values assigns a place in the frame to each parameter and result, so that an instruction may use a value that is defined further down.
 func (d *decoder) values(f *ir.Func, body []*ir.Block) error {
 	for _, p := range f.Params {
 		s, err := d.place(p.Typ)
@@ -193,10 +192,10 @@ func (d *decoder) inst(at int, i *ir.Instr) error {
 	return nil
 }
 
-// wide is how many words an instruction may use for it to count as one step.
+// wide is the number of words that an instruction may use and still count as one step.
 const wide = 1 << 10
 
-// charged counts the work of an instruction that uses so many words.
+// charged returns run, and counts the work of an instruction that uses more than wide words.
 func (d *decoder) charged(run step, words int) step {
 	if words <= wide {
 		return run
@@ -220,7 +219,7 @@ func (d *decoder) words(i *ir.Instr, out slot) int {
 	return n
 }
 
-// out is where an instruction puts its result, of no words when it has none.
+// out returns the place for the result of an instruction, of no words when it has none.
 func (d *decoder) out(i *ir.Instr) slot {
 	out := d.fn.slots[i]
 	if out.s == nil {

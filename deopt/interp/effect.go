@@ -6,8 +6,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Effect says how what a function of the C library did here can be held against what the same
-// call did in the process: a later one is worse.
+// Effect classifies how the result of a C library function in a run may be compared with that of the same call in the process. Later constants are
+// worse.
 type Effect int
 
 const (
@@ -45,7 +45,7 @@ var effects = effectTable()
 // effectNames are the functions by effect. Of a name with an asterisk there are also the forms for
 // float and long double.
 var effectNames = map[Effect]string{
-	// What atoi and its kin do with a number out of range is undefined (C17 7.22.1).
+	// atoi and its kin have undefined behavior for a number out of range (C17 7.22.1).
 	EffectNone: `wcslen wmemcmp wmemchr memcmp bcmp memchr rawmemchr memrchr memmem strlen strnlen strcmp strcoll strncmp strcasecmp strncasecmp
 		strchr index strrchr rindex strchrnul strspn strcspn strpbrk strstr strcasestr bsearch
 		isupper islower isalpha isdigit isxdigit isspace isprint isgraph isblank iscntrl ispunct isalnum tolower toupper isascii toascii

@@ -55,8 +55,8 @@ func inOrder(m map[string]Builtin) []string {
 	return names
 }
 
-// What LLVM takes a function of the C library to read and write (LangRef, "memory") is what its
-// effect says.
+// TestEffectsAgreeWithLLVM requires that the effect of a C library function agrees with the memory that LLVM takes it to read and write (LangRef,
+// "memory").
 func TestEffectsAgreeWithLLVM(t *testing.T) {
 	const headers = "#define _GNU_SOURCE\n#include <string.h>\n#include <stdlib.h>\n#include <math.h>\n#include <stdio.h>\n#include <ctype.h>\n" +
 		"#include <time.h>\n#include <inttypes.h>\n#include <unistd.h>\n#include <sys/time.h>\n#include <malloc.h>\n#include <wchar.h>\n" +

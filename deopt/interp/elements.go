@@ -41,8 +41,7 @@ func (d *decoder) selection(i *ir.Instr, out slot) (step, error) {
 	}, nil
 }
 
-// either is what a select between a and b by an undefined condition gives: the
-// bits that both agree on, and poison of what either has as poison.
+// either stores the result of a select between a and b by an undefined condition: the bits on which both agree, and poison where either has poison.
 func either(s *shape, dst, a, b []word) {
 	for _, l := range s.leaf {
 		n := (l.bits + 63) / 64

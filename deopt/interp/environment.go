@@ -18,8 +18,8 @@ type environment struct {
 	text      string // "" of the default one
 }
 
-// floatRules are the rules by which operations on one kind of float compute where these are not the default ones. A nil pointer stands
-// for the default ones.
+// floatRules holds the rules by which operations on one kind of float compute, where these differ from the defaults. A nil pointer means the
+// defaults.
 type floatRules struct {
 	softfloat.Environment
 	long    bool  // of x86_fp80, whose functions are those of the C library alone
@@ -109,8 +109,8 @@ func (in *Interp) UsesFloats() bool { return in.usesFloats }
 // FloatEnvironment names what is not as in the default floating-point environment; "" where nothing is.
 func (in *Interp) FloatEnvironment() string { return in.environment.text }
 
-// rulesOf returns the rules for a kind of float in the function: those of the thread where they are known. What the attribute
-// denormal-fp-math says is an assumption of the compiler about the thread's.
+// rulesOf returns the rules for a kind of float in the function: those of the thread where they are known. The attribute denormal-fp-math is the
+// compiler's assumption about the thread's mode.
 func (d *decoder) rulesOf(kind ir.TypeKind) *floatRules {
 	if _, ok := formats[kind]; !ok {
 		return nil

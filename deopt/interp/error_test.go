@@ -351,7 +351,7 @@ func TestUndefinedBitsTravel(t *testing.T) {
 		{"%r = sub nuw i128 0, 1", "i128", "poison"},
 		{"%r = shl nsw i128 1, 127", "i128", "poison"},
 		{"%a = shl i128 undef, 64\n  %b = or i128 %a, 9\n  %r = trunc i128 %b to i64", "i64", "9"},
-		// Of products, what an undefined bit cannot reach.
+		// Bits of a product that no undefined bit of a factor reaches are known.
 		{"%a = shl i32 undef, 24\n  %b = or i32 %a, 5\n  %r = mul i32 %b, -16777216", "i32", "-83886080"},
 		{"%a = shl i32 undef, 24\n  %b = or i32 %a, 5\n  %c = mul i32 -8, %b\n  %r = and i32 %c, 134217727", "i32", "134217688"},
 		{"%a = shl i32 undef, 24\n  %b = or i32 %a, 5\n  %c = mul i32 %b, 8\n  %r = and i32 %c, 134217728", "i32", "undef"},

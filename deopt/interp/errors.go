@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Kind says why a run ended before its function returned.
+// Kind classifies why a run ended before its function returned.
 type Kind uint8
 
 // The kinds of error.
@@ -37,7 +37,7 @@ var kindNames = [...]string{
 // String names the kind in a word or two.
 func (k Kind) String() string { return kindNames[k] }
 
-// RunError is a run that could not go on, and where it stood.
+// RunError reports why a run could not go on, and the instruction at which it stopped.
 type RunError struct {
 	Kind  Kind
 	Func  string // without the @ sign
@@ -47,7 +47,7 @@ type RunError struct {
 	Err   error
 }
 
-// Error says where and why in one line.
+// Error returns the place and the reason in one line.
 func (e *RunError) Error() string {
 	if e.Func == "" {
 		return e.Err.Error()
@@ -80,7 +80,7 @@ type FaultError struct {
 	Err   error
 }
 
-// Error says what was accessed and why it failed.
+// Error returns the kind of access, its size and address, and why it failed.
 func (e *FaultError) Error() string {
 	verb := "read"
 	if e.Write {
@@ -98,7 +98,7 @@ type UnsupportedError struct {
 	Hint string // what can be done, or ""
 }
 
-// Error says what, and what can be done.
+// Error names the unsupported feature, and gives the hint if there is one.
 func (e *UnsupportedError) Error() string {
 	if e.Hint == "" {
 		return e.What + " is not supported"
@@ -106,14 +106,14 @@ func (e *UnsupportedError) Error() string {
 	return e.What + " is not supported: " + e.Hint
 }
 
-// DeoptimizeError says that the code reached an exit of its own.
+// DeoptimizeError reports that the code reached an exit of its own.
 type DeoptimizeError struct {
 	Callee string  // llvm.experimental.deoptimize.i64, __llvm_deoptimize, llvm.experimental.guard
 	Args   []Value // of the call
 	Live   []Value // of its "deopt" bundle
 }
 
-// Error says which exit.
+// Error names the exit that the code called, and counts its live values.
 func (e *DeoptimizeError) Error() string {
 	return fmt.Sprintf("the code deoptimizes: call of @%s with %d live values", e.Callee, len(e.Live))
 }

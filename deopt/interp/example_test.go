@@ -37,7 +37,7 @@ func hostAdd(c *interp.Invocation) (interp.Value, error) {
 	return c.Return(a + b)
 }
 
-// A function of a module, run from its start. What the module only declares is a function of Go's here.
+// A function of a module, run from its start. A Go function implements a function that the module only declares.
 func ExampleInterp_Call() {
 	m, err := ir.Parse("addition.ll", []byte(addition))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// endedAs is what the interpreter does with the IR of a program that may abort, by blocks and by
-// single instructions alike. As many instructions are counted as were run.
+// endedAs returns how the interpreter ends the IR of a program that may abort. It requires that blocks and single instructions give the same result
+// and the same count, which is that of the traced instructions or at most two more.
 func endedAs(t *testing.T, path string, args ...string) ran {
 	t.Helper()
 	fast, steps := endedWith(t, path, nil, args...)

@@ -22,7 +22,7 @@ type Execution struct {
 	err    error
 }
 
-// errEnded is what an execution says when another one has taken its place.
+// errEnded is the error of an execution after another one has taken its place.
 var errEnded = errors.New("the execution was ended by a later one")
 
 // start makes an execution of what setup pushes.
@@ -52,7 +52,7 @@ func internal(f *ir.Func, r any) error {
 	return &RunError{Kind: KindInternal, Func: f.Name, Err: fmt.Errorf("interp: internal error: %v", r)}
 }
 
-// located makes a RunError of an error that no instruction is behind.
+// located wraps err in a RunError without a place, unless it is a RunError or a MissingError already.
 func located(err error) error {
 	var r *RunError
 	var m *MissingError
@@ -84,7 +84,7 @@ func (in *Interp) StartCall(f *ir.Func, args []Value) (*Execution, error) {
 	}
 	return in.start(f, func(ret *shape, out []word) error {
 		if f.Declared() {
-			// There is nothing to stand before.
+			// A function of the table has no instruction to stop before.
 			return in.builtin(callTarget{f: f, name: f.Name}, args, ret, out)
 		}
 		return in.prepare(f, args, ret, out)
@@ -125,7 +125,7 @@ func (x *Execution) Run(ctx context.Context) (*Result, error) {
 	return x.proceed(ctx, false, 0, 0)
 }
 
-// RunTo is Run that stops, too, as soon as so many instructions were run since the beginning of the run, at the speed of Run.
+// RunTo does what Run does, at the same speed, but also stops as soon as this many instructions were run since the beginning of the run.
 func (x *Execution) RunTo(ctx context.Context, steps uint64) (*Result, error) {
 	if steps <= x.Steps() {
 		return nil, nil
@@ -133,7 +133,7 @@ func (x *Execution) RunTo(ctx context.Context, steps uint64) (*Result, error) {
 	return x.proceed(ctx, false, steps, 0)
 }
 
-// RunOut is Run that stops, too, as soon as there are only so many frames: where a call has returned, or was left.
+// RunOut does what Run does, but also stops as soon as there are only this many frames: where a call has returned or was unwound.
 func (x *Execution) RunOut(ctx context.Context, frames int) (*Result, error) {
 	if frames >= x.Depth() {
 		return nil, nil
@@ -141,9 +141,8 @@ func (x *Execution) RunOut(ctx context.Context, frames int) (*Result, error) {
 	return x.proceed(ctx, false, 0, frames+1)
 }
 
-// Step runs one instruction, and with a branch the phis it leads to. A call of a
-// function of the module stands before its first instruction afterwards. Results
-// are as of Run.
+// Step runs one instruction, and with a branch the phis it leads to. After a call of a function of the module, the execution stops before the first
+// instruction of the callee. It returns the same results as Run.
 func (x *Execution) Step(ctx context.Context) (*Result, error) {
 	return x.proceed(ctx, true, 0, 0)
 }
@@ -271,7 +270,7 @@ func (x *Execution) Steps() uint64 {
 	return x.in.run.steps
 }
 
-// Output is what the program has written to standard output so far, where [Options].Stdout does not take it.
+// Output returns what the program has written to standard output so far, unless [Options].Stdout takes it.
 func (x *Execution) Output() string {
 	switch {
 	case x.done:
@@ -290,9 +289,8 @@ func (x *Execution) Depth() int {
 	return x.in.frames.n
 }
 
-// At returns the instruction that a frame stands at, frame 0 being the innermost:
-// of that one the next to run or the one that failed, of the others the call that
-// has not returned. It is nil where there is no such frame.
+// At returns the current instruction of a frame, frame 0 being the innermost: of that frame the instruction to run next or the one that failed, of
+// the others the call that has not returned. It returns nil where there are fewer frames.
 func (x *Execution) At(frame int) *ir.Instr {
 	if frame < 0 || frame >= x.Depth() {
 		return nil
@@ -301,9 +299,8 @@ func (x *Execution) At(frame int) *ir.Instr {
 	return fr.at(frame > 0 || x.done && !x.in.run.before)
 }
 
-// Value returns what a parameter or an instruction of a frame's function is in
-// that frame. It is undefined before the instruction has run; false where the
-// function has no such value.
+// Value returns the value that a parameter or an instruction of a frame's function has in that frame. The value is undefined before the instruction
+// has run. Value returns false where the function has no such parameter or instruction.
 func (x *Execution) Value(frame int, v ir.Value) (Value, bool) {
 	if frame < 0 || frame >= x.Depth() {
 		return Value{}, false
@@ -333,15 +330,14 @@ func (x *Execution) Operand(frame int, v ir.Value) (Value, bool) {
 	return Value{s, w}, err == nil
 }
 
-// Traced is one instruction that was run.
+// Traced describes one instruction that was run.
 type Traced struct {
 	Instr *ir.Instr
 	Depth int   // frames below the one that ran it, 0 for the outermost
 	Value Value // its result; none where it has none or is a call that has not returned
 }
 
-// traced tells the one who asked what an instruction of a frame did. depth is the
-// number of frames when it was run.
+// traced reports to [Options].Trace what an instruction of a frame did. depth is the number of frames when it was run.
 func (in *Interp) traced(i *ir.Instr, fr *frame, depth int) {
 	t := Traced{Instr: i, Depth: depth - 1}
 	if s, ok := fr.fn.slots[i]; ok && in.frames.n == depth && s.s.words > 0 {

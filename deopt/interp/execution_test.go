@@ -43,7 +43,7 @@ func startMain(t *testing.T, src string, o interp.Options) (*interp.Interp, *int
 	return in, x, m
 }
 
-// A run that goes to a number of instructions at once stands where steps come to, with the same values; and goes on from there.
+// TestRunTo requires that a run to a number of instructions stops where single steps arrive, with the same values, and can continue from there.
 func TestRunTo(t *testing.T) {
 	for name, src := range map[string]string{"two functions": twoFunctions, "a function of the library calls back": callsBack} {
 		type place struct {
@@ -87,7 +87,7 @@ func TestRunTo(t *testing.T) {
 	}
 }
 
-// A run that goes out of a call stands where the first step comes to that has so few frames.
+// TestRunOut requires that a run out of a call stops where single steps first have that few frames.
 func TestRunOut(t *testing.T) {
 	for name, src := range map[string]string{"two functions": twoFunctions, "in calls": inCalls} {
 		_, x, _ := startMain(t, src, interp.Options{})
@@ -176,8 +176,7 @@ sort:
 }
 `
 
-// Where a run stands after each step: the function and the line of the next
-// instruction, and how many frames there are.
+// TestSteps requires the place of a run after each step: the function and line of the next instruction, and the number of frames.
 func TestSteps(t *testing.T) {
 	_, x, _ := startMain(t, twoFunctions, interp.Options{})
 	var places []string
@@ -419,7 +418,7 @@ define i32 @f() {
 	require.EqualError(t, err, "@f, block %0, line 6: store: write of 4 bytes at 0x5400000000000000: a constant")
 }
 
-// What one module declares another defines.
+// TestModulesBelongTogether requires that a declaration in one module resolves to its definition in another.
 func TestModulesBelongTogether(t *testing.T) {
 	const main = `@shared = external global i32
 declare i32 @half(i32)

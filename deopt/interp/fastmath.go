@@ -35,8 +35,7 @@ func promised(flags ir.Flags, k ir.TypeKind, list ...[]word) bool {
 	return true
 }
 
-// promise is what the flags nnan and ninf say of a value that an instruction hands
-// on and does not make: a phi, a select, a call.
+// promise holds the flags nnan and ninf for a value that an instruction passes on and does not compute: of a phi, a select or a call.
 type promise struct {
 	flags ir.Flags
 	value slot
@@ -81,9 +80,8 @@ func (p promise) kept(fr *frame) bool {
 	return true
 }
 
-// callPromise is what a call promises of its arguments and its result. Which lane of
-// the result comes of which argument is not known: one argument that is not as
-// promised makes all of them poison.
+// callPromise holds the flags that a call promises of its arguments and its result. It is not known which argument a lane of the result comes from,
+// so one argument that breaks the promise makes all lanes poison.
 type callPromise struct {
 	args   []promise
 	result promise
@@ -98,14 +96,14 @@ func callPromises(i *ir.Instr, args []slot, out slot) *callPromise {
 	return &callPromise{promises(i.Flags, args...), result[0]}
 }
 
-// debt is what a call that runs has to do when it returns, nil for nothing.
+// debt holds the work that a running call has to do when it returns, nil for none.
 type debt struct {
 	result promise
 	broken bool   // an argument was not as promised
 	given  []span // memory whose content goes
 }
 
-// owed is what a call owes, nil for most.
+// owed returns the work that a call has to do when it returns, nil for most calls.
 func (c *callPromise) owed(fr *frame) *debt {
 	if c == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// givenFile is what the programs of testdata/files find as "given".
+// givenFile is the content of the file "given" for the programs of testdata/files.
 const givenFile = "first\n12 rest\nlast line"
 
 // filesBelow reads what is in a directory, as Interp.Files has it.
@@ -121,7 +121,7 @@ func TestFilesAreBounded(t *testing.T) {
 	}
 }
 
-// TestFilesHaveTheirNames is of Options.Files and what Files returns of them.
+// TestFilesHaveTheirNames requires that Options.Files has files by their names, and that Files returns them so.
 func TestFilesHaveTheirNames(t *testing.T) {
 	m := compiled(t, `#include <stdio.h>
 #include <unistd.h>

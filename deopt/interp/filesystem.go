@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// fileSystem is what a program sees as its files: names and bytes in memory, which nobody else has. There are no links,
-// one user, who is root and may do everything, and a time that stands still.
+// fileSystem holds the files that a program sees: names and bytes in memory of this run alone. There are no links. The only user is root, who may do
+// everything. The time is constant.
 type fileSystem struct {
 	names map[string]*node // by absolute paths without "." and ".."
 	dir   string           // the working directory
@@ -39,7 +39,7 @@ func (n *node) is(kind uint64) bool { return n.mode&modeKind == kind }
 const (
 	maxPath = 4096 // PATH_MAX of Linux, the ending zero included
 	maxName = 255  // NAME_MAX
-	// nodeCost is what a file takes of the run's memory beside its name and its bytes.
+	// nodeCost is the number of bytes that a file takes of the run's memory in addition to its name and its content.
 	nodeCost = 256
 )
 
@@ -78,7 +78,7 @@ func (fs *fileSystem) directories(full string) {
 	}
 }
 
-// found is what a path leads to.
+// found is the result of looking up a path.
 type found struct {
 	full  string
 	node  *node // nil where there is nothing, but the directory for it is
@@ -138,7 +138,7 @@ func below(name, dir string) bool {
 	return strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/") && name != dir
 }
 
-// count is how many names lie in a directory and those of its own.
+// count returns the number of names in a directory and its subdirectories.
 func (fs *fileSystem) count(dir string) (n int) {
 	for name := range fs.names {
 		if below(name, dir) {

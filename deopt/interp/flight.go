@@ -2,8 +2,8 @@ package interp
 
 import "errors"
 
-// flight is an error that is none yet: the run goes on elsewhere, in a frame further out. Until
-// it is there, it travels as errors do, through functions of the table that called back too.
+// flight is a pending non-local jump: the run continues in a frame further out. Until it reaches that frame, the jump is passed up as an error, also
+// through functions of the table that called back.
 type flight interface {
 	error
 	// land takes frames away down to the one where the run goes on, which is left standing

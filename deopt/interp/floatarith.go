@@ -87,7 +87,7 @@ func floatLanes(op ir.Op, kind ir.TypeKind) func(dst, x, y []word) {
 	return func(dst, x, y []word) { dst[0] = word{v: floatOp(op, kind, x[0].v, y[0].v)} }
 }
 
-// softOp is an operation that is rounded by whoever takes its result.
+// softOp computes an operation exactly; the caller rounds the result.
 func softOp(op ir.Op, f softfloat.Format, x, y softfloat.Number) softfloat.Number {
 	switch op {
 	case ir.OpFAdd:

@@ -91,7 +91,7 @@ func intToFloat(signed, notNegative bool, from, to *shape) func(dst, src []word)
 	}
 }
 
-// floatToInt cuts the fraction off. What does not fit is poison (LangRef, "fptoui").
+// floatToInt truncates the fraction. A value that does not fit is poison (LangRef, "fptoui").
 func floatToInt(signed bool, from, to *shape) func(dst, src []word) {
 	kind := from.typ.Kind
 	return func(dst, src []word) {
@@ -135,7 +135,7 @@ func (x saturatingCast) decode(d *decoder, i *ir.Instr, args []slot, out slot) (
 	})
 }
 
-// integerOfFloat decodes an intrinsic that makes an integer of so many bits of each float.
+// integerOfFloat decodes an intrinsic that converts each float to an integer of the result's width.
 func integerOfFloat(d *decoder, i *ir.Instr, args []slot, out slot, convert func(dst []word, n softfloat.Number, bits int)) (step, error) {
 	if len(args) != 1 {
 		return nil, wrongUse(i)

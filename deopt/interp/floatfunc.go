@@ -7,9 +7,8 @@ import (
 	"reframe/deopt/interp/internal/libm"
 )
 
-// floatFunc is a function of doubles as the C library has it. Those of
-// <math.h> that package libm has are rounded correctly, and that package says how often glibc differs in the last place;
-// the others are Go's, which are exact: what Go approximates differs from one processor to the next.
+// floatFunc is a function of doubles in the C library. Package libm rounds its functions of <math.h> correctly, and its documentation says how often
+// glibc differs in the last place. The others are Go's, and only exact ones: Go's approximations differ from one processor to the next.
 type floatFunc struct {
 	args int
 	f    func(v []float64) float64

@@ -8,9 +8,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// laneFunc is a function of floats of one type, lane by lane. soft is it in any
-// format, rounded once by whoever takes the result; narrow, where there is one,
-// the same for what is exact in a float64, on the bits.
+// laneFunc is a function of floats of one type, applied lane by lane. soft computes it in any format; the caller rounds its result once. narrow, if
+// not nil, computes it on the bits of a format that is exact in a float64.
 type laneFunc struct {
 	args   int
 	soft   func(f softfloat.Format, v []softfloat.Number) softfloat.Number

@@ -170,8 +170,7 @@ func (sinCos) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, erro
 	})
 }
 
-// toInteger rounds a float to an integer. What does not fit is unspecified
-// (LangRef, "llvm.lrint"), so that it is undefined here.
+// toInteger rounds a float to an integer. A result that does not fit is unspecified (LangRef, "llvm.lrint"), so it is undefined here.
 type toInteger struct{ to softfloat.Rounding }
 
 func (x toInteger) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {

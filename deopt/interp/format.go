@@ -17,7 +17,7 @@ func FrameType(dl *ir.DataLayout, t *ir.Type) abstract.Type {
 	return frameType(dl, t, &parts)
 }
 
-// frameType is [FrameType], of a type that may have so many parts.
+// frameType implements [FrameType] for a type that may have up to *parts parts.
 func frameType(dl *ir.DataLayout, t *ir.Type, parts *int) abstract.Type {
 	out := abstract.Type{Source: t.String()}
 	*parts--
@@ -135,7 +135,7 @@ func ones(n uint) *big.Int {
 	return new(big.Int).Sub(new(big.Int).Lsh(one, n), one)
 }
 
-// IRType is the type of the IR that a type of a slot is, or nil where that is none of which a value can be given.
+// IRType returns the type of the IR for the type of a slot, or nil where no value of such a type can be given.
 func IRType(t abstract.Type) *ir.Type {
 	switch t.Kind {
 	case abstract.Int:

@@ -108,10 +108,10 @@ func (in *Interp) pop() {
 	}
 }
 
-// freeFrame is how large a frame may be for a call to count as one step.
+// freeFrame is the size up to which a frame counts as one step of its call.
 const freeFrame = 1 << 16
 
-// frameCost is what a frame of so many words takes.
+// frameCost returns the bytes charged for a frame of this many words.
 func frameCost(words int) uint64 { return 16*uint64(words) + 256 }
 
 // at is the instruction that a frame is at: of the running one what it is about

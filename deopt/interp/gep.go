@@ -64,7 +64,7 @@ func (d *decoder) gep(i *ir.Instr, out slot) (step, error) {
 	}, nil
 }
 
-// address is what a getelementptr adds up: a base and an offset to it.
+// address is the sum that a getelementptr computes: a base and an offset to it.
 type address struct {
 	word
 	offset           uint64

@@ -13,8 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// guards has the three forms of a guard: the intrinsic, a branch on a widenable condition, and @after what the second stands for
-// when it is lowered.
+// guards has the three forms of a guard: the intrinsic, a branch on a widenable condition, and in @after the lowered form of the second.
 const guards = `declare void @llvm.experimental.guard(i1, ...)
 declare i1 @llvm.experimental.widenable.condition()
 declare i32 @llvm.experimental.deoptimize.i32(...)
@@ -46,7 +45,7 @@ define i32 @alone() {
 }
 `
 
-// A guard comes out the same as it stands and lowered by LLVM's own passes, whether it holds or not.
+// TestGuards requires that a guard has the same result unchanged and lowered by LLVM's own passes, whether it holds or not.
 func TestGuards(t *testing.T) {
 	modules := map[string]string{"as it stands": guards}
 	for _, version := range []int{14, 16, 19, 22} {

@@ -59,7 +59,7 @@ func (a *area) take(size uint64, align int, zero bool) (machine.Addr, error) {
 
 var errUsedUp = troublef(KindMemory, "the addresses that the interpreter gives are used up")
 
-// entryCost is what it takes to know of an allocation.
+// entryCost is the number of bytes charged for the record of an allocation.
 const entryCost = 32
 
 // allot is take for what is given back one by one: to know of it counts, too.
@@ -141,8 +141,7 @@ func (v *view) shut(addr machine.Addr, size uint64, keep bool) {
 	}
 }
 
-// trim lets go of pages of the stack behind that of an address, but for some that it
-// needs again soon.
+// trim releases pages of the stack after that of an address, except for some that it will need again soon.
 func (v *view) trim(from machine.Addr, keep int) {
 	last := uint64(from) >> pageBits
 	for n := len(v.kept); n > keep && v.kept[n-1-keep] > last && v.kept[n-1] > last; n-- {
@@ -152,9 +151,8 @@ func (v *view) trim(from machine.Addr, keep int) {
 	}
 }
 
-// heap is what malloc and its kin hand out. Addresses are not used twice, so
-// that a pointer to freed memory is found, unless all of the range was used once:
-// where pointers have 32 bits a program may well take more.
+// heap allocates memory for malloc and its kin. It does not reuse addresses, so that it detects a pointer to freed memory, until all of the range was
+// used once: where pointers have 32 bits, a program may well need more.
 type heap struct {
 	area
 	whole area // the range
@@ -211,7 +209,7 @@ func (h *heap) free(addr machine.Addr) error {
 	return nil
 }
 
-// stack is where alloca takes its memory.
+// stack allocates memory for alloca.
 type stack struct {
 	area
 	live []span
@@ -243,7 +241,7 @@ func (s *stack) holding(addr machine.Addr) (span, bool) {
 	return s.live[n-1], true
 }
 
-// unwind gives back all but the first n allocations.
+// unwind releases all but the first n allocations.
 func (s *stack) unwind(n int) {
 	for len(s.live) > n {
 		last := s.live[len(s.live)-1]
@@ -255,7 +253,7 @@ func (s *stack) unwind(n int) {
 	s.v.trim(s.next, keptPages)
 }
 
-// keptPages is how many pages of the stack stay for the next calls.
+// keptPages is the number of pages of the stack that are kept for the next calls.
 const keptPages = 64
 
 // unknown is the range of globals whose value cannot be known.
@@ -280,7 +278,7 @@ func (u *unknown) reserve(size uint64, why string) (machine.Addr, error) {
 	return addr, nil
 }
 
-// explain says why an address that the view refuses is refused.
+// explain returns the reason why the view refuses an address.
 func (in *Interp) explain(addr machine.Addr) string {
 	r := in.view.ranges
 	switch {

@@ -11,8 +11,8 @@ import (
 	"reframe/deopt/interp"
 )
 
-// What a short text can make large counts as memory, and what one instruction can make
-// long counts as steps.
+// TestBoundsHoldForWhatIsCheapToWrite requires that large values from a short text count as memory, and that long work of one instruction counts as
+// steps.
 func TestBoundsHoldForWhatIsCheapToWrite(t *testing.T) {
 	const big = "<65536 x i64>"
 	var functions strings.Builder
@@ -75,8 +75,7 @@ l:
 	}
 }
 
-// What was given back is there again: blocks of the heap, and the stack of calls that
-// have returned.
+// TestMemoryThatIsGivenBackCounts requires that released memory can be used again: blocks of the heap, and the stack of calls that have returned.
 func TestMemoryThatIsGivenBackCounts(t *testing.T) {
 	m := parse(t, `declare ptr @malloc(i64)
 declare void @free(ptr)

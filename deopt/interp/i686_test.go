@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/interp"
 )
 
-// Addresses of 32 bits: how they are calculated, kept and passed, and what is said of those that are wrong.
+// TestNarrowPointers requires how addresses of 32 bits are calculated, kept and passed, and the errors for wrong ones.
 func TestNarrowPointers(t *testing.T) {
 	for _, c := range []struct{ name, src, says string }{
 		{"a pointer has four bytes", `  %p = getelementptr ptr, ptr null, i32 3

@@ -15,9 +15,9 @@ import (
 	"reframe/internal/livetest"
 )
 
-// C++ for Windows on 32-bit x86, whose IR has inalloca, as native code. There is no Windows here, so what clang made for it is
-// compiled for Linux, as it stands but for the target that it names and for names, in which the linker would take an @ for the start
-// of a version: inalloca and its calling conventions are not bound to the system.
+// TestInAllocaOfCxxIsAsNative compares IR with inalloca, from C++ for Windows on 32-bit x86, with native code. It has no Windows, so it compiles
+// clang's IR for Linux, with only the target and some names changed: the linker would take an @ in a name for the start of a version. inalloca and
+// its calling conventions do not depend on the system.
 func TestInAllocaOfCxxIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	target := regexp.MustCompile(`(?m)^target (datalayout|triple) = .*\n`)

@@ -49,9 +49,8 @@ func (d *decoder) inlineAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, error
 	}, nil
 }
 
-// tiesOf returns for each output that is a result the argument that must be in the same
-// place, or -1 (LangRef, "Inline Asm Constraint String"); false where the constraints are
-// not those of so many arguments.
+// tiesOf returns for each output that is a result the argument that must be in the same place, or -1 (LangRef, "Inline Asm Constraint String"). It
+// returns false where the constraints do not match this many arguments.
 func tiesOf(constraints string, args int) (ties []int, ok bool) {
 	var results []int // of each operand: which result it is, or -1
 	arg := 0

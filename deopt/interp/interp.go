@@ -33,17 +33,17 @@ type Options struct {
 	// Funcs run functions that the module only declares, by name. They come
 	// before the C library functions that are built in.
 	Funcs map[string]Builtin
-	// Native runs what exists only as native code: functions that the module only declares and that are not built in, or whose
-	// [Effect] is [EffectState] or [EffectOutside], and what lies at an address without a name. Those that go on elsewhere
-	// than behind their call (setjmp, exceptions) stay built in. With nil the call of one that is not built in ends the run.
+	// Native runs what exists only as native code: functions that the module only declares and that are not built in, or whose [Effect] is
+	// [EffectState] or [EffectOutside], and code at an address without a name. Functions that do not return to the place after their call (setjmp,
+	// exceptions) stay built in. With nil the call of a function that is not built in ends the run.
 	Native Builtin
-	// Hint is what a run that ends at a call of what exists only as native code says of what can be done; "" for the usual.
+	// Hint advises what to do, in the error of a run that ends at a call of native code; "" for the usual advice.
 	Hint string
-	// Files are what the program finds and may change as its files, in memory of the run: their contents, which stay as they
-	// are, by name. Names are absolute, or begin in "/", the working directory; one that ends in a slash is a directory.
-	// Without files, not even an empty map, what opens one ends the run. [Interp.Files] returns them as they are later.
+	// Files holds the contents of the program's files by name. The run copies them to its memory and leaves these as they are. Names are absolute, or
+	// begin in "/", the working directory; a name that ends in a slash is a directory. With nil, rather than an empty map, a call that opens a file
+	// ends the run. [Interp.Files] returns the files as the run left them.
 	Files map[string][]byte
-	// Stdin is what the program reads as standard input; nil is an empty one.
+	// Stdin is the program's standard input; nil is an empty one.
 	Stdin io.Reader
 	// Stdout and Stderr take what the program writes. With nil it is collected,
 	// in [Result].Output and [Result].Errors.
@@ -61,9 +61,8 @@ type Options struct {
 	// Strict ends a run at an access that is not aligned as its instruction
 	// promises, which processors mostly do and LLVM's semantics do not define.
 	Strict bool
-	// Shift moves what a run has of its own, memory and the addresses of functions, up by so many
-	// bytes, a multiple of 16 below 2^40: what comes out otherwise depends on where that is. Where pointers have 4 bytes
-	// it is taken modulo 2^24.
+	// Shift moves the run's own memory and the addresses of its functions up by this many bytes, a multiple of 16 below 2^40: it shows whether
+	// results depend on those addresses. Where pointers have 4 bytes it is taken modulo 2^24.
 	Shift uint64
 	// Trace is called for every instruction after it was run. Runs are slower with it.
 	Trace func(Traced)
@@ -102,7 +101,7 @@ func (o *Options) setArch(m *ir.Module, dl *ir.DataLayout) error {
 	return nil
 }
 
-// maxNarrowShift is what [Options].Shift is taken modulo where pointers have 4 bytes.
+// maxNarrowShift is the modulus of [Options].Shift where pointers have 4 bytes.
 const maxNarrowShift = 1 << 24
 
 // Point is where a run starts: before instruction Index of Block. At index 0
@@ -112,7 +111,7 @@ type Point struct {
 	Index int
 }
 
-// Result is what a run computed.
+// Result holds the results of a run.
 type Result struct {
 	Type     *ir.Type // of the function's result
 	Value    Value    // none when the type is void or the program called exit

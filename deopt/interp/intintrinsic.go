@@ -6,10 +6,9 @@ import (
 	"reframe/deopt/ir"
 )
 
-// intIntrinsic is a function of integers, lane by lane: unsigned in, any
-// integer out that is then reduced to the width. It also says whether the
-// result is poison. args counts the integers it takes; what follows them is a
-// constant i1, which arrives as the last element of v.
+// intIntrinsic is a function of integers, applied lane by lane: its operands are unsigned, and its result is any integer, which is then reduced to
+// the width. It also returns whether the result is poison. args counts the integers it takes; a constant i1 that follows them is passed as the last
+// element of v.
 type intIntrinsic struct {
 	args int
 	flag bool // an i1 follows that is one for all lanes

@@ -31,7 +31,7 @@ var same = []string{
 var intrinsics = map[string]intrinsicDecoder{
 	"memcpy": copies, "memcpy.inline": copies, "memmove": copies,
 	"memset": sets, "memset.inline": sets,
-	// What they copy element by element nobody else sees here.
+	// No other thread observes here that these copy element by element.
 	"memcpy.element.unordered.atomic": copies, "memmove.element.unordered.atomic": copies, "memset.element.unordered.atomic": sets,
 	"stacksave": stackSave, "stackrestore": stackRestore,
 	"frameaddress": noValue,
@@ -230,7 +230,7 @@ func stackSave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	}, nil
 }
 
-// stackRestore gives back what this function took since the stacksave.
+// stackRestore releases what this function allocated since the stacksave.
 func stackRestore(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	if !scalars(args, 1) {
 		return nil, wrongUse(i)
@@ -250,9 +250,8 @@ func stackRestore(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	}, nil
 }
 
-// lifetime makes undefined what an alloca holds: before its life begins and after it
-// ended it has no value (LangRef, "llvm.lifetime.start"). The pointer stands last, from
-// LLVM 22 on alone. Other memory keeps its content.
+// lifetime makes the content of an alloca undefined: it has no value before its life begins and after it ended (LangRef, "llvm.lifetime.start"). The
+// pointer is the last argument; from LLVM 22 on it is the only one. Other memory keeps its content.
 func lifetime(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	if len(args) == 0 || args[len(args)-1].s.typ.Kind != ir.PointerKind {
 		return nil, wrongUse(i)
@@ -268,8 +267,7 @@ func lifetime(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	}, nil
 }
 
-// assume ends the run where what the program promises does not hold (LangRef,
-// "llvm.assume"). What its bundles say more is not looked at.
+// assume ends the run where an assumption of the program does not hold (LangRef, "llvm.assume"). It ignores the assumptions in its bundles.
 func assume(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	if !scalars(args, 1) || args[0].s.bits != 1 {
 		return nil, wrongUse(i)

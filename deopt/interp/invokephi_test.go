@@ -10,8 +10,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// The phis behind an invoke that a frame waits in: one that nothing reads need not be
-// given, and two that take the same value cannot be given different ones.
+// TestResumeBehindInvokeOfPhis resumes a frame that waits in an invoke with phis after it. A phi that nothing reads need not be given, and two phis
+// that take the same value cannot be given different ones.
 func TestResumeBehindInvokeOfPhis(t *testing.T) {
 	m := parse(t, `declare i32 @personality(...)
 define i64 @g() {

@@ -15,8 +15,7 @@ type pad struct {
 	err     error // why it cannot be landed at
 }
 
-// clause is one of catch, which takes what is of its type, or of filter, which takes what is of
-// none of its types.
+// clause is one clause of a landing pad: a catch, which matches its type, or a filter, which matches everything but its types.
 type clause struct {
 	filter bool
 	types  slot // an address, or an array of them

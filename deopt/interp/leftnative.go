@@ -7,7 +7,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// elsewhere are functions that go on elsewhere than behind their call, or are none that a program calls.
+// elsewhere holds the functions that do not return to the place after their call, and those that no program calls.
 var elsewhere = map[string]bool{}
 
 func init() { // the table refers to what refers to this
@@ -21,7 +21,7 @@ func init() { // the table refers to what refers to this
 	}
 }
 
-// leftToNative says of a function that [Options].Native runs it; b is what is built in, or nil.
+// leftToNative reports whether [Options].Native runs a function. b is the built-in function of that name, or nil.
 func leftToNative(name string, b Builtin, effect Effect) bool {
 	if b == nil {
 		return true
@@ -29,12 +29,12 @@ func leftToNative(name string, b Builtin, effect Effect) bool {
 	return !elsewhere[name] && (effect == EffectState || effect == EffectOutside)
 }
 
-// LeftToNative says of a function that no module defines, and that the target has, that [Options].Native runs it, where there is one.
+// LeftToNative reports whether [Options].Native, if set, runs a function that no module defines and that the target has.
 func LeftToNative(name string) bool {
 	return leftToNative(name, libc[name], EffectOf(name))
 }
 
-// Own reports whether a module is none of the program's, but what the interpreter has in the place of libstdc++.
+// Own reports whether m is the interpreter's own module in place of libstdc++, and none of the program's.
 func (in *Interp) Own(m *ir.Module) bool { return m == in.runtime }
 
 // Site is the instruction of the module that called, nil where a function of the C library did.
@@ -45,8 +45,8 @@ func (c *Invocation) Site() *ir.Instr {
 	return c.site.i
 }
 
-// Extent is how many bytes from an address of the interpreter's own on may be accessed, up to a limit: what is left there of an alloca, a
-// block of the heap or a global.
+// Extent returns how many bytes may be accessed from an address of the interpreter's own memory on, at most limit: the rest of an alloca, a block of
+// the heap or a global.
 func (in *Interp) Extent(addr machine.Addr, limit uint64) (n uint64) {
 	for in.view.ranges.own(addr) && n < limit {
 		page := min(limit-n, pageSize-uint64(addr)%pageSize)
@@ -63,8 +63,8 @@ func (in *Interp) Extent(addr machine.Addr, limit uint64) (n uint64) {
 	return n
 }
 
-// Changed says that memory of the target is other than it was when it was read: data lies at addr now. What no run has read yet is
-// read when it is. Memory of the interpreter's own gets the same bytes. The error is a [*FaultError] where that cannot be stored to.
+// Changed records that memory of the target has changed since it was read: data is at addr now. Pages that no run has read yet are read later. Memory
+// of the interpreter's own gets the same bytes. Changed returns a [*FaultError] where it cannot store to that memory.
 func (in *Interp) Changed(addr machine.Addr, data []byte) error {
 	if in.view.ranges.own(addr) {
 		if err := in.view.put(addr, data, nil); err != nil {
@@ -85,7 +85,7 @@ func (in *Interp) Changed(addr machine.Addr, data []byte) error {
 	return nil
 }
 
-// Gone says that pages of the target are not there any more, or are others: what runs read of them, and what they stored to them, is forgotten.
+// Gone records that pages of the target were unmapped or replaced: the view forgets what runs read of them and what they stored to them.
 func (in *Interp) Gone(addr machine.Addr, size uint64) {
 	v := &in.view
 	for number, p := range v.pages {

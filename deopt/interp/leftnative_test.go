@@ -12,7 +12,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Functions of libstdc++ are left to native code, those too that are there as IR, and those of exceptions that return behind their call.
+// TestLeftToNative requires that functions of libstdc++ are left to native code, also those that exist as IR, and those for exceptions that return to
+// their caller.
 func TestLeftToNative(t *testing.T) {
 	for name, want := range map[string]bool{"printf": true, "elsewhere": true, "strlen": false, "longjmp": false, "_ZNSt9exceptionD2Ev": true,
 		"_ZNSt11logic_erroraSERKS_": true, "_ZN5Other4nameEv": true, "__cxa_begin_catch": true, "__cxa_throw": false, "_Unwind_Resume": false} {
@@ -20,7 +21,7 @@ func TestLeftToNative(t *testing.T) {
 	}
 }
 
-// What exists only as native code is asked for; what is built in and says nothing of the process is not.
+// TestNative requires that functions without IR are run by Options.Native, but not built-in ones that do not depend on the process.
 func TestNative(t *testing.T) {
 	m, err := ir.Parse("native.ll", []byte(`
 declare i32 @elsewhere(i32, ptr)
@@ -89,7 +90,7 @@ func (c *changing) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// What native code has changed is seen, whether it was read before or not, and is none of what the run stored.
+// TestChanged requires that a run sees memory that native code changed, whether it was read before or not, and does not count it as a store.
 func TestChanged(t *testing.T) {
 	m, err := ir.Parse("changed.ll", []byte(`
 declare void @native()
@@ -123,7 +124,7 @@ define i32 @f(ptr %p, ptr %q) {
 	}
 }
 
-// Where nobody runs it, the run ends and says what can be done.
+// TestNativeHint requires that without Options.Native the call of a function without IR ends the run, with an error that advises what to do.
 func TestNativeHint(t *testing.T) {
 	m, err := ir.Parse("native.ll", []byte("declare void @elsewhere()\ndefine void @f() {\n  call void @elsewhere()\n  ret void\n}\n"))
 	require.NoError(t, err)
@@ -135,7 +136,7 @@ func TestNativeHint(t *testing.T) {
 	}
 }
 
-// What a run stored to a page that native code has unmapped since, and mapped anew, is not there any more.
+// TestGone requires that a store to a page is forgotten after native code has unmapped that page and mapped it anew.
 func TestGone(t *testing.T) {
 	m, err := ir.Parse("gone.ll", []byte(`
 declare void @native()

@@ -6,10 +6,9 @@ import (
 	"reframe/deopt/machine"
 )
 
-// libc is what a module may declare and call without any native code: the C
-// standard's functions (ISO C17, clause 7) and those of POSIX that programs
-// need, with the results of glibc on x86 where the standards leave them
-// open. A name that is here and cannot be run says why when it is called.
+// libc holds the functions that a module may declare and call without any native code: the C standard's functions (ISO C17, clause 7) and those of
+// POSIX that programs need, with the results of glibc on x86 where the standards leave them open. A function that is here but cannot be run returns
+// the reason as an error when it is called.
 var libc = map[string]Builtin{}
 
 func init() {
@@ -229,7 +228,7 @@ func (r *cursor) fetch() {
 		return
 	}
 	r.step = min(2*r.step, 64)
-	// What lies past the end of a block is not asked for: to say why it cannot be had takes long.
+	// Do not read past the end of a block: the error for that takes long to explain.
 	block := make([]byte, max(1, r.c.in.view.reach(r.at, r.step)))
 	if r.c.in.view.read(block, nil, r.at) != nil {
 		r.step, block = 1, block[:1]

@@ -20,7 +20,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// ran is what a C program did.
+// ran is the outcome of a C program.
 type ran struct {
 	Stdout, Stderr string
 	Status         int
@@ -31,7 +31,7 @@ func native(t *testing.T, input []byte, name string, args ...string) ran {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
-	// A descriptor that whoever runs the tests has left open would move those of the program.
+	// Descriptors that the parent of the test process left open would change the numbers of the program's.
 	require.NoError(t, unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC))
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC0"}
@@ -81,7 +81,7 @@ func same(t *testing.T, want, got ran) {
 	require.Equal(t, want, got)
 }
 
-// targets are what programs are compiled for.
+// targets holds the compiler flags for each target, by the suffix of its name.
 var targets = map[string][]string{"": nil, "-i686": livetest.I686}
 
 // TestCProgramsAreAsNative compiles each program of testdata/c to an executable

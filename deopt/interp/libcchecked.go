@@ -6,8 +6,7 @@ import "reframe/deopt/machine"
 // of the object that is written, and an end of the program where it is too small.
 var checkedFuncs = checkedTable()
 
-// fortified says which argument is the object's size, and how much of it a call
-// needs. The size comes last but where at says otherwise.
+// fortified gives the argument that is the object's size, and the bytes of it that a call needs. The size is the last argument unless at is set.
 type fortified struct {
 	name  string
 	at    int

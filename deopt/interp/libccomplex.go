@@ -44,7 +44,7 @@ type complexCall struct {
 	parts []softfloat.Number
 }
 
-// partSize is how far the parts lie apart in memory (System V ABI, AMD64 and i386: a long double has 16 or 12 bytes).
+// partSize returns the distance of the parts in memory (System V ABI, AMD64 and i386: a long double has 16 or 12 bytes).
 func (c *complexCall) partSize() int {
 	switch {
 	case c.kind == ir.DoubleKind:

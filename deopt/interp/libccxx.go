@@ -1,8 +1,7 @@
 package interp
 
-// cxxFuncs are what C++ programs need beside exceptions of their runtime: memory
-// (ISO C++17 21.6.2, in the names of the Itanium C++ ABI 5.1) and the guards of static
-// variables (Itanium C++ ABI 3.3.3).
+// cxxFuncs holds the functions of the C++ runtime beside exceptions: memory (ISO C++17 21.6.2, by their names in the Itanium C++ ABI 5.1) and the
+// guards of static variables (Itanium C++ ABI 3.3.3).
 var cxxFuncs = cxxTable()
 
 func cxxTable() map[string]Builtin {
@@ -40,7 +39,7 @@ func cxxTable() map[string]Builtin {
 	return table
 }
 
-// created is what operator new returns: never a null pointer.
+// created returns the result of operator new, which is never a null pointer: it throws bad_alloc for one.
 func (c *ccall) created(a uint64) uint64 {
 	if c.err == nil && a == 0 {
 		f, err := c.in.runtimeAddr("_ZSt17__throw_bad_allocv")

@@ -41,7 +41,7 @@ const (
 	tmInts
 )
 
-// zoneAt is where tm_gmtoff lies; tm_zone lies behind it.
+// zoneAt returns the offset of tm_gmtoff; tm_zone follows it.
 func (c *ccall) zoneAt() machine.Addr {
 	return alignUp(4*tmInts, c.longSize())
 }
@@ -60,7 +60,7 @@ func (c *ccall) table(name string, size uint64) machine.Addr {
 	return a
 }
 
-// dateBuffer is what gmtime and localtime share.
+// dateBuffer returns the address of the buffer that gmtime and localtime share.
 func (c *ccall) dateBuffer() machine.Addr { return c.table("gmtime", c.dateSize()) }
 
 // The seconds whose years fit into tm_year.

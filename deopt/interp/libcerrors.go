@@ -1,7 +1,6 @@
 package interp
 
-// errorTexts are what strerror says for the error numbers of Linux on x86-64, ""
-// where there is no such number.
+// errorTexts holds the texts of strerror for the error numbers of Linux on x86-64, "" for a number without an error.
 var errorTexts = [...]string{
 	"Success", "Operation not permitted", "No such file or directory", "No such process", "Interrupted system call",
 	"Input/output error", "No such device or address", "Argument list too long", "Exec format error",

@@ -113,8 +113,8 @@ void late(jmp_buf b) { setjmp(b); }
 	}
 }
 
-// FuzzFormats gives printf and scanf formats, and memory, that nobody meant: a run
-// ends within its limits, and in no way of the interpreter's own.
+// FuzzFormats requires that printf and scanf with arbitrary formats and memory end within the limits of the run, and never by an error of the
+// interpreter itself.
 func FuzzFormats(f *testing.F) {
 	for _, format := range []string{"%d", "%*.*Lf%n", "%2$s%1$lld", "%a%A%La", "%ls%lc%hhn", "%-+ #0'I20.5jx", "%[^]a-z]%*5s%i", "%m%p%%", "%4095$d", "%65535d%65536d"} {
 		f.Add([]byte(format), []byte("0x1f -7 1e5 nan word"), uint64(3))
@@ -162,8 +162,7 @@ define void @number(ptr %f, ptr %m, i64 %n) {
 	})
 }
 
-// flat is a target with a format at one address and bytes at another, each with a
-// zero behind it.
+// flat is a target with a format at one address and bytes at another, each followed by a zero.
 type flat struct{ format, memory []byte }
 
 const formatAt, memoryAt = 0x100000, 0x2000000

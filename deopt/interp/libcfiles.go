@@ -11,7 +11,7 @@ import (
 // are refused.
 var fileFuncs = fileTable()
 
-// hintFiles is what to do about a call that wants files.
+// hintFiles advises what to do about a call that requires files.
 const hintFiles = "give the input on standard input, or the files in Options.Files"
 
 // withFiles is a function of a run that has files.
@@ -192,7 +192,7 @@ const (
 	openKeepsOfMode = openAccess | openAppend
 )
 
-// fcntl knows copies, flags and locks, which nobody else can hold.
+// fcntl implements copies of descriptors, flags and locks. No other process can hold a lock.
 func fcntl(c *ccall) uint64 {
 	fd, command := c.int(0), c.uint(1)
 	file := c.file(fd)
@@ -383,7 +383,7 @@ func chmod(c *ccall, n *node) uint64 {
 	return 0
 }
 
-// mkstemp makes a file whose name ends in what nobody else has: a number, which is the same in each run.
+// mkstemp makes a file whose name ends in an unused number, which is the same in each run.
 func mkstemp(c *ccall) uint64 {
 	template, fs := string(c.text(0)), c.in.clib.files
 	head, ok := strings.CutSuffix(template, "XXXXXX")

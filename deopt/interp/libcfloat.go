@@ -9,8 +9,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// decimal is what strtod found (C17 7.22.1.3), exact: mantissa · base^exponent,
-// base being 10 or 2.
+// decimal is the exact number that strtod read (C17 7.22.1.3): mantissa · base^exponent, where base is 10 or 2.
 type decimal struct {
 	n        int // bytes it took, 0: no number
 	negative bool

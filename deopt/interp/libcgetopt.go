@@ -7,8 +7,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// getoptFuncs take a command line apart (POSIX.1-2017, getopt; the long options and the order of arguments are GNU's,
-// getopt(3)). Words that are no options are moved behind the options.
+// getoptFuncs holds the functions that parse a command line (POSIX.1-2017, getopt; the long options and the order of arguments are GNU's, getopt(3)).
+// They move words that are not options after the options.
 var getoptFuncs = map[string]Builtin{
 	"getopt":           scalar(func(c *ccall) uint64 { return c.getopt(getopt{}) }),
 	"__posix_getopt":   scalar(func(c *ccall) uint64 { return c.getopt(getopt{inOrder: true}) }), // what <unistd.h> has without GNU's extensions
@@ -16,7 +16,7 @@ var getoptFuncs = map[string]Builtin{
 	"getopt_long_only": scalar(func(c *ccall) uint64 { return c.getopt(getopt{long: c.addr(3), index: c.addr(4), only: true}) }),
 }
 
-// optionState is what getopt keeps out of the program's sight between calls.
+// optionState holds the state of getopt between calls that the program cannot see.
 type optionState struct {
 	begun       bool
 	next        machine.Addr // in the word that is being taken apart, 0 before a new one
@@ -58,7 +58,7 @@ func (c *ccall) getopt(g getopt) uint64 {
 	return g.run()
 }
 
-// variable is one of the ints that a program shares with getopt.
+// variable returns the value of one of the ints that a program shares with getopt.
 func (g *getopt) variable(name string) int64 {
 	return int64(int32(g.get(g.shared(name), 4)))
 }
@@ -117,7 +117,7 @@ func (g *getopt) missing() uint64 {
 	return '?'
 }
 
-// complain prints what is wrong behind the program's name.
+// complain prints an error message after the program's name.
 func (g *getopt) complain(format string, args ...any) {
 	if g.print && g.err == nil {
 		g.ccall.print(2, fmt.Appendf(append(g.textAt(g.word(0), ^uint64(0)), ": "...), format+"\n", args...))
@@ -192,7 +192,7 @@ func (g *getopt) nextWord() (code uint64, found bool) {
 	return 1, false
 }
 
-// exchange moves the words that were passed over behind the options up to end.
+// exchange moves the words that were passed over after the options up to end.
 func (g *getopt) exchange(end int) {
 	s := g.state
 	if s.first == s.last || s.last == end {
@@ -352,8 +352,8 @@ func (g *getopt) longOption(prefix string, only bool) uint64 {
 	return uint64(o.val)
 }
 
-// findOption finds the one of that name, or else the one whose name starts so: -1 where there is none, and several where
-// those that do are not the same option.
+// findOption returns the index of the option with this name, or else of the one whose name starts with it, or -1 for none. several holds the matches
+// where they are not the same option.
 func findOption(table []longOption, name string, only bool) (found int, several []int) {
 	found = -1
 	for k, o := range table {

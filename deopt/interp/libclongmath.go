@@ -185,8 +185,8 @@ func longWhole(to softfloat.Rounding) func(n softfloat.Number, width int) uint64
 	}
 }
 
-// longRemainder is x - n·y with n nearest to x/y, the even one of two (IEEE
-// 754-2019 §5.3.1). The remainder by 2y says whether the quotient is odd.
+// longRemainder returns x - n·y with n nearest to x/y, the even one of two (IEEE 754-2019 §5.3.1). The remainder by 2y determines whether the
+// quotient is odd.
 func longRemainder(x, y softfloat.Number) softfloat.Number {
 	if x.Class != softfloat.Finite || y.Class != softfloat.Finite {
 		return softfloat.Rem(x, y)

@@ -29,9 +29,8 @@ var memoryFuncs = map[string]Builtin{
 	"memrchr": scalar(memrchr), "memmem": scalar(memmem),
 }
 
-// tooMuch is what malloc refuses whatever there is: the addresses that a process
-// of x86-64 has (Linux, Documentation/arch/x86/x86_64/mm.rst) do not go so far, and where pointers have
-// 32 bits no object is larger than a ptrdiff_t can tell (glibc's malloc.c).
+// tooMuch returns the size from which on malloc fails however much memory is free: the addresses of an x86-64 process end below it (Linux,
+// Documentation/arch/x86/x86_64/mm.rst), and where pointers have 32 bits no object is larger than a ptrdiff_t can express (glibc's malloc.c).
 func (c *ccall) tooMuch() uint64 {
 	if c.longSize() == 4 {
 		return 1 << 31
@@ -39,8 +38,7 @@ func (c *ccall) tooMuch() uint64 {
 	return 1 << 47
 }
 
-// allocate is malloc. What the run may not have ends it; a size that no machine
-// has is the null pointer that C promises.
+// allocate implements malloc. A size above the limit of the run ends the run. A size from tooMuch on gives the null pointer that C promises.
 func (c *ccall) allocate(n uint64, align int, zero bool) uint64 {
 	if c.err != nil {
 		return 0

@@ -42,7 +42,7 @@ func numberTable() map[string]Builtin {
 	return table
 }
 
-// integer is what strtol found: a magnitude, and how many bytes it took.
+// integer is the number that strtol read: a magnitude, and the number of bytes it took.
 type integer struct {
 	v        uint64
 	negative bool
@@ -50,8 +50,8 @@ type integer struct {
 	n        int
 }
 
-// signed clamps to a signed integer of so many bits, unsigned to an unsigned one, in which a minus
-// sign negates; clamped says that they did.
+// signed clamps to a signed integer of width bits, unsigned to an unsigned one, in which a minus sign negates. clamped reports whether the value did
+// not fit.
 func (i integer) signed(width int) (v uint64, clamped bool) {
 	lowest := uint64(1) << (width - 1)
 	switch {

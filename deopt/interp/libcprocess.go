@@ -41,8 +41,7 @@ func exit(c *ccall) {
 	c.fail(&exited{int(code)})
 }
 
-// quickExit ends the program and calls no handler of atexit (C17 7.22.4.5). What
-// was printed before is there: streams have no buffer that could be lost.
+// quickExit ends the program and calls no handler of atexit (C17 7.22.4.5). No output is lost, as streams have no buffers.
 func quickExit(c *ccall) { c.fail(&exited{int(c.int(0))}) }
 
 func atexit(c *ccall) uint64 {
@@ -50,8 +49,7 @@ func atexit(c *ccall) uint64 {
 	return 0
 }
 
-// cxaAtexit is what C++ registers destructors with, each with its object (Itanium C++
-// ABI, 3.3.6.3 "Runtime API").
+// cxaAtexit registers destructors of C++, each with its object (Itanium C++ ABI, 3.3.6.3 "Runtime API").
 func cxaAtexit(c *ccall) uint64 {
 	if c.uint(1); c.err == nil {
 		c.handle(c.Args[1])
@@ -73,7 +71,7 @@ func (c *ccall) handle(arg Value) {
 	}
 }
 
-// handlerCost is what a handler takes of the run's memory.
+// handlerCost is the number of bytes that a handler takes of the run's memory.
 const handlerCost = 64
 
 // runHandlers calls what atexit was given, the last first. One that calls exit
@@ -136,7 +134,7 @@ func strerrorR(c *ccall) uint64 {
 	return 0
 }
 
-// assertFail is what a failed assert calls (C17 7.2.1.1), in glibc's words.
+// assertFail implements the function that a failed assert calls (C17 7.2.1.1). It prints glibc's message and ends the run.
 func assertFail(c *ccall) {
 	text, file, line, function := c.text(0), c.text(1), c.uint(2), "(unknown)"
 	if a := c.addr(3); a != 0 {

@@ -12,7 +12,7 @@ var regexFuncs = map[string]Builtin{
 	"regcomp": scalar(regcomp), "regexec": scalar(regexec), "regfree": procedure(regfree), "regerror": scalar(regerror),
 }
 
-// regexProgram is what a regex_t stands for, by the address in its first member.
+// regexProgram is the compiled expression of a regex_t, found by the address in its first member.
 type regexProgram struct {
 	*regex.Program
 	charged uint64 // bytes
@@ -31,7 +31,7 @@ func (c *ccall) keep(p *regexProgram) {
 	}
 }
 
-// regexBudget has expressions count as steps and memory of the run. What done gives back is what a match took.
+// regexBudget returns a budget that charges expressions to the steps and the memory of the run. done releases the memory that a match took.
 func (c *ccall) regexBudget() (budget regex.Budget, done func()) {
 	const step = 16 // a step of a match beside a byte that is moved
 	steps, held := uint64(0), uint64(0)
@@ -148,7 +148,7 @@ func regexec(c *ccall) uint64 {
 			c.fail(unsupported("", "@%s from %d to %d", c.Name, start, end))
 			return 0
 		}
-		// Of what is before the start the last byte alone is looked at.
+		// Of the text before the start, only the last byte is needed.
 		skip := max(start-1, 0)
 		text, from = c.bytes(subject+machine.Addr(skip), uint64(end-skip)), int(start-skip)
 		subject = machine.Addr(skip) // what the places count from

@@ -7,8 +7,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// clib is what the C library keeps between calls, in memory that the program
-// can see or out of its sight. It lasts as long as the Interp.
+// clib holds the state of the C library between calls, in memory that the program can see or out of its sight. It lasts as long as the Interp.
 type clib struct {
 	program string // the program's name without its directories
 	errno   machine.Addr
@@ -71,8 +70,8 @@ const (
 	errIllegalCh = 84 // a wide character that the locale has not
 )
 
-// errnoAddr is where errno is. It is the interpreter's own also beside a target:
-// errno is thread-local, and its address there is not known.
+// errnoAddr returns the address of errno. It is in the interpreter's own memory even with a target: errno is thread-local, and its address in the
+// target is not known.
 func (c *ccall) errnoAddr() machine.Addr {
 	if c.in.clib.errno == 0 {
 		c.in.clib.errno = c.own(4)

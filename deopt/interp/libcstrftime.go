@@ -28,7 +28,7 @@ type dateText struct {
 	limit uint64 // there is no need to go on from here
 }
 
-// A dateSpec is what stands between the percent sign and the letter.
+// A dateSpec holds the flags and the width between the percent sign and the letter.
 type dateSpec struct {
 	pad   byte // '_', '-', '0', '+', or 0 where none is given
 	upper bool // ^
@@ -39,7 +39,7 @@ type dateSpec struct {
 // unmodified are the conversions that glibc does not know with a modifier.
 var unmodified = map[byte]string{'E': "aAbBdDeFgGhHIjklmMSUVwW", 'O': "aAcDFxXY"}
 
-// maxDateFormats bounds formats that stand for formats.
+// maxDateFormats bounds the nesting of conversions that expand to formats.
 const maxDateFormats = 2
 
 func (f *dateText) text(format []byte, depth int) {
@@ -73,7 +73,7 @@ func (f *dateText) text(format []byte, depth int) {
 	}
 }
 
-// convert writes one; false where there is no such.
+// convert writes one conversion. It returns false for an unknown letter.
 func (f *dateText) convert(v dateSpec, letter byte, depth int) bool {
 	nested := map[byte]string{
 		'c': "%a %b %e %H:%M:%S %Y", 'D': "%m/%d/%y", 'x': "%m/%d/%y", 'F': "%Y-%m-%d", 'r': "%I:%M:%S %p", 'R': "%H:%M", 'T': "%H:%M:%S",
@@ -164,7 +164,7 @@ func (f *dateText) zone(v dateSpec) {
 	f.words(v, s)
 }
 
-// number writes one of the conversions to digits; false where there is no such.
+// number writes one of the conversions to digits. It returns false for an unknown letter.
 func (f *dateText) number(v dateSpec, letter byte) bool {
 	hour := func() int64 { // of a clock with twelve
 		switch h := f.field(tmHour); {
@@ -231,7 +231,7 @@ func (f *dateText) number(v dateSpec, letter byte) bool {
 	return true
 }
 
-// digits writes a number with at least so many digits, or filled up to the width.
+// digits writes a number with at least this many digits, or filled up to the width.
 func (f *dateText) digits(v dateSpec, n int64, least int, fill byte) {
 	sign := ""
 	if n < 0 {
@@ -261,7 +261,7 @@ func (f *dateText) digits(v dateSpec, n int64, least int, fill byte) {
 	f.out.WriteString(s)
 }
 
-// offset is what lies between the zone and UTC, nothing where the date does not know of daylight saving time.
+// offset writes the offset of the zone from UTC, or nothing where tm_isdst is negative.
 func (f *dateText) offset(v dateSpec) {
 	if f.field(tmIsdst) < 0 {
 		return

@@ -179,7 +179,7 @@ func (c *ccall) locate(s, part []byte) uint64 {
 	return c.uint(0) + uint64(k)
 }
 
-// index is where part starts in s, or -1, for the steps that a search costs.
+// index returns where part starts in s, or -1, and charges the steps of the search.
 func (c *ccall) index(s, part []byte) int {
 	if c.err == nil {
 		c.err = c.in.work(uint64(len(s)))

@@ -109,8 +109,8 @@ func getentropy(c *ccall) uint64 {
 	return 0
 }
 
-// A mutex is as glibc has it (its struct_mutex.h of x86), though nobody waits for one: its kind stands behind four ints, three on
-// i386, and in the int of a pthread_mutexattr_t.
+// mutexInit initializes a mutex as glibc does (its struct_mutex.h of x86), though no thread waits for one: its kind follows four ints, three on i386,
+// and is the int of a pthread_mutexattr_t.
 func mutexInit(c *ccall) uint64 {
 	size, kind := uint64(40), machine.Addr(16)
 	if c.longSize() == 4 {
@@ -134,7 +134,7 @@ func mutexType(c *ccall) uint64 {
 	return 0
 }
 
-// A semaphore is its count, 4 bytes at the start of a sem_t. There is one thread, so that nobody waits.
+// A semaphore is its count, 4 bytes at the start of a sem_t. There is one thread, so no thread waits.
 const (
 	semaphoreMax  = 1<<31 - 1
 	semaphoreSize = 16 // what is used of a sem_t, on i386 all
@@ -185,7 +185,7 @@ func semTryWait(c *ccall) uint64 {
 	return eof
 }
 
-// semTimedWait waits in vain, as nobody else can post.
+// semTimedWait always times out on an empty semaphore, as no other thread can post.
 func semTimedWait(c *ccall) uint64 {
 	if c.taken() {
 		return 0

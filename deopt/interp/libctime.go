@@ -2,9 +2,8 @@ package interp
 
 import "reframe/deopt/machine"
 
-// timeFuncs are of <time.h> and its kin. A run must come out the same every
-// time, so the date stands still at the epoch, 1970-01-01 00:00:00 UTC, and
-// clocks that measure go on by one nanosecond for each step.
+// timeFuncs holds functions of <time.h> and its kin. Every run must give the same results, so the date is constantly the epoch, 1970-01-01 00:00:00
+// UTC, and clocks for intervals advance by one nanosecond for each step.
 var timeFuncs = map[string]Builtin{
 	"time": scalar(func(c *ccall) uint64 {
 		if a := c.addr(0); a != 0 {

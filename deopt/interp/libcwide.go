@@ -7,7 +7,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// wideFuncs are those of <wchar.h> (C17 7.29.4) that work on memory, which std::wstring stands on. A wchar_t has 4 bytes and a sign, as on
+// wideFuncs holds the functions of <wchar.h> (C17 7.29.4) that work on memory, which std::wstring uses. A wchar_t has 4 bytes and a sign, as on
 // Linux.
 var wideFuncs = map[string]Builtin{
 	"wmemset": scalar(wmemset), "wmemcpy": scalar(wmemmove), "wmemmove": scalar(wmemmove),
@@ -17,7 +17,7 @@ var wideFuncs = map[string]Builtin{
 
 const wideSize = 4
 
-// wideBytes is how many bytes argument i, a number of wide characters, stands for.
+// wideBytes returns the size in bytes of argument i, a number of wide characters.
 func (c *ccall) wideBytes(i int) uint64 {
 	high, low := bits.Mul64(c.uint(i), wideSize)
 	if high != 0 || c.longSize() == 4 && low>>32 != 0 {

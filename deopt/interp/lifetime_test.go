@@ -8,8 +8,8 @@ import (
 	"reframe/deopt/interp"
 )
 
-// What an alloca holds before and after its life (LangRef, "llvm.lifetime.start"), as
-// releases before 22 and from 22 on write it.
+// TestOutsideOfItsLifeAnAllocaHasNoValue requires the content of an alloca before and after its life (LangRef, "llvm.lifetime.start"), with the
+// intrinsics of releases before 22 and from 22 on.
 func TestOutsideOfItsLifeAnAllocaHasNoValue(t *testing.T) {
 	const declared = `declare void @llvm.lifetime.start.p0(i64, ptr)
 declare void @llvm.lifetime.end.p0(i64, ptr)

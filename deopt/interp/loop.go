@@ -66,8 +66,7 @@ func (in *Interp) singly(base int) error {
 	return nil
 }
 
-// enterBlock follows the edge that a terminator chose, and says whether the run is
-// to halt there.
+// enterBlock follows the edge that a terminator chose, and returns whether the run is to halt there.
 func (in *Interp) enterBlock(fr *frame) bool {
 	e := fr.next
 	fr.next = nil
@@ -83,8 +82,7 @@ func (in *Interp) enterBlock(fr *frame) bool {
 	return e.to.stop
 }
 
-// admit counts what is left of the block that the running frame stands in. Where
-// not all of it may be run, single steps are to go on.
+// admit charges the rest of the block that the running frame is in. Where not all of it may be run, the run continues in single steps.
 func (in *Interp) admit(fr *frame) error {
 	i := &fr.fn.code[fr.pc]
 	n := uint64(i.rest) + uint64(i.count)

@@ -80,7 +80,7 @@ func (x masked) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, er
 	}, nil
 }
 
-// address is that of element k, which lies that many bytes behind the first.
+// address returns the address of element k, behind bytes after the first.
 func (x masked) address(fr *frame, at slot, k, behind int) (machine.Addr, error) {
 	if x.scattered {
 		return pointer(fr, slot{at.at + k, at.s.elem})

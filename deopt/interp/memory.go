@@ -84,7 +84,7 @@ type view struct {
 	why         func(addr machine.Addr) string
 }
 
-// recentPages is how many pages are found without the map.
+// recentPages is the number of pages that are found without the map.
 const recentPages = 1024
 
 type recentPage struct {
@@ -92,8 +92,8 @@ type recentPage struct {
 	page   *page
 }
 
-// recentAt is where a page is kept. The interpreter's ranges all start at low
-// numbers: what tells them apart, from bit 47 on, is mixed in.
+// recentAt returns the index at which a page is cached. The interpreter's ranges all start at low numbers, so the bits from 47 on, which tell them
+// apart, are mixed in.
 func recentAt(number uint64) uint64 { return (number + number>>47*37) % recentPages }
 
 // hot returns the page of addr where it is at hand, else nil.
@@ -144,8 +144,7 @@ func (v *view) drop(number uint64) {
 	}
 }
 
-// reach is how many of the n bytes at addr may be accessed, as far as can be said before they are: all that lie in one
-// page where that is the target's.
+// reach returns how many of the n bytes at addr may be accessed, as far as is known before the access: in a page of the target all that lie in it.
 func (v *view) reach(addr machine.Addr, n uint64) uint64 {
 	off := uint64(addr % pageSize)
 	n = min(n, pageSize-off)

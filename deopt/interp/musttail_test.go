@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A callee that takes its caller's place returns for it, so nothing may stand between the
-// call and the ret, and both return the same type (LangRef, "call").
+// TestMusttailReturnsAtOnce requires that nothing lies between a musttail call and the ret, and that both functions return the same type: the callee
+// returns in place of its caller (LangRef, "call").
 func TestMusttailReturnsAtOnce(t *testing.T) {
 	const g = `define i64 @g(i64 %x) {
   ret i64 %x

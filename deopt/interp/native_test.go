@@ -17,7 +17,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// outcome is what a program did.
+// outcome is the result of a program.
 type outcome struct {
 	Output string
 	Status int

@@ -1,6 +1,6 @@
 package interp
 
-// openFile is what open(2) makes: an open file description, which several descriptors may share.
+// openFile is an open file description, as open(2) makes: several descriptors may share it.
 type openFile struct {
 	node  *node
 	at    uint64 // where the next read or write is
@@ -27,10 +27,10 @@ func (f *openFile) writes() bool { return f.flags&openAccess != 0 }
 // maxFiles bounds the open descriptors, as RLIMIT_NOFILE mostly does.
 const maxFiles = 1024
 
-// firstFile is the first descriptor that is none of standard input, output and error.
+// firstFile is the first descriptor after standard input, output and error.
 const firstFile = 3
 
-// file finds the file behind a descriptor, nil where it is none.
+// file returns the file of a descriptor, or nil if it has none.
 func (c *ccall) file(fd int64) *openFile {
 	if k := fd - firstFile; k >= 0 && k < int64(len(c.in.clib.fds)) {
 		return c.in.clib.fds[k]
@@ -136,7 +136,7 @@ func (c *ccall) store(n *node, at uint64, p []byte) {
 	}
 }
 
-// append writes where a file stands.
+// append writes at the position of a file.
 func (c *ccall) append(f *openFile, p []byte) {
 	if f.flags&openAppend != 0 {
 		f.at = uint64(len(f.node.data))
@@ -145,7 +145,7 @@ func (c *ccall) append(f *openFile, p []byte) {
 	f.at += uint64(len(p))
 }
 
-// part is what a file has at an offset, at most n bytes.
+// part returns the bytes of a file at an offset, at most size of them.
 func (n *node) part(at, size uint64) []byte {
 	have := uint64(len(n.data))
 	if at >= have {
@@ -154,7 +154,7 @@ func (n *node) part(at, size uint64) []byte {
 	return n.data[at:][:min(size, have-at)]
 }
 
-// take reads where a file stands.
+// take reads at the position of a file.
 func (c *ccall) take(f *openFile, size uint64) []byte {
 	p := f.node.part(f.at, size)
 	f.at += uint64(len(p))
@@ -197,7 +197,7 @@ func (c *ccall) closeFile(fd int64) bool {
 	return true
 }
 
-// forget gives back the memory of a file without a name, once nobody has it open.
+// forget releases the memory of a file without a name once no descriptor has it open.
 func (c *ccall) forget(n *node) {
 	for _, f := range c.in.clib.fds {
 		if f != nil && f.node == n {

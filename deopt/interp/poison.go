@@ -77,8 +77,7 @@ func poisonAll(w []word) {
 	}
 }
 
-// notKnown is the error of a run that would depend on bits that are not known.
-// It says which of the two they are.
+// notKnown returns the error of a run that would depend on bits that are not known. The error says whether they are poison or undefined.
 func notKnown(w []word, format string, args ...any) error {
 	if anyPoison(w) {
 		return troublef(KindUndef, format+" is poison", args...)

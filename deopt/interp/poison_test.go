@@ -54,7 +54,7 @@ declare { double, i32 } @llvm.frexp.f64.i32(double)
 declare <2 x i1> @llvm.get.active.lane.mask.v2i1.i32(i32, i32)
 `
 
-// What makes poison (LangRef, "Poison Values" and each instruction's flags).
+// TestFlagsMakePoison requires what makes a result poison (LangRef, "Poison Values" and each instruction's flags).
 func TestFlagsMakePoison(t *testing.T) {
 	results(t, []struct{ body, result, want string }{
 		{"%r = add nsw i8 127, 1", "i8", "poison"}, {"%r = add nsw i8 127, -1", "i8", "126"},
@@ -87,7 +87,7 @@ func TestFlagsMakePoison(t *testing.T) {
 	})
 }
 
-// What poison does to a result, and what it does not reach.
+// TestPoisonTravels requires which results poison reaches, and which not.
 func TestPoisonTravels(t *testing.T) {
 	results(t, []struct{ body, result, want string }{
 		{"%r = and i8 poison, 0", "i8", "poison"}, {"%r = or i8 poison, -1", "i8", "poison"}, {"%r = mul i8 poison, 0", "i8", "poison"},

@@ -10,7 +10,7 @@ import (
 // maxField bounds the width and precision of one conversion.
 const maxField = 1 << 16
 
-// printer says where the arguments of one form of printf are.
+// printer describes where the arguments of one form of printf are.
 type printer struct {
 	to     sink
 	dest   int // of the stream, descriptor or buffer
@@ -130,8 +130,8 @@ type formatter struct {
 	out  []byte
 }
 
-// format returns the text; false where C says that printf fails: errno is set then,
-// and the text is what stands before the conversion that failed, which glibc prints.
+// format returns the text. It returns false where printf fails by the C standard: then errno is set, and the text is the part before the conversion
+// that failed, which glibc prints.
 func (f *formatter) format(format []byte) ([]byte, bool) {
 	list, rest, err := parseFormat(format)
 	f.c.fail(err)

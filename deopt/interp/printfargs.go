@@ -57,7 +57,7 @@ func (v conversion) asks(long int) (byte, error) {
 	return 0, unsupported("", "the conversion %%%s%c", v.length, v.verb)
 }
 
-// size is the width of an integer conversion in bits, 0 where the length is none. A long has so many bytes.
+// size returns the width of an integer conversion in bits, 0 where its length is invalid. A long has long bytes.
 func (v conversion) size(long int) int {
 	switch v.length {
 	case "":

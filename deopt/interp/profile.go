@@ -6,8 +6,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Profiled counts how often a block was entered, and the instructions of it that ran.
-// A block that a run ended in, or stands in, was not run as a whole.
+// Profiled counts how often a block was entered, and the instructions of it that ran. A block in which a run ended or is stopped was not run as a
+// whole.
 type Profiled struct {
 	Block  *ir.Block
 	Runs   uint64
@@ -41,8 +41,7 @@ func (in *Interp) Profile() []Profiled {
 	return list
 }
 
-// unfinished tells of each active frame the block that it is in, and how many of its
-// instructions have not been run.
+// unfinished calls tell for each active frame with the block that it is in, and with how many of its instructions have not been run.
 func (in *Interp) unfinished(tell func(b *block, n int64)) {
 	x := in.run.of
 	begun := x != nil && x.done && !in.run.before
@@ -51,8 +50,7 @@ func (in *Interp) unfinished(tell func(b *block, n int64)) {
 	}
 }
 
-// unfinished is [Interp.unfinished] of one frame: of one that waits, what is behind the
-// instruction that was begun is not run.
+// unfinished is [Interp.unfinished] for one frame. In a frame that waits, the instructions after the one that was begun are not run.
 func (fr *frame) unfinished(waits bool, tell func(b *block, n int64)) {
 	i := fr.at(waits)
 	if i == nil {

@@ -51,7 +51,7 @@ func TestProfileAddsUp(t *testing.T) {
 	}
 }
 
-// A profile can be looked at wherever a run stands.
+// TestProfileOfStepsAddsUp requires that a profile can be read wherever a run is stopped.
 func TestProfileOfStepsAddsUp(t *testing.T) {
 	in, x, _ := startMain(t, twoFunctions, interp.Options{})
 	for range 23 {

@@ -202,7 +202,7 @@ func (d *decoder) quickConversion(c *inst, i *ir.Instr, from, to slot) {
 	}
 }
 
-// loads and stores are those of so many bytes.
+// loads and stores hold the opcodes by the number of bytes.
 var (
 	loads  = map[int]opcode{1: opLoad8, 2: opLoad16, 4: opLoad32, 8: opLoad64}
 	stores = map[int]opcode{1: opStore8, 2: opStore16, 4: opStore32, 8: opStore64}

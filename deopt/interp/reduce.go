@@ -4,9 +4,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// orderedSum folds a vector of floats from a start value on, one element after
-// the other. That is what is meant where reassoc is missing, and allowed where it is
-// there (LangRef, "llvm.vector.reduce.fadd").
+// orderedSum folds a vector of floats from a start value on, one element after the other. Without reassoc that order is required, and with it that
+// order is allowed (LangRef, "llvm.vector.reduce.fadd").
 type orderedSum struct{ op ir.Op }
 
 func (x orderedSum) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
@@ -31,7 +30,7 @@ func (x extremum) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, 
 	}), nil
 }
 
-// fold applies f to what there is so far and each element of a vector.
+// fold applies f to the result so far and each element of a vector.
 func fold(i *ir.Instr, out, start, v slot, f func(dst, a, b []word)) step {
 	n := out.s.words
 	return func(fr *frame) error {

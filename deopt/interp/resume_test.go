@@ -105,7 +105,7 @@ on:
 		require.NoError(t, err)
 		require.Equal(t, want, res.Value.Format())
 	}
-	// Of %s an element is missing, of %c all.
+	// Of %s one element is missing, of %c all of them.
 	values := given(t, f, map[string]interp.Value{"n.wide": i64(-2), "s.0": i32(1000), "s.1.1.wide": i32(1)})
 	interp.Tell(values)
 	_, err := in.Resume(context.Background(), at, values)

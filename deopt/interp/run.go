@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// run is what one run counts and collects.
+// run holds what one run counts and collects.
 type run struct {
 	of      *Execution
 	ctx     context.Context
@@ -34,8 +34,7 @@ type run struct {
 	landed  bool // an exception came to the landingpad that is next
 }
 
-// between is how many steps pass between two looks at the context, some tenth of a
-// millisecond.
+// between is the number of steps from one check of the context to the next, about a tenth of a millisecond.
 const between = 1 << 16
 
 // exited ends the run of a program that calls exit.
@@ -43,7 +42,7 @@ type exited struct{ code int }
 
 func (e *exited) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// enough reports whether so many more steps may be run.
+// enough returns an error if the limits do not allow this many more steps, or the context has ended.
 func (in *Interp) enough(more uint64) error {
 	if in.run.steps+in.run.bulk+more > in.opt.MaxSteps {
 		return troublef(KindSteps, "not finished after %d steps", in.opt.MaxSteps)
@@ -80,7 +79,7 @@ func (in *Interp) pause(b *block) error {
 	return in.located(err, false)
 }
 
-// beyond reports whether the run is to halt before so many more steps.
+// beyond reports whether the run is to halt before it has run this many more steps.
 func (r *run) beyond(more uint64) bool { return r.halt > 0 && r.steps+more > r.halt }
 
 // there reports whether the run has come to where it is to halt.
@@ -107,8 +106,8 @@ func (in *Interp) work(n uint64) error {
 	return nil
 }
 
-// located says where an error happened, unless an inner run said so already:
-// before the next instruction of the running frame, or in the one that was begun.
+// located adds the place to an error, unless an inner run has added it: before the next instruction of the running frame, or in the one that was
+// begun.
 func (in *Interp) located(err error, begun bool) error {
 	var r *RunError
 	var x *exited
@@ -120,7 +119,7 @@ func (in *Interp) located(err error, begun bool) error {
 	return placed(err, in.top().at(begun))
 }
 
-// placed says that an error happened at an instruction.
+// placed returns a RunError for err at an instruction.
 func placed(err error, i *ir.Instr) error {
 	return &RunError{
 		Kind: kindOf(err), Func: i.Block.Func.Name, Block: i.Block.Name,

@@ -70,7 +70,7 @@ func (d *decoder) patchpoint(i *ir.Instr, out slot) (step, error) {
 	return d.callOf(i, i.Args[2], args, out)
 }
 
-// sled is nops that nobody patched: nothing is called, and what is taken for the result is whatever its registers have.
+// sled runs the nops of a statepoint that was not patched: it calls nothing, and the result is whatever its registers contain.
 func sled(out slot) step {
 	return func(fr *frame) error {
 		out.s.fillUndefined(out.in(fr))
@@ -90,8 +90,7 @@ func (d *decoder) statepoint(i *ir.Instr, out slot) (step, error) {
 	return d.callOf(i, i.Args[2], args, out)
 }
 
-// relocated finds the gc-live operand that a gc.relocate(token, base, derived)
-// stands for. Nothing moves here, so it is the operand's own value.
+// relocated returns the gc-live operand that a gc.relocate(token, base, derived) refers to. Nothing moves here, so its value is the operand's own.
 func (d *decoder) relocated(i *ir.Instr) (slot, error) {
 	if len(i.Args) == 3 {
 		token, ok := i.Args[0].(*ir.Instr)

@@ -53,8 +53,8 @@ define i32 @main() {
 	}
 }
 
-// What asks for the base of a pointer is for modules that rewrite-statepoints-for-gc has yet to rewrite ("GC Transitions"): it is refused
-// where it is reached, and what the pass makes of it runs as the native code does.
+// TestBasesOfPointersAreAsNative requires that intrinsics for the base of a pointer, which rewrite-statepoints-for-gc replaces ("GC Transitions"),
+// are refused where they are reached, and that the output of that pass runs as native code does.
 func TestBasesOfPointersAreAsNative(t *testing.T) {
 	const src = `declare i32 @printf(ptr, ...)
 declare ptr addrspace(1) @llvm.experimental.gc.get.pointer.base.p1.p1(ptr addrspace(1))

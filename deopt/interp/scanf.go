@@ -251,8 +251,7 @@ func (s *scanner) target() machine.Addr {
 	return s.c.addr(s.next - 1)
 }
 
-// chars is %c, %s and %[: bytes as long as they fit. What they store is bounded
-// by the memory that is written.
+// chars implements %c, %s and %[: it takes bytes as long as they fit. The memory that is written bounds what it stores.
 func (s *scanner) chars(d directive, width int, fits func(byte) bool) scanned {
 	if d.length != "" {
 		s.c.err = unsupported("", "the conversion %%%s%c of @%s", d.length, d.verb, s.c.Name)

@@ -7,8 +7,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// setjmp and longjmp (C17 7.13) in their names of glibc. A buffer holds a number of the
-// interpreter's own in its first word; what it stands for is kept with the frame.
+// jumpFuncs holds setjmp and longjmp (C17 7.13) by their names in glibc. A buffer holds a number of the interpreter's own in its first word; the
+// state that the number refers to is kept with the frame.
 var jumpFuncs = map[string]Builtin{
 	"setjmp": setJump, "_setjmp": setJump, "sigsetjmp": setJump, "__sigsetjmp": setJump,
 	"longjmp": longJump, "_longjmp": longJump, "siglongjmp": longJump, "__longjmp_chk": longJump,
@@ -102,7 +102,7 @@ func (in *Interp) setJump(buffer machine.Addr, out slot) error {
 	return in.view.write(buffer, p, nil)
 }
 
-// jumpAt finds what a buffer stands for.
+// jumpAt returns the jump that a buffer refers to.
 func (in *Interp) jumpAt(buffer machine.Addr) (*jump, error) {
 	size := in.layout.PointerBytes(0)
 	p := make([]byte, size)
@@ -169,9 +169,8 @@ func (f *jumping) land(in *Interp, base int) error {
 	return nil
 }
 
-// uncertain makes undefined what a frame has otherwise than when setjmp was called: compiled code
-// has the old value where it was in a register, and the new one where it was on the stack (C17
-// 7.13.2.1, paragraph 3). What memory holds, be it of an alloca, is as it was left.
+// uncertain makes those values of a frame undefined that have changed since setjmp was called: compiled code has the old value where it was in a
+// register, and the new one where it was on the stack (C17 7.13.2.1, paragraph 3). Memory, also of an alloca, keeps its content.
 func (fr *frame) uncertain(then []word) {
 	if slices.Equal(fr.w, then) {
 		return

@@ -17,9 +17,8 @@ const (
 // both. u != 0 is the test for anything out of the ordinary.
 type word struct{ v, u uint64 }
 
-// shape is how a value of a type lies in words, and in memory. A scalar takes
-// ceil(bits/64) words, least significant first; anything else is its elements
-// one after the other.
+// shape is the layout of a value of a type in words and in memory. A scalar takes ceil(bits/64) words, least significant first; any other type
+// consists of its elements one after the other.
 type shape struct {
 	typ   *ir.Type
 	bits  int // of a scalar, else 0

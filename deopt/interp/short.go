@@ -11,7 +11,7 @@ import (
 // is given, and in what it gives.
 type shortWay func(a, b, c uint64) (uint64, bool)
 
-// shortPair is that of an operation on two scalars with two results: one as wide as they are, and whether that is too small.
+// shortPair is the shorter way of an operation on two scalars with two results: one as wide as they are, and whether that one is too small.
 type shortPair func(a, b uint64) (uint64, bool)
 
 // shorten lets the loop run an instruction by f.

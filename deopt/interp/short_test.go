@@ -13,7 +13,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// edges are numbers of so many bits: all of few bits, else those at the ends, at powers of two and beside them, and random ones.
+// edges returns numbers of width bits: all of few bits, else those at the ends, at powers of two and beside them, and random ones.
 func edges(width int, r *mathrand.Rand) (list []uint64) {
 	if width <= 4 {
 		for v := range uint64(1) << width {
@@ -102,7 +102,8 @@ func TestOverflowShortsAreExact(t *testing.T) {
 	}
 }
 
-// What clang emits at -O1 to -O3 for scalars of at most 64 bits takes a shorter way: of each form here one instruction.
+// TestShortWays requires that what clang emits at -O1 to -O3 for scalars of at most 64 bits takes a shorter way. It has one instruction for each
+// form.
 func TestShortWays(t *testing.T) {
 	var forms []string
 	form := func(format string, args ...any) { forms = append(forms, fmt.Sprintf(format, args...)) }

@@ -6,8 +6,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// floatShort is a function of doubles and floats, nil in the type for which it has no shorter way. Where the result is a NaN
-// the step says which.
+// floatShort is a function of doubles and of floats, nil for a type that has no shorter way. Where the result is a NaN, the step computes which.
 type floatShort struct{ double, single shortWay }
 
 func (x floatShort) of(k ir.TypeKind) shortWay {

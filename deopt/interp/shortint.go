@@ -6,8 +6,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// intShorts are the intrinsics of integers, each for operands of so many bits and a result of to bits. What follows the integers is
-// a constant of one bit.
+// intShorts holds the intrinsics of integers, each for operands of width bits and a result of to bits. A constant of one bit follows the integers.
 var intShorts = map[string]func(width, to int) shortWay{
 	"ctpop":      bitsOf(func(w int, a uint64) uint64 { return uint64(bits.OnesCount64(a)) }),
 	"bitreverse": bitsOf(func(w int, a uint64) uint64 { return bits.Reverse64(a) >> (64 - w) }),
@@ -149,7 +148,7 @@ func funnelled(right bool) func(int, int) shortWay {
 	}
 }
 
-// short is the intrinsic for operands of so many bits.
+// short returns the shorter way of the intrinsic for operands of w bits.
 func (x overflowIntrinsic) short(w int) shortPair {
 	m, over := maskAt(w, 0), overflowsUnsigned
 	if x.isSigned {

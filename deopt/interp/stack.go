@@ -7,7 +7,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Activation is one abstract frame to go on with.
+// Activation is one abstract frame to resume.
 type Activation struct {
 	// Point is the next instruction to run. Of an activation that waits for a callee it
 	// lies behind the call: behind an invoke it is the start of its normal destination.
@@ -36,8 +36,8 @@ func (a Activation) Missing() ([]string, error) {
 	return names, nil
 }
 
-// results are the instructions whose values are what Call returns: itself, the gc.results of
-// a statepoint, and the phis behind an invoke that take it.
+// results returns the instructions whose values are the result of Call: itself, the gc.results of a statepoint, and the phis after an invoke that
+// take it.
 func (a Activation) results() []*ir.Instr {
 	if a.Call == nil {
 		return nil
@@ -56,7 +56,7 @@ func (a Activation) results() []*ir.Instr {
 	return results
 }
 
-// taken are the phis behind an invoke and what they take from its block.
+// taken returns the phis after an invoke, and the values that they take from its block.
 func (a Activation) taken() map[*ir.Instr]ir.Value {
 	if a.Call == nil || a.Call.Op != ir.OpInvoke {
 		return nil
@@ -96,8 +96,8 @@ func (a Activation) check() error {
 	return nil
 }
 
-// behind reports whether Point is where a frame goes on when its Call has returned: behind it
-// in its block, at once or after what needs no code, such as a lifetime.end.
+// behind reports whether Point is where a frame continues after its Call has returned: after it in its block, at once or after instructions without
+// code, such as a lifetime.end.
 func (a Activation) behind() bool {
 	if a.Call.Op == ir.OpInvoke {
 		return a.Point.Index == 0 && len(a.Call.Blocks) > 0 && a.Call.Blocks[0] == a.Point.Block
@@ -137,8 +137,7 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 	if a.Call == nil || a.Call.Op != ir.OpInvoke {
 		return fr, nil
 	}
-	// The frame stands on the branch of the invoke, which gives the phis their
-	// values: each is given to what its phi takes there.
+	// The frame is at the branch of the invoke, which gives the phis their values: set each value that a phi takes there.
 	from := fn.blocks[a.Call.Block.Index]
 	fr.pc = from.start + a.Call.Index - from.phis + 1
 	given := map[ir.Value]*ir.Instr{}
@@ -158,8 +157,7 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 	return fr, nil
 }
 
-// set gives a value of the function its value in the frame. What the function
-// does not have is ignored.
+// set sets the value of key in the frame. It ignores a key that the function does not have.
 func (fr *frame) set(key ir.Value, v Value) error {
 	s, ok := fr.fn.slots[key]
 	if !ok {
@@ -253,7 +251,7 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 			}
 			return nil
 		}
-		// What the next frame in returns is the result of the call that waits.
+		// The result of the next inner frame is the result of the call that waits.
 		call := stack[k].Call
 		if call == nil {
 			return troublef(KindArgument, "@%s does not wait for a call", fr.fn.ir.Name)

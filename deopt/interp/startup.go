@@ -8,10 +8,9 @@ import (
 	"reframe/deopt/machine"
 )
 
-// StartProgram is [Interp.StartCall] in a program that has not begun: what
-// @llvm.global_ctors names runs before f, such as the constructors of C++ globals, and
-// when f has returned the handlers of atexit and what @llvm.global_dtors names. The
-// execution stands before the first instruction of all that.
+// StartProgram is [Interp.StartCall] for a program that has not begun: it runs the functions of @llvm.global_ctors before f, such as the constructors
+// of C++ globals, and after f has returned the handlers of atexit and the functions of @llvm.global_dtors. The execution is stopped before the first
+// instruction of all that.
 func (in *Interp) StartProgram(f *ir.Func, args []Value) (*Execution, error) {
 	if err := in.takes(f, args); err != nil {
 		return nil, located(err)

@@ -26,9 +26,8 @@ const (
 	fileSize    = 216 // sizeof(FILE)
 )
 
-// streamAddr gives stream fd its FILE. What is in it is the library's own
-// affair but for the flags; zeros make the inline functions of <stdio.h> call
-// __uflow and __overflow.
+// streamAddr returns the address of the FILE of stream fd. But for the flags its content is private to the library; zeros make the inline functions
+// of <stdio.h> call __uflow and __overflow.
 func (in *Interp) streamAddr(fd int) (uint64, error) {
 	s := &in.clib.streams[fd]
 	if s.addr == 0 {
@@ -73,7 +72,7 @@ func (c *ccall) stream(i int) int {
 	return noStream
 }
 
-// foreign says that an address is not in the interpreter's own memory, where there is a target whose it may be.
+// foreign reports whether an address is outside of the interpreter's own memory, and there is a target that it may belong to.
 func (c *ccall) foreign(a machine.Addr) bool {
 	return c.in.view.target != nil && !c.in.view.ranges.own(a)
 }
@@ -92,7 +91,7 @@ func (c *ccall) mark(fd int, flags uint64) {
 	}
 }
 
-// flushAt is how much output is kept before it is passed on.
+// flushAt is the number of bytes of output that are buffered before they are passed on.
 const flushAt = 1 << 15
 
 // emit writes to standard output or standard error. Nothing that a program
@@ -309,7 +308,7 @@ func clearerr(c *ccall) {
 	}
 }
 
-// input is the reader behind standard input.
+// input returns the reader of standard input.
 func (in *Interp) input() *bufio.Reader {
 	if in.clib.stdin == nil {
 		r := in.opt.Stdin

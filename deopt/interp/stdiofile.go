@@ -8,7 +8,7 @@ var openFuncs = map[string]Builtin{
 	"fopen": withFiles(fopen), "fopen64": withFiles(fopen), "tmpfile": withFiles(tmpfile), "tmpfile64": withFiles(tmpfile),
 }
 
-// streamMode is what the mode of fopen asks of open, or not ok where it is none.
+// streamMode returns the flags of open for a mode of fopen, and false for an invalid mode.
 func streamMode(mode []byte) (flags uint64, ok bool) {
 	if len(mode) == 0 {
 		return 0, false

@@ -33,7 +33,7 @@ func inputTable() map[string]Builtin {
 	return table
 }
 
-// next takes the next byte of a stream, or says that there is none.
+// next takes the next byte of a stream, and returns false where there is none.
 func (c *ccall) next(fd int) (byte, bool) {
 	if c.err == nil {
 		c.err = c.in.work(64)
@@ -128,8 +128,7 @@ func (c *ccall) gets(to machine.Addr, size int64, fd int) uint64 {
 	return c.copyText(to, line)
 }
 
-// until reads up to a byte, and that, at most limit bytes. ended says that the
-// stream had no more.
+// until reads up to and including delim, at most limit bytes. ended reports whether the stream has no more.
 func (c *ccall) until(delim byte, limit uint64, fd int) (line []byte, ended bool) {
 	for uint64(len(line)) < limit && c.err == nil {
 		b, ok := c.next(fd)

@@ -11,8 +11,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What doc/interpreter.md says of std::string and libstdc++: with these flags the module has all of it. Without them the library has it, which
-// -D_GLIBCXX_EXTERN_TEMPLATE=0 does not change.
+// TestStringsOfLibstdcxx requires what doc/interpreter.md states of std::string and libstdc++: with these flags the module has all of it. Without
+// them the library has it, which -D_GLIBCXX_EXTERN_TEMPLATE=0 does not change.
 func TestStringsOfLibstdcxx(t *testing.T) {
 	livetest.Slow(t)
 	const program = `#include <cstdio>

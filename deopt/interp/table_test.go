@@ -200,8 +200,8 @@ func (g *table) check(t *testing.T, versions ...string) {
 		for _, level := range []string{"-O0", "-O2"} {
 			object, program := path+".o", path+".exe"
 			livetest.Make(t, "llc-"+version, level, "-filetype=obj", "-relocation-model=pic", "-o", object, path)
-			// libgcc 12 lacks the conversions of bfloat. What it has it has right;
-			// the product of a subnormal fp128 is one unit off in compiler-rt 19.
+			// libgcc 12 lacks the conversions of bfloat. The functions that it has are correct; in compiler-rt 19 the product of a subnormal fp128 is
+			// off by one unit.
 			livetest.Make(t, "gcc", "-o", program, object, "-lgcc", runtime, "-lm")
 			sameTable(t, status(t, program), ours, "llc-"+version+" "+level)
 		}
@@ -209,8 +209,7 @@ func (g *table) check(t *testing.T, versions ...string) {
 	t.Logf("%d instructions, %d rows", g.names, g.rows)
 }
 
-// sameTable compares output line by line, so that a difference is told with the
-// name of its case and its row.
+// sameTable compares output line by line, so that it reports a difference with the name of its case and its row.
 func sameTable(t *testing.T, want, got outcome, by string) {
 	t.Helper()
 	w, o := strings.Split(want.Output, "\n"), strings.Split(got.Output, "\n")

@@ -8,9 +8,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The functions that IEEE 754 requires to be rounded correctly, and those that
-// take floats apart. What C libraries round as they like is compared in package
-// libm.
+// TestFloatIntrinsicTableIsAsNative compares the functions that IEEE 754 requires to be rounded correctly, and those that take floats apart. Package
+// libm compares those that C libraries round differently.
 func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	var g table

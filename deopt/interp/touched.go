@@ -20,7 +20,7 @@ type Touched struct {
 	Stored []byte // [PageSize / 8]
 }
 
-// PageSize is how many bytes a [Touched] has; its address is a multiple of it.
+// PageSize is the number of bytes of a [Touched]; its address is a multiple of it.
 const PageSize = pageSize
 
 // Touched yields the pages that were stored to, in ascending order.

@@ -116,7 +116,8 @@ func TestTouchedPages(t *testing.T) {
 	}
 }
 
-// What was stored is known where the same was there before, however it was stored.
+// TestTouchedBytesThatWereThere requires that Touched marks stored bytes even where the same bytes were there before, whatever instruction stored
+// them.
 func TestTouchedBytesThatWereThere(t *testing.T) {
 	m := parse(t, `target datalayout = "e-p:64:64-i64:64"
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)

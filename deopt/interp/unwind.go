@@ -21,8 +21,7 @@ type unwinding struct {
 
 func (u *unwinding) Error() string { return "an exception is on its way" }
 
-// search is the first phase: it finds, from the frame of that place on outwards, who handles x. It
-// returns nil where nobody does.
+// search is the first phase: it finds the handler of x, from frame number from on outwards. It returns nil where there is none.
 func (in *Interp) search(x *exception, from int) (*unwinding, error) {
 	least := 0
 	if b := in.run.cxx.barriers; len(b) > 0 {
@@ -129,7 +128,7 @@ func (u *unwinding) land(in *Interp, base int) error {
 	return u
 }
 
-// raise throws x from the running frame. It returns nil where nobody handles it.
+// raise throws x from the running frame. It returns nil where no frame handles it.
 func (in *Interp) raise(x *exception) (*unwinding, error) {
 	u, err := in.search(x, in.frames.n-1)
 	if err == nil && u == nil && !in.whole() {
@@ -162,7 +161,7 @@ func (in *Interp) resumeException(header machine.Addr, from int) error {
 	return u
 }
 
-// activated is what a frame has that was made of an [Activation].
+// activated holds the additional state of a frame that was made from an [Activation].
 type activated struct {
 	call  *ir.Instr // that it waits for at first
 	given map[ir.Value]bool

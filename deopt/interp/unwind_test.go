@@ -93,12 +93,12 @@ pad:
 	require.Equal(t, "23", res.Value.Format()) // 5 * 4 + 3
 	_, err = run(m, "a")
 	require.ErrorContains(t, err, "cannot resume with the exception in @outer, block %pad: no value for %b, %c")
-	// Nobody handles it here, and the frame further out is not known: nothing is cleaned up.
+	// No frame here handles it, and the next outer one is not known: no cleanup runs.
 	_, err = run(outer("cleanup catch ptr @_ZTIi"), "a", "b", "c")
 	require.ErrorContains(t, err, "an exception of type 'long', which leaves the outermost of the frames that run, is not supported: resume a frame further out")
 }
 
-// What hostile modules make of exceptions ends with an error.
+// TestHostileExceptions requires that invalid uses of exceptions in hostile modules end with an error.
 func TestHostileExceptions(t *testing.T) {
 	const pad = `define void @f() personality ptr @__gxx_personality_v0 {
   %r = invoke i64 @inner() to label %ok unwind label %pad

@@ -9,8 +9,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Value is one value of an IR type, each bit of it known, undefined or poison. The zero
-// Value is none at all. Values are immutable.
+// Value is one value of an IR type, each bit of it known, undefined or poison. The zero Value is no value. Values are immutable.
 type Value struct {
 	s *shape
 	w []word
@@ -86,8 +85,7 @@ func Undef(t *ir.Type) (Value, error) {
 // Defined reports whether every bit of the value is known.
 func (v Value) Defined() bool { return v.s != nil && defined(v.w) }
 
-// Uint returns the low 64 bits of a scalar, and false where the value is none,
-// no scalar, or not wholly known.
+// Uint returns the low 64 bits of a scalar, and false where there is no value, or it is not a scalar or not wholly known.
 func (v Value) Uint() (uint64, bool) {
 	if !v.Defined() || v.s.bits == 0 {
 		return 0, false

@@ -20,18 +20,18 @@ const (
 	vaSaved    = 16
 )
 
-// vaArea is where the variadic arguments of one frame lie, as the caller would
-// have left them: all va_lists of the frame start with it.
+// vaArea holds the va_list of the variadic arguments of one frame, laid out as the caller would have left them: all va_lists of the frame start as
+// copies of it.
 type vaArea struct{ list [vaSize]byte }
 
 // vaIntrinsics are those of <stdarg.h> (LangRef, "Variable Argument Handling Intrinsics").
 var vaIntrinsics = map[string]intrinsicDecoder{"va_start": vaStart, "va_copy": vaCopy, "va_end": vaEnd}
 
-// On 32-bit x86 a va_list is a pointer to the next argument. All of them lie in memory, one behind the other, each in a
-// whole number of words (System V psABI, i386, §2.2.3; Microsoft's compilers do the same).
+// On 32-bit x86 a va_list is a pointer to the next argument. All arguments lie in memory, one after the other, each in a whole number of words
+// (System V psABI, i386, §2.2.3; Microsoft's compilers do the same).
 const vaWord = 4
 
-// listSize is what a va_list of the target takes.
+// listSize returns the size of a va_list of the target.
 func (in *Interp) listSize() uint64 {
 	if in.opt.Arch.Pointer == vaWord {
 		return vaWord
@@ -127,8 +127,8 @@ func (fr *frame) spill() (*vaArea, error) {
 	return fr.in.spillWords(fr.variadic)
 }
 
-// behindInAlloca finds variadic arguments behind the named ones: with inalloca the caller has put all of them into one
-// struct, of which the callee knows the first part.
+// behindInAlloca finds the variadic arguments after the named ones: with inalloca the caller has put all of them into one struct, of which the callee
+// knows the first part.
 func (fr *frame) behindInAlloca(n int) (*vaArea, error) {
 	a, err := pointer(fr, fr.fn.params[n])
 	if err != nil {
@@ -165,7 +165,7 @@ func (in *Interp) spillWords(args []Value) (*vaArea, error) {
 	return area, in.view.write(memory, over.data, over.shadow)
 }
 
-// wordAlign is how a piece lies where all arguments are passed in memory: by words, and vectors of 16 bytes or more by 16.
+// wordAlign returns the alignment of a piece where all arguments are passed in memory: 16 for vectors of 16 bytes or more, else that of a word.
 func (p piece) wordAlign() int {
 	if p.s.typ.Kind == ir.VectorKind && vectorBytes(p.s) >= 16 {
 		return 16
@@ -277,8 +277,7 @@ func vectorBytes(s *shape) uint64 {
 	return last.off + uint64(last.bytes())
 }
 
-// align is how a piece lies in the overflow area: as its type, and a 128-bit
-// integer as C's __int128.
+// align returns the alignment of a piece in the overflow area: that of its type, and for a 128-bit integer that of C's __int128.
 func (p piece) align(in *Interp) int {
 	if p.s.typ.Kind == ir.IntKind && p.s.bits > 64 {
 		return 16
@@ -304,7 +303,7 @@ func roundUp8(n uint64) uint64 { return roundUpTo(n, 8) }
 
 func roundUpTo(n, word uint64) uint64 { return (n + word - 1) &^ (word - 1) }
 
-// overflow collects what is passed in memory, in slots of so many bytes.
+// overflow collects the arguments that are passed in memory, in slots of word bytes.
 type overflow struct {
 	data, shadow []byte
 	align        int
@@ -370,8 +369,7 @@ func (d *decoder) vaArg(i *ir.Instr, out slot) (step, error) {
 	}, nil
 }
 
-// vaNext says where the next argument of a va_list lies, which is one of shape s,
-// and moves the list on (psABI §3.5.7, "The va_arg Macro").
+// vaNext returns the address of the next argument of a va_list, which has shape s, and advances the list (psABI §3.5.7, "The va_arg Macro").
 func (in *Interp) vaNext(list machine.Addr, s *shape) (machine.Addr, error) {
 	if in.opt.Arch.Pointer == vaWord {
 		return in.vaNextWord(list, s)
@@ -415,7 +413,7 @@ func (in *Interp) vaNextWord(list machine.Addr, s *shape) (machine.Addr, error) 
 	return a, in.view.write(list, raw[:], nil)
 }
 
-// vaWords says where an argument lies, which is one of shape s, and where the next one does.
+// vaWords returns the address of an argument of shape s, and that of the next one.
 func (in *Interp) vaWords(at machine.Addr, s *shape) (a, next machine.Addr) {
 	a = alignUp(at, piece{s: s}.wordAlign())
 	return a, a + machine.Addr(roundUpTo(in.layout.StoreSize(s.typ), vaWord))

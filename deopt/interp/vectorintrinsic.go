@@ -153,9 +153,8 @@ func stepVector(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	}, nil
 }
 
-// activeLanes says for each lane whether base+lane is below a limit, without
-// wrapping around (LangRef, "llvm.get.active.lane.mask"). A limit of zero makes
-// the result poison there.
+// activeLanes computes for each lane whether base+lane is below a limit, without wrapping around (LangRef, "llvm.get.active.lane.mask"). A limit of
+// zero makes the result poison there.
 func activeLanes(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 2 || !alike(args[0].s, args[1].s) || args[0].s.typ.Kind != ir.IntKind ||
 		out.s.typ.Kind != ir.VectorKind || out.s.elem.bits != 1 {

@@ -2,7 +2,7 @@ package interp
 
 import "reframe/deopt/ir"
 
-// presence is whether a program has what a declaration names.
+// presence tells whether a program has the object that a declaration names.
 type presence int
 
 const (

@@ -6,8 +6,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// x87 is a normal number of x86_fp80: m, whose highest bit is set, times a power of two (Intel SDM vol. 1, 4.2.2 and 4.4.2).
-// What zeros, subnormals, infinities and NaNs result in is the softfloat package's to say.
+// x87 is a normal number of x86_fp80: m, whose highest bit is set, times a power of two (Intel SDM vol. 1, 4.2.2 and 4.4.2). The softfloat package
+// computes results that involve zeros, subnormals, infinities and NaNs.
 type x87 struct {
 	neg bool
 	exp int // as the format has it, with its bias

@@ -134,7 +134,7 @@ func times(a, b softfloat.Number) softfloat.Number {
 	return softfloat.Mul(a, b)
 }
 
-// reach is how far the exponential function does not overflow, as glibc takes it, in halves: 1 for sinh and its kin.
+// reach returns the x up to which glibc takes the exponential function not to overflow, rounded to zero.
 func (k complexField) reach() softfloat.Number {
 	ln2 := k.wide().call(Log, power(1))
 	return softfloat.Mul(softfloat.FromInt(big.NewInt(int64(k.most()))), ln2).Round(softfloat.ToZero)

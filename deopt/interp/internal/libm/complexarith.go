@@ -27,7 +27,8 @@ func toZeros(z Complex) Complex {
 func infinite2(z Complex) bool { return isInf(z.Re) || isInf(z.Im) }
 func finite2(z Complex) bool   { return isFinite(z.Re) && isFinite(z.Im) }
 
-// multiply is what compilers call for a product: an infinite factor makes it infinite, also where its parts came out as NaN (C17 G.5.1).
+// multiply returns the product as the function that compilers call for it does: an infinite factor makes it infinite, also where its parts came out
+// as NaN (C17 G.5.1).
 func (k complexField) multiply(z, w Complex) Complex {
 	product := func(z, w Complex, mul, add, sub func(a, b softfloat.Number) softfloat.Number) (parts [4]softfloat.Number, r Complex) {
 		parts = [4]softfloat.Number{mul(z.Re, w.Re), mul(z.Im, w.Im), mul(z.Re, w.Im), mul(z.Im, w.Re)}
@@ -57,8 +58,8 @@ func (k complexField) multiply(z, w Complex) Complex {
 	return Complex{k.mul(k.infinity(), r.Re), k.mul(k.infinity(), r.Im)}
 }
 
-// divide is what compilers call for a quotient, as libgcc 12 has it: Smith's way with scaling (Baudin and Smith, "A robust
-// complex division in Scilab", 2012), and plainly in double of floats.
+// divide returns the quotient as the function of libgcc 12 that compilers call for it does: by Smith's method with scaling (Baudin and Smith, "A
+// robust complex division in Scilab", 2012), and for floats by plain division in double.
 func (k complexField) divide(z, w Complex) Complex {
 	r, z, w := k.quotient(z, w)
 	if !isNaN(r.Re) || !isNaN(r.Im) {

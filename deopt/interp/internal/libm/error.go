@@ -46,7 +46,7 @@ var (
 	}}
 )
 
-// smallness is how many bits e^-x^2 lies below one, and some.
+// smallness returns an upper estimate of the number of bits by which e^-x^2 lies below one.
 func smallness(x softfloat.Number) int {
 	y := fixed(x.Abs(), 8)
 	y.Mul(y, y).Rsh(y, 16)

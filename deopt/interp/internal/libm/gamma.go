@@ -62,12 +62,12 @@ func lgamma(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	})
 }
 
-// belowIsOdd reports whether the integer below a negative number that is none is odd.
+// belowIsOdd reports whether the integer below a negative number, itself not an integer, is odd.
 func belowIsOdd(x softfloat.Number) bool {
 	return x.Exp < 0 && new(big.Int).Rsh(x.Mant, uint(-x.Exp)).Bit(0) == 0
 }
 
-// logGamma is the logarithm of |gamma(x)| with frac bits after the point; x is no pole. Of a large x what is right are so many bits.
+// logGamma returns the logarithm of |gamma(x)| with frac bits after the point; x is no pole. For a large x, frac counts the correct bits.
 func logGamma(x softfloat.Number, frac int) *big.Int {
 	unit := softfloat.FromInt(big.NewInt(1))
 	switch {

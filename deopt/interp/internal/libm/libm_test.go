@@ -43,9 +43,8 @@ var edges = []float64{
 	1 + 0x1p-52, 1 - 0x1p-53, 27, 0.001, -0x1p-1074,
 }
 
-// The results are right where they are those of libquadmath, whose 113 bits are
-// rounded to 53. How far glibc is from that is bounded, so that the bound in
-// this table says what programs see.
+// TestResultsAreRoundedCorrectly requires the results of libquadmath, whose 113 bits are rounded to 53. It bounds how far glibc differs, so that the
+// bound in this table holds for what programs see.
 func TestResultsAreRoundedCorrectly(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "libm")
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)

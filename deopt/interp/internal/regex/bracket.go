@@ -9,7 +9,7 @@ type element struct {
 	name []byte
 }
 
-// maxName is how long glibc lets a name be.
+// maxName is the length up to which glibc accepts a name.
 const maxName = 31
 
 // bracketToken is one symbol between brackets: its sort is 'c' for a plain byte, '-', ']', '^', one of ':', '=', '.' for the

@@ -23,7 +23,7 @@ const (
 	TooBig       Error = 15
 )
 
-// Texts are what regerror says, by code.
+// Texts holds the texts that regerror returns, by code.
 var Texts = [...]string{
 	"Success", "No match", "Invalid regular expression", "Invalid collation character", "Invalid character class name",
 	"Trailing backslash", "Invalid back reference", "Unmatched [, [^, [:, [., or [=", "Unmatched ( or \\(", "Unmatched \\{",
@@ -37,7 +37,7 @@ func (e Error) Error() string { return Texts[e] }
 // Unsupported is an expression that glibc takes and this package does not.
 type Unsupported struct{ What string }
 
-// Error says what it has.
+// Error names the unsupported feature of the expression.
 func (e *Unsupported) Error() string { return e.What }
 
 func unsupported(format string, args ...any) *Unsupported {

@@ -11,7 +11,7 @@ const (
 	NotEnd   MatchFlags = 2
 )
 
-// Span is where a part matched; -1 and -1 where it did not.
+// Span is the place of a match of one part, -1 and -1 where it did not match.
 type Span struct{ From, To int }
 
 // state is a set of nodes in which the automaton may be at one place, in rising order.
@@ -85,7 +85,7 @@ func (p *Program) anchored() bool {
 	return true
 }
 
-// contextAt is what is at a place: -1 is before the subject.
+// contextAt returns the context at a place; -1 is before the subject.
 func (m *matcher) contextAt(at int) context {
 	switch {
 	case at < 0 && m.flags&NotBegin != 0:
@@ -104,7 +104,7 @@ func (m *matcher) contextAt(at int) context {
 	return 0
 }
 
-// closure is what is reached from some nodes without a byte, themselves included, in no order.
+// closure returns the nodes that can be reached from some nodes without a byte, themselves included, in no order.
 func (p *Program) closure(from []int, marked []bool) []int {
 	if marked == nil {
 		marked = make([]bool, len(p.nodes))
@@ -164,8 +164,8 @@ func (m *matcher) stateOf(from []int, x context) (*state, error) {
 // takes reports whether a node takes a byte; what may follow its place is not looked at.
 func (n *node) takes(c byte) bool { return n.op == opByte && n.c == c || n.op == opSet && n.set.has(c) }
 
-// step goes on by a byte. What a place asks of the byte behind it is held against that byte alone, so that for $ and for ^ a newline
-// in the middle of a match ends a line also where glibc was not told that newlines do.
+// step advances by a byte. A place's constraint on the following byte is checked against that byte alone, so that for $ and ^ a newline in the middle
+// of a match ends a line even where the flag for newlines is not set, as in glibc.
 func (m *matcher) step(s *state, c byte) (*state, error) {
 	if s.age != m.age { // was dropped: what it leads to would hold all the others
 		s = &state{nodes: s.nodes, next: map[byte]*state{}, halts: s.halts, age: m.age}
@@ -211,7 +211,7 @@ func (m *matcher) lastNode(s *state, at int) int {
 	return -1
 }
 
-// longest is where the longest match from a place ends, -1 for none.
+// longest returns the end of the longest match that starts at a place, -1 for none.
 func (m *matcher) longest(from int, log bool) (int, error) {
 	s, err := m.stateOf([]int{m.start}, m.contextAt(from-1))
 	m.log = m.log[:0]

@@ -9,7 +9,7 @@ const (
 // maxBound is RE_DUP_MAX, the largest number in braces.
 const maxBound = 0x7fff
 
-// op is what a tree, and later a node of the automaton, stands for.
+// op is the kind of a tree, and later of a node of the automaton.
 type op uint8
 
 const (
@@ -224,7 +224,7 @@ func (p *parser) group(nest int) (*tree, error) {
 	return p.node(tree{op: opGroup, group: k, left: body})
 }
 
-// repetition reads * + ? or braces behind t, which may be nil.
+// repetition reads * + ? or braces after t, which may be nil.
 func (p *parser) repetition(t *tree) (*tree, error) {
 	low, high := 0, -1
 	switch p.t.kind {

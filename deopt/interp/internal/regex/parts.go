@@ -2,8 +2,8 @@ package regex
 
 import "slices"
 
-// parts finds where groups matched, for a match from from to to. That there was one can turn out wrong here: see step. Then there
-// are no spans, and end says whether that is the end of the search.
+// parts finds where groups matched, for a match from from to to. It may find that there was no match after all: see step. Then it returns no spans,
+// and end reports whether the search ends there.
 func (m *matcher) parts(from, to, n int) (spans []Span, end bool, err error) {
 	spans = make([]Span, max(n, 1))
 	for k := range spans {

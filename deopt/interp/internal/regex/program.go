@@ -31,8 +31,8 @@ type Program struct {
 	age    int // how often they were dropped
 }
 
-// Budget is asked before steps are made and memory is taken, and refuses what is too much. What a match takes is not needed
-// after it.
+// Budget is asked before steps are made and memory is taken, and returns an error for too much of either. A match needs its memory only until it
+// ends.
 type Budget struct {
 	Steps, Bytes func(n int) error
 }
@@ -69,7 +69,7 @@ func Compile(pattern []byte, flags Flags, budget Budget) (p *Program, groups int
 	return p, parse.groups, nil
 }
 
-// Size is how much memory the program takes, roughly, in bytes. A match may change it.
+// Size returns the memory that the program takes, roughly, in bytes. A match may change it.
 func (p *Program) Size() uint64 { return 200*uint64(len(p.nodes)) + 64*uint64(p.kept) }
 
 // NoSub reports whether the program was compiled not to tell where it matched.
@@ -90,7 +90,7 @@ func (p *Program) nested(t *tree) {
 	p.nested(t.right)
 }
 
-// open makes of each group its start, its content and its end; of its content alone, if it has one, where nobody asks for groups.
+// open replaces each group by its start, its content and its end, or by its content alone, if it has one, where the caller asks for no groups.
 func open(t *tree, noSub bool) *tree {
 	if t == nil {
 		return nil
@@ -110,7 +110,7 @@ func open(t *tree, noSub bool) *tree {
 	return &tree{op: opConcat, left: start, right: rest}
 }
 
-// number makes the nodes: what is further inside comes first, and what stands further left.
+// number makes the nodes: inner trees come before outer ones, and left ones before right ones.
 func (p *Program) number(t *tree) {
 	if t == nil {
 		return

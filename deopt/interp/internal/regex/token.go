@@ -11,7 +11,7 @@ const (
 	NoSub      Flags = 8
 )
 
-// kind is what a token stands for.
+// kind is the kind of a token.
 type kind uint8
 
 const (
@@ -32,7 +32,7 @@ const (
 	tokBackslash // the expression ends in one
 )
 
-// context is what a byte, or an end of the subject, is to the place beside it; constraint is what a place asks of both.
+// context describes a byte, or an end of the subject, to the place beside it; constraint is the requirement of a place on both.
 type (
 	context    uint8
 	constraint uint16
@@ -94,7 +94,7 @@ func newLexer(pattern []byte, flags Flags) *lexer {
 
 func (l *lexer) extended() bool { return l.flags&Extended != 0 }
 
-// next takes a token. caret says that a ^ here stands at the start of a part.
+// next takes a token. caret is true where a ^ would be at the start of a part.
 func (l *lexer) next(caret bool) token {
 	t, n := l.peek(caret)
 	l.at += n

@@ -2,7 +2,7 @@ package softfloat
 
 import "math/big"
 
-// invalid is what an operation gives that has no value (IEEE 754-2019 §7.2).
+// invalid returns the result of an operation that has no value (IEEE 754-2019 §7.2).
 func invalid() Number { return Number{Class: NaN}.quiet() }
 
 // eitherNaN is the NaN that an operation passes on.
@@ -124,7 +124,7 @@ func Div(a, b Number, prec int) Number {
 	return Number{Class: Finite, Neg: neg, Mant: sticky(q, rem), Exp: a.Exp - up - b.Exp - 1}
 }
 
-// sticky puts a bit below v that says whether something was cut off.
+// sticky appends a bit to v that is set if rest, the part that was cut off, is not zero.
 func sticky(v, rest *big.Int) *big.Int {
 	v.Lsh(v, 1)
 	if rest.Sign() != 0 {

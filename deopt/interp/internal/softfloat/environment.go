@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Flush says what becomes of a subnormal number (LangRef, "denormal-fp-math").
+// Flush selects what replaces a subnormal number (LangRef, "denormal-fp-math").
 type Flush uint8
 
 // The ways.

@@ -20,7 +20,7 @@ var (
 	Quad   = Format{ExpBits: 15, Prec: 113}
 )
 
-// Class is what a number is.
+// Class is the class of a number.
 type Class uint8
 
 // The classes. A NaN has its payload as far as an operation keeps it.
