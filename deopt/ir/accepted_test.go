@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// accepted are modules that LLVM 19 takes, one for each kind that a reader may stumble over; want says what of it is read.
+// accepted holds modules that LLVM 19 accepts, one for each construct that a reader may fail on. want lists what got must return for the parsed
+// module.
 var accepted = []struct {
 	name, src string
 	got       func(m *Module) []string
@@ -157,7 +158,7 @@ define void @f() {
 		}, []string{"ptr", "ptr", "1 5 "}},
 }
 
-// What LLVM 19 takes is read, and means the same here.
+// TestReadsWhatLLVMAsAccepts requires that this package reads each module that LLVM 19 accepts, and with the expected meaning.
 func TestReadsWhatLLVMAsAccepts(t *testing.T) {
 	for _, c := range accepted {
 		t.Run(c.name, func(t *testing.T) {

@@ -35,8 +35,7 @@ type Module struct {
 	unknown    unknowns
 }
 
-// Value is what an instruction can take as an operand: *Const, *Param, *Instr,
-// *Global, *Func, *Alias, *Block, *Metadata or *InlineAsm.
+// Value is an operand of an instruction: *Const, *Param, *Instr, *Global, *Func, *Alias, *Block, *Metadata or *InlineAsm.
 type Value interface {
 	Type() *Type
 	// Ref is the value as an operand is written: %x, @g, 42, null, undef.
@@ -97,8 +96,8 @@ type Func struct {
 // Declared reports whether the function has no body here.
 func (f *Func) Declared() bool { return !f.body.present }
 
-// StoresNothing says that calls of the function change no memory, so that a compiler may drop one or make one of two (LangRef, "Function
-// Attributes", memory, readnone, readonly).
+// StoresNothing reports whether calls of the function change no memory, so that a compiler may drop one or merge two (LangRef, "Function Attributes",
+// memory, readnone, readonly).
 func (f *Func) StoresNothing() bool {
 	return f.pure || slices.ContainsFunc(f.groups, func(id string) bool {
 		g := f.Module.attrGroups[id]
@@ -106,7 +105,7 @@ func (f *Func) StoresNothing() bool {
 	})
 }
 
-// Naked says that the function has no frame: its body is assembly that returns by itself (LangRef, "Function Attributes").
+// Naked reports whether the function has no frame: its body is assembly that returns by itself (LangRef, "Function Attributes").
 func (f *Func) Naked() bool {
 	return f.naked || slices.ContainsFunc(f.groups, func(id string) bool {
 		g := f.Module.attrGroups[id]
@@ -146,7 +145,7 @@ type ParamAttrs struct {
 	ByVal, SRet, InAlloca, Preallocated, ByRef *Type // the type of the memory passed, or nil
 
 	SignExt, ZeroExt, NoUndef, NonNull, SwiftError bool
-	// Apart says that a convention of its own says where the argument is: nest, inreg, swiftself, swiftasync or swifterror.
+	// Apart reports whether a rule of its own places the argument: nest, inreg, swiftself, swiftasync or swifterror.
 	Apart bool
 
 	Align           int    // bytes; 0 where none is written
@@ -160,8 +159,8 @@ func (a ParamAttrs) InMemory() bool {
 	return a.ByVal != nil || a.InAlloca != nil || a.Preallocated != nil
 }
 
-// Range says which integers a value may be: from Low up to, and without, High, wrapping
-// around. The bounds are as those of a [Const]: reduced to the width, not negative.
+// Range bounds the integers that a value may be: from Low up to, and without, High, wrapping around. The bounds have the form of those of a [Const]:
+// reduced to the width, not negative.
 type Range struct{ Low, High *big.Int }
 
 // Block is a basic block.
@@ -205,7 +204,7 @@ type Instr struct {
 	debug span // of its !dbg, in the module's source
 }
 
-// Call is what only calls have.
+// Call holds the fields that only calls have.
 type Call struct {
 	Callee    Value
 	Sig       *Type // the function type that is called
@@ -230,7 +229,7 @@ type Bundle struct {
 	Args []Value
 }
 
-// ConstKind tells constants apart.
+// ConstKind is the kind of a constant.
 type ConstKind uint8
 
 // The kinds of constant.
@@ -267,14 +266,13 @@ type Const struct {
 	Block  string
 }
 
-// Metadata stands for an operand of type metadata; its content is not kept.
+// Metadata is an operand of type metadata; its content is not kept.
 type Metadata struct {
 	Text string
 	at   span // of it, in the module's source
 }
 
-// InlineAsm stands for a callee that is inline assembly: its text and constraints (LangRef,
-// "Inline Assembler Expressions").
+// InlineAsm is a callee that is inline assembly: its text and constraints (LangRef, "Inline Assembler Expressions").
 type InlineAsm struct{ Text, Constraints string }
 
 // Empty reports whether the assembly has no text: it is no instruction of the machine, and

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// attributeNames are the attributes that LLVM 14 to 22 know, of functions,
-// parameters, results and calls. Of a word that is not among them what follows it says
-// whether it is one too: see unknown.go.
+// attributeNames holds the attributes of functions, parameters, results and calls that LLVM 14 to 22 know. For a word that is not among them, the
+// text after it decides whether it is an attribute too: see unknown.go.
 var attributeNames = words(`
 	align alignstack allocalign allockind allocptr allocsize alwaysinline argmemonly builtin byref byval
 	captures cold convergent coro_elide_safe coro_only_destroy_when_complete dead_on_return dead_on_unwind
@@ -42,7 +41,7 @@ func words(list string) map[string]bool {
 	return m
 }
 
-// attributes is what a list of attributes says that matters to a reader.
+// attributes holds the content of a list of attributes that matters to a reader.
 type attributes struct {
 	param   ParamAttrs
 	element *Type             // elementtype(…)
@@ -53,7 +52,7 @@ type attributes struct {
 	naked   bool              // what has it has no frame
 }
 
-// attrGroup is what an attribute group says that matters to a reader.
+// attrGroup holds the content of an attribute group that matters to a reader.
 type attrGroup struct {
 	strings      map[string]string
 	preallocated *Type
@@ -269,7 +268,7 @@ func (p *parser) optConvention() (string, bool) {
 	case attributeNames[word]:
 		return "", false
 	}
-	// Whatever it is that is not known, what stands at the place of a calling convention may be one.
+	// An unknown word at the place of a calling convention may be one.
 	before := p.tok
 	if _, other := p.ahead(func(word string) bool { return word == "cc" || conventions[word] }); other {
 		if p.skipUnknown("flag", p.typeAhead) {

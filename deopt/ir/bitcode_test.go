@@ -22,7 +22,7 @@ func bitcodeOf(t testing.TB, version int, file string, args ...string) []byte {
 	return code
 }
 
-// What a linker puts together is cut where each release's module ends.
+// TestSplitBitcode requires that concatenated bitcode, as a linker makes it, is split where each release's module ends.
 func TestSplitBitcode(t *testing.T) {
 	var parts [][]byte
 	for _, v := range versions {

@@ -45,9 +45,8 @@ func (f *Func) newBodyParser() *parser {
 	}
 }
 
-// blameBody looks for the cause of an error at the top level in the body before
-// it: a curly bracket too few or too many there moves the body's end. What the
-// rest of the module would define is missing then, and not looked for.
+// blameBody looks for the cause of an error at the top level in the body before it: one curly bracket too few or too many there moves the end of the
+// body. Names that the rest of the module would define are unknown then, and blameBody does not require them.
 func (p *parser) blameBody() {
 	funcs := p.m.Funcs
 	if len(funcs) == 0 || funcs[len(funcs)-1].Declared() {

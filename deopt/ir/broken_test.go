@@ -12,8 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// broken are modules that every LLVM release refuses. A function body is given
-// as what stands between the braces of body's function, from line 2 on.
+// broken holds modules that every LLVM release rejects. A function body is given as the text between the braces of body's function, from line 2 on.
 var broken = []struct {
 	name, src string
 	line, col int

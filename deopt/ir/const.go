@@ -14,7 +14,7 @@ func (p *parser) parseTypedConst() *Const {
 	return p.parseConst(t)
 }
 
-// bad is what a function returns after it has failed.
+// bad returns the constant that a function returns after it has failed.
 func bad(t *Type) *Const { return &Const{Kind: ConstUndef, Typ: t} }
 
 // parseConst reads a constant of type t.
@@ -227,8 +227,8 @@ func (p *parser) checkElems(pos int, c *Const) {
 	}
 }
 
-// A splat stands for more elements than it has characters. All splats of a module
-// together may have this many for each byte of source, and a few for free.
+// A splat expands to more elements than it has characters. All splats of a module together may have this many elements for each byte of source, and a
+// few for free.
 const (
 	splatsPerByte = 16
 	splatsFree    = 1 << 16

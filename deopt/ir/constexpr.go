@@ -13,8 +13,7 @@ var constExprOps = func() map[Op]bool {
 	return m
 }()
 
-// parseConstExpr reads op (…). t may be nil: an alias gives no type to the
-// expression it stands for.
+// parseConstExpr reads op (…). t may be nil: an alias gives no type to its expression.
 func (p *parser) parseConstExpr(op Op, t *Type) *Const {
 	pos := p.tok.pos
 	p.next()
@@ -96,7 +95,7 @@ func (p *parser) parsePath() []int {
 		if p.err != nil || !p.isPunct(',') {
 			return path
 		}
-		// What follows the comma may be metadata of the instruction.
+		// The text after the comma may be metadata of the instruction.
 		mark := p.lexer
 		p.next()
 		if p.tok.kind != tokInt {

@@ -14,8 +14,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What clang prints of C and C++ is read, and read as the same release's assembler reads
-// it: instruction for instruction, with the lines and columns of debug information.
+// TestReadsWhatClangPrints requires that clang's output for C and C++ is read as the assembler of the same release reads it: instruction for
+// instruction, with the lines and columns of debug information.
 func TestReadsWhatClangPrints(t *testing.T) {
 	livetest.Slow(t)
 	const avx512 = "-march=skylake-avx512"
@@ -57,8 +57,8 @@ func TestReadsWhatClangPrints(t *testing.T) {
 	}
 }
 
-// What the optimizers of later releases print of what clang 14 wrote, with pointers typed
-// or not, and with the order of uses.
+// TestReadsWhatLaterReleasesPrint requires the same of the output of later releases' optimizers for the output of clang 14, with pointers typed or
+// not, and with the order of uses.
 func TestReadsWhatLaterReleasesPrint(t *testing.T) {
 	for _, file := range []string{"language.c", "exceptions.cpp"} {
 		old := clang(t, 14, file, "-O1", "-g")
@@ -102,7 +102,7 @@ func TestReadsCallBrAndFunclets(t *testing.T) {
 	}
 }
 
-// What LLVM's assembler refuses of funclets and callbr, in the words of an error that says where.
+// TestFuncletsThatAreNone requires that invalid funclets and callbr, which LLVM's assembler rejects, get an error with their place.
 func TestFuncletsThatAreNone(t *testing.T) {
 	const head = "define void @f() {\n  "
 	for _, c := range []struct{ text, err string }{

@@ -30,7 +30,7 @@ const (
 	i386MinGWLayout   = "e-m:x-p:32:32-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:32-n8:16:32-a:0:32-S32"
 )
 
-// I386 says whether a triple is of x86 with pointers of 32 bits: i386 to i686.
+// I386 reports whether a triple is of x86 with pointers of 32 bits: i386 to i686.
 func I386(triple string) bool {
 	arch, _, _ := strings.Cut(triple, "-")
 	return len(arch) == 4 && arch[0] == 'i' && arch[1] >= '3' && arch[1] <= '9' && arch[2:] == "86"
@@ -60,8 +60,7 @@ func layoutOf(triple string) *DataLayout {
 	return d
 }
 
-// DataLayout says how types lie in memory (LLVM LangRef, "Data Layout").
-// It may be used by several goroutines at once.
+// DataLayout describes the layout of types in memory (LLVM LangRef, "Data Layout"). It may be used by several goroutines at once.
 type DataLayout struct {
 	Text      string // as written in the module, "" when it has none
 	BigEndian bool
@@ -70,7 +69,7 @@ type DataLayout struct {
 	// nothing is written: the P, G and A specifications.
 	ProgramSpace, GlobalSpace, AllocaSpace int
 
-	// Mangling is the letter of the m specification, which says what names become in symbols: e, l, m, o, w, x, a; 0 where there is none.
+	// Mangling is the letter of the m specification, which selects how symbols are made of names: e, l, m, o, w, x, a; 0 where there is none.
 	Mangling byte
 
 	nonIntegral []int // address spaces whose pointers have no fixed integer, ascending: the ni specification
@@ -81,7 +80,7 @@ type DataLayout struct {
 	structs               sync.Map // *Type to *structLayout
 }
 
-// alignSpec is the alignment in bytes of a type of so many bits.
+// alignSpec is the alignment in bytes of a type with this many bits.
 type alignSpec struct{ bits, align int }
 
 type pointerSpec struct {
@@ -89,14 +88,14 @@ type pointerSpec struct {
 	index       int // bits
 }
 
-// structLayout is where the fields of one struct lie.
+// structLayout holds the offsets of the fields of one struct.
 type structLayout struct {
 	offsets []uint64
 	size    uint64
 	align   int
 }
 
-// Equal says that two are the same. What either keeps of structs that were asked for does not count.
+// Equal reports whether two layouts are the same. It ignores the structs whose layouts they have cached.
 func (l *DataLayout) Equal(other *DataLayout) bool {
 	return l.BigEndian == other.BigEndian && l.ProgramSpace == other.ProgramSpace && l.GlobalSpace == other.GlobalSpace && l.AllocaSpace == other.AllocaSpace &&
 		l.Mangling == other.Mangling && l.Text == other.Text && l.aggregate == other.aggregate && maps.Equal(l.pointers, other.pointers) &&
@@ -114,7 +113,7 @@ func (l *DataLayout) Equal(other *DataLayout) bool {
 func ParseDataLayout(text string) (*DataLayout, error) {
 	d := &DataLayout{
 		Text: text,
-		// What LangRef gives before any specification is read.
+		// The defaults of LangRef before any specification is read.
 		ints:      []alignSpec{{1, 1}, {8, 1}, {16, 2}, {32, 4}, {64, 4}},
 		floats:    []alignSpec{{16, 2}, {32, 4}, {64, 8}, {128, 16}},
 		vectors:   []alignSpec{{64, 8}, {128, 16}},
@@ -302,14 +301,12 @@ func (d *DataLayout) pointer(addrspace int) pointerSpec {
 	return d.pointers[0]
 }
 
-// Size is how many bytes apart two elements of an array of t lie (LLVM's
-// getTypeAllocSize), or [NoSize].
+// Size returns the distance in bytes between two elements of an array of t (LLVM's getTypeAllocSize), or [NoSize].
 func (d *DataLayout) Size(t *Type) uint64 {
 	return roundUp(d.StoreSize(t), uint64(d.Align(t)))
 }
 
-// StoreSize is how many bytes a store of t writes (LLVM's getTypeStoreSize), or
-// [NoSize].
+// StoreSize returns the number of bytes that a store of t writes (LLVM's getTypeStoreSize), or [NoSize].
 func (d *DataLayout) StoreSize(t *Type) uint64 {
 	switch t.Kind {
 	case ArrayKind:
@@ -355,7 +352,7 @@ func (d *DataLayout) bits(t *Type) uint64 {
 func (d *DataLayout) Align(t *Type) int {
 	switch t.Kind {
 	case IntKind:
-		// The next wider integer's, or the widest's where there is none.
+		// The alignment of the next wider integer, or of the widest where none is wider.
 		for _, s := range d.ints {
 			if s.bits >= t.Bits {
 				return s.align
@@ -397,8 +394,7 @@ func (d *DataLayout) exactAlign(table []alignSpec, t *Type) int {
 	return 1 << bits.Len64(size-1)
 }
 
-// FieldOffset is where field i of a struct type lies, in bytes from its start;
-// [NoSize] where it has no such field or a field before it has no size.
+// FieldOffset returns the offset in bytes of field i in a struct type; [NoSize] where the type has no such field or a field before it has no size.
 func (d *DataLayout) FieldOffset(t *Type, i int) uint64 {
 	offsets := d.layout(t).offsets
 	if i < 0 || i >= len(offsets) {

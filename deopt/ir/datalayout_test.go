@@ -110,7 +110,7 @@ func TestNonIntegralAddressSpaces(t *testing.T) {
 	}
 }
 
-// What was asked of one before makes no difference.
+// TestEqualLayouts requires that layouts are compared by their specifications, whatever was asked of one before.
 func TestEqualLayouts(t *testing.T) {
 	a, err := ParseDataLayout("")
 	require.NoError(t, err)

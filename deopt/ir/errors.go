@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Error is what is wrong with a module, and where.
+// Error describes what is wrong with a module, and where.
 type Error struct {
 	File string
 	Line int    // from 1
@@ -26,8 +26,7 @@ func (e *Error) Snippet() string {
 	return e.Text + "\n" + e.caret()
 }
 
-// caret stands below Col: it repeats the tabs before it, and counts the bytes
-// that shown cut off the line.
+// caret returns the line below Text that points at Col: it repeats the tabs before Col, and takes account of the bytes that shown cut off.
 func (e *Error) caret() string {
 	at := e.Col - 1
 	if at >= shownWidth {
@@ -48,7 +47,7 @@ const (
 	shownBefore = 60
 )
 
-// errorAt says what is wrong at a byte of the source.
+// errorAt returns an error with this message at a byte of the source.
 func errorAt(file, src string, pos int, msg string) *Error {
 	start := strings.LastIndexByte(src[:pos], '\n') + 1
 	text := src[start:]

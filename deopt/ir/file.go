@@ -19,7 +19,7 @@ import (
 // maxSource bounds what is read from a file or from llvm-dis.
 const maxSource = 512 << 20
 
-// errTooLarge says that there is more than maxSource.
+// errTooLarge is the error for a source of more than maxSource bytes.
 var errTooLarge = fmt.Errorf("larger than %d MiB", maxSource>>20)
 
 // ParseFile reads and parses a module of at most 512 MiB. See [Parse]. The file may be
@@ -60,8 +60,8 @@ func readAll(into *bytes.Buffer, from io.Reader) error {
 	return nil
 }
 
-// bytesText is the text in a buffer that nobody writes to any more. To copy it would
-// take longer than to find the functions in it.
+// bytesText returns a buffer as text without a copy; the buffer must not be written to any more. A copy would take longer than finding the functions
+// in it.
 func bytesText(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // Bounds on a run of llvm-dis.
@@ -70,14 +70,14 @@ const (
 	disassembleFor = 2 * time.Minute
 )
 
-// disassembleIn is how much address space llvm-dis may take for bitcode of that size. What it needs is some ten times the
-// bitcode, beside its libraries.
+// disassembleIn returns the address space in bytes that llvm-dis may take for bitcode of that size. It needs some ten times the size of the bitcode,
+// in addition to its libraries.
 func disassembleIn(size int) uint64 { return 4<<30 + 64*uint64(size) }
 
 // newestLLVM is the newest release whose text was read.
 const newestLLVM = 22
 
-// What bitcode begins with, alone or in its wrapper (LLVM Bitcode File Format, "Magic Numbers" and "Bitcode Wrapper Format").
+// The first bytes of bitcode, alone or in its wrapper (LLVM Bitcode File Format, "Magic Numbers" and "Bitcode Wrapper Format").
 const (
 	magic   = "BC\xC0\xDE"
 	wrapped = "\xDE\xC0\x17\x0B"
@@ -117,9 +117,9 @@ func SplitBitcode(section []byte) (modules [][]byte, err error) {
 	}
 }
 
-// bitcodeSize is how many bytes the first module takes, 0 where there is none. At its top level bitcode is blocks, each of which
-// begins with the abbreviation 1 in 2 bits, its number, the width of its abbreviations, and, in the next 32 bits, how many words
-// follow (LLVM Bitcode File Format, "ENTER_SUBBLOCK Encoding").
+// bitcodeSize returns the number of bytes of the first module, 0 where there is none. At its top level bitcode is blocks, each of which begins with
+// the abbreviation 1 in 2 bits, its number, the width of its abbreviations, and, in the next 32 bits, the number of words that follow (LLVM Bitcode
+// File Format, "ENTER_SUBBLOCK Encoding").
 func bitcodeSize(b []byte) int {
 	const header = 20 // bytes of a wrapper
 	if bytes.HasPrefix(b, []byte(wrapped)) && len(b) >= header {

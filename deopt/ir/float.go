@@ -104,8 +104,8 @@ func hexFloat(kind TypeKind, letter byte, digits string) (*big.Int, error) {
 	return n.Or(n.Lsh(n, 64), new(big.Int).SetUint64(low)), nil
 }
 
-// fitFloat converts the bits of a double to a format, or says that it would lose
-// something. A NaN keeps its payload and whether it is quiet.
+// fitFloat converts the bits of a double to a format. It returns an error where the conversion would lose something. A NaN keeps its payload and
+// whether it is quiet.
 func fitFloat(kind TypeKind, double uint64) (*big.Int, error) {
 	f, ok := floatFormats[kind]
 	if !ok {

@@ -48,7 +48,7 @@ func (p *parser) parseFunc(define bool) {
 // fewParams are looked through one by one, which costs less than a map.
 const fewParams = 8
 
-// parseParams reads (T %a, T, ...) and says whether it ends in dots.
+// parseParams reads (T %a, T, ...) and returns whether it ends in dots.
 func (p *parser) parseParams(f *Func) bool {
 	p.expect('(', "before parameters")
 	if p.accept(')') {
@@ -94,8 +94,7 @@ func (p *parser) parseParams(f *Func) bool {
 	}
 }
 
-// numbered gives a value without a name the next number, and sees that one with a
-// number does not fall behind it.
+// numbered gives a value without a name the next number, and fails for a value whose number is less than the next.
 func (p *parser) numbered(pos int, name string, next *int) string {
 	if name == "" {
 		name = strconv.Itoa(*next)
@@ -175,8 +174,7 @@ func (p *parser) findBody(f *Func) {
 	p.next()
 }
 
-// unclosed is where a body that is never closed most likely should have been: at
-// the next line that begins something else, or at the end of the source.
+// unclosed returns the most likely end of a body that is never closed: the next line that begins something else, or the end of the source.
 func unclosed(src string, pos int) int {
 	at := len(src)
 	for _, head := range []string{"\ndefine ", "\ndeclare ", "\nattributes "} {

@@ -40,9 +40,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// compareScans sees that the quick search for the ends of bodies and nodes finds no other
-// module than the one that reads every byte. (That one may refuse what stands within
-// metadata, which the quick one does not look at.)
+// compareScans requires that the quick search for the ends of bodies and nodes finds the same module as the one that reads every byte. (The latter
+// may reject text within metadata, which the quick one does not read.)
 func compareScans(t *testing.T, m *Module) {
 	careful, err := parseModule(m.Name, m.src, false, m.opaque)
 	if err != nil {

@@ -9,8 +9,7 @@ var linkages = words(`private internal available_externally linkonce linkonce_od
 var visibleWords = words(`dso_local dso_preemptable default hidden protected dllimport dllexport
 	unnamed_addr local_unnamed_addr externally_initialized`)
 
-// globalHead is what stands before global, constant, alias, ifunc or a
-// function's type.
+// globalHead holds the words before global, constant, alias, ifunc or a function's type.
 type globalHead struct {
 	linkage string
 	space   int // address space, -1 where none is written
@@ -79,8 +78,7 @@ func (p *parser) parseHead() globalHead {
 	return head
 }
 
-// skipUnknownHead moves past a word that is not known, if others follow that stand before a calling convention or
-// before what kind of global it is.
+// skipUnknownHead moves past an unknown word if known ones follow that come before a calling convention or before the kind of the global.
 func (p *parser) skipUnknownHead() bool {
 	const what = "linkage or visibility"
 	belongs := func(word string) bool {

@@ -11,7 +11,7 @@ var flagWords = map[string]Flags{
 	"afn": ApproxFunc, "reassoc": Reassoc, "fast": fastMath,
 }
 
-// flagsOf is what may stand after an operation's keyword.
+// flagsOf returns the flags that may follow an operation's keyword.
 func flagsOf(op Op) Flags {
 	switch op {
 	case OpAdd, OpSub, OpMul, OpShl, OpTrunc:

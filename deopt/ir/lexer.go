@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// tokenKind tells the tokens of LLVM IR apart.
+// tokenKind is the kind of a token of LLVM IR.
 type tokenKind uint8
 
 const (
@@ -189,7 +189,7 @@ func (l *lexer) name(kind tokenKind) {
 	}
 }
 
-// checkName refuses a name with a zero byte. One without a byte, "", stands for a value without a name.
+// checkName rejects a name with a zero byte. An empty name, "", means a value without a name.
 func (l *lexer) checkName(pos int, name string) string {
 	if strings.IndexByte(name, 0) >= 0 {
 		l.fail(pos, "a name holds a zero byte")
@@ -268,8 +268,7 @@ func (l *lexer) word() {
 	}
 }
 
-// numeral reads an integer or a floating-point literal, and says whether there
-// was one.
+// numeral reads an integer or a floating-point literal, and returns whether there was one.
 func (l *lexer) numeral() bool {
 	start := l.pos
 	rest := l.src[start:l.end]
@@ -310,7 +309,7 @@ func (l *lexer) numeral() bool {
 	return true
 }
 
-// exponent reads e+10 where it stands whole.
+// exponent reads an exponent such as e+10 where it is complete.
 func (l *lexer) exponent() {
 	start := l.pos
 	if l.pos < l.end && l.src[l.pos]|0x20 == 'e' {

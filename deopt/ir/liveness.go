@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// maxLiveIns bounds what is kept of one function: over all blocks, the values
-// that are live on entry. Only a function made to be large has so many.
+// maxLiveIns bounds the live values of one function: the sum over all blocks of the values that are live on entry. Only a function that was made to
+// be large has that many.
 const maxLiveIns = 32 << 20
 
-// lazyLiveness is what a function's liveness is computed from, and the result.
+// lazyLiveness holds a function's liveness and its inputs.
 type lazyLiveness struct {
 	once  sync.Once
 	err   error
@@ -72,7 +72,7 @@ func LiveEach(b *Block, indices []int, visit func(index int, live []Value) error
 	return nil
 }
 
-// liveOut is what is live at the end of a block, before its successors' phis take values.
+// liveOut returns the values that are live at the end of a block, before its successors' phis take values.
 func (l *lazyLiveness) liveOut(b *Block) map[int32]bool {
 	live := map[int32]bool{}
 	for _, s := range successors(b) {

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// lazyMetadata is where the numbered nodes of a module's metadata stand. Those that were
-// passed in stretches are found when one is first asked for; of the millions that a
-// module may have, few ever are.
+// lazyMetadata holds the places of the numbered nodes of a module's metadata. Nodes that were passed in stretches are found when one is first asked
+// for; of the millions that a module may have, few are ever needed.
 type lazyMetadata struct {
 	stretches []span // of the source: lines that are one node each, see quickMetadata
 
@@ -23,7 +22,7 @@ type metadataNode struct {
 	pos    int // of the exclamation mark of its number
 }
 
-// find returns where the node of that number stands.
+// find returns the place of the node with that number.
 func (l *lazyMetadata) find(src string, number uint64) (int, bool) {
 	l.once.Do(func() { l.index(src) })
 	at, ok := slices.BinarySearchFunc(l.nodes, number, func(n metadataNode, number uint64) int { return cmp.Compare(n.number, number) })
@@ -51,9 +50,8 @@ func (l *lazyMetadata) index(src string) {
 	}
 }
 
-// debugNode reads the node that a reference, !7, or the node itself stands for at a
-// place of the source: its kind, as DILocation, and where the value of each field
-// stands. It says whether there is one.
+// debugNode reads the metadata node at a place of the source, or the node that a reference there, such as !7, names: its kind, as DILocation, and the
+// place of the value of each field. ok reports whether there is one.
 func (m *Module) debugNode(at span) (kind string, fields map[string]span, ok bool) {
 	l := lexer{file: m.Name, src: m.src, pos: at.pos, end: min(at.end, at.pos+maxNodeSize), line: 1}
 	l.next()

@@ -68,15 +68,13 @@ func (f *Func) Body() ([]*Block, error) {
 	return f.body.blocks, f.body.err
 }
 
-// Block returns the block of that name (without the % sign), or nil where there
-// is none or the body does not parse.
+// Block returns the block of that name (without the % sign), or nil where the function has none or its body does not parse.
 func (f *Func) Block(name string) *Block {
 	b, _ := f.local(name).(*Block)
 	return b
 }
 
-// Value returns the *Param or *Instr of that name (without the % sign), or nil
-// where there is none or the body does not parse.
+// Value returns the *Param or *Instr of that name (without the % sign), or nil where the function has none or its body does not parse.
 func (f *Func) Value(name string) Value {
 	switch v := f.local(name).(type) {
 	case *Param, *Instr:
@@ -100,8 +98,7 @@ func (f *Func) local(name string) Value {
 	return f.body.names[name]
 }
 
-// LineText returns a line of the module's text, from 1 on, without the white space
-// around it; "" where there is no such line.
+// LineText returns a line of the module's text, from 1 on, without the white space around it; "" for a line that does not exist.
 func (m *Module) LineText(line int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,5 +126,5 @@ func (m *Module) Text() string { return m.src }
 // TypedPointers reports whether the module writes pointers with what they point to, as LLVM did before release 15.
 func (m *Module) TypedPointers() bool { return m.typed }
 
-// Size is how many bytes the module's text has.
+// Size returns the length of the module's text in bytes.
 func (m *Module) Size() int { return len(m.src) }

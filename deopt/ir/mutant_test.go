@@ -13,9 +13,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// One token of a good module is dropped, repeated elsewhere or replaced. What
-// llvm-as still takes must be taken here. (The other way round does not hold:
-// metadata and the insides of attributes are not looked at.)
+// TestTakesTheMutantsThatLLVMAsTakes drops, repeats or replaces one token of a good module, and requires that a mutant which llvm-as accepts is
+// accepted here. (The converse does not hold: metadata and the insides of attributes are not checked.)
 func TestTakesTheMutantsThatLLVMAsTakes(t *testing.T) {
 	livetest.Slow(t)
 	const version, mutants = 22, 200

@@ -38,7 +38,7 @@ func quoteName(name string) string {
 	return b.String()
 }
 
-// bareInPrint is what LLVM prints without quotation marks. It reads $ too.
+// bareInPrint reports whether LLVM prints a character of a name without quotation marks. It also reads $ without them.
 func bareInPrint(c byte) bool {
 	return isKeywordChar(c) || c == '-' || c == '.'
 }
@@ -56,8 +56,7 @@ func isQuotedNumber(name string) bool {
 	return len(name) > 2 && name[0] == '"' && name[len(name)-1] == '"' && isNumber(name[1:len(name)-1])
 }
 
-// unescape replaces \\ and \XX in what stood between quotation marks. Any other
-// backslash stands for itself, as in LLVM.
+// unescape replaces \\ and \XX in the text between quotation marks. Any other backslash is kept, as in LLVM.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s

@@ -177,8 +177,7 @@ func TestHexIntegers(t *testing.T) {
 	require.Equal(t, "<i32 7, i32 7, i32 7, i32 7>", m.Lookup("v").(*Global).Init.Ref())
 }
 
-// A body that nobody asks for is not parsed: its error shows only then, at every
-// time, and in Check.
+// TestBodiesAreLazy requires that a body is parsed only when it is asked for: its error is returned then, each time, and by Check.
 func TestBodiesAreLazy(t *testing.T) {
 	m, err := Parse("lazy.ll", []byte("define void @good() {\n  ret void ; a brace } in a comment\n}\n\ndefine void @bad() {\n  nonsense \"}\"\n}\n"))
 	require.NoError(t, err)
@@ -220,7 +219,7 @@ func TestBodiesFromManyGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-// Short texts that would stand for much, or for something without an end.
+// TestBounds requires errors for short texts that would expand to large objects or to infinite ones.
 func TestBounds(t *testing.T) {
 	chain := func(n int, format func(i int) string) string {
 		var b strings.Builder

@@ -9,9 +9,8 @@ import (
 // maxNesting bounds how deep constants may nest.
 const maxNesting = 200
 
-// Parse parses the text of a module. name stands in its errors, which are of
-// type [*Error]. Of a function body only the extent is found here; it is parsed
-// by [Func.Body], and all of them by [Module.Check].
+// Parse parses the text of a module. name is the file name in its errors, which are of type [*Error]. Parse finds only the extent of a function body;
+// [Func.Body] parses it, and [Module.Check] parses all of them.
 func Parse(name string, src []byte) (*Module, error) { return parseText(name, string(src)) }
 
 // parseText tries it quickly first. Where that ends in an error the text may be good

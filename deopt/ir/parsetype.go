@@ -259,7 +259,7 @@ func (p *parser) parseTypeDef(tok token) {
 		p.nameStruct(tok)
 		return
 	case p.isPunct('<'):
-		// A packed struct is told from a vector by the bracket that follows.
+		// The bracket that follows distinguishes a packed struct from a vector.
 		next := p.lexer
 		next.next()
 		packed = next.isPunct('{')

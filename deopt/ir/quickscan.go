@@ -2,11 +2,9 @@ package ir
 
 import "strings"
 
-// What LLVM prints has one shape: a body begins after the line that ends in '{' and
-// ends at the line that begins with '}', and each node of metadata has its line. The
-// functions here find such ends with the searches for single bytes that processors do
-// many bytes at a time, and say so when they are not certain. Nothing depends on them
-// but time: where they are not, scanBalanced and the lexer read every byte.
+// LLVM prints modules in one form: a body begins after the line that ends in '{' and ends at the line that begins with '}', and each node of metadata
+// has its line. The functions here find such ends with searches for single bytes, for which processors have instructions that take many bytes at a
+// time, and report when they are not certain. Only speed depends on them: where they are not certain, scanBalanced and the lexer read every byte.
 
 // quickBody returns where a body ends whose bracket opens at pos: the position past
 // the closing bracket, and how many lines lie between. It returns -1 where the text is
@@ -49,8 +47,8 @@ func quickBody(src string, pos, end int, stars bool) (past, lines int) {
 	return at + 1, strings.Count(body, "\n")
 }
 
-// pairedBrackets counts the pairs of curly brackets in a line, and says whether there are
-// only pairs, outside strings and comments for sure.
+// pairedBrackets counts the pairs of curly brackets in a line. ok reports whether all brackets are paired, and certainly outside of strings and
+// comments.
 func pairedBrackets(line string) (pairs int, ok bool) {
 	depth := 0
 	for i := range len(line) {
@@ -106,9 +104,8 @@ func (p *parser) quickMetadata() (past, lines int) {
 	return pos, lines
 }
 
-// metadataLine reports whether a line has the shape of one whole node, or of several things
-// none of which gives a name a meaning. What lies between the brackets is looked at only
-// when somebody asks for it.
+// metadataLine reports whether a line has the form of one whole node, or of several things none of which defines a name. The text between the
+// brackets is read only when the node is asked for.
 func metadataLine(line string) bool {
 	at := 1
 	for at < len(line) && isNameChar(line[at]) {
@@ -126,15 +123,13 @@ func metadataLine(line string) bool {
 	return (last == '}' || last == ')') && strings.IndexByte(rest, '=') < 0 && linesHoldTheirStrings(rest)
 }
 
-// mark is where a byte next stands in the source, so that one that is rare is not looked
-// for again and again.
+// mark is the next position of a byte in the source, so that a rare byte is not searched for again and again.
 type mark struct {
 	char byte
 	next int
 }
 
-// before reports whether the byte stands from pos to before end. It may be asked for
-// positions that only ever grow.
+// before reports whether the byte occurs from pos to before end. Its positions must not decrease from one call to the next.
 func (m *mark) before(src string, pos, end int) bool {
 	if m.next < pos {
 		m.next = len(src)

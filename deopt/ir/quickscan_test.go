@@ -61,7 +61,7 @@ func TestQuickScanFindsWhatTheCarefulOneFinds(t *testing.T) {
 	require.Greater(t, taken, 1000)
 }
 
-// What would make a quick search go over the rest of the module again and again does not.
+// TestQuickScanIsLinear requires that the quick search does not read the rest of the module again and again.
 func TestQuickScanIsLinear(t *testing.T) {
 	livetest.Slow(t)
 	const n = 200_000

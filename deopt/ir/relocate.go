@@ -27,10 +27,9 @@ func isIntrinsic(in *Instr, name string) bool {
 	return got == name || strings.HasPrefix(got, name+".")
 }
 
-// relocated returns the base and the derived pointer that a gc.relocate stands
-// for: its arguments are the statepoint's token and two indices into the gc-live
-// bundle (LangRef, "llvm.experimental.gc.relocate"). It says false for any other
-// instruction, and for a relocate of no statepoint (undef or poison).
+// relocated returns the base and the derived pointer of a gc.relocate: its arguments are the statepoint's token and two indices into the gc-live
+// bundle (LangRef, "llvm.experimental.gc.relocate"). It returns false for any other instruction, and for a relocate without a statepoint (undef or
+// poison).
 func (l *lazyLiveness) relocated(in *Instr) (base, derived Value, ok bool, err error) {
 	if !isIntrinsic(in, "experimental.gc.relocate") || len(in.Args) != 3 {
 		return nil, nil, false, nil

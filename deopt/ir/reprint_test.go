@@ -12,8 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What every release prints of a module must be read, as must what its
-// optimizer makes of it.
+// TestReadsWhatOptPrints requires that this package reads what every release prints for a module, and the output of its optimizer.
 func TestReadsWhatOptPrints(t *testing.T) {
 	livetest.Slow(t)
 	passes := [][]string{nil, {"-passes=default<O2>"}, {"-passes=mem2reg,instcombine,simplifycfg"}}

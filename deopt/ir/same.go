@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Difference says where the body of a function is not that of another one, "" where it is: whatever their values and blocks are called, and
-// whatever is told of them to debuggers. comparable is false where that cannot be said: one is a declaration or cannot be read, or
-// only one is of the time when pointers had types, of which LLVM's releases make other instructions.
+// Difference returns the first difference between the bodies of two functions, "" where there is none. It ignores the names of values and blocks, and
+// debug information. comparable is false where they cannot be compared: one is a declaration or cannot be read, or only one has typed pointers, for
+// which LLVM's releases generate other instructions.
 func Difference(f, g *Func) (what string, comparable bool) {
 	if f.Module.typed != g.Module.typed {
 		return "", false
@@ -38,7 +38,7 @@ func Difference(f, g *Func) (what string, comparable bool) {
 	return "", true
 }
 
-// comparison holds two functions against each other. Values are the same that stand at the same place.
+// comparison compares two functions. Values are equal if they are at the same place in their functions.
 type comparison struct{ number map[*Instr]int }
 
 func (c *comparison) block(b, o *Block) string {
@@ -65,7 +65,7 @@ func told(b *Block) []*Instr {
 	})
 }
 
-// line is the instruction's line as it is written, without what stands around it.
+// line returns the instruction's line of the source with each run of white space reduced to one space.
 func (i *Instr) line() string {
 	text := i.Block.Func.Module.src
 	line := text[strings.LastIndexByte(text[:i.Pos], '\n')+1:]
@@ -91,7 +91,7 @@ func (c *comparison) instr(a, b *Instr) bool {
 
 func (c *comparison) values(a, b []Value) bool { return slices.EqualFunc(a, b, c.value) }
 
-// value says it of two operands. Constants lie as deep in each other as the parser lets them.
+// value reports whether two operands are the same. Constants are nested only as deep as the parser permits.
 func (c *comparison) value(a, b Value) bool {
 	switch a := a.(type) {
 	case *Const:
@@ -132,7 +132,7 @@ func (c *comparison) constant(a, b *Const) bool {
 	return slices.EqualFunc(a.Elems, b.Elems, c.constant)
 }
 
-// alikeTypes says it of types, whatever structs are called: a linker gives other names to those of several modules.
+// alikeTypes reports whether two types are the same, whatever structs are called: a linker renames those of several modules.
 func alikeTypes(a, b *Type) bool {
 	switch {
 	case a == nil || b == nil:

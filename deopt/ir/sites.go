@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// SiteKind is what kind of call a record describes.
+// SiteKind is the kind of call that a record describes.
 type SiteKind string
 
 // The kinds of site.
@@ -59,8 +59,8 @@ func (s *Site) IDs() []uint64 {
 	return []uint64{s.ID}
 }
 
-// CutID is what LLVM before release 19 records as the id of a statepoint, or of a call that becomes one, whose id takes more than
-// 32 bits (StatepointLoweringInfo; seen: LLVM 14 and 16); ok is false for all others.
+// CutID returns the id that LLVM before release 19 records for a statepoint, or for a call that becomes one, whose id takes more than 32 bits
+// (StatepointLoweringInfo; seen: LLVM 14 and 16); ok is false for all other sites.
 func (s *Site) CutID() (id uint64, ok bool) {
 	switch s.Kind {
 	case StackMapSite, PatchPointSite:
@@ -69,8 +69,7 @@ func (s *Site) CutID() (id uint64, ok bool) {
 	return uint64(uint32(s.ID)), s.ID > math.MaxUint32
 }
 
-// Result is the instruction whose value is what the call returned: the call
-// itself, for a gc.statepoint its gc.result; nil where there is none.
+// Result returns the instruction whose value is the call's result: the call itself, for a gc.statepoint its gc.result; nil where there is none.
 func (s *Site) Result() *Instr {
 	switch s.Instr.Typ.Kind {
 	case VoidKind:
@@ -209,8 +208,8 @@ func (s *Site) statepoint() error {
 	return nil
 }
 
-// leaves says that a callee is what the pass has an exit call. With typed pointers (LLVM 14) it is a bitcast where the module defines the
-// function with another type than the exit has.
+// leaves reports whether a callee is the function that the pass makes an exit call. With typed pointers (LLVM 14) it is a bitcast where the module
+// defines the function with another type than the exit has.
 func leaves(callee Value) bool {
 	c, ok := callee.(*Const)
 	for ok && c.Kind == ConstExpr && c.Op == OpBitCast {

@@ -89,15 +89,15 @@ func (l *lexer) skipMetadata() {
 	}
 }
 
-// skipAttachments moves past !name !7 pairs, as many as there are, and sets debug to where
-// the one of !dbg stands. Functions alone have several without a comma between them.
+// skipAttachments moves past all !name !7 pairs, and sets debug to the place of the one of !dbg. Only functions have several without a comma between
+// them.
 func (l *lexer) skipAttachments(debug *span) {
 	for l.tok.kind == tokMetadata {
 		l.skipAttachment(debug)
 	}
 }
 
-// skipAttachment moves past one !name !7, and sets debug to where that of !dbg stands.
+// skipAttachment moves past one !name !7, and sets debug to the place of the node of a !dbg.
 func (l *lexer) skipAttachment(debug *span) {
 	name := l.tok.text
 	l.next()

@@ -16,12 +16,12 @@ type SourceLine struct {
 	Line     int    // from 1; 0 for code that stands in no line
 	Column   int    // from 1; 0 where it is not known
 	Function string // the name in the source, as DISubprogram has it, or ""
-	// InlinedAt is where the call stood that was inlined, or nil.
+	// InlinedAt is the place of the call that was inlined, or nil.
 	InlinedAt *SourceLine
 }
 
-// Source returns where in the source an instruction comes from. The debug information is
-// looked up when it is asked for; false says that there is none or that it is broken.
+// Source returns the place in the source that an instruction comes from. It looks up the debug information at each call, and returns false where
+// there is none or it is broken.
 func (i *Instr) Source() (SourceLine, bool) {
 	m := i.Block.Func.Module
 	var first SourceLine

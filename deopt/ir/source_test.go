@@ -75,7 +75,7 @@ func TestSourceLines(t *testing.T) {
 	require.False(t, ok)
 }
 
-// What is broken in debug information is no source line, and no endless search.
+// TestBrokenSourceLines requires that broken debug information yields no source line, and that the search for it ends.
 func TestBrokenSourceLines(t *testing.T) {
 	for name, nodes := range map[string]string{
 		"missing":         "",

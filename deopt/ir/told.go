@@ -1,16 +1,16 @@
 package ir
 
-// Telling is a value that others tell, which follow from it. They do where all of them are operands of one instruction, or could be: whatever
-// leads there from where the value comes to be goes past where they do.
+// Telling is a value that other values determine. They do so wherever all of them are operands of one instruction, or could be: every path from the
+// definition of the value to there passes their definitions.
 type Telling struct {
 	Value Value
 	By    []Value // of an integer what extends it; of a struct or array its elements, in their order
 }
 
-// maxTold bounds of how many elements an aggregate is told.
+// maxTold is the number of elements up to which an aggregate can be determined by its elements.
 const maxTold = 16
 
-// Told is what values tell that is not among them. A telling comes behind those of what it is by.
+// Told returns the values that some values determine and that are not among them. A telling comes after those of the values in its By.
 func Told(values []Value) (told []Telling) {
 	known := map[Value]bool{}
 	for _, v := range values {
@@ -40,7 +40,7 @@ func Told(values []Value) (told []Telling) {
 	return told
 }
 
-// Elements is how many elements or fields a struct or array has of which it may be told, else 0.
+// Elements returns the number of elements or fields of a struct or array that its elements can determine, else 0.
 func Elements(t *Type) int {
 	switch {
 	case t.Kind == StructKind && len(t.Fields) <= maxTold:

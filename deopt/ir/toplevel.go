@@ -125,8 +125,7 @@ func (p *parser) parseNumberedMetadata() {
 	p.m.metadata.nodes = append(p.m.metadata.nodes, metadataNode{number, start})
 }
 
-// skipMetadataLines moves past the nodes of metadata that begin here and have a line
-// each, and says whether there were any.
+// skipMetadataLines moves past the nodes of metadata that begin here and have a line each, and returns whether there were any.
 func (p *parser) skipMetadataLines() bool {
 	start := p.tok.pos
 	if !p.quick || p.src[start] != '!' || start > 0 && p.src[start-1] != '\n' {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// TypeKind tells the types of LLVM IR apart.
+// TypeKind is the kind of a type of LLVM IR.
 type TypeKind uint8
 
 // The kinds of type.

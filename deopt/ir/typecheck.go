@@ -3,7 +3,7 @@ package ir
 // The rules of LangRef for the operands of each instruction, as far as an
 // interpreter relies on them. Instructions and constant expressions share them.
 
-// operandCount is how many operands an operation has; 0 where it varies.
+// operandCount returns the number of operands of an operation; 0 where it varies.
 func operandCount(op Op) int {
 	switch {
 	case op.Cast(), op == OpFNeg, op == OpFreeze, op == OpExtractValue:

@@ -4,9 +4,8 @@ import (
 	"encoding/binary"
 )
 
-// Bounds on how deep and how long a type may be when it is spelled out. An alias
-// (%a = type { %b, %b }) lets a short text stand for an exponentially long type;
-// LLVM's own output comes nowhere near.
+// Bounds on the depth and the length of a type that is written out. An alias (%a = type { %b, %b }) lets a short text expand to an exponentially long
+// type; LLVM's own output is far below these bounds.
 const (
 	maxTypeDepth  = 256
 	maxTypeWeight = 1 << 16
@@ -47,8 +46,7 @@ func (t *typeTable) id(typ *Type) uint64 {
 	return n
 }
 
-// shared is the type that is like typ and that this package exports or holds: every
-// module uses the same. It is nil where there is none.
+// shared returns the type like typ that this package exports or holds, so that every module uses the same one. It returns nil where there is none.
 func shared(typ *Type) *Type {
 	switch typ.Kind {
 	case IntKind:

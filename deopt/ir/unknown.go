@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Warning is a word that no release of LLVM has, or none that is known here, where it does no harm
-// to read on: a fork's calling convention, an attribute of a later release. What it changes is not known.
+// Warning reports a word that no release of LLVM known here has, and that does no harm to ignore: a fork's calling convention, an attribute of a
+// later release. Its effect is not known.
 type Warning struct {
 	Line  int    // where it stands first
 	What  string // "calling convention", "attribute", "flag", …
@@ -16,7 +16,7 @@ type Warning struct {
 	Count int    // how often it stands there, in what was read so far
 }
 
-// String says what is not known, without the line.
+// String names the unknown word, without its line.
 func (w Warning) String() string {
 	times := ""
 	if w.Count > 1 {
@@ -25,10 +25,10 @@ func (w Warning) String() string {
 	return fmt.Sprintf("unknown %s '%s'%s", w.What, w.Word, times)
 }
 
-// convention is what a Warning is about that is kept.
+// convention is the What of a Warning whose word is kept.
 const convention = "calling convention"
 
-// Meaning says what was made of the word.
+// Meaning describes how the parser treated the word.
 func (w Warning) Meaning() string {
 	if w.What == convention {
 		return "where arguments and results are is not known of it"
@@ -49,8 +49,8 @@ type unknowns struct {
 	more int // different words that are not in the list, as they were met
 }
 
-// Warnings lists the words that are not known, each once and by the line where it stands first, and says how often others were
-// met that did not fit into the list. Those of a body are there once it was parsed ([Func.Body]).
+// Warnings returns the unknown words, each once, ordered by the line where it occurs first, and the number of occurrences of others that did not fit
+// into the list. The words of a body are included once it was parsed ([Func.Body]).
 func (m *Module) Warnings() (list []Warning, more int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,8 +75,8 @@ func (u *unknowns) warn(tok token, what string) {
 	u.list = append(u.list, Warning{tok.line, what, word, 1})
 }
 
-// skipUnknown moves past a word that is not known, with what stands in brackets behind it, if what follows
-// says that it is one and not a mistake.
+// skipUnknown moves past an unknown word and its text in brackets, if follows reports that the text after it fits an unknown word rather than a
+// mistake.
 func (p *parser) skipUnknown(what string, follows func() bool) bool {
 	tok := p.tok
 	if tok.kind != tokWord || isTypeWord(tok.text) || isKnown(tok.text) || p.err != nil {
@@ -108,8 +108,8 @@ var keywords = words(`addrspace alignstack asm atomic attributes blockaddress c 
 	personality poison prefix prologue ptrauth section sideeffect source_filename splat swifterror syncscope tail target
 	thread_local to triple true type undef unwind uselistorder uselistorder_bb volatile vscale weak within x zeroinitializer`)
 
-// ahead looks at the words from here on up to a type, and leaves the parser where it is. It says whether there is a type, and
-// whether one of the words before it is such that any says so.
+// ahead looks at the words from here on up to a type, and leaves the parser where it is. It returns whether there is a type, and whether any reports
+// true for one of the words before it.
 func (p *parser) ahead(any func(word string) bool) (typed, found bool) {
 	before := p.lexer
 	defer func() { p.lexer = before }()
@@ -135,7 +135,7 @@ func (p *parser) ahead(any func(word string) bool) (typed, found bool) {
 	return false, found
 }
 
-// typeAhead reports whether a type follows, behind other words perhaps.
+// typeAhead reports whether a type follows, perhaps after other words.
 func (p *parser) typeAhead() bool {
 	typed, _ := p.ahead(nil)
 	return typed
@@ -169,7 +169,7 @@ func (p *parser) beginsLine() bool {
 	return before == "" || before[len(before)-1] == '\n'
 }
 
-// place says where a list of attributes stands, and with that what may follow one that is not known.
+// place is where a list of attributes is, which decides what may follow an unknown attribute.
 type place uint8
 
 const (

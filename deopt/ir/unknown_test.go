@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What forks and later releases write, in the words of Jeandle, Swift, Julia, Enzyme and back ends that are not LLVM's.
+// forks is a module with words of forks and later releases: of Jeandle, Swift, Julia, Enzyme and back ends outside of LLVM.
 const forks = `target datalayout = "e-p:64:64"
 target features = "+wide"
 %T = type { i64 }
@@ -94,7 +94,7 @@ func TestForks(t *testing.T) {
 		"36: unknown kind of metadata 'jeandle_kind'",
 	}, got)
 
-	// What is known beside them is read as ever, and a convention is kept by its name.
+	// Known words beside them are read as usual, and a convention is kept by its name.
 	f := m.Func("Main_add")
 	require.Equal(t, "hotspotcc", f.CC)
 	require.Equal(t, "hotspotgc", f.GC)

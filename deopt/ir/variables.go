@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// lazyDescriptions is what debug information says of a function's values, found when it is first asked for.
+// lazyDescriptions holds the debug information about a function's values, found when it is first asked for.
 type lazyDescriptions struct {
 	once sync.Once
 	all  map[variable][]description
@@ -19,7 +19,7 @@ type lazyDescriptions struct {
 // variable is a variable of the source, in one of the calls that were inlined: by how the module refers to both.
 type variable struct{ node, inlinedAt string }
 
-// description says what a variable is from a place on, or for as long as its scope is.
+// description gives the value of a variable from a place on, or for as long as its scope lasts.
 type description struct {
 	block *Block
 	index int   // of the instruction that it stands before
@@ -31,17 +31,16 @@ type description struct {
 type record struct {
 	kind string
 	at   span // from bracket to bracket
-	// index is that of the instruction that it stands before.
+	// index is that of the instruction after it.
 	index int
 }
 
-// Variables says which variables of the source have each of some values where an instruction is about to run. There may be
-// several, innermost scope first, and there is none where the module's debug information does not say it of every way to the
-// instruction: a variable that was assigned something else on one of them, or whose value was computed anew since, is
-// not named. Of a value that is where a variable lies, its name is &x.
+// Variables returns for each of some values the variables of the source that have it where an instruction is about to run, innermost scope first. It
+// names a variable only where the module's debug information gives it that value on every path to the instruction: not where one path assigned it
+// something else, or where the value was computed anew since. For a value that is the address of a variable, the name is &x.
 //
-// The debug information are the records #dbg_value, #dbg_declare and #dbg_assign (LangRef, "Debug Records"), or calls of the
-// intrinsics of the same names. Only those with an empty DIExpression count.
+// The debug information is the records #dbg_value, #dbg_declare and #dbg_assign (LangRef, "Debug Records"), or calls of the intrinsics of the same
+// names. Only those with an empty DIExpression count.
 func (i *Instr) Variables(values []Value) [][]string {
 	names := make([][]string, len(values))
 	f := i.Block.Func
@@ -125,7 +124,7 @@ func (i *Instr) scopes() (list []variable) {
 	return list
 }
 
-// text is how the source spells what stands at a place.
+// text returns the text of the source at a place.
 func (m *Module) text(at span) string { return trimRight(m.src[at.pos:at.end]) }
 
 // find lists what the function's records and intrinsics say.
@@ -156,7 +155,7 @@ func (d *lazyDescriptions) find(f *Func) {
 	}
 }
 
-// debugIntrinsic says which record a call of an intrinsic stands for.
+// debugIntrinsic returns the kind of debug record that a call of an intrinsic is equivalent to.
 func debugIntrinsic(i *Instr) (kind string, ok bool) {
 	if i.Call == nil {
 		return "", false
@@ -181,7 +180,7 @@ func (d *lazyDescriptions) add(b *Block, index int, kind string, args []span) {
 	}
 	v := variable{m.text(args[1]), m.text(fields["inlinedAt"])}
 	x := description{block: b, index: index, where: kind == "dbg_declare"}
-	// An expression says how to come from the value to the variable; one with operations is not taken for none.
+	// An expression computes the variable from the value; one with operations is not treated as empty.
 	if expression, _, empty := m.debugNode(args[2]); empty && expression == "DIExpression" {
 		x.value = b.Func.describedBy(args[0])
 	}
@@ -208,7 +207,7 @@ func (f *Func) describedBy(at span) Value {
 	return f.body.names[last.text]
 }
 
-// arguments are the places of what stands in brackets, between commas.
+// arguments returns the places of the arguments in brackets, which commas separate.
 func (m *Module) arguments(at span) (list []span) {
 	l := lexer{file: m.Name, src: m.src, pos: at.pos, end: at.end, line: 1}
 	if l.next(); !l.isPunct('(') {
@@ -234,8 +233,8 @@ func (m *Module) arguments(at span) (list []span) {
 	return list
 }
 
-// reaching is what a variable is where an instruction is about to run: the value of the last description on each way there, where
-// that is the same on all, and was not computed anew behind it.
+// reaching returns the value of a variable where an instruction is about to run: that of the last description on each path there, if it is the same
+// on all and was not computed anew after it.
 func (d *lazyDescriptions) reaching(i *Instr, v variable, budget *int) (value Value, where bool) {
 	all := d.all[v]
 	if all[0].where {
@@ -256,7 +255,7 @@ func (d *lazyDescriptions) reaching(i *Instr, v variable, budget *int) (value Va
 	}
 	var passed []stretch
 	var found *description
-	// back goes through a block from an instruction backwards, and says whether a description is there.
+	// back searches a block from an instruction backwards, and returns whether a description is there, and whether it gives the same value.
 	back := func(b *Block, to int) (described, same bool) {
 		list := d.in[b][v]
 		for k := len(list) - 1; k >= 0; k-- {

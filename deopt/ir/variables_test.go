@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// describedModule has a site in each block of @f; DBG stands for the debug records, which are intrinsics up to LLVM 18.
+// describedModule has a site in each block of @f. The test replaces DBG by the debug records, which are intrinsics up to LLVM 18.
 const describedModule = `
 declare void @site(i64, i64, i64)
 declare void @llvm.dbg.value(metadata, metadata, metadata)
