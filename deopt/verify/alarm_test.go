@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// outcomes lists what came of the exits of each function: a status, or why there is none.
+// outcomes lists the outcomes of the exits of each function: a status, or the reason why there is none.
 func outcomes(list []*Verified) map[string][]string {
 	all := map[string]map[string]bool{}
 	for _, v := range list {
@@ -129,7 +129,8 @@ func TestVerifyWhereSeveralAreRight(t *testing.T) {
 	require.Equal(t, same, got["func_2"])
 }
 
-// What the interpreter stores counts where the same was there before, too, and native code went to the C library.
+// TestVerifyStoresOfWhatIsThere requires that a store by the interpreter counts even where the same bytes were there before, and native code called
+// the C library.
 func TestVerifyStoresOfWhatIsThere(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "there.c")
 	require.NoError(t, os.WriteFile(source, []byte(`
@@ -270,7 +271,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// What is stored below the stack of a coroutine is no stack.
+// TestVerifyCoroutine requires that stores below the stack of a coroutine are not taken for stores to a stack.
 func TestVerifyCoroutine(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "coroutine.c")
 	require.NoError(t, os.WriteFile(source, []byte(coroutine), 0o600))

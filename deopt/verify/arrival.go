@@ -20,11 +20,11 @@ type SlotDifference struct {
 	Baseline string `json:"baseline"`
 	// In is another slot of the exit, or a value of the function that was left, that is what the baseline has.
 	In string `json:"in,omitempty"`
-	// Of says whose In is: "slot", or "value" of the function that was left.
+	// Of is the kind of In: "slot", or "value" of the function that was left.
 	Of string `json:"of,omitempty"`
 }
 
-// State is how the state at an exit is held against a run from the entry.
+// State describes how the state at an exit compares with a run from the entry.
 type State struct {
 	Arrivals uint64 `json:"arrivals"`          // how often the run came there
 	Arrival  uint64 `json:"arrival,omitempty"` // the first of them, from 1, that is not before the one of the exit before and has the same state; 0: none has
@@ -36,13 +36,14 @@ type State struct {
 	Why    string            `json:"why,omitempty"` // it could not be held against it
 }
 
-// same says that the run had the state of the exit, once.
+// same reports whether the run had the state of the exit at some arrival.
 func (s *State) same() bool { return s.Why == "" && s.Arrival > 0 }
 
-// different says that it never had.
+// different reports whether the run had the state of the exit at no arrival.
 func (s *State) different() bool { return s.Why == "" && s.Arrival == 0 }
 
-// What a slot that differs weighs: what the baseline has may be in another slot, or in a value of the function that was left, or nowhere.
+// weights holds the weight of a slot that differs: the baseline's value may be in another slot, or in a value of the function that was left, or
+// nowhere.
 var weights = map[string]int{"slot": 2, "value": 3, "": 8}
 
 // stateOf is the state of an exit, or of the next hit of its record, beside that of a run.
@@ -166,7 +167,8 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 	return s
 }
 
-// comesNoFurther says why a run from the entry that came to a place so many times, and never with the state of an exit, may come there with that state yet, or "".
+// comesNoFurther returns why a run from the entry, which came to a place times times and never with the state of an exit, may still come there with
+// that state, or "".
 func (p *prediction) comesNoFurther(times uint64) string {
 	why := ""
 	switch {
@@ -186,7 +188,7 @@ func (p *prediction) comesNoFurther(times uint64) string {
 	return "its run from the entry does not come so far: " + why
 }
 
-// Again is how an exit is held against the next hit of its record in the same activation, where native code did not come to the return.
+// Again describes how an exit compares with the next hit of its record in the same activation, where native code did not come to the return.
 type Again struct {
 	Hit    uint64            `json:"hit"`             // of the record
 	Slots  []SlotDifference  `json:"slots,omitempty"` // that differ: what the interpreter has is called baseline
@@ -284,7 +286,7 @@ func differences(exit *prediction, wants map[ir.Value]interp.Value, values map[s
 	return list
 }
 
-// alike says that two values are of one type and the same.
+// alike reports whether two values have the same type and the same bits.
 func alike(a, b interp.Value) bool {
 	return a.Type().Equal(b.Type()) && abi.SameBits(a, b)
 }

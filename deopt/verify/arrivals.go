@@ -18,7 +18,7 @@ const maxArrivals = 100_000
 // maxKept bounds how many values of all its arrivals are kept: where there are more, each exit costs runs of its own. It is a variable for a test.
 var maxKept = 1 << 17
 
-// arrival is one of those at which a run comes before an instruction.
+// arrival is one moment at which a run is about to execute an instruction.
 type arrival struct {
 	steps  uint64 // of the run up to there
 	values []arrived
@@ -26,14 +26,14 @@ type arrival struct {
 	x      *interp.Execution
 }
 
-// arrived is a value at an arrival, none where the run has no such value. made says that it is an address of what the interpreter alone has.
+// arrived is a value at an arrival, none where the run has no such value. made reports whether it is an address that exists only in the interpreter.
 type arrived struct {
 	interp.Value
 	made bool
 }
 
-// arrivals are those of a run from an entry at one place. One more run makes them for all exits of the activation: it stands still where
-// native code has not made a call yet, and goes on from there.
+// arrivals holds the arrivals of a run from an entry at one place. One more run makes them for all exits of the activation: it is stopped where
+// native code has not made a call yet, and continues from there.
 type arrivals struct {
 	of     []ir.Value // whose values are kept
 	list   []arrival
@@ -46,8 +46,8 @@ type arrivals struct {
 	over   bool
 }
 
-// each calls look with each arrival of a run from an entry before an instruction, as far as native code has come, until look is false. values are
-// those that an arrival has, in this order. why says why there may be others that are not known.
+// each calls look with each arrival of a run from an entry before an instruction, as far as native code has come, until look returns false. values
+// are those that an arrival has, in this order. each returns why there may be other arrivals that are not known, or "".
 func (p *prediction) each(v *verifier, at *ir.Instr, values []ir.Value, look func(*arrival) bool) (why string) {
 	if p.kept > maxHanded {
 		return errTooMuch.Error()
@@ -119,7 +119,7 @@ func (p *prediction) forget(at *ir.Instr) {
 	delete(p.arrivals, at)
 }
 
-// goOn lets the run come as far as native code has, which has made so many calls.
+// goOn lets the run come as far as native code, which has made this many calls.
 func (t *arrivals) goOn(v *verifier, handed int) {
 	if t.over || t.handed == handed {
 		return
@@ -143,7 +143,7 @@ func valuesOf(in *interp.Interp, x *interp.Execution, of []ir.Value) (values []a
 	return values
 }
 
-// bring lets a run stand at an arrival. Those of the exits come in order as a rule, and one run comes to all of them.
+// bring runs the interpreter to an arrival. Those of the exits come in order as a rule, and one run comes to all of them.
 func (p *prediction) bring(v *verifier, at *ir.Instr, a *arrival) error {
 	if a.x != nil {
 		return nil
@@ -168,12 +168,12 @@ func (p *prediction) bring(v *verifier, at *ir.Instr, a *arrival) error {
 	return nil
 }
 
-// tookLong says of a run that is made once more that it was given up.
+// tookLong returns the error for a run that was repeated and took too long.
 func tookLong(v *verifier) error {
 	return fmt.Errorf("its run, made once more, took over %v", v.options.Time)
 }
 
-// begun makes a run once more: it stands where the first one began.
+// begun repeats a run: it returns an execution that is stopped where the first one began.
 func (p *prediction) begun(v *verifier, wait func() bool) (in *interp.Interp, x *interp.Execution, err error) {
 	if in, _, err = p.rerun(v, nil, wait); err != nil {
 		return nil, nil, err
@@ -186,9 +186,9 @@ func (p *prediction) begun(v *verifier, wait func() bool) (in *interp.Interp, x 
 	return in, x, err
 }
 
-// visit runs what began at an entry, or an exit, once more, as far as native code has come, and calls look whenever it comes before an
-// instruction of the function that was entered or left: where an exit resumes only when it comes there again. look's answer says to go on. At a call that
-// native code has not made yet wait's answer says that it has, or that there is no waiting; a nil one is the latter.
+// visit repeats the run from an entry or an exit, as far as native code has come, and calls look whenever it is about to execute at in the function
+// that was entered or left: where an exit resumes, only when the run comes there again. look returns whether to continue. At a call that native code
+// has not made yet, wait returns whether it has made it; false means not to wait, and a nil wait means the same.
 func (p *prediction) visit(ctx context.Context, v *verifier, at *ir.Instr, wait func() bool, look func(in *interp.Interp, x *interp.Execution) bool) (why string) {
 	in, x, err := p.begun(v, wait)
 	if err == nil {

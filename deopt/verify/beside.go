@@ -19,9 +19,9 @@ import (
 	"reframe/ptrace"
 )
 
-// Beside is native code that goes on beside a run of the interpreter which its owner drives, both from one exit: up to the next site of the same
-// activation, or to its return. In between the process stands, with nothing written into it. Calls of what exists only as native code are made
-// there, and handed to the interpreter, as [Run] does it.
+// Beside runs native code in step with a run of the interpreter that its owner drives, both from one exit: up to the next site of the same
+// activation, or to its return. In between the process is stopped, and nothing is written to it. The process makes the calls of what exists only as
+// native code, and the interpreter takes over their effects, as in [Run].
 type Beside struct {
 	v     *verifier
 	p     *prediction
@@ -35,21 +35,21 @@ type Beside struct {
 	told        *Verified
 }
 
-// atSite is why nothing is to be held against the return of native code.
+// atSite is the reason why there is nothing to compare with the return of native code.
 const atSite = "the interpreter stands at a site that native code did not come to"
 
-// look is how long native code goes on before its owner is asked whether it is to stop.
+// look is the time that native code runs before its owner is asked whether to stop it.
 const look = 100 * time.Millisecond
 
-// Arrival is where native code and the interpreter have come to.
+// Exit is the site of the activation at which native code is stopped; nil where it came to none.
 type Arrival struct {
-	// Exit is the site of the activation at which native code stands; nil where it came to none.
+	// Returned reports whether native code is stopped where the activation has returned.
 	Exit *trace.Exited
-	// Returned says that native code stands where the activation has returned.
+	// Verified is the comparison of everything from the exit on, where native code has returned and the interpreter has ended; else nil.
 	Returned bool
-	// Verified is what came of all from the exit on, where native code has returned and the interpreter has ended; nil where one of them has not.
+	// Failed is the reason why the interpreter cannot continue where native code can, or "".
 	Verified *Verified
-	// Failed is why the interpreter cannot go on where native code can, or "".
+	// Why is the reason why the two cannot be compared where they are, or "".
 	Failed string
 	// Why says that what they came to cannot be compared, and why; "" where it can.
 	Why   string
@@ -57,11 +57,12 @@ type Arrival struct {
 	Gone  bool // its thread is no more
 }
 
-// outerReturns is of how many callers it is known that they have returned, and that the activation so was left otherwise.
+// outerReturns is the number of callers whose return shows that the activation was left otherwise.
 const outerReturns = 8
 
-// NewBeside makes one from the frames of a stack, of which the outermost one's function is the activation. The process stands where the frames were made. Of the options
-// those of [deopt.Options], and the bounds Steps, Time and Memory are used. why says why native code cannot be followed from there, or is "".
+// NewBeside returns a Beside for the frames of a stack; the function of the outermost one is the activation. The process must be stopped where the
+// frames were made. Of the options, those of [deopt.Options] and the bounds Steps, Time and Memory are used. why is the reason why native code cannot
+// be followed from there, or "".
 func NewBeside(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Beside, why string, err error) {
 	o.setDefaults()
 	f := stack.Frames[len(stack.Frames)-1]
@@ -156,7 +157,7 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 				unsure[s.Instr] = true
 			}
 		}
-		// Of sites with no code between them native code comes to the first, and to all of them at once.
+		// At sites with no code between them, native code arrives at the first and at all of them at once.
 		for _, i := range here {
 			if slices.ContainsFunc(here, func(other *ir.Instr) bool { return other.Block != i.Block || other.Index < i.Index }) {
 				unsure[i] = true
@@ -181,19 +182,20 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 	return "", nil
 }
 
-// meets says that a place is one where both may meet.
+// meets reports whether a place is one where both may meet.
 func (b *Beside) meets(p *trace.Tracepoint, in *stackmap.Function) bool {
 	m := p.Match()
 	return m != nil && m.Site != nil && m.Entry.Function.Addr == in.Addr && b.sites[m.Site.Instr]
 }
 
-// Elsewhere says why they meet only at the return, or is "".
+// Elsewhere returns the reason why they meet only at the return, or "".
 func (b *Beside) Elsewhere() string { return b.elsew }
 
-// Site says that both may meet before an instruction of the activation.
+// Site reports whether both may meet before an instruction of the activation.
 func (b *Beside) Site(i *ir.Instr) bool { return b.sites[i] }
 
-// Options are those of an interpreter that runs from the exit, once more or for the first time. Whoever makes it says so ([Beside.Machine]).
+// Options returns the options for an interpreter that runs from the exit, again or for the first time. Its caller must pass that interpreter to
+// [Beside.Machine].
 func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 	p := b.p
 	if p.kept > maxHanded {
@@ -221,7 +223,7 @@ func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 // Machine is the interpreter that was made with [Beside.Options].
 func (b *Beside) Machine(in *interp.Interp) { b.p.machine = in }
 
-// Made says of an address that the interpreter alone has it.
+// Made reports whether an address exists only in the interpreter.
 func (b *Beside) Made(addr uint64) bool { return b.p.machine.Made(addr) }
 
 // Go lets both go on: run is the interpreter's way to the next site, at which its result is nil and so is its error. When ctx is done native code is stopped
@@ -259,8 +261,8 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 	return b.arrival(), nil
 }
 
-// set sets the breakpoints. Where the thread stands is no place that it comes to: one that does no step stops at a breakpoint there, and passes it then. It passes it
-// at once, and would stop there the next time, if it came by an event.
+// set sets the breakpoints. The thread does not arrive at the place where it is stopped: a thread that runs without stepping stops at a breakpoint
+// there first, and passes it then. It passes it at once, and would stop there the next time, if it came by an event.
 func (b *Beside) set() error {
 	err := b.v.session.Insert(b.breakpoints...)
 	for tries := 0; err == nil && tries < 2; tries++ {
@@ -275,7 +277,7 @@ func (b *Beside) set() error {
 // errArrived ends the run of native code: it is at a site.
 var errArrived = errors.New("it is at a site")
 
-// arrived is told of the sites that the thread comes to, of whichever activation.
+// arrived handles the sites that the thread comes to, of any activation.
 func (b *Beside) arrived(x *trace.Exited) error {
 	to := b.p.to
 	switch at := x.Frames[0].Physical(); {
@@ -290,10 +292,10 @@ func (b *Beside) arrived(x *trace.Exited) error {
 	return errArrived
 }
 
-// left is why an activation that is gone cannot be compared.
+// left is the reason why an activation that is gone cannot be compared.
 const left = "its frame was left without a return"
 
-// arrival says where both are.
+// arrival returns where both are.
 func (b *Beside) arrival() *Arrival {
 	p := b.p
 	a := &Arrival{Exit: b.came, Moved: true, Gone: b.v.gone}
@@ -322,7 +324,7 @@ func (b *Beside) arrival() *Arrival {
 	return a
 }
 
-// Unsure says why a difference between both proves nothing, or is "".
+// Unsure returns the reason why a difference between the two proves nothing, or "".
 func (b *Beside) Unsure() string { return b.p.unsure(b.v) }
 
 func (p *prediction) unsure(v *verifier) string {
@@ -345,11 +347,11 @@ func (p *prediction) unsure(v *verifier) string {
 	return ""
 }
 
-// followed is how many instructions of native code are followed one by one between two sites. What it calls is known then, and with that whether all that it stored can be
-// held against the interpreter. One that goes on goes at full speed.
+// followed is the number of instructions of native code that are followed one by one between two sites. The code that it calls is known then, and
+// with that whether all its stores can be compared with the interpreter's. After that many, native code runs at full speed.
 const followed = 20_000
 
-// hurries says that native code need not be followed by each instruction any more.
+// hurries reports whether native code need not be followed instruction by instruction any more.
 func (v *verifier) hurries() bool {
 	return v.aside && v.followed >= followed && !slices.ContainsFunc(v.beside(), func(p *prediction) bool { return p.ask != nil })
 }
@@ -365,5 +367,5 @@ func (v *verifier) alone(tid int, o ptrace.AloneOptions) (*ptrace.AloneRun, erro
 	return run, err
 }
 
-// Standing is all frames of the process where native code stands at a site.
+// Standing returns all frames of the process where native code is stopped at a site.
 func (b *Beside) Standing() (*deopt.View, error) { return b.v.watcher.Standing(b.came) }

@@ -12,7 +12,7 @@ import (
 	"reframe/ptrace"
 )
 
-// crashed decides what is pending where the thread stands at a signal that no handler takes, and that ends the process.
+// crashed concludes the pending predictions when the thread is stopped at a signal that no handler takes, and that ends the process.
 func (v *verifier) crashed(run *ptrace.AloneRun) error {
 	f := fatal{signal: run.Fatal, fault: run.Fault}
 	f.sp, _ = run.Thread.Registers.Addr(run.Thread.Registers.Arch().SP)
@@ -64,8 +64,8 @@ func (v *verifier) ends(f fatal) error {
 	return v.report(pending)
 }
 
-// skipFrees lets the interpreter run on past calls that give memory back: a compiler may leave them out, and what comes behind tells whether the interpreter
-// fails too.
+// skipFrees lets the interpreter continue past calls that release memory: a compiler may omit them, and the code after them shows whether the
+// interpreter fails too.
 func (p *prediction) skipFrees(v *verifier) error {
 	for p.ask != nil && p.ask.Result.Kind == ir.VoidKind && allocates(p.ask.Name) {
 		why, err := p.asked(v, p.runner.tell(interp.Value{}))
@@ -156,7 +156,7 @@ func (p *prediction) sameEnd(f fatal) bool {
 // maxProbe bounds how far below the stack pointer code touches its stack: LLVM probes each page of larger frames only where that is asked for.
 const maxProbe = 1 << 20
 
-// overflows reports whether native code ran out of its stack: the interpreter has no such bound.
+// overflows reports whether native code ran out of its stack, for which the interpreter has no such bound.
 func (f *fatal) overflows(v *verifier) bool {
 	if syscall.Signal(f.signal) != syscall.SIGSEGV || f.fault == 0 || f.sp == 0 || f.fault+maxProbe < f.sp || f.fault > f.sp+imagePage {
 		return false

@@ -24,7 +24,7 @@ type crossing struct {
 	members []*prediction
 }
 
-// handed is what native code did in the place of one call of the interpreter's.
+// handed holds the effects of native code that ran in place of one call of the interpreter's.
 type handed struct {
 	value   interp.Value
 	memory  []changed
@@ -32,7 +32,7 @@ type handed struct {
 	objects []changed    // in the interpreter's own memory
 }
 
-// twin is memory that native code has elsewhere than the interpreter, which made it.
+// twin is a pair of objects: memory that the interpreter made, and the memory that native code has in its place.
 type twin struct{ own, native machine.Range }
 
 // Bounds of what a pointer that is passed is followed for, and of what is kept to be done again.
@@ -42,8 +42,8 @@ const (
 	maxHanded  = 64 << 20
 )
 
-// asked says how the interpreter came out of a stretch: with a call that native code has to make, at its end, or that nothing can come of it:
-// what began at an entry is kept then for the exits that come.
+// asked handles the end of a stretch of the interpreter: at a call that native code has to make, at the end of the run, or with a reason why nothing
+// can be compared. A run from an entry keeps that reason for later exits.
 func (p *prediction) asked(v *verifier, c *interp.Invocation) (why string, err error) {
 	if why, err = p.stands(v, c); p.entry != nil && why != "" {
 		p.gone, p.ask, why = why, nil, ""
@@ -77,7 +77,7 @@ func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err 
 	return "", nil
 }
 
-// throws says of a call that it has a landing pad, and that the compiler took it for one that does not return.
+// throws reports whether a call has a landing pad, and the compiler took it for one that does not return.
 func throws(call *ir.Instr) bool {
 	if call.Op != ir.OpInvoke {
 		return false
@@ -105,8 +105,8 @@ func (p *prediction) called(c *interp.Invocation) string {
 	return "@" + c.Name
 }
 
-// beside are those pending whose interpreter stands beside the code that runs now: the thread is in their activation, and not in a native call
-// made from there.
+// beside returns the pending predictions whose interpreter is in step with the code that runs now: the thread is in their activation, and not in a
+// native call made from there.
 func (v *verifier) beside() (list []*prediction) {
 	for _, p := range v.pending {
 		for c := v.now; c != nil && c.native == nil; c = c.outer {
@@ -298,7 +298,7 @@ func (p *prediction) keepHanded(h handed) {
 	p.handed = append(p.handed, h)
 }
 
-// take tells a machine of memory that native code has changed.
+// take passes memory that native code has changed to an interpreter.
 func (p *prediction) take(in *interp.Interp, h handed) error {
 	for _, c := range slices.Concat(h.memory, h.objects) {
 		if c.gone > 0 {
@@ -312,11 +312,11 @@ func (p *prediction) take(in *interp.Interp, h handed) error {
 	return nil
 }
 
-// errTooMuch is why a run cannot be made once more.
+// errTooMuch is the reason why a run cannot be repeated.
 var errTooMuch = errors.New("native code stored too much for the run to be done again")
 
-// rerun makes the interpreter once more, for a run that gets what native code did as the first one did. The error says
-// why it cannot be done, for one that what native code did was too much to be kept. wait is as of [prediction.visit].
+// rerun makes the interpreter again, for a run that gets the effects of native code as the first one did. It returns an error where it cannot, for
+// example because those effects were too large to be kept. wait is as of [prediction.visit].
 func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() bool) (in *interp.Interp, run func(context.Context) (*interp.Result, error), err error) {
 	if p.kept > maxHanded {
 		return nil, nil, errTooMuch
@@ -332,7 +332,7 @@ func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() b
 	return in, run, err
 }
 
-// again is how a second run of the interpreter gets what native code did.
+// again returns the function that passes the effects of native code to a repeated run of the interpreter.
 func (p *prediction) again(in *interp.Interp, memory *imageMemory, wait func() bool) interp.Builtin {
 	n := 0
 	return func(*interp.Invocation) (interp.Value, error) {
@@ -361,7 +361,7 @@ type CallDifference struct {
 	Line        int    `json:"line,omitempty"` // of the module: the call
 }
 
-// String says which it is, without the two values: "argument 2 of @puts, ptr in rsi: what it points to differs at +8".
+// String describes the difference without the two values: "argument 2 of @puts, ptr in rsi: what it points to differs at +8".
 func (d *CallDifference) String() string {
 	switch what := fmt.Sprintf("argument %d of %s, %s in %s", d.Argument, d.Callee, d.Type, d.Register); {
 	case d.Only == "native":
@@ -464,8 +464,8 @@ func (p *prediction) sameObject(own, native machine.Addr, mem machine.Memory, de
 	return p.sameMemory(own, native, n, mem, depth)
 }
 
-// changedObjects is what native code left in memory that the interpreter has elsewhere: what it changed, and what was not known before, for
-// that it may have stored too, what lay there already.
+// changedObjects returns the changes by native code in memory that the interpreter has elsewhere: what it changed, and all memory that was not known
+// before, as native code may have stored bytes there that were the same.
 func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects []changed) {
 	in := p.machine
 	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool { return in.Extent(t.own.Start, 1) == 0 })
@@ -497,8 +497,8 @@ func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects
 	return append(objects, p.ownWords(objects, after)...)
 }
 
-// sameMemory compares what the interpreter sees at an address with what native code has at another. What is not known is like anything, and
-// a pointer to memory of the interpreter's own is like one to what native code has in its place.
+// sameMemory compares the interpreter's memory at an address with native code's at another. Unknown bits equal any bits, and a pointer to memory of
+// the interpreter's own equals one to the memory that native code has in its place.
 func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machine.Memory, depth int) (at string, same bool, why string) {
 	data, undefined, have := make([]byte, imagePage), make([]byte, imagePage), make([]byte, imagePage)
 	for done := uint64(0); done < size; {
@@ -541,7 +541,7 @@ func (p *prediction) missed() {
 	p.out.Status, p.out.Call = Different, &CallDifference{Callee: p.called(c), Only: "interpreter", Line: c.Site().Line}
 }
 
-// leftOut says of a call of the interpreter's that native code does without that a compiler may have left it out, or that it was not seen.
+// leftOut reports whether a call of the interpreter's that native code does not make may have been omitted by a compiler, or was not seen.
 func (p *prediction) leftOut(c *interp.Invocation) bool {
 	var callee *ir.Func
 	if site := c.Site(); site != nil && c.Name != "" {
@@ -575,7 +575,7 @@ func (p *prediction) extra(v *verifier) *CallDifference {
 	return nil
 }
 
-// allocates says of functions that a compiler may leave out, or make of two one.
+// allocates reports whether a compiler may omit calls of a function, or merge two of them.
 func allocates(name string) bool {
 	return strings.HasPrefix(name, "_Zn") || strings.HasPrefix(name, "_Zd") || // operator new and delete
 		slices.Contains([]string{"malloc", "calloc", "realloc", "free", "aligned_alloc", "strdup", "strndup"}, name)

@@ -14,8 +14,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// At an exit behind which native code prints, allocates, stores and calls back there is no difference, and every exit can be compared: those
-// too that happen in what native code calls back.
+// TestVerifyCrossesNativeCalls requires that there is no difference at an exit after which native code prints, allocates, stores and calls back, and
+// that every exit can be compared: also those in functions that native code calls back.
 func TestVerifyCrossesNativeCalls(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -32,7 +32,7 @@ func TestVerifyCrossesNativeCalls(t *testing.T) {
 			for _, v := range all {
 				calls[v.Exit.Frame.Record.ID] += v.Calls
 			}
-			// Of the three exits of a call the first sees all three rounds, of ten calls each.
+			// Of the three exits of a call, the first covers all three rounds, of ten calls each.
 			require.Equal(t, map[uint64]uint64{90: 2 * 10 * (3 + 2 + 1), 91: 0}, calls, about)
 		}
 	}
@@ -105,7 +105,7 @@ func TestVerifyFindsOtherCalls(t *testing.T) {
 	}
 }
 
-// A difference of calls says who makes which, and where they differ.
+// TestCallDifferenceSays requires that the text of a difference of calls names which side makes which call, and where they differ.
 func TestCallDifferenceSays(t *testing.T) {
 	for text, d := range map[string]CallDifference{
 		"native code calls @free, and the interpreter does not":            {Callee: "@free", Only: "native"},

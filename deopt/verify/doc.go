@@ -1,10 +1,10 @@
-// Package verify holds native code against the stack map that it came with: at each exit the interpreter runs from the rebuilt frame to the
-// return of its function, native code does the same, and what both returned and stored is compared.
+// Package verify compares native code with the stack map that it came with: at each exit the interpreter runs from the rebuilt frame to the return of
+// its function, native code does the same, and their results and stores are compared.
 //
-// Its main type is [Verified], what came of one exit; [Run] verifies a process.
+// Its main type is [Verified], the outcome of one exit; [Run] verifies a process.
 //
 // # Security
 //
-// The process is trusted in nothing. What both sides may run, and how much of its memory is copied before native code runs, is bounded by
-// the [Options]; what cannot be held against each other is not comparable, with the reason.
+// The process is not trusted. The [Options] bound what both sides may run, and how much of its memory is copied before native code runs; what cannot
+// be compared is reported as not comparable, with the reason.
 package verify

@@ -30,10 +30,10 @@ type entry struct {
 	reached  map[ir.Value]uint64 // which arrival an exit had last, by the instruction where it resumes
 }
 
-// maxVain is how many activations of a function are followed by ByLayout that have no exit which is verified: each is stepped through.
+// maxVain is the number of activations of a function without a verified exit up to which ByLayout follows further ones: each is stepped through.
 const maxVain = 100
 
-// byLayout says that what is followed from its entry is a matter of the layouts.
+// byLayout reports whether the layouts decide which activations are followed from their entry.
 func (v *verifier) byLayout() bool {
 	return v.options.ByLayout && !v.options.FromEntry && v.options.With == ""
 }
@@ -49,7 +49,7 @@ func (v *verifier) entriesOf() func(string, uint64) bool {
 	return nil
 }
 
-// described says that a layout has where exits of a record resume.
+// described reports whether a layout describes where exits of a record resume.
 func (v *verifier) described(function string, record uint64) bool {
 	return slices.ContainsFunc(v.options.Layouts, func(l *layout.Layout) bool { return l.Meant(function, record) })
 }
@@ -61,7 +61,7 @@ func (v *verifier) wants(_ machine.Thread, points []*trace.Tracepoint) bool {
 
 func (v *verifier) spent(function string) bool { return v.byLayout() && v.vain[function] >= maxVain }
 
-// needless says why an activation need not be followed, or "".
+// needless returns the reason why an activation need not be followed, or "".
 func (v *verifier) needless(x *trace.Exited) string {
 	switch {
 	case !v.byLayout():
@@ -98,8 +98,8 @@ func (v *verifier) unfollow(to ptrace.Return, why string) {
 	v.unfollowed[to] = why
 }
 
-// exitOnly says why an exit of which a layout says where it resumes is held against nothing but the run from there, or "". e is the activation that it is of, or nil
-// where that is not followed.
+// exitOnly returns the reason why an exit for which a layout says where it resumes is compared only with the run from there, or "". e is the
+// activation that it belongs to, or nil where that is not followed.
 func (v *verifier) exitOnly(e *entry, exit *prediction) string {
 	f := exit.frame
 	switch {
@@ -124,7 +124,7 @@ func (v *verifier) isEntry(p *trace.Tracepoint) bool {
 	return p.Entry || v.options.EntriesOf != nil && p.Symbol != ""
 }
 
-// enter begins to follow an activation. Where that cannot be it says why, "" where it is.
+// enter begins to follow an activation. It returns the reason where it cannot, else "".
 func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 	if why := unsure(x, 0); why != "" {
 		return why, nil

@@ -73,8 +73,8 @@ func (f *planted) build(t *testing.T, version int, level string) (command []stri
 	return livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2}), o
 }
 
-// Whoever is wrong is named: the bundle, the stack map, the optimized code or its IR, the runtime. Without a look at the baseline none of
-// these but the last is seen: native code and the interpreter go on from the same wrong values.
+// TestVerifyFromEntryNamesWhoIsWrong requires that the verdict names the wrong part: the bundle, the stack map, the optimized code or its IR, or the
+// runtime. Without the baseline only the last is detected: native code and the interpreter continue from the same wrong values.
 func TestVerifyFromEntryNamesWhoIsWrong(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -109,7 +109,7 @@ func TestVerifyFromEntryNamesWhoIsWrong(t *testing.T) {
 	}
 }
 
-// Of a function without records each activation is verified.
+// TestVerifyEntries requires that each activation of a function without records is verified.
 func TestVerifyEntries(t *testing.T) {
 	object := livetest.PICObject(t, 19, "crossing.ll", "-O2")
 	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
@@ -175,8 +175,8 @@ func looping(t *testing.T, pairs ...string) (object string, o Options) {
 	return frametest.LLC(t, 19, path, "-O2", "-relocation-model=pic"), o
 }
 
-// However many exits an activation has, its baseline runs beside native code, once for where it comes, and once to stand there: where the exits are right, and
-// where they are all wrong.
+// TestVerifyRunsTheBaselineForAllExits requires that, however many exits an activation has, its baseline runs in step with native code, once to find
+// its arrivals and once to stop at them: where the exits are right, and where they are all wrong.
 func TestVerifyRunsTheBaselineForAllExits(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {
@@ -203,7 +203,8 @@ func TestVerifyRunsTheBaselineForAllExits(t *testing.T) {
 	}
 }
 
-// What is kept of a run is bounded. Where it would be more, each exit is held against a run of its own, and is what it is otherwise.
+// TestVerifyKeepsNoMoreThanItMay requires that the state kept of a run is bounded. Beyond that, each exit is compared with a run of its own, with the
+// same outcome.
 func TestVerifyKeepsNoMoreThanItMay(t *testing.T) {
 	livetest.Slow(t)
 	most := maxKept
@@ -221,7 +222,8 @@ func TestVerifyKeepsNoMoreThanItMay(t *testing.T) {
 	}
 }
 
-// Where a layout says in which function an exit resumes, that function is what the exit is held against, without being asked for; of exits without a layout nothing is said.
+// TestVerifyByLayout requires that, where a layout names the function in which an exit resumes, the exit is compared with that function by default;
+// exits without a layout get no such verdict.
 func TestVerifyByLayout(t *testing.T) {
 	livetest.Slow(t)
 	for _, f := range plantedFaults[:2] {
@@ -267,7 +269,8 @@ func TestVerifyByLayoutCannotLookBack(t *testing.T) {
 	require.Equal(t, map[string]uint64{"the activation had begun before its entry was watched": 11}, summary.ExitOnly)
 }
 
-// What takes long and comes to no exit is not done for ever, and what begins among exits that are skipped not at all: those that come then are verified from there on.
+// TestVerifyByLayoutIsBounded requires that activations that take long and come to no exit are followed only so often, and those that begin among
+// skipped exits never: the exits that come in them are verified from there on.
 func TestVerifyByLayoutIsBounded(t *testing.T) {
 	livetest.Slow(t)
 	calls := []string{"  %m1 = add i64 %m, 6\n  %r = call i64 @plain_opt(i64 %m1, i64 1)\n", `  br label %again

@@ -69,8 +69,8 @@ int main(void) {
   return sum == 0;
 }`
 
-// The interpreter is in the floating-point environment of the thread: with and without the start-up code of -ffast-math, in each direction
-// and with x87 precision of 53 bits. What native code changes in the middle it cannot follow.
+// TestVerifyInTheThreadsFloatEnvironment requires that the interpreter uses the floating-point environment of the thread: with and without the
+// start-up code of -ffast-math, in each direction and with x87 precision of 53 bits. It cannot follow changes that native code makes in the middle.
 func TestVerifyInTheThreadsFloatEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	host := filepath.Join(dir, "host.c")

@@ -12,7 +12,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A thread that calls execve ends those that stand at an exit. The verification goes on with the new program, to its end.
+// TestVerifyExecveByAnotherThread requires that verification continues with the new program, to its end, after a thread calls execve, which ends the
+// threads that are stopped at an exit.
 func TestVerifyExecveByAnotherThread(t *testing.T) {
 	module, err := filepath.Abs("testdata/execs.ll")
 	require.NoError(t, err)

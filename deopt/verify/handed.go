@@ -92,13 +92,13 @@ func (img *memoryImage) holes(r machine.Range) []machine.Range {
 	return untouched(nil).with(mapped).without(r)
 }
 
-// sameData says that blocks of one size have the same bytes. One that is shared is not looked at.
+// sameData reports whether blocks have the same size and bytes. It does not read blocks that are shared.
 func sameData(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || bytes.Equal(a, b))
 }
 
-// appendDifferent adds the words of a page in which bytes differ, those that lie together as one. Whoever stored a part of a word may have stored the
-// rest of it too, of which the same was there already: of a key that free leaves behind, say, one byte.
+// appendDifferent adds the words of a page in which bytes differ, adjacent ones as one. Native code that stored a part of a word may have stored the
+// rest of it too, with the same bytes as before: for example one byte of a key that free leaves behind.
 func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []changed {
 	same := func(at int) bool {
 		return bytes.Equal(was[at:min(at+8, len(now))], now[at:min(at+8, len(now))])
@@ -176,7 +176,7 @@ func (img *memoryImage) remove(r machine.Range) {
 	}
 }
 
-// take makes room for what there is not of a block: the mapping is new, has grown, or begins elsewhere than one that was there before.
+// take adds blocks for the parts of b that have none: the mapping is new, has grown, or begins elsewhere than an earlier one.
 func (img *memoryImage) take(b *imageOf) {
 	img.gaps(b.addr, b.addr+machine.Addr(b.size), func(at, to machine.Addr) {
 		missing := b.missing >> ((at - b.addr) / imagePage) & (1<<((to-at)/imagePage) - 1)
@@ -184,7 +184,7 @@ func (img *memoryImage) take(b *imageOf) {
 	})
 }
 
-// gaps yields the parts of memory of which there is no block, none of them larger than one. What it yields may become one.
+// gaps yields the parts of memory without a block, none of them larger than one block. yield may add a block for such a part.
 func (img *memoryImage) gaps(at, end machine.Addr, yield func(at, to machine.Addr)) {
 	for at < end {
 		i, to := img.from(at), min(end, at&^(imageBlock-1)+imageBlock)

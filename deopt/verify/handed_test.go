@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// What was changed is told in words, those of bytes beside it too.
+// TestChangesAreWords requires that changes are reported in whole words, including unchanged bytes beside changed ones.
 func TestChangesAreWords(t *testing.T) {
 	was, now := make([]byte, 36), make([]byte, 36)
 	now[9], now[18], now[35] = 1, 2, 3

@@ -13,8 +13,9 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A handler of SIGSEGV that makes memory accessible when it is touched does what the interpreter knows nothing of. What comes of that is no difference: neither
-// at the return, nor at an exit that is held against the run from the entry, nor at the next exit of a function that does not return.
+// TestVerifyHandlersThatMakeMemoryAccessible requires that a handler of SIGSEGV that makes memory accessible, which the interpreter cannot see,
+// causes no difference: neither at the return, nor at an exit that is compared with the run from the entry, nor at the next exit of a function that
+// does not return.
 func TestVerifyHandlersThatMakeMemoryAccessible(t *testing.T) {
 	const raised = "native code raised SIGSEGV"
 	source, err := filepath.Abs(filepath.Join("testdata", "handler.ll"))

@@ -130,11 +130,11 @@ func irMutants(module, layout string) (list []irMutant) {
 	return list
 }
 
-// rounds is what each mutant is run with: entry(0), entry(1), ...
+// mutantRounds is the number of calls with which each mutant is run: entry(0), entry(1), ...
 const mutantRounds = 3
 
-// does says what a module comes to for each of these: results, what it prints, memory. Where an exit leads to, with which values, must be a place and a
-// state that the baseline has, else ok is false: an exit that is taken earlier or later is none that is wrong.
+// does returns the behavior of a module in these calls: results, output, memory. ok is false where an exit leads to a place with a state that the
+// baseline never has; an exit that is taken earlier or later is not wrong.
 func (m *irMutant) does(t *testing.T, e *layout.Exit) (out string, ok bool) {
 	t.Helper()
 	// The exit prints what the layout makes of it.

@@ -16,18 +16,18 @@ const anyResult = ir.NoSignedZeros | ir.AllowReciprocal | ir.AllowContract | ir.
 // Functions of which the C standard leaves open what an implementation gives, but for those whose effect
 // is [interp.EffectMath].
 var (
-	// Of which only the sign is said (C17 7.24.4; of bcmp only whether it is zero): LLVM's own inline form of
-	// memcmp has -1 and 1, that of the C library the difference.
+	// Functions of whose result only the sign is defined (C17 7.24.4; of bcmp only whether it is zero): LLVM's own inline form of memcmp returns -1
+	// and 1, that of the C library the difference.
 	signs = []string{"memcmp", "bcmp", "strcmp", "strncmp", "strcoll", "strcasecmp", "strncasecmp"}
 	// Which compare as often as they like, and take equal elements in any order (C17 7.22.5).
 	orders = []string{"qsort", "qsort_r", "bsearch"}
 	// Which give either of 0.0 and -0.0 (C17 F.10.9.2, LangRef "llvm.minnum.*").
 	zeros = strings.Fields("fmin fminf fminl fmax fmaxf fmaxl llvm.minnum llvm.maxnum")
-	// Of which IEEE 754 says the last place: their effect is that of mathematics because of errno.
+	// Functions whose last place IEEE 754 defines: they have the effect EffectMath only because of errno.
 	exact = strings.Fields("sqrt sqrtf fmod fmodf remainder remainderf drem dremf fdim fdimf fma fmaf ldexp ldexpf scalbn scalbnf scalbln scalblnf logb logbf nextafter nextafterf")
 )
 
-// loose says why native code may come to something else than the interpreter, and both are right; or "".
+// loose returns the reason why native code may have another result than the interpreter while both are right, or "".
 func (p *prediction) loose() string {
 	blocks, called := p.machine.Profile(), p.machine.Called()
 	if p.result != nil {

@@ -50,9 +50,9 @@ type imageOf struct {
 	shared  bool
 }
 
-// copyImage copies the writable ones of mappings, which are in ascending order, but for those that are larger than maxImageMapping. Where they have more
-// than limit bytes that are not zero (0: 1 GiB) nothing is copied and the error says so. What is as in an earlier
-// image, which may be nil, is shared with it.
+// copyImage copies the writable mappings of maps, which are in ascending order, except for those that are larger than maxImageMapping. Where they
+// have more than limit bytes that are not zero (0: 1 GiB), it copies nothing and returns an error. Memory that equals that of an earlier image, which
+// may be nil, is shared with it.
 func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier *memoryImage) (*memoryImage, error) {
 	if limit == 0 {
 		limit = defaultImageLimit
@@ -238,7 +238,7 @@ func readPages(mem machine.Memory, p []byte, addr machine.Addr) (missing uint16)
 	return missing
 }
 
-// comparedMemory is how memory differs after both ran.
+// comparedMemory holds the differences of memory after both ran.
 type comparedMemory struct {
 	// Why is why it cannot be compared, "" where it was.
 	Why   string
@@ -250,8 +250,8 @@ type comparedMemory struct {
 type memoryDiff struct {
 	Addr machine.Addr // a multiple of 8
 	Size uint64       // bytes
-	// Of the first bytes, at most maxDiffBytes: what was there before, what the interpreter left, which
-	// bits of it are not known, and what native code left.
+	// Of the first bytes, at most maxDiffBytes: the bytes before, those that the interpreter left, which bits of these are not known, and those that
+	// native code left.
 	Before, Interp, Undefined, Native []byte
 }
 
@@ -262,14 +262,13 @@ const (
 	diffWord     = 8
 )
 
-// compareMemory finds what native code left otherwise than the interpreter did. before is the memory when both
-// set out and after that behind the native run; touched is what the interpreter stored; dead are ranges whose
-// bytes mean nothing any more. made is as of [compareResult].
+// compareMemory returns where native code left other memory than the interpreter did. before is the memory when both started, and after that when
+// native code has run; touched holds the interpreter's stores; dead are ranges whose bytes have no meaning any more. made is as of [compareResult].
 //
-// Bits that are not known are like anything, and of two words that hold the default NaN of a float with another
-// sign one is like the other: which sign it gets LLVM does not say. In memory that is shared only those bytes count that the interpreter
-// stored, whatever was there before; so it is everywhere where native code went to other code (left), which may have stored anything, and in
-// stack, where the functions that native code called have their frames: the interpreter has those elsewhere.
+// Unknown bits equal any bits, and two words that hold the default NaN of a float with different signs are equal: LLVM does not define that sign. In
+// memory that is shared only those bytes count that the interpreter stored, whatever was there before. The same holds everywhere if native code ran
+// other code (left), which may have stored anything, and in stack, where the functions that native code called have their frames: the interpreter has
+// those elsewhere.
 func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[interp.Touched], dead []machine.Range, stack machine.Range, left bool, made func(uint64) bool) comparedMemory {
 	c := memoryComparison{dead: dead, stack: stack, left: left, made: made, pages: map[machine.Addr]interp.Touched{}, blocks: map[machine.Addr]bool{}}
 	for p := range touched {
@@ -363,7 +362,7 @@ func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []im
 	return list
 }
 
-// memoryComparison is one under way.
+// memoryComparison is a comparison in progress.
 type memoryComparison struct {
 	pages  map[machine.Addr]interp.Touched
 	blocks map[machine.Addr]bool // in which those pages are

@@ -58,7 +58,7 @@ func comparedPages() (flatPages, []machine.Mapping) {
 	}
 }
 
-// stored is what the interpreter stored, words by address; ones in undefined are bits that are not known.
+// stored returns what the interpreter stored, words by address; ones in undefined are bits that are not known.
 func (f flatPages) stored(words, undefined map[machine.Addr]string) []interp.Touched {
 	data, unknown := f.with(words), f.with(nil)
 	for _, page := range unknown {
@@ -165,7 +165,7 @@ func diffOf(addr machine.Addr, before, interpreted, undefined, native string) me
 	return memoryDiff{addr, uint64(len(b[0])), b[0], b[1], b[2], b[3]}
 }
 
-// What is told of many differences is bounded; they are counted.
+// TestCompareMemoryIsBounded requires that only a bounded number of differences is described, and that all are counted.
 func TestCompareMemoryIsBounded(t *testing.T) {
 	memory, maps := comparedPages()
 	image, err := copyImage(memory, maps, 0, nil)
@@ -228,8 +228,8 @@ func BenchmarkCompareMemory(b *testing.B) {
 	}
 }
 
-// Of mappings that are reserved and never used up there are more pages than anybody can ask about: nothing is said of what lies there, and as of one that is not
-// writable where the interpreter stores to it.
+// TestImageOfLargeMappings requires that reserved mappings with too many pages to ask about are not compared, and that a store there makes memory not
+// comparable, as one to memory that is not writable does.
 func TestImageOfLargeMappings(t *testing.T) {
 	memory, maps := comparedPages()
 	const far = machine.Addr(1 << 46)
@@ -275,7 +275,7 @@ func (r reserved) ReadMemory(p []byte, addr machine.Addr) error {
 
 func (r reserved) Untouched() []machine.Range { return r.parts }
 
-// What lies in memory that nobody had touched is compared where somebody has since: the interpreter, native code, or both.
+// TestCompareReservedMemory requires that memory without pages is compared where the interpreter, native code, or both have touched it since.
 func TestCompareReservedMemory(t *testing.T) {
 	const start, size = machine.Addr(0x5000_0000_0000), machine.Addr(8 << 30)
 	const page = start + 5<<30 + 0x3000
@@ -314,7 +314,7 @@ func TestCompareReservedMemory(t *testing.T) {
 	}
 }
 
-// What native code changes in memory that nobody had touched, and what it gives back, is handed over.
+// TestChangesOfReservedMemory requires that changes by native code in untouched memory, and memory that it releases, are passed on.
 func TestChangesOfReservedMemory(t *testing.T) {
 	const start, size = machine.Addr(0x5000_0000_0000), machine.Addr(1 << 30)
 	const page = start + 1<<29 + 0x3000

@@ -21,7 +21,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// mutantRuns is how many exits of a mutant are looked at: those of tick.ll are all alike.
+// mutantRuns is the number of exits of a mutant that are verified: those of tick.ll are all alike.
 var mutantRuns = uint64(livetest.Times(30, 100))
 
 // TestVerifyMutants verifies programs whose stack maps say one wrong thing. Where that changes a value at an exit that
@@ -170,7 +170,7 @@ func by(f *deopt.Frame, t *testing.T, original *mutator) *deopt.Frame {
 	return out
 }
 
-// computed is what the interpreter makes of a frame.
+// computed holds what the interpreter computes from a frame.
 type computed struct {
 	result string
 	stored map[string]string // pages with their undefined bits
@@ -220,7 +220,8 @@ func dependsOn(f *deopt.Frame, t *testing.T, x *trace.Exited, slot int) bool {
 	return !likewise(want, computes(f, t, x, slot))
 }
 
-// A record that has one SSA value twice, with different values, is compared with nothing: the reason says that the record contradicts itself.
+// TestVerifyValueThatIsRecordedTwice requires that a record with one SSA value twice, with different values, is not comparable: the reason states
+// that the record contradicts itself.
 func TestVerifyValueThatIsRecordedTwice(t *testing.T) {
 	path := livetest.Module(t, `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)

@@ -41,7 +41,7 @@ func (m mutant) String() string {
 	return fmt.Sprintf("%s: %v: %s instead of %s", where, m.kind, m.new, m.old)
 }
 
-// mutation says what is changed.
+// mutation is a kind of change.
 type mutation int
 
 const (

@@ -21,7 +21,7 @@ type whereabouts struct {
 	frames  []*deopt.Frame          // of the thread that left
 }
 
-// whereabouts makes those of an exit. What is mapped may be another thing than when the exit was seen.
+// whereabouts returns the whereabouts of an exit. The mappings may have changed since the exit was seen.
 func (v *verifier) whereabouts(x *trace.Exited) *whereabouts {
 	maps, _ := v.watcher.View().Target().Mappings() // without them symbols are all that there is
 	return &whereabouts{v.watcher.View(), v.watcher.Objects(), maps, x.Frames}
@@ -35,7 +35,7 @@ func (n *whereabouts) mapping(addr machine.Addr) (m machine.Mapping, ok bool) {
 	return n.maps[i], true
 }
 
-// memory says what memory is: part of an activation of the thread, of a variable, of a mapping.
+// memory describes the memory at an address: part of an activation of the thread, of a variable, of a mapping.
 func (n *whereabouts) memory(addr machine.Addr) string {
 	m, mapped := n.mapping(addr)
 	for i, f := range n.frames {

@@ -14,9 +14,9 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// patched says that at a statepoint which the run came to the process has other code than was compiled, or "". In the place of its call it
-// has nops, to be written over with a call of which the module does not say what it does. What is written over a stackmap or patchpoint,
-// though, leaves the function for what comes to the same.
+// patched returns the reason that at a statepoint which the run passed the process has other code than was compiled, or "". A statepoint without a
+// call has nops, to be overwritten by a call whose effect the module does not state. Code that overwrites a stackmap or patchpoint, in contrast,
+// leaves the function for code with the same effect.
 func (p *prediction) patched(v *verifier) string {
 	came := p.sitesPassed()
 	if len(came) == 0 {
@@ -72,7 +72,7 @@ func (p *prediction) sitesPassed() (came []*ir.Site) {
 				continue
 			}
 			if at := m.Site; p.entry == nil && at != nil && at.Instr.Block == b.Block && b.Runs <= 1 {
-				// The run began in this block, at the site of the exit or behind it.
+				// The run began in this block, at the site of the exit or after it.
 				if s.Instr.Index < at.Instr.Index || s.Instr == at.Instr && m.Moment == frame.After {
 					continue
 				}

@@ -42,7 +42,8 @@ func TestVerifyPatchedSites(t *testing.T) {
 	})
 }
 
-// The same of a program that overwrites its site while it is verified: an exit is not lost by that, and nothing is told to be different.
+// TestVerifyWhilePatching requires the same of a program that overwrites its site while it is verified: no exit is lost by that, and no difference is
+// reported.
 func TestVerifyWhilePatching(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
@@ -77,7 +78,8 @@ func TestVerifyFindsAWrongMapOfAPatchedSite(t *testing.T) {
 	})
 }
 
-// JITLink of LLVM 19 registers objects in which nothing says where .bss lies: a global in it has the address that stands in the code.
+// TestGlobalWithoutAddress uses objects of LLVM 19's JITLink, which do not register the place of .bss: a global in it has the address that is in the
+// code.
 func TestGlobalWithoutAddress(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "patchexit.ll"))
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ const (
 	skippedByLimit = "the limit was reached"
 )
 
-// tooMany says why a further exit at an address is not verified while others are pending, or "".
+// tooMany returns the reason why a further exit at an address is not verified while others are pending, or "".
 func (v *verifier) tooMany(at machine.Addr) string {
 	all, there := v.exitsPending(at)
 	switch {

@@ -36,7 +36,8 @@ last:
 }
 `
 
-// While many exits of one record are pending, those of other records are verified. What is skipped is counted by its reason.
+// TestVerifyWhileManyArePending requires that while many exits of one record are pending, those of other records are verified, and that skipped exits
+// are counted by reason.
 func TestVerifyWhileManyArePending(t *testing.T) {
 	path := livetest.Module(t, manyPending)
 	m, err := ir.ParseFile(path)

@@ -18,7 +18,7 @@ import (
 	"reframe/ptrace"
 )
 
-// prediction is what the interpreter did from an exit, or an entry, on.
+// prediction holds what the interpreter did from an exit or an entry on.
 type prediction struct {
 	out     *Verified
 	fn      *ir.Func     // whose return ends it
@@ -49,7 +49,7 @@ type prediction struct {
 	symbol  func(string) (machine.Addr, bool)
 	twins   []twin
 	passed  map[machine.Addr]machine.Addr // what the call was given of them, by where native code has it
-	// retained says that native code has stored a pointer to one of them where the interpreter may find it.
+	// retained reports whether native code has stored a pointer to one of them where the interpreter may find it.
 	retained bool
 	handed   []handed // in order; nil where it was too much to be kept
 	kept     int      // bytes in it
@@ -63,7 +63,7 @@ type prediction struct {
 	signal   int                   // that its instructions raised, or 0
 	handling bool                  // the handler of such a signal is not known to have returned
 	tail     []machine.Addr
-	// Of what began at an entry: where it comes, how much of that is kept, and a run that stands at one of these places, or nil.
+	// For a run from an entry: its arrivals, the number of values kept of them, and a run that is stopped at one of them, or nil.
 	arrivals map[*ir.Instr]*arrivals
 	values   int
 	in       *interp.Interp
@@ -71,8 +71,8 @@ type prediction struct {
 	runs     int // that were made once more
 }
 
-// predict runs the interpreter from an exit on, to where native code has to go on too. Where nothing can come of that it says why in out,
-// and returns nil.
+// predict runs the interpreter from an exit on, to where native code has to run too. Where nothing can be compared it stores the reason in out, and
+// returns nil.
 func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) {
 	maps, err := v.watcher.View().Target().Mappings()
 	if err != nil {
@@ -147,7 +147,7 @@ func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *predicti
 	return p, why, err
 }
 
-// unsure says why it is not known for sure which frame that of the given index is, and where its function returns to, or "".
+// unsure returns the reason why it is uncertain which frame the one of the given index is, or where its function returns to, or "".
 func unsure(x *trace.Exited, at int) string {
 	if at >= 0 && at < len(x.Frames) && x.Frames[at].Physical().NoCFA != "" {
 		return "where its function returns to is not known: " + x.Frames[at].Physical().NoCFA
@@ -227,14 +227,13 @@ func (v *verifier) interpreter() interp.Options {
 	return interp.Options{MaxSteps: interpSteps(v.options.Steps), MaxMemory: interpMemory}
 }
 
-// interpSteps is how many instructions the interpreter may run where native code may run n: few of LLVM's
-// become less than one.
+// interpSteps returns the number of instructions that the interpreter may run where native code may run n: few of LLVM's become less than one.
 func interpSteps(n uint64) uint64 { return 16 * n }
 
-// interpMemory is what one run may have of memory, in bytes: several are kept until native code returns.
+// interpMemory is the memory that one run may take, in bytes: several are kept until native code returns.
 const interpMemory = 64 << 20
 
-// ended takes over how the interpreter's run ended, and says why what it did cannot be held against what native code does, or "".
+// ended records how the interpreter's run ended, and returns the reason why it cannot be compared with native code, or "".
 func (p *prediction) ended(v *verifier) (why string, err error) {
 	p.result, err = p.runner.result, p.runner.err
 	if v.ctx.Err() != nil {
@@ -279,8 +278,8 @@ func (p *prediction) ended(v *verifier) (why string, err error) {
 	return "the interpreter cannot run it: " + err.Error(), nil
 }
 
-// outside says why what the interpreter comes to cannot be compared, after what it has called: it knows nothing of the state that this depends on,
-// such as the exceptions that are in flight.
+// outside returns the reason why the interpreter's results cannot be compared, in view of the functions it called: it does not have the state that
+// these depend on, such as the exceptions in flight.
 func outside(list []interp.Called) string {
 	for _, c := range list {
 		if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {

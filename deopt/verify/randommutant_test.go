@@ -122,7 +122,7 @@ func randomMutants(random *rand.Rand, module string, places []linePlace, count i
 	return list
 }
 
-// What a native program prints, and how it ends; "" where it does not end soon.
+// prints returns the output of a native program and how it ended; "" where it does not end soon.
 func prints(t *testing.T, program string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

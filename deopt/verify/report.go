@@ -9,14 +9,14 @@ import (
 	"reframe/deopt/trace"
 )
 
-// What came of an exit that was verified.
+// The outcomes of a verified exit.
 const (
 	Same          = "same"
 	Different     = "different"
 	NotComparable = "not comparable"
 )
 
-// Verified is what came of one exit.
+// Verified is the outcome of one exit.
 type Verified struct {
 	Exit   *trace.Exited
 	Number uint64 // of the exit among those that are meant, from 1
@@ -26,30 +26,29 @@ type Verified struct {
 	Entry  string // the function whose entry it is, of an activation that is held against a baseline; "" for an exit
 	With   bool   // the interpreter is the user's own
 	Result []ResultPart
-	// Again is what it was held against where native code did not come to the return; nil where it did.
+	// Again is the comparison with the next hit where native code did not come to the return; nil where it did.
 	Again *Again
-	// Baseline is how it is held against a run from the function's entry; nil where it is not.
+	// Baseline is the comparison with a run from the function's entry; nil where there is none.
 	Baseline *Baseline
 	Memory   []MemoryDifference
 	// Call is the call of native code at which both parted, or nil: then neither the result nor memory was compared.
 	Call  *CallDifference
 	Calls uint64 // calls of native code that both came to
 	Words uint64 // of eight bytes that differ in memory, those too that Memory leaves out
-	// NativeOnly says that what native code alone wrote was compared too. It is not where it called code
-	// that no module is about.
+	// NativeOnly reports whether stores of native code alone were compared too. They are not where it called code that no module describes.
 	NativeOnly  bool
 	Interpreter VerifiedRun
 	Native      VerifiedRun
 	Outside     []string // code that native code called and no module is about, where there is a difference
 	Core        string   // the file that holds the moment, or ""
-	// Before is the memory of the process at the exit, as far as that could be written to; of other memory it is what there is now. It is nil
-	// where nothing was copied, as with With unless [Options.Picture] is set.
+	// Before is the memory of the process at the exit, as far as it was writable; other memory is read as it is now. It is nil where nothing was
+	// copied, as with With unless [Options.Picture] is set.
 	Before machine.Memory
 	Script string // what whoever kept it has written for it, or ""
 
 	outside []machine.Addr
 	entry   *entry // of whose activation the exit is, or nil
-	// exitOnly is why it is not held against a run from the entry, where a layout says where it resumes, or "".
+	// exitOnly is the reason why it is not compared with a run from the entry, where a layout describes where it resumes, or "".
 	exitOnly string
 }
 
@@ -92,7 +91,7 @@ func (v *Verified) notComparable(why string) { v.Status, v.Why = NotComparable, 
 // Schema names the JSON of a [Report].
 const Schema = "reframe.verify/v1"
 
-// Report is what `reframe verify --json` prints of one exit.
+// Report is the JSON that `reframe verify --json` prints for one exit.
 type Report struct {
 	Schema      string             `json:"schema"`
 	Number      uint64             `json:"n"`
@@ -143,7 +142,7 @@ func (v *Verified) Report() *Report {
 // SummarySchema names the JSON of a [Summary].
 const SummarySchema = "reframe.verify.summary/v1"
 
-// Summary is what there is to say when a verification has ended.
+// Summary holds the counts of a verification that has ended.
 type Summary struct {
 	Schema        string `json:"schema"`
 	Exits         uint64 `json:"exits"`             // that were to be verified
@@ -156,12 +155,13 @@ type Summary struct {
 	SkippedWhy    map[string]uint64 `json:"passed_reasons,omitempty"`
 	NeverVerified []SkippedRecord   `json:"never_verified,omitempty"`
 	Reasons       map[string]uint64 `json:"reasons"` // why exits were not comparable, without addresses, and how many
-	// ExitOnly counts exits that were held against the run from the exit on alone, though a layout says where they resume or [Options.FromEntry] is set, by reason.
+	// ExitOnly counts by reason the exits that were compared only with the run from the exit on, though a layout describes where they resume or
+	// [Options.FromEntry] is set.
 	ExitOnly map[string]uint64 `json:"from_exit_only,omitempty"`
 	Seconds  float64           `json:"seconds"`
 	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
 	Overwritten uint64 `json:"overwritten,omitempty"`
-	// CompiledFrom says of each function that was verified how sure it is that it was compiled from the module that was given.
+	// CompiledFrom holds for each function that was verified how sure it is that it was compiled from the given module.
 	CompiledFrom []frame.CompiledFrom `json:"compiled_from,omitempty"`
 	End          trace.End            `json:"end"`
 }

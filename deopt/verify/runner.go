@@ -9,8 +9,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// runner is a run of the interpreter that goes side by side with native code: it waits where it calls what exists only as native code, until
-// it is told what that did.
+// runner is a run of the interpreter in step with native code: at each call of what exists only as native code it waits until it gets the effects of
+// that call.
 type runner struct {
 	ctx    context.Context // of the run, nil before it was started
 	stop   context.CancelCauseFunc
@@ -22,7 +22,7 @@ type runner struct {
 	err    error
 }
 
-// errAbandoned ends a run that nobody waits for any more.
+// errAbandoned ends a run whose result is not needed any more.
 var errAbandoned = errors.New("the run was given up")
 
 func newRunner(limit time.Duration) *runner {
@@ -44,7 +44,7 @@ func (r *runner) native(c *interp.Invocation) (v interp.Value, err error) {
 	}
 }
 
-// start lets run go on, in which the interpreter asks r. Whoever starts it ends it, by finish.
+// start starts run, in which the interpreter sends its native calls to r. The caller must end it by finish.
 func (r *runner) start(ctx context.Context, run func(context.Context) (*interp.Result, error)) {
 	r.ctx, r.stop = context.WithCancelCause(ctx)
 	r.ended = make(chan struct{})

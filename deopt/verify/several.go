@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// several says why the IR allows several results of what the interpreter ran, or "".
+// several returns the reason why the IR allows several results of what the interpreter ran, or "".
 func (p *prediction) several(v *verifier) string {
 	if p.machine == nil {
 		return ""

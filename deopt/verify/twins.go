@@ -12,7 +12,7 @@ import (
 // maxNested bounds how deep pointers from memory of the interpreter's own to more of it are followed.
 const maxNested = 8
 
-// toOwn is where the interpreter has what native code has at an address, of what was passed; the address may also be right behind that.
+// toOwn returns the interpreter's address for native code's address of an object that was passed; the address may also be right after its end.
 func (p *prediction) toOwn(native machine.Addr) (machine.Addr, bool) {
 	for _, t := range slices.Backward(p.twins) {
 		if t.native.Contains(native) {
@@ -27,7 +27,7 @@ func (p *prediction) toOwn(native machine.Addr) (machine.Addr, bool) {
 	return 0, false
 }
 
-// ownResult is what native code returned as the interpreter has it: a pointer to what was passed is one to its own.
+// ownResult converts a result of native code for the interpreter: a pointer to an object that was passed becomes one to the interpreter's own.
 func (p *prediction) ownResult(v interp.Value) interp.Value {
 	if at, ok := v.Uint(); ok && v.Type().Kind == ir.PointerKind {
 		own, ok := p.passed[machine.Addr(at)] // what lies behind one may be another
@@ -103,7 +103,7 @@ func wordOf(img *memoryImage, at machine.Addr) machine.Addr {
 	return machine.Addr(binary.LittleEndian.Uint64(b[:]))
 }
 
-// kept is why what differs may come of nothing that is wrong.
+// kept is the reason why a difference may be no error.
 const kept = "a callee has kept a pointer to what the interpreter has elsewhere"
 
 // undecided takes back a difference that may come of a pointer which native code kept, or of what another process stored.
@@ -126,7 +126,7 @@ func (p *prediction) undecided(v *verifier) {
 	p.out.notComparable(why)
 }
 
-// astray says that the interpreter stored to where native code has what was passed: it has found a pointer to that.
+// astray reports whether the interpreter stored to native code's memory of an object that was passed: it has found a pointer to that.
 func (p *prediction) astray() bool {
 	for t := range p.machine.Touched() {
 		for _, w := range p.twins {

@@ -72,7 +72,7 @@ func TestVerifyPointersToOwnMemory(t *testing.T) {
 	for _, version := range []int{19, 22} {
 		for _, c := range []struct{ keep, wrong, status, why string }{
 			{"", "", Same, ""},
-			// What a callee keeps of it elsewhere may lead anywhere.
+			// A pointer to it that a callee keeps elsewhere may lead anywhere.
 			{"call void @insque(ptr @kept, ptr %head)\n %kp = load ptr, ptr getelementptr (%node, ptr @kept, i64 0, i32 1)\n %kv = getelementptr %node, ptr %kp, i64 0, i32 2\n store i64 5, ptr %kv",
 				"", NotComparable, "a callee has kept a pointer"},
 			{"", "store ptr %one, ptr %hp", Different, ""},

@@ -14,8 +14,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A vector whose elements no register holds is spilled across the calls before and behind a stackmap. What the interpreter
-// stores of it is what native code stores.
+// TestVerifyVectorsOfIllegalTypes requires that the interpreter and native code store the same elements of a vector whose elements no register holds,
+// and that is spilled across the calls before and after a stackmap.
 func TestVerifyVectorsOfIllegalTypes(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns

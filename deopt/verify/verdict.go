@@ -8,15 +8,15 @@ import (
 	"reframe/deopt/interp"
 )
 
-// Baseline is how an exit, or an activation, is held against a run of its baseline from the function's entry.
+// Baseline describes how an exit, or an activation, compares with a run of its baseline from the function's entry.
 type Baseline struct {
 	Function string `json:"function"`        // the baseline
 	State    *State `json:"state,omitempty"` // of an exit
-	// Result is what the baseline returned beside what native code did.
+	// Result is the baseline's result beside that of native code.
 	Result []ResultPart `json:"result,omitempty"`
 	Status string       `json:"status"`           // of baseline and native code, at the return: same, different, not comparable
 	Reason string       `json:"reason,omitempty"` // why not comparable
-	// Wrong says who is: the stack map or native code, the bundle, the layout, the optimized IR, the runtime; "" where nothing is.
+	// Wrong names the wrong part: the stack map or native code, the bundle, the layout, the optimized IR, the runtime; "" where nothing is wrong.
 	Wrong string `json:"wrong,omitempty"`
 
 	mapTrue, mapKnown bool
@@ -48,13 +48,13 @@ func (v *verifier) hold(e *entry, exit *prediction) {
 	e.exits++
 }
 
-// known says that all bits of a scalar are.
+// known reports whether all bits of a scalar are known.
 func known(v interp.Value) bool {
 	_, undefined := v.Bits()
 	return !slices.ContainsFunc(undefined, func(w uint64) bool { return w != 0 })
 }
 
-// judge says who is wrong at an exit of which all is compared. Where the activation is not over yet, the state at the exit is all that is known.
+// judge sets the verdict of an exit of which everything is compared. Where the activation is not over yet, it uses only the state at the exit.
 func (e *entry) judge(out *Verified) {
 	b := out.Baseline
 	if base := e.baseline.out; e.over {
@@ -65,7 +65,7 @@ func (e *entry) judge(out *Verified) {
 	}
 }
 
-// conclude says who is wrong in an activation that is over, of which its exits say the rest.
+// conclude sets the verdict of an activation that is over, using those of its exits.
 func (e *entry) conclude() {
 	base := e.baseline.out
 	e.over = true
@@ -88,7 +88,7 @@ func (e *entry) conclude() {
 	}
 }
 
-// sameResults says that two runs of the interpreter returned the same.
+// sameResults reports whether two runs of the interpreter returned the same.
 func sameResults(a, b *prediction) bool {
 	if a.result == nil || b.result == nil || a.failed != nil || b.failed != nil {
 		return a.failed != nil == (b.failed != nil)
@@ -99,7 +99,7 @@ func sameResults(a, b *prediction) bool {
 	return a.result.Value.Type().Equal(b.result.Value.Type()) && a.result.Value.Format() == b.result.Value.Format()
 }
 
-// who says who is wrong at an exit, "" where nobody is or it cannot be told that anybody is.
+// who returns the part that is wrong at an exit, "" where none is or none can be named.
 func (b *Baseline) who(out *Verified, e *entry) string {
 	s := b.State
 	record := fmt.Sprintf("record %d", out.Exit.Frame.Record.ID)
@@ -131,7 +131,7 @@ func (b *Baseline) who(out *Verified, e *entry) string {
 	return "the runtime: the state at the exit is the baseline's, and so is what is resumed from it; what native code makes of the exit is not"
 }
 
-// who says it of a state that differs. recordTrue says that the record holds what the function's own IR computes.
+// who returns the part that is wrong where the state differs. recordTrue reports whether the record holds what the function's own IR computes.
 func (s *State) who(recordTrue bool, own string) string {
 	exchanged, elsewhere, nowhere := []string{}, []string{}, []string{}
 	for _, d := range s.Slots {

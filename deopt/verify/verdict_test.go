@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/trace"
 )
 
-// Of a state that differs the verdict says what was seen: memory is named only where it differs.
+// TestVerdicts requires that the verdict on a state that differs names what was seen: memory only where it differs.
 func TestVerdicts(t *testing.T) {
 	for want, s := range map[string]*State{
 		"the optimized code, the bundle or the layout: it left for where the baseline never comes":                                               {},

@@ -44,8 +44,8 @@ type Options struct {
 	// the function of the modules that is called Baseline, or the function's own IR. EntriesOf are functions of which each activation is
 	// verified from its entry on, in the place of exits.
 	FromEntry bool
-	// ByLayout does so where it can be done, and FromEntry is not set: at exits of which a layout says where they resume. Of others of these the summary says
-	// why they are not ([Summary].ExitOnly), and nothing else comes of it.
+	// ByLayout does so where it is possible, if FromEntry is not set: at exits for which a layout describes where they resume. For others of these
+	// the summary counts why not ([Summary].ExitOnly), without further effect.
 	ByLayout  bool
 	Baseline  string
 	EntriesOf []*names.Pattern
@@ -56,8 +56,8 @@ type Options struct {
 	WithDir string
 	WithEnv []string
 	Errors  io.Writer
-	// Answered is told, while the process still stands at an exit, what With's interpreter has answered, and what memory is to it; nil: nobody is.
-	// Its error ends the verification.
+	// Answered is called, while the process is still stopped at an exit, with the answer of With's interpreter and the memory that it sees; nil: no
+	// call. Its error ends the verification.
 	Answered func(*trace.Exited, *vmproto.Answer, *vmproto.Overlay) error
 	Describe described.Ask
 	// For ends the verification after this time, when what is being verified is done; 0: no limit.
@@ -103,21 +103,21 @@ type verifier struct {
 	summary   Summary
 	records   skippedRecords
 	others    map[sharedFile]bool // that other processes map
-	// aside says that the owner of a [Beside] waits, who may want the thread to stand still, and outer are where the callers of its frame return to.
+	// aside reports whether the owner of a [Beside] waits, who may want to stop the thread, and outer are the return addresses of its frame's
+	// callers.
 	aside    bool
 	outer    []ptrace.Return
 	gone     bool   // the thread that ran is no more
 	followed uint64 // instructions of native code, in the place of an owner
-	// Of ByLayout: why an activation is not followed from its entry, and of each function how many were that had no exit.
+	// For ByLayout: the reason why an activation is not followed from its entry, and for each function the number of activations without an exit.
 	unfollowed map[ptrace.Return]string
 	vain       map[string]int
 }
 
-// Run verifies each exit as it happens, until the process or the verification ends. The process stands
-// still when Verify begins; whoever calls it detaches. What told is given is good until it returns;
-// its error ends the verification and is returned.
+// Run verifies each exit as it happens, until the process or the verification ends. The process must be stopped when Run begins; the caller detaches.
+// told gets each outcome, which is valid until told returns; its error ends the verification and is returned.
 //
-// The summary is there whatever the error is. When ctx is done the error is its cause.
+// Run returns the summary with any error. When ctx is done the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified) error) (*Summary, error) {
 	o.setDefaults()
 	o.MapsInQuestion = true
@@ -155,7 +155,7 @@ var errTimeUp = errors.New("the time for the verification is over")
 // errEnough ends a verification: as many exits are verified as were asked for.
 var errEnough = errors.New("enough exits are verified")
 
-// run verifies until the end, and says how that came where the watcher does not know it.
+// run verifies until the end, and returns how the end came where the watcher does not know it.
 func (v *verifier) run() (end string, err error) {
 	err = v.watcher.Run(v.ctx, func() error {
 		if err := v.native(); err != nil {
@@ -190,7 +190,7 @@ func (v *verifier) enough() bool {
 	return v.options.Limit != 0 && v.summary.Exits >= v.options.Limit
 }
 
-// exit handles a thread that came to an exit. It makes a prediction, or says why there is none.
+// exit handles a thread that came to an exit. It makes a prediction, or records the reason why there is none.
 func (v *verifier) exit(x *trace.Exited) error {
 	if err := v.locate(stackOf(x.Frames, x.End)); err != nil {
 		return err
@@ -353,7 +353,7 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 	return v.tell(out)
 }
 
-// whyNoEntry says why a further activation is not followed from its entry.
+// whyNoEntry returns the reason why a further activation is not followed from its entry.
 func (v *verifier) whyNoEntry() string {
 	if v.enough() {
 		return skippedByLimit
@@ -531,13 +531,13 @@ func (v *verifier) native() error {
 	return nil
 }
 
-// stretch is what native code may still run up to the next exit or return.
+// stretch bounds what native code may still run up to the next exit or return.
 type stretch struct {
 	steps uint64
 	time  time.Duration
 }
 
-// least is what is left of the time when it is up.
+// least is the remaining time once the time is up.
 const least = time.Millisecond
 
 func newStretch(o *Options) *stretch { return &stretch{o.Steps, o.Time} }
@@ -547,7 +547,7 @@ func (s *stretch) took(run *ptrace.AloneRun, since time.Time) {
 	s.time = max(least, s.time-time.Since(since))
 }
 
-// bounded says why native code was stopped: of what it may take by the whole of it, not by what calls and exits on its way had left of that.
+// bounded returns the reason why native code was stopped, by the whole of its bounds, not by the rest that calls and exits on its way left.
 func (v *verifier) bounded(run *ptrace.AloneRun, o *ptrace.AloneOptions) string {
 	switch {
 	case run.Late:
@@ -624,8 +624,8 @@ func (v *verifier) abandon(why string) error {
 	return v.report(pending)
 }
 
-// returned takes over which calls the thread has returned from: several exits of one activation return together, and a callee may have been called by a jump. What
-// was called from an activation that has returned, and is still under way, was left without a return.
+// returned handles the calls that the thread has returned from: several exits of one activation return together, and a callee may have been called by
+// a jump. A call that is still pending from an activation that has returned was left without a return.
 func (v *verifier) returned(run *ptrace.AloneRun) error {
 	regs := run.Thread.Registers
 	sp, err := regs.Addr(regs.Arch().SP)
@@ -683,7 +683,7 @@ func (v *verifier) returnedFrom(c *call, regs *machine.Registers) error {
 	return v.report(done)
 }
 
-// report tells of what is done with, the innermost first. Whoever is wrong at the exits of an activation is known when all of it is compared.
+// report reports the predictions that are done, the innermost first. The verdict on the exits of an activation is known when all of it is compared.
 func (v *verifier) report(done []*prediction) error {
 	for _, p := range done {
 		if p.entry != nil && p == p.entry.baseline {

@@ -146,7 +146,7 @@ func TestVerifyHardTargets(t *testing.T) {
 	}
 }
 
-// signalled starts a program under lli, attaches, and makes it come to its site so many times.
+// signalled starts a program under lli, attaches, and makes it come to its site this many times.
 func signalled(t *testing.T, version int, program, level string, times int) (*Summary, []*Verified) {
 	t.Helper()
 	p := livetest.Lli(t, version, program, "mcjit", level)
@@ -191,7 +191,8 @@ func TestVerifyUnderLli(t *testing.T) {
 	}
 }
 
-// A module with the same sites as the one that was compiled is said to be another one, and what differs, before anything else does.
+// TestVerifySaysWhichModule requires that a module with the same sites as the compiled one is reported as another one, with the difference, before
+// anything else.
 func TestVerifySaysWhichModule(t *testing.T) {
 	object := livetest.PICObject(t, 19, "crossing.ll", "-O1")
 	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})

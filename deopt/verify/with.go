@@ -19,14 +19,14 @@ import (
 	"reframe/ptrace"
 )
 
-// withRun is what the user's own interpreter did from an exit on. It has run to the end when native code sets out.
+// withRun holds what the user's own interpreter did from an exit on. It has run to the end when native code starts.
 type withRun struct {
 	answer *vmproto.Answer
 	memory *vmproto.Overlay
 }
 
-// predictWith has the user's own interpreter go on from an exit, to where native code has to go on too. Where nothing can come of that it
-// says why in out, and returns nil. An interpreter that is broken is an error.
+// predictWith runs the user's own interpreter from an exit, to where native code has to run too. Where nothing can be compared it stores the reason
+// in out, and returns nil. It returns an error for an interpreter that is broken.
 func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, error) {
 	none := func(why string) (*prediction, error) {
 		out.notComparable(why)
@@ -121,8 +121,8 @@ func (v *verifier) resumeWith(r *vmproto.Resume, t *ptrace.Target, maps []machin
 	return a, h.Memory, err
 }
 
-// compareWith holds what native code did against what the user's own interpreter did. Of memory that is what the interpreter stored: native code
-// is free to store more, for itself. What both allocated may lie elsewhere.
+// compareWith compares native code with the user's own interpreter. Of memory it compares what the interpreter stored: native code may store more,
+// for itself. What both allocated may be at different addresses.
 func (p *prediction) compareWith(v *verifier, regs *machine.Registers) {
 	out, t := p.out, v.watcher.View().Target()
 	c := &withComparison{own: p.with.memory, native: t, dead: p.dead, order: t.Arch().Order, follow: p.frame.Reference, pairs: map[machine.Addr]machine.Addr{}, taken: map[machine.Addr]bool{}}
@@ -150,7 +150,7 @@ func (p *prediction) compareWith(v *verifier, regs *machine.Registers) {
 	}
 }
 
-// withComparison is one under way.
+// withComparison is a comparison in progress.
 type withComparison struct {
 	own    *vmproto.Overlay
 	native machine.Memory
@@ -256,8 +256,8 @@ func (c *withComparison) isDead(addr machine.Addr) bool {
 	return slices.ContainsFunc(c.dead, func(r machine.Range) bool { return r.Contains(addr) })
 }
 
-// same reports whether two words that differ are references to what is the same on both sides: memory that the interpreter allocated, and
-// that native code has elsewhere, one for one. What lies in it is compared later.
+// same reports whether two words that differ are references to the same object on both sides: memory that the interpreter allocated, and that native
+// code has elsewhere, one for one. Its content is compared later.
 func (c *withComparison) same(want, have uint64) bool {
 	own, ok := c.follow(want)
 	if !ok {
@@ -280,7 +280,7 @@ func (c *withComparison) same(want, have uint64) bool {
 	return true
 }
 
-// doneRunner is one for what has run already.
+// doneRunner returns a runner for a run that has ended already.
 func doneRunner() *runner {
 	r := newRunner(0)
 	r.stop, r.ended = func(error) {}, make(chan struct{})
