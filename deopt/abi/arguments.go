@@ -11,11 +11,11 @@ import (
 type argumentRules struct {
 	integers, floats int    // registers of each kind
 	vector           uint64 // of the smallest vector, in bytes: a smaller one is widened to that
-	// even says that a number of two words starts at an even register, and that an array is in registers as a whole: where it finds no room,
-	// nothing that follows does (AAPCS64, 6.8.2, rules C.10 to C.13, and functionArgumentNeedsConsecutiveRegisters of LLVM).
+	// even reports whether a number of two words starts at an even register, and an array is in registers as a whole: after one that does not fit, no
+	// further argument of its kind is in registers (AAPCS64, 6.8.2, rules C.10 to C.13, and functionArgumentNeedsConsecutiveRegisters of LLVM).
 	even bool
-	// whole says that a number of two words is in registers as a whole, aligned that it is aligned to both on the stack, and halves that a half
-	// is in an integer register.
+	// whole reports whether a number of two words is in registers as a whole, aligned whether it is aligned to both on the stack, and halves whether
+	// a half is in an integer register.
 	whole, aligned, halves bool
 }
 
@@ -31,9 +31,9 @@ var argumentsOf = map[*machine.Arch][]argumentRules{
 	machine.ARM64: {{integers: 8, floats: 8, vector: 8, even: true, whole: true, aligned: true}},
 }
 
-// ArgumentArea is how many bytes of a caller's stack may hold arguments of a function, which are the function's own to write
-// over: what does not fit the registers for arguments. Where releases of LLVM differ it is the most of them. It is 0 for no function, and for
-// an architecture without rules here.
+// ArgumentArea returns the number of bytes of a caller's stack that may hold arguments of a function, and that the function may overwrite: those of
+// the arguments that do not fit in registers. Where releases of LLVM differ, it returns the most. It returns 0 for no function, and for an
+// architecture without rules here.
 func ArgumentArea(f *ir.Func, arch *machine.Arch) (most uint64) {
 	if f == nil {
 		return 0
@@ -67,8 +67,8 @@ func OnStackInParts(f *ir.Func, p *ir.Param) bool {
 	return used+2 > registers
 }
 
-// InRegisters says that on arm64 registers are enough for the arguments of a function, of which each takes one. It is no for some that
-// registers are enough for.
+// InRegisters reports whether on arm64 all arguments of a function fit in registers, of which each takes one. It is false for some functions whose
+// arguments do fit.
 func InRegisters(f *ir.Func) bool {
 	return len(f.Params) <= argumentsOf[machine.ARM64][0].integers && !slices.ContainsFunc(f.Params, func(p *ir.Param) bool {
 		switch p.Typ.Kind {
@@ -86,7 +86,7 @@ const word = 8 // of a register and of a place on the stack, in bytes
 // maxElements bounds how much of an array is looked at: more than there are registers.
 const maxElements = 64
 
-// arguments hands out registers: what is left of them stands in the rules.
+// arguments allocates registers to arguments: the embedded rules hold those that are left.
 type arguments struct {
 	argumentRules
 	layout *ir.DataLayout
@@ -172,7 +172,7 @@ func (a *arguments) integer(t *ir.Type) {
 	a.inWords(n, align)
 }
 
-// inWords takes so many, each in a register or on the stack, where the first is aligned.
+// inWords places this many words, each in a register or on the stack, where the first is aligned.
 func (a *arguments) inWords(n int, align uint64) {
 	for range n {
 		if a.integers > 0 {
@@ -185,7 +185,7 @@ func (a *arguments) inWords(n int, align uint64) {
 	}
 }
 
-// array is in registers as a whole, or as so many values.
+// array places an array in registers as a whole, or as separate values.
 func (a *arguments) array(t *ir.Type) {
 	before := *a
 	for range min(t.Len, maxElements) {
@@ -205,6 +205,6 @@ func (a *arguments) array(t *ir.Type) {
 	}
 }
 
-// RedZone is how far below its stack pointer a function that calls nothing may have variables (System V ABI,
-// AMD64 supplement, 3.2.2). AAPCS64 has none; what lies there belongs to nobody.
+// RedZone is the number of bytes below its stack pointer in which a leaf function may have variables (System V ABI, AMD64 supplement, 3.2.2). AAPCS64
+// has none; memory below the stack pointer belongs to no function there.
 const RedZone = 128

@@ -47,12 +47,12 @@ func vectorRegisters(first, last machine.DWARFReg) (list []machine.DWARFReg) {
 	return list
 }
 
-// Conventions are those of x86-64 by what LLVM calls them: its lists of callee-saved registers (CSR_64 and so on in X86CallingConv.td, which
-// of them is whose in X86RegisterInfo::getCalleeSavedRegs), which are the same in LLVM 14 to 22. What a function returns a value in it does not keep.
+// Conventions holds the conventions of x86-64 by LLVM's names: its lists of callee-saved registers (CSR_64 and so on in X86CallingConv.td, assigned
+// in X86RegisterInfo::getCalleeSavedRegs), which are the same in LLVM 14 to 22. A function does not preserve the registers of its result.
 //
-// With AVX preserve_all, anyreg and intel_ocl_bi list ymm registers, but their functions end in a vzeroupper (X86VZeroUpper.cpp), so that of those
-// they keep what is xmm. A function of intel_ocl_bi keeps other registers with AVX-512, and which features it was compiled for is not known. One of
-// cxx_fast_tls that does not unwind keeps registers in other ones, of which its CFI says nothing (supportSplitCSR, X86ISelLowering.h).
+// With AVX preserve_all, anyreg and intel_ocl_bi list ymm registers, but their functions end in a vzeroupper (X86VZeroUpper.cpp), so that they
+// preserve only the xmm part. A function of intel_ocl_bi preserves other registers with AVX-512, and the features it was compiled for are not known.
+// One of cxx_fast_tls that does not unwind saves registers in others, which its CFI does not state (supportSplitCSR, X86ISelLowering.h).
 var Conventions = func() map[string]Convention {
 	most := []machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwRSI, dwRDI, dwR8, dwR9, dwR10}
 	all := []machine.DWARFReg{dwRBX, dwRBP, dwR12, dwR13, dwR14, dwR15}
@@ -90,7 +90,7 @@ var numbered = map[uint64]struct{ name, title string }{
 	77: {"intel_ocl_bicc", ""}, 79: {"win64cc", ""}, 81: {"hhvmcc", ""}, 92: {"x86_regcallcc", ""},
 }
 
-// ConventionTitle is what a convention is called that belongs to no machine, and "" for any other.
+// ConventionTitle returns the name of a convention that belongs to no machine, and "" for any other.
 func ConventionTitle(number uint64) string { return numbered[number].title }
 
 // spelled is a convention's name where the IR has its number, "cc 13".
@@ -103,11 +103,11 @@ func spelled(cc string) string {
 	return cc
 }
 
-// InAnyRegisters reports whether a patchpoint of this convention has its arguments and its result wherever the compiler puts them, so that its
-// record says where ("Stack maps and patch points", llvm.experimental.patchpoint).
+// InAnyRegisters reports whether the compiler may place the arguments and the result of a patchpoint of this convention anywhere, so that its record
+// holds their places ("Stack maps and patch points", llvm.experimental.patchpoint).
 func InAnyRegisters(cc string) bool { return spelled(cc) == "anyregcc" }
 
-// Taker says who takes the arguments off the stack that a function was given there.
+// Taker names the side that removes stack arguments.
 type Taker int
 
 const (
@@ -116,7 +116,7 @@ const (
 	FlagSays          // the function, with llc's -tailcallopt, of which a module says nothing; else the caller
 )
 
-// WhoTakesArguments says it of functions of a convention, which is spelled as the IR has it.
+// WhoTakesArguments returns the side that removes stack arguments for functions of a convention, spelled as in the IR.
 func WhoTakesArguments(cc string) Taker {
 	switch cc {
 	case "", "ccc", "coldcc":
@@ -130,7 +130,7 @@ func WhoTakesArguments(cc string) Taker {
 // returnedIn are the registers of which a function that returns a value may have any for it.
 var returnedIn = append([]machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwR8}, vectorRegisters(0, 3)...)
 
-// Of makes of a convention what the unwinder has to know of a function: nil where that is as in C.
+// Of returns what the unwinder has to know of a function with this convention: nil where that is as in C.
 func (c Convention) Of(cc string, f *Callable) *unwind.Convention {
 	out := &unwind.Convention{Name: cc, Keeps: slices.Clone(c.keeps), Vectors: slices.Clone(c.vectors), Loses: c.loses}
 	if f.Result > 0 {
@@ -151,18 +151,18 @@ func (c Convention) Of(cc string, f *Callable) *unwind.Convention {
 	return out
 }
 
-// scratchOfRegCall is how many words of arguments take no register that regcall's functions keep: rax, rcx, rdx, rdi, rsi, r8 and r9, or
-// xmm0 to xmm7.
+// scratchOfRegCall is the number of words of arguments that take no register which regcall's functions preserve: rax, rcx, rdx, rdi, rsi, r8 and r9,
+// or xmm0 to xmm7.
 const scratchOfRegCall = 7
 
-// Callable is what decides beside its convention which registers a function keeps.
+// Callable holds what decides, in addition to its convention, which registers a function preserves.
 type Callable struct {
 	CC                 string
 	Parameters, Result uint64 // words of 8 bytes, at least one for each
 	SwiftError         bool
 }
 
-// callableOf is what is known of a function by its type.
+// callableOf returns the Callable that the type of a function determines.
 func callableOf(m *ir.Module, cc string, sig *ir.Type) Callable {
 	words := func(t *ir.Type) uint64 {
 		if t.Kind == ir.VoidKind {
@@ -177,7 +177,8 @@ func callableOf(m *ir.Module, cc string, sig *ir.Type) Callable {
 	return c
 }
 
-// AgreedConvention is what is known of functions where they are of one convention: the most that any of them takes and returns.
+// AgreedConvention returns the common Callable of functions of one convention, with the most that any of them takes and returns. known is false where
+// their conventions differ.
 func AgreedConvention(functions []*ir.Func) (is Callable, known bool) {
 	for n, f := range functions {
 		c := callableOf(f.Module, f.CC, f.Sig)
@@ -192,7 +193,7 @@ func AgreedConvention(functions []*ir.Func) (is Callable, known bool) {
 	return is, len(functions) > 0
 }
 
-// CallableAt is what a site says of what it calls.
+// CallableAt returns the Callable for the callee of a site.
 func CallableAt(s *ir.Site) Callable {
 	c := Callable{CC: s.CC, Parameters: uint64(len(s.Instr.Args)), Result: 1}
 	sig := s.Instr.Call.Sig

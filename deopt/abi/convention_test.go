@@ -16,8 +16,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The table is LLVM's: a function that changes all registers saves those that its convention keeps, and says so in its CFI. What it keeps
-// with some features and not with others does not count.
+// TestConventionsAreLLVMs requires that the table is LLVM's: a function that changes all registers saves those that its convention preserves, as its
+// CFI states. Registers that it preserves with some features and not with others do not count.
 func TestConventionsAreLLVMs(t *testing.T) {
 	general := []string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 	var all []string

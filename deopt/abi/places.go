@@ -32,27 +32,27 @@ var argumentRegistersOf = map[*machine.Arch]argumentRegisters{
 	},
 }
 
-// ArgumentWord is where a word of an argument lies when its function is entered: in a register, or on the stack, so many bytes from where
-// arguments begin there.
+// ArgumentWord is the place of a word of an argument when its function is entered: a register, or an offset in bytes from the start of the stack
+// arguments.
 type ArgumentWord struct {
 	Register machine.DWARFReg
 	OnStack  bool
 	Offset   uint64
 }
 
-// Argument is where an argument lies when its function is entered, before its first instruction.
+// Argument describes the place of an argument when its function is entered, before its first instruction.
 type Argument struct {
 	Type *ir.Type
-	// Why is why that is not known, "" where it is.
+	// Why is the reason why that is not known, "" where it is.
 	Why   string
 	words []ArgumentWord
-	// memory says that the argument is memory on the stack, and its value the address.
+	// memory reports whether the argument is memory on the stack, and its value the address.
 	memory bool
 	arch   *machine.Arch
 	layout *ir.DataLayout
 }
 
-// Signature is what decides where arguments lie.
+// Signature holds what determines the places of arguments.
 type Signature struct {
 	Layout *ir.DataLayout
 	CC     string // as the IR spells it
@@ -60,7 +60,7 @@ type Signature struct {
 	Attrs  []ir.ParamAttrs // as many, or fewer
 }
 
-// SignatureOf is that of a function by its parameters.
+// SignatureOf returns the signature of a function by its parameters.
 func SignatureOf(f *ir.Func) Signature {
 	s := Signature{Layout: f.Module.Layout, CC: f.CC}
 	for _, p := range f.Params {
@@ -111,7 +111,7 @@ func Arguments(s Signature, arch *machine.Arch) []Argument {
 	return out
 }
 
-// placed says of a type that its words are those of its value, in order.
+// placed reports whether the words of a value of this type are passed in order.
 func placed(t *ir.Type, layout *ir.DataLayout) bool {
 	switch t.Kind {
 	case ir.IntKind:
@@ -160,7 +160,7 @@ func (a *Argument) Read(regs *machine.Registers, mem machine.Memory) (v interp.V
 	return interp.FromBytes(a.layout, a.Type, raw)
 }
 
-// Where says in which registers, or where on the stack, the argument lies.
+// Where returns the text of the registers or the place on the stack of the argument.
 func (a *Argument) Where() string {
 	text := ""
 	for n, w := range a.words {
@@ -177,7 +177,7 @@ func (a *Argument) Where() string {
 	return text
 }
 
-// SameBits says that native code has the value that the interpreter has: undefined bits are like anything, a NaN is like every other NaN.
+// SameBits reports whether native code has the interpreter's value: undefined bits equal any bits, a NaN equals every other NaN.
 func SameBits(v, native interp.Value) bool {
 	if v.Type().Kind == ir.VectorKind {
 		for i := range v.Len() {

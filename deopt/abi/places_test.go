@@ -44,7 +44,7 @@ static void run(long k) {
 int main(void) { for (long k = 0; k < count; k++) run(k); }
 `
 
-// enteredState is what the program above printed of one call.
+// enteredState returns the registers and memory that the program above printed for one call.
 func enteredState(t *testing.T, arch *machine.Arch, line string) (*machine.Registers, machine.Memory) {
 	b, err := hex.DecodeString(line)
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func (s *stackAt) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// argument is one of a call: as the IR writes it, and as it is to be read.
+// argument is one argument of a call: as the IR writes it, and as it must be read.
 type argument struct{ typ, value, want string }
 
 func randomArgument(r *rand.Rand, n int) argument {
@@ -116,7 +116,8 @@ func randomArgument(r *rand.Rand, n int) argument {
 	return argument{"ptr byval({ i64, i64, i8 })", "@memory", "memory"}
 }
 
-// Arguments lie where the code of each release puts them; where two releases differ that is said of those that differ alone.
+// TestArgumentsAsNativeCodeGivesThem requires that arguments lie where the code of each release puts them; only those for which two releases differ
+// are reported as not known.
 func TestArgumentsAsNativeCodeGivesThem(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {
@@ -217,7 +218,7 @@ func ran(t *testing.T, arch *machine.Arch, text string, version int) []string {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-// What is not where C's convention puts it is not read.
+// TestArgumentsElsewhere requires that an argument that is not where C's convention puts it is not read.
 func TestArgumentsElsewhere(t *testing.T) {
 	for _, c := range []struct{ decl, want string }{
 		{"declare ghccc void @f(i64)", "the calling convention ghccc"},

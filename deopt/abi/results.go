@@ -11,10 +11,9 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Compared is what the interpreter returned beside what native code has in the registers of
-// a function that has just returned.
+// Compared holds the interpreter's result beside the content of the registers of a native function that has just returned.
 type Compared struct {
-	// Why is why they cannot be compared, "" where they were.
+	// Why is the reason why they cannot be compared, "" where they were.
 	Why   string
 	Same  bool
 	Parts []ResultPart // scalars of the value, in order
@@ -33,13 +32,12 @@ type ResultPart struct {
 type ResultRegisters struct {
 	ints, floats, vectors []machine.DWARFReg
 	Lowerings             []Lowering
-	// narrow says that a vector smaller than a register lies in one as it lies in memory, and no element is widened.
+	// narrow reports whether a vector smaller than a register lies in one as it lies in memory, and no element is widened.
 	narrow bool
 }
 
-// Lowering is what the IR does not say of how a value is returned: how wide the vector registers are
-// that the code was made for, and whether a half is an integer (LLVM up to 14 on x86-64) or has a register
-// of its own.
+// Lowering holds what the IR does not state about how a value is returned: the width of the vector registers that the code was compiled for, and
+// whether a half is an integer (LLVM up to 14 on x86-64) or has a register of its own.
 type Lowering struct {
 	vector  int // bytes
 	halfInt bool
@@ -100,7 +98,7 @@ func CompareResult(v interp.Value, cc string, regs *machine.Registers, made func
 			first = &r
 		}
 	}
-	// What one way shows to be different may lie elsewhere in a way that cannot be looked at.
+	// A value that differs with one lowering may lie elsewhere with a lowering that cannot be compared.
 	if refused != nil {
 		return *refused
 	}
@@ -149,7 +147,7 @@ type ReturnedWord struct {
 	Off int // bytes
 }
 
-// Value gives registers to the scalars of a value; path is where in the result it stands.
+// Value assigns registers to the scalars of a value; path is its place in the result.
 func (a *Assignment) Value(v interp.Value, path string) error {
 	switch t := v.Type(); t.Kind {
 	case ir.StructKind, ir.ArrayKind:
@@ -282,7 +280,7 @@ func (p ReturnedPart) compare(regs *machine.Registers) (ResultPart, error) {
 	return out, nil
 }
 
-// BitWidth is that of a scalar in a register; 0 for any other type.
+// BitWidth returns the width in bits of a scalar in a register; 0 for any other type.
 func BitWidth(t *ir.Type) int {
 	switch t.Kind {
 	case ir.IntKind:

@@ -18,8 +18,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// returned are constants of types that a function may return. memory says that LLVM returns the type in memory and
-// x87 that it does so in part on the x87 stack, where nothing can be compared; unknown, that nobody says where.
+// returned holds constants of types that a function may return. memory means that LLVM returns the type in memory and x87 that it does so in part on
+// the x87 stack, where nothing can be compared; unknown, that no document states where.
 var returned = []struct {
 	value                string
 	memory, x87, unknown bool
@@ -86,8 +86,8 @@ int main(void) {
 }
 `
 
-// What functions returned natively is what the interpreter returns, whatever the code was made for; and
-// a register that has another bit where a part of it lies is found.
+// TestResultsAsNativeCodeReturnsThem requires that native functions return the interpreter's results, whatever the code was compiled for, and that a
+// changed bit in a part of a register is found.
 func TestResultsAsNativeCodeReturnsThem(t *testing.T) {
 	livetest.Slow(t)
 	flags, err := os.ReadFile("/proc/cpuinfo")
@@ -244,7 +244,7 @@ func requireFound(t *testing.T, v interp.Value, got Compared, regs *machine.Regi
 	}
 }
 
-// What is like anything, and what cannot be compared.
+// TestCompareResult requires which values equal any value, and which cannot be compared.
 func TestCompareResult(t *testing.T) {
 	double := &ir.Type{Kind: ir.DoubleKind}
 	regs := machine.NewRegisters(machine.AMD64, "not there")
