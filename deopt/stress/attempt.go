@@ -16,7 +16,7 @@ import (
 	"reframe/ptrace"
 )
 
-// action is what is done at an exit.
+// action is an action at an exit.
 type action int
 
 const (
@@ -25,7 +25,7 @@ const (
 	through               // native code runs on to the return of its function; what happens until then is not counted, as with carry
 )
 
-// plan says what is done in a run of the command.
+// plan holds the actions in a run of the command.
 type plan struct {
 	at    func(Exit) action
 	all   int  // how many are to be carried on, after which nobody looks at exits any more; 0: that is not known
@@ -70,18 +70,18 @@ var errEndless = errors.New("it comes to far more exits than it has")
 // throughTime bounds native code that runs through.
 const throughTime = 10 * time.Second
 
-// hit is one that is looked at.
+// hit is an exit that is handled.
 type hit struct {
 	exit Exit
 	do   action
 	tid  int
 	done bool
 	why  string // it could not be done
-	// failed says that the interpreter ran into an error that native code may not come to.
+	// failed reports whether the interpreter ran into an error that native code may not run into.
 	failed bool
 }
 
-// attempt runs the command once. An error says that nothing is known of it.
+// attempt runs the command once. It returns an error where the run gave no result.
 func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	run, cancel := s.timed(ctx)
 	defer cancel()
@@ -128,7 +128,7 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	return w.made, nil
 }
 
-// wants counts a hit, and says whether it is looked at.
+// wants counts a hit, and returns whether to handle it.
 func (w *walker) wants(thread machine.Thread, _ []*trace.Tracepoint) bool {
 	w.last = time.Now()
 	passed := w.passing[thread.ID] + 1
@@ -147,7 +147,7 @@ func (w *walker) wants(thread machine.Thread, _ []*trace.Tracepoint) bool {
 	return w.hit.do != pass
 }
 
-// index says which thread it is that has a number: they are made in the same order each time.
+// index returns the index of the thread with a number: threads are created in the same order each time.
 func (w *walker) index(tid int) int {
 	pid := w.session.PID()
 	at, known := slices.BinarySearch(w.threads, age(pid, tid))
@@ -165,8 +165,8 @@ func (w *walker) index(tid int) int {
 	return at + 1
 }
 
-// age is the less, the earlier a thread was made. The first one has the number of the process; behind the highest number the kernel begins
-// again with low ones (pid_max, which is at most 1<<22).
+// age returns a number that is smaller the earlier a thread was created. The first one has the number of the process; after the highest number the
+// kernel starts again with low ones (pid_max, which is at most 1<<22).
 func age(pid, tid int) int {
 	if tid < pid {
 		tid += 1 << 22
@@ -198,10 +198,10 @@ func (w *walker) exit(x *trace.Exited) error {
 	return nil
 }
 
-// interpMemory is what a run of the interpreter may have of memory, in bytes.
+// interpMemory is the memory that a run of the interpreter may take, in bytes.
 const interpMemory = 64 << 20
 
-// carry has the interpreter carry an exit on, and commits that; or it says why not.
+// carry runs an exit in the interpreter and commits the result, or returns the reason why it cannot.
 func (w *walker) carry(x *trace.Exited) (why string, err error) {
 	if why := x.WhyNone(); why != "" {
 		return why, nil
@@ -229,13 +229,13 @@ func (w *walker) carry(x *trace.Exited) (why string, err error) {
 	return "", nil
 }
 
-// ofProgram says that it is the program's own error by which a run of the interpreter ended, and not what the interpreter cannot do.
+// ofProgram reports whether a run of the interpreter ended by the program's own error, rather than by a limit of the interpreter.
 func ofProgram(err error) bool {
 	run := (*interp.RunError)(nil)
 	return errors.As(err, &run) && slices.Contains([]interp.Kind{interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindAbort, interp.KindDepth}, run.Kind)
 }
 
-// behind is called behind each event.
+// behind is called after each event.
 func (w *walker) behind() error {
 	if w.endless {
 		return errEndless
@@ -324,7 +324,7 @@ func (w *walker) hits(record uint64) (n uint64, err error) {
 	return n, err
 }
 
-// show takes down what there is to say of an exit, and keeps the moment.
+// show records the description of an exit, and keeps the moment.
 func (w *walker) show(x *trace.Exited) error {
 	h := w.hit
 	c := culprit(&x.Frame.Frame)

@@ -11,7 +11,7 @@ import (
 	"reframe/ptrace"
 )
 
-// errTime is why a run was given up.
+// errTime is the reason why a run was given up.
 var errTime = errors.New("it took too long")
 
 // streams are those of one run.

@@ -1,12 +1,12 @@
-// Package stress deoptimizes a program a lot, from outside: at exits that are chosen at random the frame is rebuilt, the interpreter carries it on to the
-// return of its function, and that is committed into the process, whose native code goes on in the caller. What the program prints, and how it
-// ends, has to be what it is without.
+// Package stress deoptimizes a program many times, from outside: at exits chosen at random it rebuilds the frame, the interpreter runs it to the
+// return of its function, and the result is committed to the process, whose native code continues in the caller. The program must print the same, and
+// end in the same way, as without this.
 //
-// Its main function is [Run], which makes a [Report]; where something differs it runs the program again and again, to find the one exit whose
-// commit makes the difference.
+// Its main function is [Run], which makes a [Report]; where something differs it runs the program again and again, to find the one exit whose commit
+// makes the difference.
 //
 // # Security
 //
-// The program is trusted as far as whoever runs it does, and in nothing that it says: how long it runs, how often, and how much of its output is kept
-// have bounds. It is killed where it takes too long.
+// The program runs with the rights of the user and is trusted no further: its running time, the number of its runs, and the part of its output that
+// is kept have bounds. It is killed where it takes too long.
 package stress

@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// lli runs the text of a module, and has the options for it with another text: what reframe is told of it.
+// lli returns the command that runs the text of a module, and options with another text, which reframe gets as the module.
 func lli(t *testing.T, version int, kind, text, told string) ([]string, Options) {
 	t.Helper()
 	m, err := ir.ParseFile(livetest.Raw(t, told))
@@ -68,7 +68,7 @@ done:
 }
 `
 
-// What lli compiles in the process is deoptimized as well, by each of its JITs.
+// TestUnderLli requires that code which lli compiles in the process is deoptimized too, with each of its JITs.
 func TestUnderLli(t *testing.T) {
 	livetest.Slow(t)
 	text := site("i64", "  %r = sub i64 %a, %b\n  ret i64 %r", counting)
@@ -193,7 +193,7 @@ define i32 @main() {
   %r = load volatile i32, ptr %p
   ret i32 %r
 }`), []string{"status", "stderr"}, "killed by SIGSEGV", 0, false},
-		// Of two wrong results the first makes no difference.
+		// The first of two wrong results makes no difference.
 		"two": {site("i64", "  %r = sub i64 %a, 5\n  ret i64 %r", `
 define i32 @main() {
   %x = call i64 @work(i64 5, i64 6)
@@ -250,7 +250,8 @@ define i32 @main() {
 	}
 }
 
-// What differs in each run, or takes too long in each, says nothing of exits. And no command is run more often than it may be.
+// TestUndecided requires that differences in every run, or runs that all take too long, are not blamed on exits, and that no command is run more
+// often than its bound.
 func TestUndecided(t *testing.T) {
 	text := site("i64", "  %r = sub i64 %a, %b\n  ret i64 %r", counting)
 	command, o := lli(t, 19, "mcjit", text, text)

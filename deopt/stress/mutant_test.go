@@ -86,7 +86,7 @@ type swapped struct {
 	one int
 }
 
-// What is found of records that are wrong is wrong: verify comes to the same at the exit that is named, and it is one of that record.
+// TestFoundIsWrong requires that an exit reported for wrong records is wrong: verify finds the same at that exit, and it belongs to such a record.
 func TestFoundIsWrong(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns

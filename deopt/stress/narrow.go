@@ -123,12 +123,12 @@ func (s *stresser) single(ctx context.Context, all []Exit, n int) error {
 	return nil
 }
 
-// exitBound is how many exits a program cannot come to that has so many with none committed: commits leave exits out. Threads that wait for each other
-// in loops may come to some more.
+// exitBound returns a number of exits that a program cannot exceed which has n with none committed: commits remove exits. Threads that wait for each
+// other in loops may make some more.
 func exitBound(n uint64) uint64 { return 2*n + 1000 }
 
-// endless says why a run that was killed would not have ended, or "": it came to more exits than it can have, or to none in a time in which all of them
-// are run through else.
+// endless returns the reason why a run that was killed would not have ended, or "": it came to more exits than it can have, or to none in a time in
+// which an untouched run comes to all of them.
 func endless(a, none *attempt, limit time.Duration) string {
 	switch {
 	case a.exits > exitBound(none.exits):

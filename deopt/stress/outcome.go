@@ -8,7 +8,7 @@ import (
 	"reframe/ptrace"
 )
 
-// Outcome is what is to be seen of a run from outside.
+// Outcome is the result of a run that is visible from outside.
 type Outcome struct {
 	ExitCode int     `json:"exit_code"`
 	Signal   int     `json:"signal,omitempty"` // that killed it; 0: it exited
@@ -18,7 +18,7 @@ type Outcome struct {
 	TimedOut bool    `json:"timed_out,omitempty"` // it was killed by stress
 }
 
-// End says how the run ended.
+// End describes how the run ended.
 func (o *Outcome) End() string {
 	switch {
 	case o.TimedOut:
@@ -58,7 +58,7 @@ func differences(untouched, stressed *Outcome) (list []Difference) {
 	return list
 }
 
-// shown is how much of a line is shown, in bytes.
+// shown is the number of bytes of a line that are shown.
 const shown = 120
 
 func streamDifference(name string, a, b *Output) Difference {

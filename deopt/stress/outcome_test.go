@@ -27,7 +27,8 @@ func took(t *testing.T, text string) Output {
 	return s.finish()
 }
 
-// What differs in a stream is shown by its line, where that was kept; what was not kept differs all the same.
+// TestStreamDifference requires that a difference in a stream is shown by its line, where that was kept, and that a difference in a part that was not
+// kept is found all the same.
 func TestStreamDifference(t *testing.T) {
 	long := strings.Repeat("x", maxKept)
 	for _, c := range []struct {
@@ -136,7 +137,8 @@ func TestEndless(t *testing.T) {
 	require.Empty(t, endless(&attempt{exits: 3, idle: 50 * time.Second}, &attempt{exits: 100, Outcome: Outcome{Seconds: 30}}, limit), "it is slow anyway")
 }
 
-// Output is compared however long it is, what a program has left behind does not hold it up, and its input is the same each time.
+// TestStreamsOfCommands requires that output of any length is compared, that processes which a program has left behind do not delay it, and that its
+// input is the same each time.
 func TestStreamsOfCommands(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

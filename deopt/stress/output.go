@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Output is what a run wrote to one of its streams.
+// Output describes what a run wrote to one of its streams.
 type Output struct {
 	Bytes  uint64 `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	// Cut says that another process, which the program has left behind, still had the stream open: what it wrote later is not there.
+	// Cut reports whether another process, which the program left running, still had the stream open: its later output is missing.
 	Cut bool `json:"cut,omitempty"`
 
 	kept []byte // its beginning
 }
 
-// maxKept is how much of a stream is kept, in bytes; the rest is hashed alone.
+// maxKept is the number of bytes of a stream that are kept; the rest is only hashed.
 const maxKept = 1 << 20
 
-// grace is how long what a program has left behind may keep its streams open.
+// grace is the time for which processes that a program left running may keep its streams open.
 const grace = 2 * time.Second
 
 // stream takes what a run writes.

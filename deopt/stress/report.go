@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/trace"
 )
 
-// What came of it.
+// The outcomes of a stress run.
 const (
 	Same      = "same"
 	Different = "different"
@@ -18,7 +18,7 @@ const (
 // Schema names the JSON of a [Report].
 const Schema = "reframe.stress/v1"
 
-// Report is what `reframe stress --json` prints.
+// Report is the JSON that `reframe stress --json` prints.
 type Report struct {
 	Schema      string   `json:"schema"`
 	Command     []string `json:"command"`
@@ -27,8 +27,8 @@ type Report struct {
 	Only        []Exit   `json:"only,omitempty"`
 	Status      string   `json:"status"`
 	Why         string   `json:"why,omitempty"` // it is undecided
-	// Of the stressed run: exits that the program came to, those that were chosen, and of these those that were committed and those that
-	// were left to native code.
+	// Of the stressed run: the exits that the program came to, those that were chosen, and of these those that were committed and those that were
+	// left to native code.
 	Exits     uint64        `json:"exits"`
 	Chosen    uint64        `json:"chosen"`
 	Committed uint64        `json:"committed"`
@@ -70,7 +70,7 @@ type Culprit struct {
 	Resume    *frame.Resume `json:"resume,omitempty"`
 	Slots     []frame.Slot  `json:"slots"`
 	Steps     uint64        `json:"steps"` // of the interpreter
-	// Result is what the caller got, and Bytes how much memory was changed.
+	// Result is the result that the caller got, and Bytes the number of bytes of memory that were changed.
 	Result []frame.CommittedResult `json:"result"`
 	Bytes  int                     `json:"bytes"`
 

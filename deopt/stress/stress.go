@@ -29,7 +29,7 @@ type Options struct {
 	Warn   func(string)  // is given what the user should know; not nil
 	// Describe makes, for each run, what [trace.Options].Describe is. Nil: targets are not asked what they say of themselves.
 	Describe func(warn func(string)) described.Ask
-	// Progress is told of each run that begins; nil: nobody is.
+	// Progress is called for each run that begins; nil: no call.
 	Progress func(string)
 }
 
@@ -115,7 +115,7 @@ func (s *stresser) run(ctx context.Context) error {
 	return s.narrow(ctx, first)
 }
 
-// warn says something once, however many runs there are.
+// warn issues a warning once, however many runs there are.
 func (s *stresser) warn(text string) {
 	if !s.warned[text] {
 		s.warned[text] = true

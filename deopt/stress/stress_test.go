@@ -225,7 +225,7 @@ func whats(r *Report) (list []string) {
 	return list
 }
 
-// Of several threads each has its own numbers, whichever runs first, and a fault is found in one of them.
+// TestFaultAmongThreads requires that each of several threads has its own numbers, whichever runs first, and that a fault is found in one of them.
 func TestFaultAmongThreads(t *testing.T) {
 	livetest.Slow(t)
 	const threads, call = 3, 38
