@@ -2,7 +2,7 @@ package source
 
 import "fmt"
 
-// abbrev is what entries of one code are made of (DWARF 5, 7.5.3).
+// abbrev describes the content of entries of one code (DWARF 5, 7.5.3).
 type abbrev struct {
 	tag      uint32
 	children bool
@@ -16,8 +16,8 @@ type attr struct {
 	implicit   int64 // DW_FORM_implicit_const
 }
 
-// abbrevTable is one table of .debug_abbrev. Its rows are read when a code is asked for that lies behind those that were: of most units
-// nothing but the first entry is looked at.
+// abbrevTable is one table of .debug_abbrev. Its rows are read when a code is asked for that comes after those already read: of most units only the
+// first entry is needed.
 type abbrevTable struct {
 	section *section
 	off     uint64 // of what has not been read
@@ -69,7 +69,7 @@ func (t *abbrevTable) find(code uint64) (*abbrev, error) {
 	}
 }
 
-// maxRow is how long a row may be, in bytes.
+// maxRow is the length in bytes that a row may have.
 const maxRow = 256 << 10
 
 // next reads one row.

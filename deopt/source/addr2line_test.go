@@ -19,7 +19,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// programs are what the addresses are taken from: made by several compilers, in all versions of DWARF and forms of it.
+// programs holds the programs whose addresses are looked up: from several compilers, in all versions of DWARF and forms of it.
 func programs(t testing.TB) map[string]string {
 	const c, cc = "testdata/inline.c", "testdata/shapes.cc"
 	return map[string]string{
@@ -132,9 +132,8 @@ func spelled(addrs []machine.Addr) string {
 	return b.String()
 }
 
-// plain is what a tool and we agree on how to spell: functions where both know one; columns and, of elfutils, directories are not
-// compared. Where no symbol's name is known,
-// gdb makes up one with scope and parameters.
+// plain returns the part of a result on which a tool and this package agree: functions where both know one; columns and, for elfutils, directories
+// are not compared. Where no symbol's name is known, gdb makes up one with scope and parameters.
 func plain(list, other []frame.Source, columns bool) (out []frame.Source) {
 	if len(list) == 1 && list[0].File == "" {
 		return nil
@@ -212,7 +211,7 @@ const (
 	nestedBlock = "gdb has a function that is written inside of another in the block of that"
 )
 
-// differ says why a tool may say something else, or "" where nothing explains it.
+// differ returns the reason why a tool may have another result, or "" where there is none.
 func differ(t *testing.T, r *Reader, addr machine.Addr, ours, theirs []frame.Source) string {
 	rows := rowsTo(t, r, addr)
 	if len(rows) == 0 || len(ours) == 0 || len(theirs) == 0 {

@@ -109,7 +109,7 @@ func (b *buf) skipString() {
 	b.fail(errTruncated)
 }
 
-// length reads the length of what follows and says whether offsets have 8 bytes in it (DWARF 5, 7.4).
+// length reads the length of the data that follows, and returns whether offsets in it have 8 bytes (DWARF 5, 7.4).
 func (b *buf) length() (n uint64, wide bool) {
 	n = b.uint(4)
 	if n == 0xffffffff {

@@ -1,6 +1,6 @@
 package source
 
-// entry is what is looked at of one debugging information entry.
+// entry holds the parts of a debugging information entry that are used.
 type entry struct {
 	off      uint64 // in .debug_info
 	tag      uint32 // 0 for the end of a list of children
@@ -54,7 +54,7 @@ func (u *unit) fault(b *buf, off uint64) error {
 	return info.fail(off, "%w", b.err)
 }
 
-// place is where the value of an attribute is kept, or nil.
+// place returns where the value of an attribute is kept, or nil.
 func (e *entry) place(attr uint32) *value {
 	switch attr {
 	case attrSibling:
@@ -186,7 +186,7 @@ func (u *unit) reference(v value) (uint64, bool) {
 	return 0, false
 }
 
-// maxOrigins is how many entries a name is looked for through: a concrete function, what it is an instance of, the declaration of that.
+// maxOrigins is the number of entries through which a name is looked up: a concrete function, its abstract instance, the declaration of that.
 const maxOrigins = 8
 
 // nameOf returns the name of a function: that of its symbol, or what the source calls it, or "".

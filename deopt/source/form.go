@@ -56,7 +56,7 @@ const (
 	formGNUStrpAlt    = 0x1f21
 )
 
-// formSizes is what the size of some forms depends on.
+// formSizes holds the sizes on which the size of some forms depends.
 type formSizes struct {
 	addr    int // bytes of an address
 	offset  int // bytes of an offset in a section
@@ -90,7 +90,7 @@ func (s formSizes) of(form uint32) int {
 	return -1
 }
 
-// value is the value of one attribute, as it stands in its entry.
+// value is the value of one attribute, as encoded in its entry.
 type value struct {
 	form uint32
 	u    uint64 // the number, the offset or the index; of a string that stands in the entry, where that is in the section
@@ -124,7 +124,7 @@ func (b *buf) skipValue(form uint32, sizes formSizes) {
 	}
 }
 
-// indirect reads the form that stands before its value. One that stands for another in turn would have no end.
+// indirect reads the form that precedes its value. A form that refers to another one in turn is an error: it might have no end.
 func (b *buf) indirect() uint32 {
 	form := b.uleb()
 	if form == formIndirect || form == formImplicitConst || form > 0xffff {

@@ -83,7 +83,7 @@ func (u *unit) chain(pc uint64) ([]entry, error) {
 		return []entry{e}, err
 	}
 	chain := []entry{e}
-	// What has the address inside is gone into, and nothing behind it is looked at any more.
+	// Descend into the entries that contain the address, and skip everything after them.
 	for depth, last := 1, 0; depth > last; {
 		e, err := u.entry(&b)
 		if err != nil {
@@ -110,7 +110,7 @@ func (u *unit) chain(pc uint64) ([]entry, error) {
 			if inside {
 				last = depth
 			}
-			// A block without addresses is none: what is in it may have some.
+			// A block without addresses does not count as a scope: the entries in it may have addresses.
 			if !e.low.there() && !e.ranges.there() && e.tag != tagInlined {
 				inside = true
 			}

@@ -23,7 +23,7 @@ type lineTable struct {
 	name      string // of the unit's own file, as the compiler was called with it
 }
 
-// row says where the code from an address on comes from.
+// row gives the source line of the code from an address on.
 type row struct {
 	addr         uint64
 	file         uint32
@@ -42,7 +42,7 @@ type file struct {
 	dir  uint64
 }
 
-// running is how much longer than to look at it a byte of a line number program takes.
+// running is the cost of a byte of a line number program, relative to that of reading it.
 const running = 8
 
 // lineTable reads the line number table of the unit; nil where it has none.
@@ -142,7 +142,7 @@ func (t *lineTable) file(n uint64) string {
 	return name
 }
 
-// join puts a name into a directory, as it stands.
+// join appends a name to a directory, without cleaning the path.
 func join(dir, name string) string {
 	if strings.HasPrefix(name, "/") || dir == "" {
 		return name
@@ -164,7 +164,7 @@ type lineProgram struct {
 	lengths             []uint64 // of the operands of standard opcodes, by their number less one
 }
 
-// header reads what stands before the program.
+// header reads the header before the program.
 func (p *lineProgram) header() {
 	p.version = int(p.uint(2))
 	if p.err == nil && (p.version < 2 || p.version > 5) {
@@ -224,7 +224,7 @@ func (p *lineProgram) header() {
 	}
 }
 
-// inPlace reads a string that stands here.
+// inPlace reads a string at the current position.
 func (p *lineProgram) inPlace() string {
 	from := p.pos
 	p.skipString()
@@ -234,7 +234,7 @@ func (p *lineProgram) inPlace() string {
 	return string(p.data[from : p.pos-1])
 }
 
-// oldFile reads a row of the file table of DWARF 4 behind its name: directory, time of change and size.
+// oldFile reads the rest of a row of DWARF 4's file table after its name: directory, time of change and size.
 func (p *lineProgram) oldFile(name string) file {
 	f := file{name, p.uleb()}
 	p.uleb()
@@ -242,7 +242,7 @@ func (p *lineProgram) oldFile(name string) file {
 	return f
 }
 
-// What the columns of a table of paths hold (DWARF 5, 7.22).
+// The contents of the columns of a table of paths (DWARF 5, 7.22).
 const (
 	lnctPath           = 1
 	lnctDirectoryIndex = 2
@@ -278,7 +278,7 @@ func (p *lineProgram) paths() (list []file) {
 	return list
 }
 
-// text returns the string that a value of the header stands for.
+// text returns the string that a value of the header refers to.
 func (p *lineProgram) text(v value) string {
 	if p.err != nil {
 		return ""
@@ -326,7 +326,7 @@ func (p *lineProgram) start() machineState {
 	return machineState{row: row{file: 1, stmt: p.defaultStmt}, line64: 1}
 }
 
-// advance moves on by so many operations.
+// advance moves on by n operations.
 func (p *lineProgram) advance(s *machineState, n uint64) {
 	if p.maxOps == 1 {
 		s.addr += p.minLength * n

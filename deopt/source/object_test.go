@@ -62,7 +62,7 @@ func addressed(t *testing.T, data []byte) []byte {
 	return data
 }
 
-// Of split DWARF the lines are there, and that the rest is in another file is said.
+// TestSplitDWARF requires that split DWARF yields the lines, and a note that the rest is in another file.
 func TestSplitDWARF(t *testing.T) {
 	source, err := filepath.Abs("testdata/inline.c")
 	require.NoError(t, err)

@@ -1,15 +1,14 @@
-// Package source says where in the source a machine instruction comes from: file, line and the functions that
-// were inlined there, by the DWARF of an image (versions 2 to 5).
+// Package source finds where in the source a machine instruction comes from: file, line and the functions that were inlined there, by the DWARF of an
+// image (versions 2 to 5).
 //
-// Its main type is [Reader], which reads of an image's debug information what an address needs: the
-// unit that the address lies in, and of others nothing but their first entries. It does not stand on debug/dwarf, which wants all
-// sections in memory, reads the head and the abbreviations of every unit before it answers, and allocates what the counts in a
-// line table's header claim.
+// Its main type is [Reader], which reads only those parts of an image's debug information that an address needs: the unit that contains the address,
+// and the first entries of the other units. It does not use debug/dwarf, which requires all sections in memory, reads the head and the abbreviations
+// of every unit before it answers, and allocates what the counts in a line table's header claim.
 //
 // # Security
 //
-// An image is hostile. Every offset and size is held against its section, what refers to something else is followed a
-// few times only, and a [Budget] bounds how much is read, and with that what is allocated.
+// An image is hostile. Every offset and size is checked against its section, references are followed only a few times, and a [Budget] bounds how much
+// is read, and with that what is allocated.
 package source
 
 import (
@@ -23,7 +22,7 @@ import (
 	"reframe/deopt/object"
 )
 
-// Error is what is wrong with debug information.
+// Error describes what is wrong with debug information.
 type Error struct {
 	Image   string
 	Section string
@@ -47,10 +46,10 @@ type Budget struct {
 	room int64 // bytes of memory that may still be taken
 }
 
-// maxHeld is how much memory may be taken for what was read, in bytes.
+// maxHeld is the memory that the data read may take, in bytes.
 const maxHeld = 512 << 20
 
-// NewBudget returns a budget of so many bytes.
+// NewBudget returns a budget of this many bytes.
 func NewBudget(bytes int64) *Budget { return &Budget{bytes, maxHeld} }
 
 // hold takes n bytes of memory if there is room.
@@ -59,7 +58,7 @@ func (b *Budget) hold(n int64) bool {
 	return b.room >= 0
 }
 
-// take takes n bytes if so many are left.
+// take takes n bytes from the budget, and returns false if fewer are left.
 func (b *Budget) take(n int64) bool {
 	if n < 0 || n > b.left {
 		return false
@@ -68,7 +67,7 @@ func (b *Budget) take(n int64) bool {
 	return true
 }
 
-// inflating is how much longer than to look at it decompressing a byte takes.
+// inflating is the cost of decompressing a byte, relative to that of reading it.
 const inflating = 4
 
 // Reader looks up addresses of one image. Its methods are not safe for concurrent use.
@@ -94,13 +93,13 @@ type answer struct {
 	err   error
 }
 
-// Place is what is known about an address.
+// Place is the source information about an address.
 type Place struct {
-	// Lines are the places in the source, innermost first: those of inlined functions, then that of the function that the code
-	// belongs to. There is none where the image says nothing about the address. Functions have the names of their
-	// symbols, or that of the source where they have none.
+	// Lines are the places in the source, innermost first: those of inlined functions, then that of the function that the code belongs to. Lines is
+	// empty where the image has no information about the address. Functions have the names of their symbols, or that of the source where they have
+	// none.
 	Lines []frame.Source
-	// Missing says what there would be to know if another file were there; "" where nothing is missing.
+	// Missing describes the information that another file would add; "" where nothing is missing.
 	Missing string
 }
 
@@ -163,7 +162,7 @@ type section struct {
 	from   io.ReaderAt
 }
 
-// section returns a section, which has no bytes where there is none of that name.
+// section returns the section with a name, or one without bytes where the image has none.
 func (r *Reader) section(name string) (*section, error) {
 	if s := r.sections[name]; s != nil {
 		return s, nil
@@ -246,7 +245,7 @@ func (s *section) upTo(off, n uint64) ([]byte, error) {
 	return s.bytes(off, min(n, s.size-off))
 }
 
-// maxString is how long a name or a path may be, in bytes. Those of templates are some thousands.
+// maxString is the length in bytes that a name or a path may have. Those of templates have some thousands.
 const maxString = 64 << 10
 
 // string returns the string that ends with a zero byte.

@@ -301,7 +301,7 @@ func (v value) address() bool {
 	return false
 }
 
-// address returns the address that a value stands for.
+// address returns the address that a value refers to.
 func (u *unit) address(v value) (uint64, error) {
 	if v.form == formAddr {
 		return v.u, nil
@@ -321,7 +321,7 @@ func (u *unit) indexed64(name string, base value, index uint64, size int) (uint6
 	return s.word(base.u+index*uint64(size), size)
 }
 
-// text returns the string that a value stands for; "" where it is in another file.
+// text returns the string that a value refers to; "" where it is in another file.
 func (u *unit) text(v value) (string, error) {
 	name, off := "", v.u
 	switch v.form {
