@@ -32,8 +32,8 @@ func arm64PatchpointCall(code []byte) int {
 	return arm64Patchpoint
 }
 
-// arm64Step tells the classes of branches by their bits (Arm Architecture Reference Manual for A-profile, C4.1, "Branches,
-// Exception Generating and System instructions").
+// arm64Step distinguishes the classes of branches by their bits (Arm Architecture Reference Manual for A-profile, C4.1, "Branches, Exception
+// Generating and System instructions").
 func arm64Step(code []byte, at machine.Addr) Step {
 	s := Step{Size: arm64.Length(code)}
 	if s.Size == 0 {

@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// The calls of patchpoints as llc 19 writes them, and code that is no such call.
+// TestPatchpointCall uses the calls of patchpoints as llc 19 writes them, and code that is no such call.
 func TestPatchpointCall(t *testing.T) {
 	const arm64 = "f0ffdfd2f0ffbff2509e9ff200023fd6" // mov x16, #0xffff00000000; movk x16, #0xffff, lsl #16; movk x16, #0xfff2; blr x16
 	const amd64 = "49bb efbeaddeffff0000 41ffd3"     // movabs $0xffffdeadbeef,%r11; call *%r11
@@ -35,7 +35,7 @@ func TestPatchpointCall(t *testing.T) {
 	}
 }
 
-// The target of a direct call, as GNU as writes it; other calls and what is none hold none.
+// TestCallTarget requires the target of a direct call, as GNU as writes it, and none for other calls and other instructions.
 func TestCallTarget(t *testing.T) {
 	const at = 0x10000
 	for _, c := range []struct {

@@ -37,7 +37,7 @@ type instruction struct {
 	text   string
 }
 
-// Of each instruction of real libraries the length, whether it calls and where it jumps to are what objdump says.
+// TestLibraries requires that the length of each instruction of real libraries, whether it calls and where it jumps to are what objdump prints.
 func TestLibraries(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

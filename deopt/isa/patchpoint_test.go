@@ -20,7 +20,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// compiled are the architectures, and what llc is told; 14 and 16 cannot compile patchpoints for riscv64.
+// compiled holds the architectures and the flags of llc; 14 and 16 cannot compile patchpoints for riscv64.
 var compiled = []struct {
 	arch    *machine.Arch
 	flags   []string
@@ -35,8 +35,8 @@ var compiled = []struct {
 	{machine.S390X, []string{"-mtriple=s390x-linux-gnu"}, regexp.MustCompile(`^basr`), 14, []int{14, 16, 19, 22}},
 }
 
-// The call of a patchpoint ends where llc has its only call through a register end, whatever the target; an ordinary call of the
-// same target behind a stackmap is none. On s390x the two are the same for some targets, which are neither then.
+// TestPatchpointCallOfLLVM requires that the call of a patchpoint ends where llc's only call through a register ends, whatever the target, and that
+// an ordinary call of the same target after a stackmap is not one. On s390x the two are the same for some targets, which count as neither then.
 func TestPatchpointCallOfLLVM(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestPatchpointCallOfLLVM(t *testing.T) {
 	}
 }
 
-// function is what llc made of a function with one site.
+// function is the code that llc generated for a function with one site.
 type function struct {
 	code   []byte // from the record on
 	called int    // how far from there its call ends
@@ -153,7 +153,7 @@ func (c codeAt) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// Whatever bytes there are, nothing is read past them, and what is told holds together.
+// FuzzCode requires that nothing is read past any bytes, and that the results are consistent.
 func FuzzCode(f *testing.F) {
 	f.Add([]byte{0x0d, 0xe1, 0xc0, 0xe5, 0, 0, 0, 0})
 	f.Add([]byte{0x82, 0x90, 0xef, 0, 0, 0})

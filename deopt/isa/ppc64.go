@@ -37,8 +37,8 @@ const (
 	ppcBctrl     = 0x4e800421
 )
 
-// ppcPatchpoint knows what PPCAsmPrinter::LowerPATCHPOINT writes: the target made of four parts, r2 saved, under ELFv1 its
-// descriptor read, and a call through ctr. What restores r2 is behind the call. An ordinary call of a number makes it in another way.
+// ppcPatchpoint recognizes the code that PPCAsmPrinter::LowerPATCHPOINT writes: the target made of four parts, r2 saved, under ELFv1 its descriptor
+// read, and a call through ctr. The code that restores r2 follows the call. An ordinary call of a number makes the target in another way.
 func ppcPatchpoint(t *table, code []byte) int {
 	r := uint64(0)
 	if len(code) >= 4 {

@@ -10,8 +10,8 @@ func s390xLength(code []byte, _ binary.ByteOrder) int {
 	return [...]int{2, 4, 4, 6}[code[0]>>6]
 }
 
-// s390xJumps are the relative branches that leave no address behind ("z/Architecture Principles of Operation", chapter 7).
-// A mask of 0 is a nop.
+// s390xJumps holds the relative branches that do not save a return address ("z/Architecture Principles of Operation", chapter 7). A mask of 0 is a
+// nop.
 var s390xJumps = s390xBranches()
 
 func s390xBranches() (list []jump) {

@@ -2,14 +2,14 @@ package isa
 
 import "reframe/deopt/machine"
 
-// Step is what an instruction does to the control flow.
+// Step describes the effect of an instruction on the control flow.
 type Step struct {
 	Size   int // of the instruction, in bytes; 0 where it is not known
 	How    StepKind
 	Target machine.Addr // of what says where it leads
 }
 
-// StepKind is where control goes.
+// StepKind classifies where control goes.
 type StepKind uint8
 
 // The kinds of steps.

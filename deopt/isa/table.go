@@ -6,7 +6,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// table is the instructions of an architecture that has few forms of them. What a call is, [machine.Arch.Calls] says.
+// table holds the instructions of an architecture that has few forms of them. [machine.Arch.Calls] recognizes calls.
 type table struct {
 	arch       *machine.Arch
 	longest    int // bytes
@@ -93,8 +93,8 @@ func (t *table) callFrom(m machine.Memory, start, pc machine.Addr) bool {
 	return false
 }
 
-// jump returns where the instruction at an address leads that code starts with, if that is a jump whose target it holds. A call is
-// none, nor is a branch that is never taken.
+// jump returns the target of the instruction at the start of code, which lies at an address, if it is a jump that holds its target. It returns false
+// for a call, and for a branch that is never taken.
 func (t *table) jump(code []byte, at machine.Addr) (to machine.Addr, ok bool) {
 	w, n := t.word(code)
 	for _, j := range t.jumps {

@@ -44,7 +44,7 @@ func (w *Window) From(addr machine.Addr) []byte {
 	return w.buf[off:min(off+uint64(w.Longest), uint64(w.have))]
 }
 
-// LengthAt is that of the instruction at an address, 0 where it is not known.
+// LengthAt returns the length of the instruction at an address, 0 where it is not known.
 func (w *Window) LengthAt(addr machine.Addr) int {
 	if w.left == 0 {
 		return 0

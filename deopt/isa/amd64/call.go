@@ -44,9 +44,8 @@ func endsInCall(code []byte) bool {
 	return false
 }
 
-// mayEndInCall reports whether the last bytes of code have the opcode of a call where one that ends
-// with them has it: e8 with two or four bytes behind it, or ff /2 or /3 with its ModRM byte and all that
-// this may ask for (Intel SDM, volume 2, CALL).
+// mayEndInCall reports whether the last bytes of code have the opcode of a call at the place where a call that ends with them has it: e8 followed by
+// two or four bytes, or ff /2 or /3 followed by its ModRM byte and the bytes that this may require (Intel SDM, volume 2, CALL).
 func mayEndInCall(code []byte) bool {
 	n := len(code)
 	if n >= DirectCall && code[n-DirectCall] == 0xe8 || n >= 3 && code[n-3] == 0xe8 {

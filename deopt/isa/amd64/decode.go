@@ -6,16 +6,15 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Decode reads the instruction that code starts with. Its Len is that of [Length], 0 where
-// that is not known. known says whether the rest is known too; without it Len is all there
-// is. An instruction that only says something to the processor is a NOP here.
+// Decode decodes the instruction that code starts with. Its Len is that of [Length], 0 where that is not known. known reports whether the other
+// fields are known too. An instruction that is only a hint to the processor is a NOP here.
 func Decode(code []byte) (inst x86asm.Inst, known bool) {
 	n := Length(code)
 	if n == 0 {
 		return x86asm.Inst{}, false
 	}
-	// What x86asm has wrong. Compilers write the first at every place that an indirect jump
-	// may lead to, and the second before most calls out of AVX code.
+	// Instructions that x86asm decodes wrongly. Compilers write the first at every place that an indirect jump may lead to, and the second before
+	// most calls out of AVX code.
 	switch {
 	case n == 4 && [4]byte(code) == [4]byte{0xf3, 0x0f, 0x1e, 0xfa}: // endbr64
 		return x86asm.Inst{Op: x86asm.NOP, Len: n}, true

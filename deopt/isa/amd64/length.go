@@ -1,6 +1,6 @@
 package amd64
 
-// What follows an opcode.
+// The bytes that follow an opcode.
 const (
 	xBad    = iota // no instruction in 64-bit mode, or not known here
 	xNone          // nothing
@@ -117,7 +117,7 @@ type decoder struct {
 	wide      bool // REX.W
 }
 
-// next returns the byte at x.at and steps over it, 0 where there is none.
+// next returns the byte at x.at and advances past it, 0 at the end.
 func (x *decoder) next() byte {
 	if x.at++; x.at > len(x.b) {
 		return 0

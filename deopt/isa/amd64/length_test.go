@@ -195,8 +195,7 @@ type length struct {
 	text string
 }
 
-// lengths returns those of the listed instructions by their addresses, without what is none and without what a
-// disassembler lists apart as a prefix.
+// lengths returns the lengths of the listed instructions by address, without invalid ones and without prefixes that a disassembler lists separately.
 func lengths(list []instruction) map[uint64]length {
 	out := make(map[uint64]length, len(list))
 	for i, in := range list[:len(list)-1] {

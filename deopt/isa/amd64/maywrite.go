@@ -98,11 +98,11 @@ func named(code []byte) Set {
 	return s
 }
 
-// prefixes are the bytes that may stand before the others of an instruction (Intel SDM, volume 2, 2.1.1).
+// prefixes holds the bytes that may precede the others of an instruction (Intel SDM, volume 2, 2.1.1).
 var prefixes = [256]bool{0x26: true, 0x2e: true, 0x36: true, 0x3e: true, 0x64: true, 0x65: true, 0x66: true, 0x67: true, 0xf0: true, 0xf2: true, 0xf3: true}
 
-// Clobbers returns the general registers that a run of instructions may write: all of them where one is not known. A word in it that a jump
-// takes its target from, as runtimes put one behind the jump that they write over a site, is no instruction.
+// Clobbers returns the general registers that a run of instructions may write: all of them where one is not known. It skips a word in the code from
+// which a jump takes its target, as runtimes put one after the jump that they write over a site.
 func Clobbers(code []byte) (s Set) {
 	const word = 8
 	words := map[int]bool{}

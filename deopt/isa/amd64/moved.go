@@ -8,8 +8,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Moved is a frame as it will be behind some moves ([Moved.Do]): what its registers and its own part of the stack hold then. As a
-// [machine.Memory] it has what was stored there.
+// Moved is a frame as it will be after some moves ([Moved.Do]): the content of its registers and its own part of the stack. As a [machine.Memory] it
+// has what was stored there.
 type Moved struct {
 	Registers *machine.Registers // that are changed
 	Memory    machine.Memory     // as it is, which is not changed
@@ -21,13 +21,13 @@ type Moved struct {
 // is known what stays as it is.
 func IsMove(inst x86asm.Inst) bool { return (&Moved{}).try(inst) != nil }
 
-// IsComputed says of an instruction that [IsMove] takes whether its result is not known here.
+// IsComputed reports whether the result of an instruction that [IsMove] accepts is not known here.
 func IsComputed(inst x86asm.Inst) bool { return (&Moved{}).move(inst) == nil }
 
-// Do does one of the instructions that are moves. What comes of it that is not known is unavailable, with the reason.
+// Do executes one of the instructions that are moves. Results that are not known become unavailable, with the reason.
 func (m *Moved) Do(inst x86asm.Inst) { m.try(inst)() }
 
-// stored is what was put into the frame: bytes, or the reason why they are not known.
+// stored is a store to the frame: its bytes, or the reason why they are not known.
 type stored struct {
 	at   machine.Addr
 	size int
@@ -201,7 +201,7 @@ func xmm(a x86asm.Arg) (machine.DWARFReg, bool) {
 	return machine.DWARFReg(xmm0 + r - x86asm.X0), ok && r >= x86asm.X0 && r <= x86asm.X15
 }
 
-// slotOf says that an operand is in the frame, by the stack or the frame pointer.
+// slotOf returns the memory operand and true if an operand is in the frame, by the stack or the frame pointer.
 func slotOf(a x86asm.Arg) (x86asm.Mem, bool) {
 	m, ok := a.(x86asm.Mem)
 	return m, ok && m.Segment == 0 && m.Index == 0 && (m.Base == x86asm.RSP || m.Base == x86asm.RBP)
@@ -213,7 +213,7 @@ func (m *Moved) word(v uint64) []byte {
 	return b
 }
 
-// zeroExtended is the first size of some bytes, and zeros up to a whole; nil where there are not so many.
+// zeroExtended returns the first size bytes of b, extended with zeros to whole bytes; nil where b has fewer.
 func zeroExtended(b []byte, size, whole int) []byte {
 	if len(b) < size {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Bad is what disassemblers print for bytes that are no instruction they know.
+// Bad is the text that disassemblers print for bytes that are no instruction they know.
 const Bad = "(bad)"
 
 // Text spells the instruction that code starts with and that lies at an address, as the GNU

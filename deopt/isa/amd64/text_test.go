@@ -63,7 +63,7 @@ func TestTextOfAnything(t *testing.T) {
 // A row of objdump -d: address, bytes, text.
 var objdumpRow = regexp.MustCompile(`(?m)^ *([0-9a-f]+):\t((?:[0-9a-f]{2} )+) *\t(.*)$`)
 
-// What is the same thing spelled in two ways, by the version of binutils or by taste.
+// spellings holds replacements for spellings that differ by the version of binutils or by taste.
 var spellings = []struct {
 	from *regexp.Regexp
 	to   string
@@ -111,7 +111,7 @@ func agrees(ours, theirs string) bool {
 	return false
 }
 
-// What compilers write is spelled as objdump spells it.
+// TestTextAgainstObjdump requires that instructions that compilers emit are spelled as objdump spells them.
 func TestTextAgainstObjdump(t *testing.T) {
 	objdump := livetest.Tool(t, "objdump")
 	check := func(path string) {

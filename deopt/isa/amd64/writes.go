@@ -39,10 +39,9 @@ const (
 	r11                = 11
 )
 
-// Writes returns the general registers that an instruction may write, all or a part of each.
-// What a call's callee, a system call or a handler writes is not in it, but for the registers
-// that the instruction itself uses up. Operands are those of Intel's manual, the first being
-// the destination; an instruction not named here writes that one at most.
+// Writes returns the general registers that an instruction may write, all or a part of each. Registers that the callee of a call, a system call or a
+// handler writes are not included, except for those that the instruction itself writes. Operands are those of Intel's manual, the first being the
+// destination; an instruction not named here writes at most that one.
 func Writes(inst x86asm.Inst) Set {
 	s := implicit[inst.Op]
 	if !readsFirst[inst.Op] {

@@ -1,13 +1,12 @@
-// Package arm64 reads the machine code of arm64 (A64), one instruction of four bytes at a time: whether it calls, where it jumps
-// to, how it is spelled.
+// Package arm64 reads the machine code of arm64 (A64), one instruction of four bytes at a time: whether it calls, where it jumps to, how it is
+// spelled.
 //
-// Its main function is [Text]. What an instruction is spelled like is asked of golang.org/x/arch/arm64/arm64asm; calls and jumps
-// are told by their bits (Arm Architecture Reference Manual for A-profile, C4.1, "Branches, Exception Generating and System
-// instructions").
+// Its main function is [Text]. The spelling of an instruction comes from golang.org/x/arch/arm64/arm64asm; calls and jumps are recognized by their
+// bits (Arm Architecture Reference Manual for A-profile, C4.1, "Branches, Exception Generating and System instructions").
 //
 // # Security
 //
-// Code is hostile. Nothing is read past the slice that was given, and arm64asm runs behind a recover.
+// Code is hostile. Nothing is read past the slice that was given, and arm64asm runs under a recover.
 package arm64
 
 import (
@@ -20,10 +19,10 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Size is that of each instruction, in bytes.
+// Size is the size of each instruction, in bytes.
 const Size = 4
 
-// Bad is how an instruction is spelled whose meaning is not known.
+// Bad is the text of an instruction whose meaning is not known.
 const Bad = "(bad)"
 
 // word returns the instruction that code starts with; ok is false where there is less.
@@ -69,8 +68,8 @@ func CallThrough(code []byte, register uint32) bool {
 	return ok && w == 0xd63f0000|register<<5
 }
 
-// Jump returns where the instruction at an address leads that code starts with, if that is a jump whose target it holds: b, b.cond,
-// cbz, cbnz, tbz, tbnz. A call is none.
+// Jump returns the target of the instruction at the start of code, which lies at an address, if it is a jump that holds its target: b, b.cond, cbz,
+// cbnz, tbz, tbnz. It returns false for a call.
 func Jump(code []byte, at machine.Addr) (to machine.Addr, ok bool) {
 	w, ok := word(code)
 	switch {

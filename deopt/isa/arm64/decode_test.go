@@ -60,7 +60,7 @@ func TestSetsWord(t *testing.T) {
 	require.False(t, arm64.CallThrough(code("00023f"), 16))
 }
 
-// What is a call and where a jump leads is what llvm-objdump says of random words, most of them branches.
+// TestBranchesAgainstObjdump requires that calls and the targets of jumps are those of llvm-objdump for random words, most of them branches.
 func TestBranchesAgainstObjdump(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 19))
 	tops := []byte{0x14, 0x17, 0x94, 0x97, 0x34, 0x35, 0xb4, 0xb5, 0x36, 0x37, 0xb6, 0xb7, 0x54, 0xd6, 0xd7}
