@@ -30,7 +30,7 @@ type Child struct {
 	asked string        // the request that waits for its answer
 }
 
-// Error says what an interpreter did wrong, and at which message.
+// Error describes what an interpreter did wrong, and at which message.
 type Error struct {
 	Command string
 	Message string // "its answer to resume (id 2)", "memory.read (id 7)"; "" where it is about none
@@ -48,10 +48,10 @@ func (e *Error) Error() string {
 // Unwrap returns what went wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
-// closeWithin is how long an interpreter has to end when its input has.
+// closeWithin is the time that an interpreter has to end after the end of its input.
 const closeWithin = 2 * time.Second
 
-// Spec says which interpreter is started, and how.
+// Spec describes which interpreter to start, and how.
 type Spec struct {
 	Command string // for sh -c
 	Hello   Hello
@@ -59,7 +59,7 @@ type Spec struct {
 	Dir     string    // where it runs; "" is where this process does
 	Env     []string  // nil is this process's
 
-	// Log, where it is not nil, is told of each line that goes over: sent says that it was reframe's.
+	// Log, if it is not nil, is called for each line that is sent or received: sent reports whether reframe sent it.
 	Log func(line []byte, sent bool)
 }
 
@@ -160,7 +160,7 @@ func (c *Child) Close() (forced bool) {
 	return forced
 }
 
-// gone says why there are no more lines. The process is waited for a while, so that its status can be told.
+// gone returns the reason why there are no more lines. It waits for the process for a while, so that it can report its status.
 func (c *Child) gone() error {
 	why := c.lines.why()
 	if why != io.EOF {
@@ -169,7 +169,7 @@ func (c *Child) gone() error {
 	return c.over("it has closed its output")
 }
 
-// over says that it has ended, or else what it did that looks like it.
+// over returns an error with the status of an interpreter that has ended, else with said, an action that looks like its end.
 func (c *Child) over(said string) error {
 	select {
 	case <-c.exits:
@@ -226,7 +226,7 @@ func (c *Child) receive(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// Ended says that it is no longer to be used.
+// Ended reports whether the child must not be used any more.
 func (c *Child) Ended() bool { return c == nil || c.ended != nil }
 
 // Ask sends a request of any method, while which the interpreter may ask nothing. A [*Failure] is what it has answered; it goes on after that.
@@ -283,7 +283,7 @@ func (c *Child) call(ctx context.Context, method string, params any, serve *serv
 	}
 }
 
-// late is an error while an answer was waited for, or one was written: the message says which.
+// late returns the error for a time-out or cancellation while an answer was awaited or written; message names the message.
 func (c *Child) late(ctx context.Context, message string, err error) error {
 	cause := context.Cause(ctx)
 	switch {

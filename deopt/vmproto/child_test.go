@@ -71,7 +71,7 @@ func asked(t *testing.T, h *vmproto.Host, lines ...string) (answers []string, a 
 	return answers, a
 }
 
-// What is served is what the page on the protocol says.
+// TestServes requires that requests are answered as the page on the protocol describes.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, ask, want string }{
@@ -113,7 +113,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// What was written is read, and goes no further; what is allocated lies where the target has nothing.
+// TestOverlay requires that writes are read back and do not reach the target, and that allocations lie where the target has no memory.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
 	h := host()
@@ -290,7 +290,7 @@ read l
 	require.Contains(t, said.String(), fmt.Sprintf(`"id":%d,`, n))
 }
 
-// What is cancelled says why, and ends the interpreter.
+// TestCancelled requires that a cancelled resume returns the cause, and ends the interpreter.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -305,7 +305,7 @@ func TestCancelled(t *testing.T) {
 	c.Close()
 }
 
-// So does what is cancelled while an answer is written that nobody reads.
+// TestCancelledWhileAnswering requires the same of a cancellation while an answer is written that the interpreter does not read.
 func TestCancelledWhileAnswering(t *testing.T) {
 	t.Parallel()
 	for _, ask := range []string{

@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/vmproto"
 )
 
-// What is written into a fork is there alone, as far as that can be written to, and what was written before is in both.
+// TestFork requires that a write to a fork is only in that fork, where memory is writable, and that earlier writes are in both.
 func TestFork(t *testing.T) {
 	t.Parallel()
 	o := host().Memory

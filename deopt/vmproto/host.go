@@ -15,7 +15,7 @@ import (
 type Host struct {
 	Memory *Overlay
 	Symbol func(name string) (at machine.Addr, size uint64, ok bool)
-	// Progress is told of each request that is served, where it is not nil.
+	// Progress, if it is not nil, is called for each request that is served.
 	Progress func(requests int)
 }
 
@@ -28,7 +28,7 @@ const (
 	maxMessage = 1 << 10 // characters of text that goes into errors
 )
 
-// serving is what one resume was asked for.
+// serving is the state of the requests of one resume.
 type serving struct {
 	host     *Host
 	progress func(int)
@@ -72,7 +72,7 @@ func (c *Child) request(m *message, serve *serving) (*message, error) {
 	return answer, err
 }
 
-// do is one request, by its method.
+// do serves one request, by its method.
 func (s *serving) do(method string, params json.RawMessage) (any, *Failure) {
 	wrong := func(err error) *Failure { return &Failure{codeParams, err.Error()} }
 	switch method {
@@ -123,7 +123,7 @@ func ranges(params json.RawMessage) ([]span, error) {
 	return p.Ranges, nil
 }
 
-// part is what comes of one range.
+// part is the result for one range.
 type part struct {
 	Data  *string `json:"data,omitempty"`
 	Error string  `json:"error,omitempty"`
@@ -194,7 +194,7 @@ func (s *serving) write(params json.RawMessage) error {
 	return nil
 }
 
-// found is where a symbol is.
+// found is the place of a symbol.
 type found struct {
 	At   Word   `json:"at"`
 	Size uint64 `json:"size,omitempty"`

@@ -75,7 +75,7 @@ func oneLine(from *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// next takes a line, where there is one; more says that there may be others later.
+// next takes a line, if one is there; more reports whether others may come later.
 func (l *lines) next() (line []byte, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,7 +39,7 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string { return fmt.Sprintf("%s (error %d)", f.Message, f.Code) }
 
-// Hello is what initialize says of the target.
+// Hello describes the target in initialize.
 type Hello struct {
 	Protocol string `json:"protocol"`
 	Arch     string `json:"arch"`
@@ -85,7 +85,7 @@ type Monitor struct {
 	Eliminated bool  `json:"eliminated,omitempty"`
 }
 
-// Object is one that does not exist in the process.
+// Object is an object that does not exist in the process.
 type Object struct {
 	ID     int64   `json:"id"`
 	Class  string  `json:"class,omitempty"`
@@ -119,7 +119,7 @@ type Native struct {
 // Said is the value as a person writes it, or else its bits.
 func (n *Native) Said() string { return cmp.Or(n.Text, string(n.Bits)) }
 
-// Answer is what came of a resume.
+// Answer is the result of a resume.
 type Answer struct {
 	Returned    *Native  // nil where the method returns nothing, and where it has not returned
 	Returns     bool     // it has returned, or was left by an exception and compiled code returns then

@@ -21,7 +21,7 @@ type Overlay struct {
 	blind  bool
 }
 
-// PageSize is how many bytes a [Stored] has.
+// PageSize is the number of bytes of a [Stored].
 const PageSize = 4096
 
 // Bounds of what one run may have.
@@ -37,7 +37,7 @@ type page struct {
 	stored [PageSize / 8]byte // a bit for each byte
 }
 
-// NewOverlay makes one of a target's memory, which has those mappings and pointers of so many bytes.
+// NewOverlay returns an overlay over a target's memory, which has these mappings and pointers of this many bytes.
 func NewOverlay(below machine.Memory, mappings []machine.Mapping, pointer int) *Overlay {
 	o := &Overlay{below: below, maps: mappings, pages: map[machine.Addr]*page{}}
 	o.room = unused(mappings, pointer)
@@ -99,7 +99,7 @@ func (o *Overlay) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// Writable says why a range cannot be written to, or is nil.
+// Writable returns the reason why a range cannot be written to, or nil.
 func (o *Overlay) Writable(r machine.Range) error {
 	if r.End < r.Start {
 		return fmt.Errorf("%v and %d bytes end beyond all memory", r.Start, uint64(r.End-r.Start))
@@ -128,7 +128,7 @@ func (o *Overlay) Writable(r machine.Range) error {
 	return nil
 }
 
-// Write stores bytes. Whoever calls it has asked whether the range is writable.
+// Write stores bytes. The caller must have checked that the range is writable.
 func (o *Overlay) Write(data []byte, addr machine.Addr) error {
 	o.writes++
 	for len(data) > 0 {
@@ -147,7 +147,7 @@ func (o *Overlay) Write(data []byte, addr machine.Addr) error {
 	return nil
 }
 
-// page is the copy of a page, which is made where there is none.
+// page returns the copy of a page, and makes it where there is none.
 func (o *Overlay) page(at machine.Addr) (*page, error) {
 	mine := o.pages[at]
 	if mine != nil && mine.owner == o {
@@ -201,7 +201,7 @@ func (o *Overlay) Full() { o.room.End = o.next }
 // Made reports whether an address is in what was allocated.
 func (o *Overlay) Made(addr uint64) bool { return o.room.Contains(machine.Addr(addr)) }
 
-// Block is what was allocated together with an address.
+// Block returns the range that was allocated together with an address.
 func (o *Overlay) Block(addr machine.Addr) (machine.Range, bool) {
 	k, _ := slices.BinarySearchFunc(o.blocks, addr, func(b machine.Range, at machine.Addr) int {
 		if b.End <= at {

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Stop has a resume end before the first instruction before which so many were run, and no more than so many frames are there.
+// Stop ends a resume before an instruction, once After instructions have run and there are no more than Frames frames.
 type Stop struct {
 	After  uint64 `json:"after"`            // instructions, one at least
 	Frames int    `json:"frames,omitempty"` // 0: however many there are
 }
 
-// Stopped is where an interpreter stands between two instructions: what goes on from there is a resume of these frames, over the same memory.
+// Stopped is the state of an interpreter that stopped between two instructions: a resume of these frames, over the same memory, continues from there.
 type Stopped struct {
 	Frames  []Frame  `json:"frames"` // innermost first
 	Objects []Object `json:"objects"`
 }
 
-// kept says how an answer is none to what was asked, or is nil. The receiver is nil where nothing was to stop it.
+// kept returns the reason why an answer does not fit this request to stop, or nil. The receiver is nil where there was no such request.
 func (s *Stop) kept(a *Answer) error {
 	switch {
 	case a.Stopped == nil:
@@ -37,7 +37,8 @@ func (s *Stop) kept(a *Answer) error {
 // resumes are the ways in which a frame can be resumed.
 var resumes = []string{"reexecute", "after", "in-call", "rethrow"}
 
-// check says what there is in the frames that frames do not have. Lists that are left out become empty ones, as they are handed over again.
+// check returns an error for anything in the frames or objects that frames cannot have. Lists that are left out become empty ones, as they are sent
+// again later.
 func (s *Stopped) check() error {
 	if len(s.Frames) == 0 {
 		return errors.New("stopped has no frames")

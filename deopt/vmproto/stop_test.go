@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/vmproto"
 )
 
-// stopsBy is what comes of a resume that is to stop, of an interpreter that answers this.
+// stopsBy returns the result of a resume that is to stop, with an interpreter that sends this answer.
 func stopsBy(t *testing.T, stop *vmproto.Stop, answer string) (*vmproto.Answer, error) {
 	t.Helper()
 	script := greets + "cat <<'END'\n" + `{"jsonrpc":"2.0","id":2,"result":` + strings.ReplaceAll(answer, "\n", " ") + "}\nEND\nread l\n"
