@@ -46,7 +46,7 @@ func back(list []vmproto.Value, order binary.ByteOrder) (out []frame.VMValue) {
 	return out
 }
 
-// valueBack is what [Stack.Request] has made a value of, backwards. Of a type that only a module knows there are no bytes.
+// valueBack converts a value that [Stack.Request] has made back to that of the frame. For a type that only a module knows it has no bytes.
 func valueBack(v *vmproto.Value, order binary.ByteOrder) frame.VMValue {
 	is := frame.VMValue{Index: v.Index, Name: v.Name, Object: v.Object}
 	switch {

@@ -12,7 +12,7 @@ import (
 	"reframe/ptrace"
 )
 
-// Hello is what an interpreter is told of a target.
+// Hello returns the description of a target that an interpreter gets.
 func Hello(t *ptrace.Target) vmproto.Hello {
 	hello := vmproto.Hello{Arch: t.Arch().Name, Order: "little", Pointer: t.Arch().Pointer, Target: "process"}
 	if t.Arch().Order == binary.ByteOrder(binary.BigEndian) {
@@ -43,14 +43,14 @@ func Host(v *deopt.View, maps []machine.Mapping) *vmproto.Host {
 	return &vmproto.Host{Memory: vmproto.NewOverlay(t, maps, t.Arch().Pointer), Symbol: Symbol(t)}
 }
 
-// Ran is what came of a run.
+// Ran is the result of a run.
 type Ran struct {
 	Report *frame.Resumed // as `reframe resume --json` prints it
 	Answer *vmproto.Answer
 	Memory *vmproto.Overlay // with what the interpreter stored
 }
 
-// Run hands over a request that [Stack.Request] has made, and says what came of it.
+// Run sends a request that [Stack.Request] has made to the interpreter, and returns the result.
 func (s *Stack) Run(ctx context.Context, c *vmproto.Child, r *vmproto.Resume, progress func(int)) (*Ran, error) {
 	maps, err := s.View.Target().Mappings()
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Stack) Run(ctx context.Context, c *vmproto.Child, r *vmproto.Resume, pr
 	return &Ran{s.resumed(c, r, a, h.Memory.Writes()), a, h.Memory}, nil
 }
 
-// resumed is what came of it.
+// resumed returns the report of a run.
 func (s *Stack) resumed(c *vmproto.Child, r *vmproto.Resume, a *vmproto.Answer, writes int) *frame.Resumed {
 	first := s.Frames[0]
 	out := &frame.Resumed{Schema: frame.ResumedSchema, Function: first.Function, Demangled: first.Demangled, TID: s.Thread.ID, Frame: first.Index, End: s.End,

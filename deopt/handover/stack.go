@@ -13,15 +13,15 @@ type Stack struct {
 	View   *deopt.View
 	Thread *deopt.Thread
 	Frames []*deopt.Frame
-	// Returned is what the call has returned for which the innermost VM frame waits; nil where nobody says, and where Came says that it returned
-	// nothing.
+	// Returned is the result of the call for which the innermost VM frame waits; nil where it is not known, and where Came reports that the call
+	// returned nothing.
 	Returned *vmproto.Native
 	Came     bool
-	// End says why the caller of the last frame is not among them; "" where it was not asked for.
+	// End is the reason why the caller of the last frame is not among them; "" where it was not asked for.
 	End string
 }
 
-// Pick returns the frames that are meant: the innermost with VM frames, or the one that is chosen, and its callers.
+// Pick returns the selected frames: the innermost with VM frames, or the one that was chosen, and its callers.
 func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
 	why := ""
 	for i := range v.Threads {
@@ -58,7 +58,7 @@ func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
 	return nil, fmt.Errorf("%w: %s", deopt.ErrNoFrame, why)
 }
 
-// whyNone says why a frame has no VM frames, or "" where nobody expects any.
+// whyNone returns the reason why a frame has no VM frames, or "" where none are expected.
 func whyNone(f *deopt.Frame) string {
 	switch {
 	case f.VM != nil:
@@ -69,7 +69,7 @@ func whyNone(f *deopt.Frame) string {
 	return fmt.Sprintf("%s: no layout of a virtual machine has frames for record %d; give it with --layout", f.Title(), f.Record.ID)
 }
 
-// unsure says why the VM frames of a physical frame cannot be handed over, or "".
+// unsure returns the reason why the VM frames of a physical frame cannot be handed over, or "".
 func unsure(f *deopt.Frame, force bool) string {
 	if why := f.Uncertain(); why != "" {
 		if !force {
@@ -80,7 +80,7 @@ func unsure(f *deopt.Frame, force bool) string {
 	return f.VM.Lacks()
 }
 
-// extend adds the callers up to the frame that is meant, or as far as they can go on together.
+// extend adds the callers up to the chosen frame, or as far as all of them can resume together.
 func (s *Stack) extend(callers []*deopt.Frame, c deopt.Choice) error {
 	if c.To == 0 {
 		return nil
@@ -115,7 +115,7 @@ func (s *Stack) extend(callers []*deopt.Frame, c deopt.Choice) error {
 	return nil
 }
 
-// Request is what the interpreter is handed.
+// Request returns the message that hands the frames to the interpreter.
 func (s *Stack) Request() (*vmproto.Resume, error) {
 	r := &vmproto.Resume{Returned: s.Returned}
 	var first int64 // id of the first object of a physical frame: each has numbers of its own

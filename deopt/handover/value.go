@@ -59,7 +59,7 @@ func bits(v *frame.VMValue, order binary.ByteOrder) vmproto.Word {
 	return vmproto.Word("0x" + n.Text(16))
 }
 
-// Given reads what --result says that a call returns: an integer, a pointer (0x..., null) or a float, as compiled code has it in its register.
+// Given parses the result of a call that --result gives: an integer, a pointer (0x..., null) or a float, as compiled code has it in its register.
 func Given(text string) (*vmproto.Native, error) {
 	if text == "null" {
 		return &vmproto.Native{Type: "ref", Bits: "0x0", Text: text}, nil
@@ -77,8 +77,8 @@ func Given(text string) (*vmproto.Native, error) {
 	return &vmproto.Native{Type: "f64", Bits: vmproto.WordOf(math.Float64bits(f)), Text: text}, nil
 }
 
-// Returned is what the call has returned for which a frame waits, in whose registers the thread stands behind that call; nil of one that returns
-// nothing. The registers are nil where the call is still running.
+// Returned returns the result of the call for which a frame waits, from the registers of a thread that is stopped right after that call; nil for a
+// call that returns nothing. The registers are nil where the call is still running, which is an error.
 func Returned(f *deopt.Frame, regs *machine.Registers) (*vmproto.Native, error) {
 	if regs == nil {
 		return nil, errors.New("its innermost frame waits for a call that is still running")
