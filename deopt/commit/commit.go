@@ -12,9 +12,8 @@ import (
 	"reframe/ptrace"
 )
 
-// Commit is what a process has to become for its thread to go on in the caller as if the
-// native functions had returned what the interpreter did. [Prepare] makes one, and until
-// [Commit.Write] the process is as it was.
+// Commit holds the changes after which a process continues in the caller as if the native functions had returned the interpreter's results. [Prepare]
+// makes one, and until [Commit.Write] the process is unchanged.
 type Commit struct {
 	report    *frame.Resumed
 	session   *ptrace.Session
@@ -23,14 +22,12 @@ type Commit struct {
 	registers map[machine.DWARFReg][]byte
 }
 
-// Prepare runs as [deopt.View.Run] does, over a process under control, and finds what of it a commit would
-// change; the report's Committed says the same. The process has to be stopped from before the view was made up to
-// [Commit.Write].
+// Prepare runs as [deopt.View.Run] does, over a process under control, and finds the changes that a commit would make; the report's Committed lists
+// the same. The process has to be stopped from before the view was made up to [Commit.Write].
 //
-// The error says why there can be no commit: a frame that was not found by CFI, what the run did outside of the
-// memory of the process, a value that is not known, a result whose place is not known. What a callee has to
-// keep for its caller is taken from CFI; that the code keeps more than its calling convention says (as
-// llc's -enable-ipra has it) nothing shows. What a function of <math.h> leaves in errno is not written.
+// It returns an error where there can be no commit: a frame that was not found by CFI, effects of the run outside of the memory of the process, a
+// value that is not known, a result whose place is not known. It takes the callee-saved registers from CFI; nothing shows that code preserves more
+// than its calling convention requires (as with llc's -enable-ipra). It does not write the errno of a function of <math.h>.
 func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deopt.Limits) (*frame.Resumed, *Commit, error) {
 	to, err := begin(session, s.Thread, s.Frames)
 	if err != nil {

@@ -34,8 +34,7 @@ func prepareCommit(t *testing.T, s *ptrace.Session, o deopt.Options, c deopt.Cho
 // innermost chooses the innermost frame that has a record.
 var innermost = deopt.Choice{Frame: -1}
 
-// commit commits and lets the process go on to its end. It returns what was committed, and what the process printed
-// behind "ready".
+// commit commits and lets the process run to its end. It returns the committed changes, and the output of the process after "ready".
 func commit(t *testing.T, p *livetest.Process, o deopt.Options, c deopt.Choice, result string) (*frame.Committed, string) {
 	t.Helper()
 	s := frametest.Open(t, p)
@@ -109,7 +108,7 @@ func TestCommitDeoptimize(t *testing.T) {
 	}
 }
 
-// Of a recursion any activation may be the one that returns; native code does the rest.
+// TestCommitChain requires that any activation of a recursion can be the one that returns; native code does the rest.
 func TestCommitChain(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
@@ -137,8 +136,8 @@ func TestCommitRefusesOutput(t *testing.T) {
 	refusedCommit(t, p, frametest.Known(t, p), deopt.Choice{Frame: -1, To: deopt.AllCallers}, "7", "the interpreter called @printf, whose effect would be lost")
 }
 
-// What the interpreter stored to globals and the heap the process finds there, and to the stack of the frame that was
-// left nothing is written.
+// TestCommitMemory requires that the process finds the interpreter's stores to globals and the heap, and that nothing is written to the stack of the
+// frame that was left.
 func TestCommitMemory(t *testing.T) {
 	text := livetest.Prelude + `
 declare i32 @printf(ptr, ...)

@@ -18,8 +18,8 @@ import (
 	"reframe/ptrace"
 )
 
-// A program of four threads that leaves optimized code again and again is never let into its own way of going on: each
-// time the interpreter's result is written back. What it prints at its end is what it prints by itself.
+// TestCommitEveryExit requires that a program of four threads, which leaves optimized code again and again and never gets to continue by itself,
+// because each time the interpreter's result is written back, prints at its end what it prints by itself.
 func TestCommitEveryExit(t *testing.T) {
 	livetest.Slow(t)
 	const program, rounds = "guards.ll", 6
@@ -63,9 +63,8 @@ func TestCommitEveryExit(t *testing.T) {
 	}
 }
 
-// Wherever a function with a site stands, the interpreter may do the rest of it: registers, memory and results of all kinds
-// are what native code would have left. The number is how often two threads come to a site in three rounds
-// where each exit is committed.
+// TestCommitEverySite requires that the interpreter can run the rest of a function from each site: registers, memory and results of all kinds are
+// what native code would have left. The number is how often two threads come to a site in three rounds where each exit is committed.
 func TestCommitEverySite(t *testing.T) {
 	livetest.Slow(t)
 	sites := map[string]int{"tick.ll": 6, "memory.ll": 6, "floats.ll": 36, "recursion.ll": 6, "patch.ll": 12}

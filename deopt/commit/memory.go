@@ -18,10 +18,9 @@ type memoryChange struct {
 
 func (c *memoryChange) end() machine.Addr { return c.addr + machine.Addr(len(c.new)) }
 
-// changed lists, in ascending order, the bytes in which what the interpreter stored differs from what the process
-// has now. What lies in dead ranges nobody reads again. A bit that is not known may be anything, so
-// that one which the process has is as good as any other; a byte with such bits whose known ones have to
-// change is refused, as is one that the process could not have stored to.
+// changed lists, in ascending order, the bytes in which the interpreter's stores differ from the memory that the process has now. It skips dead
+// ranges, which are not read again. A bit that is not known may have any value, so it keeps that of the process; it is an error if a byte with such
+// bits has known ones that must change, or if the process could not have stored to a byte.
 func changed(pages iter.Seq[interp.Touched], now machine.Memory, maps []machine.Mapping, dead []machine.Range) ([]memoryChange, error) {
 	c := &changeList{dead: dead}
 	var old [interp.PageSize]byte
@@ -48,8 +47,7 @@ type changeList struct {
 	list []memoryChange
 }
 
-// bridged is how many bytes that stay as they are may lie inside of a change: to write many changes
-// of a byte takes longer.
+// bridged is the number of unchanged bytes that a change may include: many changes of one byte each take longer to write.
 const bridged = 7
 
 func (c *changeList) page(p interp.Touched, have []byte, writable, shared bool) error {

@@ -15,7 +15,7 @@ import (
 // patchedFunctions are those of patchexit.ll whose sites are overwritten, with the record of each.
 var patchedFunctions = map[string]uint64{"shadow": 31, "sled": 32, "leaf": 33}
 
-// unpatched is what the program prints where it overwrites nothing.
+// unpatched returns the output of the program where it overwrites nothing.
 func unpatched(t *testing.T, version int, how, function, times string) string {
 	t.Helper()
 	out, err := livetest.PatchExitCommand(t, version, how, "patchexit.ll", function, "none", times).Output()
@@ -64,8 +64,8 @@ func TestCommitFromPatchedSites(t *testing.T) {
 	})
 }
 
-// What the runtime that is called has had the right to overwrite is lost: then there is no result, and nothing is committed. A runtime that
-// saves it, and whose CFI says where, loses nothing (TestCommitFromPatchedSites).
+// TestCommitRefusesWhatThePatchLost requires that nothing is committed where the runtime that is called overwrites registers that it need not
+// preserve: then there is no result. A runtime that saves them, and whose CFI states where, loses nothing (TestCommitFromPatchedSites).
 func TestCommitRefusesWhatThePatchLost(t *testing.T) {
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
 		p := livetest.PatchExit(t, version, how, "patchexit.ll", "leaf", "bare")

@@ -93,8 +93,8 @@ define i32 @main() {
 	require.Empty(t, out.Memory)
 }
 
-// A fastcc function that llc makes take its arguments from the stack, or keep the stack so aligned that it could, is told
-// from one that returns as any other does by its code alone.
+// TestCommitFastcc requires that a fastcc function which removes its arguments from the stack, or keeps the stack so aligned that it could, is
+// distinguished from one that returns as any other does, by its code alone.
 func TestCommitFastcc(t *testing.T) {
 	text := left("define internal fastcc i64 @work(i64 %a) noinline", "  ret i64 %a") + `
 declare i32 @printf(ptr, ...)
@@ -114,7 +114,7 @@ define i32 @main() {
 	}
 }
 
-// What resumes has to return what the caller of the function that was left waits for.
+// TestCommitRefusesOtherType requires that the resumed function returns the type that the caller of the function that was left expects.
 func TestCommitRefusesOtherType(t *testing.T) {
 	text := left(plainWork, "  ret i64 %a") + `
 define i32 @other(i64 %n) {
@@ -130,7 +130,8 @@ entry:
 	refusedCommit(t, p, o, innermost, "", "waits for a value of type i64, which is not what the function that resumes returns")
 }
 
-// Between the frame and where its thread stands is a signal's, whose mask and registers nobody would restore.
+// TestCommitRefusesSignalFrame requires a refusal where a signal frame lies between the frame and the innermost one: its mask and registers would not
+// be restored.
 func TestCommitRefusesSignalFrame(t *testing.T) {
 	text := livetest.Prelude + `
 @here = private constant [9 x i8] c"handling\00"
@@ -157,7 +158,7 @@ define i32 @main() {
 	refusedCommit(t, p, frametest.Known(t, p), innermost, "", "is that of a signal, whose handler has not returned")
 }
 
-// A process that is killed while it is stopped is no more, and that is what there is to say.
+// TestCommitKilled requires that a process killed while it is stopped is reported as gone.
 func TestCommitKilled(t *testing.T) {
 	p := livetest.Lli(t, 19, printing(t), "mcjit")
 	s := frametest.Open(t, p)

@@ -29,8 +29,7 @@ func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, err
 			return nil, fmt.Errorf("the result%s has undefined bits: %s", p.Path, p.Value.Format())
 		}
 		t := p.Value.Type()
-		// Who calls a function with such a result relies on 32 bits (LangRef, "Parameter Attributes"); the others
-		// may be anything.
+		// The caller of a function with such a result relies on 32 bits (LangRef, "Parameter Attributes"); the others may be anything.
 		if to.native.Ret.SignExt && t.Kind == ir.IntKind && t.Bits < 64 {
 			n, _ := p.Value.Int()
 			words = []uint64{uint64(n)}
@@ -43,8 +42,8 @@ func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, err
 	return list, nil
 }
 
-// put puts so many bytes of a word into a register: a general one has all of it, and of a vector register what is
-// not said otherwise is zero.
+// put puts size bytes of a word into a register: a general register gets the whole word, and the other bytes of a vector register become zero unless
+// they are set too.
 func (c *continuation) put(w abi.ReturnedWord, v uint64, size int) {
 	if !c.results.IsVector(w.Reg) {
 		c.set(w.Reg, v)

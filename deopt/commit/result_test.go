@@ -10,8 +10,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// returning is a program whose @work waits and then returns a value of some type, which its main prints. body is behind
-// the wait and has the seed, 100, in %a; print makes what is given to printf of %r, and args names it.
+// returning returns a program whose @work waits and then returns a value of some type, which its main prints. body follows the wait and has the seed,
+// 100, in %a; print makes the arguments of printf from %r, and args names them.
 func returning(typ, attribute, body, print, format, args string) string {
 	return livetest.Prelude + fmt.Sprintf(`
 declare i32 @printf(ptr, ...)
@@ -30,7 +30,7 @@ define i32 @main() {
 }`, len(format)+2, format, attribute, typ, livetest.Statepoint(8, "@wait", "1", "i64 %a"), body, attribute, typ, print, args)
 }
 
-// What main prints is what native code found where the System V ABI has it look.
+// TestCommitResults requires that main prints the result, which native code reads where the System V ABI puts it.
 func TestCommitResults(t *testing.T) {
 	livetest.Slow(t)
 	for name, c := range map[string]struct{ typ, attribute, body, print, format, args, want, where string }{
@@ -102,7 +102,7 @@ define i32 @main() {
 	require.Len(t, out.Registers, 8)
 }
 
-// What cannot be returned so that the caller finds it.
+// TestCommitRefusesResults requires a refusal for results that cannot be returned where the caller finds them.
 func TestCommitRefusesResults(t *testing.T) {
 	for name, c := range map[string]struct{ typ, body, want string }{
 		"in memory":              {"[4 x i64]", "  ret [4 x i64] zeroinitializer", "the result, of type [4 x i64]: its type is returned in memory, or on the x87 stack"},

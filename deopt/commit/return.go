@@ -18,7 +18,7 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// continuation is where a thread goes on when the outermost frame of a stack returns.
+// continuation describes where a thread continues when the outermost frame of a stack returns.
 type continuation struct {
 	caller    *deopt.Frame
 	native    *ir.Func // whose native code returns
@@ -30,7 +30,7 @@ type continuation struct {
 	registers map[machine.DWARFReg][]byte
 }
 
-// continuationOf finds it for frames of a thread, innermost first, or says why it is not known for sure.
+// continuationOf returns the continuation for frames of a thread, innermost first, or an error where it is not known for sure.
 func continuationOf(t *deopt.Thread, stack []*deopt.Frame) (*continuation, error) {
 	outer := stack[len(stack)-1]
 	arch := outer.View().Target().Arch()
@@ -88,8 +88,7 @@ func (c *continuation) set(reg machine.DWARFReg, v uint64) {
 	c.registers[reg] = binary.LittleEndian.AppendUint64(nil, v)
 }
 
-// certain says why a chain of frames from the innermost one on is not one that can be left for
-// the last of them, or nil.
+// certain returns an error if a chain of frames from the innermost one on cannot be left for the last of them.
 func certain(frames []*deopt.Frame) error {
 	var below machine.Addr
 	for i, f := range frames {
@@ -118,8 +117,8 @@ func certain(frames []*deopt.Frame) error {
 	return nil
 }
 
-// returnsTo says why the frame is not where callee's native code would return to, or nil. Where a call leaves the return address in a
-// register, the CFI alone says where it is by now, and it was read there.
+// returnsTo returns an error if the frame is not where callee's native code would return to. Where a call leaves the return address in a register,
+// only the CFI states where it is by now, and it was read from there.
 func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
 	if arch := callee.View().Target().Arch(); arch.Link != arch.PC {
 		return nil
@@ -167,7 +166,7 @@ func returningOf(f *deopt.Frame) (*ir.Func, error) {
 	return fn, nil
 }
 
-// leavesArguments says that the function's code leaves on the stack, for its caller to take away, what it was given there.
+// leavesArguments reports whether the function's code leaves its stack arguments for the caller to remove.
 func leavesArguments(f *deopt.Frame, fn *ir.Func) bool {
 	if f.View().Target().Arch() == machine.AMD64 {
 		return returnsPlainly(f)
@@ -178,7 +177,7 @@ func leavesArguments(f *deopt.Frame, fn *ir.Func) bool {
 // maxReturning bounds the code that is searched for returns, in bytes.
 const maxReturning = 1 << 20
 
-// returnsPlainly says that the function's code has a return and that none takes arguments from the stack.
+// returnsPlainly reports whether the function's code has a return, and none removes arguments from the stack.
 func returnsPlainly(f *deopt.Frame) bool {
 	p := f.Physical()
 	if p.FDE.Empty() || p.FDE.End-p.FDE.Start > maxReturning {
@@ -202,7 +201,7 @@ func returnsPlainly(f *deopt.Frame) bool {
 	return found
 }
 
-// place is where the thread goes on.
+// place returns where the thread continues.
 func (c *continuation) place() frame.CommittedPlace {
 	f := c.caller
 	return frame.CommittedPlace{Frame: f.Index, PC: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset}

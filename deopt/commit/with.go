@@ -15,12 +15,12 @@ import (
 	"reframe/ptrace"
 )
 
-// PrepareWith is [Prepare] for a virtual machine's own interpreter, which run hands the frames of s over to: what it stored becomes the
-// process's, and what it says that compiled code returns is returned by the native function. Nothing is started where that cannot be.
+// PrepareWith is [Prepare] for a virtual machine's own interpreter, to which run hands the frames of s: the interpreter's stores are made in the
+// process, and the native function returns the result that the interpreter gives for compiled code. It starts nothing where that is impossible.
 //
-// All that it did has to be in what it stored and returned: it is refused where the interpreter allocated, printed or took a lock, or does
-// not say that it took none. It runs once. A second run, as [Prepare] has it, would show pointers to memory of the interpreter's own, and
-// what it allocates is refused already; pointers of its own process, which an interpreter would be wrong to store, may be the same twice.
+// All effects have to be in these stores and in the result: it returns an error where the interpreter allocated, printed or took a lock, or does not
+// state that it took none. It runs once. A second run, as in [Prepare], would show pointers to memory of the interpreter's own, and what it allocates
+// is refused already; pointers of its own process, which an interpreter would be wrong to store, may be the same twice.
 func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*vmproto.Resume) (*handover.Ran, error)) (*frame.Resumed, *Commit, error) {
 	request, err := s.Request()
 	if err == nil {
@@ -99,7 +99,7 @@ func oneLine(text string) string {
 	return fmt.Sprintf("%.*s", most, strings.Join(strings.Fields(text[:min(len(text), 4*most)]), " "))
 }
 
-// inOneRegister says that the protocol has such values, and each is in a register of its own.
+// inOneRegister reports whether the protocol has values of a type, and each is in a register of its own.
 func inOneRegister(t *ir.Type) bool {
 	switch t.Kind {
 	case ir.IntKind:
@@ -110,7 +110,8 @@ func inOneRegister(t *ir.Type) bool {
 	return false
 }
 
-// resultOf is what the interpreter says that compiled code returns, of the type that the native function has; none of one that returns nothing.
+// resultOf returns the result that the interpreter gives for compiled code, converted to the type of the native function; no value for one that
+// returns nothing.
 func resultOf(r *handover.Ran, native *ir.Func) (interp.Value, error) {
 	var none interp.Value
 	is, t := r.Answer.Returned, native.Sig.Elem

@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/vmproto"
 )
 
-// What an interpreter returns is a value of the type that the native function has, or none.
+// TestResultOf requires that the result of an interpreter is a value of the native function's type, or none.
 func TestResultOf(t *testing.T) {
 	module, err := ir.Parse("m.ll", []byte(`
 declare i1 @bit()
