@@ -1,13 +1,12 @@
-// Package instrument writes sites into modules of LLVM IR: stackmaps that have all live values, where the user wants to see them, and
-// deopt bundles.
+// Package instrument writes sites into modules of LLVM IR: stackmaps that have all live values, at places that the user selects, and deopt bundles.
 //
-// The module's text is edited and not printed anew: what is not a site of its own stays byte for byte as it was. Its main type is [Options],
-// which says where sites are to be; [Module] writes them.
+// The module's text is edited and not printed anew: text outside of the new sites stays byte for byte the same. Its main type is [Options], which
+// selects the places of sites; [Module] writes them.
 //
 // # Security
 //
-// A module is parsed by package ir, with its bounds. What is written is larger than that by the values that are live at each site: of a module
-// that is made to be, by the square of its size, up to a bound.
+// Package ir parses a module, with its bounds. The output is larger than the input by the values that are live at each site: for a module that is
+// made for this purpose, by the square of its size, up to a bound.
 package instrument
 
 import (
@@ -34,12 +33,13 @@ type Options struct {
 	Complete bool           // no site that would lack a value that is live there
 	Most     int            // no site with more values than so many, without those that are places in the frame; 0: however many
 	Release  int            // the earliest release of LLVM that is to compile it; 0: 14 where pointers are typed, else 16
-	// Bundles says of which functions the calls get a deopt bundle with all values that are live behind them, and a statepoint-id from FirstBundle on.
+	// Bundles selects by the callee the calls that get a deopt bundle with all values that are live after them, and a statepoint-id from FirstBundle
+	// on.
 	Bundles     func(callee string) bool
 	FirstBundle uint64
 }
 
-// Result is what was written.
+// Result holds the new text and describes it.
 type Result struct {
 	Text   string
 	Sites  []Site // in the order of the text
@@ -57,7 +57,7 @@ type Site struct {
 	Lacks    int // of the values that are live there, those that it could not have
 }
 
-// Left says what was left out, and why.
+// Left counts one kind of thing that was left out, with the reason.
 type Left struct {
 	What  string // "value", "site", "function"
 	Why   string
@@ -74,7 +74,7 @@ func (r *Result) Functions() int {
 	return len(seen)
 }
 
-// Lacking is how many sites lack a value that is live there.
+// Lacking returns the number of sites that lack a value that is live there.
 func (r *Result) Lacking() (n int) {
 	for _, s := range r.Sites {
 		if s.Lacks > 0 {
@@ -144,7 +144,7 @@ func Module(m *ir.Module, o Options) (*Result, error) {
 
 // find notes the sites that are there, and their ids.
 func (w *writer) find() error {
-	// What LLVM gives to statepoints that ask for none (StatepointDirectives).
+	// The ids that LLVM gives to statepoints that request none (StatepointDirectives).
 	w.taken[0xABCDEF00], w.taken[0xABCDEF0F] = true, true
 	for _, f := range w.m.Funcs {
 		list, err := sites.AllSites(f)
@@ -175,7 +175,7 @@ func (w *writer) id(of int) (uint64, error) {
 	return id, nil
 }
 
-// refused says why a function keeps out, or nothing.
+// refused returns the reason why a function gets no sites, or "".
 func refused(f *ir.Func) (string, error) {
 	body, err := f.Body()
 	switch {
@@ -302,7 +302,7 @@ func (w *writer) site(i *ir.Instr, bundle bool, live []ir.Value) error {
 	return nil
 }
 
-// at is where an instruction stands, for messages.
+// at returns the place of an instruction, for messages.
 func (w *writer) at(i *ir.Instr) string { return fmt.Sprintf("%s:%d", w.m.Name, i.Line) }
 
 // leave counts what is left out.

@@ -148,7 +148,7 @@ declare void @llvm.experimental.stackmap(i64, i32, ...)
 `
 	r := written(t, body, Options{Blocks: true, Calls: true, Release: 14})
 	require.Equal(t, want, r.Text)
-	// Where an invoke goes on others may come too: nothing can stand behind its value alone.
+	// Other blocks may branch to the normal destination of an invoke too: no instruction can follow only its value.
 	require.Equal(t, []Left{{"value", "i1 crashes the code generator of LLVM 14", 2, "%r of @f, m.ll:6"}}, r.Left)
 	require.Equal(t, 2, r.Lacking())
 
@@ -369,7 +369,7 @@ func TestSpelling(t *testing.T) {
 	require.ErrorContains(t, err, "there are no more ids")
 }
 
-// A bundle stands where LLVM wants it, whatever follows the call.
+// TestBundles requires that a bundle is where LLVM expects it, whatever follows the call.
 func TestBundles(t *testing.T) {
 	const text = `declare i32 @g(i32)
 declare i32 @p(...)

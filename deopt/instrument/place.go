@@ -7,7 +7,7 @@ import (
 	"reframe/deopt/sites"
 )
 
-// places adds where in a block, and behind it, sites are wanted: before which instructions.
+// places adds the places in a block, and after it, where sites are wanted: the indices of the instructions before which they go.
 func (w *writer) places(b *ir.Block, wanted map[*ir.Block][]int) {
 	start := func(b *ir.Block) { wanted[b] = append(wanted[b], first(b)) }
 	if w.Blocks {
@@ -52,7 +52,8 @@ func first(b *ir.Block) int {
 	return past(b, n)
 }
 
-// past moves behind what takes the values out of a statepoint: before it pointers are where they were before they were moved.
+// past returns the index after the instructions that take the values out of a statepoint: before these, pointers have the addresses from before they
+// were moved.
 func past(b *ir.Block, n int) int {
 	for n < len(b.Instrs)-1 && (called(b.Instrs[n], "llvm.experimental.gc.relocate") || called(b.Instrs[n], "llvm.experimental.gc.result")) {
 		n++
@@ -80,7 +81,7 @@ func (w *writer) isCall(i *ir.Instr) bool {
 // isSite reports whether an instruction has a record already, or will have one.
 func (w *writer) isSite(i *ir.Instr) bool { return w.sites[i] }
 
-// allowed reports whether a site may stand before an instruction, and counts it where not.
+// allowed reports whether a site may be inserted before an instruction, and counts it where not.
 func (w *writer) allowed(i *ir.Instr) bool {
 	why := ""
 	switch {

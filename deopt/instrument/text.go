@@ -34,9 +34,9 @@ func (w *writer) before(i *ir.Instr, instruction string) {
 	w.edits = append(w.edits, edit{i.Pos, instruction + w.end + line})
 }
 
-// bundle adds a bundle behind the arguments and attributes of a call.
+// bundle adds a bundle after the arguments and attributes of a call.
 func (w *writer) bundle(i *ir.Instr, text string) {
-	// What follows may be on the next line; between may be comments.
+	// The text that follows may be on the next line, with comments in between.
 	all, at := w.m.Text(), i.Call.BundlesAt
 	end := len(strings.TrimRight(all[:at], " \t\r\n"))
 	if line := all[strings.LastIndexByte(all[:end], '\n')+1 : end]; strings.Contains(line, ";") {

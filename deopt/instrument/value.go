@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/sites"
 )
 
-// loss says why a site cannot have a value, or nothing. Most of it is what lint would say of the site.
+// loss returns the reason why a site cannot have a value, or "". Most reasons are those that lint would report for the site.
 func (w *writer) loss(i *ir.Instr, bundle bool, v ir.Value) string {
 	t := v.Type()
 	switch {
@@ -63,8 +63,9 @@ func (w *writer) operands(i *ir.Instr, bundle bool, v ir.Value) (list []string, 
 	return list, ""
 }
 
-// telling are the operands, and instructions behind the value's that make them, from which the interpreter has the value again ([ir.Told]): of an
-// integer that fills no register, where that is asked for, what extends it; of a struct or array its elements. They are none where that cannot be.
+// telling returns the operands, and the instructions after the value's that compute them, from which the interpreter gets the value again
+// ([ir.Told]): for an integer that fills no register, on request, its extension; for a struct or array its elements. It returns none where that is
+// impossible.
 func (w *writer) telling(at *ir.Instr, v ir.Value) (operands, instructions []string) {
 	t := v.Type()
 	if t.Kind == ir.IntKind && t.Bits < 64 {
@@ -98,7 +99,7 @@ func (w *writer) telling(at *ir.Instr, v ir.Value) (operands, instructions []str
 // maxLeaves bounds how many operands a value may need.
 const maxLeaves = 16
 
-// leaves is how many values without elements there are in a type; above maxLeaves it need not be right.
+// leaves returns the number of values without elements in a type; above maxLeaves it need not be exact.
 func leaves(t *ir.Type) int {
 	n := 0
 	switch t.Kind {
@@ -118,7 +119,7 @@ func leaves(t *ir.Type) int {
 	return 1
 }
 
-// free is a name that no value of the function has, for what is told of another value.
+// free returns a name that no value of the function has, for a value derived from another.
 func (w *writer) free(f *ir.Func, v ir.Value, what string) string {
 	name := strings.Trim(sites.NameOf(v)[1:], `"`) + "." + what
 	for w.named(f)[name] {
@@ -128,7 +129,7 @@ func (w *writer) free(f *ir.Func, v ir.Value, what string) string {
 	return name
 }
 
-// behind is the instruction before which a value is there, wherever it is used; nil where there is none.
+// behind returns the first instruction before which a value is available for every use; nil where there is none.
 func behind(f *ir.Func, v ir.Value) *ir.Instr {
 	i, ok := v.(*ir.Instr)
 	switch {
