@@ -13,8 +13,9 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A statepoint whose callee is extracted from an aggregate calls the aggregate's first element (llvm-project issue 207508). Lint names
-// those that do, and no others: the program calls @one, and returns 42, or what stands before it in the pair, @zero.
+// TestLintCalleeOutOfAnAggregate requires that lint reports exactly the statepoints that LLVM compiles to a call of the first element of an
+// aggregate, from which their callee is extracted (llvm-project issue 207508): the program calls @one, and returns 42, or the element before it in
+// the pair, @zero.
 func TestLintCalleeOutOfAnAggregate(t *testing.T) {
 	livetest.Slow(t)
 	const (

@@ -73,8 +73,8 @@ func narrow(m *ir.Module) bool {
 	return arch != "" && !sites.X86Triple(m.Triple) && arch != "arm64_32" && arch != "aarch64_32" && m.Layout.PointerBytes(0) == 4
 }
 
-// liveOuts reports a patchpoint behind which, in its block, something reads a register
-// that has no DWARF number, such as mxcsr: the code generator crashes over the live-outs.
+// liveOuts reports a patchpoint after which, in its block, an instruction reads a register that has no DWARF number, such as mxcsr: the code
+// generator crashes over the live-outs.
 func (l *linter) liveOuts(s *ir.Site) {
 	for in := next(s.Instr); in != nil; in = next(in) {
 		if !readsControl(in, arch(s)) {
@@ -87,9 +87,8 @@ func (l *linter) liveOuts(s *ir.Site) {
 	}
 }
 
-// next is the instruction that always runs behind another, and nil behind what branches.
-// The code generator joins a block to the only one that leads to it; blocks before their
-// successor in the text alone are looked at, so that this ends in a loop, too.
+// next returns the instruction that always runs after another, and nil after one that branches. The code generator joins a block to the only one that
+// leads to it. next follows only a branch to a block further down in the text, so that a walk ends in a loop, too.
 func next(in *ir.Instr) *ir.Instr {
 	if in.Index+1 < len(in.Block.Instrs) {
 		return in.Block.Instrs[in.Index+1]
@@ -131,7 +130,7 @@ func readsControl(in *ir.Instr, arch string) bool {
 	return !direct || !strings.HasPrefix(f.Name, "llvm.")
 }
 
-// patchable reports a region that is too small for what stands or shall stand in it, and one in which what the module calls does not stand.
+// patchable reports a region that is too small for the code in it now or later, and one that does not contain the call that the module makes there.
 func (l *linter) patchable(s *ir.Site) {
 	n := s.PatchBytes
 	found := func(severity Severity, what, do string, args ...any) {

@@ -14,8 +14,8 @@ import (
 // hundred thousand, and those that differ in a constant everywhere were parted before.
 const maxAlike = 256
 
-// sameIDs reports sites of a function whose records could be those of others, where they
-// resume behind the site: a layout tells by operand, not by name.
+// sameIDs reports sites of a function whose records could be those of others, where they resume after the site: a layout selects by operand, not by
+// name.
 func (l *linter) sameIDs(all []*ir.Site) {
 	alike := map[string][]*ir.Site{}
 	apart := partingOperands(all)
@@ -90,9 +90,8 @@ func (l *linter) toldByOrder(all []*ir.Site) map[*ir.Site]bool {
 	return told
 }
 
-// elsewhere reports ids that sites of other functions have too. Once one function is
-// inlined into the other they can be mistaken for each other. The ids that LLVM gives by
-// itself are meant to be everywhere.
+// elsewhere reports ids that sites of other functions have too. Once one function is inlined into the other they can be mistaken for each other. Ids
+// that LLVM gives by default may occur everywhere.
 func (l *linter) elsewhere(all []*ir.Site) {
 	for _, s := range all {
 		if sites.ByDefault(stackmap.RecordID(s.ID)) {
@@ -207,9 +206,8 @@ func toldApart(s, t *ir.Site) bool {
 	return false
 }
 
-// differentCallees reports whether two statepoints call different functions by name. What a
-// call instruction calls tells them apart then ([Frame.narrow]), unless it goes through a
-// register.
+// differentCallees reports whether two statepoints call different functions by name. The target of the call instruction distinguishes them then
+// ([Frame.narrow]), unless it is in a register.
 func differentCallees(s, t *ir.Site) bool {
 	if !sites.StatepointLike(s) || !sites.StatepointLike(t) {
 		return false

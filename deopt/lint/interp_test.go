@@ -110,7 +110,7 @@ func missedAt(t *testing.T, s *ir.Site) []string {
 	return nil
 }
 
-// Whatever a module or layout holds, lint ends, and says where in it a finding is.
+// FuzzLint requires that lint ends on any module or layout, and that each finding has its place there.
 func FuzzLint(f *testing.F) {
 	described, err := os.ReadFile(filepath.Join("..", "..", "testdata", "lint", "guard.layout.json"))
 	require.NoError(f, err)

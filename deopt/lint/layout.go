@@ -20,13 +20,13 @@ type carried struct {
 	to   *ir.Func
 }
 
-// target is what a frame that takes an exit needs where it resumes.
+// target holds what a frame that takes an exit needs where it resumes.
 type target struct {
 	live    map[string]bool // by name: what is read from there on
 	missing []string        // of these, what no slot of the exit gives
 }
 
-// places says on which lines of their layout findings are, from that one on.
+// places adds to the findings from index from on the lines of their layout.
 func (l *linter) places(layout *layout.Layout, from int) {
 	findings := l.out.Findings[from:]
 	paths := make([]string, len(findings))
@@ -76,8 +76,8 @@ func (l *linter) exit(described *layout.Layout, n int) error {
 	return nil
 }
 
-// swapped says of a slot of an exit that it gives the function which resumes one operand under the name of another one, which goes by a third
-// name there; "" where that is not so at each of the sites that the exit may leave from.
+// swapped returns a text if a slot of an exit gives the resumed function one operand under the name of another one, which has a third name there; ""
+// where that is not so at each of the sites that the exit may leave from.
 func swapped(x *layout.Exit, k int, at []*ir.Site) (what string) {
 	slot := x.Slots[k]
 	for _, s := range at {
@@ -100,7 +100,7 @@ func swapped(x *layout.Exit, k int, at []*ir.Site) (what string) {
 	return what
 }
 
-// misfit says what is wrong with an exit, and what helps.
+// misfit describes what is wrong with an exit, and what to do.
 func misfit(x *layout.Exit, m *layout.Misfit) (what, do string) {
 	what = m.Err.Error()
 	switch m.Kind {
@@ -120,7 +120,7 @@ func misfit(x *layout.Exit, m *layout.Misfit) (what, do string) {
 	return what, do
 }
 
-// whether says how sure it is that the conditions of an exit hold.
+// whether is the degree of certainty that the conditions of an exit hold.
 type whether int
 
 const (
@@ -158,7 +158,7 @@ type taken struct {
 	number int
 }
 
-// path is where in the layout a part of the exit is.
+// path returns the path in the layout of a part of the exit.
 func (x *taken) path(part string) string {
 	return fmt.Sprintf("%s: exits[%d]%s", x.layout.Name, x.number, part)
 }

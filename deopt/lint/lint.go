@@ -14,7 +14,7 @@ import (
 // Schema names the JSON of a [Report].
 const Schema = "reframe.lint/v1"
 
-// Report says which sites of modules could not be resumed, found before anything runs.
+// Report lists the sites of modules that could not be resumed, found before anything runs.
 type Report struct {
 	Schema   string    `json:"schema"`
 	Modules  []string  `json:"modules"`
@@ -22,7 +22,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities.
@@ -57,8 +57,7 @@ const (
 	WrongCallee      Rule = "wrong-callee"      // the code generator calls another value than the statepoint names
 )
 
-// Finding is one thing that is wrong. One of a layout has Path, and names what the
-// exit names; one of a module has Line, and if it is about a site, Function.
+// Finding is one problem. One in a layout has Path, and names what the exit names; one in a module has Line, and if it is about a site, Function.
 type Finding struct {
 	Rule     Rule     `json:"rule"`
 	Severity Severity `json:"severity"`
@@ -78,7 +77,7 @@ type Finding struct {
 // thousands.
 const MaxNames = 64
 
-// linter is what was found out so far.
+// linter holds the state of a run of [Lint].
 type linter struct {
 	ms      *sites.Modules
 	layouts []*layout.Layout
@@ -89,12 +88,11 @@ type linter struct {
 	entry   map[*ir.Block][]ir.Value // what is live at the start of blocks behind invokes
 }
 
-// Lint looks for sites of the modules that could not be resumed: by layouts where one of
-// them has an exit for a site, else behind the site itself. The error is of a module: a
-// body that cannot be read, or a site that breaks a rule of LLVM's verifier ([siteRules]).
+// Lint reports the sites of the modules that could not be resumed: by layouts where one of them has an exit for a site, else after the site itself.
+// It returns an error for a module: a body that cannot be read, or a site that breaks a rule of LLVM's verifier ([siteRules]).
 //
-// Layouts of virtual machines are run over each site. Of a site that one of them reads it is not asked where IR resumes: the machine's own
-// interpreter does.
+// It runs layouts of virtual machines over each site. For a site that one of them reads it does not check where IR resumes: the machine's own
+// interpreter resumes it.
 func Lint(given []*ir.Module, layouts []*layout.Layout, vms ...*vmlayout.Layout) (*Report, error) {
 	l := &linter{ms: sites.NewModules(given), layouts: layouts, vms: vms, out: &Report{Schema: Schema, Modules: []string{}, Findings: []Finding{}},
 		targets: map[carried]*target{}, ids: map[uint64]*ir.Site{}, entry: map[*ir.Block][]ir.Value{}}
@@ -251,7 +249,7 @@ func is(n int) string {
 	return "are"
 }
 
-// where says where the operands of a site are written.
+// where names the place where the operands of a site are written.
 func where(s *ir.Site) string {
 	if sites.StatepointLike(s) {
 		return "its deopt bundle"

@@ -50,7 +50,7 @@ func lintFile(t *testing.T, dir, name string, layouts ...string) []string {
 func TestLintPrograms(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{
-		// Each bundle has %n, all that is read behind the calls but their results.
+		// Each bundle has %n, the only value that is read after the calls except for their results.
 		"chain.ll": {},
 		// The guard's exit has to resume in @sum, which the IR does not say.
 		"deoptimize.ll": {"31 warning: no-layout"},
@@ -58,7 +58,7 @@ func TestLintPrograms(t *testing.T) {
 		"dup.ll":         {},
 		"false_match.ll": {},
 		"host_mod.ll":    {},
-		// The stackmap of line 37 records four values; %s3 to %s9 read eight more behind it.
+		// The stackmap of line 37 records four values; %s3 to %s9 read eight more after it.
 		"jit_pp.ll": {"37 cannot resume: unrecorded %v3 %v4 %v5 %v6 %v7 %v8 %v9 %v10"},
 		// %o2 is in no bundle, but the pass will put it into gc-live, and alone of all pointers.
 		"jit_sp.ll":      {},
@@ -268,7 +268,8 @@ attributes #0 = { "statepoint-num-patch-bytes"=%q }
 `, triple, call+"\n", bytes)
 }
 
-// A pointer beside a constant in gc-live is not told from it by a record, but for a null that nobody relocates.
+// TestLintPointerBesideAConstant requires that a record does not distinguish a pointer from a constant beside it in gc-live, except for a null that
+// is not relocated.
 func TestLintPointerBesideAConstant(t *testing.T) {
 	for _, c := range []struct {
 		constant, relocate string
@@ -371,7 +372,8 @@ func TestLintVMLayouts(t *testing.T) {
 	}
 }
 
-// What a layout's info says of a position is held against the frame that a site has there, where its constants tell which position that is.
+// TestLintInfo requires that a layout's info about a position is compared with the frame that a site has there, where its constants identify the
+// position.
 func TestLintInfo(t *testing.T) {
 	layout, err := vmlayout.Parse("table.star", []byte(`
 CODE = {(7, 4): {"stack in-call": 1}, (7, 17): {"stack": 2, "locks": 1}}

@@ -18,7 +18,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What lint says of the code generator is held against it.
+// These tests compare lint's findings with the code generator.
 
 var (
 	readLocation = regexp.MustCompile(`#\d+: (\w+).*, size: (\d+)`)
@@ -26,9 +26,8 @@ var (
 	readRegister = regexp.MustCompile(`#\d+: Register R#(\d+)`)
 )
 
-// Of an operand of each type, between two of i64: what llc 16, 19 and 22 record of it (the
-// kind of location and its size; "none" where there is none), or that they crash, and what
-// lint says.
+// TestLintOperands uses an operand of each type, between two of i64, and requires what llc 16, 19 and 22 record of it (the kind of location and its
+// size; "none" where there is none), or that they crash, and what lint reports.
 func TestLintOperands(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -84,7 +83,7 @@ func TestLintOperands(t *testing.T) {
 			t.Parallel()
 			for site, want := range map[string][2]string{
 				"stackmap 0": {c.stackmap, c.says},
-				// Nothing reads the operand behind it.
+				// No instruction reads the operand after it.
 				"patchpoint 16": {c.stackmap, strings.Replace(c.says, lost, "warning: lost-operand", 1)},
 				"statepoint 0":  {c.statepoint, c.saysOfThat},
 			} {
@@ -114,9 +113,8 @@ func TestLintOperands(t *testing.T) {
 	require.Contains(t, frametest.Readobj(t, object), "Register R#17, size: 32")
 }
 
-// operandModule is a module with one site in line 5 that has %x of a type between two
-// others. It is needed behind a stackmap and a statepoint, not behind a patchpoint, so that
-// it is in a register there.
+// operandModule returns a module with one site in line 5 that has %x of a type between two others. %x is read after a stackmap and a statepoint, but
+// not after a patchpoint, so that it is in a register there.
 func operandModule(typ, site string) string {
 	words := strings.Fields(site)
 	operands := fmt.Sprintf("i64 %%a, %s %%x, i64 %%z", typ)
@@ -143,7 +141,7 @@ declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
 @to = external global ` + typ + "\n"
 }
 
-// operandRecord is what a release records of the middle one of three operands.
+// operandRecord returns what a release records of the middle one of three operands.
 func operandRecord(t *testing.T, version int, text string) string {
 	t.Helper()
 	object, ok := frametest.TryLLC(t, version, text)
@@ -203,7 +201,7 @@ func TestLintPatchBytesOfLLVM(t *testing.T) {
 	}
 }
 
-// What crashes the code generator, and what helps.
+// TestLintNotCompiled requires findings for modules that crash the code generator, and that the advice helps.
 func TestLintNotCompiled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -383,8 +381,7 @@ func llcFile(t *testing.T, version int, name string, flags ...string) string {
 	return frametest.LLC(t, version, path, flags...)
 }
 
-// Two records of one id get no names, where lint says that nothing tells them apart, and
-// the others get theirs.
+// TestLintIDs requires that two records of one id get no names where lint reports that nothing distinguishes them, and that the others get theirs.
 func TestLintIDs(t *testing.T) {
 	t.Parallel()
 	m, err := ir.ParseFile(livetest.Testdata(t, "lint", "ids.ll"))
@@ -402,7 +399,7 @@ func TestLintIDs(t *testing.T) {
 	}, frametest.Readings(t, maps))
 }
 
-// What inlining makes of a site that is unique as written.
+// TestLintInlined requires the findings for a site that was unique before it was inlined.
 func TestLintInlined(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "inlined.ll")
@@ -418,7 +415,7 @@ func TestLintInlined(t *testing.T) {
 	require.Contains(t, same, "same-id a 5")
 }
 
-// What a layout needs and the function itself does not is in a caller-saved register.
+// TestLintClobbered requires that an operand which a layout needs and the function itself does not is in a caller-saved register.
 func TestLintClobbered(t *testing.T) {
 	t.Parallel()
 	callerSaved := map[string]bool{"0": true, "1": true, "2": true, "4": true, "5": true, "8": true, "9": true, "10": true, "11": true} // System V ABI, 3.2.1

@@ -12,8 +12,7 @@ import (
 	"reframe/deopt/sites"
 )
 
-// operands reports the operands of which the record will not hold the value. needed says
-// what those are known by that must be had to resume.
+// operands reports the operands whose value the record will not hold. needed holds, by operand, the names of those that are required to resume.
 func (l *linter) operands(s *ir.Site, needed map[int]string) {
 	for k, v := range s.Live {
 		rule, why, do := Loss(s, v)
@@ -43,7 +42,7 @@ func shortRef(v ir.Value) string {
 	return v.Ref()
 }
 
-// Loss says by which rule the value of an operand is lost, why, and what helps.
+// Loss returns the rule by which the value of an operand is lost, the reason, and what to do; "" where it is not lost.
 func Loss(s *ir.Site, v ir.Value) (rule Rule, why, do string) {
 	t := v.Type()
 	if sites.IsUndef(v) {
@@ -65,7 +64,7 @@ func Loss(s *ir.Site, v ir.Value) (rule Rule, why, do string) {
 	return rule, why, do
 }
 
-// fits64 says whether a number of that width is the sign extension of 64 bits.
+// fits64 reports whether a number of that width is the sign extension of 64 bits.
 func fits64(n *big.Int, bits int) bool {
 	signed := n
 	if bits > 0 && n.Bit(bits-1) != 0 {
@@ -74,7 +73,7 @@ func fits64(n *big.Int, bits int) bool {
 	return signed.IsInt64()
 }
 
-// lossOf says how a scalar or vector is lost. All of it was seen with llc 14 to 22.
+// lossOf is Loss for a scalar or vector. All of it was seen with llc 14 to 22.
 func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule Rule, why, do string) {
 	const crashes, split = "crashes the code generator", "record it in parts of 64 bits"
 	if t.Kind == ir.MetadataKind {
@@ -101,8 +100,8 @@ func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule Rule, why, do string) {
 	return vectorLoss(t, s)
 }
 
-// vectorLoss says how a vector operand of a stackmap or patchpoint fares: the code generator keeps one that fills a register of
-// the processor that it compiles for, and promotes one of as many elements to that, but neither widens nor splits it.
+// vectorLoss is Loss for a vector operand of a stackmap or patchpoint: the code generator keeps one that fills a register of the processor that it
+// compiles for, and promotes one of as many elements to that, but neither widens nor splits it.
 func vectorLoss(t *ir.Type, s *ir.Site) (rule Rule, why, do string) {
 	const one = "record its elements one by one"
 	if t.Scalable && forX86(s) {
@@ -123,7 +122,7 @@ func vectorLoss(t *ir.Type, s *ir.Site) (rule Rule, why, do string) {
 
 const noX87 = "record its bits as integers, or an x86_fp80 as a double"
 
-// x87Loss says how an operand of a statepoint is lost in an x87 register. It gets a slot otherwise.
+// x87Loss is Loss for an operand of a statepoint in an x87 register. It gets a slot otherwise.
 func x87Loss(s *ir.Site, t *ir.Type) (rule Rule, why, do string) {
 	switch {
 	case t.Kind != ir.X86FP80Kind:

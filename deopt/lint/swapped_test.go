@@ -11,9 +11,9 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Names of one value in two functions mostly agree. Where a layout gives a value under the name of another one, which it gives under a third, that is
-// said of each, with both; a value under a name that the site has not, or whose own is not given at all, is not. Conditions that no value of
-// the site can have leave it out.
+// TestLintSwapped requires a finding for a value that a layout gives under the name of another one, which it gives under a third; the finding names
+// both. Names of one value in two functions mostly agree. There is none for a value under a name that the site does not have, or whose own name is
+// not given at all, nor for an exit with conditions that no value of the site can meet.
 func TestLintSwapped(t *testing.T) {
 	t.Parallel()
 	const head = `{"schema":"reframe.layout/v1","exits":[
@@ -30,7 +30,7 @@ func TestLintSwapped(t *testing.T) {
 		"{\"operand\":3,\"name\":\"%i\"},\n{\"operand\":1,\"name\":\"%acc\"},\n{\"operand\":2,\"name\":\"%n\"}": {
 			"4 exits[0].slots[0] warning: swapped", "5 exits[0].slots[1] warning: swapped", "6 exits[0].slots[2] warning: swapped",
 		},
-		// %acc goes by no other name: it is left out, which may be meant.
+		// %acc has no other name: it is left out, which may be intended.
 		"{\"operand\":1,\"name\":\"%acc\"},\n{\"operand\":3,\"name\":\"%n\"}": {"31 cannot resume: unrecorded %i"},
 	} {
 		l, err := layout.Parse("exits.json", []byte(head+slots+"]}]}"))

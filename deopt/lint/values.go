@@ -10,8 +10,8 @@ import (
 	"reframe/deopt/sites"
 )
 
-// values holds the operands of a site against what is needed where its frame resumes:
-// by one of the exits, or without any behind the site, where live is what must be had.
+// values compares the operands of a site with the values required where its frame resumes: by one of the exits, or without any after the site, where
+// live are the required ones.
 func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 	needed := map[int]string{} // operands, and what they are known by where they are read
 	for n := range exits {
@@ -51,8 +51,8 @@ func forCollectorAlone(s *ir.Site) bool {
 	return !slices.ContainsFunc(s.Instr.Call.Bundles, func(b ir.Bundle) bool { return b.Tag == "deopt" })
 }
 
-// noLayout says that nothing says where a deoptimize resumes. Without any layout
-// that may be meant: the rest of the module can be looked at all the same.
+// noLayout reports that no layout gives the place where a deoptimize resumes. Without any layout that may be intended: the rest of the module can be
+// checked all the same.
 func (l *linter) noLayout(s *ir.Site) {
 	f := Finding{Rule: NoLayout, Severity: LintWarning, What: "its frame never resumes in its own function, and no layout says where it does",
 		Do: "give the layout with --layout"}
@@ -62,9 +62,8 @@ func (l *linter) noLayout(s *ir.Site) {
 	l.site(s, f)
 }
 
-// behind returns what a frame must have to resume behind a site: of what is live there,
-// all but what the call returns. Behind an invoke the phis of the next block have yet to
-// take their values.
+// behind returns the values that a frame must have to resume after a site: those that are live there except for the result of the call. After an
+// invoke the phis of the next block have yet to take their values.
 func (l *linter) behind(s *ir.Site, live []ir.Value) ([]ir.Value, error) {
 	in := s.Instr
 	if in.Op != ir.OpInvoke {
@@ -93,7 +92,7 @@ func (l *linter) behind(s *ir.Site, live []ir.Value) ([]ir.Value, error) {
 	return out, nil
 }
 
-// incomingFrom is what a phi takes from a block.
+// incomingFrom returns the value that a phi takes from a block.
 func incomingFrom(phi *ir.Instr, from *ir.Block) ir.Value {
 	for k, b := range phi.Blocks {
 		if b == from && k < len(phi.Args) {
@@ -169,8 +168,8 @@ func toRewrite(s *ir.Site) bool {
 	return s.Kind == ir.StatepointSite && s.Instr.Typ.Kind != ir.TokenKind && (gc == "statepoint-example" || gc == "coreclr")
 }
 
-// unnamed counts the gc pointers of a site that are not among the deopt values. What has no name may have a pair too, which is
-// told from that of a pointer only where it is null and nobody relocates it ([Frame.fillGC]).
+// unnamed counts the gc pointers of a site that are not among the deopt values. A value without a name may have a pair too, which differs from that
+// of a pointer only where it is null and not relocated ([Frame.fillGC]).
 func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) int {
 	if toRewrite(s) {
 		return len(live)
@@ -189,8 +188,8 @@ func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) 
 	return len(counted)
 }
 
-// relocatedAt reports whether a gc pointer of a site is relocated behind it, as a base or as what is derived from one. It is given by its
-// number in the bundle.
+// relocatedAt reports whether a gc pointer of a site is relocated after it, as a base or as a pointer derived from one. k is its number in the
+// bundle.
 func relocatedAt(s *ir.Site, k int) bool {
 	blocks, err := s.Func.Body()
 	if err != nil {
@@ -211,9 +210,8 @@ func relocatedAt(s *ir.Site, k int) bool {
 	return false
 }
 
-// clobbered reports operands of a patchpoint that a layout needs and that its own function
-// does not: while the callee runs they may lie in registers that it overwrites (seen: llc
-// 14 to 22). What is live behind the call the compiler keeps.
+// clobbered reports operands of a patchpoint that a layout needs and that its own function does not: while the callee runs they may lie in registers
+// that it overwrites (seen: llc 14 to 22). The compiler preserves values that are live after the call.
 func (l *linter) clobbered(s *ir.Site, needed map[int]string, live []ir.Value) {
 	if s.Kind != ir.PatchPointSite {
 		return
