@@ -216,7 +216,7 @@ var segments = map[int]string{256: "gs", 257: "fs", 258: "ss"}
 
 func ofX86(triple string) bool { return strings.HasPrefix(triple, "x86_64") || ir.I386(triple) }
 
-// memory decodes what uses memory.
+// memory decodes the instructions that use memory.
 func (d *decoder) memory(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, len(i.Args))
 	if err != nil {
@@ -361,7 +361,7 @@ func (in *Interp) aligned(a machine.Addr, i *ir.Instr, s *shape) error {
 	return nil
 }
 
-// cmpxchg yields what was there and whether it was what was expected.
+// cmpxchg returns the old value and whether it was the expected one.
 func (d *decoder) cmpxchg(args []slot, out slot) (step, error) {
 	at, want, fresh := args[0], args[1], args[2]
 	if out.s.n != 2 || out.s.field == nil || !alike(out.s.field[0], want.s) || !alike(want.s, fresh.s) || want.s.bits == 0 {

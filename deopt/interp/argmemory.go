@@ -51,7 +51,8 @@ type given struct {
 	inalloca bool
 }
 
-// given are those of a call. That of a musttail call is the caller's own, which goes when the caller would have returned.
+// given returns the memory that a call passes to its callee. That of a musttail call is the caller's own, which is released when the caller would
+// have returned.
 func (d *decoder) given(i *ir.Instr) []given {
 	if i.Call.Tail == "musttail" {
 		return nil
@@ -96,7 +97,7 @@ func (c *callSite) give(fr *frame, owes *debt) (*debt, error) {
 	return owes, nil
 }
 
-// taken makes undefined what was given to a call.
+// taken makes the memory undefined that a call passed to its callee.
 func (in *Interp) taken(given []span) {
 	for _, s := range given {
 		if object, ok := in.stack.holding(s.addr); ok && object == s {
@@ -125,8 +126,7 @@ var preallocatedIntrinsics = map[string]intrinsicDecoder{
 // maxPreallocated bounds the arguments of one call.
 const maxPreallocated = 1 << 10
 
-// fromBefore marks, in the low bit of an address that is aligned, memory that has
-// what an earlier call left in it.
+// fromBefore marks, in the low bit of an address that is aligned, memory with the content that an earlier call left.
 const fromBefore = 1
 
 // preallocated are the places of a frame that hold the addresses of the arguments

@@ -163,8 +163,8 @@ func narrowUndef(op ir.Op, width int, flags ir.Flags) func(a, b word) (word, err
 	return func(a, b word) (word, error) { return narrowDivide(op, width, flags, a, b) }
 }
 
-// productUndef has the bits of a product that are not known. An undefined bit comes out no lower than at its own place and that of
-// the lowest bit of the other factor that may be set.
+// productUndef returns the bits of a product that are not known. An undefined bit reaches no bit below its own place plus that of the lowest bit of
+// the other factor that may be set.
 func productUndef(a, b word) uint64 {
 	at := min(bits.TrailingZeros64(a.u)+bits.TrailingZeros64(b.v|b.u), bits.TrailingZeros64(b.u)+bits.TrailingZeros64(a.v|a.u))
 	if at >= 64 {
@@ -339,8 +339,8 @@ func wideUndef(op ir.Op, width int, flags ir.Flags) func(dst, a, b []word) error
 	}
 }
 
-// wideCarry adds, subtracts or multiplies what is not wholly known: carries go
-// upwards only, so below the lowest undefined bit all is known.
+// wideCarry adds, subtracts or multiplies values that are not wholly known: carries only go upwards, so all bits below the lowest undefined one are
+// known.
 func wideCarry(op ir.Op, width int, flags ir.Flags, dst, a, b []word) {
 	r, _, _ := wideResult(op, width, 0, a, b) // without flags and division it cannot fail
 	undef := func(w word) uint64 { return w.u }

@@ -24,15 +24,15 @@ var (
 	asmChanged  = []string{"=r,0", "=&r,0", "={ax},{ax}", "={ax},0", "=q,0", "=Q,0"}
 )
 
-// asmRules are the instructions of x86 that programs write by hand most often, each of which is one of the processor's (Intel
-// SDM vol. 2). Whatever is not here word for word is refused.
+// asmRules holds the x86 instructions that programs write by hand most often, each of which is one of the processor's (Intel SDM vol. 2). Any other
+// text is refused.
 var asmRules = []asmRule{
 	// Fences and hints: memory is in order as it is.
 	{texts: []string{"mfence", "lfence", "sfence", "pause", "nop", "rep; nop", "rep;nop", "rep nop", "rep ; nop", "cld",
 		"lock; addl $$0,0(%rsp)", "lock; addl $$0, 0(%rsp)", "lock; addl $$0,0(%esp)", "lock; addl $$0, 0(%esp)",
 		"lock; orl $$0,0(%rsp)", "lock; orl $$0,(%rsp)", "lock orl $$0,(%rsp)", "lock addl $$0,0(%rsp)", "lock addl $$0,-4(%rsp)"},
 		operands: []string{""}},
-	// The time, which goes on by one with each step, as clock_gettime says it.
+	// The time, which advances by one with each step, as in clock_gettime.
 	{texts: []string{"rdtsc", "rdtscp", "mfence; rdtsc", "lfence; rdtsc", "lfence\n\trdtsc", "mfence\n\trdtsc"}, operands: []string{"={ax},={dx}", "={eax},={edx}"},
 		run: func(in *Interp, _ int, _ []uint64) ([]uint64, bool) {
 			now := in.run.steps + in.run.bulk

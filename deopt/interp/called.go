@@ -8,7 +8,7 @@ type Called struct {
 	Count  uint64
 }
 
-// called are those of one run.
+// called holds the functions that one run called.
 type called struct {
 	byName map[string]*external
 	order  []*external
@@ -19,7 +19,7 @@ type external struct {
 	run Builtin // nil of an intrinsic
 }
 
-// external finds a function by its name, nil where there is none.
+// external returns the function with a name, or nil where there is none.
 func (in *Interp) external(name string) *external {
 	if f := in.run.called.byName[name]; f != nil && f.run != nil {
 		return f
@@ -57,7 +57,8 @@ func (l *called) list() []Called {
 	return list
 }
 
-// Called are the functions of [Result.Called], as far as the run has come. It must not go on meanwhile: it waits for [Options.Native], say.
+// Called returns the functions of [Result.Called], as far as the run has come. The run must not continue meanwhile: for example it waits for
+// [Options.Native].
 func (in *Interp) Called() []Called { return in.run.called.list() }
 
 // Frozen reports whether a freeze had to choose a value for undefined bits, as far as the run has come.

@@ -17,9 +17,8 @@ var constrainedOps = map[string]ir.Op{
 
 const constrainedPrefix = "experimental.constrained."
 
-// constrained decodes a constrained intrinsic as what it is without the
-// constraints, in the environment of the thread: nothing here changes the rounding or looks at exceptions. An intrinsic that names
-// another rounding than the thread's is refused.
+// constrained decodes a constrained intrinsic as the operation without the constraints, in the environment of the thread: no instruction here changes
+// the rounding or reads exceptions. An intrinsic that names another rounding than the thread's is refused.
 func (d *decoder) constrained(i *ir.Instr, name string, out slot) (step, error) {
 	plain := *i
 	plain.Args = nil

@@ -300,7 +300,7 @@ func (d *decoder) indirectBr(c *inst, i *ir.Instr, edges []*edge) error {
 	return nil
 }
 
-// invoke is a call and a branch, which what is thrown passes by.
+// invoke decodes a call and the branch after it, which an exception skips.
 func (d *decoder) invoke(at int, i *ir.Instr, out slot) error {
 	run, err := d.call(i, out)
 	if err != nil {

@@ -81,7 +81,7 @@ func reverseList(c *ccall) {
 	}
 }
 
-// swapLists exchanges what two lists hold; an empty one points to itself.
+// swapLists exchanges the contents of two lists; an empty list points to itself.
 func swapLists(c *ccall) {
 	var held [2][2]machine.Addr // of each list: the first node and the last
 	for k := range held {
@@ -178,8 +178,8 @@ func (c *ccall) asSize(x float64) uint64 {
 	return uint64(x)
 }
 
-// nextBuckets is the number of buckets for n, the next prime of the list, and says in the policy how far it goes. The first
-// one that a container takes is one bucket, of which the policy is not told.
+// nextBuckets returns the number of buckets for n, the next prime of the list, and sets in the policy the number of elements up to which it suffices.
+// For an n of 0 it returns one bucket, the first that a container takes, and leaves the policy as it is.
 func (c *ccall) nextBuckets(policy machine.Addr, n uint64) uint64 {
 	size, primes := c.longSize(), c.primes()
 	switch {

@@ -185,7 +185,7 @@ func throw(c *ccall) {
 	c.begin(&exception{header: t.object - unwindSize, object: t.object, of: t})
 }
 
-// begin throws what has a header of its own.
+// begin throws an exception that has a header of its own.
 func (c *ccall) begin(x *exception) {
 	c.put(x.header, 8, gnuClass)
 	if c.err != nil {
@@ -212,7 +212,7 @@ func (c *ccall) fly(x *exception) {
 	c.terminate()
 }
 
-// exceptionAt finds what was thrown with such a header.
+// exceptionAt returns the exception with a header.
 func (in *Interp) exceptionAt(header machine.Addr) (*exception, error) {
 	if x := in.run.cxx.flying[header]; x != nil {
 		return x, nil
@@ -233,7 +233,7 @@ func (c *ccall) exception(arg int) *exception {
 	return x
 }
 
-// beginCatch enters a handler, and gives what it handles.
+// beginCatch enters a handler, and returns the address of the object that it handles, 0 for a foreign exception.
 func (c *ccall) beginCatch(x *exception) machine.Addr {
 	if c.err != nil {
 		return 0
@@ -363,7 +363,7 @@ func exceptionPtr(c *ccall) uint64 {
 	return uint64(x.adjusted)
 }
 
-// rethrow throws what the innermost handler is in.
+// rethrow throws the exception of the innermost handler again.
 func rethrow(c *ccall) {
 	cxx := &c.in.run.cxx
 	if len(cxx.caught) == 0 {
@@ -487,7 +487,7 @@ func raiseForeign(c *ccall) uint64 {
 	return 5
 }
 
-// deleteForeign runs what the language that made an exception wants done with it.
+// deleteForeign destroys an exception by the function of the language that made it.
 func deleteForeign(c *ccall) {
 	if x := c.exception(0); c.err == nil {
 		c.destroyForeign(x)
@@ -515,7 +515,7 @@ func (c *ccall) destroyForeign(x *exception) {
 	c.fail(err)
 }
 
-// resumeFrom goes on from the function that calls _Unwind_Resume, which is left.
+// resumeFrom continues the search from the function that calls _Unwind_Resume, which is left.
 func (in *Interp) resumeFrom(c *ccall, header machine.Addr) error {
 	if c.err != nil {
 		return c.err

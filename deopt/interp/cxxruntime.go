@@ -200,7 +200,7 @@ func runtimeText(bits int) string {
 	return strings.ReplaceAll(b.String(), "iW", fmt.Sprintf("i%d", bits))
 }
 
-// info writes a type_info with what follows its name.
+// info writes a type_info; rest is its content after the name.
 func info(b *strings.Builder, name, table, rest string) {
 	types := "ptr, ptr"
 	for _, f := range strings.Split(rest, ", ") {
@@ -315,7 +315,7 @@ func (in *Interp) runtimeModule() (*ir.Module, error) {
 	return in.runtime, nil
 }
 
-// runtimeValue finds what that module defines, nil where it is not named so.
+// runtimeValue returns the definition of a name in that module, nil where it has none.
 func (in *Interp) runtimeValue(name string) (ir.Value, error) {
 	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "__cxa_") || libc[name] != nil || in.opt.Funcs[name] != nil {
 		return nil, nil

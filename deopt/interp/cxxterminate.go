@@ -18,7 +18,7 @@ func setTerminate(c *ccall) uint64 {
 	return uint64(old)
 }
 
-// terminate is std::terminate: the program's handler, or what libstdc++ says, and the end.
+// terminate implements std::terminate: it runs the program's handler, or prints libstdc++'s message, and ends the program.
 func (c *ccall) terminate() {
 	if c.err != nil {
 		return

@@ -151,7 +151,7 @@ func (d *decoder) operands(i *ir.Instr, n int) ([]slot, error) {
 	return list, nil
 }
 
-// block decodes the instructions of a block and puts them after what is there.
+// block decodes the instructions of a block and appends them to the code.
 func (d *decoder) block(b *block, src *ir.Block) {
 	b.start, b.size = len(d.fn.code), uint64(len(src.Instrs))
 	last := len(src.Instrs) - 1
@@ -208,7 +208,7 @@ func (d *decoder) charged(run step, words int) step {
 	}
 }
 
-// words are those of the result and the operands of an instruction.
+// words returns the number of words of the result and the operands of an instruction.
 func (d *decoder) words(i *ir.Instr, out slot) int {
 	n := out.s.words
 	for _, v := range i.Args {
@@ -228,7 +228,7 @@ func (d *decoder) out(i *ir.Instr) slot {
 	return out
 }
 
-// operation decodes what computes a value from values, or uses memory.
+// operation decodes an instruction that computes a value from values, or uses memory.
 func (d *decoder) operation(i *ir.Instr, out slot) (step, error) {
 	switch i.Op {
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpUDiv, ir.OpSDiv, ir.OpURem, ir.OpSRem, ir.OpShl, ir.OpLShr, ir.OpAShr,

@@ -170,7 +170,7 @@ func (n *note) count(in *Interp) {
 	n.f.Count++
 }
 
-// short is a shorter way of what is counted.
+// short returns a shorter way that also counts.
 func (n *note) short(in *Interp, f shortWay) shortWay {
 	return func(a, b, c uint64) (uint64, bool) {
 		r, ok := f(a, b, c)

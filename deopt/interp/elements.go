@@ -59,7 +59,7 @@ func either(s *shape, dst, a, b []word) {
 	}
 }
 
-// elements decodes what takes values apart and puts them together.
+// elements decodes the instructions that take values apart and put them together.
 func (d *decoder) elements(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, len(i.Args))
 	if err != nil {

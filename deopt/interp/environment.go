@@ -11,7 +11,7 @@ import (
 // environment is the floating-point environment of the thread that a run continues.
 type environment struct {
 	known bool
-	// rules are those of the kinds of float that operations compute otherwise than in the default environment.
+	// rules holds the rules of the kinds of float whose operations differ from those in the default environment.
 	rules     map[ir.TypeKind]*floatRules
 	direction softfloat.Direction // of floats and doubles
 	x87       softfloat.Direction
@@ -106,7 +106,7 @@ func (e *environment) set(env softfloat.Environment, refusal error, kinds ...ir.
 // UsesFloats reports whether code was decoded whose results depend on the floating-point environment.
 func (in *Interp) UsesFloats() bool { return in.usesFloats }
 
-// FloatEnvironment names what is not as in the default floating-point environment; "" where nothing is.
+// FloatEnvironment names the differences from the default floating-point environment; "" where there are none.
 func (in *Interp) FloatEnvironment() string { return in.environment.text }
 
 // rulesOf returns the rules for a kind of float in the function: those of the thread where they are known. The attribute denormal-fp-math is the
@@ -406,7 +406,7 @@ func (d *decoder) conversion(i *ir.Instr, from, to *shape) (func(dst, src []word
 	}, nil
 }
 
-// integer returns what reads the integers of a conversion to a float.
+// integer returns the function that reads the integers of a conversion to a float.
 func (r *floatRules) integer(i *ir.Instr, from, to *shape) func(src []word) (softfloat.Number, error) {
 	signed := i.Op == ir.OpSIToFP || i.Flags&ir.NNeg != 0
 	return func(src []word) (softfloat.Number, error) {

@@ -37,7 +37,7 @@ var environments = map[*machine.Arch][]machine.FloatControl{
 	machine.ARM64: {{}, {FPCR: 1 << 24}, {FPCR: 1 << 22}, {FPCR: 2 << 22}, {FPCR: 3 << 22}, {FPCR: 1<<24 | 1<<22}, {FPCR: 1<<24 | 3<<22}, {FPCR: 1 << 25}},
 }
 
-// The processor computes what the interpreter computes, in each environment.
+// TestFloatEnvironmentIsTheProcessors requires that the interpreter computes what the processor computes, in each environment.
 func TestFloatEnvironmentIsTheProcessors(t *testing.T) {
 	for arch, list := range environments {
 		t.Run(arch.Name, func(t *testing.T) {

@@ -326,7 +326,7 @@ func TestOnlyPointersOfTheTargetsWidth(t *testing.T) {
 	require.EqualError(t, err, "the module's byte order is not that of x86-64")
 }
 
-// Values of which a part is undefined: what must be known of the result.
+// TestUndefinedBitsTravel requires which bits of a result are known where a part of a value is undefined.
 func TestUndefinedBitsTravel(t *testing.T) {
 	for _, c := range []struct{ body, result, want string }{
 		{"%r = and i8 undef, 0", "i8", "0"},

@@ -70,8 +70,7 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("cannot resume @%s in block %%%s: no value for %s", e.Func, e.Block, strings.Join(e.Names, ", "))
 }
 
-// FaultError is an access to memory that failed. Err is what the target's
-// memory said, or nil where the interpreter's own memory refused.
+// FaultError is an access to memory that failed. Err is the error of the target's memory, or nil where the interpreter's own memory refused.
 type FaultError struct {
 	Addr  machine.Addr
 	Size  uint64 // bytes
@@ -89,7 +88,7 @@ func (e *FaultError) Error() string {
 	return fmt.Sprintf("%s of %d bytes at %v: %s", verb, e.Size, e.Addr, e.Why)
 }
 
-// Unwrap returns what the target's memory said.
+// Unwrap returns the error of the target's memory.
 func (e *FaultError) Unwrap() error { return e.Err }
 
 // UnsupportedError is something that the interpreter does not run.

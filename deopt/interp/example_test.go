@@ -56,7 +56,7 @@ func ExampleInterp_Call() {
 	// i32 5050 after 602 instructions
 }
 
-// A run that is stopped wherever a block is entered, and then goes on.
+// A run that is stopped wherever a block is entered, and then continued.
 func ExampleExecution() {
 	m, err := ir.Parse("addition.ll", []byte(addition))
 	if err != nil {

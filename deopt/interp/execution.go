@@ -8,8 +8,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Execution is a run that can be stopped between two instructions: what a
-// debugger sits on. An Interp has one at a time; a new one ends the one before.
+// Execution is a run that can be stopped between two instructions, as a debugger needs. An Interp has one at a time; a new one ends the one before.
 type Execution struct {
 	in     *Interp
 	ret    *shape
@@ -25,7 +24,7 @@ type Execution struct {
 // errEnded is the error of an execution after another one has taken its place.
 var errEnded = errors.New("the execution was ended by a later one")
 
-// start makes an execution of what setup pushes.
+// start makes an execution of the frames that setup pushes.
 func (in *Interp) start(f *ir.Func, setup func(ret *shape, out []word) error) (x *Execution, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -117,10 +116,8 @@ func (in *Interp) StartStack(stack []Activation) (*Execution, error) {
 	return in.start(outer.Func, func(_ *shape, out []word) error { return in.stacked(stack, out) })
 }
 
-// Run goes on to the end, or to a block that [Execution.StopAt] named: then the
-// result is nil and so is the error. A run that cannot finish is a [*RunError],
-// beside a Result that has what was counted and printed so far; its frames can
-// still be looked at.
+// Run continues to the end, or to a block that [Execution.StopAt] named: then the result is nil and so is the error. A run that cannot finish returns
+// a [*RunError] and a Result with the counts and the output so far; its frames can still be read.
 func (x *Execution) Run(ctx context.Context) (*Result, error) {
 	return x.proceed(ctx, false, 0, 0)
 }
@@ -193,7 +190,7 @@ func (x *Execution) guarded() (err error) {
 	return err
 }
 
-// stages runs what the program consists of, one part after the other.
+// stages runs the parts of the program, one after the other.
 func (x *Execution) stages() error {
 	in := x.in
 	fresh := x.fresh
@@ -313,7 +310,7 @@ func (x *Execution) Value(frame int, v ir.Value) (Value, bool) {
 	return Value{s.s, append([]word(nil), s.in(fr)...)}, true
 }
 
-// Operand is [Execution.Value] of what an instruction of the frame's function takes, which may be a constant, or the address of a global, too.
+// Operand is [Execution.Value] for an operand of an instruction in the frame's function, which may also be a constant, or the address of a global.
 func (x *Execution) Operand(frame int, v ir.Value) (Value, bool) {
 	switch v.(type) {
 	case *ir.Param, *ir.Instr:

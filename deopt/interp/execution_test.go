@@ -287,7 +287,7 @@ func TestTrace(t *testing.T) {
 	require.Equal(t, []string{"0 br", "0 phi = 0", "0 call", "1 mul = 0", "1 ret", "0 add = 1", "0 icmp = true"}, lines)
 }
 
-// The limit is exact: what has n instructions needs a limit of n.
+// TestTheLimitOfStepsIsExact requires that a run of n instructions needs a limit of n.
 func TestTheLimitOfStepsIsExact(t *testing.T) {
 	for limit := uint64(1); limit <= 23; limit++ {
 		_, x, _ := startMain(t, twoFunctions, interp.Options{MaxSteps: limit})

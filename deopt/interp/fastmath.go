@@ -19,9 +19,8 @@ func special(k ir.TypeKind, w []word) (nan, inf bool) {
 	return math.IsNaN(f), math.IsInf(f, 0)
 }
 
-// promised reports whether floats are what the flags nnan and ninf promise. Where
-// an operand or the result is not, the result is poison (LangRef, "Fast-Math
-// Flags").
+// promised reports whether floats are as the flags nnan and ninf promise. Where an operand or the result is not, the result is poison (LangRef,
+// "Fast-Math Flags").
 func promised(flags ir.Flags, k ir.TypeKind, list ...[]word) bool {
 	if flags&(ir.NoNaNs|ir.NoInfs) == 0 {
 		return true
@@ -41,7 +40,7 @@ type promise struct {
 	value slot
 }
 
-// promises are those of a phi, a select or a call about some of its values.
+// promises returns the promises of a phi, a select or a call about some of its values.
 func promises(flags ir.Flags, values ...slot) []promise {
 	var list []promise
 	if flags &= ir.NoNaNs | ir.NoInfs; flags != 0 {

@@ -18,7 +18,7 @@ import (
 // givenFile is the content of the file "given" for the programs of testdata/files.
 const givenFile = "first\n12 rest\nlast line"
 
-// filesBelow reads what is in a directory, as Interp.Files has it.
+// filesBelow reads the files in a directory, in the form of Interp.Files.
 func filesBelow(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -33,7 +33,7 @@ func filesBelow(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// TestFilesAreAsNative runs the programs of testdata/files here and as native code, and holds what they say and what files they leave.
+// TestFilesAreAsNative runs the programs of testdata/files here and as native code, and compares their output and the files they leave.
 func TestFilesAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	programs, err := filepath.Glob("testdata/files/*.c")
@@ -81,7 +81,7 @@ func TestFilesAreAsNative(t *testing.T) {
 	}
 }
 
-// TestFilesAreBounded has programs that would need more than they may have, or that use what is closed.
+// TestFilesAreBounded runs programs that exceed the bounds, or that use closed files.
 func TestFilesAreBounded(t *testing.T) {
 	livetest.Slow(t)
 	const head = "#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <sys/stat.h>\n#include <unistd.h>\nint main(void) { char name[30]; long n = 0; int fd; FILE *f; "

@@ -148,7 +148,7 @@ func (fs *fileSystem) count(dir string) (n int) {
 	return n
 }
 
-// move renames a file or a directory with all that is in it; what had the new name is gone.
+// move renames a file or a directory with its content. An existing file with the new name is removed.
 func (fs *fileSystem) move(from, to string) {
 	if old := fs.names[to]; old != nil {
 		old.links = 0

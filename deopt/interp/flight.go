@@ -6,13 +6,12 @@ import "errors"
 // through functions of the table that called back.
 type flight interface {
 	error
-	// land takes frames away down to the one where the run goes on, which is left standing
-	// before its next instruction or with its next edge chosen. Where that one is not among
-	// those above base it takes these away and returns itself.
+	// land removes frames down to the one where the run continues, which is left before its next instruction or with its next edge chosen. Where that
+	// one is not among those above base, land removes these and returns the jump itself.
 	land(in *Interp, base int) error
 }
 
-// arrive goes on after an error of the running frame, where that is a flight.
+// arrive continues after an error of the running frame, where that is a pending jump.
 func (in *Interp) arrive(base int, err error) error {
 	var f flight
 	if !errors.As(err, &f) {
@@ -38,7 +37,7 @@ func (in *Interp) arrive(base int, err error) error {
 	return nil
 }
 
-// leave takes the running frame away, which waits for a call and will not go on.
+// leave removes the running frame, which waits for a call and will not continue.
 func (in *Interp) leave() {
 	fr := in.top()
 	fr.abandon(true)

@@ -116,7 +116,7 @@ func twoFloats(p, q *shape) bool { return alike(p, q) }
 
 type splitExponent struct{}
 
-// decode leaves the exponent of what is not finite undefined (LangRef, "llvm.frexp").
+// decode makes the exponent of a value that is not finite undefined (LangRef, "llvm.frexp").
 func (splitExponent) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if err := d.unlikeOperand(i, args); err != nil {
 		return nil, err

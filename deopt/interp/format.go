@@ -75,7 +75,7 @@ func compose(dl *ir.DataLayout, t *ir.Type, out *abstract.Type, parts *int) {
 	}
 }
 
-// maxParts bounds how many parts of a type are told apart.
+// maxParts bounds the number of parts of a type that are distinguished.
 const maxParts = 4096
 
 var floatWidths = map[ir.TypeKind]int{ir.HalfKind: 16, ir.FloatKind: 32, ir.DoubleKind: 64, ir.X86FP80Kind: 80, ir.FP128Kind: 128}

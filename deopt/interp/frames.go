@@ -79,7 +79,7 @@ func (s *frames) words(n int) []word {
 		case s.chunk == len(s.chunks):
 			s.chunks = append(s.chunks, make([]word, max(chunkWords, n)))
 		case n > len(s.chunks[s.chunk]):
-			// Those behind it are free, and may be as large where frames were before.
+			// The chunks after it are free, and may be as large where frames were before.
 			clear(s.chunks[s.chunk+1:])
 			s.chunks = append(s.chunks[:s.chunk], make([]word, n))
 		}
@@ -114,8 +114,7 @@ const freeFrame = 1 << 16
 // frameCost returns the bytes charged for a frame of this many words.
 func frameCost(words int) uint64 { return 16*uint64(words) + 256 }
 
-// at is the instruction that a frame is at: of the running one what it is about
-// to run, of one that waits its call.
+// at returns the instruction that a frame is at: in the running frame the one that it is about to run, in one that waits its call.
 func (fr *frame) at(waits bool) *ir.Instr {
 	pc := fr.pc
 	if waits {

@@ -14,14 +14,14 @@ import (
 // ranges are where the interpreter's own things lie, each up to the next. See the package comment.
 type ranges struct{ heap, stack, globals, fixed, unknown, text, end machine.Addr }
 
-// wideRanges are those of modules whose pointers have 64 bits.
+// wideRanges holds the ranges of modules whose pointers have 64 bits.
 var wideRanges = ranges{
 	heap: 0x4000_0000_0000_0000, stack: 0x4800_0000_0000_0000, globals: 0x5000_0000_0000_0000, fixed: 0x5400_0000_0000_0000,
 	unknown: 0x5800_0000_0000_0000, text: 0x6000_0000_0000_0000, end: 0x8000_0000_0000_0000,
 }
 
-// narrowRanges are those of modules whose pointers have 32 bits: below 2 GiB, so that no sum of two addresses carries, and
-// such that the first pages of each have places of their own in [view].recent.
+// narrowRanges holds the ranges of modules whose pointers have 32 bits: below 2 GiB, so that no sum of two addresses carries, and such that the first
+// pages of each have places of their own in [view].recent.
 var narrowRanges = ranges{
 	heap: 0x0800_0000, stack: 0x500c_0000, globals: 0x6018_0000, fixed: 0x6c24_0000,
 	unknown: 0x7830_0000, text: 0x7c3c_0000, end: 0x7fe0_0000,
@@ -62,7 +62,7 @@ var errUsedUp = troublef(KindMemory, "the addresses that the interpreter gives a
 // entryCost is the number of bytes charged for the record of an allocation.
 const entryCost = 32
 
-// allot is take for what is given back one by one: to know of it counts, too.
+// allot is take for memory that is released piece by piece: its record counts, too.
 func (a *area) allot(size uint64, align int, zero bool) (machine.Addr, error) {
 	if err := a.v.charge(entryCost); err != nil {
 		return 0, err
@@ -173,7 +173,7 @@ func (h *heap) alloc(size uint64, align int, zero bool) (machine.Addr, error) {
 	return addr, err
 }
 
-// again goes on in the largest gap between the blocks that are there.
+// again continues in the largest gap between the existing blocks.
 func (h *heap) again() error {
 	if err := h.work(64 * uint64(len(h.sizes))); err != nil {
 		return err
@@ -193,8 +193,7 @@ func (h *heap) again() error {
 	return nil
 }
 
-// free lets go of what alloc gave. Memory of the target's own heap stays as it
-// is in the view: its extent is the target's allocator's to know.
+// free releases what alloc returned. Memory of the target's own heap stays as it is in the view: only the target's allocator knows its extent.
 func (h *heap) free(addr machine.Addr) error {
 	if addr == 0 || !h.v.ranges.own(addr) {
 		return nil

@@ -72,7 +72,7 @@ func TestPreallocatedIsAsNative(t *testing.T) {
 	}
 }
 
-// The callee has the memory of its arguments, and what it leaves there is not to be relied on.
+// TestInAllocaMemoryIsUndefinedBehindTheCall requires that the memory of the arguments belongs to the callee, and is undefined after the call.
 func TestInAllocaMemoryIsUndefinedBehindTheCall(t *testing.T) {
 	const head = `target triple = "i686-pc-windows-msvc"
 declare ptr @llvm.stacksave()

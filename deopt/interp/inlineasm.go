@@ -7,9 +7,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// inlineAsm decodes a call of inline assembly, of which most has no text: it is what programs keep
-// the compiler from moving or knowing things with. It does nothing, and an output is
-// the input that must be in the same register; of another output nothing is known.
+// inlineAsm decodes a call of inline assembly. Most of it has no text: programs use it to keep the compiler from moving code or knowing values. It
+// does nothing, and an output is the input that must be in the same register; any other output is not known.
 func (d *decoder) inlineAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, error) {
 	if !a.Empty() {
 		return d.writtenAsm(i, a, out)

@@ -45,8 +45,7 @@ type Options struct {
 	Files map[string][]byte
 	// Stdin is the program's standard input; nil is an empty one.
 	Stdin io.Reader
-	// Stdout and Stderr take what the program writes. With nil it is collected,
-	// in [Result].Output and [Result].Errors.
+	// Stdout and Stderr take the output of the program. With nil it is collected, in [Result].Output and [Result].Errors.
 	Stdout, Stderr io.Writer
 	// MaxSteps bounds the instructions run; 0 means 1e9. Bulk work, such as
 	// memset, counts one step for each 64 bytes.
@@ -104,8 +103,7 @@ func (o *Options) setArch(m *ir.Module, dl *ir.DataLayout) error {
 // maxNarrowShift is the modulus of [Options].Shift where pointers have 4 bytes.
 const maxNarrowShift = 1 << 24
 
-// Point is where a run starts: before instruction Index of Block. At index 0
-// of a block with phis the values of the phis themselves are inputs.
+// Point is the start of a run: before instruction Index of Block. At index 0 of a block with phis the values of the phis themselves are inputs.
 type Point struct {
 	Block *ir.Block
 	Index int
@@ -149,8 +147,7 @@ type Interp struct {
 	scratch []word // of a block's phis, while they are read
 }
 
-// New binds m to what the options say. Nothing of the target is read, and no
-// function is decoded, before a run needs it. It errs where the module's
+// New binds m to the options. It reads nothing of the target, and decodes no function, before a run needs it. It returns an error where the module's
 // pointers are not as wide as the architecture's.
 func New(m *ir.Module, o Options) (*Interp, error) {
 	o.setDefaults()
@@ -193,9 +190,8 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 	return in, nil
 }
 
-// Call runs f from its start with one argument for each parameter, and more for
-// a variadic function. A run that cannot finish is a [*RunError], beside a
-// Result that has what was counted and printed so far.
+// Call runs f from its start with one argument for each parameter, and more for a variadic function. A run that cannot finish returns a [*RunError],
+// and a Result with the counts and the output so far.
 func (in *Interp) Call(ctx context.Context, f *ir.Func, args []Value) (*Result, error) {
 	x, err := in.StartCall(f, args)
 	if err != nil {

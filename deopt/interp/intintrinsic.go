@@ -71,7 +71,7 @@ func population(v *big.Int) int {
 	return n
 }
 
-// leadingZeros and trailingZeros are poison for zero where the flag says so.
+// leadingZeros and trailingZeros are poison for zero where the flag is set.
 func leadingZeros(w int, v []*big.Int) (*big.Int, bool) {
 	return big.NewInt(int64(w - v[0].BitLen())), v[0].Sign() == 0 && v[1].Sign() != 0
 }

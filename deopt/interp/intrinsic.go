@@ -12,7 +12,7 @@ import (
 // intrinsicDecoder makes the step of an intrinsic whose arguments are values.
 type intrinsicDecoder func(d *decoder, i *ir.Instr, args []slot, out slot) (step, error)
 
-// silent intrinsics tell an optimizer or a debugger something, and do nothing.
+// silent holds the intrinsics that give an optimizer or a debugger information, and do nothing.
 var silent = []string{
 	"dbg", "donothing", "experimental.stackmap", "webkit.stackmap", "experimental.noalias.scope.decl",
 	"sideeffect", "prefetch", "invariant.end", "pseudoprobe", "var.annotation", "fake.use",
@@ -144,8 +144,7 @@ func wrongUse(i *ir.Instr) error {
 	return troublef(KindModule, "%s is called with arguments that it does not take", i.Call.Callee.Ref())
 }
 
-// gcResult copies what the statepoint's callee returned, which lies where its
-// token does.
+// gcResult copies the result of the statepoint's callee, which is in the place of its token.
 func gcResult(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 1 {
 		return nil, wrongUse(i)
@@ -297,7 +296,7 @@ func yields(v uint64) intrinsicDecoder {
 	}
 }
 
-// noValue gives what is known of an address in the stack of compiled code.
+// noValue decodes an intrinsic whose result, an address in the stack of compiled code, is not known: it is undefined.
 func noValue(_ *decoder, _ *ir.Instr, _ []slot, out slot) (step, error) {
 	return func(fr *frame) error {
 		out.s.fillUndefined(out.in(fr))

@@ -66,7 +66,7 @@ func (s *shape) landing() bool {
 	return s.typ.Kind == ir.StructKind && s.n == 2 && s.words == 2 && s.field[0].typ.Kind == ir.PointerKind && s.field[1].bits == 32
 }
 
-// landingPad decodes the instruction itself: what it yields was set by who landed there.
+// landingPad decodes the instruction itself: its value was set by the jump that landed there.
 func (d *decoder) landingPad(_ *ir.Instr) (step, error) {
 	return func(fr *frame) error {
 		if !fr.in.run.landed {
@@ -77,7 +77,7 @@ func (d *decoder) landingPad(_ *ir.Instr) (step, error) {
 	}, nil
 }
 
-// resume decodes what goes on with an exception in the frames further out.
+// resume decodes the instruction that continues with an exception in the frames further out.
 func (d *decoder) resume(i *ir.Instr) (step, error) {
 	args, err := d.operands(i, 1)
 	if err != nil {

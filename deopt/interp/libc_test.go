@@ -70,7 +70,7 @@ func interpretedC(t *testing.T, path string, input []byte, args ...string) ran {
 	return ran{res.Output, res.Errors, int(v & 0xff)}
 }
 
-// same compares line by line, so that what differs is seen.
+// same compares line by line, so that a failure shows the lines that differ.
 func same(t *testing.T, want, got ran) {
 	t.Helper()
 	lines := strings.SplitAfter(got.Stdout, "\n")

@@ -7,8 +7,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// complexFuncs are <complex.h> (C17 7.3), each also for float and long double, and what compilers call for products and quotients.
-// How a complex number is passed is the ABI's: in two arguments, a vector, an array or memory, and so is a result.
+// complexFuncs holds the functions of <complex.h> (C17 7.3), each also for float and long double, and those that compilers call for products and
+// quotients. The ABI decides how a complex number is passed and returned: in two arguments, a vector, an array or memory.
 var complexFuncs = complexTable()
 
 func complexTable() map[string]Builtin {

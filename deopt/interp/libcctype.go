@@ -78,7 +78,7 @@ func lowered(s []byte) []byte {
 
 func isSpace(b byte) bool { return class(int(b))&classSpace != 0 }
 
-// ctypeFuncs are those of <ctype.h> (C17 7.4), and what glibc's macros use.
+// ctypeFuncs holds the functions of <ctype.h> (C17 7.4), and those that glibc's macros use.
 var ctypeFuncs = ctypeTable()
 
 func ctypeTable() map[string]Builtin {
@@ -113,7 +113,7 @@ func truth(yes bool) uint64 {
 	return 0
 }
 
-// mapped is tolower or toupper, which leave alone what is no unsigned char.
+// mapped implements tolower or toupper, which return a value outside of unsigned char unchanged.
 func mapped(as func(byte) byte) Builtin {
 	return scalar(func(c *ccall) uint64 { return cased(int(c.int(0)), as) })
 }

@@ -6,7 +6,7 @@ var cxxFuncs = cxxTable()
 
 func cxxTable() map[string]Builtin {
 	table := map[string]Builtin{
-		// The first byte of a guard says whether its variable is made.
+		// The first byte of a guard is set once its variable has been made.
 		"__cxa_guard_acquire": scalar(func(c *ccall) uint64 { return truth(c.get(c.addr(0), 1) == 0) }),
 		"__cxa_guard_release": procedure(func(c *ccall) { c.put(c.addr(0), 1, 1) }),
 		"__cxa_guard_abort":   procedure(func(*ccall) {}),

@@ -7,8 +7,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// dateFuncs are the dates of <time.h> (C17 7.27.2, 7.27.3) in the time zone UTC, which is that of an empty environment on a
-// machine of which nothing is known.
+// dateFuncs holds the functions for dates of <time.h> (C17 7.27.2, 7.27.3) in the time zone UTC, which is that of an empty environment on a machine
+// without settings.
 var dateFuncs = map[string]Builtin{
 	"gmtime":      scalar(func(c *ccall) uint64 { return c.brokenDown(c.dateBuffer(), "GMT") }),
 	"gmtime_r":    scalar(func(c *ccall) uint64 { return c.brokenDown(c.addr(1), "GMT") }),
@@ -27,7 +27,7 @@ var dateFuncs = map[string]Builtin{
 	"tzset": procedure(func(*ccall) {}),
 }
 
-// The ints of a struct tm by their places. What follows them is GNU's: tm_gmtoff, a long, and tm_zone, a char *.
+// The ints of a struct tm by their places. GNU's fields follow them: tm_gmtoff, a long, and tm_zone, a char *.
 const (
 	tmSec = iota
 	tmMin
@@ -98,7 +98,7 @@ func (c *ccall) putDate(to machine.Addr, s int64, zone string) uint64 {
 	return uint64(to)
 }
 
-// A date is a struct tm in memory; what of it is not looked at need not be defined.
+// A date is a struct tm in memory; fields that are not read need not be defined.
 type date struct {
 	c  *ccall
 	at machine.Addr
@@ -147,7 +147,7 @@ var (
 	monthNames = [...]string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"}
 )
 
-// nameOf is "?" of what has no name.
+// nameOf returns the name with an index, "?" where it has none.
 func nameOf(names []string, k int64) string {
 	if k < 0 || k >= int64(len(names)) {
 		return "?"

@@ -29,8 +29,7 @@ func compiled(t *testing.T, src string) *ir.Module {
 	return m
 }
 
-// TestCProgramsThatEndWithAnError has what ends a run in the C library: what a
-// program does wrong, and what is not there.
+// TestCProgramsThatEndWithAnError requires the errors that end a run in the C library: errors of a program, and functions that are missing.
 func TestCProgramsThatEndWithAnError(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {

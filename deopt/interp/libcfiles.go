@@ -407,7 +407,7 @@ func mkstemp(c *ccall) uint64 {
 	return c.failed(errExists)
 }
 
-// allows reports whether what a name leads to may be used as access(2) asks: by root, who may execute what anybody may.
+// allows reports whether access(2) allows a use of a file for root, who may execute what any user may execute.
 func (n *node) allows(want uint64) bool {
 	return want&1 == 0 || n.is(modeDirectory) || n.mode&0o111 != 0
 }

@@ -163,8 +163,8 @@ var (
 	formatX87    = floatFormat{64, -16382, 16383}
 )
 
-// round gives the nearest number of a format as significand · 2^exponent, the
-// even one of two. outOfRange is what sets errno: too large, or tiny and inexact.
+// round returns the nearest number of a format as significand · 2^exponent, the even one of two. outOfRange reports whether errno is set: the number
+// is too large, or tiny and inexact.
 func (v decimal) round(f floatFormat) (significand uint64, exponent int, infinite, outOfRange bool) {
 	if v.mantissa.Sign() == 0 {
 		return 0, 0, false, false

@@ -45,7 +45,7 @@ type getopt struct {
 	print       bool
 }
 
-// getopt answers a letter or what a long option says, '?' of what is wrong, and -1 at the end.
+// getopt returns a letter or the value of a long option, '?' for an error, and -1 at the end.
 func (c *ccall) getopt(g getopt) uint64 {
 	if c.in.opt.Memory != nil {
 		c.fail(unsupported("", "@%s, whose variables are the target's C library's,", c.Name))
@@ -151,7 +151,7 @@ func (g *getopt) run() uint64 {
 	return g.shortOption()
 }
 
-// nextWord goes on to a word with options. Else found is false and code what getopt answers.
+// nextWord moves on to a word with options. If there is none, found is false and code is the result of getopt.
 func (g *getopt) nextWord() (code uint64, found bool) {
 	s, ind := g.state, int(g.variable("optind"))
 	s.first, s.last = min(s.first, ind), min(s.last, ind)

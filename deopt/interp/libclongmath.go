@@ -85,7 +85,7 @@ func longArgs(i *Invocation, n int) (*longCall, []softfloat.Number, error) {
 	return c, v, nil
 }
 
-// long is a function of n long doubles to one; what follows them it reads itself.
+// long returns a function of n long doubles that returns one; f reads the arguments that follow them.
 func long(n int, f func(c *longCall, v []softfloat.Number) softfloat.Number) Builtin {
 	return func(i *Invocation) (Value, error) {
 		c, v, err := longArgs(i, n)
@@ -174,7 +174,7 @@ func longIlogb(n softfloat.Number, _ int) uint64 {
 	return 1 << 31
 }
 
-// longWhole rounds to a long or long long; what does not fit is x86's integer indefinite.
+// longWhole rounds to a long or long long; a result that does not fit is x86's integer indefinite.
 func longWhole(to softfloat.Rounding) func(n softfloat.Number, width int) uint64 {
 	return func(n softfloat.Number, width int) uint64 {
 		v, ok := n.Round(to).Int()

@@ -7,8 +7,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// mathFuncs are those of <math.h> from floats to a float, each with its float
-// form of the same name and an f. See floatFunc for how exact they are.
+// mathFuncs holds the functions of <math.h> from floats to a float, each with its float form of the same name and an f. See floatFunc for how exact
+// they are.
 var mathFuncs = map[string]floatFunc{
 	"sqrt": one(math.Sqrt), "cbrt": correct(libm.Cbrt), "sin": correct(libm.Sin), "cos": correct(libm.Cos), "tan": correct(libm.Tan),
 	"asin": constantNaN(libm.Asin), "acos": constantNaN(libm.Acos), "atan": correct(libm.Atan), "atan2": correct(libm.Atan2),
@@ -42,8 +42,8 @@ func (x floatFunc) builtin(c *Invocation) (Value, error) {
 	return c.ReturnFloat(x.f(v))
 }
 
-// mathLibFuncs are those of <math.h> that are no function from floats to a float
-// of the same type, each also for float under its name and an f.
+// mathLibFuncs holds the other functions of <math.h>, which are not from floats to a float of the same type, each also for float under its name and
+// an f.
 var mathLibFuncs = mathLibTable()
 
 func mathLibTable() map[string]Builtin {
@@ -140,7 +140,7 @@ func modf(c *ccall) float64 {
 	return math.Copysign(fraction, x)
 }
 
-// whole rounds to a long or long long; what does not fit is x86's integer indefinite.
+// whole rounds to a long or long long; a result that does not fit is x86's integer indefinite.
 func (c *ccall) whole(round func(float64) float64) uint64 {
 	x := round(c.float(0))
 	width := c.resultBits()

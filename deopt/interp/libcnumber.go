@@ -75,7 +75,7 @@ func (i integer) unsigned(width int) (v uint64, clamped bool) {
 	return i.v, false
 }
 
-// integer is strtol and its kin; errno says when the value was clamped.
+// integer implements strtol and its kin; it sets errno where the value was clamped.
 func (c *ccall) integer(result func(i integer, width int) (uint64, bool), binary bool) uint64 {
 	s, base := c.text(0), c.int(2)
 	if c.err == nil && (base < 0 || base == 1 || base > 36) {
@@ -98,7 +98,7 @@ func (c *ccall) endedAt(end machine.Addr, n int) {
 	}
 }
 
-// parseInteger reads what strtol does (C17 7.22.1.4) for a valid base.
+// parseInteger reads a number as strtol does (C17 7.22.1.4), for a valid base.
 func parseInteger(s []byte, base int, binary bool) integer {
 	k := 0
 	for k < len(s) && isSpace(s[k]) {

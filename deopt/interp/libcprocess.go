@@ -7,8 +7,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// processFuncs begin and end a program, and say what can go wrong: of <stdlib.h>,
-// <errno.h>, <assert.h>, <signal.h> and <unistd.h>.
+// processFuncs holds functions that begin and end a program, and report errors: of <stdlib.h>, <errno.h>, <assert.h>, <signal.h> and <unistd.h>.
 var processFuncs = map[string]Builtin{
 	"exit": procedure(exit), "_exit": procedure(quickExit), "_Exit": procedure(quickExit), "quick_exit": procedure(quickExit),
 	"atexit": scalar(atexit), "on_exit": refuse("use atexit"), "__cxa_atexit": scalar(cxaAtexit),
@@ -74,8 +73,8 @@ func (c *ccall) handle(arg Value) {
 // handlerCost is the number of bytes that a handler takes of the run's memory.
 const handlerCost = 64
 
-// runHandlers calls what atexit was given, the last first. One that calls exit
-// again is the end of the program; what is left to call is called before.
+// runHandlers calls the handlers of atexit, the last first. Where a handler calls exit again, the remaining handlers are called before the program
+// ends.
 func (in *Interp) runHandlers() error {
 	for len(in.clib.handler) > 0 {
 		last := len(in.clib.handler) - 1
@@ -150,8 +149,7 @@ func (c *ccall) terminated(what string) {
 	c.fail(troublef(KindAbort, "%s", what))
 }
 
-// sysconf answers what programs size their buffers with (POSIX; numbers of
-// glibc's confname.h).
+// sysconf returns the values by which programs size their buffers (POSIX; numbers of glibc's confname.h).
 func sysconf(c *ccall) uint64 {
 	switch c.int(0) {
 	case 2: // _SC_CLK_TCK
@@ -165,7 +163,7 @@ func sysconf(c *ccall) uint64 {
 	return ^uint64(0)
 }
 
-// Refusals, by what can be done instead.
+// Reasons for refusals, with what to do instead.
 const (
 	hintInput  = "give the input on standard input"
 	hintOutput = "write to standard output, or define the function in the module"

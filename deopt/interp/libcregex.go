@@ -54,7 +54,7 @@ func (c *ccall) regexBudget() (budget regex.Budget, done func()) {
 	}, func() { c.in.view.release(held) }
 }
 
-// regexFailed sorts an error out: a code is an answer, what is not supported ends the run.
+// regexFailed returns the code of an error of the regular expression; an unsupported feature ends the run.
 func (c *ccall) regexFailed(err error) uint64 {
 	var code regex.Error
 	var no *regex.Unsupported
@@ -128,7 +128,7 @@ const (
 	badFlags = uint64(regex.BadPattern)
 )
 
-// startEnd is REG_STARTEND of BSD: the subject is what the first span says.
+// startEnd is REG_STARTEND of BSD: the first span gives the subject.
 const startEnd = 4
 
 func regexec(c *ccall) uint64 {

@@ -5,8 +5,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// sortFuncs are the searching and sorting of <stdlib.h> (C17 7.22.5): what they
-// compare with is a function of the program.
+// sortFuncs holds the searching and sorting functions of <stdlib.h> (C17 7.22.5): they compare by a function of the program.
 var sortFuncs = map[string]Builtin{
 	"qsort":   procedure(func(c *ccall) { c.sort(c.addr(3)) }),
 	"qsort_r": procedure(func(c *ccall) { c.sort(c.addr(3), c.pointer(c.uint(4))) }),
@@ -39,9 +38,8 @@ func (c *ccall) order(f machine.Addr, a, b uint64, more []Value) int {
 	return int(int32(n))
 }
 
-// sort merges, as glibc does up to 2.36, and so keeps the order of what compares
-// equal. The elements stay where they are until all is compared. An order that
-// contradicts itself gives some permutation.
+// sort merges, as glibc does up to 2.36, and so keeps the order of equal elements. The elements are moved only after all comparisons. An inconsistent
+// order gives some permutation.
 func (c *ccall) sort(f machine.Addr, more ...Value) {
 	base, n, size := c.uint(0), c.uint(1), c.uint(2)
 	if c.err != nil || n < 2 || size == 0 {

@@ -7,7 +7,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// statFuncs say what a file is (POSIX <sys/stat.h>). On x86-64 there is one struct stat; on i386 there is another for large files.
+// statFuncs holds the functions that describe a file (POSIX <sys/stat.h>). On x86-64 there is one struct stat; on i386 there is another for large
+// files.
 var statFuncs = statTable()
 
 func statTable() map[string]Builtin {

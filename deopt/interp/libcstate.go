@@ -90,7 +90,7 @@ var libcGlobals = map[string]func(in *Interp) (uint64, error){
 	"stdin":  func(in *Interp) (uint64, error) { return in.streamAddr(0) },
 	"stdout": func(in *Interp) (uint64, error) { return in.streamAddr(1) },
 	"stderr": func(in *Interp) (uint64, error) { return in.streamAddr(2) },
-	// There is no environment; what environ points to is an array that ends at once.
+	// There is no environment; environ points to an empty array.
 	"environ":   func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
 	"__environ": func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
 	// The variables of getopt: ints but for optarg.

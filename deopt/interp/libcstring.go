@@ -210,7 +210,7 @@ func strtokR(c *ccall) uint64 {
 	return token
 }
 
-// token is strtok_r (POSIX): the next token, and where the search goes on.
+// token implements strtok_r (POSIX): it returns the next token, and where the search continues.
 func (c *ccall) token(s, saved machine.Addr) (uint64, machine.Addr) {
 	if s == 0 {
 		s = saved

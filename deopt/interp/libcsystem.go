@@ -6,8 +6,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// systemFuncs ask the system for what a run can answer by itself: there are no files, one thread, and random
-// bytes that are the same in each run.
+// systemFuncs holds functions that ask the system for values that a run can compute: there are no files, one thread, and random bytes that are the
+// same in each run.
 var systemFuncs = map[string]Builtin{
 	"access": scalar(access), "fdopen": scalar(fdopen),
 	"getrandom":          scalar(func(c *ccall) uint64 { return c.randomBytes(c.addr(0), c.uint(1)) }),
@@ -83,8 +83,7 @@ func (c *ccall) newFile(stream int) machine.Addr {
 	return a
 }
 
-// randomBytes fills memory from a generator that starts anew with each run: which bytes there are is as good as any, and a run
-// must come out the same every time.
+// randomBytes fills memory from a generator that restarts with each run: any bytes are correct, and every run must have the same results.
 func (c *ccall) randomBytes(a machine.Addr, n uint64) uint64 {
 	if c.in.clib.entropy == nil {
 		c.in.clib.entropy = chacha.NewChaCha8([32]byte{})

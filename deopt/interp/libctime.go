@@ -28,7 +28,7 @@ func clockGettime(c *ccall) uint64 {
 	return c.timespec(c.addr(1), c.elapsed())
 }
 
-// timespec writes two longs: seconds, and what is left of nanoseconds.
+// timespec writes two longs: seconds, and the remaining nanoseconds.
 func (c *ccall) timespec(a machine.Addr, ns uint64) uint64 {
 	if a != 0 {
 		c.put(a, c.longSize(), ns/1e9)

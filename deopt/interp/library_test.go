@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The list of functions in doc/interpreter.md is that of the table. With DOC=update in
-// the environment it is written anew.
+// TestTheDocumentListsTheLibrary requires that the list of functions in doc/interpreter.md is that of the table. With DOC=update in the environment
+// it writes the list.
 func TestTheDocumentListsTheLibrary(t *testing.T) {
 	const path, begin, end = "../../doc/interpreter.md", "<!-- library -->\n", "<!-- end -->"
 	text, err := os.ReadFile(path)

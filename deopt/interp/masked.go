@@ -5,10 +5,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// masked is an access of the elements of a vector that a mask chooses (LangRef,
-// "Masked Vector Load and Store Intrinsics"). Operands are what is stored, the
-// address or addresses, before LLVM 22 the alignment, the mask, and what elements
-// that are not loaded are.
+// masked is an access of the elements of a vector that a mask selects (LangRef, "Masked Vector Load and Store Intrinsics"). Its operands are the
+// stored value, the address or addresses, before LLVM 22 the alignment, the mask, and the values of elements that are not loaded.
 type masked struct {
 	stores    bool
 	scattered bool // each element has an address of its own

@@ -12,7 +12,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Which NaN comes of an operation is what SSE2 makes of it (Intel SDM vol. 1, table 4-7), on every processor that this test runs on.
+// TestNaNsAreThoseOfX86 requires that each operation has the NaN of SSE2 (Intel SDM vol. 1, table 4-7), on every processor that this test runs on.
 func TestNaNsAreThoseOfX86(t *testing.T) {
 	const (
 		first, second = "0x7ff8000000001234", "0xfff8000000005678"

@@ -161,7 +161,7 @@ func (c *ccall) take(f *openFile, size uint64) []byte {
 	return p
 }
 
-// seek moves a file's place (lseek(2)); back is how far before it a stream is that has bytes put back.
+// seek moves a file's position (lseek(2)); back is how many bytes before it a stream is that has bytes pushed back.
 func (c *ccall) seek(f *openFile, offset, whence int64, back uint64) uint64 {
 	base := int64(0)
 	switch whence {

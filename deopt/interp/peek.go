@@ -2,9 +2,8 @@ package interp
 
 import "reframe/deopt/machine"
 
-// Peek reads memory as the last run left it: what it stored, and else what the target has.
-// undefined is as long as data and gets a bit for each that is not known. The error is a
-// [*FaultError] where the memory cannot be read.
+// Peek reads memory as the last run left it: its stores, and else the target's memory. undefined is as long as data and gets a bit for each that is
+// not known. The error is a [*FaultError] where the memory cannot be read.
 func (in *Interp) Peek(data, undefined []byte, addr machine.Addr) error {
 	return in.view.read(data, undefined, addr)
 }

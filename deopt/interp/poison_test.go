@@ -149,7 +149,8 @@ func TestPoisonValue(t *testing.T) {
 	require.False(t, ok)
 }
 
-// The flags of what hands floats on (LangRef, "Fast-Math Flags": phi, select, call).
+// TestFloatsThatAreHandedOnArePromised requires the effect of the flags of instructions that pass floats on (LangRef, "Fast-Math Flags": phi, select,
+// call).
 func TestFloatsThatAreHandedOnArePromised(t *testing.T) {
 	const nan, inf = "double 0x7FF8000000000000", "double 0x7FF0000000000000"
 	results(t, []struct{ body, result, want string }{

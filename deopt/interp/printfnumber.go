@@ -80,7 +80,7 @@ func (v conversion) pointer(p uint64) string {
 	return v.pad(sign, digits, v.zero && v.precision < 0)
 }
 
-// clipped is a string of at most as many bytes as the precision says.
+// clipped returns a string cut to at most as many bytes as the precision.
 func (v conversion) clipped(s string) string {
 	if v.precision >= 0 {
 		s = s[:min(len(s), v.precision)]

@@ -65,7 +65,7 @@ func (fr *frame) unfinished(waits bool, tell func(b *block, n int64)) {
 	tell(b, int64(next.rest)+int64(next.count))
 }
 
-// abandon counts what a frame that goes will not run.
+// abandon records the instructions that a removed frame will not run.
 func (fr *frame) abandon(waits bool) {
 	fr.unfinished(waits, func(b *block, n int64) { b.short += n })
 }

@@ -8,10 +8,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Main runs the module as a program: @main with argc, argv and an empty
-// environment, or as many of them as it takes, after its constructors, and what atexit
-// was given then.
-// args[0] is the program's name.
+// Main runs the module as a program: its constructors, then @main with argc, argv and an empty environment, or as many of them as it takes, and then
+// the handlers of atexit. args[0] is the program's name.
 func (in *Interp) Main(ctx context.Context, args []string) (*Result, error) {
 	x, err := in.StartMain(args)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"reframe/deopt/ir"
 )
 
-// quick finds the shorter way of an instruction, where it has one: all values are
-// scalars of one word, and no flag asks for what the loop does not look at.
+// quick finds the shorter way of an instruction, where it has one: all values are scalars of one word, and no flag requires a check that the loop
+// does not make.
 func (d *decoder) quick(c *inst, i *ir.Instr, out slot) {
 	if i.Op == ir.OpAlloca || len(i.Args) == 0 || len(i.Args) > 3 && i.Op != ir.OpGEP {
 		return
@@ -123,7 +123,7 @@ func pickOp(first bool, a, b opcode) opcode {
 	return b
 }
 
-// comparisons are those of integers; of what is greater the operands change places.
+// comparisons holds the comparisons of integers; "greater" exchanges the operands.
 var comparisons = map[string]opcode{
 	"eq": opEq, "ne": opNe, "ult": opULT, "ule": opULE, "slt": opSLT, "sle": opSLE,
 	"ugt": opULT, "uge": opULE, "sgt": opSLT, "sge": opSLE,

@@ -46,7 +46,7 @@ type scanner struct {
 	ended bool         // of a string: its end was read
 }
 
-// How a directive comes out.
+// scanned is the outcome of a directive.
 type scanned uint8
 
 const (

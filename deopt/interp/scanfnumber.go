@@ -164,9 +164,8 @@ func (f *field) word(w string) bool {
 	return true
 }
 
-// digits takes what can be a decimal or hexadecimal number; false where it is
-// nothing but 0x. As in glibc, an x that ends the field is not part of it, and 0x
-// before a point is the number 0.
+// digits takes the characters of a decimal or hexadecimal number; it returns false for 0x alone. As in glibc, an x that ends the field is not part of
+// it, and 0x before a point is the number 0.
 func (f *field) digits() bool {
 	radix, mark := 10, "eE"
 	any, point, exponent := false, false, false

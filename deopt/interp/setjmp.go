@@ -14,7 +14,7 @@ var jumpFuncs = map[string]Builtin{
 	"longjmp": longJump, "_longjmp": longJump, "siglongjmp": longJump, "__longjmp_chk": longJump,
 }
 
-// jump is a place that longjmp goes on at.
+// jump is the place where longjmp continues.
 type jump struct {
 	fr     *frame
 	pc     int // behind the call that returns twice
@@ -126,7 +126,7 @@ func (in *Interp) jumpAt(buffer machine.Addr) (*jump, error) {
 	return nil, troublef(KindFault, "longjmp to %v, where no setjmp has left anything", buffer)
 }
 
-// forget ends what a frame that goes can be gone on in by.
+// forget invalidates the jumps into a removed frame.
 func (in *Interp) forget(fr *frame) {
 	for _, j := range fr.jumps {
 		in.view.release(frameCost(len(j.words)))
@@ -182,9 +182,9 @@ func (fr *frame) uncertain(then []word) {
 	}
 }
 
-// jumpIntrinsics are those that __builtin_setjmp and __builtin_longjmp are made of. The words of
-// their buffers are the frame's address, where to go on and the stack's address; the first and the last
-// are the program's to set (LLVM's "Exception Handling", llvm.eh.sjlj.setjmp).
+// jumpIntrinsics holds the intrinsics to which clang compiles __builtin_setjmp and __builtin_longjmp. The words of their buffers are the frame's
+// address, the address to continue at and the stack's address; the program sets the first and the last (LLVM's "Exception Handling",
+// llvm.eh.sjlj.setjmp).
 var jumpIntrinsics = map[string]intrinsicDecoder{"eh.sjlj.setjmp": sjljSetJump, "eh.sjlj.longjmp": sjljLongJump}
 
 func sjljSetJump(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {

@@ -4,7 +4,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Bounds on what one value may be.
+// Bounds on the size of one value.
 const (
 	maxWords = 1 << 16 // 64-bit words, and elements of a sequence
 	maxNest  = 64      // types inside types

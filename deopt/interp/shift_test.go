@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/interp"
 )
 
-// All that a run has of its own lies higher by the shift; what it computes is the same.
+// TestShift requires that all of a run's own addresses are higher by the shift, and that its results are the same.
 func TestShift(t *testing.T) {
 	m := parse(t, `
 target datalayout = "e-p:64:64-i64:64"

@@ -68,7 +68,7 @@ func (d *decoder) quickCall(c *inst, i *ir.Instr, out slot) {
 	}
 }
 
-// overloaded finds what a table has for the intrinsic llvm.NAME.TYPES, and NAME.
+// overloaded returns the entry of a table for the intrinsic llvm.NAME.TYPES, and NAME.
 func overloaded[T any](table map[string]T, full string) (x T, key string, ok bool) {
 	for key = strings.TrimPrefix(full, "llvm."); ; {
 		if x, ok = table[key]; ok {

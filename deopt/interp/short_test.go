@@ -32,8 +32,8 @@ func edges(width int, r *mathrand.Rand) (list []uint64) {
 	return append(list, uint64(width)&m, m-1)
 }
 
-// The shorter ways of the intrinsics of integers are held against the same in integers of any width, all of few bits and
-// the edges of more.
+// TestIntShortsAreExact compares the shorter ways of the intrinsics of integers with the same in integers of any width, for all values of few bits
+// and the edges of more.
 func TestIntShortsAreExact(t *testing.T) {
 	r := mathrand.New(mathrand.NewPCG(1, 2))
 	require.Len(t, intShorts, len(intIntrinsics))
@@ -246,7 +246,8 @@ func declarationOf(instr string) string {
 	return fmt.Sprintf("declare %s %s(%s)\n", m[1], m[2], types)
 }
 
-// A vector's lanes are what the same operation gives of each as a scalar, by the longer way of single steps: known, undefined and poison.
+// TestShortLanesAreAsScalars requires that a vector's lanes equal the results of the same operation on each scalar, by the longer way of single
+// steps: known, undefined and poison.
 func TestShortLanesAreAsScalars(t *testing.T) {
 	lanes := []string{"0", "-1", "2147483647", "-2147483648", "undef", "poison", "7", "31"}
 	floats := []string{"0.0", "-0.5", "0x41EFFFFFFFE00000", "0x41DFFFFFFFC00000", "undef", "poison", "0x7FF8000000000000", "-2147483648.0"}

@@ -9,13 +9,13 @@ import (
 
 // Activation is one abstract frame to resume.
 type Activation struct {
-	// Point is the next instruction to run. Of an activation that waits for a callee it
-	// lies behind the call: behind an invoke it is the start of its normal destination.
+	// Point is the next instruction to run. Of an activation that waits for a callee it is after the call: after an invoke it is the start of its
+	// normal destination.
 	Point Point
-	// Call is the call, invoke or statepoint whose result the activation waits for, nil
-	// where it waits for none. What is returned to a void call is dropped.
+	// Call is the call, invoke or statepoint whose result the activation waits for, nil where it waits for none. The result of a void call is
+	// dropped.
 	Call *ir.Instr
-	// Values are those that are live at Point, as of [Interp.Resume].
+	// Values holds the values that are live at Point, as for [Interp.Resume].
 	Values map[ir.Value]Value
 }
 
@@ -202,7 +202,7 @@ func complete(p Point, given map[ir.Value]Value) (values map[ir.Value]Value, mis
 	return values, missing, nil
 }
 
-// Tell adds the values that follow from those that are there ([ir.Told]). All have to be of one moment, such as what a site has recorded.
+// Tell adds the values that those in values determine ([ir.Told]). All have to be of one moment, such as those that a site has recorded.
 func Tell(values map[ir.Value]Value) {
 	for _, t := range ir.Told(slices.Collect(maps.Keys(values))) {
 		of := t.Value.Type()
@@ -227,8 +227,7 @@ func Tell(values map[ir.Value]Value) {
 	}
 }
 
-// stacked makes frames of activations, innermost first; what the outermost returns
-// goes to ret.
+// stacked makes frames of activations, innermost first; the result of the outermost one is stored in ret.
 func (in *Interp) stacked(stack []Activation, ret []word) error {
 	for _, a := range stack {
 		if err := a.check(); err != nil {

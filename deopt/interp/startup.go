@@ -43,7 +43,7 @@ func (in *Interp) StartProgram(f *ir.Func, args []Value) (*Execution, error) {
 	return x, err
 }
 
-// nextStage makes the frame of what a program runs next.
+// nextStage makes the frame of the part of a program that runs next.
 func (in *Interp) nextStage() error {
 	stage := in.run.stages[0]
 	in.run.stages = in.run.stages[1:]

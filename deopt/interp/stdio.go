@@ -155,8 +155,7 @@ func (c *ccall) print(fd int, p []byte) bool {
 // eof is EOF, and the -1 of POSIX.
 const eof = ^uint64(0)
 
-// streamFuncs are the output of <stdio.h> but for printf (C17 7.21.7, 7.21.8),
-// and what concerns a stream as a whole.
+// streamFuncs holds the output functions of <stdio.h> but for printf (C17 7.21.7, 7.21.8), and those for a stream as a whole.
 var streamFuncs = streamTable()
 
 func streamTable() map[string]Builtin {
@@ -248,7 +247,7 @@ func fflush(c *ccall) uint64 {
 	return 0
 }
 
-// fclose flushes. Of what fdopen gave it closes the descriptor too, as close does.
+// fclose flushes a stream. For a stream of fdopen it closes the descriptor too, as close does.
 func fclose(c *ccall) uint64 {
 	c.stream(0)
 	fflush(c)
@@ -262,7 +261,7 @@ func fclose(c *ccall) uint64 {
 	return 0
 }
 
-// perror writes its text and what errno says to standard error (C17 7.21.10.4).
+// perror writes its text and the text for errno to standard error (C17 7.21.10.4).
 func perror(c *ccall) {
 	var line bytes.Buffer
 	if c.uint(0) != 0 {

@@ -2,8 +2,8 @@ package interp
 
 import "bytes"
 
-// openFuncs open files as streams (C17 7.21.5.3). Streams have no buffers: what is written is in the file at once, and what was
-// not read is not taken from it.
+// openFuncs holds the functions that open files as streams (C17 7.21.5.3). Streams have no buffers: a write reaches the file at once, and input that
+// was not read stays there.
 var openFuncs = map[string]Builtin{
 	"fopen": withFiles(fopen), "fopen64": withFiles(fopen), "tmpfile": withFiles(tmpfile), "tmpfile64": withFiles(tmpfile),
 }
@@ -172,7 +172,7 @@ func (c *ccall) seeks(n int) (*stream, *openFile) {
 
 func fseek(c *ccall) uint64 { return c.seekStream(c.int(1), c.int(2)) }
 
-// seekStream moves a stream, forgets what was put back, and its end.
+// seekStream moves a stream, and drops its pushed-back bytes and its end-of-file state.
 func (c *ccall) seekStream(offset, whence int64) uint64 {
 	n := c.stream(0)
 	s, f := c.seeks(n)
@@ -187,7 +187,7 @@ func (c *ccall) seekStream(offset, whence int64) uint64 {
 	return 0
 }
 
-// nowhere is the answer for what has no place: a pipe, or a stream whose descriptor is closed.
+// nowhere returns the result for a stream without a position: a pipe, or a stream whose descriptor is closed.
 func (c *ccall) nowhere(s *stream) uint64 {
 	if s != nil {
 		return c.failed(errBadFile)
@@ -255,7 +255,7 @@ func fileno(c *ccall) uint64 {
 	return uint64(int64(n))
 }
 
-// closeDescriptor is close(2). The standard three stay open, as what is written later has to go somewhere.
+// closeDescriptor implements close(2). The standard three stay open, as later output needs a destination.
 func closeDescriptor(c *ccall) uint64 {
 	if fd := c.int(0); c.err == nil && (fd < 0 || fd >= firstFile) && !c.closeFile(fd) {
 		return c.failed(errBadFile)

@@ -70,8 +70,7 @@ func (c *ccall) next(fd int) (byte, bool) {
 	return b, true
 }
 
-// beforeRead passes on what was printed where the next read might wait: somebody
-// may sit there who waits for it.
+// beforeRead flushes the output where the next read might wait: a user may wait for that output.
 func (c *ccall) beforeRead() {
 	if c.in.input().Buffered() == 0 {
 		c.fail(c.in.flush())
@@ -103,7 +102,7 @@ func (c *ccall) getChar(fd int) uint64 {
 	return uint64(b)
 }
 
-// maxPushed bounds what ungetc takes: C promises one byte.
+// maxPushed bounds the bytes that ungetc pushes back: C promises one byte.
 const maxPushed = 4096
 
 func ungetc(c *ccall) uint64 {
@@ -166,8 +165,7 @@ func (c *ccall) line(delim byte, fd int) uint64 {
 	return uint64(len(line))
 }
 
-// fread reads elements of as many bytes as argument size says, as many as
-// argument count says.
+// fread reads as many elements as argument count gives, each of as many bytes as argument size gives.
 func (c *ccall) fread(to machine.Addr, size, count, fd int) uint64 {
 	total := c.product(size, count)
 	if c.err != nil || total == 0 {
@@ -218,8 +216,7 @@ func (c *ccall) readFile(to machine.Addr, total uint64, n int) uint64 {
 	return got
 }
 
-// readInto reads standard input into memory, a block at a time: all that was
-// asked for, or what one read gives.
+// readInto reads standard input into memory, a block at a time: all bytes requested, or those that one read returns.
 func (c *ccall) readInto(to machine.Addr, total uint64, all bool) uint64 {
 	got := uint64(0)
 	s := &c.in.clib.streams[0]

@@ -39,7 +39,7 @@ func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 				add(name, one, x, single, "."+x.suffix())
 			}
 			add("copysign", two, x, pairs, "."+x.suffix())
-			// Which zero comes of two is open, and whether a NaN that is not quiet counts.
+			// LangRef does not define which zero results from two, nor whether a NaN that is not quiet counts.
 			if f.bits <= 64 {
 				noZeros := func(v []*big.Int) bool {
 					return v[0].BitLen() > 0 && v[1].BitLen() > 0 && v[0].Bit(f.bits-1)+v[1].Bit(f.bits-1) < 2

@@ -166,7 +166,7 @@ func TestAddressesAreAsNative(t *testing.T) {
 
 func TestAtomicsAreAsNative(t *testing.T) {
 	var g table
-	// The result is what was there and what is there now.
+	// The result is the old content and the new one.
 	both := func(name string, x typ, body string, in []typ, rows [][]byte) {
 		for _, v := range []string{"old", "new"} {
 			g.add(name+" "+x.ir+" "+v, in, x, fmt.Sprintf("  %%p = alloca %s, align 16\n  store %s %%a, ptr %%p, align 16\n%s  %%new = load %s, ptr %%p, align 16\n  %%r = select i1 true, %s %%%s, %s %%%s\n",

@@ -7,9 +7,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Touched is a page of the target's addresses that the runs of an Interp stored to, as
-// they left it: what was stored, and else what the target had there. Its slices are
-// good until the next run.
+// Touched is a page of the target's addresses that the runs of an Interp stored to, as they left it: the bytes that they stored, and else those of
+// the target. Its slices are valid until the next run.
 type Touched struct {
 	Addr machine.Addr // of the first byte
 	Data []byte       // [PageSize]

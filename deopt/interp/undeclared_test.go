@@ -53,7 +53,8 @@ define i32 @main() {
 	require.Equal(t, "42", res.Value.Format())
 }
 
-// A run does not know the key that signs a pointer, and no length of a scalable vector: it says so where it reaches one.
+// TestConstantsThatOnlyAProcessKnows requires that a run which reaches a signed pointer, whose key it does not know, or a length of a scalable vector
+// ends with an error.
 func TestConstantsThatOnlyAProcessKnows(t *testing.T) {
 	for want, body := range map[string]string{
 		"the signed pointer ptrauth (ptr @main, i32 0)": "  %p = load ptr, ptr @signed\n",

@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/interp"
 )
 
-// undefinedCompare prints what icmp says of an i16 of which one byte is undefined.
+// undefinedCompare prints the result of icmp for an i16 of which one byte is undefined.
 func undefinedCompare(memory, predicate string, than int) string {
 	return fmt.Sprintf(`
 @g = global { i8, i8 } { %s }

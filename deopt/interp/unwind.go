@@ -57,7 +57,7 @@ func (in *Interp) search(x *exception, from int) (*unwinding, error) {
 	return nil, nil
 }
 
-// handles finds the first clause that takes the exception, with its selector and what the handler is given.
+// handles finds the first clause that takes the exception, with its selector and the value that the handler gets.
 func (in *Interp) handles(fr *frame, p *pad, u *unwinding) (bool, error) {
 	for _, c := range p.clauses {
 		words := c.types.in(fr)

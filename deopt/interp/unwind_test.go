@@ -20,7 +20,7 @@ func TestLandingPadsAreAsNative(t *testing.T) {
 	same(t, native(t, nil, program), endedAs(t, file, program))
 }
 
-// stackOf makes activations of @outer and @inner at the invoke of the first; what of @outer is given is named.
+// stackOf makes activations of @outer and @inner at the invoke of the first; given names the values of @outer that are set.
 func stackOf(t *testing.T, m *ir.Module, given ...string) []interp.Activation {
 	outer, err := m.Func("outer").Body()
 	require.NoError(t, err)
@@ -60,7 +60,8 @@ declare ptr @__cxa_begin_catch(ptr)
 declare void @__cxa_end_catch()
 `
 
-// A frame that is resumed while it waits at an invoke is unwound to as others are, with what is live at its landing pad.
+// TestResumedFramesAreUnwound requires that a frame that is resumed while it waits at an invoke is unwound to as others are, with the values live at
+// its landing pad.
 func TestResumedFramesAreUnwound(t *testing.T) {
 	outer := func(clause string) *ir.Module {
 		return parse(t, throwing+`define i64 @outer(i64 %a, i64 %b) personality ptr @__gxx_personality_v0 {

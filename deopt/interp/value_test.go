@@ -24,7 +24,7 @@ var (
 	fp128  = &ir.Type{Kind: ir.FP128Kind}
 )
 
-// A frame's type tells the parts of what is small enough; of more it has the bits alone.
+// TestFrameTypeIsBounded requires that a frame's type has parts where it is small enough, and else only its bits.
 func TestFrameTypeIsBounded(t *testing.T) {
 	dl, err := ir.ParseDataLayout("")
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ const (
 // copies of it.
 type vaArea struct{ list [vaSize]byte }
 
-// vaIntrinsics are those of <stdarg.h> (LangRef, "Variable Argument Handling Intrinsics").
+// vaIntrinsics holds the intrinsics of <stdarg.h> (LangRef, "Variable Argument Handling Intrinsics").
 var vaIntrinsics = map[string]intrinsicDecoder{"va_start": vaStart, "va_copy": vaCopy, "va_end": vaEnd}
 
 // On 32-bit x86 a va_list is a pointer to the next argument. All arguments lie in memory, one after the other, each in a whole number of words
@@ -285,8 +285,8 @@ func (p piece) align(in *Interp) int {
 	return in.layout.Align(p.s.typ)
 }
 
-// image is a value as memory holds it, filled up to 8 bytes. Integers narrower
-// than an int are not promoted by the caller's C, so what is above is undefined.
+// image returns the bytes of a value in memory, extended to 8 bytes. The caller's C does not promote integers narrower than an int, so the bits above
+// are undefined.
 func (in *Interp) image(s *shape, w []word) (data, shadow []byte) {
 	size := roundUp8(in.layout.StoreSize(s.typ))
 	data, shadow = make([]byte, size), make([]byte, size)
@@ -392,7 +392,7 @@ func (in *Interp) vaNext(list machine.Addr, s *shape) (machine.Addr, error) {
 	return a, in.view.write(list+vaOverflow, raw[vaOverflow:vaSaved], nil)
 }
 
-// allocKept is alloc for what lasts as long as the frame: a stackrestore leaves it.
+// allocKept is alloc for memory that lasts as long as the frame: a stackrestore keeps it.
 func (s *stack) allocKept(size uint64, align int) (machine.Addr, error) {
 	a, err := s.alloc(size, align)
 	if err == nil {

@@ -19,7 +19,7 @@ const (
 	x87Most = 1<<15 - 2
 )
 
-// x87Of reads words of which every bit is known, false of what is no normal number.
+// x87Of reads words of which every bit is known. It returns false for anything but a normal number.
 func x87Of(w []word) (x87, bool) {
 	e := int(w[1].v & (1<<15 - 1))
 	return x87{w[1].v>>15 == 1, e, w[0].v}, w[0].v>>63 == 1 && e >= 1 && e <= x87Most

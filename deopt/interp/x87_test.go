@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// The shorter way of x86_fp80 is held against package softfloat, which calculates in integers of any width.
+// TestX87ShortsAreExact compares the shorter way of x86_fp80 with package softfloat, which calculates in integers of any width.
 func TestX87ShortsAreExact(t *testing.T) {
 	r := mathrand.New(mathrand.NewPCG(3, 4))
 	some := func(near uint64) []word {

@@ -126,7 +126,7 @@ func (k complexField) sinCosOf(y softfloat.Number) (sin, cos softfloat.Number) {
 	return k.call(Sin, y), k.call(Cos, y)
 }
 
-// times is a product in which a zero stays one beside what overflowed.
+// times returns a product in which a zero stays zero beside a factor that overflowed.
 func times(a, b softfloat.Number) softfloat.Number {
 	if isZero(a) || isZero(b) {
 		return softfloat.Number{Neg: a.Neg != b.Neg}

@@ -13,7 +13,7 @@ func toOnes(z Complex) Complex {
 	return Complex{one(z.Re), one(z.Im)}
 }
 
-// toZeros makes of what is NaN a zero.
+// toZeros replaces each part that is NaN by a zero.
 func toZeros(z Complex) Complex {
 	zero := func(n softfloat.Number) softfloat.Number {
 		if isNaN(n) {
@@ -85,7 +85,7 @@ func (k complexField) divide(z, w Complex) Complex {
 	return r
 }
 
-// quotient is z/w for numbers that are finite, with z and w as they were scaled: what follows looks at those.
+// quotient returns z/w for numbers that are finite, and z and w as they were scaled: its caller uses those.
 func (k complexField) quotient(z, w Complex) (r, scaledZ, scaledW Complex) {
 	if k.f == softfloat.Single {
 		d := complexField{softfloat.Double}

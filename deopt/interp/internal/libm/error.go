@@ -6,7 +6,7 @@ import (
 	"reframe/deopt/interp/internal/softfloat"
 )
 
-// The error function and what it lacks to one (C17 7.12.8).
+// The error function and its complement to one (C17 7.12.8).
 var (
 	Erf = Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]

@@ -106,8 +106,7 @@ func infinite(neg bool) softfloat.Number {
 func plusOne(bool) softfloat.Number  { return softfloat.FromInt(big.NewInt(1)) }
 func minusOne(bool) softfloat.Number { return softfloat.FromInt(big.NewInt(-1)) }
 
-// hyperbolic is a function of e^x and e^-x that is x itself near zero. high and
-// low are what it tends to where x is large, with the sign of x.
+// hyperbolic returns a function of e^x and e^-x that is x itself near zero. high and low are its limits where x is large, with the sign of x.
 func hyperbolic(of func(e, inverse *big.Int, frac int) *big.Int, high, low func(neg bool) softfloat.Number) func(softfloat.Format, []softfloat.Number) softfloat.Number {
 	return func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]

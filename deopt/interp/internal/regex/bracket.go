@@ -2,7 +2,7 @@ package regex
 
 import "bytes"
 
-// element is one item between brackets: a byte, a range's end, or what has a name.
+// element is one item between brackets: a byte, a range's end, or an item with a name.
 type element struct {
 	sort byte // 0 a byte, ':' a class, '=' what is equivalent, '.' a collating element
 	c    byte
@@ -32,7 +32,7 @@ func (l *lexer) bracketToken() (sort, c byte, n int) {
 	return 'c', c, 1
 }
 
-// bracket reads what follows a [ (XBD 9.3.5).
+// bracket reads a bracket expression after its [ (XBD 9.3.5).
 func (l *lexer) bracket() (*set, error) {
 	s, negative := new(set), false
 	sort, c, n := l.bracketToken()
@@ -161,7 +161,7 @@ func (s *set) addElement(e element, flags Flags) error {
 	return nil
 }
 
-// addRange adds what lies between two bytes by their numbers, the order of the locale.
+// addRange adds the bytes between two bytes by their numbers, the order of the locale.
 func (s *set) addRange(from, to element) error {
 	var ends [2]byte
 	for k, e := range []element{from, to} {

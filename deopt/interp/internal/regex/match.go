@@ -2,7 +2,7 @@ package regex
 
 import "slices"
 
-// MatchFlags are those of regexec, with glibc's numbers.
+// MatchFlags holds the flags of regexec, with glibc's numbers.
 type MatchFlags int
 
 // REG_NOTBOL and REG_NOTEOL. REG_STARTEND (4) is what from and a shorter subject are.
@@ -130,7 +130,7 @@ func (p *Program) closure(from []int, marked []bool) []int {
 	return all
 }
 
-// stateOf is the state after what has context x, nil for none.
+// stateOf returns the state after a byte with context x, nil for none.
 func (m *matcher) stateOf(from []int, x context) (*state, error) {
 	if len(from) == 0 {
 		return nil, nil
@@ -161,7 +161,7 @@ func (m *matcher) stateOf(from []int, x context) (*state, error) {
 	return s, m.Bytes(8 * len(all)) // which the log may hold for longer
 }
 
-// takes reports whether a node takes a byte; what may follow its place is not looked at.
+// takes reports whether a node takes a byte; it does not check the constraint on the byte after it.
 func (n *node) takes(c byte) bool { return n.op == opByte && n.c == c || n.op == opSet && n.set.has(c) }
 
 // step advances by a byte. A place's constraint on the following byte is checked against that byte alone, so that for $ and ^ a newline in the middle

@@ -1,6 +1,6 @@
 package regex
 
-// Bounds on what an expression may need.
+// Bounds on the size of an expression.
 const (
 	MaxNodes = 1 << 16 // of the automaton
 	MaxNest  = 1000    // parentheses in each other
@@ -116,7 +116,7 @@ func (p *parser) branch(nest int) (*tree, error) {
 	return t, err
 }
 
-// repeated reads an atom and what repeats it; nil where there is none.
+// repeated reads an atom and its repetitions; it returns nil where there is none.
 func (p *parser) repeated(nest int) (*tree, error) {
 	if p.t.kind == tokAnchor { // nothing repeats it
 		t, err := p.anchor()
@@ -165,7 +165,7 @@ func (p *parser) edge(a, b constraint) (*tree, error) {
 	return p.node(tree{op: opAlt, left: left, right: right})
 }
 
-// atom reads what can be repeated. The token at hand is its last one then.
+// atom reads an item that can be repeated. Afterwards the current token is its last one.
 func (p *parser) atom(nest int) (*tree, error) {
 	switch p.t.kind {
 	case tokSet:
@@ -321,7 +321,7 @@ func (t *tree) mark(group int) {
 	t.right.mark(group)
 }
 
-// bounds reads what is between braces.
+// bounds reads the text between braces.
 func (p *parser) bounds() (low, high int, err error) {
 	const none, wrong = -1, -2
 	low = p.number()

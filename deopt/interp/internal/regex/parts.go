@@ -67,7 +67,7 @@ func contains(set []int, k int) bool {
 	return found
 }
 
-// accepts reports whether a node takes the byte at a place, what may follow its place included.
+// accepts reports whether a node takes the byte at a place, and its constraint on the next byte holds.
 func (m *matcher) accepts(k, at int) bool {
 	n := &m.nodes[k]
 	return at < len(m.subject) && n.takes(m.subject[at]) && n.at.takesNext(m.contextAt(at))

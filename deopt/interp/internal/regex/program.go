@@ -72,7 +72,7 @@ func Compile(pattern []byte, flags Flags, budget Budget) (p *Program, groups int
 // Size returns the memory that the program takes, roughly, in bytes. A match may change it.
 func (p *Program) Size() uint64 { return 200*uint64(len(p.nodes)) + 64*uint64(p.kept) }
 
-// NoSub reports whether the program was compiled not to tell where it matched.
+// NoSub reports whether the program was compiled to report no places of matches.
 func (p *Program) NoSub() bool { return p.flags&NoSub != 0 }
 
 // nested drops groups that hold nothing but another one: both match the same.

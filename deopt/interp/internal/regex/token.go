@@ -224,7 +224,7 @@ func isDigit(c byte) bool            { return between(c, '0', '9') }
 func isWord(c byte) bool             { return isLetter(c) || isDigit(c) || c == '_' }
 func isGraph(c byte) bool            { return between(c, 0x21, 0x7e) }
 
-// classes are those of the locale "C" (XBD 7.3.1).
+// classes holds the classes of the locale "C" (XBD 7.3.1).
 var classes = map[string]func(c byte) bool{
 	"alpha": isLetter, "digit": isDigit, "graph": isGraph,
 	"alnum":  func(c byte) bool { return isLetter(c) || isDigit(c) },

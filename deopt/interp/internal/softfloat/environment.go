@@ -51,7 +51,7 @@ func (d Direction) String() string {
 	return [...]string{"to nearest", "downward", "upward", "toward zero"}[d]
 }
 
-// String lists what is not as in the default environment.
+// String lists the differences from the default environment.
 func (e Environment) String() string {
 	var list []string
 	if e.Direction != Nearest {

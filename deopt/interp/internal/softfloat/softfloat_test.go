@@ -24,7 +24,7 @@ func same(t *testing.T, want float64, n softfloat.Number, what ...any) {
 	}
 }
 
-// The processor's own arithmetic of doubles is what the software must give.
+// TestDoublesAreAsTheProcessorsAre requires that the software gives the results of the processor's own arithmetic of doubles.
 func TestDoublesAreAsTheProcessorsAre(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	special := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1.5, 2.5, math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, -5e-324, 0x1p-1022, math.MaxFloat64}
