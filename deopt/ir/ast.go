@@ -216,8 +216,7 @@ type Call struct {
 	Bundles   []Bundle
 	BundlesAt int               // where they stand, or would stand, in the module's text: the first byte of what follows the attributes
 	Attrs     map[string]string // string attributes at the call: "statepoint-id"="7"
-	// Preallocated is the type that a call of llvm.call.preallocated.arg says of the
-	// memory, or nil.
+	// Preallocated is the type that a call of llvm.call.preallocated.arg gives for the memory, or nil.
 	Preallocated *Type
 	Pure         bool // an attribute of the call says that it stores nothing
 	ArgsMemory   bool // an attribute of the call says that it accesses only the memory that its arguments point to

@@ -184,7 +184,7 @@ func (p *parser) parseAttribute(a *attributes) {
 	}
 }
 
-// onlyArguments reports whether the effects of memory(…) say that no memory but that of the arguments is accessed.
+// onlyArguments reports whether the effects of memory(…) allow accesses only to the memory of the arguments.
 func onlyArguments(effects string) bool {
 	for effect := range strings.SplitSeq(strings.Trim(effects, "()"), ",") {
 		where, what, named := strings.Cut(strings.TrimSpace(effect), ":")

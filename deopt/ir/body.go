@@ -248,8 +248,7 @@ func (p *parser) parseTyped() Value {
 	return p.parseOperand(t)
 }
 
-// parseMetadataOperand reads what follows the type metadata: metadata itself, or
-// a value that is wrapped into it.
+// parseMetadataOperand reads the operand after the type metadata: metadata itself, or a value that is wrapped in it.
 func (p *parser) parseMetadataOperand() Value {
 	start := p.tok.pos
 	if p.tok.kind == tokMetadata || p.isPunct('!') {

@@ -93,7 +93,7 @@ func reject(src string) error {
 
 var reported = regexp.MustCompile(`broken\.ll:(\d+):(\d+): error`)
 
-// What LLVM refuses is refused here, at the line that LLVM names.
+// TestRefusesWhatLLVMAsRefuses requires that a module that LLVM rejects is rejected here, at the line that LLVM names.
 func TestRefusesWhatLLVMAsRefuses(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range broken {

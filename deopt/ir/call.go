@@ -64,8 +64,8 @@ func (p *parser) parseCall(in *Instr) {
 	call.Callee = p.calleeValue(callee, t, p.pointerTo(t, space))
 }
 
-// implicitKey tells the intrinsics apart that are called without a declaration. One name may be called with several types: LLVM
-// adds the suffix that a declared name would have.
+// implicitKey distinguishes the intrinsics that are called without a declaration. One name may be called with several types: LLVM adds the suffix
+// that a declared name would have.
 type implicitKey struct {
 	name string
 	sig  *Type
@@ -92,8 +92,7 @@ func (p *parser) implicitIntrinsic(name token, sig, t *Type) *Func {
 	return f
 }
 
-// callee is what is called, before its type is known: in the short form that
-// follows from the arguments, which come later.
+// callee is the callee of a call before its type is known: in the short form that follows from the arguments, which come later.
 type callee struct {
 	tok   token
 	value Value // what needs no type from outside
@@ -175,7 +174,7 @@ func (p *parser) parseAsm() *InlineAsm {
 	return &InlineAsm{Text: text, Constraints: p.str()}
 }
 
-// parseArgs reads (T attributes value, …) and returns where each argument stands. Inline assembly takes labels too.
+// parseArgs reads (T attributes value, …) and returns the position of each argument. Inline assembly takes labels too.
 func (p *parser) parseArgs(in *Instr, assembly bool) (at []int) {
 	call := in.Call
 	p.expect('(', "before arguments")

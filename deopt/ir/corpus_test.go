@@ -209,7 +209,7 @@ func assembled(t *testing.T, version int, text string, typed bool) (functions []
 	return functions
 }
 
-// recordNames are those of the records whose names are not that of the operation.
+// recordNames holds the names of those records whose name is not that of the operation.
 var recordNames = map[Op]string{
 	OpFNeg: "UNOP", OpICmp: "CMP2", OpFCmp: "CMP2", OpSelect: "VSELECT", OpVAArg: "VAARG", OpGEP: "GEP",
 	OpExtractElement: "EXTRACTELT", OpInsertElement: "INSERTELT", OpShuffleVector: "SHUFFLEVEC",

@@ -286,8 +286,7 @@ func layoutAlign(s string) (int, error) {
 	return n / 8, nil
 }
 
-// PointerBytes is the size of a pointer into an address space. A space of which
-// the layout says nothing is like space 0.
+// PointerBytes returns the size of a pointer into an address space. A space that the layout does not describe is like space 0.
 func (d *DataLayout) PointerBytes(addrspace int) int { return d.pointer(addrspace).size }
 
 // IndexBits is the width in which addresses of an address space are calculated with

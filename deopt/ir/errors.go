@@ -17,8 +17,8 @@ type Error struct {
 // Error is file:line:col: message, in one line.
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Col, e.Msg) }
 
-// Snippet is the source line and, in a second line, a caret under the column: what a
-// terminal shows below the message. It is "" where the source line is empty.
+// Snippet returns the source line and, in a second line, a caret under the column, for a terminal to show below the message. It is "" where the
+// source line is empty.
 func (e *Error) Snippet() string {
 	if e.Text == "" {
 		return ""

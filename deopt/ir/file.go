@@ -16,7 +16,7 @@ import (
 	"reframe/internal/filekind"
 )
 
-// maxSource bounds what is read from a file or from llvm-dis.
+// maxSource bounds the bytes read from a file or from llvm-dis.
 const maxSource = 512 << 20
 
 // errTooLarge is the error for a source of more than maxSource bytes.
@@ -100,8 +100,7 @@ func ParseBitcode(name string, bitcode []byte) (*Module, error) {
 // maxParts bounds how many modules a section may hold.
 const maxParts = 1 << 12
 
-// SplitBitcode cuts what a linker has put together of the sections .llvmbc of several objects into modules. Bytes of
-// zero may lie between them.
+// SplitBitcode splits the concatenated sections .llvmbc of several objects, as a linker makes them, into modules. Bytes of zero may lie between them.
 func SplitBitcode(section []byte) (modules [][]byte, err error) {
 	for rest := section; ; {
 		rest = bytes.TrimLeft(rest, "\x00")
@@ -151,8 +150,8 @@ func bitcodeSize(b []byte) int {
 	return at
 }
 
-// These releases are those of which a llvm-dis is looked for, a later one than is known here too: a newer one reads what older ones
-// wrote, and not the other way round.
+// A llvm-dis of these releases is looked for, also a later one than is known here: a newer one reads bitcode of older ones, and not the other way
+// round.
 const oldestLLVM, latestLLVM = 14, 2 * newestLLVM
 
 // disassemble returns the text that the newest llvm-dis writes which can read the bitcode.
@@ -214,8 +213,7 @@ func runDisassembler(path string, bitcode []byte) ([]byte, error) {
 	return text.buf.Bytes(), nil
 }
 
-// bounded keeps what is written to it up to limit bytes and then takes no more, which
-// ends the program that writes.
+// bounded keeps the bytes written to it up to limit and then returns an error, which ends the program that writes.
 type bounded struct {
 	buf   bytes.Buffer
 	limit int

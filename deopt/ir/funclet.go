@@ -47,7 +47,7 @@ func (p *parser) parsePad(in *Instr, word string) {
 	in.Args = []Value{p.parseOperand(tokenType)}
 }
 
-// parseUnwind reads where an exception goes on.
+// parseUnwind reads the destination of an exception.
 func (p *parser) parseUnwind(in *Instr) {
 	p.expectWord("unwind")
 	if p.acceptWord("to") {

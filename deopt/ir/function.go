@@ -112,7 +112,7 @@ func (p *parser) numbered(pos int, name string, next *int) string {
 	return name
 }
 
-// parseFuncTail reads what follows the parameters.
+// parseFuncTail reads the rest of a function's head after the parameters.
 func (p *parser) parseFuncTail(f *Func, define bool) {
 	for p.err == nil {
 		a := p.parseAttributes(behindList)

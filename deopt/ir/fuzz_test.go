@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever the source, nothing panics (the parser would say "internal error"),
-// and the time is in proportion to its length.
+// FuzzParse requires that no source causes a panic (the parser would return "internal error"), and that the time is in proportion to its length.
 func FuzzParse(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*.ll")
 	require.NoError(f, err)

@@ -114,8 +114,7 @@ func (p *parser) parseVariable(name token, head globalHead, constant bool) {
 	p.m.Globals = append(p.m.Globals, g)
 }
 
-// parseGlobalTail reads what follows the initializer: section, comdat,
-// alignment, metadata, attributes.
+// parseGlobalTail reads the rest after the initializer: section, comdat, alignment, metadata, attributes.
 func (p *parser) parseGlobalTail(keep func(attributes)) {
 	for p.err == nil && p.accept(',') {
 		switch {

@@ -39,8 +39,8 @@ func LiveAt(b *Block, index int) (values []Value, err error) {
 	return values, err
 }
 
-// LiveEach calls visit with what LiveAt returns for each of some indices of a block, which
-// go down: all of them take one walk through the block. It stops at an error of visit.
+// LiveEach calls visit with the result of LiveAt for each of some indices of a block, which are in descending order: all of them take one walk
+// through the block. It stops at an error of visit.
 func LiveEach(b *Block, indices []int, visit func(index int, live []Value) error) error {
 	for k, index := range indices {
 		if index < 0 || index > len(b.Instrs) || k > 0 && index > indices[k-1] {

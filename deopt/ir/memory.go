@@ -75,7 +75,7 @@ func (p *parser) parseMemory(pos int, in *Instr) {
 	}
 }
 
-// checkAccess refuses to load or store what has no size.
+// checkAccess rejects a load or store of a type without a size.
 func (p *parser) checkAccess(pos int, t *Type) {
 	if t.Kind == TokenKind || t.Kind == LabelKind || t.Kind == MetadataKind || t.Kind == StructKind && t.Opaque {
 		p.fail(pos, "values of type '%v' cannot be loaded or stored", t)
@@ -130,7 +130,7 @@ func (p *parser) parseAlloca(in *Instr) {
 	in.Typ = p.pointerTo(in.Elem, space)
 }
 
-// parseAccessTail reads what follows the pointer of a load or store.
+// parseAccessTail reads the rest after the pointer of a load or store.
 func (p *parser) parseAccessTail(in *Instr) {
 	if in.Flags&Atomic != 0 {
 		p.parseOrdering(1)

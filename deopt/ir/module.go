@@ -123,7 +123,7 @@ func (m *Module) LineText(line int) string {
 // Text is the module's text.
 func (m *Module) Text() string { return m.src }
 
-// TypedPointers reports whether the module writes pointers with what they point to, as LLVM did before release 15.
+// TypedPointers reports whether the module writes pointers with their pointee types, as LLVM did before release 15.
 func (m *Module) TypedPointers() bool { return m.typed }
 
 // Size returns the length of the module's text in bytes.

@@ -52,7 +52,7 @@ func mixesPointers(name, src string) bool {
 	return opaque && l.star
 }
 
-// parseModule parses a module. With opaque set, a pointer that is spelled with what it points to is read as ptr.
+// parseModule parses a module. With opaque set, a pointer with a pointee type is read as ptr.
 func parseModule(name, src string, quick, opaque bool) (m *Module, err error) {
 	m = &Module{
 		// Printed by clang, a module has a name at its top level for every kilobyte or two.

@@ -174,7 +174,7 @@ func (p *parser) parseFields() []*Type {
 	}
 }
 
-// checkElement refuses what cannot be part of an aggregate.
+// checkElement rejects a type that cannot be part of an aggregate.
 func (p *parser) checkElement(pos int, t *Type) {
 	switch t.Kind {
 	case VoidKind, LabelKind, MetadataKind, FuncKind, TokenKind:
@@ -182,8 +182,7 @@ func (p *parser) checkElement(pos int, t *Type) {
 	}
 }
 
-// parseSequence reads what follows the opening bracket of [N x T] or <N x T>;
-// for an array, the bracket too.
+// parseSequence reads the rest after the opening bracket of [N x T] or <N x T>; for an array, the bracket too.
 func (p *parser) parseSequence(kind TypeKind) *Type {
 	t := Type{Kind: kind}
 	closing := byte('>')

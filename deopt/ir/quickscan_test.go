@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The quick search is in use for what LLVM prints, or nothing would be gained.
+// TestQuickScanIsCertainOfWhatLLVMPrints requires that the quick search is in use for LLVM's output.
 func TestQuickScanIsCertainOfWhatLLVMPrints(t *testing.T) {
 	src := opt(t, 19, filepath.Join("testdata", "common.ll"))
 	m, err := parseModule("printed.ll", src, true, false)

@@ -54,7 +54,7 @@ func (c *comparison) block(b, o *Block) string {
 	return ""
 }
 
-// told are the instructions of a block without those for debuggers.
+// told returns the instructions of a block without those for debuggers.
 func told(b *Block) []*Instr {
 	return slices.DeleteFunc(slices.Clone(b.Instrs), func(i *Instr) bool {
 		if i.Call == nil {

@@ -1,7 +1,6 @@
 package ir
 
-// parseModule reads everything but the function bodies, and then settles what
-// could refer to something further down.
+// parseModule reads everything but the function bodies, and then resolves forward references.
 func (p *parser) parseModule() {
 	p.next()
 	for p.tok.kind != tokEOF && p.err == nil {

@@ -156,7 +156,7 @@ func (t *Type) Equal(u *Type) bool {
 	return true
 }
 
-// Float reports whether t is one of the floating-point types.
+// Float reports whether t is a floating-point type.
 func (t *Type) Float() bool {
 	return t.Kind >= HalfKind && t.Kind <= FP128Kind || t.Kind == PPCFP128Kind
 }

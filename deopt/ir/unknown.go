@@ -36,7 +36,7 @@ func (w Warning) Meaning() string {
 	return "what it changes is not known; it is read as if it did not stand there"
 }
 
-// Bounds on what is kept of unknown words.
+// Bounds on the list of unknown words.
 const (
 	maxWarnings = 64
 	maxWarned   = 64

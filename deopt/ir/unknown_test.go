@@ -112,7 +112,8 @@ func TestForks(t *testing.T) {
 	require.Equal(t, int64(7), m.Lookup("hidden").(*Global).Init.Int.Int64())
 }
 
-// A mistake is one, where it is: what LLVM would have as a type, an operand, an opcode is no word of a fork.
+// TestMistakesAreNoForks requires that a mistake is an error at its place: a word where LLVM has a type, an operand or an opcode is no word of a
+// fork.
 func TestMistakesAreNoForks(t *testing.T) {
 	for _, c := range []struct {
 		src       string

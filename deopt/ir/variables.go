@@ -127,7 +127,7 @@ func (i *Instr) scopes() (list []variable) {
 // text returns the text of the source at a place.
 func (m *Module) text(at span) string { return trimRight(m.src[at.pos:at.end]) }
 
-// find lists what the function's records and intrinsics say.
+// find lists the contents of the function's records and intrinsics.
 func (d *lazyDescriptions) find(f *Func) {
 	d.all, d.in, d.at = map[variable][]description{}, map[*Block]map[variable][]int{}, map[variable]span{}
 	d.preds = make([][]*Block, len(f.body.blocks))
