@@ -11,7 +11,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A loop that does not end within the limits is held against the next hit of its record.
+// TestVerifyUntilTheNextHit requires that a loop that does not end within the limits is compared with the next hit of its record.
 func TestVerifyUntilTheNextHit(t *testing.T) {
 	livetest.Slow(t)
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "tick.ll"))

@@ -204,8 +204,8 @@ int main(void) {
 }
 `
 
-// A call that was written over the nops of a statepoint does what the interpreter knows nothing of: what it changes is no difference.
-// Where nothing was patched a difference is one.
+// TestVerifyPatchedStatepoint requires that changes by a call that was written over the nops of a statepoint, of which the interpreter knows nothing,
+// are no difference, and that without a patch they are one.
 func TestVerifyPatchedStatepoint(t *testing.T) {
 	dir := t.TempDir()
 	text := `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"

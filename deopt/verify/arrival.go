@@ -18,7 +18,7 @@ type SlotDifference struct {
 	Slot     string `json:"slot"`
 	Exit     string `json:"exit"`
 	Baseline string `json:"baseline"`
-	// In is another slot of the exit, or a value of the function that was left, that is what the baseline has.
+	// In is another slot of the exit, or a value of the function that was left, that holds the baseline's value.
 	In string `json:"in,omitempty"`
 	// Of is the kind of In: "slot", or "value" of the function that was left.
 	Of string `json:"of,omitempty"`
@@ -29,7 +29,8 @@ type State struct {
 	Arrivals uint64 `json:"arrivals"`          // how often the run came there
 	Arrival  uint64 `json:"arrival,omitempty"` // the first of them, from 1, that is not before the one of the exit before and has the same state; 0: none has
 	Nearest  uint64 `json:"nearest,omitempty"` // else the one that differs in the fewest slots
-	// Slots are those that differ in the nearest one, Words how many words of eight bytes of memory do, and Memory the first place.
+	// Slots holds the slots that differ in the nearest arrival, Words the number of words of eight bytes of memory that do, and Memory the first
+	// place.
 	Slots  []SlotDifference  `json:"slots,omitempty"`
 	Words  uint64            `json:"memory_words,omitempty"`
 	Memory *MemoryDifference `json:"memory,omitempty"`
@@ -86,7 +87,7 @@ func (s *stateOf) different(a *arrival) map[ir.Value]interp.Value {
 	return list
 }
 
-// memory holds that of the exit against the run's.
+// memory compares the memory of the exit with the run's.
 func (s *stateOf) memory(v *verifier, a *arrival) (comparedMemory, error) {
 	if err := s.p.bring(v, s.at, a); err != nil {
 		return comparedMemory{}, err
@@ -95,7 +96,7 @@ func (s *stateOf) memory(v *verifier, a *arrival) (comparedMemory, error) {
 	return v.withoutShared(compareMemory(s.p.before, now, a.in.Touched(), s.dead, s.exit.below, true, a.in.Made)), nil
 }
 
-// nearest takes over what differs.
+// nearest records the differences of an arrival.
 func (s *State) nearest(number uint64, slots []SlotDifference, memory comparedMemory) {
 	s.Nearest, s.Slots, s.Words, s.Memory = number, slots, memory.Words, nil
 	if len(memory.Diffs) > 0 {
@@ -104,8 +105,8 @@ func (s *State) nearest(number uint64, slots []SlotDifference, memory comparedMe
 	}
 }
 
-// stateAt holds the state of an exit against a run from the entry, where that comes to the place where the exit resumes. Where it never has that state values
-// are asked for: those of the function that was left, at the site, by their names, nil where they are not known.
+// stateAt compares the state of an exit with a run from the entry, where that comes to the place where the exit resumes. Where it never has that
+// state it calls values: those of the function that was left, at the site, by their names, nil where they are not known.
 func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values func() map[string]interp.Value) *State {
 	s := &State{}
 	if exit.fn != p.fn {
@@ -224,7 +225,7 @@ func (p *prediction) untilNext(v *verifier) bool {
 	return true
 }
 
-// stateAtNext holds the state at the next hit of the record against the run from the exit, where that comes there again for as many times.
+// stateAtNext compares the state at the next hit of the record with the run from the exit, where that comes there again for as many times.
 func (p *prediction) stateAtNext(v *verifier) *State {
 	s := &State{}
 	if p.next.fn != p.fn {
@@ -252,7 +253,7 @@ func (p *prediction) stateAtNext(v *verifier) *State {
 	return s
 }
 
-// differences are the slots of an exit that differ from what a run from the entry has, with where else that is.
+// differences returns the slots of an exit that differ from a run from the entry, with the place where the run's value is.
 func differences(exit *prediction, wants map[ir.Value]interp.Value, values map[string]interp.Value) (list []SlotDifference) {
 	for value, want := range wants {
 		d := SlotDifference{Slot: value.Ref(), Exit: exit.start.Values[value].Format(), Baseline: want.Format()}

@@ -133,7 +133,7 @@ func (t *arrivals) goOn(v *verifier, handed int) {
 	}
 }
 
-// valuesOf are those of the innermost activation.
+// valuesOf returns the values of the innermost activation.
 func valuesOf(in *interp.Interp, x *interp.Execution, of []ir.Value) (values []arrived) {
 	for _, value := range of {
 		has, _ := x.Value(0, value)

@@ -88,7 +88,7 @@ func NewBeside(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Beside, why
 	return b.begin(stack, at)
 }
 
-// begin keeps what the process is at the exit.
+// begin records the state of the process at the exit.
 func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err error) {
 	v, x := b.v, b.exit
 	target := v.watcher.View().Target()
@@ -356,7 +356,7 @@ func (v *verifier) hurries() bool {
 	return v.aside && v.followed >= followed && !slices.ContainsFunc(v.beside(), func(p *prediction) bool { return p.ask != nil })
 }
 
-// alone lets the thread go on.
+// alone lets the thread run.
 func (v *verifier) alone(tid int, o ptrace.AloneOptions) (*ptrace.AloneRun, error) {
 	ctx := v.ctx
 	if v.aside { // whose owner goes on with the session when ctx is done

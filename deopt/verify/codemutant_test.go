@@ -77,7 +77,7 @@ func codeMutants(t *testing.T, path string, seed uint64, count int) (list []code
 	return list
 }
 
-// behaves runs a program by itself: what it prints and how it ends; "" where it does not end soon.
+// behaves returns the output of a program and how it ended; "" where it does not end soon.
 func behaves(t *testing.T, command []string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -89,7 +89,7 @@ func behaves(t *testing.T, command []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// Each mutant of the machine code, of which many crash, is found by a difference, or the program does what it did before.
+// TestVerifyFindsCodeMutants requires that each mutant of the machine code, of which many crash, is found by a difference, or behaves as before.
 func TestVerifyFindsCodeMutants(t *testing.T) {
 	livetest.Slow(t)
 	programs := []string{"guards.ll", "state.ll", "memory.ll", "floats.ll", "recursion.ll"}

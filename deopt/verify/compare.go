@@ -14,7 +14,7 @@ import (
 	"reframe/ptrace"
 )
 
-// compare holds what native code did against the prediction, at the return of the function.
+// compare compares native code with the prediction, at the return of the function.
 func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	out := p.out
 	out.Native.Steps = p.steps
@@ -146,8 +146,7 @@ func hexBytes(b, undefined []byte) string {
 	return s.String()
 }
 
-// explain adds what is needed to find out why there is a difference: the names of addresses and the last
-// instructions of both.
+// explain adds the details of a difference: the names of addresses and the last instructions of both.
 func (p *prediction) explain(v *verifier) {
 	out := p.out
 	n := v.whereabouts(out.Exit)
@@ -171,8 +170,7 @@ func (p *prediction) explain(v *verifier) {
 	out.Interpreter.Tail = p.interpreterTail(v)
 }
 
-// interpreterTail runs the interpreter once more, over memory as it was at the exit, and keeps what
-// it ran last.
+// interpreterTail repeats the run of the interpreter, over memory as it was at the exit, and returns its last instructions.
 func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 	type ran struct {
 		line int

@@ -38,7 +38,7 @@ func (f *fatal) String() string {
 	return text + ", which no handler takes"
 }
 
-// ends decides what is pending where native code has ended the process.
+// ends concludes the pending predictions where native code has ended the process.
 func (v *verifier) ends(f fatal) error {
 	pending, beside := v.pending, v.beside()
 	v.pending, v.crossings, v.now = nil, nil, nil
@@ -79,7 +79,7 @@ func (p *prediction) skipFrees(v *verifier) error {
 	return nil
 }
 
-// compareCrash compares the end of a process with what the interpreter came to.
+// compareCrash compares the end of a process with the interpreter's outcome.
 func (p *prediction) compareCrash(v *verifier, f fatal) {
 	out := p.out
 	switch {

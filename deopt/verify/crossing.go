@@ -16,8 +16,7 @@ import (
 	"reframe/ptrace"
 )
 
-// crossing is a call of native code that is under way: both sides came to it, native code runs it, and what it returned and
-// stored is handed to the interpreter.
+// crossing is a native call in progress: both sides came to it, native code runs it, and its result and stores are passed to the interpreter.
 type crossing struct {
 	call    *call
 	before  *memoryImage // at the callee's entry
@@ -97,7 +96,7 @@ func callee(i *ir.Instr) (f *ir.Func, ok bool) {
 	return f, ok
 }
 
-// called names what the interpreter calls.
+// called names the callee of the interpreter's call.
 func (p *prediction) called(c *interp.Invocation) string {
 	if c.Name == "" {
 		return c.At.String()
@@ -222,7 +221,7 @@ func (v *verifier) drop(done []*prediction) error {
 	return v.report(done)
 }
 
-// cameBack hands what a callee did to those who called it.
+// cameBack passes the effects of a callee to the predictions that called it.
 func (v *verifier) cameBack(c *crossing, regs *machine.Registers) error {
 	v.crossings = slices.DeleteFunc(v.crossings, func(x *crossing) bool { return x == c })
 	if err := v.leave(c.call); err != nil { // what was called from there
@@ -261,7 +260,7 @@ func (v *verifier) cameBack(c *crossing, regs *machine.Registers) error {
 	return v.drop(told)
 }
 
-// hand gives the interpreter what native code did in the place of the call that it waits for, and lets it go on.
+// hand passes the effects of native code to the interpreter in place of the call that it waits for, and lets it continue.
 func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (why string, err error) {
 	c := p.ask
 	if floats, err := regs.FloatControl(); err == nil && p.floats != nil && floats != *p.floats {
@@ -375,7 +374,7 @@ func (d *CallDifference) String() string {
 	}
 }
 
-// compareArguments holds what the interpreter calls with against what native code does. why is why that cannot be done.
+// compareArguments compares the arguments of the interpreter's call with native code's. why is the reason why that is impossible.
 func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memory) (d *CallDifference, why string) {
 	c := p.ask
 	site := c.Site()
@@ -408,7 +407,7 @@ func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memor
 	return nil, ""
 }
 
-// sameArgument compares one; at is where in what it points to there is a difference.
+// sameArgument compares one argument; at is the place of a difference in the memory that it points to.
 func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs, layout *ir.DataLayout, mem machine.Memory) (at string, same bool, why string) {
 	same = abi.SameBits(own, native)
 	a, isAddr := own.Uint()

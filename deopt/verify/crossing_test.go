@@ -51,7 +51,8 @@ func changedModule(t *testing.T, program, old, new string) deopt.Options {
 	return o
 }
 
-// A module that says otherwise what native code is called with is found at the call, as is a call that only one of both makes.
+// TestVerifyFindsOtherCalls requires that other arguments of a native call in the module are found at the call, as is a call that only one side
+// makes.
 func TestVerifyFindsOtherCalls(t *testing.T) {
 	object := livetest.PICObject(t, 19, "crossing.ll", "-O1")
 	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})

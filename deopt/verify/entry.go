@@ -231,7 +231,7 @@ func alone(all []*ir.Func) []*ir.Func {
 	return rest
 }
 
-// arguments reads what a function is called with.
+// arguments reads the arguments of a function.
 func (v *verifier) arguments(x *trace.Exited, e *entry, baseline *ir.Func) (args []interp.Value, why string, err error) {
 	native := baseline
 	if e.fn != nil {

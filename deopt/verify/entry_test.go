@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// planted is baseline.ll with a fault in it: in what is compiled, and in what the module says.
+// planted is baseline.ll with a fault in it: in the code that is compiled, and in the module that is given.
 type planted struct {
 	name          string
 	native, given []string // pairs of what stands there and what is there instead; given: beside those of native
@@ -246,7 +246,8 @@ func TestVerifyByLayout(t *testing.T) {
 	}
 }
 
-// The exits of an activation that had begun already are verified from there on, and the summary says so; those of the next one are held against the baseline.
+// TestVerifyByLayoutCannotLookBack requires that the exits of an activation that had already begun are verified from there on, as the summary states;
+// those of the next one are compared with the baseline.
 func TestVerifyByLayoutCannotLookBack(t *testing.T) {
 	livetest.Slow(t)
 	object, o := looping(t, "@plain_opt(i64 1000)", "@plain_opt(i64 12)")

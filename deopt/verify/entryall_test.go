@@ -12,7 +12,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// From the entry on, too, there is no difference at any exit of any program, held against its own IR; each activation of a function alone is the same as well.
+// TestVerifyFromEntryFindsNothing requires that from the entry on, too, there is no difference at any exit of any program compared with its own IR;
+// each activation of a function by itself is the same as well.
 func TestVerifyFromEntryFindsNothing(t *testing.T) {
 	livetest.Slow(t)
 	programs := slices.Sorted(maps.Keys(verifiedPrograms))

@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// changed is memory that native code has changed: what lies there now, or how many bytes of whole pages are not there any more.
+// changed is memory that native code has changed: its new content, or the number of bytes of whole pages that were unmapped.
 type changed struct {
 	addr machine.Addr
 	data []byte

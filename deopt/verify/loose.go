@@ -71,8 +71,8 @@ func eitherZero(i *ir.Instr) string {
 	return name
 }
 
-// onlySign reports whether code that ran holds what a function returns against zero and does nothing else with it.
-// Where it may have been called through a pointer that is not known.
+// onlySign reports whether code that ran only compares the result of a function with zero. It is false where the function may have been called
+// through a pointer that is not known.
 func onlySign(blocks []interp.Profiled, name string) bool {
 	seen := false
 	for _, b := range blocks {
@@ -89,8 +89,7 @@ func onlySign(blocks []interp.Profiled, name string) bool {
 	return seen
 }
 
-// heldAgainstZero reports whether every use of what a call returned is a comparison with zero. Bundles are not what
-// the program computes.
+// heldAgainstZero reports whether every use of the result of a call is a comparison with zero. Uses in bundles do not count.
 func heldAgainstZero(call *ir.Instr) bool {
 	body, err := call.Block.Func.Body()
 	if err != nil {

@@ -89,8 +89,7 @@ func (c *verdicts) add(t *testing.T, original *mutator, m mutant, program string
 	}
 }
 
-// named reports whether what made the exit not comparable is a value that the frame does not have, or that its values
-// lead nowhere, or not to an end.
+// named reports whether an exit is not comparable because the frame lacks a value, or because its values lead nowhere, or to no end.
 func named(v *Verified) bool {
 	return v.Exit.Frame.Resume == nil || strings.Contains(v.Why, "does not get to the return") || slices.ContainsFunc(v.Exit.Frame.Slots, func(s frame.Slot) bool {
 		return s.Status == frame.Missing && strings.Contains(v.Why, s.Reason)
@@ -212,7 +211,7 @@ func computes(f *deopt.Frame, t *testing.T, x *trace.Exited, without int) (c com
 	return c
 }
 
-// dependsOn reports whether what the interpreter computes depends on one slot of the frame.
+// dependsOn reports whether the interpreter's result depends on one slot of the frame.
 func dependsOn(f *deopt.Frame, t *testing.T, x *trace.Exited, slot int) bool {
 	t.Helper()
 	want := computes(f, t, x, -1)

@@ -297,7 +297,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// A wrong stack map changes nothing of what the code computes.
+// TestMutantsRun requires that a wrong stack map does not change the results of the code.
 func TestMutantsRun(t *testing.T) {
 	livetest.Slow(t)
 	o := livetest.ObjectHostOptions{Threads: 2, Rounds: 20}

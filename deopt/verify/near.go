@@ -13,7 +13,7 @@ import (
 	"reframe/deopt/trace"
 )
 
-// whereabouts say in words what addresses of the process are.
+// whereabouts describes addresses of the process in words.
 type whereabouts struct {
 	*deopt.View
 	objects iter.Seq[*object.Image] // that a JIT registered
@@ -67,7 +67,7 @@ func (n *whereabouts) memory(addr machine.Addr) string {
 	return fmt.Sprintf("%s+%#x", m.Path[strings.LastIndexByte(m.Path, '/')+1:], uint64(addr-m.Start)+m.Offset)
 }
 
-// variable names what an address lies in by the symbols of the code's images.
+// variable names the symbol of the code's images that contains an address.
 func (n *whereabouts) variable(addr machine.Addr) string {
 	if name := n.Space().Named(addr); name != "" {
 		return name
@@ -80,8 +80,7 @@ func (n *whereabouts) variable(addr machine.Addr) string {
 	return ""
 }
 
-// called names code that native code called: the function that starts there, or what lies where a
-// stub leads that starts there.
+// called names code that native code called: the function that starts there, or the target of a stub that starts there.
 func (n *whereabouts) called(at machine.Addr) string {
 	if name := n.Space().Named(at); name != "" {
 		return name

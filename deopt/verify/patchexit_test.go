@@ -29,7 +29,8 @@ func verifyPatched(t *testing.T, version int, how, module, function string, o de
 	return summary
 }
 
-// A runtime that leaves a function for what it would have returned is not told from one that never did.
+// TestVerifyPatchedSites requires that a runtime that leaves a function with the result that it would have returned is not distinguished from one
+// that never did.
 func TestVerifyPatchedSites(t *testing.T) {
 	livetest.Slow(t)
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
@@ -61,7 +62,8 @@ func TestVerifyWhilePatching(t *testing.T) {
 	})
 }
 
-// Where the map of a site that is overwritten says something else than the module, the interpreter returns something else than the runtime.
+// TestVerifyFindsAWrongMapOfAPatchedSite requires that the interpreter returns another result than the runtime where the map of an overwritten site
+// differs from the module.
 func TestVerifyFindsAWrongMapOfAPatchedSite(t *testing.T) {
 	livetest.Slow(t)
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "patchexit.ll"))

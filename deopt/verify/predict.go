@@ -110,7 +110,7 @@ func (p *prediction) begin(v *verifier) (why string, err error) {
 	return p.asked(v, p.runner.next())
 }
 
-// finish ends what still runs of it.
+// finish ends the runs that are still in progress.
 func (p *prediction) finish() {
 	p.runner.finish()
 	for _, t := range p.arrivals {
@@ -222,7 +222,7 @@ func (v *verifier) activation(p *prediction, x *trace.Exited) *call {
 	return &call{to: to, outer: c}
 }
 
-// interpreter are the options of a run that is held against native code.
+// interpreter returns the options of a run that is compared with native code.
 func (v *verifier) interpreter() interp.Options {
 	return interp.Options{MaxSteps: interpSteps(v.options.Steps), MaxMemory: interpMemory}
 }
@@ -289,7 +289,7 @@ func outside(list []interp.Called) string {
 	return ""
 }
 
-// ran takes over what native code did.
+// ran records what native code did.
 func (p *prediction) ran(run *ptrace.AloneRun, tail int) {
 	p.steps += run.Steps
 	p.outside += run.Outside

@@ -59,7 +59,7 @@ type VerifiedRun struct {
 	Tail   []string `json:"tail,omitempty"`   // its last instructions, oldest first, where there is a difference
 }
 
-// ResultPart is a scalar of what the function returned: all of it, a field, an element.
+// ResultPart is a scalar of the function's result: all of it, a field, an element.
 type ResultPart struct {
 	Path        string `json:"path,omitempty"` // "[1]", "[0][2]"
 	Register    string `json:"register"`
@@ -125,7 +125,7 @@ type Report struct {
 	Reproduce   string             `json:"reproduce,omitempty"` // a command
 }
 
-// Report makes the JSON of what came of an exit. Slots are there where there is a difference.
+// Report returns the JSON for the outcome of an exit. It has slots where there is a difference.
 func (v *Verified) Report() *Report {
 	x := v.Exit
 	r := &Report{Schema: Schema, Number: v.Number, Hit: v.Hit, TID: x.Thread.ID, Thread: x.Thread.Name, Address: frame.HexOf(x.Point.Addr),

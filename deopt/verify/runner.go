@@ -70,7 +70,7 @@ func (r *runner) next() *interp.Invocation {
 	}
 }
 
-// tell answers what was asked for, and waits as next does.
+// tell passes the result of the native call to the run, and waits as next does.
 func (r *runner) tell(v interp.Value) *interp.Invocation {
 	select {
 	case r.answer <- v:
@@ -85,7 +85,7 @@ func (r *runner) finish() {
 	<-r.ended
 }
 
-// imageMemory is the memory of the process as an image has it; what could not be written to when that was taken is as it is now.
+// imageMemory is the memory of the process at an image; memory that was not writable when the image was taken is as it is now.
 type imageMemory struct {
 	image  *memoryImage
 	now    machine.Memory

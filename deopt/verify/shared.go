@@ -43,7 +43,7 @@ func (v *verifier) mappedElsewhere(m *machine.Mapping) bool {
 	return true
 }
 
-// withoutShared leaves out what other processes may have stored.
+// withoutShared removes the differences that other processes may have stored.
 func (v *verifier) withoutShared(c comparedMemory) comparedMemory {
 	c.Diffs = slices.DeleteFunc(c.Diffs, func(d memoryDiff) bool {
 		if !v.sharedWithOthers(d.Addr) {

@@ -170,7 +170,8 @@ func (v *verifier) goneFrom(s machineStack) (gone []*call) {
 	return gone
 }
 
-// locate takes over on which stack a thread runs: it gives up what the stack proves to be gone, and notes which call the thread is in.
+// locate determines the stack on which a thread runs: it gives up the calls that the stack proves to be gone, and records the call that the thread is
+// in.
 func (v *verifier) locate(s machineStack) error {
 	if len(v.pending) == 0 || len(s.frames) == 0 {
 		return nil
@@ -184,7 +185,7 @@ func (v *verifier) locate(s machineStack) error {
 	return nil
 }
 
-// leave gives up a call that has ended without a return, all that was called from it, and what waits for native calls among these.
+// leave gives up a call that has ended without a return, all calls made from it, and the predictions that wait for native calls among these.
 func (v *verifier) leave(c *call) error {
 	waits := v.waiting(func(x *crossing) bool { return x.call.within(c) })
 	var done []*prediction
@@ -204,7 +205,7 @@ func (v *verifier) leave(c *call) error {
 	return err
 }
 
-// waiting forgets native calls that are gone, and returns what waits for them.
+// waiting forgets native calls that are gone, and returns the predictions that wait for them.
 func (v *verifier) waiting(gone func(*crossing) bool) map[*prediction]bool {
 	waits := map[*prediction]bool{}
 	v.crossings = slices.DeleteFunc(v.crossings, func(x *crossing) bool {

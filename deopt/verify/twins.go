@@ -76,7 +76,8 @@ func (p *prediction) ownWords(objects []changed, after *memoryImage) (words []ch
 	return words
 }
 
-// keeps reports whether native code has stored a pointer to what was passed in memory that is the interpreter's too, but for the stack below the frame.
+// keeps reports whether native code has stored a pointer to an object that was passed in memory that is the interpreter's too, except for the stack
+// below the frame.
 func (p *prediction) keeps(list []changed, after *memoryImage) bool {
 	if len(p.twins) == 0 {
 		return false
@@ -106,7 +107,7 @@ func wordOf(img *memoryImage, at machine.Addr) machine.Addr {
 // kept is the reason why a difference may be no error.
 const kept = "a callee has kept a pointer to what the interpreter has elsewhere"
 
-// undecided takes back a difference that may come of a pointer which native code kept, or of what another process stored.
+// undecided withdraws a difference that may be due to a pointer which native code kept, or to a store of another process.
 func (p *prediction) undecided(v *verifier) {
 	why := ""
 	switch {

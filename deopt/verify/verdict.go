@@ -23,7 +23,7 @@ type Baseline struct {
 	mapWrong          []SlotDifference
 }
 
-// hold holds the state of an exit against the runs from the entry of its activation.
+// hold compares the state of an exit with the runs from the entry of its activation.
 func (v *verifier) hold(e *entry, exit *prediction) {
 	b := &Baseline{Function: e.baseline.fn.Name}
 	exit.out.Baseline = b

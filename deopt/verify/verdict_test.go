@@ -25,7 +25,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// An exit is judged when all of it is compared, by what is known of its activation then.
+// TestJudge requires that an exit is judged when all of it is compared, by what is known of its activation then.
 func TestJudge(t *testing.T) {
 	made := func(status string) (*entry, *Verified) {
 		e := &entry{function: "f", baseline: &prediction{out: &Verified{Status: Different}}}

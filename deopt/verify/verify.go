@@ -33,7 +33,7 @@ type Options struct {
 	// Steps bounds the instructions of the interpreter and of the native code, for each exit; 0: 1,000,000.
 	Steps uint64
 	Time  time.Duration // bounds what is run of the native code for one exit; 0: 10 s
-	// Memory bounds, in bytes, what is copied of the process to see what the native code wrote; 0: 1 GiB.
+	// Memory bounds, in bytes, the memory of the process that is copied to find the stores of native code; 0: 1 GiB.
 	Memory uint64
 	Tail   int    // how many of the last instructions are reported where a difference is found; 0: 20
 	Keep   string // a directory for a core of each exit at which there is a difference; "": none
@@ -60,7 +60,7 @@ type Options struct {
 	// call. Its error ends the verification.
 	Answered func(*trace.Exited, *vmproto.Answer, *vmproto.Overlay) error
 	Describe described.Ask
-	// For ends the verification after this time, when what is being verified is done; 0: no limit.
+	// For ends the verification after this time, and with it an exit that is being verified; 0: no limit.
 	For  time.Duration
 	Warn func(string)
 }
@@ -385,7 +385,7 @@ func (v *verifier) from(at machine.Addr, ask func() *frame.CompiledFrom) {
 	}
 }
 
-// once drops repeated warnings: that a module is not what was compiled is found both where breakpoints are set and at an exit.
+// once drops repeated warnings: that a module is not the compiled one is found both where breakpoints are set and at an exit.
 func once(warn func(string)) func(string) {
 	said := map[string]bool{}
 	return func(text string) {
@@ -399,7 +399,7 @@ func once(warn func(string)) func(string) {
 	}
 }
 
-// maxWarned bounds the reasons why entries are not followed that are told.
+// maxWarned bounds the number of different warnings of one kind.
 const maxWarned = 50
 
 func oneIf(is bool) uint64 {
@@ -409,7 +409,7 @@ func oneIf(is bool) uint64 {
 	return 0
 }
 
-// tell reports what came of an exit. The core of one that shows nothing is not kept.
+// tell reports the outcome of an exit. It does not keep the core of one without a difference.
 func (v *verifier) tell(out *Verified) error {
 	if out.Status != Different && out.Core != "" {
 		if err := os.Remove(out.Core); err != nil {
@@ -604,7 +604,7 @@ func (v *verifier) ended(why string) error {
 	return v.abandon(why)
 }
 
-// abandon gives up what is pending.
+// abandon gives up the pending predictions.
 func (v *verifier) abandon(why string) error {
 	pending := v.pending
 	v.pending, v.crossings, v.now = nil, nil, nil
@@ -656,7 +656,7 @@ func (v *verifier) returned(run *ptrace.AloneRun) error {
 	}
 }
 
-// returnedFrom compares what is pending in an activation that has returned.
+// returnedFrom compares the predictions that are pending in an activation that has returned.
 func (v *verifier) returnedFrom(c *call, regs *machine.Registers) error {
 	var done, rest []*prediction
 	for _, p := range v.pending {

@@ -121,8 +121,8 @@ func TestVerifyChoosesExits(t *testing.T) {
 	}
 }
 
-// Threads, signals, forks, execs and code that is unloaded do not disturb, and are not disturbed: the program prints
-// what it prints by itself.
+// TestVerifyHardTargets requires that threads, signals, forks, execs and code that is unloaded do not disturb verification, and that the program
+// prints what it prints by itself.
 func TestVerifyHardTargets(t *testing.T) {
 	livetest.Slow(t)
 	limit := uint64(livetest.Times(40, 150))
@@ -174,7 +174,7 @@ func signalled(t *testing.T, version int, program, level string, times int) (*Su
 	return summary, all
 }
 
-// The same holds of what lli compiles in the process.
+// TestVerifyUnderLli requires the same for code that lli compiles in the process.
 func TestVerifyUnderLli(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {

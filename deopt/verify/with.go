@@ -163,11 +163,11 @@ type withComparison struct {
 	diffs  memoryComparison
 }
 
-// scalar are the types that an interpreter may say that compiled code returns.
+// scalar holds the types that an interpreter may give for the result of compiled code.
 var scalar = map[string]*ir.Type{"i1": ir.I1, "i8": ir.I8, "i16": ir.I16, "i32": ir.I32, "i64": ir.I64, "u8": ir.I8, "u16": ir.I16, "u32": ir.I32, "u64": ir.I64,
 	"f32": {Kind: ir.FloatKind, Bits: 32}, "f64": {Kind: ir.DoubleKind, Bits: 64}, "ref": ir.Ptr, "null": ir.Ptr}
 
-// result compares what was returned.
+// result compares the results.
 func (c *withComparison) result(r *vmproto.Native, cc string, regs *machine.Registers) (*ResultPart, string) {
 	typ := scalar[r.Type]
 	if typ == nil {
@@ -196,7 +196,7 @@ func (c *withComparison) result(r *vmproto.Native, cc string, regs *machine.Regi
 	return part, ""
 }
 
-// memory compares what the interpreter stored to memory of the process, and then what that leads to in memory that it allocated.
+// memory compares the interpreter's stores to memory of the process, and then the memory that it allocated and that these refer to.
 func (c *withComparison) memory() {
 	for p := range c.own.Stored() {
 		now := make([]byte, len(p.Data))
@@ -218,7 +218,7 @@ func (c *withComparison) memory() {
 	c.todo = nil
 }
 
-// page compares the bytes [from, to) of a page with what native code has at an address.
+// page compares the bytes [from, to) of a page with native code's at an address.
 func (c *withComparison) page(p vmproto.Stored, at machine.Addr, now []byte, from, to int, missing bool) {
 	for i := from &^ (diffWord - 1); i < to; i += diffWord {
 		stored := p.Bits[i/diffWord]
