@@ -7,7 +7,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// argumentRules say which arguments of C's convention find room in registers.
+// argumentRules holds the rules by which arguments of C's convention are in registers.
 type argumentRules struct {
 	integers, floats int    // registers of each kind
 	vector           uint64 // of the smallest vector, in bytes: a smaller one is widened to that
@@ -19,7 +19,7 @@ type argumentRules struct {
 	whole, aligned, halves bool
 }
 
-// argumentsOf are those of the architectures whose arguments are known, of LLVM's releases where they differ: System V ABI, AMD64
+// argumentsOf holds the rules of the architectures whose arguments are known, one for each way in which LLVM's releases differ: System V ABI, AMD64
 // supplement, 3.2.3; AAPCS64, 6.8.2.
 var argumentsOf = map[*machine.Arch][]argumentRules{
 	machine.AMD64: {

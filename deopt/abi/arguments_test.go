@@ -18,7 +18,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The area is what llc lays out for the arguments of a function: the end of its fixed stack objects, the last of those of all releases.
+// TestArgumentAreaIsLLVMs requires that the area is that of llc for the arguments of a function: the end of its fixed stack objects, the last of
+// those of all releases.
 func TestArgumentAreaIsLLVMs(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(18, 8))

@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// Convention is a calling convention in what it keeps otherwise than C's does.
+// Convention is a calling convention, by the registers that it preserves and C's does not, and the reverse.
 type Convention struct {
 	keeps   []machine.DWARFReg // general registers
 	vectors []machine.DWARFReg // vector registers, their first 16 bytes
@@ -39,7 +39,7 @@ const (
 	dwXMM0
 )
 
-// vectorRegisters are those from one to another, with it.
+// vectorRegisters returns the vector registers from first to last, inclusive.
 func vectorRegisters(first, last machine.DWARFReg) (list []machine.DWARFReg) {
 	for n := first; n <= last; n++ {
 		list = append(list, dwXMM0+n)

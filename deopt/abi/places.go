@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// argumentRegisters are those that arguments come in, in the order in which they are given out.
+// argumentRegisters holds the registers for arguments, in the order in which they are assigned.
 type argumentRegisters struct {
 	integers, floats []machine.DWARFReg
 	result           *machine.DWARFReg // holds the address for a result in memory; nil: that comes as any other argument
@@ -69,11 +69,12 @@ func SignatureOf(f *ir.Func) Signature {
 	return s
 }
 
-// argumentConventions are those whose arguments lie as C's do (X86CallingConv.td, CC_X86_64; AArch64CallingConvention.td, CC_AArch64_AAPCS).
+// argumentConventions holds the conventions whose arguments lie as C's do (X86CallingConv.td, CC_X86_64; AArch64CallingConvention.td,
+// CC_AArch64_AAPCS).
 var argumentConventions = []string{"", "ccc", "fastcc", "coldcc", "tailcc", "preserve_mostcc", "preserve_allcc"}
 
-// Arguments finds where the arguments of a function lie when it is entered. Where one cannot be known, or the releases of LLVM differ, it says
-// so; the others are known all the same.
+// Arguments returns the places of a function's arguments when it is entered. An argument whose place is not known, or differs between releases of
+// LLVM, has the reason in Why; the others are known all the same.
 func Arguments(s Signature, arch *machine.Arch) []Argument {
 	out := make([]Argument, len(s.Types))
 	rules := argumentsOf[arch]

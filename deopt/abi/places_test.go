@@ -17,7 +17,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// entered prints, for each function of a module, the registers and the top of the stack with which it enters what it calls.
+// entered prints, for each function of a module, the registers and the top of the stack with which it enters its callee.
 const entered = `
 #include <stdio.h>
 extern void (*functions[])(void); extern long count;
@@ -195,7 +195,7 @@ func requireArguments(t *testing.T, arch *machine.Arch, triple, layout string, v
 	}
 }
 
-// ran compiles calls, and prints the state in which each enters what it calls.
+// ran compiles calls, and returns the state in which each enters its callee.
 func ran(t *testing.T, arch *machine.Arch, text string, version int) []string {
 	dir := t.TempDir()
 	source, object, caller, program := filepath.Join(dir, "m.ll"), filepath.Join(dir, "m.o"), filepath.Join(dir, "c.c"), filepath.Join(dir, "c")

@@ -28,7 +28,7 @@ type ResultPart struct {
 	Same     bool
 }
 
-// ResultRegisters are those that LLVM returns values in on one architecture, in the order in which it gives them out.
+// ResultRegisters holds the registers in which LLVM returns values on one architecture, in the order in which it assigns them.
 type ResultRegisters struct {
 	ints, floats, vectors []machine.DWARFReg
 	Lowerings             []Lowering
@@ -295,8 +295,7 @@ func BitWidth(t *ir.Type) int {
 	return 64
 }
 
-// isNaN reports whether a float is a NaN: which one an operation makes LLVM does not say (LangRef,
-// "Behavior of Floating-Point NaN values").
+// isNaN reports whether a float is a NaN: LLVM does not define which one an operation makes (LangRef, "Behavior of Floating-Point NaN values").
 func isNaN(v interp.Value) bool {
 	if v.Type().Kind == ir.FP128Kind {
 		n, ok := v.Big()
@@ -310,8 +309,7 @@ func isNaN(v interp.Value) bool {
 	return ok && f != f
 }
 
-// ReturnedValue reads what a call has returned from the registers at its return. Of vectors and of a half it
-// depends on the code's features where they are.
+// ReturnedValue reads the result of a call from the registers at its return. The place of a vector or of a half depends on the code's features.
 func ReturnedValue(t *ir.Type, cc string, regs *machine.Registers) (interp.Value, error) {
 	var none interp.Value
 	switch t.Kind {
