@@ -45,7 +45,7 @@ type attempt struct {
 	uncounted     string        // why exits of native code that ran through may be missing from its number; "": none is
 }
 
-// walker does what a plan says in one run.
+// walker performs the actions of a plan in one run.
 type walker struct {
 	*stresser
 	ctx     context.Context
@@ -261,10 +261,10 @@ func (w *walker) behind() error {
 	return w.pass(h)
 }
 
-// maxPassed bounds the exits of which it is known at once what is done.
+// maxPassed bounds the number of exits for which the plan is looked up ahead.
 const maxPassed = 1 << 16
 
-// pass has the thread of a hit run past all exits at which nothing is done: to be told of each takes ten times as long.
+// pass lets the thread of a hit run past all exits at which there is no action: a report of each takes ten times as long.
 func (w *walker) pass(h hit) error {
 	if h.tid == 0 { // nothing was hit
 		return nil

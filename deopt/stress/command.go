@@ -14,7 +14,7 @@ import (
 // errTime is the reason why a run was given up.
 var errTime = errors.New("it took too long")
 
-// streams are those of one run.
+// streams holds the streams of one run.
 type streams struct {
 	stdout, stderr *stream
 	began          time.Time
@@ -33,7 +33,7 @@ func newStreams() (*streams, error) {
 	return &streams{out, errs, time.Now()}, nil
 }
 
-// finish takes down what came out of a run that has ended.
+// finish records the output of a run that has ended.
 func (s *streams) finish(o *Outcome) {
 	o.Seconds = time.Since(s.began).Seconds()
 	o.Stdout, o.Stderr = s.stdout.finish(), s.stderr.finish()

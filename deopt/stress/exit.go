@@ -28,7 +28,7 @@ func (e Exit) String() string {
 // MarshalText implements [encoding.TextMarshaler].
 func (e Exit) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// ParseExit reads what [Exit.String] writes.
+// ParseExit parses the text of [Exit.String].
 func ParseExit(text string) (Exit, error) {
 	e := Exit{Thread: 1}
 	thread, number, two := strings.Cut(text, ":")

@@ -49,7 +49,7 @@ func swap(text string) string {
 	return before + start + other + ", " + one + ")" + after
 }
 
-// counting calls @work a hundred times and prints what comes of it.
+// counting calls @work a hundred times and prints the results.
 const counting = `
 define i32 @main() {
 entry:

@@ -38,8 +38,7 @@ type Difference struct {
 	Line      int     `json:"line,omitempty"`   // that this byte lies in, from 1
 }
 
-// differences lists in what a run differs from the untouched one. One that was killed since it took too long has said all that can be known of it
-// by that.
+// differences lists the differences of a run from the untouched one. For one that was killed since it took too long, that is the only difference.
 func differences(untouched, stressed *Outcome) (list []Difference) {
 	if untouched.End() != stressed.End() {
 		list = append(list, Difference{What: "status", Untouched: untouched.End(), Stressed: stressed.End()})
@@ -77,7 +76,7 @@ func streamDifference(name string, a, b *Output) Difference {
 	return d
 }
 
-// lineAt is the line that a byte lies in, of a long one what is around that byte.
+// lineAt returns the line that contains a byte, of a long one the part around that byte.
 func lineAt(text []byte, at int) string {
 	start := max(bytes.LastIndexByte(text[:at], '\n')+1, at-shown/2)
 	line, _, _ := bytes.Cut(text[start:], []byte("\n"))

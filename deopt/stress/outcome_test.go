@@ -111,7 +111,8 @@ func TestExitNames(t *testing.T) {
 	}
 }
 
-// Threads are told apart by the order in which they were made, also where the kernel begins again with low numbers meanwhile.
+// TestThreadsByAge requires that threads are identified by the order of their creation, also where the kernel starts again with low numbers
+// meanwhile.
 func TestThreadsByAge(t *testing.T) {
 	for _, made := range [][]int{{100, 101, 105}, {32766, 32767, 300, 302}, {4194303, 301}} {
 		require.IsIncreasing(t, append([]int{-1}, ages(made)...))

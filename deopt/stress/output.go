@@ -25,7 +25,7 @@ const maxKept = 1 << 20
 // grace is the time for which processes that a program left running may keep its streams open.
 const grace = 2 * time.Second
 
-// stream takes what a run writes.
+// stream collects the output of a run.
 type stream struct {
 	read, write *os.File
 	done        chan struct{}
@@ -42,7 +42,7 @@ func newStream() (s *stream, err error) {
 	return s, nil
 }
 
-// path is a file by which others open what is written to: every run gets its streams in the same way.
+// path returns a file name by which others open the stream: every run gets its streams in the same way.
 func (s *stream) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.write.Fd()) }
 
 func (s *stream) take() {
@@ -61,7 +61,7 @@ func (s *stream) take() {
 	}
 }
 
-// finish returns what was written, when the program has ended.
+// finish returns the description of the output, when the program has ended.
 func (s *stream) finish() Output {
 	s.write.Close()
 	_ = s.read.SetReadDeadline(time.Now().Add(grace)) // a pipe has them

@@ -89,7 +89,7 @@ func culprit(f *frame.Frame) *Culprit {
 		Result: []frame.CommittedResult{}}
 }
 
-// resumed takes down what came of it.
+// resumed records the result of a resumed exit.
 func (c *Culprit) resumed(r *frame.Resumed) {
 	c.Resumed, c.Steps, c.Result, c.Bytes = r, r.Steps, r.Committed.Result, r.Committed.Bytes
 }

@@ -12,7 +12,7 @@ import (
 	"reframe/ptrace"
 )
 
-// Options say which exits are deoptimized, and how much that may take. Of what [deopt.Options] say, Thread means nothing here.
+// Options selects the exits to deoptimize, and bounds the cost. Of [deopt.Options], Thread is ignored.
 type Options struct {
 	deopt.Options
 	trace.ExitFilter
@@ -33,7 +33,7 @@ type Options struct {
 	Progress func(string)
 }
 
-// Bounds of what is not said.
+// Defaults of the bounds.
 const (
 	DefaultSteps  = 10_000_000
 	DefaultTime   = time.Minute

@@ -31,7 +31,7 @@ func run(t *testing.T, command []string, o Options) *Report {
 	return r
 }
 
-// options are those of a program of testdata/programs.
+// options returns the options for a program of testdata/programs.
 func options(t *testing.T, version int, program string) Options {
 	t.Helper()
 	return Options{Options: frametest.ModuleOptions(t, version, program), Seed: 1}
@@ -248,7 +248,7 @@ func TestFaultAmongThreads(t *testing.T) {
 	require.True(t, r.Culprit.Alone)
 }
 
-// Whatever record, bundle or layout has two values the wrong way round, it is found, and the exit that is named is one of it.
+// TestFaultsAreFound requires that a record, bundle or layout with two values exchanged is found, and that the reported exit belongs to it.
 func TestFaultsAreFound(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {
