@@ -189,7 +189,7 @@ func (u *unit) reference(v value) (uint64, bool) {
 // maxOrigins is the number of entries through which a name is looked up: a concrete function, its abstract instance, the declaration of that.
 const maxOrigins = 8
 
-// nameOf returns the name of a function: that of its symbol, or what the source calls it, or "".
+// nameOf returns the name of a function: that of its symbol, or its name in the source, or "".
 func (u *unit) nameOf(e entry) (string, error) {
 	name, of := e.name, u
 	for range maxOrigins {

@@ -13,7 +13,7 @@ type function struct {
 	off uint64
 }
 
-// at returns what the unit says of an address.
+// at returns the unit's information about an address.
 func (u *unit) at(pc uint64) (p Place, err error) {
 	if err := u.readRoot(); err != nil {
 		return p, err

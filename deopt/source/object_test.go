@@ -14,7 +14,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// An unlinked object answers what the program that is linked of it does, also where a JIT gave its debug sections addresses.
+// TestObject requires that an unlinked object gives the same answers as the program linked from it, also where a JIT gave its debug sections
+// addresses.
 func TestObject(t *testing.T) {
 	for _, compiler := range []string{"gcc", "clang-14", "clang-19"} {
 		for _, flag := range []string{"-gdwarf-4", "-gdwarf-5"} {

@@ -36,11 +36,11 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrCostly is wrapped where the answer takes more than what the [Budget] has left.
+// ErrCostly is wrapped where a lookup would take more than the rest of the [Budget].
 var ErrCostly = errors.New("its debug information takes long to read")
 
-// Budget bounds what looking up addresses may cost. It is counted in bytes that are looked at, of which a processor
-// does some 500 million in a second, so that the same image gives the same answer on each machine.
+// Budget bounds the cost of looking up addresses. It counts bytes read, of which a processor takes some 500 million in a second, so that the same
+// image gives the same answer on each machine.
 type Budget struct {
 	left int64
 	room int64 // bytes of memory that may still be taken

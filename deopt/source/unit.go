@@ -172,7 +172,7 @@ func (r *Reader) unitWith(off uint64) (*unit, error) {
 	}
 }
 
-// readRoot reads the first entry, and with it what others need of the unit.
+// readRoot reads the first entry, and with it the attributes of the unit that other entries need.
 func (u *unit) readRoot() error {
 	if !u.rooted {
 		u.rooted = true
