@@ -22,8 +22,8 @@ import (
 // there are so many.
 type Set struct {
 	Longest int // of the instructions, in bytes
-	// DirectCall is the length of a call that holds its target, and PatchpointSize that of the call that LLVM puts into a patchpoint,
-	// where it is the same for every target; 0 where nothing here can tell.
+	// DirectCall is the length of a call that holds its target, and PatchpointSize that of the call that LLVM puts into a patchpoint, where it is the
+	// same for every target; 0 where this package does not know it.
 	DirectCall, PatchpointSize int
 
 	Length func(code []byte) int // in bytes; 0 where it is not known, or not all there

@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// libraries are the C libraries of other architectures, and how binutils spell what this package tells.
+// libraries holds the C libraries of other architectures, and how binutils spells the instructions that this package recognizes.
 var libraries = []struct {
 	arch         *machine.Arch
 	prefix       string         // of the tools, and of the directory of the library

@@ -17,8 +17,7 @@ func ppcLength(code []byte, order binary.ByteOrder) int {
 	return 4
 }
 
-// ppcJumps are those relative to themselves that do not set the link register (Power ISA 3.1, book I, section 2.4, "Branch
-// Instructions").
+// ppcJumps holds the relative jumps that do not set the link register (Power ISA 3.1, book I, section 2.4, "Branch Instructions").
 var ppcJumps = []jump{
 	{form(4, 0xfc000003, 0x48000000), func(w uint64) int64 { return signed(w&0x3fffffc, 26) }}, // b
 	{form(4, 0xfc000003, 0x40000000), func(w uint64) int64 { return signed(w&0xfffc, 16) }},    // bc

@@ -60,8 +60,8 @@ var (
 	}
 )
 
-// riscvPatchpoint knows what RISCVAsmPrinter::LowerPATCHPOINT writes for a processor with the base instructions: up to eight that
-// make the target in ra, and a call of it. No ordinary call makes its target there.
+// riscvPatchpoint recognizes the code that RISCVAsmPrinter::LowerPATCHPOINT writes for a processor with the base instructions: up to eight that make
+// the target in ra, and a call of it. No ordinary call makes its target there.
 func riscvPatchpoint(t *table, code []byte) (length int) {
 	for loads := range 9 {
 		w, n := t.word(code[length:])

@@ -15,7 +15,7 @@ type table struct {
 	patchpoint func(t *table, code []byte) int
 }
 
-// jump is a form of instruction that goes on elsewhere, and holds how far from it that is, in bytes.
+// jump is a form of instruction that branches, and holds the distance to its target in bytes.
 type jump struct {
 	machine.CallForm
 	by func(word uint64) int64

@@ -16,9 +16,8 @@ const (
 	longestCall  = 10
 )
 
-// CallBefore reports whether a call ends at pc, as one must that pushed pc as its return
-// address. Where instructions start is not known, so that bytes which happen to look like a
-// call count as one. The error is that of the memory before pc.
+// CallBefore reports whether a call ends at pc, as it must if it pushed pc as its return address. The starts of instructions are not known, so bytes
+// that happen to look like a call count as one. The error is that of the memory before pc.
 func CallBefore(m machine.Memory, pc machine.Addr) (bool, error) {
 	var err error
 	// A function may start just where memory starts: fewer bytes will do then.

@@ -9,8 +9,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Whatever the decoder takes for a call that ends with the bytes, its opcode is where mayEndInCall
-// looks: of random bytes, and of those around opcodes, where calls are frequent.
+// TestMayEndInCall requires that the opcode of each call which the decoder finds at the end of the bytes is where mayEndInCall looks: for random
+// bytes, and for those around opcodes, where calls are frequent.
 func TestMayEndInCall(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(4, 4))

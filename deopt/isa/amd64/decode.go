@@ -44,8 +44,7 @@ func guarded(code []byte) (inst x86asm.Inst, err error) {
 	return x86asm.Decode(code, 64)
 }
 
-// Read decodes the instruction at an address. The error is that of the memory there, where
-// not even one byte can be had.
+// Read decodes the instruction at an address. The error is that of the memory there, where not even one byte can be read.
 func Read(m machine.Memory, at machine.Addr) (inst x86asm.Inst, known bool, err error) {
 	var b [Longest]byte
 	code, err := machine.ReadSome(m, at, b[:]) // what can be read may end right behind the instruction
@@ -56,8 +55,7 @@ func Read(m machine.Memory, at machine.Addr) (inst x86asm.Inst, known bool, err 
 	return inst, known, nil
 }
 
-// IsFiller reports whether an instruction, as [Decode] returns it, is one of those that do nothing
-// and only take up room. Those that say something to the processor are not.
+// IsFiller reports whether an instruction, as [Decode] returns it, does nothing and only takes up room. Hints to the processor are not fillers.
 func IsFiller(inst x86asm.Inst) bool { return inst.Op == x86asm.NOP && inst.Opcode != 0 }
 
 // Register returns the general register that r is, or is a part of, and how many bytes of

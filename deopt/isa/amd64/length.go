@@ -200,7 +200,7 @@ func (x *decoder) vector(field byte) int {
 	return 0 // 4 is APX, 7 has immediates of its own
 }
 
-// operands steps over what follows an opcode.
+// operands advances past the bytes after an opcode.
 func (x *decoder) operands(kind byte) int {
 	z := 4
 	if x.size16 && !x.wide {

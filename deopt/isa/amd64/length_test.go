@@ -86,7 +86,7 @@ func TestLength(t *testing.T) {
 	}
 }
 
-// The length of each instruction of real libraries is what objdump says.
+// TestLibraries requires that the length of each instruction of real libraries is that of objdump.
 func TestLibraries(t *testing.T) {
 	livetest.Slow(t)
 	libLLVM := filepath.Join(strings.TrimSpace(run(t, livetest.LLVM(t, 19, "llvm-config"), "--libdir")), "libLLVM.so.19.1")

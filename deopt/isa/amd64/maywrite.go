@@ -19,7 +19,7 @@ func mayWrite(code []byte) (Set, x86asm.Inst) {
 	return named(code[:inst.Len]), inst
 }
 
-// Which operand of an instruction a general register is that it writes.
+// The operand of an instruction that is a general register and is written.
 const (
 	inReg  = 1 << iota // ModRM.reg
 	inRM               // ModRM.rm, where that is no memory
@@ -49,7 +49,7 @@ var vectorWrites = map[[2]byte]int{
 	{5, 0x7e}: inRM, // vmovw
 }
 
-// named are the registers that an instruction of unknown meaning may write by what its prefixes, its opcode and its ModRM say.
+// named returns the registers that an instruction of unknown meaning may write according to its prefixes, its opcode and its ModRM.
 func named(code []byte) Set {
 	for len(code) > 0 && prefixes[code[0]] {
 		code = code[1:]

@@ -17,8 +17,8 @@ type Moved struct {
 	stored    []stored           // the later ones count
 }
 
-// IsMove reports whether an instruction only moves what is in registers and in the frame, or changes one register and no memory, so that it
-// is known what stays as it is.
+// IsMove reports whether an instruction only moves values in registers and in the frame, or changes one register and no memory, so that all other
+// state is known to be unchanged.
 func IsMove(inst x86asm.Inst) bool { return (&Moved{}).try(inst) != nil }
 
 // IsComputed reports whether the result of an instruction that [IsMove] accepts is not known here.
@@ -35,7 +35,7 @@ type stored struct {
 	why  error
 }
 
-// try returns what does a move or a computation, or nil for any other instruction.
+// try returns a function that does a move or a computation, or nil for any other instruction.
 func (m *Moved) try(inst x86asm.Inst) func() {
 	if do := m.move(inst); do != nil {
 		return do
@@ -43,7 +43,7 @@ func (m *Moved) try(inst x86asm.Inst) func() {
 	return m.computed(inst)
 }
 
-// move returns what does an instruction whose result is known.
+// move returns a function that executes an instruction whose result is known, or nil.
 func (m *Moved) move(inst x86asm.Inst) func() {
 	to, from := inst.Args[0], inst.Args[1]
 	switch inst.Op {
@@ -83,8 +83,8 @@ var comparing = map[x86asm.Op]bool{x86asm.CMP: true, x86asm.TEST: true, x86asm.U
 
 var errComputed = errors.New("it is computed by the instructions between the call and the stackmap, which have yet to run")
 
-// computed returns what does an instruction that changes one register to what is not calculated here, and no memory; nil for any other. The stack and
-// frame pointers stay as they are: by them the frame is found.
+// computed returns a function that executes an instruction which changes one register to a value not calculated here, and no memory; nil for any
+// other. It excludes changes of the stack and frame pointers: they locate the frame.
 func (m *Moved) computed(inst x86asm.Inst) func() {
 	imul := inst.Op == x86asm.IMUL && inst.Args[1] != nil // with one operand it writes rax and rdx
 	switch {
@@ -130,7 +130,7 @@ func (m *Moved) general(to, from x86asm.Arg) func() {
 	return nil
 }
 
-// sum is a lea: by it LLVM computes again what it did not keep, from what it did.
+// sum returns a function that executes a lea, or nil: by it LLVM computes again a value that it did not keep, from one that it did.
 func (m *Moved) sum(to, from x86asm.Arg) func() {
 	dst, size, ok := wide(to)
 	of, isMemory := from.(x86asm.Mem)
@@ -184,8 +184,8 @@ func (m *Moved) vector(to, from x86asm.Arg, size int) func() {
 	return nil
 }
 
-// wide is a general register that is written as a whole: all of it, or its lower half, which clears the upper one. The stack
-// and frame pointers are none: by them the frame is found.
+// wide returns a general register that is written as a whole: all of it, or its lower half, which clears the upper one. It returns false for the
+// stack and frame pointers: they locate the frame.
 func wide(a x86asm.Arg) (reg machine.DWARFReg, size int, ok bool) {
 	r, isReg := a.(x86asm.Reg)
 	if !isReg {

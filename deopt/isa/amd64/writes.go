@@ -21,8 +21,8 @@ func Of(regs ...machine.DWARFReg) Set {
 	return s
 }
 
-// NotKept are the general registers that a callee may change in C's convention (System V ABI, AMD64 supplement, §3.2.1): what code on its
-// way to a function may change, too.
+// NotKept holds the general registers that a callee may change in C's convention (System V ABI, AMD64 supplement, §3.2.1), and that code on the way
+// to a function may change, too.
 var NotKept = func() (s Set) {
 	for reg := range machine.DWARFReg(16) {
 		if !machine.AMD64.Preserved(reg) {
