@@ -45,7 +45,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Command, e.Message, e.Err)
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // closeWithin is the time that an interpreter has to end after the end of its input.
@@ -229,7 +229,8 @@ func (c *Child) receive(ctx context.Context) ([]byte, error) {
 // Ended reports whether the child must not be used any more.
 func (c *Child) Ended() bool { return c == nil || c.ended != nil }
 
-// Ask sends a request of any method, while which the interpreter may ask nothing. A [*Failure] is what it has answered; it goes on after that.
+// Ask sends a request of any method, during which the interpreter may make no requests. A [*Failure] is its answer; the interpreter can still be used
+// after that.
 func (c *Child) Ask(ctx context.Context, method string, params any) error {
 	_, err := c.call(ctx, method, params, nil)
 	return err
@@ -252,7 +253,7 @@ func (c *Child) must(ctx context.Context, method string, params any, serve *serv
 	return raw, err
 }
 
-// call sends a request and serves what the interpreter asks until it answers, by a [Failure] too. serve is nil where it may ask nothing.
+// call sends a request and serves the interpreter's requests until it answers, also with a [Failure]. serve is nil where it may make no requests.
 func (c *Child) call(ctx context.Context, method string, params any, serve *serving) (json.RawMessage, error) {
 	if c.ended != nil {
 		return nil, c.ended
@@ -399,7 +400,8 @@ func (c *Child) answered(m *message) (json.RawMessage, error) {
 	return m.Result, nil
 }
 
-// Resume has the interpreter go on in frames, at the moment of a host. Errors are [*Error]s, after which it is ended, or those of ctx.
+// Resume runs the interpreter from frames, at the moment of a host. It returns an [*Error], after which the interpreter has been ended, or the error
+// of ctx.
 func (c *Child) Resume(ctx context.Context, r *Resume, h *Host) (*Answer, error) {
 	a, err := c.Hand(ctx, r, h)
 	if err == nil {

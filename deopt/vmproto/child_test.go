@@ -47,7 +47,7 @@ const greets = `read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":"refr
 // returns7 is the answer to resume.
 const returns7 = `{"jsonrpc":"2.0","id":2,"result":{"returned":{"type":"i64","bits":"0x7"}}}`
 
-// answers are those of an interpreter that asks for this, in order, line by line, and then ends the resume.
+// asked returns the answers to an interpreter that sends these requests, in order, line by line, and then ends the resume.
 func asked(t *testing.T, h *vmproto.Host, lines ...string) (answers []string, a *vmproto.Answer) {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "asks.sh")
@@ -152,7 +152,8 @@ func TestOverlay(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Whatever an interpreter does wrong is one line, which says at which message, and the end of it and of what it has started.
+// TestBrokenInterpreters requires that each violation by an interpreter gives an error of one line that names the message, and ends it and all that
+// it has started.
 func TestBrokenInterpreters(t *testing.T) {
 	t.Parallel()
 	request := `echo '{"jsonrpc":"2.0","id":1,"method":"symbol","params":{"names":[]}}'; `
@@ -223,7 +224,7 @@ func TestBrokenInterpreters(t *testing.T) {
 	}
 }
 
-// requireNoGroup waits until nothing runs in a process group any more: what was killed is gone a little later.
+// requireNoGroup waits until no process of a group runs any more: a killed process disappears a little later.
 func requireNoGroup(t *testing.T, group string) {
 	t.Helper()
 	var pgid int
@@ -250,7 +251,7 @@ func requireNoGroup(t *testing.T, group string) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// One that does not end when its input has is ended, with what it has started.
+// TestEndsWithItsInput requires that an interpreter that does not end at the end of its input is ended, with all that it has started.
 func TestEndsWithItsInput(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{"at once": greets + `echo '` + returns7 + `'; read l`, "never": greets + `echo '` + returns7 + `'; trap '' TERM HUP INT; while :; do sleep 60; done`} {

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// grouped has a command be the first of a process group of its own: it is ended with what it started, and a Ctrl-C at the terminal is reframe's.
+// grouped puts a command into a process group of its own: it is ended together with the processes it started, and a Ctrl-C at the terminal goes only
+// to reframe.
 func grouped(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // endGroup ends it.

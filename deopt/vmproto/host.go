@@ -37,7 +37,7 @@ type serving struct {
 	output   strings.Builder
 }
 
-// request does what the command asks. The answer is nil for a notification. An error is the command's end.
+// request serves a request of the command. The answer is nil for a notification. An error ends the command.
 func (c *Child) request(m *message, serve *serving) (*message, error) {
 	if serve == nil {
 		return nil, c.broken(named(m), fmt.Errorf("it asks while it is asked for %s, where there is nothing to ask", c.asked))

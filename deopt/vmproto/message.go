@@ -13,7 +13,7 @@ import (
 // Version is the protocol that both sides must speak.
 const Version = "reframe.vm/1"
 
-// Error codes of JSON-RPC 2.0, section 5.1, and the one for what went wrong inside.
+// Error codes of JSON-RPC 2.0, section 5.1, and the one for internal errors.
 const (
 	codeMethod = -32601
 	codeParams = -32602
@@ -93,13 +93,13 @@ type Object struct {
 	Fields []Field `json:"fields"`
 }
 
-// Field is one of an object's, or an element of an array.
+// Field is one field of an object, or an element of an array.
 type Field struct {
 	At int64 `json:"at"`
 	Value
 }
 
-// Resume is the request to go on in frames.
+// Resume is the request to resume frames.
 type Resume struct {
 	Frames   []Frame  `json:"frames"` // innermost first
 	Objects  []Object `json:"objects,omitempty"`
@@ -153,7 +153,7 @@ type answer struct {
 	Tail        []string        `json:"tail"`
 }
 
-// read checks what came for a resume.
+// read checks the answer to a resume.
 func (w *answer) read() (*Answer, error) {
 	a := &Answer{Threw: w.Threw, Stopped: w.Stopped, Steps: w.Steps, Tail: w.Tail, Returns: w.Returned != nil, Locked: w.Locked}
 	for _, refused := range []struct {

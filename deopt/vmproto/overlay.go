@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Overlay is memory of a target with what an interpreter has written, which goes nowhere else.
+// Overlay is memory of a target with an interpreter's writes, which do not reach the target.
 type Overlay struct {
 	below  machine.Memory
 	maps   []machine.Mapping // of the target, in ascending order
@@ -24,7 +24,7 @@ type Overlay struct {
 // PageSize is the number of bytes of a [Stored].
 const PageSize = 4096
 
-// Bounds of what one run may have.
+// Bounds on one run.
 const (
 	maxPages     = 1 << 16 // 256 MiB
 	maxAllocated = 256 << 20
@@ -45,7 +45,7 @@ func NewOverlay(below machine.Memory, mappings []machine.Mapping, pointer int) *
 	return o
 }
 
-// Fork is another overlay that has what this one has, and into which what follows is written: this one stays as it is, and is not written to any more.
+// Fork returns another overlay with the content of this one. Later writes go to the new one; this one must not be written to any more.
 func (o *Overlay) Fork() *Overlay {
 	is := *o
 	is.pages, is.blocks = maps.Clone(o.pages), slices.Clip(o.blocks)
@@ -198,7 +198,7 @@ func (o *Overlay) Blind() { o.blind = true }
 // Full leaves no room for more.
 func (o *Overlay) Full() { o.room.End = o.next }
 
-// Made reports whether an address is in what was allocated.
+// Made reports whether an address is in allocated memory.
 func (o *Overlay) Made(addr uint64) bool { return o.room.Contains(machine.Addr(addr)) }
 
 // Block returns the range that was allocated together with an address.

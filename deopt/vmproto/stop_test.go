@@ -43,7 +43,7 @@ func TestStops(t *testing.T) {
 		"objects":[{"id":7,"class":"C","fields":[{"at":8,"object":7}]},{"id":8,"fields":[]}],"stop":{"after":1,"frames":2}}`, string(text))
 }
 
-// An interpreter that stops otherwise than it was asked, or in what are no frames, is broken.
+// TestStopsWrongly requires that an interpreter that stops otherwise than it was asked, or with invalid frames, counts as broken.
 func TestStopsWrongly(t *testing.T) {
 	t.Parallel()
 	frame := `{"method":"A.a","position":4,"resume":"reexecute","locals":[],"stack":[]}`
