@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/vmproto"
 )
 
-// VM are frames in which an interpreter has stopped, innermost first, in the form in which a layout's are shown. The order is that of the target.
+// VM returns the frames in which an interpreter has stopped, innermost first, in the form of those that a layout reads. order is that of the target.
 func VM(s *vmproto.Stopped, order binary.ByteOrder) *frame.VM {
 	vm := &frame.VM{}
 	for n := range s.Frames {

@@ -49,7 +49,7 @@ func wordOf(v uint64) vmproto.Word {
 	return vmproto.WordOf(v)
 }
 
-// bits are those that the type has of a value: above them there may be anything.
+// bits returns the bits of a value that its type has: above them there may be anything.
 func bits(v *frame.VMValue, order binary.ByteOrder) vmproto.Word {
 	n := frame.Number(v.Bytes, order)
 	if v.Kind.Bits > 0 && !v.Kind.Composite() {
@@ -118,7 +118,7 @@ func Returned(f *deopt.Frame, regs *machine.Registers) (*vmproto.Native, error) 
 	return &vmproto.Native{Type: name, Bits: vmproto.WordOf(bits)}, nil
 }
 
-// returns is the type that a call returns of which nothing reads the result, or nil: a statepoint has it in the type of what it calls.
+// returns returns the type of a call's result that no instruction reads, or nil: a statepoint has it in the type of its callee.
 func returns(call *ir.Instr) *ir.Type {
 	if call.Typ.Kind != ir.TokenKind {
 		return call.Typ
