@@ -47,7 +47,7 @@ func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deo
 	return to.commit(session, s.Thread, report, run.Result.Value, changes)
 }
 
-// begin finds where the thread goes on, before anything runs.
+// begin finds where the thread continues, before anything runs.
 func begin(session *ptrace.Session, t *deopt.Thread, stack []*deopt.Frame) (*continuation, error) {
 	to, err := continuationOf(t, stack)
 	if err != nil {
@@ -63,7 +63,7 @@ func begin(session *ptrace.Session, t *deopt.Thread, stack []*deopt.Frame) (*con
 	return to, err
 }
 
-// commit makes one of what an interpreter returned and of what is to be written to memory. The report says the same.
+// commit makes a Commit of an interpreter's result and of the changes to memory. The report lists the same.
 func (c *continuation) commit(session *ptrace.Session, t *deopt.Thread, report *frame.Resumed, result interp.Value, changes []memoryChange) (*frame.Resumed, *Commit, error) {
 	parts, err := placeResult(result, c)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *continuation) commit(session *ptrace.Session, t *deopt.Thread, report *
 	return report, made, nil
 }
 
-// runOnce runs the stack and finds what a commit would write to memory.
+// runOnce runs the stack and returns the changes that a commit would write to memory.
 func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, to *continuation) (*frame.Resumed, *deopt.Ran, []memoryChange, error) {
 	report, run, err := s.Run(ctx, l, shift)
 	if err != nil {
@@ -101,8 +101,8 @@ func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, 
 // address a program may keep a part.
 const anywhere = 0x2b_1a6f_5e30
 
-// again runs the stack once more, with what the interpreter has of its own at other addresses, and refuses what comes
-// out otherwise: a pointer to such memory, or what was made of one, is nothing that native code has.
+// again repeats the run of the stack, with the interpreter's own memory at other addresses, and returns an error where results differ: a pointer to
+// such memory, or a value computed from one, is nothing that native code has.
 func again(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *continuation, first *deopt.Ran, changes []memoryChange) error {
 	_, second, others, err := runOnce(ctx, s, l, anywhere, to)
 	if err != nil {
@@ -117,8 +117,8 @@ func again(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *continuation
 	return nil
 }
 
-// Write makes the process what the commit says, all of it or nothing, and notes in the report that it
-// did. The thread goes on in the caller when the process does.
+// Write applies the changes of the commit to the process, all of them or none, and notes in the report that it did. The thread continues in the
+// caller when the process does.
 func (c *Commit) Write() error {
 	if err := c.session.Commit(c.tid, c.memory, c.registers); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (c *Commit) Write() error {
 	return nil
 }
 
-// onlyInside refuses a run that did what is in no memory of the process.
+// onlyInside returns an error for a run with effects outside of the memory of the process.
 func onlyInside(r *deopt.Ran) error {
 	for _, c := range r.Result.Called {
 		if c.Effect >= interp.EffectState {

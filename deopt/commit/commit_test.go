@@ -50,7 +50,7 @@ func commit(t *testing.T, p *livetest.Process, o deopt.Options, c deopt.Choice, 
 	return out.Committed, text
 }
 
-// refusedCommit requires that there is no commit, for the reason given, and that the process is as it was.
+// refusedCommit requires that there is no commit, for the given reason, and that the process is unchanged.
 func refusedCommit(t *testing.T, p *livetest.Process, o deopt.Options, c deopt.Choice, result, want string) {
 	t.Helper()
 	s := frametest.Open(t, p)
@@ -61,7 +61,7 @@ func refusedCommit(t *testing.T, p *livetest.Process, o deopt.Options, c deopt.C
 	p.AwaitPause(t)
 }
 
-// printing is deoptimize.ll with a main that prints what @sum_opt returned.
+// printing returns deoptimize.ll with a main that prints the result of @sum_opt.
 func printing(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))

@@ -87,8 +87,8 @@ func TestCommitEverySite(t *testing.T) {
 	}
 }
 
-// commitSites has a program commit each n-th exit, and returns how many that were. It prints at its end what it prints by
-// itself.
+// commitSites makes a program commit each n-th exit, and returns how many these were. It requires that the program prints at its end what it prints
+// by itself.
 func commitSites(t *testing.T, version int, program, level string, n uint64) (committed int) {
 	t.Helper()
 	h := livetest.ObjectHostOptions{Threads: 2, Rounds: 3}

@@ -12,7 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// patchedFunctions are those of patchexit.ll whose sites are overwritten, with the record of each.
+// patchedFunctions holds the functions of patchexit.ll whose sites are overwritten, with the record of each.
 var patchedFunctions = map[string]uint64{"shadow": 31, "sled": 32, "leaf": 33}
 
 // unpatched returns the output of the program where it overwrites nothing.

@@ -15,7 +15,7 @@ import (
 	"reframe/ptrace"
 )
 
-// left is a program whose @work, defined so, waits and then does what body says.
+// left returns a program whose @work, defined so, waits and then runs body.
 func left(define, body string) string {
 	return livetest.Prelude + `
 declare ptr @malloc(i64)
@@ -34,8 +34,8 @@ const (
 	returnZero = "  ret i64 0"
 )
 
-// Nothing is written where it is not sure that the thread can go on, or where the interpreter did what cannot
-// be written. The process waits on as it did.
+// TestCommitRefuses requires that nothing is written where it is not certain that the thread can continue, or where the interpreter had effects that
+// cannot be written. The process keeps waiting.
 func TestCommitRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ define, body, main, want string }{
 		"a call of malloc": {plainWork, "  %m = call ptr @malloc(i64 8)\n" + returnZero, livetest.Start, "the interpreter called @malloc, whose effect would be lost"},
@@ -69,7 +69,7 @@ define i32 @main() {
 	}
 }
 
-// A bit that the interpreter does not know is as the process has it.
+// TestCommitUndefined requires that a bit that the interpreter does not know keeps its value in the process.
 func TestCommitUndefined(t *testing.T) {
 	text := left(plainWork, `  store i64 undef, ptr @seed
   %x = or i8 undef, 2

@@ -135,8 +135,7 @@ func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
 	return nil
 }
 
-// returningOf is the function whose native code returns from the frame, where that says in which state the
-// caller goes on.
+// returningOf returns the function whose native code returns from the frame, where that determines the state in which the caller continues.
 func returningOf(f *deopt.Frame) (*ir.Func, error) {
 	fn := f.NativeFunction()
 	if fn == nil {
@@ -207,7 +206,7 @@ func (c *continuation) place() frame.CommittedPlace {
 	return frame.CommittedPlace{Frame: f.Index, PC: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset}
 }
 
-// report lists the registers, general ones by their numbers and then vector registers, with what they are now.
+// report lists the registers, general ones by their numbers and then vector registers, with their present values.
 func (c *continuation) report(now *machine.Registers) ([]frame.CommittedRegister, error) {
 	var regs []machine.DWARFReg
 	for reg := range c.registers {

@@ -54,7 +54,7 @@ func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*vmproto.R
 	return to.commit(session, s.Thread, ran.Report, v, changes)
 }
 
-// onlyStores refuses frames in which every interpreter does first what is no store.
+// onlyStores returns an error for frames in which every interpreter must first do something other than a store.
 func onlyStores(r *vmproto.Resume) error {
 	if len(r.Objects) > 0 {
 		o := r.Objects[0]
@@ -68,7 +68,7 @@ func onlyStores(r *vmproto.Resume) error {
 	return nil
 }
 
-// onlyStored refuses a run that did what is in no memory of the process, or may have.
+// onlyStored returns an error for a run with effects outside of the memory of the process, or possibly so.
 func onlyStored(r *handover.Ran) error {
 	name, a := oneLine(r.Report.With.Interpreter), r.Answer
 	if name == "" {
@@ -137,7 +137,7 @@ func resultOf(r *handover.Ran, native *ir.Func) (interp.Value, error) {
 	return interp.FromUint(t, bits), nil
 }
 
-// namesOf are those that the protocol has for values that compiled code returns as t.
+// namesOf returns the protocol's names of the types of values that compiled code returns as t.
 func namesOf(t *ir.Type) []string {
 	switch t.Kind {
 	case ir.IntKind:
