@@ -20,10 +20,10 @@ import (
 	"reframe/deopt/sites"
 )
 
-// maxText bounds what is written, in bytes: as much as package ir reads.
+// maxText bounds the output, in bytes: as much as package ir reads.
 const maxText = 512 << 20
 
-// Options say where sites are to be. The zero value wants none.
+// Options selects the places of sites. The zero value selects none.
 type Options struct {
 	Function *names.Pattern // only in functions that are meant; nil: in all
 	Blocks   bool           // at the start of each block: behind its phis and landing pad, in the first one behind its allocas
@@ -108,7 +108,7 @@ type edit struct {
 	text string
 }
 
-// Module writes sites into a module. The error is of the module: a body that cannot be read, or a site that is not what LangRef says it must be.
+// Module writes sites into a module. It returns an error of the module: a body that cannot be read, or a site that violates LangRef.
 func Module(m *ir.Module, o Options) (*Result, error) {
 	w := &writer{Options: o, m: m, left: map[[2]string]int{}, taken: map[uint64]bool{}, sites: map[*ir.Instr]bool{}, told: map[ir.Value][]string{}, next: [2]uint64{max(o.First, 1), max(o.FirstBundle, 1)}, end: "\n"}
 	if w.Release == 0 {
@@ -305,7 +305,7 @@ func (w *writer) site(i *ir.Instr, bundle bool, live []ir.Value) error {
 // at returns the place of an instruction, for messages.
 func (w *writer) at(i *ir.Instr) string { return fmt.Sprintf("%s:%d", w.m.Name, i.Line) }
 
-// leave counts what is left out.
+// leave counts an item that is left out.
 func (w *writer) leave(what, why, where string) {
 	key := [2]string{what, why}
 	n, seen := w.left[key]

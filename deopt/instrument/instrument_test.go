@@ -34,7 +34,7 @@ var stackMapLine = regexp.MustCompile(`^ *call void \(i64, i32, \.\.\.\) @llvm\.
 // tellingLine is an instruction that has a value, or a part of it, in a register's type.
 var tellingLine = regexp.MustCompile(`^ *%\S+\.(wide|\d+)\.*"? = (zext|extractvalue) .*$`)
 
-// added returns the stackmaps of the output that the input does not have, and requires that what is left is the input, byte for byte.
+// added returns the stackmaps of the output that the input does not have, and requires that the rest is the input, byte for byte.
 func added(t *testing.T, text string, r *Result) (lines []string) {
 	t.Helper()
 	out := r.Text
@@ -165,7 +165,7 @@ declare void @llvm.experimental.stackmap(i64, i32, ...)
 	require.Equal(t, []string{"%r", "%r"}, lacks)
 }
 
-// Where sites are, what they have, and what is left out.
+// TestPlaces requires the places of sites, their values, and what is left out.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string

@@ -25,7 +25,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// module writes sites into a file, and returns the file that comes of it.
+// module writes sites into a file, and returns the new file.
 func module(t *testing.T, path string, o Options) (string, *Result) {
 	t.Helper()
 	m, err := ir.ParseFile(path)
@@ -120,7 +120,7 @@ func TestValuesOfAnyType(t *testing.T) {
 	}
 }
 
-// Random programs with sites everywhere do what they do without: compiled ahead of time, and just in time by lli.
+// TestProgramsDoTheSame requires that random programs with sites everywhere behave as without: compiled ahead of time, and just in time by lli.
 func TestProgramsDoTheSame(t *testing.T) {
 	livetest.Slow(t)
 	seeds := []int{2, 3, 7, 9, 11, 15, 16, 25, 57, 59}
