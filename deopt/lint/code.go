@@ -10,8 +10,7 @@ import (
 	"reframe/deopt/sites"
 )
 
-// compiles reports what keeps the code generator from compiling a site, or from doing
-// it right. All of it was seen with llc 14 to 22.
+// compiles reports causes for which the code generator does not compile a site, or compiles it wrongly. All of it was seen with llc 14 to 22.
 func (l *linter) compiles(s *ir.Site) {
 	switch {
 	case narrow(s.Func.Module):

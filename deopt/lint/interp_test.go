@@ -19,8 +19,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The interpreter is given what the records will hold by lint's account, at each site of
-// the test modules, and misses just what lint says is missing.
+// TestLintAgreesWithTheInterpreter gives the interpreter the values that the records will hold according to lint, at each site of the test modules,
+// and requires that it misses exactly those that lint reports as missing.
 func TestLintAgreesWithTheInterpreter(t *testing.T) {
 	t.Parallel()
 	held := 0
@@ -144,7 +144,7 @@ func FuzzLint(f *testing.F) {
 	})
 }
 
-// Each token of the test modules is dropped once: lint never panics on what still parses.
+// TestLintMutants drops each token of the test modules once, and requires that lint never panics on a module that still parses.
 func TestLintMutants(t *testing.T) {
 	t.Parallel()
 	taken := 0

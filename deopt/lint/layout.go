@@ -38,8 +38,7 @@ func (l *linter) places(layout *layout.Layout, from int) {
 	}
 }
 
-// exit holds exit n of a layout against the modules: what [layout.Layout.Check] refuses at run
-// time, all of it and not the first mistake alone.
+// exit compares exit n of a layout with the modules: it reports all that [layout.Layout.Check] refuses at run time, and not only the first mistake.
 func (l *linter) exit(described *layout.Layout, n int) error {
 	x := &described.Exits[n]
 	found := func(s Severity, path, do, what string) {
@@ -184,8 +183,7 @@ func (l *linter) exitsOf(s *ir.Site) []taken {
 	return out
 }
 
-// destination returns the function in which a frame of a site resumes by an exit, or nil where
-// [linter.exit] has said what is wrong with it.
+// destination returns the function in which a frame of a site resumes by an exit, or nil where [linter.exit] has reported what is wrong with it.
 func (l *linter) destination(x *taken, s *ir.Site) *ir.Func {
 	to, defined := x.Destination(l.ms, s.Func.Module)
 	switch {
@@ -199,7 +197,7 @@ func (l *linter) destination(x *taken, s *ir.Site) *ir.Func {
 	return nil
 }
 
-// targetOf finds out what is live where an exit resumes.
+// targetOf returns the values that are live where an exit resumes.
 func (l *linter) targetOf(x *taken, to *ir.Func) (*target, error) {
 	key := carried{x.Exit, to}
 	if t, ok := l.targets[key]; ok {
@@ -224,8 +222,7 @@ func (l *linter) targetOf(x *taken, to *ir.Func) (*target, error) {
 	return t, nil
 }
 
-// exitValues holds the slots of an exit against the operands of a site that may take it,
-// and returns which operands are needed.
+// exitValues compares the slots of an exit with the operands of a site that may take it, and returns the operands that are needed.
 func (l *linter) exitValues(s *ir.Site, x *taken) (needed map[int]string, err error) {
 	needed = map[int]string{}
 	to := l.destination(x, s)

@@ -31,7 +31,7 @@ const (
 	LintWarning  Severity = "warning"       // it depends on what the module does not show
 )
 
-// Rule names what a finding is about.
+// Rule names the kind of a finding.
 type Rule string
 
 // The rules.
@@ -190,8 +190,7 @@ func (l *linter) emitted(siteList []*ir.Site) []*ir.Site {
 	})
 }
 
-// block looks at the sites of one block, the last first: what is live at each of them is
-// found in one walk.
+// block checks the sites of one block, the last first: one walk finds the values that are live at each of them.
 func (l *linter) block(sites []*ir.Site) error {
 	slices.Reverse(sites)
 	at := make([]int, len(sites))

@@ -52,7 +52,7 @@ func TestLintPrograms(t *testing.T) {
 	want := map[string][]string{
 		// Each bundle has %n, the only value that is read after the calls except for their results.
 		"chain.ll": {},
-		// The guard's exit has to resume in @sum, which the IR does not say.
+		// The guard's exit has to resume in @sum, which the IR does not name.
 		"deoptimize.ll": {"31 warning: no-layout"},
 		// Unique as written. That inlining doubles one is seen in what comes out of it: TestLintInlined.
 		"dup.ll":         {},
@@ -409,7 +409,8 @@ def frames(site):
 	}
 }
 
-// A reference that the collector is not told of, and a pointer into an object in the place of a reference, are found in the module.
+// TestLintReferences requires findings for a reference that the collector does not know, and for a pointer into an object in the place of a
+// reference.
 func TestLintReferences(t *testing.T) {
 	layout, err := vmlayout.Parse("refs.star", []byte("def frames(site):\n  f = frame('m', 1)\n  for n, v in enumerate(site.operands): f.local(n, v.as_type('ref'))\n  return f\n"))
 	require.NoError(t, err)

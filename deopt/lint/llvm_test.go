@@ -161,7 +161,7 @@ func operandRecord(t *testing.T, version int, text string) string {
 	return fmt.Sprintf("%d locations", len(found))
 }
 
-// The regions that lint says never compile do not, and those that are one larger do.
+// TestLintPatchBytesOfLLVM requires that regions which lint reports as never compiling do not compile, and that those one larger do.
 func TestLintPatchBytesOfLLVM(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -361,7 +361,7 @@ func TestLintGuardLowered(t *testing.T) {
 	}
 }
 
-// Sites that lint says are dropped have no record, and all others have.
+// TestLintDropped requires that sites which lint reports as dropped have no record, and that all others have one.
 func TestLintDropped(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

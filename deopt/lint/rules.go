@@ -273,7 +273,7 @@ func accessesMemory(_ *verifier, in *ir.Instr) string {
 	return ""
 }
 
-// wrapped is the type of the function that a statepoint calls, or nil where nothing says it.
+// wrapped returns the type of the function that a statepoint calls, or nil where the IR does not give it.
 func wrapped(in *ir.Instr) *ir.Type {
 	t := in.Args[2].Type().Elem
 	if len(in.Call.ElemTypes) > 2 && in.Call.ElemTypes[2] != nil {

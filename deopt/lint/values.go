@@ -42,8 +42,8 @@ func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 	return nil
 }
 
-// forCollectorAlone reports whether a statepoint has no deopt bundle: rewrite-statepoints-for-gc makes such of each call that may collect, and
-// nothing resumes there unless a layout says so.
+// forCollectorAlone reports whether a statepoint has no deopt bundle: rewrite-statepoints-for-gc makes such statepoints of each call that may
+// collect, and no frame resumes there unless a layout describes it.
 func forCollectorAlone(s *ir.Site) bool {
 	if s.Kind != ir.StatepointSite || s.Instr.Typ.Kind != ir.TokenKind {
 		return false
@@ -102,9 +102,8 @@ func incomingFrom(phi *ir.Instr, from *ir.Block) ir.Value {
 	return nil
 }
 
-// unrecorded reports what is live and not among the operands. A gc pointer in the
-// gc-live bundle has a record too, but the record's order is the compiler's own: a name
-// can be given to one pointer, not to several ([Frame.fillGC]).
+// unrecorded reports live values that are not among the operands. A gc pointer in the gc-live bundle has a record too, but the record's order is the
+// compiler's own: a name can be given to one pointer, not to several ([Frame.fillGC]).
 func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 	recorded, inBundle := setOf(s.Live), setOf(s.GCLive)
 	for _, t := range ir.Told(s.Live) {
