@@ -2,11 +2,10 @@ package ir
 
 import "strings"
 
-// bodyParser is what the parser keeps while it reads one body.
+// bodyParser holds the state of the parser while it reads one body.
 //
-// An operand may come before the instruction that makes it. Its *Instr or *Block
-// is then made on first use, with the type that the use says, and filled in by
-// the definition: no operand has to be patched afterwards.
+// An operand may come before the instruction that makes it. Its *Instr or *Block is then made on first use, with the type that the use gives, and
+// filled in by the definition: no operand has to be patched afterwards.
 type bodyParser struct {
 	fn      *Func
 	locals  map[string]Value

@@ -169,7 +169,7 @@ func (p *parser) beginsLine() bool {
 	return before == "" || before[len(before)-1] == '\n'
 }
 
-// place is where a list of attributes is, which decides what may follow an unknown attribute.
+// place is the kind of place of a list of attributes, which decides what may follow an unknown attribute.
 type place uint8
 
 const (

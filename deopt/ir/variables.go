@@ -11,7 +11,7 @@ type lazyDescriptions struct {
 	once sync.Once
 	all  map[variable][]description
 	in   map[*Block]map[variable][]int // the indices of descriptions in a block, ascending
-	// at is where the module refers to each variable's node.
+	// at holds the place at which the module refers to each variable's node.
 	at    map[variable]span
 	preds [][]*Block
 }
@@ -31,7 +31,7 @@ type description struct {
 type record struct {
 	kind string
 	at   span // from bracket to bracket
-	// index is that of the instruction after it.
+	// index is the index of the instruction that follows the record.
 	index int
 }
 
