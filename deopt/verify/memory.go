@@ -240,7 +240,7 @@ func readPages(mem machine.Memory, p []byte, addr machine.Addr) (missing uint16)
 
 // comparedMemory holds the differences of memory after both ran.
 type comparedMemory struct {
-	// Why is why it cannot be compared, "" where it was.
+	// Why is the reason why it cannot be compared, "" where it was.
 	Why   string
 	Diffs []memoryDiff // in ascending order, at most maxDiffs
 	Words uint64       // of eight bytes that differ, those too that are not in Diffs
