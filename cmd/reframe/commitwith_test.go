@@ -330,7 +330,7 @@ again:
 func TestResumeWithCommitTinyvm(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	for _, llvm := range tinyvmtest.Versions {
+	for _, llvm := range livetest.ShareOf(tinyvmtest.Versions, t.Name()) {
 		binary, program := tinyvmtest.Binary(t, llvm), write(t, "boxes.tvm", boxes)
 		for fuel, ends := range map[string]string{"1000": "52.5\n52.5\n2.5\n", "25": "stopped: out of fuel\n"} {
 			plain := tinyvmtest.Run(t, binary, "--fuel", fuel, "--interpret", program)

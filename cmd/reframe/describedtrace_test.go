@@ -41,11 +41,12 @@ func TestStopAtOfSelfDescription(t *testing.T) {
 	program := livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
 	for _, llvm := range livetest.ShareOf(tinyvmtest.Versions, t.Name()) {
 		command := []string{"--", tinyvmtest.Binary(t, llvm), "--fuel", tinyvmtest.Fuel, program}
-		for condition, want := range map[string]string{
-			"stack[1] > 2e10":                    " stack[1]         f64    3.92263245e+10 ",
-			"local[1] == 200 && stack[1] == 197": " local[1]         i32    200 ",
-			"%depth == 2 && stack[1] > 1e11":     " stack[1]         f64    1.17678973522e+11 ",
-		} {
+		for _, c := range livetest.ShareOf([][2]string{
+			{"stack[1] > 2e10", " stack[1]         f64    3.92263245e+10 "},
+			{"local[1] == 200 && stack[1] == 197", " local[1]         i32    200 "},
+			{"%depth == 2 && stack[1] > 1e11", " stack[1]         f64    1.17678973522e+11 "},
+		}, t.Name(), "condition") {
+			condition, want := c[0], c[1]
 			about := fmt.Sprintf("LLVM %d: %s", llvm, condition)
 			r := reframe(t, append([]string{"trace", "--stop-at", condition}, command...)...)
 			require.Equal(t, 0, r.code, about+r.stderr)
