@@ -40,9 +40,9 @@ func (w *walk) returned(callee, f *Frame) {
 	}
 }
 
-// popped is how many bytes of arguments the callee of the call that ends at pc takes off the stack, by what LLVM does behind the call: where
-// it had pushed them the CFA is nearer to the stack pointer there, and where it keeps room for them it takes that again, of which
-// CFI says nothing. Zero where that is not so.
+// popped returns how many bytes of arguments the callee of the call that ends at pc pops off the stack. It infers them from what LLVM does after
+// the call: after pushed arguments, the CFA is nearer to the stack pointer there; where the caller reserves room for them, it subtracts that from
+// the stack pointer again, which CFI does not describe. Zero if neither holds.
 func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
 	own := func(s *step) bool { return s.row.CFA.Kind == cfi.CFARegister && s.row.CFA.Register == w.Arch.SP }
 	switch {
@@ -61,8 +61,8 @@ func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
 	return bytes
 }
 
-// justPopped is popped of the call that ends where f stands, which is no return address. The row there knows nothing of it
-// as long as LLVM has yet to take the room again.
+// justPopped returns popped for the call that ends at the pc of f, which is not a return address. The row there does not account for it as long as
+// LLVM has yet to subtract the room again.
 func (w *walk) justPopped(f *Frame, s *step) uint64 {
 	before, err := f.code.cfi(f.PC - 1)
 	if err != nil || before == nil || before.Start != s.Start {
@@ -81,7 +81,7 @@ func (w *walk) justPopped(f *Frame, s *step) uint64 {
 	return bytes
 }
 
-// AtCall are the registers with the stack pointer of the call that has just returned to where f stands.
+// AtCall returns the registers of f with the stack pointer of the call that has just returned to its pc.
 func (f *Frame) AtCall() *machine.Registers {
 	if f.Popped == 0 {
 		return f.Registers
@@ -94,7 +94,7 @@ func (f *Frame) AtCall() *machine.Registers {
 	return regs
 }
 
-// subtracted is what the instruction at an address takes off the stack pointer, and its size.
+// subtracted returns how many bytes the instruction at an address subtracts from the stack pointer, and the instruction's size.
 func subtracted(memory machine.Memory, at machine.Addr) (bytes, size uint64) {
 	var b [7]byte // sub $imm8,%rsp; sub $imm32,%rsp
 	code := readable(memory, b[:], at)
@@ -120,8 +120,8 @@ func (w *walk) calls(f, callee *Frame) bool {
 	return target != 0 && callee.FDE.Contains(target)
 }
 
-// takes is how many bytes a function takes off the stack beside the return address. It is not known where no return is found, and where
-// several disagree.
+// takes returns how many bytes a function pops off the stack beside the return address. known is false where no return is found, and where several
+// returns disagree.
 func (c *Code) takes(memory machine.Memory, f *Frame) (bytes uint64, known bool) {
 	if got, known := c.takings[f.FDE.Start]; known {
 		return got.bytes, got.known
@@ -134,7 +134,7 @@ func (c *Code) takes(memory machine.Memory, f *Frame) (bytes uint64, known bool)
 	return got.bytes, got.known
 }
 
-// taking is what the returns of a function say.
+// taking holds the bytes that the returns of a function pop, and whether they are known.
 type taking struct {
 	bytes uint64
 	known bool

@@ -13,8 +13,8 @@ const (
 )
 
 // overwrittenReturn reports whether pc, to which f returns by the step s, was written over the return address of f: a runtime has written the
-// address of code that looks like the base of a stack, as runtimes make it (see looksCalled). But above f, the stack goes on to the start of the
-// thread. Go's stacks lie one after the other, so nothing above one of them belongs to it.
+// address of code that looks like the base of a stack, as runtimes make it (see looksCalled). But above f, the stack continues up to the start of
+// the thread. Go's stacks are adjacent, so nothing above one of them belongs to it.
 func (w *walk) overwrittenReturn(f *Frame, s *step, pc machine.Addr) bool {
 	if called, err := w.callEndsAt(pc); err != nil || called || !w.looksCalled(pc) || w.Finder.Code(pc-1).NoneKept {
 		return false

@@ -16,7 +16,7 @@ import (
 type departure struct {
 	memory machine.Memory
 	arch   *machine.Arch
-	// own is the function: its code is not followed but for written, which is what the runtime wrote there.
+	// own is the function, whose code is followed only inside written, the range that the runtime wrote there.
 	own, written machine.Range
 }
 

@@ -8,24 +8,24 @@ import (
 	"reframe/deopt/machine"
 )
 
-// fit says how well a call whose return address lies on the stack fits a frame that may have been called by it. A return address
-// stays on the stack when its callee has returned: that of a call which leads to another function than the frame's is such a one.
+// fit grades how well a call whose return address is on the stack fits a frame that may have been called by it. A return address stays on the stack
+// after its callee has returned: the return address of a call of another function than the frame's is such a leftover.
 type fit uint8
 
 const (
 	// All ways through the function that the call names were read, and none leads to the frame.
 	fitsNot fit = iota
-	// It names a function that leaves by a jump whose target is not told, or that was not read whole.
+	// It names a function that was not read whole, or that leaves by a jump with an unknown target.
 	fitsPerhaps
-	// It goes through a register or memory, or what it is cannot be told.
+	// It goes through a register or memory, or its target cannot be determined.
 	fitsAny
-	// The frame stands behind the start of the function that it names, which may reach that far by a jump whose target is not told.
+	// The frame is after the start of the function that the call names, which may reach that far by a jump with an unknown target.
 	fitsAround
 	// It names the function of the frame, or one that jumps there.
 	fitsWell
 )
 
-// Bounds of looking for a frame behind one call.
+// Limits of the search for a frame that follows from one call.
 const (
 	maxJumps     = 8    // functions, parts of such, and stubs that jumps lead to
 	maxPartInstr = 4096 // instructions of one part
@@ -88,14 +88,14 @@ type part struct {
 	r       *reading
 	reached func(number int) bool
 	whole   bool // all that it leads to was read, or is in leads
-	// sure says that none of it belongs to another function. Behind a call that does not come back lies one; which calls do not, the
-	// returns of a function tell, and one that has none does not say.
+	// sure means that none of the code belongs to another function. After a call that does not return, another function follows; the returns of a
+	// function show which calls do not return, and a function without returns shows nothing.
 	sure  bool
 	leads []machine.Addr
 }
 
-// part reads code from an address on. That of a function is followed behind calls that come back alone; another part, which begins
-// in the middle of a frame, behind all of them.
+// part reads code from an address on. In a function, only code after calls that return is followed; in another part, which begins in the middle of
+// a frame, the code after every call is.
 func (w *walk) part(start machine.Addr, another bool) part {
 	code := w.Finder.Code(start)
 	p := code.parts[start]

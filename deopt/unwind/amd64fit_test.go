@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// A function may end in a call of the one that lies behind it: the return address is where the other begins.
+// TestCallOfWhatIsNext requires that a call of the function directly after it is followed: its return address is where that function begins.
 func TestCallOfWhatIsNext(t *testing.T) {
 	code := segments{{0x1000, []byte{
 		0x53,                         // push %rbx
@@ -28,7 +28,7 @@ func TestCallOfWhatIsNext(t *testing.T) {
 	require.False(t, p.has(place{pc: 0x1007, is: true}))
 }
 
-// So is it for whoever reads the function to find its caller, or what ran in its place.
+// TestReadingOfACallOfWhatIsNext requires a row at that return address when a whole function is read.
 func TestReadingOfACallOfWhatIsNext(t *testing.T) {
 	code := []byte{
 		0x53,                         // push %rbx

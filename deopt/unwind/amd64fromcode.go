@@ -7,8 +7,8 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// fromFunction is the step that the instructions of the function of f tell, from its start;
-// nil, and why, where it is not known where that is or they do not tell.
+// fromFunction returns the step that the instructions of the function of f give, read from its start; nil and the reason if the start is unknown or
+// the instructions do not give one.
 func (w *walk) fromFunction(f *Frame) (*step, string) {
 	if w.Arch != machine.AMD64 || f.code.Functions == nil {
 		return nil, ""
@@ -52,9 +52,8 @@ func (w *walk) readFunction(f *Frame, start, end machine.Addr) (*codeRows, error
 	return rows, nil
 }
 
-// fromRow is the step of a row that instructions tell. What a function does with the registers
-// that C's convention keeps means nothing where another convention holds: it may load
-// one with a result before it returns. Its frame pointer it has to give back.
+// fromRow makes a step of a row that was read from instructions. Where another convention than C's holds, what a function does with C's
+// callee-saved registers means nothing: it may load one with a result before it returns. It must still restore its frame pointer.
 func (w *walk) fromRow(f *Frame, row *cfi.Row) *step {
 	if f.code.NoneKept {
 		row.Keep(w.Arch.FP, w.Arch.Link)
@@ -62,11 +61,10 @@ func (w *walk) fromRow(f *Frame, row *cfi.Row) *step {
 	return &step{row: row, rule: FromCode, partial: true}
 }
 
-// maxRead bounds the functions that are kept as they were read: what some thousand
-// instructions tell takes a megabyte.
+// maxRead bounds the functions whose reading is cached: the reading of some thousand instructions takes a megabyte.
 const maxRead = 64
 
-// fromReturn is the step that the instructions tell on the way to where the function returns.
+// fromReturn returns the step that the instructions between the pc of f and the returns of its function give.
 func (w *walk) fromReturn(f *Frame) (*step, string) {
 	if w.Arch != machine.AMD64 {
 		return nil, ""
@@ -82,21 +80,19 @@ func (w *walk) fromReturn(f *Frame) (*step, string) {
 	return s, ""
 }
 
-// Instructions are what the instructions of one function tell, at each that can be reached
-// from its start. Only x86-64 is read.
+// Instructions holds what the instructions of one function show about its frame, at each instruction that can be reached from its start. Only
+// x86-64 is read.
 type Instructions struct{ rows *codeRows }
 
-// ReadInstructions reads the function at start, of which no code lies at end or after that. It
-// reads 64 KiB at most. The error says that there is no room for code, or that the code
-// contradicts itself.
+// ReadInstructions reads the function at start, whose code ends before end. It reads 64 KiB at most. It returns an error if start and end leave no
+// room for code, or if the code contradicts itself.
 func ReadInstructions(m machine.Memory, start, end machine.Addr) (*Instructions, error) {
 	rows, err := readFunction(m, start, end)
 	return &Instructions{rows}, err
 }
 
-// At returns the row that holds at pc, which gives the CFA by the stack pointer wherever
-// the distance to it is known. The error says that no instruction at pc was reached, or what
-// is not known there.
+// At returns the row that holds at pc; it gives the CFA relative to the stack pointer wherever the distance to it is known. The error reports that
+// no instruction at pc was reached, or what is unknown there.
 func (i *Instructions) At(pc machine.Addr) (*cfi.Row, error) {
 	row, err := i.rows.row(pc, false)
 	if err != nil {

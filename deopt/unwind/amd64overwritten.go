@@ -13,7 +13,7 @@ import (
 // ran in its place, or after a call in that code. Unwind information for the pc does not describe such a frame.
 type Overwritten struct {
 	At machine.Addr // of the first instruction that was written over; it would have run next
-	// End is the end of what was written there. From is where the code starts to which it jumped, and At where it did not jump.
+	// End is the end of the code written there. From is the start of the code to which it jumped; At if it did not jump.
 	End, From machine.Addr
 	// Called is set where From was called, and takes the return address off the stack.
 	Called bool
@@ -290,9 +290,9 @@ func (r *reading) storedAbove(sp uint64) (list []machine.Range) {
 	return list
 }
 
-// agrees grades how well the stack of at, which is f at the place o, is one that the function of s has there. told is set where the code
-// shows the stack pointer; otherwise it is the one that the size of the frame in the stack map asks for. switched is set where the code has
-// moved to another stack since.
+// agrees grades how well the stack of at, which is f at the place o, matches the frame that the function of s has there. told is set if the code
+// shows the stack pointer; otherwise the stack pointer is computed from the frame size in the stack map. switched is set if the code has moved to
+// another stack since.
 func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told, switched bool) evidence {
 	word := machine.Addr(w.Arch.Pointer)
 	sp, _ := at.Registers.Addr(w.Arch.SP)

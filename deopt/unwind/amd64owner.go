@@ -9,12 +9,10 @@ import (
 
 var errNoOwner = errors.New("no function on its stack has the frame pointer")
 
-// byOwner finds the return address of a frame that does not touch the frame pointer, as that of a
-// stub or a small function of a JIT: by the function further out whose frame pointer it is. The
-// instructions of that say how far below its frame pointer it has its stack pointer where it calls,
-// and a call pushes the return address there and nowhere else. That has to be the first word on
-// the stack which follows a call: another one may be that of a frame between. A call that names another
-// function left it there earlier: what it called had the same place on the stack, and has returned.
+// byOwner finds the return address of a frame that does not change the frame pointer, such as that of a stub or a small function of a JIT. It uses
+// the outer function that owns the frame pointer: its instructions show how far below its frame pointer its stack pointer is at a call, and the
+// call pushes the return address there. That must be the first word on the stack which follows a call: another one may belong to a frame between.
+// If the call names another function, the return address is left over from that: its callee had the same place on the stack, and has returned.
 func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 	if w.Arch != machine.AMD64 {
 		return c, nil, errNoOwner
@@ -50,8 +48,8 @@ func (w *walk) mayCall(pc machine.Addr, f *Frame) bool {
 	return fit != fitsNot && fit != fitsPerhaps
 }
 
-// belowFramePointer says how far a function has its stack pointer below its frame pointer where a
-// call returns to pc, as its instructions tell it.
+// belowFramePointer returns how many bytes below its frame pointer a function has its stack pointer where a call returns to pc, according to its
+// instructions; ok is false if they do not show that.
 func (w *walk) belowFramePointer(pc machine.Addr) (n int64, ok bool) {
 	f := &Frame{PC: pc, Return: true, code: w.Finder.Code(pc - 1)}
 	s, _ := w.fromFunction(f)

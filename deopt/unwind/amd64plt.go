@@ -34,9 +34,8 @@ func (w *walk) inPLT(f *Frame, start machine.Addr) *step {
 	return &step{row: w.pushedRow(f.PC, words*int64(w.Arch.Pointer)), rule: FromCode} // it changes no register
 }
 
-// firstOfPLT returns how many words there are up to the CFA at an instruction of the first
-// entry, to which the others jump once they have pushed a number; 0 where it is none. It is told
-// by pushing a word of the global offset table and jumping through the next.
+// firstOfPLT returns how many words there are up to the CFA at an instruction of the first PLT entry, to which the other entries jump after they
+// have pushed a number; 0 if the code is no such entry. The first entry pushes a word of the global offset table and jumps through the next word.
 func firstOfPLT(code []byte, at machine.Addr) int64 {
 	jump := viaMemory
 	if code[jump] == bndPrefix {

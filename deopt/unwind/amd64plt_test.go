@@ -46,7 +46,7 @@ func TestPLT(t *testing.T) {
 			livetest.Make(t, "gcc", append(build.flags, "-O2", "-fPIE", "-pie", "-o", program, "testdata/plt.c")...)
 			// Up to the first call, and as far into it as leads into the dynamic linker; then the second.
 			to := append(append([]string{"run"}, slices.Repeat([]string{"step"}, build.first)...), append([]string{"run"}, slices.Repeat([]string{"step"}, 5)...)...)
-			var caller *Frame // calls, where it last stood
+			var caller *Frame // calls, where it last stopped
 			in := map[string]int{}
 			for n, s := range stops(t, to, program) {
 				stack := s.walk()
@@ -80,8 +80,7 @@ func TestPLT(t *testing.T) {
 	}
 }
 
-// place says where an address is: the function of a program, its procedure linkage table, or
-// another file.
+// place names the place of an address: the function of a program, "plt" for its procedure linkage table, or "elsewhere" for another file.
 func (s stop) place(program string, pc machine.Addr) string {
 	list := s.core.symbols(program)
 	if f := list.at(pc); f != nil {

@@ -7,9 +7,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// origin is what reading code tells of the 64 bits in a register or in memory: how they
-// were made from what registers and memory held where the reading began. The zero value
-// says that nothing is known.
+// origin describes how the 64 bits in a register or in memory were computed from the registers and the memory at the start of the reading. The zero
+// value means unknown.
 type origin struct {
 	kind originKind
 	reg  uint8 // fromRegister, fromMemory: the DWARF number of a general register
@@ -21,7 +20,7 @@ type origin struct {
 
 type originKind uint8
 
-// What the bits were made from.
+// The sources that the bits were computed from.
 const (
 	untold       originKind = iota
 	fromRegister            // the value that reg had
@@ -30,7 +29,7 @@ const (
 	fromNumber              // nothing: the code has the number, its upper half in at and its lower in add
 )
 
-// initially is the value that a register had where the reading began.
+// initially returns the value that a register had at the start of the reading.
 func initially(reg machine.DWARFReg) origin { return origin{kind: fromRegister, reg: uint8(reg)} }
 
 // constant is a number that the code has.
@@ -61,7 +60,7 @@ func (o origin) from(p origin) (n int64, ok bool) {
 	return n, o == p && o.kind != untold
 }
 
-// word is the eight bytes of memory at o, as they were where the reading began.
+// word returns the eight bytes of memory at o, as they were at the start of the reading.
 func (o origin) word() origin {
 	if o.kind != fromRegister {
 		return origin{}
@@ -90,14 +89,13 @@ func (s *slot) covers(addr origin, size int32) bool {
 	return ok && n >= 0 && n+int64(size) <= int64(s.size)
 }
 
-// moment is what is known before an instruction.
+// moment holds what is known before an instruction.
 type moment struct {
 	reached bool
-	// forgot says that memory of which there is no slot holds nothing that is known. There
-	// are only slots whose value is known then.
+	// forgot means that memory without a slot holds nothing known. Then all slots have known values.
 	forgot bool
-	// called is the stack pointer at a call before, where all paths agree on it. impossible
-	// says that there were two calls of one frame which cannot both be aligned.
+	// called is the stack pointer at an earlier call, where all paths agree on it. impossible means that two calls of one frame cannot both be
+	// aligned.
 	called     origin
 	impossible bool
 	// inner is the address of the return address of a call that has not returned, in a way out of a function, where all paths agree.
@@ -114,7 +112,7 @@ type moment struct {
 // what they keep on the stack for themselves.
 const maxSlots = 32
 
-// atStart is the moment where a reading begins: every register holds what it holds.
+// atStart returns the moment where a reading begins: every register holds its initial value.
 func atStart() moment {
 	m := moment{reached: true}
 	for reg := range m.regs {
@@ -189,8 +187,7 @@ func (m *moment) keepsAt(value origin) bool {
 // switched reports whether the stack pointer leads to another stack, whose address the code has.
 func (m *moment) switched() bool { return m.regs[machine.AMD64.SP].kind == fromNumber }
 
-// forget lets go of the slots that only say that memory is not what it was, and of those
-// that were written over in part.
+// forget drops the slots that only record that memory was changed, and the slots that were partly overwritten.
 func (m *moment) forget() {
 	var kept []slot
 	for _, s := range m.slots {
@@ -284,7 +281,7 @@ func (m *moment) meetSlots(other *moment) bool {
 			slices.ContainsFunc(m.slots, func(s slot) bool { return s.value.kind == untold && s.covers(t.addr, t.size) }) {
 			continue
 		}
-		// What m takes for memory as it was has been written on the other path.
+		// Memory that m takes as unchanged was written on the other path.
 		m.store(t.addr, t.size, origin{})
 		changed = true
 	}

@@ -151,7 +151,7 @@ var functionsRead = []struct {
 	}},
 }
 
-// returnsRead are pieces of code with what they tell of the place where they start.
+// returnsRead lists pieces of code with the row that reading from their start to the returns must give.
 var returnsRead = []struct {
 	name, code string
 	row        string // or an error

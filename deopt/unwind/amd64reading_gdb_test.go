@@ -31,7 +31,7 @@ type steppedFrame struct {
 	Registers    map[string]*string
 }
 
-// register is what gdb says of a register; false where it knows nothing.
+// register returns the value that gdb reports for a register; false if gdb does not know it.
 func (f *steppedFrame) register(t *testing.T, name string) (machine.Addr, bool) {
 	t.Helper()
 	text := f.Registers[name]
@@ -104,8 +104,7 @@ func stepThrough(t *testing.T, llvm int, llcFlags, flags []string) *readProgram 
 	return p
 }
 
-// unknownBecause are all reasons for which reading code says nothing, or nothing that can be
-// compared, in what is tested.
+// unknownBecause lists all reasons for which reading code gives no row, or no comparable row, in the tested code.
 var unknownBecause = map[string]string{
 	"no function":                         "in a part that the compiler split off a function, where no reading can begin",
 	"no instruction at PC was reached":    "behind a jump table, or where only the exception handler jumps to",
@@ -125,11 +124,9 @@ var wronglyRead = map[string]string{
 	"finish": "it ends in a system call that does not come back, and without optimization nothing is behind that but the next function",
 }
 
-// TestEveryInstruction stops before every instruction of a program, and asks three ways for
-// the caller of the innermost frame, and for that one's: the program's CFI; the
-// instructions of the function from its start; those from the place to its returns. gdb, which
-// has the CFI, says what is right: the caller's pc, the CFA, and each register that a way says
-// it knows.
+// TestEveryInstruction stops before every instruction of a program, and computes the caller of the innermost frame and that caller's caller in
+// three ways: from the program's CFI; from the instructions of the function from its start; from those between the place and its returns. It
+// requires what gdb reports, which has the CFI: the caller's pc, the CFA, and each register that a way claims to know.
 func TestEveryInstruction(t *testing.T) {
 	livetest.Slow(t)
 	for _, build := range []struct {
@@ -196,8 +193,8 @@ type comparison struct {
 	t                               *testing.T
 	read                            map[machine.Addr]*codeRows
 	cfi, function, returns, certain counts
-	// astray counts the places where gdb is wrong: behind the pop of rbp in a function whose
-	// stack gcc realigned, where its CFI still computes registers from rbp.
+	// astray counts the places where gdb is wrong: after the pop of rbp in a function whose stack gcc realigned, where its CFI still computes
+	// registers from rbp.
 	astray int
 	popped bool
 }
@@ -239,8 +236,7 @@ func (c *comparison) step(before, s *stepped) {
 	}
 }
 
-// stepped checks that an instruction has changed no register but those that it is said to
-// write.
+// stepped checks that an instruction has changed only the registers that its decoding lists as written.
 func (c *comparison) stepped(before, after *stepped) {
 	inst, known, err := amd64.Read(c.text, before.Frames[0].pc(c.t))
 	if err != nil {
@@ -312,7 +308,7 @@ func (c *comparison) compare(f, want *steppedFrame, frame *Frame, got caller, to
 	return "right"
 }
 
-// rows is what the function at an address tells.
+// rows returns the row that the instructions of the function at an address give.
 func (c *comparison) rows(lookup, pc machine.Addr, ret bool) (*cfi.Row, error) {
 	fn := c.functionAt(lookup)
 	if fn == nil {
@@ -339,5 +335,5 @@ func (p *readProgram) functionAt(pc machine.Addr) *function {
 
 var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
 
-// reason is why a way says nothing.
+// reason returns the reason for an unknown row, without addresses.
 func reason(err error) string { return addresses.ReplaceAllString(err.Error(), "PC") }

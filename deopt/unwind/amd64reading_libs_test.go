@@ -37,7 +37,7 @@ func (c *tally) add(got string) {
 	}
 }
 
-// share is how many of 1 are right.
+// share returns the fraction that is right, from 0 to 1.
 func (c *tally) share() float64 {
 	return float64(c.right) / float64(max(1, c.right+c.wrong+c.unknown))
 }
@@ -73,7 +73,7 @@ type function struct {
 	start, end machine.Addr
 }
 
-// functionsOf lists the functions of a file that symbols tell, without the parts of functions.
+// functionsOf lists the functions of a file that have symbols, without the split-off parts of functions.
 func functionsOf(t *testing.T, file *elf.File) []function {
 	t.Helper()
 	symbols, _ := file.Symbols()
@@ -97,8 +97,8 @@ func functionsOf(t *testing.T, file *elf.File) []function {
 // switchesStacks are functions that return on another stack than they were called on.
 var switchesStacks = map[string]bool{"swapcontext": true, "setcontext": true, "longjmp": true, "__longjmp": true}
 
-// TestReadLibraries reads functions of real libraries, and holds what that tells at every
-// instruction, and behind every call, against the CFI that the compiler wrote for them.
+// TestReadLibraries reads functions of real libraries, and compares the rows at every instruction, and after every call, with the CFI that the
+// compiler wrote for them.
 func TestReadLibraries(t *testing.T) {
 	livetest.Slow(t)
 	for _, lib := range []struct {
@@ -106,9 +106,9 @@ func TestReadLibraries(t *testing.T) {
 		one               int     // function in so many is looked at
 		function, returns float64 // the share that each way tells, at least
 	}{
-		// Not told: behind jump tables.
+		// Unknown: after jump tables.
 		{"libc.so.6", 3, .96, .95},
-		// Not told: what only the exception handler jumps to, and code that only throws.
+		// Unknown: code that only the exception handler jumps to, and code that only throws.
 		{"libstdc++.so.6", 7, .87, .80},
 	} {
 		t.Run(lib.name, func(t *testing.T) {
@@ -131,8 +131,8 @@ func TestReadLibraries(t *testing.T) {
 			t.Logf("to its returns, certain: frames %v; registers %v", &c.certain.frames, &c.certain.registers)
 			require.Zero(t, c.whole.frames.wrong+c.whole.registers.wrong)
 			require.Zero(t, c.certain.frames.wrong+c.certain.registers.wrong)
-			// Where all returns are behind a call that throws: with the cold parts of functions
-			// lying one behind the other, what follows that call is a part of another function.
+			// Where all returns are after a call that throws: the cold parts of functions are adjacent, so the code after that call is a part of
+			// another function.
 			require.Less(t, float64(c.returns.frames.wrong), .001*float64(c.returns.frames.right))
 			require.Less(t, float64(c.returns.registers.wrong), .001*float64(c.returns.registers.right))
 			for _, way := range []*counts{&c.whole, &c.returns, &c.certain} {
@@ -146,7 +146,7 @@ func TestReadLibraries(t *testing.T) {
 	}
 }
 
-// libComparison holds what code tells against CFI.
+// libComparison compares the rows read from code with CFI.
 type libComparison struct {
 	t                       *testing.T
 	text                    elfText
@@ -204,12 +204,11 @@ func (c *libComparison) place(fn function, rows *codeRows, pc machine.Addr, ret 
 	}
 }
 
-// anotherRegister says that a row and CFI name registers of which it is not known how they lie to
-// each other.
+// anotherRegister is the reason for an unknown row where the row and CFI name registers whose distance is unknown.
 const anotherRegister = "another register"
 
-// compare holds a row against CFI's. Where they name other registers, what is known from the
-// start of the function says how these lie to each other.
+// compare compares a row with CFI's. Where they name different registers, the reading from the start of the function gives the distance between the
+// two.
 func (c *libComparison) compare(fn function, pc machine.Addr, to *counts, known *moment, row, truth *cfi.Row, err error) {
 	if err != nil {
 		to.frames.add(reason(err))

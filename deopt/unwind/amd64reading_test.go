@@ -56,7 +56,7 @@ func TestReadToReturn(t *testing.T) {
 	}
 }
 
-// TestReturnAddresses asks for rows behind calls: what is there may be another function.
+// TestReturnAddresses requires the rows of return addresses to be those of the call's function: the code after the call may be another function.
 func TestReturnAddresses(t *testing.T) {
 	// push %rbx; sub $16,%rsp; call .+0x100; a second function: ret
 	text := elfText{0x1000, codeOf(t, "53 48 83 ec 10 e8 fb 00 00 00 c3")}
@@ -78,8 +78,7 @@ func TestReturnAddresses(t *testing.T) {
 	require.Equal(t, errNotOurs, err)
 }
 
-// TestFillers reads from return addresses. Behind a call that does not come back may be room up to
-// the next function.
+// TestFillers reads from return addresses. After a call that does not return, there may be padding up to the next function.
 func TestFillers(t *testing.T) {
 	for _, c := range []struct {
 		code    string
@@ -88,7 +87,7 @@ func TestFillers(t *testing.T) {
 		{"48 83 c4 18 c3", true},              // addq $0x18, %rsp; retq
 		{"90 48 83 c4 18 c3", false},          // nop
 		{"0f 1f 40 00 48 83 c4 18 c3", false}, // nopl (%rax)
-		{"f3 0f 1e fa 48 83 c4 18 c3", true},  // endbr64, as it is behind a call of setjmp
+		{"f3 0f 1e fa 48 83 c4 18 c3", true},  // endbr64, as compilers put it after a call of setjmp
 		{"c5 f8 77 48 83 c4 18 c3", true},     // vzeroupper
 	} {
 		text := elfText{0x1000, codeOf(t, c.code)}
@@ -241,8 +240,7 @@ func rowText(t *testing.T, row *cfi.Row) string {
 	return text
 }
 
-// evaluated is the value of an expression where register r holds (r+1) << 20, and where the
-// memory at each address holds that address << 20.
+// evaluated returns the value of an expression where register r holds (r+1) << 20, and where the memory at each address holds that address << 20.
 func evaluated(t *testing.T, e cfi.Expression) uint64 {
 	t.Helper()
 	regs := machine.NewRegisters(machine.AMD64, "")

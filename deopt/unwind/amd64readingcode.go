@@ -27,8 +27,7 @@ type reading struct {
 	in     []int                // the block of each instruction
 	spent  int                  // how many instructions were gone through
 
-	// What is known behind the block that was last gone through, and behind it where its
-	// comparison found both equal.
+	// The moment after the last block that was applied, and the moment after it where its comparison found both equal.
 	behind, equal moment
 	within        moment // at the start of what the call of that block leads to
 
@@ -41,9 +40,9 @@ type reading struct {
 type block struct {
 	first, last int // the numbers of its instructions
 	before      moment
-	// The blocks that may come next; -1 where there is none. taken is where a jump leads.
+	// The blocks that may come next; -1 for none. taken is the block that a jump leads to.
 	next, taken int
-	// dead says that its call does not come back.
+	// dead means that its call does not return.
 	dead bool
 }
 
@@ -52,8 +51,8 @@ func newReading(m machine.Memory, start, end machine.Addr, limit int) *reading {
 	return &reading{memory: m, code: machine.Range{Start: start, End: end}, limit: limit, number: map[machine.Addr]int{}}
 }
 
-// follow decodes all code that direct jumps lead to, nearest first. More than the limit is
-// left alone. It returns the addresses behind calls: whether they come back is not known.
+// follow decodes all code that direct jumps lead to, nearest first, up to the limit of instructions. It returns the addresses after calls: whether
+// the calls return is not known.
 func (r *reading) follow(from ...machine.Addr) (calls []machine.Addr) {
 	queue := slices.Clone(from)
 	for len(queue) > 0 {
@@ -90,8 +89,7 @@ func (r *reading) inside(at machine.Addr) bool {
 	return r.code.Contains(at) && (r.left == nil || r.left.follows(at))
 }
 
-// decode reads the instruction at an address; false where there is none that is known to
-// be one.
+// decode reads the instruction at an address; false if no valid instruction is there.
 func (r *reading) decode(at machine.Addr) (instr, bool) {
 	inst, known := amd64.Decode(r.bytes(at))
 	if inst.Len == 0 || uint64(inst.Len) > uint64(r.code.End-at) {
@@ -104,10 +102,10 @@ func (r *reading) decode(at machine.Addr) (instr, bool) {
 	return i, true
 }
 
-// chunk is how much code is read at once.
+// chunk is the number of bytes of code that are read at once.
 const chunk = 4096
 
-// bytes returns what is at an address: the longest instruction, or what can be had.
+// bytes returns the bytes at an address: enough for the longest instruction, or as many as can be read.
 func (r *reading) bytes(at machine.Addr) []byte {
 	skip := uint64(at - r.from)
 	if have := uint64(len(r.text)); at < r.from || skip > have || have-skip < amd64.Longest {
@@ -124,8 +122,7 @@ func (r *reading) bytes(at machine.Addr) []byte {
 	return r.text[skip:min(skip+amd64.Longest, uint64(len(r.text)))]
 }
 
-// less is how much to read where n bytes cannot be had: half, and where the last instruction may
-// be among them, a byte less.
+// less returns how many bytes to read after n bytes could not be read: half, and a byte less where the last instruction may be among them.
 func less(n int) int {
 	if n <= amd64.Longest {
 		return n - 1
@@ -182,7 +179,7 @@ func (r *reading) heads() []int {
 		if i.ends() {
 			continue
 		}
-		// What follows on one instruction alone has the number behind it.
+		// A block that follows one instruction alone has the number after it.
 		next, known := r.number[i.next()]
 		add(next, known && (i.op == opBranch || i.mayEnd() || next != n+1))
 	}
@@ -233,9 +230,8 @@ func (r *reading) settle(begin moment) error {
 	return nil
 }
 
-// admits reports whether a jump may lead to a block. To the start of a function it does with the
-// stack pointer of a call, or it is no jump of this frame: it lies behind a call that does not
-// come back.
+// admits reports whether a jump may lead to a block. A jump to the start of a function must have the stack pointer as a call leaves it; otherwise
+// it is no jump of this frame, but lies after a call that does not return.
 func (r *reading) admits(block int, m *moment) bool {
 	if !r.called || block != r.in[0] {
 		return true
@@ -259,7 +255,7 @@ func (q *blockSet) add(n int) {
 	q.first = min(q.first, n/64)
 }
 
-// take takes the first block; false where there is none.
+// take removes and returns the first block; false if the set is empty.
 func (q *blockSet) take() (int, bool) {
 	for ; q.first < len(q.words); q.first++ {
 		if word := q.words[q.first]; word != 0 {
@@ -273,8 +269,8 @@ func (q *blockSet) take() (int, bool) {
 // last is the instruction that ends a block.
 func (r *reading) last(b *block) *instr { return &r.instrs[b.last] }
 
-// after returns what is known behind a block, in memory and where its jump leads; nil where
-// it does not go on. It is good until the next call.
+// after returns the moment after a block for the next instruction in memory and for the target of its jump; nil where execution does not continue.
+// The results are valid until the next call.
 func (r *reading) after(b *block) (next, taken *moment) {
 	m := &r.behind
 	*m = b.before

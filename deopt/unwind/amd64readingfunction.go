@@ -15,22 +15,18 @@ const (
 	maxFunctionInstrs = 10_000
 )
 
-// codeRows are the rows of one function of x86-64 code, as its instructions tell them.
+// codeRows holds the rows of one function of x86-64 code, read from its instructions.
 type codeRows struct {
 	r *reading
 }
 
-// readFunction reads the function at [start, end) from its first instruction, where the
-// stack pointer is 8 below the CFA and every register that a callee keeps holds what its caller
-// put there (System V ABI, AMD64 supplement, §3.2). start must be where the function is called:
-// the cold part of a function that was split has a symbol, too, and begins in the middle
-// of a frame.
+// readFunction reads the function at [start, end) from its first instruction, where the stack pointer is 8 below the CFA and every callee-saved
+// register holds its caller's value (System V ABI, AMD64 supplement, §3.2). start must be an entry that calls lead to: the cold part of a split
+// function has a symbol, too, and begins in the middle of a frame.
 //
-// It is taken that a call gives back the stack pointer and the registers that the ABI
-// asks for, and that no pointer leads to where the function saved registers. The first does not
-// hold where the callee takes its arguments off the stack, as LLVM's tailcc does, and its fastcc
-// where tail calls are guaranteed: behind such a call the stack pointer is nearer to the CFA than a
-// row says, unless the return is found to be wrong for it.
+// readFunction assumes that a callee restores the stack pointer and the callee-saved registers of the ABI, and that no pointer leads to where the
+// function saved registers. The first does not hold where the callee pops its arguments, as in LLVM's tailcc, and in its fastcc where tail calls
+// are guaranteed: after such a call the stack pointer is nearer to the CFA than a row says, unless a return turns out to be wrong because of it.
 func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) {
 	if end <= start {
 		return nil, errors.New("the function has no code")
@@ -55,13 +51,11 @@ func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) 
 	return nil, errors.New("its returns contradict each other")
 }
 
-// maxCuts bounds how often calls are found that do not return. Each time, all that can be told
-// of are found.
+// maxCuts bounds the rounds that search for calls that do not return. Each round finds all that can be recognized then.
 const maxCuts = 16
 
-// cut marks the calls that do not come back, as far as the code tells: where all returns that
-// the code behind a call leads to would go to something that is no return address; and where
-// another way leads to it with the stack pointer elsewhere. It says whether there are any.
+// cut marks the calls that do not return, as far as the code shows: if all returns that the code after a call leads to would return to something
+// that is no return address; and if another path reaches that code with a different stack pointer. It reports whether it found any.
 func (c *codeRows) cut() bool {
 	good, bad := c.r.leadsTo(sound), c.r.leadsTo(unsound)
 	found := false
@@ -77,9 +71,8 @@ func (c *codeRows) cut() bool {
 	return found
 }
 
-// differs reports whether the stack pointer behind a call is known but for another way there, or
-// behind the no-op there: Go's compiler puts a call that does not come back, and a no-op, before
-// code that other ways lead to.
+// differs reports whether the stack pointer after a call is known, but becomes unknown because of another path there, or because of one after the
+// no-op there: Go's compiler puts a call that does not return, and a no-op, before code that other paths lead to.
 func (c *codeRows) differs(b *block) bool {
 	sp := machine.AMD64.SP
 	m, _ := c.r.after(b)
@@ -145,9 +138,8 @@ func (r *reading) leadsTo(holds func(*moment) bool) []bool {
 	return leads
 }
 
-// row returns the rules that hold at pc; where ret is set, pc is the return address of a call
-// in the function, which may be its last instruction. A register without a rule is one of
-// which nothing is known. An error says that pc was not reached, or what is not known.
+// row returns the rules that hold at pc; if ret is set, pc is the return address of a call in the function, which may be its last instruction.
+// Nothing is known of a register without a rule. The error reports that pc was not reached, or what is unknown.
 func (c *codeRows) row(pc machine.Addr, ret bool) (*cfi.Row, error) {
 	m, at, end, err := c.moment(pc, ret)
 	if err != nil {
@@ -214,7 +206,7 @@ func (m *moment) cfa() (cfi.CFARule, bool) {
 	return cfi.CFARule{}, false
 }
 
-// searched are the general registers in the order in which they are asked for an address.
+// searched lists the general registers in the order in which they are tried as the base of an address.
 var searched = []machine.DWARFReg{7, 6, 3, 12, 13, 14, 15, 10, 11, 0, 1, 2, 4, 5, 8, 9}
 
 // reach returns a register and the distance from it to an address.
@@ -227,9 +219,8 @@ func (m *moment) reach(addr origin) (reg machine.DWARFReg, offset int64, ok bool
 	return 0, 0, false
 }
 
-// rule says where the caller's value of a register is. Where it was saved comes before the
-// register itself: code that an indirect jump leads to is not followed, and may have changed
-// the register on a way to here that is not known.
+// rule returns the rule for the caller's value of a register. A saved copy takes precedence over the register itself: code that an indirect jump
+// leads to is not followed, and may have changed the register on an unknown path to here.
 func (m *moment) rule(reg machine.DWARFReg) cfi.RegisterRule {
 	var below cfi.RegisterRule
 	entry := initially(machine.AMD64.SP)

@@ -12,7 +12,7 @@ import (
 // instr is an instruction, as far as it matters to frames.
 type instr struct {
 	at     machine.Addr
-	to     machine.Addr // opJump, opBranch, opCall: where it leads; 0 where that is not told
+	to     machine.Addr // opJump, opBranch, opCall: its target; 0 if unknown
 	memory operand      // what it reads or writes in memory; for opAddress only computes
 	number int64        // opEnter: the bytes of stack; opNumber, opAlign, and opPush of a constant: the number
 	writes amd64.Set    // opOther: registers that hold something unknown after it
@@ -20,17 +20,17 @@ type instr struct {
 	bytes  uint16 // opOther: how many it writes to memory
 	size   uint8  // of the instruction, in bytes
 	equal  outcome
-	dst    uint8 // registers; noRegister where there is none
+	dst    uint8 // registers; noRegister for none
 	src    uint8
 	filler bool // it only takes up room
-	away   bool // opStop: it leads on, and where is not told
+	away   bool // opStop: execution continues at an unknown place
 	// constant is set of an opPush that pushes number.
 	constant bool
 }
 
 // operand is memory at a register plus an offset.
 type operand struct {
-	base   uint8 // noRegister where the address is none that can be told
+	base   uint8 // noRegister if the address cannot be computed
 	offset int64
 }
 
@@ -39,7 +39,7 @@ const noRegister = 0xff
 // noBase is the base of an operand whose offset is the address itself.
 const noBase = 0xfe
 
-// outcome is what a conditional jump does after a comparison that found both equal.
+// outcome is the effect of a conditional jump after a comparison that found both equal.
 type outcome uint8
 
 const (
@@ -50,9 +50,9 @@ const (
 
 type operation uint8
 
-// What instructions do. All registers have eight bytes.
+// The operations of instructions. All registers have eight bytes.
 const (
-	opOther    operation = iota // writes and memory say what is lost
+	opOther    operation = iota // writes and memory list what becomes unknown
 	opMove                      // dst takes the value of src
 	opExchange                  // dst and src change places
 	opLoad                      // dst takes memory
@@ -71,7 +71,7 @@ const (
 	opBranch // the same, or to the next instruction
 	opReturn
 	opReturnTo // an address that the instruction in front of it has pushed
-	opStop     // no more can be told: an indirect jump, a trap, what is not known
+	opStop     // the reading ends: an indirect jump, a trap, an unknown instruction
 )
 
 // ends reports whether control never reaches the next instruction in memory from it.
@@ -92,7 +92,7 @@ func (i *instr) mayEnd() bool { return i.op == opCall || i.op == opSystem }
 // next is the address after it.
 func (i *instr) next() machine.Addr { return i.at + machine.Addr(i.size) }
 
-// instrOf takes from an instruction what matters. known says whether its meaning is.
+// instrOf extracts from an instruction what the reading uses. known is false for an instruction of unknown effect.
 func instrOf(at machine.Addr, inst x86asm.Inst, known bool) instr {
 	i := instr{at: at, size: uint8(inst.Len), dst: noRegister, src: noRegister, memory: operand{base: noRegister}}
 	if !known {

@@ -14,23 +14,17 @@ import (
 // maxForward bounds the instructions that are looked at on the way to returns.
 const maxForward = 1024
 
-// readToReturn reads x86-64 code from pc on, up to the returns that it leads to, both ways at
-// each conditional jump and into other functions where it jumps there. Where the stack
-// pointer is at a return, the return address is; and what a function has changed or saved
-// of the registers that its caller keeps, it has put back by then. What no path to a return
-// writes is therefore as the caller left it. ret says that pc is a return address.
+// readToReturn reads x86-64 code from pc on, up to the returns that it leads to, along both ways of each conditional jump and into other functions
+// where it jumps there. At a return, the stack pointer is at the return address, and a function has restored the callee-saved registers that it
+// changed or saved. A register that no path to a return writes therefore holds the caller's value. ret means that pc is a return address.
 //
-// Of all returns, those behind the fewest calls count. certain says that there is none before
-// them. Otherwise a call that does not come back may lie there: then what follows it is
-// other code, and what is told is not of this frame, though its calls have the stack
-// aligned as this frame's have. Compilers fill up the room behind a call that does not come
-// back, so that a return address with a no-op at it is not certain either. What they may
-// do without being found out is to jump out of the function where they take it that nobody gets
-// to: gcc does, at __builtin_unreachable, to whatever comes next.
+// Of all returns, those after the fewest calls count. certain means that no call precedes them. Otherwise, one of the calls may not return: then
+// other code follows it, and the row is not of this frame, though its calls have the stack aligned as this frame's have. Compilers pad after a call
+// that does not return, so a return address with a no-op at it is not certain either. One case cannot be detected: a jump out of the function at a
+// place that the compiler takes as unreachable. At __builtin_unreachable, gcc lets execution fall into whatever comes next.
 //
-// Paths that end otherwise say nothing. The error says that no return was reached, or that they
-// do not agree on where the frame ends. A register without a rule is one on which they do
-// not agree, or of which nothing is known.
+// Paths that end otherwise are ignored. The error reports that no return was reached, or that the returns do not agree on where the frame ends. On
+// a register without a rule they do not agree, or it is unknown.
 func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *cfi.Row, certain bool, err error) {
 	begin := atStart()
 	if ret {
@@ -61,17 +55,17 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *cfi.Row, ce
 	return nil, false, none
 }
 
-// errNotOurs says that the only returns are behind a call that is the last instruction of its
-// function, or of a path in it: what follows belongs to something else.
+// errNotOurs is returned when all returns are after a call that is the last instruction of its function, or of a path in it: the code after it
+// belongs to another function.
 var errNotOurs = errors.New("its calls lead to returns that are not of this frame")
 
-// isFiller reports whether an instruction that only takes up room is at an address.
+// isFiller reports whether the instruction at an address is only padding.
 func (r *reading) isFiller(at machine.Addr) bool {
 	inst, _ := amd64.Decode(r.bytes(at))
 	return amd64.IsFiller(inst)
 }
 
-// returned is the row at pc that the returns tell; nil where none was reached.
+// returned returns the row at pc on which all returns agree; nil if no return was reached.
 func (r *reading) returned(pc machine.Addr) (*cfi.Row, error) {
 	var end moment // what all returns agree on
 	var cfa origin

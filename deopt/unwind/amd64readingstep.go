@@ -5,8 +5,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// apply makes m the moment after an instruction that goes on to the next. number tells the
-// instructions of one reading apart.
+// apply makes m the moment after an instruction that is followed by the next. number distinguishes the instructions of one reading.
 func (m *moment) apply(i *instr, number int) {
 	sp, fp := machine.AMD64.SP, machine.AMD64.FP
 	switch i.op {
@@ -61,11 +60,10 @@ func (m *moment) apply(i *instr, number int) {
 	}
 }
 
-// callAlignment is what the CFA and the stack pointer at each call are multiples of (System V
-// ABI, AMD64 supplement, §3.2.2).
+// callAlignment is the alignment in bytes of the CFA and of the stack pointer at each call (System V ABI, AMD64 supplement, §3.2.2).
 const callAlignment = 16
 
-// call notes where the stack pointer is at a call, unless an earlier one has told.
+// call records the stack pointer at a call, unless an earlier call has recorded it; then it checks that the two can both be aligned.
 func (m *moment) call() {
 	sp := m.regs[machine.AMD64.SP]
 	if m.called.kind == untold {
@@ -111,15 +109,14 @@ func (m *moment) push(value origin) {
 	m.store(m.regs[sp], 8, value)
 }
 
-// align rounds the stack pointer down. How far that moves it is not known before, so that
-// what is known of it from there on is the distance to where it came to lie. What was known
-// by an earlier time at the same instruction is not the same any more.
+// align rounds the stack pointer down. The distance is unknown, so from then on addresses are known relative to the rounded stack pointer. Values
+// relative to an earlier execution of the same instruction become unknown.
 func (m *moment) align(i *instr, number int) {
 	if at, ok := m.regs[machine.AMD64.SP].number(); ok {
 		m.regs[machine.AMD64.SP] = constant(at & uint64(i.number))
 		return
 	}
-	m.loseBelow(0) // how far that is below the new one is not known, so it may be written over
+	m.loseBelow(0) // its distance from the new stack pointer is unknown, so it may be written over
 	aligned := origin{kind: fromAligned, at: int32(number)}
 	stale := func(o origin) bool { _, same := o.from(aligned); return same }
 	for reg := range m.regs {
@@ -131,8 +128,7 @@ func (m *moment) align(i *instr, number int) {
 	m.regs[machine.AMD64.SP] = aligned
 }
 
-// equal makes m the moment after a comparison that found two registers equal, and says whether
-// they can be.
+// equal makes m the moment after a comparison that found two registers equal, and reports whether they can be equal.
 func (m *moment) equal(i *instr) bool {
 	a, b := &m.regs[i.dst], &m.regs[i.src]
 	if n, ok := a.from(*b); ok && n != 0 {

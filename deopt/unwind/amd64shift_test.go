@@ -8,8 +8,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// What a runtime has written over a region may move the stack pointer before its call. The stack pointer at the start of the region is found by what the code
-// does: by how far it has moved, or by a register that it was copied to.
+// TestRegionsThatMoveTheStackPointer requires the stack pointer at the start of a region over which a runtime has written code that moves the stack
+// pointer before its call. It is found by how far the code has moved it, or by a register that it was copied to.
 func TestRegionsThatMoveTheStackPointer(t *testing.T) {
 	const (
 		region = machine.Addr(0x1000)

@@ -14,10 +14,9 @@ const (
 	startInstrs = 32
 )
 
-// begins reports whether f is at the first call of the code that its process began with. Nobody
-// called that: the kernel jumped to it, and what lies at its stack pointer is how many arguments
-// the program has. The first call of a dynamic linker (_dl_start of glibc) returns where the program begins: what comes behind it, until it
-// jumps there, is the same code (_dl_start_user), which calls once more.
+// begins reports whether f is at the first call of the code that its process began with. That code has no caller: the kernel jumped to it, and the
+// word at its stack pointer is the number of the program's arguments. The first call of a dynamic linker (_dl_start of glibc) returns the program's
+// entry point: the code after it, up to the jump there, is the same code (_dl_start_user), which calls once more.
 func (w *walk) begins(f *Frame) bool {
 	start := f.code.Start
 	if w.Arch != machine.AMD64 || start == 0 || !f.Return || f.PC <= start || f.PC-start > startBytes {
@@ -37,8 +36,8 @@ func (w *walk) begins(f *Frame) bool {
 	return false
 }
 
-// entersAt reports whether the code from an address on, without a branch, keeps what a call has returned there and jumps to it in the end, and
-// pc is where a call between the two returns to.
+// entersAt reports whether the code from an address on, without a branch, keeps the result of a call and jumps to it in the end, and pc is the
+// return address of a call between the two.
 func (w *walk) entersAt(at, end, pc machine.Addr) bool {
 	r := newReading(w.Memory, at, end, startInstrs)
 	kept, passed := x86asm.Reg(0), false

@@ -18,10 +18,9 @@ const (
 	maxStubs   = 4
 )
 
-// skipped returns the function that called the one of callee by a jump, and whose frame is gone
-// therefore: the call in front of pc, to which callee returns, is to it. Zero where that
-// is not so, or cannot be told. A stub such as an entry of a procedure linkage table has no
-// frame that could be missing.
+// skipped returns the function that called the function of callee by a jump, so that its frame is gone: the call before pc, to which callee
+// returns, names it. It returns zero if there was no such jump, or if that cannot be determined. A stub such as an entry of a procedure linkage
+// table has no frame that could be missing.
 func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr {
 	if w.Arch != machine.AMD64 || callee.Signal || callee.FDE.Start == 0 {
 		return 0
@@ -72,8 +71,8 @@ func (w *walk) directTarget(pc machine.Addr) machine.Addr {
 	return 0
 }
 
-// target returns where the call that ends at pc goes, when the call or the instruction before it says so, or a word of memory at a fixed
-// distance from the call, as memory is now. It returns 0 for other calls.
+// target returns the target of the call that ends at pc, if the call or the instruction before it contains it, or if it is in a word of memory at a
+// fixed distance from the call, as memory is now. It returns 0 for other calls.
 func (w *walk) target(pc machine.Addr) machine.Addr {
 	if to := w.directTarget(pc); to != 0 {
 		return to
@@ -135,7 +134,7 @@ func loadedTarget(code []byte) machine.Addr {
 	const (
 		rexW, rexB    = 0x48, 0x41
 		load, number  = 0xb8, 8    // the register is in the low 3 bits of the opcode
-		call, through = 0xff, 0xd0 // and in those of the byte behind it
+		call, through = 0xff, 0xd0 // and in those of the byte after it
 	)
 	for _, high := range []byte{0, 1} { // whether it is one of r8 to r15
 		size := 2 + number + 2 + int(high)

@@ -41,7 +41,7 @@ func TestTailCalls(t *testing.T) {
 			inner    string // the function that the frame below the one of the way is in, where that matters
 			ours     string
 			gdbs     string
-			indirect string // ours where there is no PLT: the call does not say where it goes
+			indirect string // ours where there is no PLT: the call does not contain its target
 		}{
 			{way: "direct", ours: "direct: jumps", gdbs: "direct: jumps", indirect: "direct: jumps"},
 			{way: "twice", ours: "twice: jumps_twice", gdbs: "twice: jumps_twice", indirect: "twice: jumps_twice"},
@@ -51,7 +51,7 @@ func TestTailCalls(t *testing.T) {
 			{way: "far_and_back", ours: "far_and_back: far_jumps_on"},
 			{way: "pointer", ours: "pointer: jumps_by_pointer", indirect: "pointer: jumps_by_pointer"},
 			{way: "mutual", ours: "mutual: even", indirect: "mutual: even"},
-			// Nothing can be said of a call through a register.
+			// The target of a call through a register is unknown.
 			{way: "by_pointer"},
 			// No frame is missing.
 			{way: "later", inner: "jumps_later"},

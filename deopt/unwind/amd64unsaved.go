@@ -43,9 +43,9 @@ func (c *clobbers) of(text []byte) amd64.Set {
 	return set
 }
 
-// unsavedBy finds the registers that C's functions keep, which the code of a function changes though its CFI never says where it saved
-// them. Conventions have such functions: ghccc, hhvmcc, preserve_nonecc, and cxx_fast_tlscc where it does not unwind. Nothing but a module
-// tells their convention, but the code tells what it changes.
+// unsavedBy finds the callee-saved registers of C that the code of a function changes though its CFI never says where it saved them. Functions of
+// these conventions do that: ghccc, hhvmcc, preserve_nonecc, and cxx_fast_tlscc where it does not unwind. Only a module names their convention, but
+// the code shows what it changes.
 func (w *walk) unsavedBy(s *step) []machine.DWARFReg {
 	if w.Arch != machine.AMD64 || s.signal || s.partial {
 		return nil
@@ -63,7 +63,7 @@ func (w *walk) unsavedBy(s *step) []machine.DWARFReg {
 	}
 	text := make([]byte, size)
 	if w.Memory.ReadMemory(text, s.Start) != nil {
-		return nil // a core without its program: there is nothing to say that it is not C's convention
+		return nil // a core without its program: nothing shows that it is not C's convention
 	}
 	changed := clobbered.of(text)
 	kept := func(reg machine.DWARFReg) bool { return !changed.Has(reg) }

@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// apply finds the caller of f by a row. The error says why the row cannot be used.
+// apply finds the caller of f by a row. It returns an error if the row cannot be used.
 func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	cfa, err := w.cfa(f.Registers, s.row.CFA)
 	if err != nil {
@@ -18,7 +18,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	}
 	cfa -= machine.Addr(s.late)
 	if s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined && (f.Index == 0 || cfa >= w.floor) {
-		// Where calls push nothing, its CFA may be that of the frame it called.
+		// On architectures whose calls push nothing, its CFA may equal that of the frame it called.
 		f.CFA, f.NoCFA = cfa, ""
 		return caller{}, outermost("frame #%d is the outermost: %v", f.Index, errOutermost), nil
 	}
@@ -34,7 +34,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	case pc == 0 && !s.signal:
 		return caller{}, w.returnsToZero(f), nil
 	case !s.signal:
-		// What a signal interrupted may be anywhere: a jump to a wild address is a common cause.
+		// The pc that a signal interrupted may be anywhere: a jump to a wild address is a common cause.
 		if pc = w.unsigned(pc); !w.Executable(pc-1) && !(w.Executable(pc) && w.trampoline(pc) != nil) {
 			return caller{}, cutShort("frame #%d: its return address %v is not in executable memory", f.Index, pc), nil
 		}
@@ -50,11 +50,10 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	return w.caller(f, s, pc), nil, nil
 }
 
-// errOutermost is CFI that says of a function that nobody called it.
+// errOutermost reports CFI that declares a function to have no caller.
 var errOutermost = errors.New("its CFI says that it has no return address")
 
-// returnAddress finds out where f returns to. Where a call leaves that in a register, a
-// function that has not called yet need not have saved it.
+// returnAddress finds the return address of f. Where a call leaves it in a register, a function that has not called yet need not have saved it.
 func (w *walk) returnAddress(f *Frame, row *cfi.Row) (machine.Addr, error) {
 	rule := row.Rule(row.ReturnAddress)
 	if f.undecided != "" {
@@ -215,7 +214,7 @@ func (w *walk) value(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (uin
 	return w.saved(f, reg, machine.Addr(v))
 }
 
-// computed is what the expression of a rule computes.
+// computed returns the value of the expression of a rule.
 func (w *walk) computed(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (uint64, error) {
 	v, err := rule.Expression.Evaluate(f.Registers, w, uint64(f.CFA))
 	if err != nil {
@@ -224,8 +223,8 @@ func (w *walk) computed(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (
 	return v, nil
 }
 
-// savedSize is how many bytes of a register are saved where unwind information says that it
-// is; 0 where that is not told. Of a register that a callee keeps in part, it is that part.
+// savedSize returns how many bytes of a register are saved where unwind information says that it is saved; 0 if unknown. For a register that is
+// callee-saved in part, it is the size of that part.
 func (w *walk) savedSize(reg machine.DWARFReg) int {
 	if kept := w.Arch.Kept(reg); kept > 0 {
 		return kept

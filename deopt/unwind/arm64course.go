@@ -16,7 +16,7 @@ const (
 	maxCourseSlots = 256
 )
 
-// An arm64Value is the content of a register or a stack slot, as the code of a course tells it.
+// An arm64Value is the content of a register or a stack slot, as the code of a course computes it.
 type arm64Value struct {
 	kind arm64Kind
 	reg  uint8 // whose value at the start of the course it is
@@ -41,7 +41,7 @@ const (
 type ARM64Moment struct {
 	regs  [32]arm64Value
 	slots map[int64]arm64Value // by the distance from the first stack pointer
-	// Stored says that memory from the first stack pointer upwards may have been written: the slots of the function.
+	// Stored means that memory from the first stack pointer upwards may have been written: the slots of the function.
 	Stored  bool
 	vectors bool // vector registers may have been written
 }
@@ -50,7 +50,7 @@ type ARM64Moment struct {
 type ARM64Course struct {
 	At      map[machine.Addr]*ARM64Moment // before each instruction
 	Returns map[machine.Addr]*ARM64Moment // at each call, by its return address
-	Exit    machine.Addr                  // the first address that it leads to outside of the written code; 0 where there is none
+	Exit    machine.Addr                  // the first address outside of the written code that it leads to; 0 for none
 
 	unwinder *Unwinder
 	full     bool // there was more than the bounds allow
@@ -58,8 +58,8 @@ type ARM64Course struct {
 	written  machine.Range
 }
 
-// CourseARM64 follows code of arm64 from the start of a range which a runtime has written, along its branches. Of own, the function's own
-// code, only the range is followed.
+// CourseARM64 follows arm64 code from the start of a range which a runtime has written, along its branches. Inside own, the function's own code,
+// only that range is followed.
 func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
 	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, unwinder: u, own: own, written: written}
 	begin := &ARM64Moment{slots: map[int64]arm64Value{}}
@@ -160,8 +160,8 @@ func (v arm64Value) fromSP() (n int64, ok bool) {
 	return v.n, v.kind == arm64Initial && v.reg == arm64SP
 }
 
-// step applies the instruction at an address, and returns where it leads. Instructions are told by their bits (Arm Architecture Reference
-// Manual for A-profile, C4.1). What is not known changes all that instructions of its class may change.
+// step applies the instruction at an address, and returns the addresses that may run next. It recognizes instructions by their bits (Arm
+// Architecture Reference Manual for A-profile, C4.1). An unknown instruction changes everything that instructions of its class may change.
 func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr, entered *arm64Entry) {
 	var code [arm64.Size]byte
 	if c.unwinder.Memory.ReadMemory(code[:], at) != nil {
@@ -297,7 +297,7 @@ func (c *ARM64Course) loads(m *ARM64Moment, w uint32, at machine.Addr) {
 		}
 		n := int64(int32(w<<10)>>25) * size
 		c.access(m, access{vector: vector, load: w&(1<<22) != 0, whole: w>>30 == 2, base: rn, n: n, mode: w >> 23 & 3, size: size, regs: []uint32{rt, rt2}})
-	case w&0x3b200c00 == 0x38000400, w&0x3b200c00 == 0x38000c00, w&0x3b200c00 == 0x38000000: // behind or before the base is changed; unscaled
+	case w&0x3b200c00 == 0x38000400, w&0x3b200c00 == 0x38000c00, w&0x3b200c00 == 0x38000000: // after or before the base is changed; unscaled
 		mode := []uint32{offset, post, 0, pre}[w>>10&3]
 		c.access(m, access{vector: vector, load: w>>22&3 != 0, whole: w>>30 == 3 && w>>22&3 < 2, base: rn, n: int64(int32(w<<11) >> 23), mode: mode, size: 16, regs: []uint32{rt}})
 	case w&0x3b000000 == 0x39000000: // an offset in units

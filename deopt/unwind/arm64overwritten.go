@@ -6,8 +6,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// arm64Overwritten finds out whether f stands where the code of its function was written over. Where several places may have led there, f
-// stays what it is.
+// arm64Overwritten finds out whether the pc of f is where the code of its function was overwritten. If several places may have led there, it leaves
+// f unchanged.
 func (w *walk) arm64Overwritten(f *Frame) {
 	var callee *Frame
 	if f.Index > 0 {
@@ -33,7 +33,7 @@ func (w *walk) arm64Overwritten(f *Frame) {
 	}
 }
 
-// arm64At is the registers that f had at a place; nil where it does not stand there, or may have come from elsewhere.
+// arm64At returns the registers that f had at a place; nil if f is not stopped there, or may have come from elsewhere.
 func (w *walk) arm64At(f *Frame, o *Overwritten) *machine.Registers {
 	s, err := w.Finder.Code(o.At).cfi(o.At)
 	if err != nil || s == nil || s.signal {
@@ -105,10 +105,10 @@ func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Regi
 	return regs
 }
 
-// arm64Agrees reports whether the stack shows that f has come to the code behind a jump from the place o: its function has a frame of the size
-// that the stack map says, and was called. As a jump leaves no return address, the code there may have been called from a function whose
-// frame looks the same. So a call must name the function of o, and that function must not call the code itself; or the link register, which
-// the code has saved, shows that it was not called.
+// arm64Agrees reports whether the stack shows that f has reached the code after a jump from the place o: its function has a frame of the size in
+// the stack map, and was called. A jump leaves no return address, so the code may also have been called from a function whose frame looks the same.
+// Therefore a call must name the function of o, and that function must not call the code itself; or the link register, which the code has saved,
+// shows that the code was not called.
 func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Registers, m *ARM64Moment) bool {
 	at := Frame{Index: f.Index, PC: o.At, Registers: regs, code: w.Finder.Code(o.At)}
 	cfa, err := w.cfa(regs, s.row.CFA)

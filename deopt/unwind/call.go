@@ -7,9 +7,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// callEndsAt reports whether a call instruction ends at pc, as one must that left pc as its
-// return address. The error says that it cannot be told: that of the memory before pc, or
-// that the calls of the architecture are not known.
+// callEndsAt reports whether a call instruction ends at pc, as one must if it left pc as its return address. It returns an error if that cannot be
+// determined: if the memory before pc cannot be read, or the calls of the architecture are not known.
 func (w *walk) callEndsAt(pc machine.Addr) (bool, error) {
 	code := w.Finder.Code(pc - 1)
 	called, known := code.called[pc]

@@ -28,12 +28,11 @@ func chainRow(arch *machine.Arch) *cfi.Row {
 	return row
 }
 
-// errChainEnds is a link of zero in a frame that was reached through the chain. ABIs ask for
-// that in the outermost frame (AMD64 supplement, §3.4.1; AAPCS64, "The Frame Pointer"); code
-// that keeps no frame pointer may have a zero there, too.
+// errChainEnds reports a link of zero in a frame that was reached through the chain. ABIs require that in the outermost frame (AMD64 supplement,
+// §3.4.1; AAPCS64, "The Frame Pointer"); code that keeps no frame pointer may have a zero there, too.
 var errChainEnds = errors.New("it is zero, as that of the outermost frame is")
 
-// linkRule is what frames are linked by.
+// linkRule returns the rule by which the architecture links frames.
 func (w *walk) linkRule() Rule {
 	if w.Arch.Chain.Base == w.Arch.SP {
 		return FromBackChain
@@ -81,8 +80,8 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	}
 	c, end, err := follow()
 	if none := (*uncalled)(nil); errors.As(err, &none) && w.linksOn(chain, base) {
-		// Interpreters push an address and jump, and runtimes return into code that follows no
-		// call. That the chain goes on says that it is one.
+		// Interpreters push an address and jump, and runtimes return into code that follows no call. The chain continues from there, so it is such
+		// a return address.
 		s.jumped, s.guess = true, fmt.Sprintf("no call ends at %v, to which frame #%%d returns: its %s says so, and leads to another one", none.pc, rule)
 		return follow()
 	}
@@ -92,8 +91,8 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	return c, end, err
 }
 
-// linked returns a step like s, but by the link of f, where that says of the CFA what s says:
-// then both are right, and the link says where the caller's is.
+// linked returns a step like s, but by the link of f, if the link gives the same CFA as s: then both are right, and the link points to the
+// caller's.
 func (w *walk) linked(f *Frame, s *step) *step {
 	chain := w.Arch.Chain
 	base, err := f.Registers.Addr(chain.Base)
@@ -121,7 +120,7 @@ func (w *walk) linksOn(c machine.Chain, base machine.Addr) bool {
 	return err == nil && pc != 0 && w.Executable(w.unsigned(pc)-1)
 }
 
-// byRecord follows a frame record that does not tell where the frame ends.
+// byRecord follows a frame record that does not show where the frame ends.
 func (w *walk) byRecord(f *Frame, s *step, base machine.Addr) (caller, *End, error) {
 	pc, err := w.returnAddress(f, s.row)
 	if err != nil {

@@ -15,41 +15,39 @@ type Finder interface {
 	Code(pc machine.Addr) *Code
 }
 
-// Code is one image, or one piece of memory, that holds code, and what it takes to unwind
-// it. What was worked out for an address stays in it, so that it must not outlive the code: an
-// object that was loaded anew is a Code anew. Not safe for concurrent use.
+// Code is one image, or one piece of memory, that holds code, with the data for unwinding it. It caches the results for addresses, so it must not
+// outlive the code: an object that is loaded again needs a new Code. Not safe for concurrent use.
 type Code struct {
-	Source string     // a path, "jit object N", or "" for memory of which nothing is known
-	Table  *cfi.Table // nil where there is no CFI
-	Err    error      // why unwind information that is there cannot be used
+	Source string     // a path, "jit object N", or "" for unidentified memory
+	Table  *cfi.Table // nil if there is no CFI
+	Err    error      // why existing unwind information cannot be used
 
-	// NoneKept says that its functions follow a convention in which they keep no registers for
-	// their callers but the frame pointer. Those in .eh_frame follow C's all the same.
+	// NoneKept means that the functions follow a convention without callee-saved registers other than the frame pointer. Functions in .eh_frame
+	// follow C's convention all the same.
 	NoneKept bool
 
-	// Start is where a process begins that runs this image; 0 where that is not known.
+	// Start is the entry point of a process that runs this image; 0 if unknown.
 	Start machine.Addr
 
 	// Functions knows the functions of code that has no CFI; it may be nil.
 	Functions Functions
 
 	ways  map[place]*way
-	calls map[machine.Addr]machine.Addr // where calls go, by the address behind them
-	// takings are what functions take off the stack when they return, by their start.
+	calls map[machine.Addr]machine.Addr // targets of calls, by the address after the call
+	// takings caches the bytes that functions pop off the stack when they return, by their start.
 	takings map[machine.Addr]taking
 	read    map[machine.Addr]*codeRows // functions that were read, by their start
-	parts   map[machine.Addr]part      // parts of code that calls and jumps lead to, by theirs
-	// called says of addresses whether a call ends there.
+	parts   map[machine.Addr]part      // parts of code that calls and jumps lead to, by their start
+	// called caches whether a call ends at an address.
 	called map[machine.Addr]bool
 }
 
 // Functions knows where functions lie, and how much stack they take.
 type Functions interface {
-	// Function returns the start of the function that pc lies in, and the first address
-	// past it. A zero start says that it is not known, a zero end that the end is not.
+	// Function returns the start of the function that pc lies in, and the first address past it. A zero start means that the start is unknown, a
+	// zero end that the end is.
 	Function(pc machine.Addr) (start, end machine.Addr)
-	// Entry reports whether a function starts at addr that can be called, and is no part of
-	// another one.
+	// Entry reports whether a function that can be called starts at addr; a part of another function is not one.
 	Entry(addr machine.Addr) bool
 	// FrameSize returns the size of the frame of the function at pc as LLVM's stack maps
 	// count it: from the stack pointer, where the function calls another, up to the
@@ -63,7 +61,7 @@ type place struct {
 	is bool // a return address
 }
 
-// place is where the function of a frame stands.
+// place returns the place of the frame in its function.
 func (f *Frame) place() place {
 	if f.Overwritten != nil {
 		return place{f.Overwritten.At, false}
@@ -77,10 +75,10 @@ const maxWays = 1 << 16
 // way is all that can be worked out, from the code alone, about leaving a frame at one place.
 type way struct {
 	cfi *step
-	// popped is how many bytes of arguments the callee takes off the stack, or has just taken where the place is no
-	// return address and its call ends there.
+	// popped is how many bytes of arguments the callee pops off the stack, or has just popped if the place is no return address and its call ends
+	// there.
 	popped uint64
-	err    error // CFI that is there and cannot be used; nothing else is tried then
+	err    error // existing CFI cannot be used; nothing else is tried then
 	other  []step
 	why    []string // what was tried instead of CFI and gave nothing
 }
@@ -89,14 +87,14 @@ type way struct {
 type step struct {
 	row  *cfi.Row
 	rule Rule
-	// partial says that a register which the row does not mention is unknown. Without it,
-	// the calling convention says of each whether it is kept.
+	// partial means that a register which the row does not mention is unknown. Without it, the calling convention decides whether such a register
+	// is callee-saved.
 	partial bool
-	// jumped is set where the return address need not come after a call.
+	// jumped is set if the return address need not come after a call.
 	jumped        bool
 	signal        bool
 	switched      bool     // the code has moved to another stack, so the CFA may lie anywhere
-	guess         string   // what [Frame.Guess] says of the caller, in which %d is the frame that is left
+	guess         string   // [Frame.Guess] of the caller, in which %d is the number of the frame that is unwound
 	late          uint64   // how many bytes the stack pointer is further up than the row takes it to be
 	fde           *cfi.FDE // that has the row, nil of one that was made
 	machine.Range          // the code that the row's FDE covers
@@ -129,10 +127,10 @@ func (w *walk) findWay(f *Frame) *way {
 	}
 	s, err := f.code.cfi(f.lookup())
 	if s != nil && s.signal && w.Arch.Link == w.Arch.PC {
-		// Elsewhere such CFI does not say where the pc was saved, for which tables have no column.
+		// On other architectures such CFI has no rule for the saved pc, for which tables have no column.
 		return &way{cfi: s}
 	}
-	// Such code may lie where a neighbour's FDE covers the byte before it.
+	// Such code may lie where the FDE of adjacent code covers the byte before it.
 	if t := w.trampoline(f.PC); t != nil {
 		return &way{cfi: t}
 	}
@@ -152,7 +150,7 @@ func (w *walk) findWay(f *Frame) *way {
 	return w.withoutCFI(f)
 }
 
-// cfi returns the step that CFI describes at an address, or nil where there is none.
+// cfi returns the step that CFI describes at an address, or nil if no FDE covers it.
 func (c *Code) cfi(pc machine.Addr) (*step, error) {
 	if c.Table == nil {
 		return nil, nil

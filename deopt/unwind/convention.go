@@ -7,19 +7,19 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// Convention is which registers a function of another calling convention than C's keeps.
+// Convention lists how the callee-saved registers of another calling convention differ from C's.
 type Convention struct {
 	Name string
-	// Keeps are general registers that C's functions need not keep.
+	// Keeps are general registers that this convention preserves and C's does not.
 	Keeps []machine.DWARFReg
-	// Vectors are vector registers whose first bytes it keeps: as many as unwind information says of them where they were saved.
+	// Vectors are vector registers of which it preserves the first bytes, as many as unwind information restores of a saved one.
 	Vectors []machine.DWARFReg
-	// Loses are registers that C's functions keep.
+	// Loses are registers that C's convention preserves and this one does not.
 	Loses []machine.DWARFReg
 }
 
-// conventional gives f the registers that the function it called keeps, by the convention of that, and takes those away which it does not. Only
-// a function with call frame information is believed: it saves what it changes, and says where.
+// conventional gives f the registers that the function it called preserves by its convention, and removes those which it does not preserve. It
+// trusts only functions with call frame information: those save what they change, and describe where.
 func (w *walk) conventional(callee, f *Frame) {
 	s := callee.left
 	if w.Conventions == nil || s == nil || s.signal {

@@ -41,8 +41,8 @@ type coreFile struct {
 	path               string
 }
 
-// prstatus is where the ELF core notes of x86-64 Linux have pr_reg, and the
-// order of it (struct user_regs_struct); a negative number is no DWARF register.
+// prstatusRegisters is the offset of pr_reg in the ELF core notes of x86-64 Linux. prstatusOrder is the order of its registers (struct
+// user_regs_struct); a negative number is no DWARF register.
 const prstatusRegisters = 112
 
 var prstatusOrder = []int{15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, -1, 16, -1, -1, 7}
@@ -128,7 +128,7 @@ func (c *core) executable(addr machine.Addr) bool {
 	return false
 }
 
-// file is what is mapped at addr.
+// file returns the file that is mapped at addr; nil for none.
 func (c *core) file(addr machine.Addr) *coreFile {
 	for i, f := range c.files {
 		if uint64(addr) >= f.start && uint64(addr) < f.end {
@@ -148,7 +148,7 @@ func (c *core) image(path string) *os.File {
 	return c.images[path]
 }
 
-// elf is the file behind a mapping, parsed.
+// elf returns the parsed file of a mapping.
 func (c *core) elf(path string) *elf.File {
 	if c.parsed[path] == nil {
 		file, err := elf.NewFile(c.image(path))
@@ -188,7 +188,7 @@ func (c *core) unwinder() *Unwinder {
 	return &Unwinder{Arch: machine.AMD64, Memory: c, Finder: c, Executable: c.executable}
 }
 
-// base is where the start of a file is mapped.
+// base returns the address at which the start of a file is mapped.
 func (c *core) base(path string) machine.Addr {
 	for _, f := range c.files {
 		if f.path == path && f.offset == 0 {
@@ -199,12 +199,12 @@ func (c *core) base(path string) machine.Addr {
 	return 0
 }
 
-// symbol is where the core has a function of a file.
+// symbol returns the address of a function of a file in the core.
 func (c *core) symbol(path, name string) machine.Addr {
 	return machine.Addr(c.function(path, name).Value)
 }
 
-// nameOf is what the file at an address calls the function that starts there.
+// nameOf returns the symbol of the function that starts at an address.
 func (c *core) nameOf(addr machine.Addr) string {
 	if f := c.file(addr); f != nil {
 		if s := c.symbols(f.path).at(addr); s != nil && s.Value == uint64(addr) {

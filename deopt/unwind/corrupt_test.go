@@ -19,18 +19,18 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A frame may cost so much on average, in a copy of a process's memory some hundred
-// microseconds. What is read of code counts, too, as far as it was not read for an earlier frame.
+// The limits on the average cost of a frame; in a copy of a process's memory that is some hundred microseconds. Reading code counts, too, unless it
+// was read for an earlier frame.
 const (
 	readsPerFrame = 1000
 	bytesPerFrame = 128 << 10
 )
 
-// held is a core in memory, with one stack that can be written on.
+// held is a core in memory, with one stack that a test can overwrite.
 type held struct {
 	core     *core
 	segments segments
-	stack    segment // what a test has written over it
+	stack    segment // the part that a test has overwritten
 	deep     machine.Addr
 }
 
@@ -90,7 +90,7 @@ func (h *held) words(sp machine.Addr, f func(at machine.Addr, v uint64) uint64) 
 	}
 }
 
-// corruptions are what happens to stacks.
+// corruptions returns the ways to corrupt a stack, by name.
 func corruptions(h *held, sp machine.Addr, random *rand.Rand) map[string]func() {
 	code := func(v uint64) bool { return h.core.executable(machine.Addr(v)) }
 	return map[string]func(){

@@ -8,8 +8,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Depth says which frames of a deep stack are kept: a walk finds all of them and forgets those in the middle. The zero value keeps the
-// 512 innermost ones, and ends there.
+// Depth selects the frames of a deep stack that are kept: a walk finds all of them and drops those in the middle. The zero value keeps the 512
+// innermost frames, and ends there.
 type Depth struct {
 	Inner, Outer int // how many from each end
 	Around       int // the number of a frame that is kept, too, with the callee before it and Inner of its callers; 0 for none
@@ -34,11 +34,11 @@ type PCCount struct {
 	Count  int
 }
 
-// maxPCs bounds what is said of frames that are not kept: recursion has few.
+// maxPCs bounds the pcs that are recorded for omitted frames: recursion has few.
 const maxPCs = 8
 
-// WalkDeep walks a stack like [Unwinder.Walk], as far as [MaxDepth], and keeps the frames that the depth says. What it returns cannot be
-// taken over by another walk.
+// WalkDeep walks a stack like [Unwinder.Walk], as far as [MaxDepth], and keeps the frames that the depth selects. Another walk cannot take over
+// frames of its result.
 func (u *Unwinder) WalkDeep(regs *machine.Registers, d Depth) *Stack {
 	w := walk{Unwinder: u, depth: &d}
 	s := w.run(regs, nil, MaxDepth)

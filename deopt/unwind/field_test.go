@@ -10,9 +10,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// TestSurroundings leaves a function of which only the code is known, and neither where it starts
-// nor where it returns: by the call that led to it, or by the function whose frame pointer is still there.
-// Neither is a guess.
+// TestSurroundings unwinds from a function of which only the code is known, and neither its start nor its returns: by the call that led to it, or
+// by the function that owns the frame pointer. Neither result is a guess.
 func TestSurroundings(t *testing.T) {
 	livetest.Slow(t)
 	for _, test := range []struct {
@@ -61,9 +60,8 @@ func TestScansEnd(t *testing.T) {
 		"scan: 32 frames were found by that already, and it has led to no end"}, end)
 }
 
-// TestScanGoesOn passes over words that follow a call and cannot be return addresses: where they
-// lead, the CFI of the frame makes of the stack what it cannot be. The code with CFI is that of simpleFDE:
-// its frames are of one word.
+// TestScanGoesOn requires a scan to skip words that follow a call and cannot be return addresses: the CFI of the frame that they lead to
+// contradicts the stack. The code with CFI is that of simpleFDE: its frames are of one word.
 func TestScanGoesOn(t *testing.T) {
 	const called, none = 0x1010, 0x2018 // a call seems to end at the first; it does not at the second
 	for _, test := range []struct {

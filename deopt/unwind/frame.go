@@ -9,7 +9,7 @@ import (
 // Rule names how a frame was found.
 type Rule string
 
-// The rules. But for the first they say how the frame before was left.
+// The rules. All but the first name how the frame before was unwound.
 const (
 	FromRegisters    Rule = "registers"     // frame 0: the thread's own registers
 	FromCFI          Rule = "cfi"           // by call frame information
@@ -41,49 +41,46 @@ type Frame struct {
 	Index int // 0 is the innermost
 	PC    machine.Addr
 
-	// CFA is the canonical frame address: the value of the stack pointer just
-	// before the call that made this frame. It is known once the frame itself
-	// was unwound; where it was not, NoCFA says why, and CFA means nothing.
+	// CFA is the canonical frame address: the value of the stack pointer just before the call that made this frame. It is known once the frame
+	// itself was unwound; otherwise NoCFA holds the reason, and CFA is invalid.
 	CFA   machine.Addr
 	NoCFA string
 
-	// Registers are what the function of this frame sees at PC. One that the
-	// frames below did not keep is unavailable, with the reason.
+	// Registers holds the registers as the function of this frame has them at PC. A register that the inner frames did not preserve is unavailable,
+	// with the reason.
 	Registers *machine.Registers
 
 	Rule Rule // how this frame was found
 
-	// Guess says why this frame may not be the caller of the one before, or that a frame
-	// is missing between the two; "" where nothing says so.
+	// Guess is the reason why this frame may not be the caller of the one before, or why a frame may be missing between the two; "" if there is no
+	// doubt.
 	Guess string
 
 	// Skipped is the function that this frame called, where that is not the one of the frame
 	// before: it left by a jump (a tail call), and its frame is missing between the two.
 	Skipped machine.Addr
 
-	// Popped is how many bytes of arguments the function took off the stack that has just returned to PC.
+	// Popped is how many bytes of arguments the function that has just returned to PC popped off the stack.
 	Popped uint64
 
-	// Return says that PC is a return address: the call is before it, and may
-	// be the last instruction of its function. It is false for frame 0 and for
-	// the frame that a signal interrupted.
+	// Return means that PC is a return address: the call is before it, and may be the last instruction of its function. It is false for frame 0 and
+	// for the frame that a signal interrupted.
 	Return bool
 
-	// Overwritten is set where PC is the return address of a call that a runtime has written over the function's code.
+	// Overwritten is set if PC is the return address of a call that a runtime has written over the function's code.
 	Overwritten *Overwritten
 
-	undecided string // why it cannot be left: it may stand in one of several functions
+	undecided string // why it cannot be unwound: its pc may be in one of several functions
 
-	// Signal says that this is the frame of a signal trampoline, which the
-	// kernel made; the next frame is the interrupted one.
+	// Signal means that this is the frame of a signal trampoline, which the kernel made; the next frame is the interrupted one.
 	Signal bool
 
-	// FDE is the code that the FDE which has PC covers; zero where there is none.
+	// FDE is the range that the FDE which covers PC describes; zero for none.
 	FDE machine.Range
-	// Source is what has the code: an image, or "".
+	// Source names the image that holds the code, or is "".
 	Source string
 
-	// jumped is set where it may be in code to which it came by a jump out of another function, and the stack does not show that.
+	// jumped is set if PC may be in code that was entered by a jump out of another function, and the stack does not show that.
 	jumped bool
 
 	// contested is set with jumped where the return address of a call that leads there as well is on the stack.
@@ -95,10 +92,10 @@ type Frame struct {
 	tried []string // what gave nothing before that
 }
 
-// End says why a walk ended.
+// End is the reason why a walk ended.
 type End struct {
 	Complete bool   // the outermost frame was reached
-	Reason   string // starts with "cut short: " where it was not
+	Reason   string // starts with "cut short: " if it was not
 }
 
 func outermost(format string, args ...any) *End {

@@ -24,7 +24,7 @@ type gdbFrame struct {
 	Registers map[string]string
 }
 
-// stop is what gdb sees of the thread that stopped, and a core of the same moment.
+// stop holds what gdb reports of the thread that stopped, and a core of the same moment.
 type stop struct {
 	want []gdbFrame
 	core *core
@@ -48,8 +48,7 @@ func underGDB(t *testing.T, program string, args ...string) ([]gdbFrame, *core) 
 	return m.want, m.core
 }
 
-// stops runs a program under gdb from one moment to the next. How is said in
-// testdata/frames.py.
+// stops runs a program under gdb from one moment to the next. testdata/frames.py describes how.
 func stops(t *testing.T, to []string, program string, args ...string) []stop {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "core")
@@ -72,10 +71,9 @@ func stops(t *testing.T, to []string, program string, args ...string) []stop {
 	return all
 }
 
-// TestGDB unwinds real stacks and compares every frame with gdb's: pc, CFA and
-// registers. gdb shows old values for registers that a callee may overwrite, so
-// what is compared is what we say is known. Of the functions of bare.c gdb has the
-// CFI, and the unwinder has not: it reads their code.
+// TestGDB unwinds real stacks and compares every frame with gdb's: pc, CFA and registers. gdb shows old values for registers that a callee may
+// overwrite, so only registers that we report as known are compared. gdb has the CFI of the functions of bare.c, and the unwinder does not: it
+// reads their code.
 func TestGDB(t *testing.T) {
 	livetest.Slow(t)
 	for b, build := range []struct {
@@ -140,8 +138,8 @@ func TestGDB(t *testing.T) {
 	}
 }
 
-// TestWildJump stops at the address that a program jumped to by mistake. gdb
-// goes on, by taking the word at the stack pointer for a return address.
+// TestWildJump stops at the address that a program jumped to by mistake. gdb continues there, by taking the word at the stack pointer for a return
+// address.
 func TestWildJump(t *testing.T) {
 	want, core := underGDB(t, stacks(t, "-O2"), "wild")
 	u := Unwinder{Arch: machine.AMD64, Memory: core, Finder: core, Executable: core.executable}

@@ -5,18 +5,17 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// Left says how a frame was left for the next one.
+// Left describes how a frame was unwound to the next one.
 type Left struct {
-	Rule Rule // by what; "" where the walk ended before there was a way
-	// Row has the rules that were applied; nil where the walk ended before there was one, and
-	// where a scan found the next frame. That of the outermost frame is what its CFI says.
+	Rule Rule // the rule used; "" if the walk ended before there was one
+	// Row has the rules that were applied; nil if the walk ended before there was one, and if a scan found the next frame. For the outermost frame
+	// it is the row of its CFI.
 	Row *cfi.Row
-	// Section and Offset are where the FDE of the row stands, and Range the code that it
-	// covers; Section is "" where the row is from no FDE.
+	// Section and Offset are the place of the row's FDE, and Range is the code that it covers; Section is "" if the row is from no FDE.
 	Section string
 	Offset  int64
 	machine.Range
-	// Tried says what gave nothing before the row did.
+	// Tried lists the ways that failed before the row.
 	Tried []string
 }
 

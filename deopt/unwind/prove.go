@@ -92,10 +92,9 @@ func (e *uncalled) Error() string {
 	return fmt.Sprintf("no call ends at %v, which would be its return address", e.pc)
 }
 
-// called returns pc without a signature when it may be a return address: when it is zero,
-// which is what the outermost frame has, or lies after a call, or is where the kernel makes
-// a signal handler return to, or in a function made for it, or need not be any of these. Code
-// that cannot be read is not held against it.
+// called returns pc without a signature if it may be a return address: if it is zero, which marks the outermost frame, or is after a call, or is
+// the address to which the kernel makes a signal handler return, or is in a function made for it, or need not be any of these. Code that cannot be
+// read does not exclude pc.
 func (w *walk) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 	if pc == 0 {
 		return 0, nil

@@ -16,7 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// qemuArch says how gdb speaks of an architecture.
+// qemuArch holds how gdb names the registers of an architecture.
 type qemuArch struct {
 	livetest.Cross
 	arch    *machine.Arch
@@ -75,8 +75,8 @@ type qemuFrame struct {
 	Registers map[string]uint64
 }
 
-// qemuRun is what gdb saw of a program through QEMU's stub: its frames, and as a target its memory
-// and the registers of the innermost frame.
+// qemuRun holds what gdb reported of a program through QEMU's stub: its frames, and, as a target, its memory and the registers of the innermost
+// frame.
 type qemuRun struct {
 	frames      []qemuFrame
 	regs        *machine.Registers

@@ -29,7 +29,7 @@ var qemuBuilds = []struct {
 	{"z9", []string{"-O2", "-march=z9-109"}, "s390x"}, // which cannot move general registers to others
 }
 
-// qemuDifference is why a walk of ours has other frames than gdb's.
+// qemuDifference is a known reason why our walk has other frames than gdb's.
 type qemuDifference struct {
 	arches, builds, ways string // "" for all
 	core                 bool   // of the core, and not of what gdb read
@@ -97,7 +97,7 @@ func compareQEMU(t *testing.T, run *qemuRun, d qemuDifference, got []Frame, end 
 	if d.gdbExtra {
 		require.Zero(t, want[len(want)-1].PC)
 		want = want[:len(want)-1]
-		explain(&tally.found, 1) // that it is none
+		explain(&tally.found, 1) // that it has no such difference
 	}
 	if d.gdbLost {
 		same := 0
@@ -131,7 +131,7 @@ func compareQEMU(t *testing.T, run *qemuRun, d qemuDifference, got []Frame, end 
 		switch {
 		case f.NoCFA != "":
 			require.True(t, d.ends != "" || i == len(got)-1, "frame #%d: %s", i, f.NoCFA)
-		case w.CFA != 0 && !f.Signal: // of a signal frame gdb says where it lies itself, and we where what it interrupted does
+		case w.CFA != 0 && !f.Signal: // for a signal frame, gdb reports the frame's own CFA, and we report that of the interrupted frame
 			require.Equal(t, w.CFA, f.CFA, "CFA of frame #%d", i)
 		}
 		tally.registers += compareQEMURegisters(t, a, w, f, d, bare)
@@ -180,7 +180,7 @@ func (a *qemuArch) codeBits() uint64 {
 	return a.arch.Code
 }
 
-// requireOuter says that a walk through a signal frame ends as the program began.
+// requireOuter requires that a walk through a signal frame ends with the frames of the program's start.
 func requireOuter(t *testing.T, run *qemuRun, got []Frame) {
 	t.Helper()
 	var names []string
@@ -190,8 +190,8 @@ func requireOuter(t *testing.T, run *qemuRun, got []Frame) {
 	require.Contains(t, strings.Join(names, " "), "main __libc_start_call_main")
 }
 
-// function names the function of the program that addr lies in. Under ELFv1 the address of a
-// function is that of its descriptor, in .opd, which starts with the address of its code.
+// function returns the name of the program's function that addr lies in. Under ELFv1 the address of a function is that of its descriptor, in .opd,
+// which starts with the address of its code.
 func (p *qemuProgram) function(t *testing.T, addr machine.Addr) string {
 	t.Helper()
 	symbols, err := p.image.Symbols()

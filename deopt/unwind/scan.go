@@ -8,18 +8,16 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// scanned is how far up a stack a return address is looked for, and scanChunk how much of it
-// is read at once; in bytes.
+// scanned is how far up a stack a return address is searched, and scanChunk how much of it is read at once; in bytes.
 const (
 	scanned   = 32 << 10
 	scanChunk = 1 << 10
-	// maxTried bounds the words that point into code and have to be looked at there. Of the
-	// words of a stack that nobody has overwritten few do.
+	// maxTried bounds the words that point into code, where the code must be examined. In a stack that was not overwritten, few words do.
 	maxTried = 1024
 )
 
-// eachReturn calls f with each word on the stack from sp on that lies behind a call, and where
-// it is, until f returns false. The error says that it never did.
+// eachReturn calls f with each word on the stack from sp on that follows a call, and with its place, until f returns false. It returns an error if
+// f never did.
 func (w *walk) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) error {
 	size := w.Arch.Pointer
 	start := (sp + machine.Addr(size) - 1) &^ machine.Addr(size-1)
@@ -54,7 +52,7 @@ func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	case w.Arch.Link != w.Arch.PC:
 		return c, nil, errors.New("where its return address was saved cannot be told from its stack") // nor where the frame ends
 	case f.code.NoneKept:
-		// Go's stacks lie one behind the other, and are moved: they are full of such words.
+		// Go's stacks are adjacent, and are moved: they are full of such words.
 		return c, nil, errors.New("the stack of such code tells nothing")
 	}
 	if w.scans == maxScans {
@@ -87,18 +85,17 @@ func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	return found.caller, found.end, nil
 }
 
-// maxScans bounds the frames of one stack that are found by a scan. Behind the end of a stack that
-// a runtime made, it would go on through whatever lies there.
+// maxScans bounds the frames of one stack that are found by a scan. After the end of a stack that a runtime made, scans would continue through
+// unrelated memory.
 const maxScans = 32
 
-// maxJudged bounds the words of one stack whose callers are looked into, and maxAhead the frames
-// that are unwound from each.
+// maxJudged bounds the words of one stack whose callers are examined, and maxAhead the frames that are unwound from each.
 const (
 	maxJudged = 64
 	maxAhead  = 16
 )
 
-// candidate is what one word on the stack would make of the frame above.
+// candidate is the frame above that one word on the stack would give.
 type candidate struct {
 	caller
 	end   *End
@@ -107,12 +104,12 @@ type candidate struct {
 	worth worth
 	fit   fit
 	start machine.Addr // of the function that the call names
-	// doubtful says that the instructions which follow contradict it. They are not this frame's where the call does not come back.
+	// doubtful means that the instructions that follow contradict it. They are not this frame's if the call does not return.
 	doubtful bool
 }
 
-// better reports whether c is to be taken rather than another that lies further down. Where both lead on, that counts which follows a call to
-// the frame. Of two that may be such calls it is that of the function which begins nearer; of two that fit as well, the first.
+// better reports whether to take c rather than another candidate that lies further down. If both lead on, the one that follows a call to the frame
+// is better. Of two that may be such calls, it is the one of the function that begins nearer; of two that fit equally, the first.
 func (c *candidate) better(other *candidate) bool {
 	switch {
 	case other.err == errNoCandidate:
@@ -131,13 +128,13 @@ func (c *candidate) better(other *candidate) bool {
 	return other.doubtful && !c.doubtful
 }
 
-// worth says where unwinding leads by CFI from a caller that is a guess.
+// worth grades where unwinding by CFI leads from a guessed caller.
 type worth int
 
 const (
 	leadsAstray worth = iota // to a contradiction
-	leadsToZero              // to a return address of zero, as most of memory is
-	leadsOn                  // to an outermost frame, to code without CFI, or further than was looked
+	leadsToZero              // to a return address of zero; most of memory is zero
+	leadsOn                  // to an outermost frame, to code without CFI, or beyond the frames that are unwound
 )
 
 var errNoCandidate = errors.New("there is no candidate")
@@ -171,10 +168,10 @@ func (w *walk) candidate(f *Frame, of *cfi.Row, sp, slot machine.Addr) candidate
 
 var errLeftThere = errors.New("the calls that left return addresses on its stack are of other functions, which do not lead to it")
 
-// ahead unwinds from a caller of f by CFI and by what instructions tell. doubtful is that these come to a contradiction.
+// ahead unwinds from a caller of f by CFI and by instructions. doubtful means that the instructions lead to a contradiction.
 func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
 	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: w.floor, looking: true}
-	c.rule = FromCFI // what is a guess is for the caller to say
+	c.rule = FromCFI // the caller decides which rules are guesses
 	read := 0
 	astray := func() (worth, bool) {
 		if read > 0 {
@@ -225,7 +222,7 @@ func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
 // maxReadAhead bounds the frames of which instructions are read to see where one word on the stack leads.
 const maxReadAhead = 4
 
-// told is the step that the instructions of a frame tell for sure, or nil.
+// told returns the step that the instructions of a frame give with certainty, or nil.
 func (w *walk) told(f *Frame) *step {
 	if !w.Executable(f.lookup()) {
 		return nil
@@ -243,9 +240,8 @@ func (w *walk) told(f *Frame) *step {
 // them.
 const maxCallees = 16
 
-// byCallee finds the return address of f by what it follows: a call to a function, or to a stub
-// that jumps to it, which, read from there to where f stands, has its return address just where that
-// word is. It needs no symbol and no return in the function.
+// byCallee finds the return address of f by the word on the stack that follows a call to a function, or to a stub that jumps to it. Reading that
+// function from its start to the pc of f must give that word's place as the return address. It needs no symbol and no return in the function.
 func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 	if w.Arch != machine.AMD64 {
 		return c, nil, errNoCallee
@@ -276,8 +272,7 @@ func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 	return w.prove(f, proof)
 }
 
-// fromCallee is the step that the instructions of the function at start tell of f, where they say that
-// its CFA is that; else nil.
+// fromCallee returns the step for f that the instructions of the function at start give, if they give cfa as its CFA; otherwise nil.
 func (w *walk) fromCallee(f *Frame, start, cfa machine.Addr) *step {
 	rows, err := w.readFunction(f, start, start+maxFunctionBytes)
 	if err != nil {
@@ -293,10 +288,10 @@ func (w *walk) fromCallee(f *Frame, start, cfa machine.Addr) *step {
 	return w.fromRow(f, row)
 }
 
-// errNoCallee is not worth saying of a frame: it is what most have.
+// errNoCallee is the most common failure, and is not reported for a frame.
 var errNoCallee = errors.New("no call on its stack leads to it")
 
-// readable reads as much of b as there is.
+// readable reads as many bytes of b as are available.
 func readable(m machine.Memory, b []byte, at machine.Addr) []byte {
 	for ; len(b) > 0; b = b[:len(b)/2&^7] {
 		if m.ReadMemory(b, at) == nil {

@@ -100,15 +100,15 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestWrongWays takes for the caller what is not: the frame pointer belongs to a frame further
-// out, and a word on the stack is left over. Nothing can tell, and the frame says so.
+// TestWrongWays takes a wrong caller: the frame pointer belongs to a frame further out, and a word on the stack is left over. No check can detect
+// that, so the frame must be marked as a guess.
 func TestWrongWays(t *testing.T) {
 	livetest.Slow(t)
 	t.Run("frame pointer of another", func(t *testing.T) {
 		s, program := ways(t, []string{"endless", "linked"})
 		s.core.hide(program, "endless")
 		f := s.walk().Frames
-		// The frame pointer is that of linked, whose call is of another function: calls would be missing.
+		// The frame pointer is that of linked, whose call is of another function, so calls would be missing.
 		require.Equal(t, s.want[2].PC, f[2].PC.String())
 		require.Equal(t, FromScan, f[2].Rule)
 		require.Equal(t, scannedGuess, f[2].Guess)
@@ -119,9 +119,9 @@ func TestWrongWays(t *testing.T) {
 		rule     Rule
 		guess    string
 	}{
-		// Functions that have returned ran where the frame is now. What they called is another one.
+		// Functions that have returned ran where the frame is now. They called another function.
 		{"roomy", FromScan, scannedGuess},
-		// A function that has returned had the same frame pointer. What it called is another one.
+		// A function that has returned had the same frame pointer. It called another function.
 		{"kept", FromFramePointer, linkedGuess},
 	} {
 		t.Run("left over in "+left.function, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestWrongWays(t *testing.T) {
 		}
 	})
 	t.Run("zeros", func(t *testing.T) {
-		// Where a frame pointer that is none points to zeros, that is not the outermost frame.
+		// A register that is no frame pointer and points to zeros does not mark the outermost frame.
 		s, program := ways(t, []string{"roomy"})
 		s.core.hide(program, "roomy")
 		regs := s.registers()
@@ -174,8 +174,7 @@ func (s sized) Function(machine.Addr) (start, end machine.Addr)     { return 0, 
 func (s sized) Entry(machine.Addr) bool                             { return false }
 func (s sized) FrameSize(machine.Addr) (size uint64, constant bool) { return uint64(s), true }
 
-// TestRefused has a frame at a call, in code without CFI that leads to no return, and says of
-// each way why it was not taken.
+// TestRefused has a frame at a call, in code without CFI that leads to no return, and requires the reason why each way was rejected.
 func TestRefused(t *testing.T) {
 	const begins = "frame #1 has no unwind information for 0x2010; tried code: it leads to no return; "
 	inner := words{0x6fe0: 0x7000, 0x6fe8: 0x2010} // the frame of the one that stopped: rbp 0x7000, and sp 0x6ff0

@@ -7,19 +7,17 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Stack is what a walk found: the frames of a thread, innermost first, and why there are no
-// more.
+// Stack is the result of a walk: the frames of a thread, innermost first, and the reason why it ended.
 type Stack struct {
 	Frames []Frame
 	End    End
-	// Found is how many of the frames, from the innermost on, the walk found itself: those
-	// further out it took over from another.
+	// Found is how many of the frames, from the innermost on, the walk found itself: it took over the outer ones from an earlier walk.
 	Found int
 	// Total is the number of frames of the stack. Omitted counts those that a deep walk did not keep.
 	Total   int
 	Omitted []Omitted
 
-	callees map[int]*Frame // of those that follow a part that is not kept
+	callees map[int]*Frame // of frames that follow an omitted part
 	reads   []read         // what the walk took from memory, in order
 	until   []int          // how many of them were made when each frame was left
 }
@@ -56,8 +54,8 @@ func (w *walk) ReadMemory(p []byte, addr machine.Addr) error {
 	return err
 }
 
-// joins returns the frame of before, from number j on, that the last one here may be: the stack
-// pointers grow in both. It is len(before.Frames) where there is none.
+// joins returns the number of the frame of before, from number j on, that may be the same as the last frame here: the stack pointers grow in both.
+// It returns len(before.Frames) for none.
 func (w *walk) joins(before *Stack, j int) int {
 	sp, err := w.frames[len(w.frames)-1].Registers.Addr(w.Arch.SP)
 	for ; err == nil && j < len(before.Frames); j++ {
@@ -121,8 +119,7 @@ func (s *Stack) first(j int) int {
 	return s.until[j-1]
 }
 
-// movable reports whether the frames from number j on can have other numbers: nothing is said of
-// them that has one in it, but what [walk.lost] says.
+// movable reports whether the frames from number j on can be renumbered: their texts contain no frame number, apart from those of [walk.lost].
 func (s *Stack) movable(j int) bool {
 	for k := j; k < len(s.Frames); k++ {
 		f := &s.Frames[k]
@@ -133,8 +130,8 @@ func (s *Stack) movable(j int) bool {
 	return s.End.Complete
 }
 
-// resume takes over the frames of before from number j on, of which the last here is the
-// first. Where their numbers are others now, what is said of them is, too.
+// resume takes over the frames of before from number j on, the first of which is the last frame here. If their numbers change, so do the numbers in
+// their texts.
 func (w *walk) resume(before *Stack, j int) *Stack {
 	first := before.first(j)
 	shift := len(w.reads) - first

@@ -48,8 +48,7 @@ func (a anew) Code(pc machine.Addr) *Code {
 	return a.now
 }
 
-// sameStack compares all that can be seen of two stacks, and returns from which frame on the
-// second is what the first one was made of.
+// sameStack compares everything visible of two stacks, and returns the number of the frame from which on the second shares the data of the first.
 func sameStack(t *testing.T, want, got *Stack) (shared int) {
 	t.Helper()
 	require.Equal(t, want.End, got.End)
@@ -81,9 +80,8 @@ func firstShared(a, b *Stack) int {
 	return i
 }
 
-// TestWalkAfterWalk walks the stacks of a thread at several moments. What an earlier walk
-// found out about frames that have not changed is not found out again, and no more is taken
-// over than that: the stack is the one that a walk by itself finds.
+// TestWalkAfterWalk walks the stacks of a thread at several moments. It requires that a walk takes over the frames of an earlier walk that have not
+// changed, and nothing else: the stack equals that of a walk from nothing.
 func TestWalkAfterWalk(t *testing.T) {
 	program := stacks(t, "-O2")
 	moment := stops(t, []string{"run", "run", "run"}, program, "moments")

@@ -5,9 +5,8 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// fromStackSize is the step for a function whose frame has a size that is known, where f
-// stands at a call: the size counts what is between the stack pointer there and the return
-// address. It does not count arguments that a call pushed; prove finds that out.
+// fromStackSize returns the step for a function with a known frame size, if f is at a call: the size counts the bytes between the stack pointer
+// there and the return address. It does not count arguments that a call pushed; prove finds those.
 func (w *walk) fromStackSize(f *Frame) *step {
 	if f.code.Functions == nil || !f.Return || w.Arch.Link != w.Arch.PC {
 		return nil
@@ -29,5 +28,5 @@ func (w *walk) pushedRow(pc machine.Addr, cfa int64) *cfi.Row {
 	return row
 }
 
-// maxFrame is the size from which on a frame is none.
+// maxFrame is the first size that no frame has.
 const maxFrame = 1 << 32

@@ -7,9 +7,8 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// trampoline returns the step from a signal trampoline that is told by its instructions, or
-// nil. Where its CFI says nothing of it, as in Go's and musl's, the handler's return address is
-// all that leads to it.
+// trampoline returns the step from a signal trampoline that is recognized by its instructions, or nil. If it has no CFI, as in Go's and musl's,
+// only the handler's return address leads to it.
 func (w *walk) trampoline(pc machine.Addr) *step {
 	for _, t := range w.Arch.Trampolines {
 		code := make([]byte, len(t.Code))
@@ -36,6 +35,6 @@ func (w *walk) givesBack(pc machine.Addr) bool {
 	if w.trampoline(pc) != nil {
 		return true
 	}
-	s, err := w.Finder.Code(pc - 1).cfi(pc - 1) // such an FDE starts a byte early, for those who look there
+	s, err := w.Finder.Code(pc - 1).cfi(pc - 1) // such an FDE starts a byte early, for unwinders that look up pc-1
 	return err == nil && s != nil && s.signal
 }

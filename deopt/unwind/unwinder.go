@@ -9,20 +9,19 @@ import (
 	"reframe/deopt/machine"
 )
 
-// defaultMax is how many frames a walk has at most when nothing else is asked for.
+// defaultMax is the default for the maximum number of frames of a walk.
 const defaultMax = 512
 
-// Unwinder walks the stacks of one stopped target. All fields are needed but Max, Overwritten, Patchable, Compiled and Conventions.
+// Unwinder walks the stacks of one stopped target. All fields are required but Max, Overwritten, Patchable, Compiled and Conventions.
 type Unwinder struct {
 	Arch       *machine.Arch
 	Memory     machine.Memory
 	Finder     Finder
-	Executable func(machine.Addr) bool // an address lies in executable memory
-	Max        int                     // frames; 0 stands for 512
-	// Overwritten lists the places where a function may stand whose frame f has called callee by code that was written over its own. It
-	// may be nil.
+	Executable func(machine.Addr) bool // reports whether an address lies in executable memory
+	Max        int                     // maximum number of frames; 0 means 512
+	// Overwritten lists the places that f may be stopped at if code that was written over its own function has called callee. It may be nil.
 	Overwritten func(f, callee *Frame) []Overwritten
-	// Patchable reports whether a call that a runtime has written may have ended at an address, and have been taken back. It may be nil.
+	// Patchable reports whether a call that a runtime has written, and may have removed again, may have ended at an address. It may be nil.
 	Patchable func(pc machine.Addr) bool
 	// Compiled reads code as it was before a runtime wrote over it. It may be nil.
 	Compiled func(p []byte, at machine.Addr) error
@@ -30,7 +29,7 @@ type Unwinder struct {
 	Conventions func(callee, f *Frame) *Convention
 }
 
-// caller is what one step finds out about the frame above.
+// caller is the result of one step: the frame above.
 type caller struct {
 	pc    machine.Addr
 	regs  *machine.Registers
@@ -156,7 +155,7 @@ func (w *walk) step(f *Frame) (caller, *End) {
 		f.FDE, f.Signal = s.Range, s.signal
 		c, end, err := w.apply(f, s)
 		if err != nil && f.NoCFA != "" && !s.signal {
-			// A frame within was left in a way that did not say where a register is.
+			// An inner frame was unwound in a way that did not give the place of a register.
 			if c, end, err := w.byScan(f, s.row); err == nil {
 				return c, end
 			}

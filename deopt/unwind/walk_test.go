@@ -164,8 +164,7 @@ func endlessStack() words {
 	return w
 }
 
-// TestCallersRegisters is what a caller knows: what rules restore, what the
-// convention keeps, and reasons for the rest.
+// TestCallersRegisters requires the registers of a caller: those that rules restore, those that the convention preserves, and reasons for the rest.
 func TestCallersRegisters(t *testing.T) {
 	// rbx saved at CFA-16, r12 in r9, r13 undefined, r14 is CFA+8, rdi explicitly
 	// the same, xmm1 and st0 saved, r15 saved where nothing can be read; rbp untouched.
@@ -196,7 +195,7 @@ func TestCallersRegisters(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, v, machine.AMD64.RegisterName(reg))
 	}
-	// Of what was saved of a vector register 16 bytes are there.
+	// 16 bytes of a saved vector register are available.
 	b, err := up.Bytes(18)
 	require.NoError(t, err)
 	require.Equal(t, append(binary.LittleEndian.AppendUint64(nil, 0xb0b), binary.LittleEndian.AppendUint64(nil, 0x2010)...), b)
@@ -216,7 +215,7 @@ func TestCallersRegisters(t *testing.T) {
 	}
 }
 
-// TestFramePointerRegisters is what remains after a frame without CFI.
+// TestFramePointerRegisters requires the registers that remain known after a frame without CFI.
 func TestFramePointerRegisters(t *testing.T) {
 	u := Unwinder{
 		Arch: machine.AMD64, Executable: executable, Finder: tables{},
@@ -302,7 +301,7 @@ func sectionsOf(t testing.TB, path string, bias machine.Addr) cfi.Sections {
 	return s
 }
 
-// Of [unwindtest], by the names that tests are read with.
+// Short names for those of [unwindtest].
 type words = unwindtest.Words
 
 var (

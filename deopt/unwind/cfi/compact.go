@@ -13,22 +13,19 @@ const (
 	unwindInfo    = "__TEXT,__unwind_info"  // of a linked image
 )
 
-// Compact is the compact unwind of one Mach-O image: 32 bits for each function
-// that say what its frame looks like once its prologue has run. The encoding is
-// that of mach-o/compact_unwind_encoding.h, in Apple's and LLVM's libunwind.
-// Any number of goroutines may use it.
+// Compact is the compact unwind information of one Mach-O image: 32 bits for each function that describe its frame after its prologue. The encoding
+// is that of mach-o/compact_unwind_encoding.h, in Apple's and LLVM's libunwind. Any number of goroutines may use it.
 //
-// Where it has no entry for a function, __eh_frame may: LLVM leaves out what has no
-// frame, for x86-64, and linkers then refer to the FDE.
+// A function without an entry may be described by __eh_frame: for x86-64, LLVM leaves out functions without a frame, and linkers then refer to the
+// FDE.
 type Compact struct {
 	arch *machine.Arch
 	rows []CompactEntry // of an object, by Start; none overlaps another
 	info *infoTable     // of a linked image; nil: rows
 }
 
-// CompactEntry is what compact unwind says of one range of code. In an object
-// that is a function. Linkers make one range of neighbours that look alike, and
-// count the padding behind a function to it.
+// CompactEntry is the compact unwind encoding of one range of code. In an object, that is a function. Linkers merge adjacent functions with the
+// same encoding into one range, which includes the padding after a function.
 type CompactEntry struct {
 	machine.Range
 	Encoding uint32
@@ -58,8 +55,7 @@ func checkCompactArch(arch *machine.Arch) error {
 	return nil
 }
 
-// Find returns the entry that covers pc. Where there is none the error is
-// [ErrNoFDE]; where the section is not sound enough to tell, a [*FormatError].
+// Find returns the entry that covers pc. It returns [ErrNoFDE] if there is none, and a [*FormatError] if the section is malformed.
 func (c *Compact) Find(pc machine.Addr) (*CompactEntry, error) {
 	if c.info == nil {
 		return c.findRow(pc)
@@ -72,22 +68,18 @@ func (c *Compact) Find(pc machine.Addr) (*CompactEntry, error) {
 	return e, nil
 }
 
-// AtCalls returns the row that holds at every call in the code of e: its prologue
-// is done there and its epilogue not begun. That is all that compact unwind
-// describes, so the row is right for a pc that is a return address, and may be
-// wrong for frame 0 and for a frame that a signal interrupted: there CFI, or the
-// code, has to say whether pc is between prologue and epilogue.
+// AtCalls returns the row that holds at every call in the code of e, after its prologue and before its epilogue. Compact unwind describes nothing
+// else, so the row is right for a pc that is a return address, and may be wrong for frame 0 and for a frame that a signal interrupted: there, CFI
+// or the code must show whether pc is between prologue and epilogue.
 //
 // On arm64 the row of a function without a frame has no rule for the return address, as its
 // CFI has none: it is still in x30, so such a function calls nothing.
 //
-// The size of a frame of more than 2040 bytes without frame pointer is in the prologue, on x86-64; for that
-// alone memory is read. LLVM's encoding is wrong where the prologue calls
-// __chkstk_darwin: that is an error, since no size is where it should be.
+// On x86-64, the size of a frame of more than 2040 bytes without frame pointer is in the prologue; memory is read only for that. LLVM's encoding is
+// wrong where the prologue calls __chkstk_darwin: AtCalls returns an error, since the size is not where it should be.
 //
-// Errors are [ErrNoFDE] where the encoding says nothing, [ErrInFDE] where it refers to
-// __eh_frame, and a [*FormatError] for bits that mean nothing, and for code that cannot
-// be read or is not what the encoding says.
+// Errors are [ErrNoFDE] if the encoding describes nothing, [ErrInFDE] if it refers to __eh_frame, and a [*FormatError] for undefined bits, and for
+// code that cannot be read or does not match the encoding.
 func (e *CompactEntry) AtCalls(memory machine.Memory) (*Row, error) {
 	row := &Row{Range: machine.Range{Start: e.Start, End: e.End}, ReturnAddress: e.arch.Link}
 	var err error
@@ -102,13 +94,11 @@ func (e *CompactEntry) AtCalls(memory machine.Memory) (*Row, error) {
 	return row, nil
 }
 
-// ErrInFDE says that compact unwind could not describe a function: its rules
-// are those of an FDE, which [CompactEntry.FDE] finds.
+// ErrInFDE reports that compact unwind could not describe a function: its rules are those of an FDE, which [CompactEntry.FDE] finds.
 var ErrInFDE = errors.New("compact unwind refers to __eh_frame")
 
-// FDE returns the FDE in t, the table of the __eh_frame of the same image, that
-// holds the rules of e. The errors are those of [Table.Find], and a [*FormatError] where
-// the encoding refers to none or to that of other code.
+// FDE returns the FDE in t, the table of the __eh_frame of the same image, that holds the rules of e. The errors are those of [Table.Find], and a
+// [*FormatError] if the encoding refers to no FDE or to that of other code.
 func (e *CompactEntry) FDE(t *Table) (*FDE, error) {
 	if !e.inFDE() {
 		return nil, e.errorf("encoding %#08x does not refer to __eh_frame", e.Encoding)

@@ -27,7 +27,7 @@ const (
 	amd64Permutation = 0x000003ff // which, and in which order
 )
 
-// amd64Saved are the registers that encodings number from 1; 0 is none.
+// amd64Saved lists the registers that encodings number from 1; 0 means none.
 var amd64Saved = [...]machine.DWARFReg{3, 12, 13, 14, 15, 6} // rbx, r12 to r15, rbp
 
 // amd64 makes the row of e, as libunwind's CompactUnwinder_x86_64 would unwind by it.
@@ -106,9 +106,8 @@ func (e *CompactEntry) amd64Frameless(row *Row, size int64) error {
 	return nil
 }
 
-// permutation returns the count registers that n stands for, the one at the lowest address
-// first; false where there are not so many. The digits of n, each in the base of what is left
-// to choose from, say which of the registers that were not taken yet is next.
+// permutation returns the count registers that n encodes, the one at the lowest address first; false if count exceeds their number. Each digit of
+// n, in the base of the number of remaining registers, selects one of the registers that were not taken yet.
 func permutation(count, n uint32) ([]machine.DWARFReg, bool) {
 	const all = uint32(len(amd64Saved))
 	if count > all {

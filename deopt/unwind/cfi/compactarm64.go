@@ -5,7 +5,7 @@ import "reframe/deopt/machine"
 // Modes of encodings for arm64.
 const (
 	arm64NoInfo    = 0x00000000
-	arm64Frameless = 0x02000000 // a leaf: x29 and x30 are what they were
+	arm64Frameless = 0x02000000 // a leaf: x29 and x30 are unchanged
 	arm64DWARF     = 0x03000000
 	arm64Frame     = 0x04000000 // x29 points to a pair of saved x29 and x30
 )
@@ -23,7 +23,7 @@ type arm64Pair struct {
 }
 
 // arm64Saved are the pairs from the highest address down; the first register of each is above the second.
-// Of v8 to v15 the low halves were saved, d8 to d15.
+// Only the low halves of v8 to v15 were saved, d8 to d15.
 var arm64Saved = [...]arm64Pair{
 	{0x001, 19}, {0x002, 21}, {0x004, 23}, {0x008, 25}, {0x010, 27},
 	{0x100, 72}, {0x200, 74}, {0x400, 76}, {0x800, 78},
@@ -31,7 +31,7 @@ var arm64Saved = [...]arm64Pair{
 
 // arm64 makes the row of e.
 func (e *CompactEntry) arm64(row *Row) error {
-	next := int64(0) // from the CFA: below it is where the next register was saved
+	next := int64(0) // from the CFA: the next register was saved below it
 	switch e.Encoding & compactMode {
 	case arm64NoInfo:
 		if err := e.only(0); err != nil {

@@ -16,8 +16,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// bodies are what a function may have in it; SAVE is an instruction that traps and needs the registers that the
-// function is to save. Names of the values are the types that they have.
+// bodies maps names to function bodies; SAVE stands for an instruction that traps and clobbers the registers that the function is to save. Values
+// are named by their types.
 var bodies = map[string]string{
 	"leaf":    "SAVE",
 	"call":    "SAVE\n call void @f(i64 %n)\n call void @f(i64 %n)",
@@ -32,8 +32,8 @@ var bodies = map[string]string{
 	"stays":   "call void @f(i64 %n)\n SAVE\n call void @f(i64 %n)\n %c = icmp eq i64 %n, 3\n br i1 %c, label %a, label %b\na:\n call void @f(i64 %n)\n ret void\nb:",
 }
 
-// framesModule is a module with a function for each body and each set of registers, which is saved by a trap
-// that clobbers it. keep says how the functions keep a frame pointer.
+// framesModule returns a module with a function for each body and each set of registers, which a trap clobbers so that they are saved. keep is the
+// attribute that controls whether the functions keep a frame pointer.
 func framesModule(trap string, sets [][]string, keep string) string {
 	var b strings.Builder
 	b.WriteString("declare void @f(i64)\ndeclare void @g(ptr)\n" +

@@ -12,7 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// promised fails for an error that is none of those that are promised.
+// promised fails on an error that is not one of the documented errors.
 func promised(t *testing.T, err error) {
 	if err == nil || err == ErrNoFDE || err == ErrInFDE {
 		return
@@ -21,8 +21,8 @@ func promised(t *testing.T, err error) {
 	require.ErrorAs(t, err, &format)
 }
 
-// surveyCompact asks compact unwind for everything it may be asked at the addresses: it must answer with a
-// row, or with an error that says where.
+// surveyCompact looks up the addresses in every way that compact unwind supports: each lookup must return a row, or an error with the place of the
+// fault.
 func surveyCompact(t *testing.T, c *Compact, memory machine.Memory, table *Table, pcs []machine.Addr) {
 	for _, pc := range pcs {
 		e, err := c.Find(pc)
@@ -123,7 +123,7 @@ func TestUnwindInfoPages(t *testing.T) {
 	}
 }
 
-// What is wrong with a section is told with the place.
+// TestUnwindInfoErrors requires that errors name the place of the fault in the section.
 func TestUnwindInfoErrors(t *testing.T) {
 	for _, test := range []struct {
 		at    int
@@ -172,7 +172,7 @@ func everyByte(b []byte, ask func()) {
 	}
 }
 
-// Of what llc and lld write, with code and __eh_frame that are sound, and of the seed.
+// TestCompactEveryByte changes every byte of the output of llc and lld, with sound code and __eh_frame, and of the seed.
 func TestCompactEveryByte(t *testing.T) {
 	livetest.Slow(t)
 	info := infoSeed()

@@ -83,7 +83,7 @@ func assemble(t *testing.T, version int, triple, text string) string {
 	return out
 }
 
-// Every permutation of saved registers, as LLVM's assembler encodes it, says what __eh_frame says.
+// TestCompactPermutations requires that every permutation of saved registers, as LLVM's assembler encodes it, agrees with __eh_frame.
 func TestCompactPermutations(t *testing.T) {
 	text := everyOrder()
 	for _, version := range []int{14, 19, 22} {

@@ -21,7 +21,7 @@ type cursor struct {
 	err     error
 }
 
-// fail keeps the first error, placed where the cursor stands.
+// fail keeps the first error, with the current offset of the cursor.
 func (c *cursor) fail(err error) {
 	if c.err == nil {
 		c.err = &FormatError{c.section, c.offset + int64(c.pos), err}

@@ -1,12 +1,11 @@
-// Package cfi reads call frame information, which says of each address of code where the caller's registers are.
+// Package cfi reads call frame information, which describes for each address of code where the caller's registers are.
 //
 // Its main type is [Table]: the unwind information of one image. [Table.Find] gives the [FDE] of an
 // address, and [FDE.Rules] the [Row] that holds there: where the canonical frame address (CFA) is, and
-// where the caller's registers are from there (DWARF 5 §6.4). Read are .eh_frame, in the form of the
-// Linux Standard Base, Core 5.0 §10.6, with its .eh_frame_hdr, and .debug_frame. [Compact] reads
-// Apple's compact unwind into the same rows, and [StackSizes] what LLVM says of the size of
-// frames: images that are no process here have them, and are checked by them. Rows are applied
-// by package unwind, which makes some of its own ([Row.SetRule], [RegisterPlus]).
+// where the caller's registers are from there (DWARF 5 §6.4). The package reads .eh_frame, in the form of the Linux Standard Base, Core 5.0 §10.6,
+// with its .eh_frame_hdr, and .debug_frame. [Compact] reads Apple's compact unwind into the same rows, and [StackSizes] reads the frame sizes that
+// LLVM writes; these exist for images that are not processes here, and serve to check them. Package unwind applies the rows, and makes some of its
+// own ([Row.SetRule], [RegisterPlus]).
 //
 // Tables read what a lookup needs: a binary search of .eh_frame_hdr, then one
 // FDE and its CIE. Only a section without a usable header is walked whole, once.

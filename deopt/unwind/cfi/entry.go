@@ -15,7 +15,7 @@ type cie struct {
 	encoding     uint8 // of the addresses in its FDEs
 	augmented    bool  // its FDEs have augmentation data, with its length
 	signal       bool  // its FDEs are those of signal trampolines
-	signs        bool  // return addresses may be signed, and an instruction says where they are
+	signs        bool  // return addresses may be signed; an instruction marks where they are
 	initial      state // after its own instructions
 }
 
@@ -32,12 +32,10 @@ type FDE struct {
 	bases   bases
 }
 
-// Debugging says that the FDE is written for debuggers, in .debug_frame: what it does not say
-// need not hold.
+// Debugging reports whether the FDE is in .debug_frame, which is written for debuggers: the defaults for what it leaves out need not hold.
 func (f *FDE) Debugging() bool { return f.Section == debugFrame }
 
-// header is the start of an entry: its length, and the field that tells a CIE
-// from an FDE.
+// header is the start of an entry: its length, and the field that distinguishes a CIE from an FDE.
 type header struct {
 	at    int64 // offset of the entry
 	isCIE bool
@@ -56,9 +54,8 @@ var errTerminator = errors.New("the zero terminator where an entry should be")
 //
 // In .debug_frame the field has the size of an offset (4 bytes, and 8 in the
 // 64-bit format), is all ones in a CIE, and else the offset of one (DWARF 5
-// §6.4.1, §7.4). In .eh_frame it has 4 bytes in both formats, is zero in a CIE,
-// and else says how far before the field the CIE starts (Linux Standard Base,
-// Core 5.0 §10.6.1).
+// §6.4.1, §7.4). In .eh_frame it has 4 bytes in both formats, is zero in a CIE, and otherwise the distance from the start of the CIE to the field
+// (Linux Standard Base, Core 5.0 §10.6.1).
 func (s *frames) header(c *cursor) (header, error) {
 	h := header{at: c.offset + int64(c.pos)}
 	length, wide := uint64(c.u32()), false
@@ -163,7 +160,7 @@ func (e *cie) augment(c *cursor, augmentation string) {
 			e.encoding = data.u8()
 		case letter == 'P' && augmented:
 			data.skip(data.u8())
-		case letter == 'L' && augmented: // how FDEs point to their exception tables, which nobody asks for
+		case letter == 'L' && augmented: // how FDEs point to their exception tables, which are not read
 			data.u8()
 		default:
 			c.failf("augmentation %q", augmentation)
@@ -174,9 +171,8 @@ func (e *cie) augment(c *cursor, augmentation string) {
 	}
 }
 
-// codeRange reads the code that an FDE covers. Of code that the linker left
-// out, but whose FDE it kept, the start is zero, or one of the highest numbers
-// (lld): the range is then empty.
+// codeRange reads the code range that an FDE covers. For code that the linker dropped while it kept the FDE, the start is zero, or one of the
+// highest numbers (lld): the range is then empty.
 func (c *cursor) codeRange(encoding uint8, b bases) (start, end machine.Addr) {
 	value, base := c.encoded(encoding, b)
 	size := c.plain(encoding)

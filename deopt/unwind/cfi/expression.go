@@ -6,9 +6,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Operations of DWARF expressions (DWARF 5 §7.7.1, table 7.9) that may stand
-// in call frame information: those that need neither a compilation unit nor
-// the CFA (§6.4.2).
+// Operations of DWARF expressions (DWARF 5 §7.7.1, table 7.9) that are allowed in call frame information: those that need neither a compilation
+// unit nor the CFA (§6.4.2).
 const (
 	opAddr       = 0x03
 	opDeref      = 0x06

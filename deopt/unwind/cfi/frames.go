@@ -25,10 +25,9 @@ type frames struct {
 }
 
 const (
-	// entryAhead is how much is read for one entry. Nearly all are shorter.
+	// entryAhead is the number of bytes that are read for one entry. Nearly all are shorter.
 	entryAhead = 256
-	// maxCIEs bounds the CIEs that are kept. Linkers make one of all that are the
-	// same in .eh_frame; in .debug_frame each object file has its own.
+	// maxCIEs bounds the CIEs that are kept. In .eh_frame, linkers merge identical CIEs; in .debug_frame, each object file has its own.
 	maxCIEs = 1024
 )
 
@@ -129,7 +128,7 @@ func (s *frames) entry(chunk *cursor, off, ahead int64) (header, cursor, error) 
 		return header{}, cursor{}, &FormatError{s.name, off, errors.New("an entry outside the section")}
 	}
 	need := min(ahead, s.Size-off)
-	// As it stands, from a chunk with its header, and from one with all of it.
+	// Try the current chunk, then a chunk with the header of the entry, then one with the whole entry.
 	for range 3 {
 		if at := off - chunk.offset; at >= 0 && at < int64(len(chunk.data)) {
 			c := *chunk

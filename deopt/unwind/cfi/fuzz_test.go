@@ -25,8 +25,8 @@ func answer(err error) error {
 	return fmt.Errorf("neither a FormatError nor ErrNoFDE: %w", err)
 }
 
-// survey asks a table for the rows at some addresses. It must answer with one
-// that holds there, or with an error that says where the section is wrong.
+// survey looks up the rows of some addresses in a table. Each lookup must return a row that holds there, or an error with the place where the
+// section is wrong.
 func survey(s Sections, pcs []machine.Addr) error {
 	table, err := NewTable(s)
 	if err != nil {
@@ -157,9 +157,8 @@ func TestEveryByte(t *testing.T) {
 	t.Logf("%d changes", total)
 }
 
-// BenchmarkEveryByte tells what the slowest lookup of [TestEveryByte] took: one
-// of each address, in a table of which nothing is known. One that seems slow is
-// tried again, as other programs run too.
+// BenchmarkEveryByte reports the time of the slowest lookup of [TestEveryByte]: one of each address, in a table with nothing cached. A lookup that
+// seems slow is tried again, as other programs run too.
 func BenchmarkEveryByte(b *testing.B) {
 	list := specimens(b)
 	for _, x := range list {

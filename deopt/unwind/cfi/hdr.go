@@ -12,7 +12,7 @@ import (
 // 5.0 §10.6.2).
 const hdrVersion = 1
 
-// searchChunk is how many rows are read at once when few are left to search.
+// searchChunk is the number of rows that are read at once when few are left to search.
 const searchChunk = 64
 
 // searchTable is the sorted table of an .eh_frame_hdr: a row for each FDE, of
@@ -26,9 +26,8 @@ type searchTable struct {
 	first   int64        // offset of row 0
 	count   int
 
-	// The starts that have been read of the rows that searches begin with: in a
-	// large library that is most of what a search reads. A search asks for that of
-	// node 1, and after node n for that of node 2n, where pc lies before it, or 2n+1.
+	// The starts of the rows that searches begin with, as far as they have been read: in a large library they are most of what a search reads. A
+	// search reads that of node 1, and after node n that of node 2n, if pc is before it, or 2n+1.
 	mu    sync.Mutex
 	known [256]bool
 	tops  [256]machine.Addr
@@ -70,8 +69,7 @@ func readHdr(s Section, arch *machine.Arch, frame machine.Addr) (*searchTable, e
 	return t, nil
 }
 
-// rowSize is how many bytes a row of the search table has, or 0 for a form that
-// cannot be searched.
+// rowSize returns the size in bytes of a row of the search table, or 0 for a form that cannot be searched.
 func rowSize(enc uint8) int64 {
 	switch enc & (peBase | peIndirect) {
 	case 0, pePCRel, peDataRel:
@@ -95,7 +93,7 @@ func (t *searchTable) bases() bases { return bases{abs: t.section.Bias, data: t.
 // or before pc.
 func (t *searchTable) find(pc machine.Addr) (start, fde machine.Addr, err error) {
 	buffer := make([]byte, searchChunk*t.size)
-	low, high := 0, t.count // the row is in [low, high), or is none
+	low, high := 0, t.count // the row is in [low, high), or does not exist
 	for node := 1; high-low > searchChunk; {
 		middle := low + (high-low)/2
 		at, err := t.top(buffer, node, middle)

@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// layout is where the sections of an image lie that is written by hand, as its file says.
+// layout holds the addresses of the sections of a handwritten image, as its file gives them.
 type layout struct{ hdr, frame, code machine.Addr }
 
 const (

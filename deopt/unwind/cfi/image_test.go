@@ -37,7 +37,7 @@ func sectionsOf(t testing.TB, path string, bias machine.Addr) Sections {
 	return s
 }
 
-// Of [unwindtest], by the names that tests are read with.
+// Short names for those of [unwindtest].
 type words = unwindtest.Words
 
 var (

@@ -21,11 +21,10 @@ type indexed struct {
 	offset int64
 }
 
-// window is how much of a section is read at once while it is walked. An entry
-// that is longer is read once more.
+// window is the number of bytes of a section that are read at once during a walk. A longer entry is read once more.
 const window = 64 << 10
 
-// indexed returns the offset of the FDE that covers pc, by the index.
+// indexed returns the offset of the FDE that covers pc, looked up in the index.
 func (s *frames) indexed(pc machine.Addr) (int64, error) {
 	s.once.Do(s.buildIndex)
 	fdes := s.index.fdes

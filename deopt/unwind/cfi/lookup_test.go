@@ -11,8 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// libLLVM is the sections of a large library, read from its file as they are
-// asked for, and addresses all over its code.
+// libLLVM returns the sections of a large library, read from its file on demand, and addresses all over its code.
 func libLLVM(b *testing.B) (Sections, []machine.Addr) {
 	file, err := os.Open("/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1")
 	require.NoError(b, err)
@@ -43,8 +42,7 @@ func BenchmarkFirstLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkLookup is a lookup of code that was not asked for before, in a
-// library in which others were found.
+// BenchmarkLookup looks up code for the first time, in a library in which other code was looked up before.
 func BenchmarkLookup(b *testing.B) {
 	sections, pcs := libLLVM(b)
 	table, err := NewTable(sections)

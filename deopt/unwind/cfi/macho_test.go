@@ -161,8 +161,8 @@ func (m *machO) sameAtSites(t *testing.T, functions, sites map[string]int) {
 	}
 }
 
-// without says why a site has no encoding: its function has no __eh_frame either, because it says
-// that it throws nothing, or it has no frame. LLVM leaves that one out for x86-64.
+// without returns the reason why a site has no encoding: its function has no __eh_frame either, because it is declared not to throw, or it has no
+// frame. LLVM leaves out functions without a frame for x86-64.
 func (m *machO) without(t *testing.T, pc machine.Addr) string {
 	t.Helper()
 	fde, err := m.table.Find(pc)

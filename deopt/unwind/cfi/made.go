@@ -21,7 +21,7 @@ func (e Expression) Plus(n int64) Expression {
 	return e.then(append(appendSLEB([]byte{opConsts}, n), opPlus)...)
 }
 
-// then is the expression with operations behind those that it has.
+// then returns the expression with operations appended.
 func (e Expression) then(code ...byte) Expression {
 	ops := *e.ops
 	ops.code = slices.Concat(ops.code, code)

@@ -32,10 +32,10 @@ const (
 	peOmit     = 0xff
 )
 
-// bases is what the pointers of one section may be relative to.
+// bases holds the addresses that the pointers of one section may be relative to.
 type bases struct {
-	abs        machine.Addr // what those lack that are relative to nothing
-	text, data machine.Addr // zero is unknown
+	abs        machine.Addr // the load bias, added to absolute pointers
+	text, data machine.Addr // zero if unknown
 }
 
 // plain reads a number in the form of enc, relative to nothing.
@@ -60,8 +60,7 @@ func (c *cursor) plain(enc uint8) uint64 {
 	return 0
 }
 
-// skip steps over a pointer that nobody asks for, such as the personality
-// routine: its base and its indirection do not matter.
+// skip steps over an unused pointer, such as the personality routine: its base and its indirection do not matter.
 func (c *cursor) skip(enc uint8) {
 	if enc == peOmit {
 		return
@@ -106,8 +105,7 @@ func (c *cursor) encoded(enc uint8, b bases) (value uint64, base machine.Addr) {
 	case peDataRel:
 		return value, c.known("data", b.data)
 	}
-	// What is left is relative to the function whose start is being read, or
-	// is not defined.
+	// The remaining encodings are relative to the function whose start is being read, or undefined.
 	c.failf("pointer encoding %#02x", enc)
 	return 0, 0
 }

@@ -58,7 +58,7 @@ const (
 	maxInstructions = 100_000
 )
 
-// state is what call frame instructions change.
+// state holds what call frame instructions change.
 type state struct {
 	cfa     CFARule
 	columns columns
@@ -144,7 +144,7 @@ func (f *FDE) begin() *program {
 	return p
 }
 
-// Unnamed returns those of some registers of which no row of f says where the caller's are: none where f is not sound enough to tell.
+// Unnamed returns those of some registers for which no row of f has a rule; none if f is malformed.
 func (f *FDE) Unnamed(regs []machine.DWARFReg) []machine.DWARFReg {
 	p := f.begin()
 	defer programs.Put(p)

@@ -119,7 +119,7 @@ func readelfFDEs(t *testing.T, arch *machine.Arch, path, section string, each fu
 		}
 	}
 	require.NoError(t, lines.Err())
-	cmd.Wait() // it is 1 for libc with nothing said; the caller counts the FDEs
+	cmd.Wait() // it exits with 1 for libc without a message; the caller counts the FDEs
 	flush()
 }
 

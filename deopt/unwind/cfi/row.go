@@ -13,7 +13,7 @@ type Expression struct {
 	ops *operations
 }
 
-// operations are the bytes of an expression, and where they stood.
+// operations holds the bytes of an expression, and their place in a section.
 type operations struct {
 	section string
 	offset  int64
@@ -21,8 +21,7 @@ type operations struct {
 	code    []byte
 }
 
-// CFARule says how to compute the canonical frame address: a register plus an
-// offset, or an expression.
+// CFARule describes how to compute the canonical frame address: a register plus an offset, or an expression.
 type CFARule struct {
 	Kind       CFAKind
 	Register   machine.DWARFReg // CFARegister
@@ -30,7 +29,7 @@ type CFARule struct {
 	Expression Expression       // CFAExpression
 }
 
-// CFAKind tells the forms of a [CFARule] apart.
+// CFAKind is the form of a [CFARule].
 type CFAKind uint8
 
 // The forms of a CFA rule.
@@ -40,7 +39,7 @@ const (
 	CFAExpression
 )
 
-// RegisterRule says where the caller's value of one register is (DWARF 5 §6.4.1).
+// RegisterRule describes where the caller's value of one register is (DWARF 5 §6.4.1).
 type RegisterRule struct {
 	Kind       RuleKind
 	Register   machine.DWARFReg // RuleRegister
@@ -48,19 +47,19 @@ type RegisterRule struct {
 	Expression Expression       // RuleExpression, RuleValExpression
 }
 
-// RuleKind tells the forms of a [RegisterRule] apart.
+// RuleKind is the form of a [RegisterRule].
 type RuleKind uint8
 
 // The forms of a register rule.
 const (
-	RuleNone          RuleKind = iota // the table says nothing: the calling convention does
-	RuleUndefined                     // it is not kept
+	RuleNone          RuleKind = iota // the table has no rule: the calling convention applies
+	RuleUndefined                     // it is not preserved
 	RuleSameValue                     // it was not changed
 	RuleOffset                        // saved at CFA + Offset
 	RuleValOffset                     // it is CFA + Offset
 	RuleRegister                      // it is in another register
 	RuleExpression                    // saved at the address that an expression computes
-	RuleValExpression                 // it is what an expression computes
+	RuleValExpression                 // it is the value of an expression
 )
 
 // Row is one row of the table that an FDE describes: the rules that hold in
@@ -71,17 +70,17 @@ type Row struct {
 	ReturnAddress machine.DWARFReg // the column of the return address
 	ArgsSize      uint64           // bytes of arguments pushed, where the code says (DW_CFA_GNU_args_size)
 
-	// Signed says that the return address is signed, where its rule finds it
-	// (aarch64's pointer authentication; DW_CFA_AARCH64_negate_ra_state).
+	// Signed means that the return address is signed in the place that its rule names (aarch64's pointer authentication;
+	// DW_CFA_AARCH64_negate_ra_state).
 	Signed bool
 
 	columns columns
 }
 
-// Rule returns the rule of a register, of kind [RuleNone] where there is none.
+// Rule returns the rule of a register; its kind is [RuleNone] if the row has none.
 func (r *Row) Rule(reg machine.DWARFReg) RegisterRule { return r.columns.get(reg) }
 
-// SetRule gives a register a rule, and says whether the row had room.
+// SetRule sets the rule of a register, and reports whether the row had room.
 func (r *Row) SetRule(reg machine.DWARFReg, rule RegisterRule) bool { return r.columns.set(reg, rule) }
 
 // Keep forgets the rules of all registers but those.
@@ -143,7 +142,7 @@ func (c columns) get(reg machine.DWARFReg) RegisterRule {
 	return RegisterRule{}
 }
 
-// set gives reg a rule, and says whether there was room.
+// set sets the rule of reg, and reports whether there was room.
 func (c *columns) set(reg machine.DWARFReg, rule RegisterRule) bool {
 	at, found := c.find(reg)
 	switch {

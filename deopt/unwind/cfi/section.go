@@ -31,31 +31,29 @@ func (e *FormatError) Unwrap() error { return e.Err }
 // Section is one section of an image, decompressed.
 type Section struct {
 	Addr machine.Addr // where it is loaded: what pc-relative pointers refer to
-	// Bias is what the addresses lack that stand in it as they are: how far the
-	// image is loaded from where its file says, and zero where a loader, or the
-	// caller, has relocated them.
+	// Bias is added to the absolute addresses in the section: the distance of the image's load address from the one in its file; zero if a loader,
+	// or the caller, has relocated them.
 	Bias machine.Addr
 	Data io.ReaderAt // nil where the image has no such section
 	Size int64       // bytes
 }
 
-// Sections is what a [Table] is made of: of the first and the last at least one.
+// Sections holds the sections that a [Table] is made of. EHFrame or DebugFrame is required.
 type Sections struct {
 	Arch       *machine.Arch
 	EHFrame    Section
 	EHFrameHdr Section // optional: saves walking all of EHFrame
-	DebugFrame Section // asked for what EHFrame does not have
+	DebugFrame Section // searched for code that EHFrame does not cover
 
-	// Bases of pointers encoded as textrel and datarel in EHFrame. Zero where
-	// they are not known: such a pointer is then an error. No compiler for the
-	// architectures at hand writes them.
+	// Bases of pointers encoded as textrel and datarel in EHFrame. Zero means unknown: such a pointer is then an error. No compiler for the
+	// supported architectures writes them.
 	Text, Data machine.Addr
 }
 
-// errTruncated is a structure that goes on past the bytes that hold it.
+// errTruncated reports a structure that is longer than the bytes that hold it.
 var errTruncated = errors.New("truncated")
 
-// read returns n bytes from off on, and never allocates more than the section has.
+// read returns n bytes from off on, and never allocates more than the section's size.
 func (s *Section) read(name string, off, n int64) ([]byte, error) {
 	if off < 0 || n < 0 || off > s.Size || n > s.Size-off {
 		return nil, &FormatError{name, off, errTruncated}

@@ -6,8 +6,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// StackSizes is what the .stack_sizes sections of an image say (LLVM writes them
-// for ELF, when asked to): how much stack each function takes.
+// StackSizes holds the contents of the .stack_sizes sections of an image (LLVM writes them for ELF with -stack-size-section): how much stack each
+// function takes.
 //
 // Measured with LLVM 14, 19 and 22: the size is the distance from the stack pointer in the
 // body of the function, outside of calls, up to that of its caller, without the return
@@ -52,8 +52,8 @@ func ReadStackSizes(arch *machine.Arch, bias machine.Addr, sections ...[]byte) (
 	return s, nil
 }
 
-// add keeps a size. Linkers may leave several rows of one address behind, of functions that they
-// folded or dropped; where those differ, none of them is known to be right.
+// add keeps a size. Linkers may leave several rows for one address, of functions that they folded or dropped; if those differ, none of them is
+// known to be right.
 func (s *StackSizes) add(start machine.Addr, size uint64) {
 	if have, ok := s.sizes[start]; ok && (have.ambiguous || have.bytes != size) {
 		s.sizes[start] = stackSize{ambiguous: true}

@@ -127,7 +127,7 @@ func stackObjects(t *testing.T, check func(t *testing.T, path string)) {
 var (
 	listed        = regexp.MustCompile(`Functions: \[(.*)\]\s+Size: 0x([0-9A-F]+)`)
 	functionLabel = regexp.MustCompile(`(?m)^[0-9a-f]+ <(\w+)>:$`)
-	// What lowers the stack pointer by a number.
+	// Instructions that lower the stack pointer by a constant.
 	lowering = regexp.MustCompile(`\s(?:pushq|subq\s+\$(0x[0-9a-f]+), %rsp|sub\s+(?:sp|x9), sp, #(0x[0-9a-f]+)(, lsl #12)?|st[rp]\s.*\[sp, #-(0x[0-9a-f]+)\]!)(?:\s|$)`)
 )
 

@@ -6,18 +6,16 @@ import (
 	"reframe/deopt/machine"
 )
 
-// ErrNoFDE says that an image has no unwind information for a pc.
+// ErrNoFDE reports that an image has no unwind information for a pc.
 var ErrNoFDE = errors.New("no unwind information covers this address")
 
-// Table is the unwind information of one image. Any number of goroutines may
-// use it.
+// Table is the unwind information of one image. Any number of goroutines may use it.
 type Table struct {
-	sections []*frames // in the order in which they are asked
+	sections []*frames // in the order in which they are searched
 }
 
-// NewTable returns the table of an image. Entries are read when asked for; an
-// .eh_frame_hdr that cannot be used is done without. Errors are that there is
-// no section, and an architecture that is not handled.
+// NewTable returns the table of an image. Entries are read on demand; an unusable .eh_frame_hdr is ignored. It returns an error if there is no
+// section, and for an unsupported architecture.
 func NewTable(s Sections) (*Table, error) {
 	if s.Arch == nil || s.Arch.Pointer != 8 {
 		return nil, errors.New("unwind: only architectures with addresses of 8 bytes are handled")
@@ -41,8 +39,7 @@ func NewTable(s Sections) (*Table, error) {
 	return t, nil
 }
 
-// Find returns the FDE that covers pc. Where there is none the error is
-// [ErrNoFDE]; where the table is not sound enough to tell, a [*FormatError].
+// Find returns the FDE that covers pc. It returns [ErrNoFDE] if there is none, and a [*FormatError] if the table is malformed.
 func (t *Table) Find(pc machine.Addr) (*FDE, error) {
 	none := ErrNoFDE
 	for _, s := range t.sections {

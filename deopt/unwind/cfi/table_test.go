@@ -259,7 +259,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestUnknownBase has a pointer relative to a base that nobody gave.
+// TestUnknownBase requires an error for a pointer relative to a base that was not given.
 func TestUnknownBase(t *testing.T) {
 	cie := entry(uint32(0), 1, "zR", 1, 0x78, 16, 1, 0x3b)
 	_, err := tableOf(t, slices.Concat(cie, entry(uint32(len(cie)+4), uint32(0xe00), uint32(0x20), 0))).Find(0x1000)

@@ -18,7 +18,7 @@ func (r CFARule) Text(arch *machine.Arch) string {
 	return "undefined"
 }
 
-// Text says where the caller's value of reg is by the rule: "rbx at [CFA-16]", "rsp = CFA+0".
+// Text describes by the rule where the caller's value of reg is: "rbx at [CFA-16]", "rsp = CFA+0".
 func (r RegisterRule) Text(arch *machine.Arch, reg machine.DWARFReg) string {
 	name := arch.RegisterName(reg)
 	switch r.Kind {

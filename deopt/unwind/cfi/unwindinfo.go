@@ -34,10 +34,9 @@ const (
 
 var infoOrder = binary.LittleEndian
 
-// OpenUnwindInfo returns the compact unwind of a linked image from its __TEXT,__unwind_info.
-// image is where its Mach-O header is loaded. Only the header is read now, and for
-// a lookup the rows that a binary search of the index and of one page look at. Errors are an
-// architecture that is not handled, and a [*FormatError].
+// OpenUnwindInfo returns the compact unwind of a linked image from its __TEXT,__unwind_info. image is the load address of its Mach-O header. It
+// reads only the section's header now; each lookup reads the rows that a binary search of the index and of one page needs. It returns an error for
+// an unsupported architecture, and a [*FormatError] for a malformed header.
 func OpenUnwindInfo(arch *machine.Arch, s Section, image machine.Addr) (*Compact, error) {
 	if err := checkCompactArch(arch); err != nil {
 		return nil, err
@@ -68,8 +67,8 @@ func (t *infoTable) at(a infoArray, i int64) (cursor, error) {
 	return cursor{section: unwindInfo, order: infoOrder, data: b}, err
 }
 
-// last returns the last row of a whose code does not start above want, -1 where there is none. start
-// makes the first word of a row into where its code starts.
+// last returns the index of the last row of a whose code does not start above want, -1 for none. start computes the start of a row's code from the
+// first word of the row.
 func (t *infoTable) last(a infoArray, start func(uint32) uint64, want uint64) (int64, error) {
 	low, high := int64(0), a.count // rows below low are not above want; those from high on are
 	for low < high {
@@ -96,7 +95,7 @@ func (t *infoTable) find(pc machine.Addr) (*CompactEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i < 0 || i+1 >= t.index.count { // the last row only says where the code of the one before ends
+	if i < 0 || i+1 >= t.index.count { // the last row only marks the end of the code of the one before
 		return nil, ErrNoFDE
 	}
 	row, err := t.at(t.index, i)

@@ -51,7 +51,7 @@ func (t *infoTable) page(off int64, first uint64) (*infoPage, error) {
 	return p, nil
 }
 
-// start is where the code of a row starts, by its first word.
+// start returns the start of the code of a row, from its first word.
 func (p *infoPage) start(word uint32) uint64 {
 	if p.compressed {
 		return p.first + uint64(word&0xffffff)
@@ -90,8 +90,8 @@ func (p *infoPage) find(want, end uint64) (*CompactEntry, error) {
 	return e, err
 }
 
-// encoding returns encoding n of a compressed page, counted through those of all pages and then
-// through its own, and where it is. row is where the row is that asks for it.
+// encoding returns the offset and the value of encoding n of a compressed page. n counts the encodings common to all pages first, and then the
+// page's own. row is the offset of the row that refers to the encoding, for errors.
 func (p *infoPage) encoding(n, row int64) (int64, uint32, error) {
 	from, i := p.common, n
 	if n >= p.common.count {

@@ -1,7 +1,6 @@
-// Package unwindtest has what the tests of unwind and of cfi share: tools that are run, images that are built, and unwind information
-// written by hand.
+// Package unwindtest holds what the tests of unwind and of cfi share: running tools, building images, and handwritten unwind information.
 //
-// It has no main type, and trusts what it is given: it is for tests alone, and ends the test where something is wrong.
+// It has no main type, and trusts its input: it is for tests alone, and ends the test on any error.
 package unwindtest
 
 import (
@@ -95,11 +94,11 @@ func Entry(parts ...any) []byte {
 // CFA rsp+8, return address at CFA-8.
 var SimpleCIE = Entry(uint32(0), 1, "", 4, 0x78, 16, 0x0c, 7, 8, 0x90, 1)
 
-// SimpleAddr is where the .eh_frame is loaded that is written by hand.
+// SimpleAddr is the load address of the handwritten .eh_frame.
 const SimpleAddr = 0x8000
 
-// SimpleFDE has the FDE of [0x1000, 0x1100) follow SimpleCIE. Its program is at
-// offset 18 (the CIE) + 8 (length, CIE pointer) + 16 (start, size) = 0x2a.
+// SimpleFDE returns SimpleCIE followed by the FDE of [0x1000, 0x1100). The FDE's program is at offset 18 (the CIE) + 8 (length, CIE pointer) + 16
+// (start, size) = 0x2a.
 func SimpleFDE(program ...byte) []byte {
 	return slices.Concat(SimpleCIE,
 		Entry(uint32(len(SimpleCIE)+4), uint64(0x1000), uint64(0x100), program))
