@@ -1,12 +1,11 @@
 package frame
 
-// Committed is what a commit changed in the process, or, with a dry run, would have.
+// Committed is what a commit changed in the process, or, with a dry run, would have changed.
 type Committed struct {
-	Written bool `json:"written"` // false: nothing was
-	// Left are the numbers of the frames that the thread left, innermost first: those that ran,
-	// and all that they had called.
+	Written bool `json:"written"` // false: nothing was written
+	// Left lists the numbers of the frames that the thread left, innermost first: those that ran, and all that they had called.
 	Left []int `json:"left"`
-	// Continues is where the thread went on: behind the call of the outermost frame that ran.
+	// Continues is where the thread resumed: after the call of the outermost frame that ran.
 	Continues CommittedPlace      `json:"continues"`
 	Result    []CommittedResult   `json:"result"` // scalars of the result, in order
 	Bytes     int                 `json:"bytes"`  // of all of Memory
@@ -39,7 +38,7 @@ type CommittedMemory struct {
 	New     string `json:"new"`
 }
 
-// CommittedRegister is a register that was set. Of a vector register it is the low 16 bytes.
+// CommittedRegister is a register that was set. For a vector register, Old and New are the low 16 bytes.
 type CommittedRegister struct {
 	Name string `json:"name"`
 	Old  Hex    `json:"old"`

@@ -1,13 +1,12 @@
-// Package frame is the abstract frame: what an interpreter needs to go on where
-// compiled code stopped, and its JSON. It is a leaf that others read, so it
-// knows no stack map, no process and no LLVM: a slot's type is a plain kind and
-// width, with the source's own spelling beside it.
+// Package frame is the abstract frame: what an interpreter needs to continue where compiled code stopped, and its JSON. Other packages import it
+// and it imports none of them, so it knows no stack map, no process and no LLVM: a slot's type is a plain kind and width, with the source's own
+// spelling beside it.
 //
 // Its main type is [Frame]; a [Report] is all frames of one moment.
 //
 // # Security
 //
-// Values are bytes that were copied from a target. Nothing here follows them.
+// Values are bytes that were copied from a target. This package does not follow pointers in them.
 package frame
 
 import "strings"
@@ -22,15 +21,15 @@ type Report struct {
 	Threads []Thread `json:"threads"`
 }
 
-// Target says what was looked at.
+// Target describes the process, core or snapshot that was read.
 type Target struct {
 	Kind    string   `json:"kind"` // process, core, snapshot
 	PID     int      `json:"pid,omitempty"`
 	Arch    string   `json:"arch"`
-	PauseUS *int64   `json:"pause_us,omitempty"` // for how long all threads were stopped, in microseconds; nil for what did not run
+	PauseUS *int64   `json:"pause_us,omitempty"` // how long all threads were stopped, in microseconds; nil for a target that was not running
 	Stopped bool     `json:"stopped,omitempty"`  // by a signal before, and afterwards
 	Core    string   `json:"core,omitempty"`     // path of the core
-	Notes   []string `json:"notes,omitempty"`    // what is missing in a core, or uncertain
+	Notes   []string `json:"notes,omitempty"`    // what a core lacks, or what is uncertain in it
 }
 
 // Thread is one thread and its frames, innermost first.
@@ -59,7 +58,7 @@ type OmittedPC struct {
 	Count    int     `json:"count"`
 }
 
-// Kind tells the frames of a just-in-time compiler from all others.
+// Kind distinguishes the frames of a just-in-time compiler from all others.
 type Kind string
 
 // The kinds of frame.
@@ -68,8 +67,7 @@ const (
 	Native Kind = "native" // anything else
 )
 
-// Frame is one activation: where it is, and, where a record matches, what its
-// abstract frame holds.
+// Frame is one activation: its place, and, if a record matches, the contents of its abstract frame.
 type Frame struct {
 	Index     int      `json:"index"`
 	Kind      Kind     `json:"kind"`
@@ -78,7 +76,7 @@ type Frame struct {
 	Function  string   `json:"function,omitempty"`
 	Offset    *uint64  `json:"offset,omitempty"`    // of pc in the function; nil when no function is known
 	Demangled string   `json:"demangled,omitempty"` // where it differs from Function
-	NamedBy   string   `json:"named_by,omitempty"`  // whose word the function is where it is no symbol: perf-map, jitdump
+	NamedBy   string   `json:"named_by,omitempty"`  // source of the function's name if it is no symbol: perf-map, jitdump
 	Module    string   `json:"module,omitempty"`    // the file or JIT object that pc lies in
 	Rule      string   `json:"rule"`                // how this frame was found
 	Guess     string   `json:"guess,omitempty"`     // why it may not be there at all: it, or one further in, was found by a guess
@@ -100,25 +98,25 @@ type Also struct {
 	Notes  []string `json:"notes,omitempty"` // why slots have no names
 }
 
-// CompiledFrom is how sure it is that code was compiled from a function of a module that was given.
+// CompiledFrom grades how certain it is that code was compiled from a function of a given module.
 type CompiledFrom struct {
 	Module    string `json:"module"` // its file
 	Function  string `json:"function"`
 	Demangled string `json:"demangled,omitempty"` // where it differs
-	Sure      string `json:"sure"`                // certain, likely, open: nothing tells, contradicted
+	Sure      string `json:"sure"`                // certain, likely, open (no evidence), contradicted
 	Why       string `json:"why"`
 }
 
-// Source is a place in the source. A call that waits is where it is written.
+// Source is a place in the source. For a pending call it is the place of the call.
 type Source struct {
-	Function string `json:"function,omitempty"` // demangled, without its parameters; empty where it is not known
+	Function string `json:"function,omitempty"` // demangled, without its parameters; empty if unknown
 	File     string `json:"file,omitempty"`     // as the compiler was called with it
-	Line     int    `json:"line,omitempty"`     // from 1; 0 for code that stands in no line
-	Column   int    `json:"column,omitempty"`   // from 1; 0 where it is not known
+	Line     int    `json:"line,omitempty"`     // from 1; 0 for code without a line
+	Column   int    `json:"column,omitempty"`   // from 1; 0 if unknown
 	Inlined  bool   `json:"inlined,omitempty"`  // the function was inlined into the one of the next place
 }
 
-// Record says which stack map record matched.
+// Record identifies the stack map record that matched.
 type Record struct {
 	ID     uint64 `json:"id"`
 	Site   string `json:"site"`   // stackmap, patchpoint, statepoint, deoptimize, unknown
@@ -126,7 +124,7 @@ type Record struct {
 	Moment Moment `json:"moment"`
 }
 
-// Moment says how far a site has got.
+// Moment is how far a site has run.
 type Moment string
 
 // The moments of a site.
@@ -134,10 +132,10 @@ const (
 	Before  Moment = "before"  // the site has not run
 	InCall  Moment = "in-call" // its callee is still running
 	After   Moment = "after"   // it has run
-	Unknown Moment = "unknown" // the kind of site is not known, and with it what the place means
+	Unknown Moment = "unknown" // the kind of site is unknown, and so is the meaning of the place
 )
 
-// Resume says where the frame resumes.
+// Resume is the place where the frame resumes.
 type Resume struct {
 	Function  string `json:"function"`
 	Demangled string `json:"demangled,omitempty"` // where it differs from Function
@@ -176,10 +174,10 @@ type Slot struct {
 	Bytes []byte `json:"-"`
 }
 
-// Read says that the slot has a value. Whether that is sure, the status says.
+// Read reports whether the slot has a value. The status tells whether it is certain.
 func (s *Slot) Read() bool { return s.Status == OK || s.Status == Guessed }
 
-// Location says where a slot's value lives, in the words of the stack map.
+// Location is the place of a slot's value, in the terms of the stack map.
 type Location struct {
 	Kind     string  `json:"kind"` // Register, Direct, Indirect, Constant, ConstantIndex
 	Register string  `json:"register,omitempty"`
@@ -189,7 +187,7 @@ type Location struct {
 	Constant string  `json:"constant,omitempty"`
 }
 
-// Noted is what notes say, to be put behind a message; "" for none.
+// Noted returns the notes as text to append to a message; "" for none.
 func Noted(notes []string) string {
 	if len(notes) == 0 {
 		return ""

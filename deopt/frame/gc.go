@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// GC is what the record of a statepoint tells the garbage collector of a place at which a value lies. LLVM records a pair for each pointer: that to the
-// object, which is the base, and the one that was derived from it, or the same again ("Garbage Collection Safepoints in LLVM", Base & Derived
-// Pointers). By it the collector finds the object, and mends the pointer when that moves.
+// GC is what the record of a statepoint tells the garbage collector about a place that holds a pointer. LLVM records a pair for each pointer: the
+// pointer to the object, which is the base, and the pointer derived from it, or the base again ("Garbage Collection Safepoints in LLVM", Base &
+// Derived Pointers). With it the collector finds the object, and updates the pointer when the object moves.
 type GC struct {
-	Pair   bool   `json:"pair"`             // the record has one; false: the collector is not told of this reference
+	Pair   bool   `json:"pair"`             // the record has a pair; false: the record does not tell the collector of this reference
 	Base   *int   `json:"base,omitempty"`   // of a derived pointer: index of the slot that has its base
 	Object Hex    `json:"object,omitempty"` // of a derived pointer: the base
 	Offset string `json:"offset,omitempty"` // from the base, in bytes
@@ -35,14 +35,14 @@ func (g *GC) String() string {
 	return "derived: " + string(g.Object) + " " + sign + " " + offset
 }
 
-// RelateDerived says of each derived pointer how far it is from its base, where both are read.
+// RelateDerived sets the distance of each derived pointer from its base, if both were read.
 func RelateDerived(slots []Slot) {
 	for k := range slots {
 		s := &slots[k]
 		if s.GC == nil || s.GC.Base == nil {
 			continue
 		}
-		s.GC = &GC{Pair: true, Base: s.GC.Base} // that of another view stays as it is
+		s.GC = &GC{Pair: true, Base: s.GC.Base} // the GC of another view stays unchanged
 		n := slices.IndexFunc(slots, func(of Slot) bool { return of.Index == *s.GC.Base })
 		if n < 0 || !slots[n].Read() || !s.Read() {
 			continue

@@ -3,17 +3,16 @@ package frame
 // ResumedSchema names the JSON of a [Resumed].
 const ResumedSchema = "reframe.resume/v1"
 
-// Resumed is what `reframe resume --json` prints: what the interpreter computed from
-// an abstract frame on.
+// Resumed is the output of `reframe resume --json`: what the interpreter computed from an abstract frame on.
 type Resumed struct {
 	Schema    string `json:"schema"`
-	Function  string `json:"function"`            // that was left
+	Function  string `json:"function"`            // the function that was left
 	Demangled string `json:"demangled,omitempty"` // where it differs
 	TID       int    `json:"tid"`
 	Frame     int    `json:"frame"`
-	Resume    Resume `json:"resume,omitzero"` // of the innermost frame; none where the VM's own interpreter went on
-	// Frames are those that ran as one stack, innermost first: the one above, and its
-	// callers where they were asked for. End says why no more of them did.
+	Resume    Resume `json:"resume,omitzero"` // of the innermost frame; none if the VM's own interpreter continued
+	// Frames lists the frames that ran as one stack, innermost first: the one above, and its callers if requested. End is the reason why no more of
+	// them ran.
 	Frames []ResumedFrame `json:"frames"`
 	End    string         `json:"end,omitempty"`
 
@@ -27,7 +26,7 @@ type Resumed struct {
 	// Floats is the floating-point environment that the run was in; nil where that is the default one for sure, or nothing depends on it.
 	Floats *FloatEnvironment `json:"floating_point,omitempty"`
 
-	Committed *Committed `json:"committed,omitempty"` // nil where no commit was asked for
+	Committed *Committed `json:"committed,omitempty"` // nil if no commit was requested
 
 	With *With `json:"with,omitempty"` // what a VM's own interpreter came to; nil where the reference interpreter ran
 }
@@ -46,7 +45,7 @@ type ResumedFrame struct {
 	Demangled string  `json:"demangled,omitempty"`
 	Moment    Moment  `json:"moment"`
 	Resume    Resume  `json:"resume,omitzero"`
-	Given     *Result `json:"given,omitempty"` // what the user said that its call returns
+	Given     *Result `json:"given,omitempty"` // the result of its call that the user gave
 }
 
 // Result is a value that a function returned.
@@ -55,17 +54,17 @@ type Result struct {
 	Value string `json:"value"`
 }
 
-// With is what the user's own interpreter came to from VM frames on.
+// With is the result of running VM frames in the user's own interpreter.
 type With struct {
 	Command     string   `json:"command"`
 	Interpreter string   `json:"interpreter,omitempty"` // as it calls itself
-	Method      string   `json:"method,omitempty"`      // of the outermost VM frame, which is where that was
+	Method      string   `json:"method,omitempty"`      // of the outermost VM frame
 	Position    *int64   `json:"position,omitempty"`
 	Bits        Hex      `json:"bits,omitempty"`        // of the result, as compiled code returns it
 	Threw       *string  `json:"threw,omitempty"`       // the exception that left the outermost frame
-	Unsupported string   `json:"unsupported,omitempty"` // why the interpreter cannot do it
-	Malformed   string   `json:"malformed,omitempty"`   // why no interpreter can ever have such frames
+	Unsupported string   `json:"unsupported,omitempty"` // why the interpreter does not support it
+	Malformed   string   `json:"malformed,omitempty"`   // why no interpreter can ever accept such frames
 	Requests    int      `json:"requests"`              // that it made
 	Allocated   uint64   `json:"allocated"`             // bytes
-	Tail        []string `json:"tail,omitempty"`        // its last instructions, oldest first, where they were asked for
+	Tail        []string `json:"tail,omitempty"`        // its last instructions, oldest first, if requested
 }

@@ -9,11 +9,10 @@ import (
 	"strconv"
 )
 
-// Hex is a number that is printed in hexadecimal and travels as a string, so
-// that no reader of the JSON loses digits. It is empty where there is none.
+// Hex is a number that is printed in hexadecimal and encoded as a string, so that no reader of the JSON loses digits. It is empty for no number.
 type Hex string
 
-// HexOf spells an address or another 64-bit value.
+// HexOf formats an address or another 64-bit value.
 func HexOf[T ~uint64](v T) Hex { return Hex("0x" + strconv.FormatUint(uint64(v), 16)) }
 
 // TypeKind is the plain kind of a slot's type.
@@ -27,9 +26,9 @@ const (
 	BFloat          // the upper half of a binary32
 	Pointer
 	Vector // Len elements side by side, without a gap
-	Array  // Len elements, each Stride bytes behind the one before
+	Array  // Len elements, each Stride bytes after the one before
 	Struct // fields at their offsets
-	Opaque // bits of which no more is known
+	Opaque // bits of unknown meaning
 )
 
 // Type is a slot's type: a plain kind and width, and the source's own spelling.
@@ -56,7 +55,7 @@ func (t Type) Composite() bool { return t.Kind == Vector || t.Kind == Array || t
 // MarshalJSON writes the source's spelling.
 func (t Type) MarshalJSON() ([]byte, error) { return json.Marshal(t.Source) }
 
-// IsZero says that there is no type.
+// IsZero reports whether there is no type.
 func (t Type) IsZero() bool { return t.Kind == NoType }
 
 // Size is the number of bytes that a value of t takes in memory.
@@ -71,7 +70,7 @@ func Number(raw []byte, order binary.ByteOrder) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// word reads raw as an unsigned number where it has no more than 64 bits, as most have.
+// word reads raw as an unsigned number if it has no more than 64 bits, as most values have.
 func word(raw []byte, order binary.ByteOrder) (v uint64, ok bool) {
 	if len(raw) > 8 {
 		return 0, false

@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The bits are written with the most significant digit first. What is expected is what
-// IEEE 754, and for x86_fp80 the Intel SDM (vol. 1, 4.2.2 and 8.2.2), say of them; LDBL_MAX
-// and its like are those of float.h.
+// TestFormat writes the bits with the most significant digit first. The expected values are those of IEEE 754, and for x86_fp80 those of the Intel
+// SDM (vol. 1, 4.2.2 and 8.2.2); LDBL_MAX and its like are those of float.h.
 func TestFormat(t *testing.T) {
 	integer := func(bits int) Type { return Type{Kind: Int, Bits: bits, Source: "int"} }
 	half, bfloat, single, double := Type{Kind: Float, Bits: 16, Source: "half"}, Type{Kind: BFloat, Bits: 16, Source: "bfloat"}, Type{Kind: Float, Bits: 32, Source: "float"}, Type{Kind: Float, Bits: 64, Source: "double"}
@@ -75,7 +74,7 @@ func TestFormat(t *testing.T) {
 		{quad, "00000000000000000000000000000001", "6.475175119438025110924438958227647e-4966"}, {quad, "7ffeffffffffffffffffffffffffffff", "1.189731495357231765085759326628007e+4932"},
 		{quad, "7fff0000000000000000000000000000", "inf"}, {quad, "ffff0000000000000000000000000000", "-inf"}, {quad, "7fff8000000000000000000000000000", "nan"},
 
-		// What has fewer bytes than its type has no value.
+		// A value with fewer bytes than its type is formatted as no value.
 		{integer(64), "00000001", ""}, {double, "40040000", ""}, {integer(9), "01", ""}, {pointer, "", ""}, {x87, "3fff80000000000000", ""},
 		{Type{Kind: Int, Bits: 0, Source: "i0"}, "00", ""}, {Type{Kind: Int, Bits: -1, Source: "?"}, "00", ""},
 	} {
@@ -107,7 +106,7 @@ func TestFormatParts(t *testing.T) {
 		{vector(2, i16), "01000200", "<1, 2>", "<256, 512>"},
 		{vector(2, i16), "0100020099", "<1, 2>", "<2, 153>"}, // a register that is wider
 		{vector(4, i1), "05", "<true, false, true, false>", "<false, true, false, true>"},
-		{vector(4, i1), "f5", "<true, false, true, false>", "<false, true, false, true>"}, // the upper bits are none of it
+		{vector(4, i1), "f5", "<true, false, true, false>", "<false, true, false, true>"}, // the upper bits do not belong to it
 		{vector(3, i4), "2103", "<1, 2, 3>", "<1, 0, 3>"},
 		{vector(2, i24), "010000020000", "<1, 2>", "<65536, 131072>"},
 		{array(2, 4, i24), "0100009902000099", "[1, 2]", "[65536, 131072]"},

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// VM are the frames of the user's own virtual machine that one physical frame holds, as a layout has them. They stand beside the slots and
-// point to them: the numbers of physical frames stay.
+// VM holds the frames of the user's own virtual machine that one physical frame contains, as a layout describes them. They are listed beside the
+// slots and refer to them: the numbers of physical frames do not change.
 type VM struct {
 	Layout  string     `json:"layout"`            // its name
-	Frames  []VMFrame  `json:"frames,omitempty"`  // innermost first: what was inlined, and at last the function's own
+	Frames  []VMFrame  `json:"frames,omitempty"`  // innermost first: the inlined ones, and last the function's own
 	Objects []VMObject `json:"objects,omitempty"` // that exist only as their fields, in ascending order of their ids
-	Error   string     `json:"error,omitempty"`   // why there are none: where in the layout, and which operand of the record
+	Error   string     `json:"error,omitempty"`   // why there are none: the place in the layout, and the operand of the record
 }
 
 // How a VM frame is resumed.
@@ -33,8 +33,8 @@ type VMFrame struct {
 	Stack    []VMValue          `json:"stack,omitempty"` // of operands, bottom first
 	Monitors []VMMonitor        `json:"monitors,omitempty"`
 	Extra    map[string]VMValue `json:"extra,omitempty"`
-	Info     map[string]string  `json:"info,omitempty"`   // what the layout says of the position, such as a source line
-	Reason   string             `json:"reason,omitempty"` // why the method or the position is not known, or what is not as the layout says of the position
+	Info     map[string]string  `json:"info,omitempty"`   // the layout's information about the position, such as a source line
+	Reason   string             `json:"reason,omitempty"` // why the method or the position is unknown, or what differs from the layout's description of the position
 
 	MethodBits uint64 `json:"-"` // what the record has for the method; 0 where that is no number
 }
@@ -57,7 +57,7 @@ type VMValue struct {
 	Bytes []byte `json:"-"`
 }
 
-// OfVM says that a slot is a value of a virtual machine's frame, by its name: local[2].
+// OfVM reports whether a slot is a value of a virtual machine's frame, by its name: local[2].
 func (s *Slot) OfVM() bool { return strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%") }
 
 // as makes a slot of a value, under a name.
@@ -84,14 +84,14 @@ func (v *VM) Slots() (list []Slot) {
 	return list
 }
 
-// Named is a value by where it stands.
+// Named is a value with the name of its place.
 type Named struct {
 	Name  string
 	Value *VMValue
 }
 
-// All are the values of the VM's frames and objects, named by where they stand: local[2] and stack[0] of the innermost frame, caller[1].local[2]
-// of the one that called it, object[4].8 or object[4].x of objects, and an extra by its own name.
+// All returns the values of the VM's frames and objects, named by their places: local[2] and stack[0] of the innermost frame, caller[1].local[2] of
+// its caller, object[4].8 or object[4].x of objects, and an extra by its own name.
 func (v *VM) All() (list []Named) {
 	if v == nil {
 		return nil
@@ -151,12 +151,12 @@ type VMField struct {
 	VMValue
 }
 
-// Shows says that nothing of a slot is left to be shown beside the frames: it is a constant of the record, as tags and counts are.
+// Shows reports whether the frames show all of a slot: it is a constant of the record, as tags and counts are.
 func (v *VM) Shows(s *Slot) bool {
 	return v != nil && len(v.Frames) > 0 && s.Location != nil && s.Location.Constant != ""
 }
 
-// Lacks says which value of the VM's frames is not there for sure, and why; "" where all are.
+// Lacks names the first value of the VM's frames that is not certain, with the reason; "" if all are.
 func (v *VM) Lacks() string {
 	switch {
 	case v == nil:
