@@ -29,8 +29,8 @@ type member struct {
 	data *io.SectionReader
 }
 
-// members yields the members of an archive that are files. What is wrong with one ends them, as
-// nothing tells where the next one starts.
+// members yields the members of an archive that are files. The iteration ends after the first malformed member, as the start of the next one is
+// unknown then.
 func members(name string, r io.ReaderAt, size int64) iter.Seq2[member, error] {
 	return func(yield func(member, error) bool) {
 		a := archive{name: name, r: r, size: size}

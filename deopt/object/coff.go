@@ -15,8 +15,8 @@ import (
 
 // coffFormat is a COFF object, or a PE image that was linked from such objects (Microsoft, PE Format).
 //
-// debug/pe does not know the objects of more than 65,279 sections (/bigobj), and makes a Go value of
-// every symbol and every relocation of a file before anything is asked for.
+// debug/pe does not support objects of more than 65,279 sections (/bigobj), and makes a Go value of every symbol and every relocation of a file
+// when it opens it.
 type coffFormat struct {
 	image   *Image
 	file    io.ReaderAt
@@ -25,7 +25,7 @@ type coffFormat struct {
 	base    uint64
 	headers []coffSection
 	symbols coffSymbols
-	read    *symbolTable // nil until it is asked for
+	read    *symbolTable // nil until it is needed
 }
 
 // coffSection is a section header, 40 bytes.
@@ -57,7 +57,7 @@ var coffMachines = map[uint16]string{
 // bigObject is the class of an object with 32-bit counts (winnt.h, ANON_OBJECT_HEADER_BIGOBJ).
 var bigObject = [16]byte{0xc7, 0xa1, 0xba, 0xd1, 0xee, 0xba, 0xa9, 0x4b, 0xaf, 0x20, 0xfa, 0xf6, 0x6a, 0xa4, 0xdc, 0xb8}
 
-// coffHeader is what the three kinds of header tell.
+// coffHeader holds the fields of the three kinds of header.
 type coffHeader struct {
 	machine  uint16
 	sections uint32
@@ -68,7 +68,7 @@ type coffHeader struct {
 
 func isPE(magic [4]byte) bool { return magic[0] == 'M' && magic[1] == 'Z' }
 
-// readCOFFHeader reads the header of an object, and says whether it is one.
+// readCOFFHeader reads the header of an object, and reports whether the file is one.
 func readCOFFHeader(r io.ReaderAt, size int64) (h coffHeader, ok bool) {
 	var b [bigHeaderSize]byte
 	n, _ := r.ReadAt(b[:], 0)
@@ -108,7 +108,7 @@ func (i *Image) openCOFF(r *io.SectionReader) error {
 	return i.openCOFFSections(&coffFormat{image: i, file: r}, h)
 }
 
-// openPE opens a PE image: a COFF header behind a DOS program.
+// openPE opens a PE image: a COFF header after a DOS program.
 func (i *Image) openPE(r *io.SectionReader) error {
 	order := binary.LittleEndian
 	var dos [64]byte
@@ -189,8 +189,8 @@ func (i *Image) openCOFFSections(f *coffFormat, h coffHeader) error {
 	return nil
 }
 
-// coffSectionName returns the name of a section. One longer than 8 characters stands in the string
-// table, at an offset in decimal behind a slash, or in base 64 behind two.
+// coffSectionName returns the name of a section. A name longer than 8 characters is in the string table, at an offset in decimal after a slash, or
+// in base 64 after two slashes.
 func coffSectionName(field [8]byte, strings []byte) (string, error) {
 	short, _, _ := bytes.Cut(field[:], []byte{0})
 	var at uint64

@@ -40,7 +40,7 @@ func readobj(t *testing.T, path string) (sections, symbols []coffRow, base uint6
 		case strings.HasPrefix(line, "  Symbol {"):
 			row = coffRow{}
 			symbols = append(symbols, row)
-		case row != nil && ok && row[key] == "": // not a field of a row behind it
+		case row != nil && ok && row[key] == "": // not a field of the row after it
 			row[key] = value
 		case row != nil && strings.HasPrefix(text, "IMAGE_SCN_"):
 			row["flags"] += text + " "
@@ -241,7 +241,7 @@ func TestBigCOFF(t *testing.T) {
 	require.Equal(t, Symbol{"a_long_name_of_a_function", want, 0}, sym)
 }
 
-// What begins like a machine's number is no object yet.
+// TestNotCOFF requires that a file which only begins with a machine's number is not taken for an object.
 func TestNotCOFF(t *testing.T) {
 	good, err := os.ReadFile(coffTargets[0].object(t, 22, "dup.ll"))
 	require.NoError(t, err)

@@ -56,7 +56,7 @@ func TestEveryByteOfOthersChanged(t *testing.T) {
 	}
 }
 
-// What is small and claims to be large, or is used many times.
+// TestAmplificationCOFF bounds the cost of small files that claim large sizes, or use one part many times.
 func TestAmplificationCOFF(t *testing.T) {
 	const size = 1 << 20
 	le := binary.LittleEndian

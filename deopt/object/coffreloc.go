@@ -8,9 +8,9 @@ import (
 
 const coffRelocationSize = 10
 
-// coffFixup says what a relocation of a COFF object does. The addend stands in the place.
+// coffFixup describes the effect of a relocation of a COFF object. The addend is stored in the place.
 type coffFixup struct {
-	size int // of the place in bytes; 0 where only a linker can tell what it holds
+	size int // of the place in bytes; 0 if only a linker knows its contents
 	to   coffBase
 	skip uint64 // for fromPlace: from the place to the byte that distances are counted from
 }
@@ -19,12 +19,12 @@ type coffBase uint8
 
 const (
 	fromZero    coffBase = iota // an address, or one less the address of the image, which for an object is 0
-	fromPlace                   // the distance from behind the place
+	fromPlace                   // the distance from the end of the place
 	fromSection                 // the offset in the symbol's section
 )
 
-// coffFixups are the relocations of the PE format, "Type Indicators". Those without a size stand
-// in the bits of an instruction, or hold the number that a section gets in the linked image.
+// coffFixups lists the relocations of the PE format, "Type Indicators". Relocations without a size change bits of an instruction, or store the
+// number that a section gets in the linked image.
 var coffFixups = map[uint16]map[uint16]coffFixup{
 	pe.IMAGE_FILE_MACHINE_AMD64: {
 		1: {8, fromZero, 0}, 2: {4, fromZero, 0}, 3: {4, fromZero, 0}, // ADDR64, ADDR32, ADDR32NB
@@ -40,8 +40,8 @@ var coffFixups = map[uint16]map[uint16]coffFixup{
 	},
 }
 
-// relocate applies the relocations of an object. Those of a linked image are done: what it
-// has of them says which places move when it is loaded elsewhere.
+// relocate applies the relocations of an object. Those of a linked image are already applied: its relocations only list the places that change when
+// it is loaded elsewhere.
 func (f *coffFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 	h := f.headers[s.index]
 	count := uint64(h.RelocationCount)
@@ -57,7 +57,7 @@ func (f *coffFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 		return nil, fail(0, "the relocations of %s are not known", coffMachines[f.machine])
 	}
 	if h.Flags&coffManyRelocs != 0 && count == 0xffff {
-		// The count that does not fit stands in the first row, which it counts too.
+		// A count that does not fit is stored in the first row, which it includes.
 		var b [4]byte
 		if _, err := f.file.ReadAt(b[:], int64(h.Relocations)); err != nil {
 			return nil, fail(0, "lies outside of the image")

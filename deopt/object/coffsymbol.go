@@ -8,9 +8,9 @@ import (
 	"io"
 )
 
-// coffSymbols is where the symbol table of a COFF file is. The string table follows it.
+// coffSymbols is the place of the symbol table of a COFF file. The string table follows it.
 type coffSymbols struct {
-	at    int64 // 0 where there is none
+	at    int64 // 0 if there is none
 	count uint32
 	row   int64 // bytes of a row: 18, or 20 where sections have 32-bit numbers
 }
@@ -49,8 +49,8 @@ const (
 	coffFirstString = 4
 )
 
-// coffWeakDefault begins the name that assemblers make for what a weak external is where nobody else defines
-// it: .weak.f.default.g, the last part being a global name of the object, that the linker sees no name twice.
+// coffWeakDefault begins the name that assemblers make for the default definition of a weak external: .weak.f.default.g, whose last part is a
+// global name of the object, so that the linker sees no name twice.
 var coffWeakDefault = []byte(".weak.")
 
 func (f *coffFormat) symbolTables() []*symbolTable {
@@ -61,9 +61,9 @@ func (f *coffFormat) symbolTables() []*symbolTable {
 	return []*symbolTable{t}
 }
 
-// table reads the symbol table, or returns nil where there is none. A row is followed by as many
-// rows of other kinds as it says; they have numbers too. A name of up to 8 characters stands in the row
-// itself and need not end with a zero, so the names are copied behind the string table, each with its zero.
+// table reads the symbol table, or returns nil if there is none. A row is followed by auxiliary rows, whose count it holds; they have numbers too.
+// A name of up to 8 characters is stored in the row itself and need not end with a zero, so the names are appended to the string table, each with a
+// zero.
 func (f *coffFormat) table() (*symbolTable, error) {
 	if f.read != nil {
 		return f.read, nil
@@ -114,8 +114,8 @@ func (f *coffFormat) table() (*symbolTable, error) {
 	return f.read, nil
 }
 
-// weak returns the number of the symbol that a weak external is where nobody else defines it (PE
-// Format, "Auxiliary Format 3: Weak Externals"). b starts with the symbol's row.
+// weak returns the number of the symbol that defines a weak external if no other image does (PE Format, "Auxiliary Format 3: Weak Externals"). b
+// starts with the symbol's row.
 func (f *coffFormat) weak(b []byte) (tag uint64, ok bool) {
 	row := f.symbols.row
 	if sym := f.symbol(0, b); b[row-2] != coffWeak || b[row-1] == 0 || sym.section != undefined || int64(len(b)) < 2*row {
@@ -130,7 +130,7 @@ func (f *coffFormat) symbol(name uint32, b []byte) rawSymbol {
 	if f.symbols.row == 20 {
 		number, rest = int64(int32(order.Uint32(b[12:]))), b[16:]
 	}
-	class, more := rest[2], rest[3] // behind the type
+	class, more := rest[2], rest[3] // after the type
 	sym := rawSymbol{name: name, section: undefined, value: uint64(value)}
 	sym.code = order.Uint16(rest)>>4&3 == coffFunction
 	switch class {

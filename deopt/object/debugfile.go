@@ -9,8 +9,8 @@ import (
 // Build ids have 8 to 32 bytes, as linkers make them.
 const maxBuildID = 64
 
-// BuildID returns what tells the image from all others that were linked, or nil where it does not say: the note
-// NT_GNU_BUILD_ID with the owner GNU, which GNU ld and lld put into a section of its own.
+// BuildID returns the build id, which identifies a linked image, or nil if it has none: the note NT_GNU_BUILD_ID with the owner GNU, which GNU ld
+// and lld put into a section of its own.
 func (i *Image) BuildID() []byte {
 	s := i.Section(".note.gnu.build-id")
 	f, ok := i.format.(*elfFormat)
@@ -29,11 +29,11 @@ func (i *Image) BuildID() []byte {
 	return b[16:][:size]
 }
 
-// DebugFrom has an image whose symbol table or debug information was stripped take it from a separate file, as
-// objcopy --only-keep-debug makes them. open is called at most once, when a symbol or debug information is asked for that the image has
-// not, and only where it has a build id. What it returns is not used unless it has the same build id; it returns nil where there is none.
+// DebugFrom lets an image whose symbol table or debug information was stripped use a separate file, as objcopy --only-keep-debug makes them. open
+// is called at most once, when a symbol or debug information is needed that the image lacks, and only if the image has a build id. Its result is
+// used only if it has the same build id; open returns nil for no file.
 //
-// Nothing else is taken from the file, which has no bytes of what is loaded.
+// Nothing else is taken from the file, which has no bytes of loaded sections.
 func (i *Image) DebugFrom(open func(buildID []byte) *Image) {
 	if !i.Relocatable() {
 		i.separate = open
@@ -53,8 +53,8 @@ func (i *Image) debugFile() *Image {
 	return i.debug
 }
 
-// Debug returns the image that holds the DWARF of this one: itself or its separate file; nil where there is none. Its Bias is not set:
-// addresses in it are those in the file.
+// Debug returns the image that holds the DWARF of this one: itself or its separate file; nil for none. Its Bias is not set: its addresses are those
+// in the file.
 func (i *Image) Debug() *Image {
 	has := func(i *Image) bool {
 		s := i.Section(".debug_info")
@@ -87,7 +87,7 @@ func (i *Image) separateTables() []*symbolTable {
 	if err != nil {
 		return nil
 	}
-	// Whoever strips a file may number its sections anew.
+	// Tools that strip a file may renumber its sections.
 	type place struct {
 		name string
 		addr machine.Addr

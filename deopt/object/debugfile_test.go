@@ -32,7 +32,7 @@ func done(t *testing.T, tool string, args ...string) string {
 	return string(out)
 }
 
-// A build id is what readelf says it is.
+// TestBuildID requires the build id that readelf prints.
 func TestBuildID(t *testing.T) {
 	for _, flag := range []string{"-Wl,--build-id=sha1", "-Wl,--build-id=md5", "-Wl,--build-id=uuid", "-Wl,--build-id=none"} {
 		program := livetest.CBinary(t, "nojit.c", flag)
@@ -92,7 +92,7 @@ func TestDebugFrom(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, at, sym)
 		for _, a := range addrs {
-			// Of the marks that linkers make, such as _edata, the sections may be others.
+			// Marks that linkers make, such as _edata, may be in different sections.
 			if want.CodeAt(a) == nil {
 				continue
 			}
@@ -104,7 +104,7 @@ func TestDebugFrom(t *testing.T) {
 		}
 	}
 
-	// One that has its symbols asks for no others.
+	// An image that has symbols does not open another file.
 	img := openImage(t, whole)
 	img.DebugFrom(func([]byte) *Image { panic("asked") })
 	_, ok := img.Lookup("main")

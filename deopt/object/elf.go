@@ -14,10 +14,10 @@ type elfFormat struct {
 	image *Image
 	file  *elf.File
 
-	// Of the section .opd, which [Image.Entry] reads; nil until it is asked for.
+	// The bytes of the section .opd, which [Image.Entry] reads; nil until they are needed.
 	opd     []byte
 	opdAddr machine.Addr
-	unknown map[uint64]bool // offsets that hold no address
+	unknown map[uint64]bool // offsets without an address
 }
 
 // StackMapSection is the name that LLVM gives the stack maps of an ELF image.

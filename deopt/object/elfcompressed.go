@@ -12,11 +12,11 @@ import (
 
 // Limits on what compressed sections may become.
 const (
-	// maxInflated is what all that is read of one image may have in bytes. Unwind information, the largest of
-	// what is read, has some 10 MB in the largest programs.
+	// maxInflated bounds the bytes of all decompressed sections of one image. Unwind information, the largest data that is read, has some 10 MB in
+	// the largest programs.
 	maxInflated = 256 << 20
-	// A byte of DEFLATE stands for at most 1032 bytes (258 of them for two bits), and a block of
-	// Zstandard, of which there are some of 4 bytes, for 128 KiB (RFC 8878, 3.1.1.2.3).
+	// A byte of DEFLATE encodes at most 1032 bytes (258 bytes for two bits), and a block of Zstandard, which may have only 4 bytes, 128 KiB (RFC
+	// 8878, 3.1.1.2.3).
 	maxRatioZlib = 1032
 	maxRatioZstd = 32 << 10
 )
@@ -39,7 +39,7 @@ type inflater struct {
 	err  error
 }
 
-// allowance is how many bytes an image may still decompress.
+// allowance holds how many bytes an image may still decompress.
 type allowance struct {
 	sync.Mutex
 	bytes uint64
@@ -56,8 +56,8 @@ func (a *allowance) take(n uint64) bool {
 	return true
 }
 
-// inflaterOf returns the reader of a section that is compressed, or nil. Only debug information may be: of
-// what is loaded nobody could use the bytes, and symbols are nowhere compressed.
+// inflaterOf returns the reader of a compressed section, or nil. Only debug information may be compressed: compressed bytes of loaded sections
+// would be unusable, and no tool compresses symbols.
 func inflaterOf(s *elf.Section, left *allowance) *inflater {
 	if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_ALLOC != 0 {
 		return nil
@@ -108,7 +108,7 @@ func (z *inflater) inflate() ([]byte, error) {
 	case !z.left.take(z.size):
 		return nil, fmt.Errorf("claims to be %d bytes, decompressed; the limit for an image is %d", z.size, maxInflated)
 	}
-	// What is allocated grows with what is there, not with what is claimed.
+	// The allocation grows with the actual data, not with the claimed size.
 	var b bytes.Buffer
 	n, err := io.Copy(&b, io.LimitReader(z.section.Open(), int64(z.size)+1))
 	switch {

@@ -23,8 +23,8 @@ static long inner(long a) { return a ? sink(&a, a) : 1; }
 long outer(long n) { return inner(n) + sink(0, inner(n + 1)); }
 `
 
-// Debug information that tools compressed is what it was before, in objects and linked
-// images, in every form that there is.
+// TestCompressed requires that compressed debug information reads as before the compression, in objects and linked images, in every compressed
+// form.
 func TestCompressed(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "f.c")
@@ -53,7 +53,7 @@ func TestCompressed(t *testing.T) {
 					got, err := s.Data()
 					require.NoError(t, err)
 					require.Equal(t, expected, got, s.Name)
-					got[0]++ // the next one who asks does not see it
+					got[0]++ // the next caller does not see the change
 					part := make([]byte, 4)
 					_, err = s.ReadAt(part, 3)
 					require.NoError(t, err)
@@ -165,7 +165,7 @@ func TestCompressedAltogether(t *testing.T) {
 	require.Equal(t, 256, held)
 }
 
-// What is loaded, and what is no bytes of a program, is not compressed by any tool.
+// TestCompressedNot requires that loaded sections and symbol tables are not read as compressed: no tool compresses them.
 func TestCompressedNot(t *testing.T) {
 	packed := pack(t, 100)
 	data := packedSections(packed, 1, 100)

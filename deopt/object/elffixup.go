@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// fixup says what a relocation does to its place. S is the address of the symbol, A the addend, P the
-// address of the place: the letters of all the ABIs named below.
+// fixup describes the effect of a relocation on its place. S is the address of the symbol, A the addend, P the address of the place: the letters of
+// all the ABIs named below.
 type fixup struct {
 	size   int // of the place in bytes
 	action action
@@ -27,8 +27,8 @@ const (
 	nothing                      // a hint to the linker
 )
 
-// fixups are the relocations that hold a number: those that data, unwind information and
-// debug information are made of, and those of code that are no more than that.
+// fixups lists the relocations that store a whole number: those in data, unwind information and debug information, and those of the same form in
+// code.
 //
 // Sources: System V ABI, AMD64 supplement, table 4.10; ELF for the Arm 64-bit Architecture, 5.7;
 // 64-bit PowerPC ELF ABI 1.9, 4.5.1, and OpenPOWER ELFv2 ABI, 3.5.3; RISC-V ELF psABI, 8.4; s390x ELF

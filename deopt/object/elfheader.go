@@ -15,10 +15,9 @@ const (
 	maxSectionName = 1 << 14
 )
 
-// checkHeader looks at what debug/elf would act on before anything has told whether
-// it may: the number of sections and their names. It makes a string of each name, to
-// the next zero byte however far that is, and inflates a compressed string table to
-// whatever size that claims. Layouts are those of the System V ABI, chapter 4.
+// checkHeader checks the fields that debug/elf uses unchecked: the number of sections and their names. debug/elf makes a string of each name, up to
+// the next zero byte at any distance, and inflates a compressed string table to any size that it claims. Layouts are those of the System V ABI,
+// chapter 4.
 func checkHeader(r io.ReaderAt, size int64) error {
 	var h [64]byte
 	if n, err := r.ReadAt(h[:], 0); err != nil && n < binary.Size(elf.Header32{}) {
@@ -67,7 +66,7 @@ func checkHeader(r io.ReaderAt, size int64) error {
 		return &elf.Section64{Name: narrow.Name, Type: narrow.Type, Flags: uint64(narrow.Flags),
 			Off: uint64(narrow.Off), Size: uint64(narrow.Size), Link: narrow.Link}, nil
 	}
-	// Numbers that do not fit stand in section header 0.
+	// Numbers that do not fit are stored in section header 0.
 	if count == 0 || names == uint64(elf.SHN_XINDEX) {
 		first, err := section(0)
 		if err != nil {
@@ -84,7 +83,7 @@ func checkHeader(r io.ReaderAt, size int64) error {
 		return fmt.Errorf("%d sections", count)
 	}
 	if names == 0 || names >= count {
-		return nil // no names; or debug/elf says what is wrong
+		return nil // no names; or debug/elf reports the error
 	}
 	strings, err := section(names)
 	switch {

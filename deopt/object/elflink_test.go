@@ -115,11 +115,11 @@ func TestRelocatedIsWhatLLDLinks(t *testing.T) {
 					require.NoError(t, err, name)
 					require.Zero(t, Undefined(done), name)
 					require.NotEmpty(t, done, name)
-					// lld puts four zero bytes behind .eh_frame.
+					// lld puts four zero bytes after .eh_frame.
 					require.Equal(t, want[:len(got)], got, "%s %s", name, section)
 					compared[section]++
 				}
-				// What code refers to by way of tables that a linker makes is left to it, and named.
+				// References through tables that a linker makes are not relocated, and are listed.
 				_, _, err := img.Section(".text").Relocated()
 				require.NoError(t, err, name)
 				stackmaps, _, err := img.StackMaps()[0].Relocated()
@@ -199,7 +199,8 @@ c:	nop
 	}
 }
 
-// What a linker left to the loader must name each function's link-time address, whatever is on disk.
+// TestRelocatedOfLinked requires that relocations which a linker left to the loader name each function's link-time address, whatever the bytes in
+// the file are.
 func TestRelocatedOfLinked(t *testing.T) {
 	livetest.Slow(t)
 	dir := t.TempDir()

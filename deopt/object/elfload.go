@@ -38,7 +38,7 @@ func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error)
 		case shtRELR, shtAndroidRELR:
 			more, err = f.loadRELR(s, data, table)
 		default:
-			// A few bytes may stand for as many rows as the image has words.
+			// A few bytes may encode as many rows as the image has words.
 			if packed {
 				return nil, &Error{f.image.Name, table.Name, 0, errors.New("is a second table of packed relocations")}
 			}
@@ -86,7 +86,7 @@ func (f *elfFormat) loadRows(s *Section, data []byte, table *Section, inPlace bo
 		var addr machine.Addr
 		here, defined := true, true
 		if size, ok := f.loadAddress(row.kind); ok {
-			// The load address is the image's own: there is none to add.
+			// The load address is the image's own, so nothing is added.
 			x = fixup{size, absoluteTo}
 		} else {
 			if x, here, err = r.fixup(row); err != nil {

@@ -104,7 +104,7 @@ func leb128(numbers ...int64) (b []byte) {
 	return b
 }
 
-// packedImage is a linked image with as many tables of these bytes as asked for, and data of 1 KiB at 0x1000.
+// packedImage returns a linked image with the given number of tables of these bytes, and data of 1 KiB at 0x1000.
 func packedImage(table []byte, kind elf.SectionType, tables int) []byte {
 	w := elfWriter{body: append(make([]byte, 1024), table...), flags: func(h *elf.Header64) { h.Type = uint16(elf.ET_DYN) },
 		sections: []elf.Section64{{}, {Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC), Addr: 0x1000, Off: 64, Size: 1024}}}
@@ -114,7 +114,7 @@ func packedImage(table []byte, kind elf.SectionType, tables int) []byte {
 	return w.bytes()
 }
 
-// What lld has no use for, and what is wrong.
+// TestPackedRelocations reads forms that lld does not write, and malformed tables.
 func TestPackedRelocations(t *testing.T) {
 	const relative = int64(elf.R_X86_64_RELATIVE)
 	aps2 := func(numbers ...int64) []byte { return append([]byte("APS2"), leb128(numbers...)...) }

@@ -8,12 +8,11 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Entry returns the address of the code of the function that addr stands for, and false where the
-// image does not tell it.
+// Entry returns the address of the code of the function whose address is addr, and false if the image does not hold it.
 //
-// The two are the same but for 64-bit PowerPC, big-endian, where the address of a function, in stack maps
-// too, is that of its descriptor in .opd: the address of its code, of its data, and an
-// environment (64-bit PowerPC ELF ABI 1.9, 3.2.2). Its symbol is at the descriptor, with the size of the code.
+// The two are equal except on 64-bit PowerPC, big-endian, where the address of a function, in stack maps too, is that of its descriptor in .opd:
+// the address of its code, of its data, and an environment (64-bit PowerPC ELF ABI 1.9, 3.2.2). Its symbol is at the descriptor, with the size of
+// the code.
 func (i *Image) Entry(addr machine.Addr) (machine.Addr, bool) {
 	f, ok := i.format.(*elfFormat)
 	if !ok || f.file.Machine != elf.EM_PPC64 {
@@ -43,8 +42,8 @@ func (i *Image) Entry(addr machine.Addr) (machine.Addr, bool) {
 	return machine.Addr(f.file.ByteOrder.Uint64(f.opd[off:])) + i.Bias, true
 }
 
-// describedFrom returns the functions whose code starts at addr or behind it, by the symbols of their descriptors: at their code
-// there is none. Those that start at one address come in the order of [Image.SymbolsStarting].
+// describedFrom returns the functions whose code starts at addr or after it, by the symbols of their descriptors: their code has no symbols.
+// Functions that start at one address are in the order of [Image.SymbolsStarting].
 func (i *Image) describedFrom(addr machine.Addr) (all []start, n int) {
 	opd := i.Section(".opd")
 	if f, ok := i.format.(*elfFormat); !ok || f.file.Machine != elf.EM_PPC64 || opd == nil {

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// What the rows of a group share (AOSP bionic, linker_reloc_iterators.h; lld writes no others).
+// Flags for what the rows of a group share (AOSP bionic, linker_reloc_iterators.h; lld writes no others).
 const (
 	packedSameInfo  = 1 << iota // r_info
 	packedSameDelta             // the distance from one place to the next
@@ -13,10 +13,9 @@ const (
 	packedAddends // there are addends
 )
 
-// unpacked yields the rows of a table of Android's form: "APS2" and numbers in signed LEB128. The first two
-// are how many rows there are and the offset that the first one counts from. Then come groups: the number of rows, what
-// they share, what is shared, and of each row what is not. Offsets and addends are what they are more than
-// the row's before.
+// unpacked yields the rows of a table of Android's form: "APS2" and numbers in signed LEB128. The first two are the number of rows and the offset
+// that the first row counts from. Then come groups: the number of rows, the flags of the shared fields, the shared fields, and the other fields of
+// each row. Offsets and addends are differences from the row before.
 func (r *rela) unpacked() iter.Seq2[relaRow, error] {
 	return func(yield func(relaRow, error) bool) {
 		p := packedReader{b: r.rows, at: 4}

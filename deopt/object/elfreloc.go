@@ -8,8 +8,8 @@ import (
 // Section types that debug/elf has no name for: relocations in forms that take less room.
 const (
 	shtRELR        elf.SectionType = 19         // System V ABI, draft of 2018
-	shtCREL        elf.SectionType = 0x40000014 // LLVM 19 and later, where asked for
-	shtAndroidREL  elf.SectionType = 0x60000001 // lld, where asked for
+	shtCREL        elf.SectionType = 0x40000014 // LLVM 19 and later, on request
+	shtAndroidREL  elf.SectionType = 0x60000001 // lld, on request
 	shtAndroidRELA elf.SectionType = 0x60000002
 	shtAndroidRELR elf.SectionType = 0x6fffff00 // what shtRELR was called before it had a number
 )
@@ -62,7 +62,7 @@ type rela struct {
 	section *Section
 	rows    []byte
 	symbols *symbolTable // nil where the section names none
-	inPlace bool         // the addends stand in the places (SHT_REL), and those of the rows are 0
+	inPlace bool         // the addends are stored in the places (SHT_REL), and those of the rows are 0
 }
 
 // word is the size of an address in the structures of the file: 8, or 4 in those of ELFCLASS32.

@@ -6,8 +6,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Start returns where a process begins that runs the image (e_entry; System V ABI, chapter 4),
-// and false where the image does not say. A shared object may say so, too: the dynamic linker does.
+// Start returns the entry point of the image (e_entry; System V ABI, chapter 4), and false if it has none. A shared object may have one, too: the
+// dynamic linker does.
 func (i *Image) Start() (machine.Addr, bool) {
 	f, ok := i.format.(*elfFormat)
 	if !ok || f.file.Type != elf.ET_EXEC && f.file.Type != elf.ET_DYN || f.file.Entry == 0 {

@@ -18,8 +18,7 @@ func (f *elfFormat) table(s *Section) (*symbolTable, error) {
 	return t, nil
 }
 
-// openTable is table that reads rows when they are asked for. One that cannot be read defines
-// nothing.
+// openTable returns a table, and its rows, which are read on demand. A table whose rows cannot be read defines nothing.
 func (f *elfFormat) openTable(s *Section) (*symbolTable, *elfRows, error) {
 	img, header := f.image, f.file.Sections[s.index]
 	if header.Type != elf.SHT_SYMTAB && header.Type != elf.SHT_DYNSYM {

@@ -5,15 +5,12 @@ import (
 	"encoding/binary"
 )
 
-// nameHash is the section .gnu.hash: it tells which rows of a .dynsym may have a name, as it
-// tells the dynamic linker. No standard describes it; this is the form that GNU ld and lld write and
-// that glibc reads (elf/dl-lookup.c, do_lookup_x).
+// nameHash is the section .gnu.hash: it finds the rows of a .dynsym that may have a name, as the dynamic linker does. No standard describes it;
+// this is the form that GNU ld and lld write and that glibc reads (elf/dl-lookup.c, do_lookup_x).
 //
-// It begins with four words: how many buckets there are, the number of the first row that the
-// table is about, how many words the filter has, and by how much a hash is shifted for its
-// second bit there. The filter, the buckets and the chains follow. Rows of one bucket follow each
-// other; a bucket has the number of its first. A chain has a word for each row: its hash, but for
-// the lowest bit, which says that it is the last of its bucket.
+// It begins with four words: the number of buckets, the number of the first row in the table, the number of words of the filter, and by how much a
+// hash is shifted for its second bit there. The filter, the buckets and the chains follow. Rows of one bucket are adjacent; a bucket holds the
+// number of its first. A chain has a word for each row: its hash, except for the lowest bit, which marks the last row of its bucket.
 type nameHash struct {
 	section *Section
 	order   binary.ByteOrder
@@ -23,8 +20,7 @@ type nameHash struct {
 	buckets, first, filters, shift uint64
 }
 
-// nameHash returns the hash of the names of symbol table section n, or nil where there is none that
-// can be used: all rows are gone through then.
+// nameHash returns the hash of the names of symbol table section n, or nil if there is none that can be used: a lookup then reads all rows.
 func (f *elfFormat) nameHash(n int) *nameHash {
 	for at, s := range f.file.Sections {
 		if s.Type != elf.SHT_GNU_HASH || int(s.Link) != n {
@@ -53,7 +49,7 @@ func (h *nameHash) read(b []byte, at uint64) bool {
 	return n == len(b)
 }
 
-// chain is where the word of row n is; n is not before the first row.
+// chain returns the offset of the word of row n; n is not before the first row.
 func (h *nameHash) chain(n uint64) uint64 {
 	return 16 + h.filters*h.word + 4*h.buckets + 4*(n-h.first)
 }

@@ -169,7 +169,7 @@ func TestNameHashChanged(t *testing.T) {
 	require.Greater(t, found, lost)
 }
 
-// What covers an address, of every function of libraries with the other byte order and of 32 bits.
+// TestSymbolAtOfOthers requires the symbol that covers an address, for every function of libraries with the other byte order and of 32 bits.
 func TestSymbolAtOfOthers(t *testing.T) {
 	for _, path := range []string{
 		"/usr/s390x-linux-gnu/lib/libc.so.6",

@@ -7,23 +7,23 @@ import (
 	"math/bits"
 )
 
-// elfRows are the rows of an ELF symbol table (System V ABI, chapter 4, "Symbol Table"), read
-// as they are asked for: who knows the number of a row need not wait for megabytes of them.
+// elfRows holds the rows of an ELF symbol table (System V ABI, chapter 4, "Symbol Table"). It reads them on demand: a lookup by number need not
+// wait for megabytes of rows.
 type elfRows struct {
 	section *Section
 	narrow  bool // of a 32-bit image
 	order   binary.ByteOrder
 	size    uint64 // bytes of a row
 
-	whole []byte // all rows, once they were asked for
+	whole []byte // all rows, once they were needed
 	asked bool
 	part  []byte // some rows
 	from  uint64 // offset of part in the section
 	parts int    // how often it was read
 }
 
-// rowsAtOnce is how many bytes of rows are read when one is wanted; who has read maxParts times
-// goes through all of them, it is taken.
+// rowsAtOnce is the number of bytes of rows that are read when one row is needed. After maxParts such reads, the caller is assumed to read all
+// rows.
 const (
 	rowsAtOnce = 16 << 10
 	maxParts   = 4
@@ -38,7 +38,7 @@ func (r *elfRows) load() (err error) {
 	return err
 }
 
-// held is how many bytes of rows are in memory.
+// held returns how many bytes of rows are in memory.
 func (r *elfRows) held() int64 { return int64(len(r.whole) + cap(r.part)) }
 
 // bytes are those of row n, or nil where they cannot be read.

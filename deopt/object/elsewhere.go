@@ -10,8 +10,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// LoadAt says where sections of an unlinked image lie. Nothing is known of the others but their bytes: they get places behind these, so
-// that the distances in unwind information fit, and their symbols have no address. Two sections may not overlap.
+// LoadAt sets the addresses of sections of an unlinked image. The other sections have no known address: they get places after these, so that the
+// distances in unwind information fit, and their symbols have no address. Two sections may not overlap.
 func (i *Image) LoadAt(at map[*Section]machine.Addr) error {
 	type placed struct {
 		*Section
@@ -117,7 +117,7 @@ func (s *Section) Fixed() (data []byte, fixed []bool, err error) {
 	return data, fixed, nil
 }
 
-// touches says how many bytes before its place, and from there on, a relocation may change.
+// touches returns how many bytes before its place, and how many from there on, a relocation may change.
 func touches(of elf.Machine, kind uint32) (before, size uint64) {
 	switch of {
 	case elf.EM_X86_64:
@@ -128,7 +128,7 @@ func touches(of elf.Machine, kind uint32) (before, size uint64) {
 			elf.R_X86_64_DTPOFF64, elf.R_X86_64_TPOFF64, elf.R_X86_64_SIZE64:
 			return 0, 8
 		case elf.R_X86_64_GOTPCREL, elf.R_X86_64_GOTPCRELX, elf.R_X86_64_REX_GOTPCRELX, elf.R_X86_64_GOTTPOFF:
-			return 3, 4 // and of the instruction before it
+			return 3, 4 // and part of the instruction before it
 		case elf.R_X86_64_TLSGD, elf.R_X86_64_TLSLD, elf.R_X86_64_GOTPC32_TLSDESC, elf.R_X86_64_TLSDESC_CALL:
 			return 4, 19 // up to the end of the call, in the large code model too
 		}

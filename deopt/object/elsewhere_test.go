@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What a linker leaves as it is: it relaxes loads from the GOT, calls through it and accesses to thread-local variables.
+// relaxed is code that linkers relax: loads from the GOT, calls through it and accesses to thread-local variables.
 const relaxed = `
 extern int far, near(int);
 extern __thread int mine;
@@ -30,7 +30,7 @@ int near(int a) { return a * 3; }
 int main(void) { return 0; }
 `
 
-// Every byte that is said to be fixed is as in the object when a linker of others has put the code to its place, and some others are not.
+// TestFixed requires that every byte reported as fixed equals the object's after a linker has placed the code, and that some other bytes differ.
 func TestFixed(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
@@ -89,7 +89,7 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// Of sections whose place is not known nothing has an address; the distances in unwind information fit 32 bits.
+// TestLoadAt requires that symbols in sections of unknown place have no address, and that the distances in unwind information fit 32 bits.
 func TestLoadAt(t *testing.T) {
 	img := openImage(t, livetest.Object(t, 19, "dup.ll"))
 	text := img.Section(".text")

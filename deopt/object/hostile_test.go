@@ -154,8 +154,8 @@ func (w *elfWriter) bytes() []byte {
 	return b.Bytes()
 }
 
-// What is small and claims to be large, in each way that one section header can be
-// used many times: what is spent must not grow with the square of the image.
+// TestAmplification bounds the cost of small images that claim large sizes, in each way that one section header can be used many times: the cost
+// must not grow with the square of the image's size.
 func TestAmplification(t *testing.T) {
 	const many = 60000
 	repeat := func(s elf.Section64) []elf.Section64 {

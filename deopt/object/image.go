@@ -1,16 +1,14 @@
-// Package object reads one image of machine code as it lies in a file or in a target:
-// an executable, a shared object or an unlinked object, be it ELF, Mach-O or COFF.
+// Package object reads one image of machine code from a file or a target: an executable, a shared object or an unlinked object, in ELF, Mach-O or
+// COFF.
 //
-// Its main type is [Image]: sections at their loaded addresses, relocations
-// applied where nobody has applied them, and symbols by name and by address. [Images]
-// opens what holds several: archives and universal files.
+// Its main type is [Image]: sections at their loaded addresses, relocations applied where they are not applied yet, and symbols by name and by
+// address. [Images] opens files that hold several images: archives and universal files.
 //
 // # Security
 //
-// An image is hostile. Every size is checked against the size of the image
-// before anything is allocated; what is compressed may become 256 MiB in all. The standard
-// library's readers, which promise no such thing, run behind a recover. Nothing is read but what is asked for: a lookup in a
-// 100 MB library reads its headers and its symbol table.
+// An image is hostile. Every size is checked against the size of the image before anything is allocated; compressed data may expand to 256 MiB in
+// all. The standard library's readers do not promise that, and run under a recover. Data is read on demand: a lookup in a 100 MB library reads its
+// headers and its symbol table.
 package object
 
 import (
@@ -23,11 +21,11 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Error is what every function of this package returns.
+// Error is the error type of every function of this package.
 type Error struct {
 	Image   string // its name
-	Section string // "" where it is about the whole image
-	Offset  int64  // in the section, or the image; -1 where there is none to tell
+	Section string // "" if the error is about the whole image
+	Offset  int64  // in the section, or the image; -1 if there is none
 	Err     error
 }
 
@@ -52,11 +50,10 @@ var ErrCore = errors.New("a core")
 
 // Image is one image. Its methods are not safe for concurrent use.
 type Image struct {
-	Name string // the path, or what the object is called in messages
-	// Bias is what has to be added to the addresses in the file to get those in
-	// the target; 0 for an object whose section headers hold loaded addresses.
+	Name string // the path, or the name of the object in messages
+	// Bias is added to the addresses in the file to get those in the target; 0 for an object whose section headers hold loaded addresses.
 	Bias machine.Addr
-	// Registered says that a JIT registered the image.
+	// Registered means that a JIT registered the image.
 	Registered bool
 
 	format   format
@@ -65,41 +62,41 @@ type Image struct {
 	all      []*Section
 	laidOut  bool // an unlinked image whose sections have addresses, at distances that count
 	placed   bool
-	tables   []*symbolTable // nil until a symbol is asked for
+	tables   []*symbolTable // nil until a symbol is needed
 	read     bool
-	starts   []start // of symbols, by address; nil until one is asked for
-	// Functions that have a descriptor, by the address of their code; nil until one is asked for.
+	starts   []start // of symbols, by address; nil until one is needed
+	// Functions that have a descriptor, by the address of their code; nil until one is needed.
 	described []start
-	separate  func(buildID []byte) *Image // opens debug; nil once it has
+	separate  func(buildID []byte) *Image // opens debug; nil after it was called
 	debug     *Image                      // the separate file with debug information, or nil
 
-	// What SymbolAt has found, and how many bytes its names have.
+	// The results of SymbolAt, and the bytes of their names.
 	covered      map[machine.Addr]covering
 	coveredBytes int64
 	answers      map[asked]covering
 
-	linked []linkedPlace // of symbols without an address; nil until one is asked for
+	linked []linkedPlace // of symbols without an address; nil until one is needed
 
-	// What SymbolsStarting has returned.
+	// The results of SymbolsStarting.
 	named      map[machine.Addr][]Symbol
 	namedBytes int64
 }
 
-// format is what the formats of images do each in their own way.
+// format is implemented once per file format (ELF, Mach-O, COFF).
 type format interface {
-	// kind is [Image.Format].
+	// kind implements [Image.Format].
 	kind() string
 	// arch returns the architecture, or an error that names it.
 	arch() (*machine.Arch, error)
-	// relocatable says that the image is an unlinked object.
+	// relocatable reports whether the image is an unlinked object.
 	relocatable() bool
-	// relocate does to data, the bytes of s, what a loader would.
+	// relocate relocates data, the bytes of s, as a loader would.
 	relocate(s *Section, data []byte) ([]Relocation, error)
 	// symbolTables returns the tables that can be read.
 	symbolTables() []*symbolTable
-	// relative says that the values of symbols count from the start of their section.
+	// relative reports whether the values of symbols count from the start of their section.
 	relative() bool
-	// fileAddr is [Image.FileAddr].
+	// fileAddr implements [Image.FileAddr].
 	fileAddr(off uint64) (machine.Addr, bool)
 	// stackMaps is the name of the sections that hold stack maps.
 	stackMaps() string
@@ -116,7 +113,7 @@ type Section struct {
 
 	elsewhere bool // where it was loaded is not known: see [Image.LoadAt]
 
-	// What [Section.Fixed] returned, where [Image.Original] asked for it.
+	// The result of [Section.Fixed], cached for [Image.Original].
 	original    []byte
 	fixed       []bool
 	originalErr error
@@ -126,7 +123,7 @@ type Section struct {
 	image *Image
 }
 
-// maxImage is half of what can be addressed: a section that is read may be as large as its file. With words of 64 bits there is no such file.
+// maxImage is half of the address space: a section that is read may be as large as its file. With words of 64 bits no file is that large.
 const maxImage = math.MaxInt / 2
 
 // New reads the headers of an image of size bytes.
@@ -161,7 +158,7 @@ func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 	return img, nil
 }
 
-// add adds a section. Of two of one name, the first is found by it.
+// add adds a section. Of two sections with one name, a lookup by name finds the first.
 func (i *Image) add(s *Section) {
 	s.image, s.index = i, len(i.all)
 	i.all = append(i.all, s)
@@ -179,8 +176,7 @@ func (i *Image) Arch() (*machine.Arch, error) {
 	return arch, nil
 }
 
-// Relocatable says that the image is an unlinked object, whose relocations nobody has
-// applied to the bytes at hand.
+// Relocatable reports whether the image is an unlinked object, whose bytes are not relocated.
 func (i *Image) Relocatable() bool { return i.format.relocatable() }
 
 // StackMaps returns the sections that hold stack maps, in the order of the image. There is one where there
@@ -198,16 +194,15 @@ func (i *Image) StackMaps() []*Section {
 // StackMapSection is the name of the sections that [Image.StackMaps] looks for.
 func (i *Image) StackMapSection() string { return i.format.stackMaps() }
 
-// PlaceSections gives each section of an unlinked object a place of its own, as a
-// loader would, so that an address tells which section it is in. The addresses mean
-// nothing outside of the image. It does nothing to a linked image.
+// PlaceSections gives each section of an unlinked object a place of its own, as a loader would, so that an address identifies its section. The
+// addresses are valid only within the image. It does nothing to a linked image.
 func (i *Image) PlaceSections() {
 	if !i.Relocatable() {
 		return
 	}
 	const first, align = 0x1000, 0x1000
 	if i.laidOut {
-		// Assemblers for Mach-O write distances between sections as they are.
+		// Assemblers for Mach-O write distances between sections as absolute numbers.
 		for _, s := range i.all {
 			if !i.placed {
 				s.Addr += first
@@ -226,7 +221,7 @@ func (i *Image) PlaceSections() {
 	}
 }
 
-// Placed says that the addresses are those of [Image.PlaceSections].
+// Placed reports whether the addresses are those of [Image.PlaceSections].
 func (i *Image) Placed() bool { return i.placed }
 
 // Section returns the first section of that name, or nil.
@@ -240,7 +235,7 @@ func (s *Section) Contains(addr machine.Addr) bool {
 	return addr >= s.Loaded() && uint64(addr-s.Loaded()) < s.Size
 }
 
-// ReadAt reads bytes of the section as they stand in the image, decompressed.
+// ReadAt reads bytes of the section as they are in the image, decompressed.
 func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case !s.Bits:
@@ -255,7 +250,7 @@ func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Data returns the bytes of the section as they stand in the image, decompressed.
+// Data returns the bytes of the section as they are in the image, decompressed.
 func (s *Section) Data() ([]byte, error) {
 	if err := s.Readable(); err != nil {
 		return nil, err
@@ -274,7 +269,7 @@ func (s *Section) Data() ([]byte, error) {
 	return b, nil
 }
 
-// Readable says why the bytes of the section cannot be had, as far as its header tells; nil where they can.
+// Readable returns an error if the header shows that the bytes of the section cannot be read; nil otherwise.
 func (s *Section) Readable() error {
 	_, packed := s.data.(*inflater)
 	switch {

@@ -7,21 +7,20 @@ import (
 	"iter"
 )
 
-// Images opens each image of a file of size bytes: the one that it is, the members of an archive, the
-// architectures of a universal file, and those of a universal file in an archive or the other way round. They
-// are called libx.a(member.o) and libx.a (arm64).
+// Images opens each image of a file of size bytes: the file itself, the members of an archive, the architectures of a universal file, and those of
+// a universal file in an archive or the other way round. They are named libx.a(member.o) and libx.a (arm64).
 //
-// An image that cannot be read yields its error, and the next one follows. Members of an archive that are
-// no images, such as its index, are passed over. Where the file is none of all this, the one error
-// wraps [ErrNotObject]. Nothing of a member is read but what its headers ask for.
+// An image that cannot be read yields its error, and the next one follows. Members of an archive that are no images, such as its index, are
+// skipped. If the file is none of these, the only error wraps [ErrNotObject]. Only the headers of a member are read, and the data that they
+// require.
 func Images(name string, r io.ReaderAt, size int64) iter.Seq2[*Image, error] {
 	return func(yield func(*Image, error) bool) { images(name, r, size, holders{}, yield) }
 }
 
-// holders is what a file lies in. One of each kind is as deep as tools go.
+// holders records which kinds of file an image is in. Tools nest each kind once at most.
 type holders struct{ archive, fat bool }
 
-// images yields the images of one file, and says whether more are wanted.
+// images yields the images of one file, and reports whether the caller wants more.
 func images(name string, r io.ReaderAt, size int64, in holders, yield func(*Image, error) bool) bool {
 	fail := func(format string, args ...any) bool {
 		return yield(nil, &Error{name, "", -1, fmt.Errorf(format, args...)})

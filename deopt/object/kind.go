@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Format says what kind of file the image is, such as "ELF object" or "Mach-O library".
+// Format returns the kind of file that the image is, such as "ELF object" or "Mach-O library".
 func (i *Image) Format() string { return i.format.kind() }
 
 func (f *elfFormat) kind() string {
@@ -69,7 +69,7 @@ func (i *Image) SourceName(symbol string) string {
 	return symbol
 }
 
-// Narrow says that addresses have 4 bytes in the image, though its architecture is one of 64 bits: x32 and arm64_32.
+// Narrow reports whether addresses have 4 bytes in the image, though its architecture has 64 bits: x32 and arm64_32.
 func (i *Image) Narrow() bool {
 	switch f := i.format.(type) {
 	case *elfFormat:

@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// linkedPlace is where the code or data of a registered image names a symbol that the image gives no address.
+// linkedPlace is a place where the code or data of a registered image refers to a symbol without an address in the image.
 type linkedPlace struct {
 	at     machine.Addr
 	kind   elf.R_X86_64
@@ -16,10 +16,10 @@ type linkedPlace struct {
 	addend uint64
 }
 
-// Linked returns the address that a JIT has given to a symbol of which a registered image does not say it: one of another image, one that the
-// JIT was told of, a common one, one in a section whose header has no address, or a weak one, for which the JIT may have taken another image's. It is what
-// the JIT has written where the image's relocations are, and so is read from mem: of a function it may be that of a stub. It is false where the
-// image has no such place, or they disagree.
+// Linked returns the address that a JIT has given to a symbol without an address in a registered image: one of another image, one that was defined
+// to the JIT, a common one, one in a section whose header has no address, or a weak one, for which the JIT may have taken another image's. It reads
+// from mem the address that the JIT has written at the image's relocations, which may be that of a stub for a function. It is false if the image
+// has no such place, or if the places disagree.
 func (i *Image) Linked(name string, mem machine.Memory) (machine.Addr, bool) {
 	f, ok := i.format.(*elfFormat)
 	if !ok || !i.Registered || !f.relocatable() || f.file.Machine != elf.EM_X86_64 || f.file.Class != elf.ELFCLASS64 {
@@ -29,7 +29,7 @@ func (i *Image) Linked(name string, mem machine.Memory) (machine.Addr, bool) {
 	if !ok {
 		return 0, false
 	}
-	for _, far := range [...]bool{false, true} { // a call may go to a stub; where the address itself stands it is taken
+	for _, far := range [...]bool{false, true} { // a call may go to a stub; a stored address takes precedence
 		found := map[machine.Addr]bool{}
 		for _, p := range f.linkedPlaces() {
 			if far != (p.kind == elf.R_X86_64_PLT32) {
@@ -62,7 +62,7 @@ func (i *Image) unplaced(name string) (sym rawSymbol, ok bool) {
 				continue
 			}
 			if !i.leftToJIT(s) || ok {
-				return s, false // it is said, or there are several
+				return s, false // the image has its address, or there are several
 			}
 			sym, ok = s.sectioned(), true
 		}
@@ -70,13 +70,14 @@ func (i *Image) unplaced(name string) (sym rawSymbol, ok bool) {
 	return sym, ok
 }
 
-// leftToJIT says that the image does not say where a symbol is.
+// leftToJIT reports whether the JIT decides the address of a symbol.
 func (i *Image) leftToJIT(s rawSymbol) bool {
 	_, known := i.address(s)
 	return !known || s.binding == weak
 }
 
-// tells says that where one symbol is says where another one is: the same one, or one of the same section where that is whole.
+// tells reports whether the address of one symbol determines that of the other: the same symbol, or another one of the same section, which a JIT
+// moves as a whole.
 func (s rawSymbol) tells(other rawSymbol) bool {
 	if s.section == undefined || s.binding == weak || other.binding == weak {
 		return s.section == other.section && s.name == other.name && s.kind == other.kind
@@ -124,7 +125,7 @@ func (f *elfFormat) linkedPlaces() []linkedPlace {
 	return f.image.linked
 }
 
-// read is where the symbol of a place is, by what stands there.
+// read returns the address of the symbol of a place, from the bytes there.
 func (p linkedPlace) read(mem machine.Memory) (machine.Addr, bool) {
 	var b [6]byte // two bytes of the instruction before it
 	if mem.ReadMemory(b[:], p.at-2) != nil {
@@ -151,12 +152,12 @@ func (p linkedPlace) read(mem machine.Memory) (machine.Addr, bool) {
 		}
 		return relative(b[2:], p.at) - machine.Addr(p.addend), true
 	case elf.R_X86_64_GOTPCREL, elf.R_X86_64_GOTPCRELX, elf.R_X86_64_REX_GOTPCRELX:
-		// What a linker may make of a load from the GOT: System V ABI, AMD64 supplement, B.2.
+		// The forms into which a linker may relax a load from the GOT: System V ABI, AMD64 supplement, B.2.
 		switch {
 		case p.addend != ^uint64(3) || binary.LittleEndian.Uint32(b[2:]) == 0:
 		case b[0] == 0x8d, b[0] == 0x67 && b[1] == 0xe8: // lea; call, with a prefix in the place of a byte
 			return relative(b[2:], p.at+4), true
-		case b[0] == 0xe9: // jmp, with a nop behind it
+		case b[0] == 0xe9: // jmp, with a nop after it
 			return relative(b[1:], p.at+3), true
 		case b[0] == 0x8b, b[0] == 0xff && (b[1] == 0x15 || b[1] == 0x25):
 			return word(relative(b[2:], p.at+4))

@@ -18,7 +18,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// run runs a tool and returns what it prints. What one makes, as "-o" says, may have been made before.
+// run runs a tool and returns its output. A file made with "-o" may come from a cache.
 func run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	if slices.Contains(args, "-o") {
@@ -61,8 +61,8 @@ func (p process) word(addr uint64) uint64 {
 	return binary.LittleEndian.Uint64(p.read(addr, 8))
 }
 
-// jitObjects walks the list of registered objects. The descriptor's place is that
-// which nm tells of libLLVM, from where the library is mapped.
+// jitObjects walks the list of registered objects. The address of the descriptor is the one that nm prints for libLLVM, plus the library's load
+// address.
 func (p process) jitObjects() [][]byte {
 	p.t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.pid))
@@ -145,8 +145,7 @@ func TestRelocatedIsWhatIsLoaded(t *testing.T) {
 	}
 }
 
-// JITLink keeps no section: the relocated one must name functions whose code, as it
-// lies in memory, is that of the object.
+// TestRelocatedOfJITLink covers JITLink, which keeps no section: the relocated one must name functions whose code in memory is that of the object.
 func TestRelocatedOfJITLink(t *testing.T) {
 	for _, version := range []int{19, 22} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
@@ -181,8 +180,8 @@ func TestRelocatedOfJITLink(t *testing.T) {
 	}
 }
 
-// What is not defined by the object stays as it was and is counted. Expectations by the
-// ABI's table of relocations: S + A, and S + A - P.
+// TestRelocatedUnresolved requires that references to symbols which the object does not define stay unchanged and are counted. Expected values
+// follow the ABI's table of relocations: S + A, and S + A - P.
 func TestRelocatedUnresolved(t *testing.T) {
 	dir := t.TempDir()
 	source, out := filepath.Join(dir, "words.s"), filepath.Join(dir, "words.o")

@@ -13,9 +13,8 @@ import (
 
 // machoFormat is a Mach-O image (mach-o/loader.h of XNU).
 //
-// debug/macho makes a Go value of every symbol and of every relocation of each section
-// before anything is asked for, however many sections share them, and knows neither the
-// fixups of linked images nor arm64_32.
+// debug/macho makes a Go value of every symbol and of every relocation of each section when it opens a file, however many sections share them, and
+// supports neither the fixups of linked images nor arm64_32.
 type machoFormat struct {
 	image    *Image
 	file     io.ReaderAt
@@ -29,12 +28,12 @@ type machoFormat struct {
 	dyldInfo machoExtent // the binding opcodes of LC_DYLD_INFO
 	chained  machoExtent // LC_DYLD_CHAINED_FIXUPS
 	symbols  *symbolTable
-	exported map[uint64]rawSymbol // by the hash of their names; nil until one is asked for
+	exported map[uint64]rawSymbol // by the hash of their names; nil until one is needed
 }
 
 type machoSegment struct{ addr, size, off, fileSize uint64 }
 
-// machoSection is what an image's section says about itself that [Section] has no place for.
+// machoSection holds the fields of a section that [Section] does not have.
 type machoSection struct {
 	segment     int    // index of the load command's segment
 	addr        uint64 // as the header gives it, wherever the section is placed
@@ -45,11 +44,11 @@ type machoSection struct {
 // machoExtent is a part of the file.
 type machoExtent struct{ off, size uint64 }
 
-// What debug/macho has no name for.
+// Constants that debug/macho does not define.
 const (
 	machoCPU32on64 macho.Cpu     = 0x0200000c // CPU_TYPE_ARM64_32
 	machoDyldInfo  macho.LoadCmd = 0x22
-	machoRequired  macho.LoadCmd = 0x80000000 // LC_REQ_DYLD: set in what a loader must not pass over
+	machoRequired  macho.LoadCmd = 0x80000000 // LC_REQ_DYLD: set in commands that a loader must not ignore
 	machoChained   macho.LoadCmd = 0x34 | machoRequired
 
 	machoObject = macho.TypeObj
@@ -62,8 +61,7 @@ const (
 	sectionIsDebug     = 0x02000000
 )
 
-// MachOStackMaps is the name that LLVM gives the stack maps of a Mach-O image: the segment's
-// name, and behind a comma the section's.
+// MachOStackMaps is the name of LLVM's stack maps in a Mach-O image: the segment's name, and after a comma the section's.
 const MachOStackMaps = "__LLVM_STACKMAPS,__llvm_stackmaps"
 
 // isMachO reports whether a file begins as a Mach-O image of either byte order.
@@ -149,8 +147,7 @@ func (f *machoFormat) command(b []byte) error {
 	return nil
 }
 
-// segment adds the sections of a segment. An unlinked image has one segment without a
-// name, and its sections say which segment they are meant for.
+// segment adds the sections of a segment. An unlinked image has one segment without a name, and its sections name the segment that they belong to.
 func (f *machoFormat) segment(b []byte, wide bool) error {
 	var seg macho.Segment64
 	var narrow macho.Segment32
@@ -217,7 +214,7 @@ func (f *machoFormat) arch() (*machine.Arch, error) {
 	return nil, fmt.Errorf("Mach-O for %s is not supported", cpuName(f.cpu, f.sub))
 }
 
-// cpuName is what Apple's tools call an architecture (mach/machine.h).
+// cpuName returns the name of an architecture in Apple's tools (mach/machine.h).
 func cpuName(cpu macho.Cpu, sub uint32) string {
 	const capabilities = 0xff000000
 	switch sub &^= capabilities; {

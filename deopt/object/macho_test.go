@@ -209,7 +209,7 @@ func TestMachOSections(t *testing.T) {
 	})
 }
 
-// checkMachOSymbols compares with llvm-nm; moved is where sections are placed more than their headers say.
+// checkMachOSymbols compares with llvm-nm; moved is the distance by which sections are placed above their headers' addresses.
 func checkMachOSymbols(t *testing.T, path string, img *Image, moved, bias uint64) {
 	t.Helper()
 	functions := 0
@@ -226,7 +226,7 @@ func checkMachOSymbols(t *testing.T, path string, img *Image, moved, bias uint64
 			at = machine.Addr(r.addr)
 		}
 		require.Equal(t, Symbol{Name: r.name, Addr: at}, sym)
-		hidden := r.name == "_hidden" // private extern, whose letter is that of others in an object
+		hidden := r.name == "_hidden" // private extern, which has the same letter as others in an object
 		require.Equal(t, !hidden && strings.ToUpper(r.kind) == r.kind, exported, r.name)
 		if strings.ToUpper(r.kind) != "T" || r.name == "ltmp0" || r.name == "__mh_execute_header" {
 			continue
@@ -264,7 +264,7 @@ func TestMachOSymbols(t *testing.T) {
 	})
 }
 
-// Where a function ends without a size to tell: at the next one.
+// TestMachONext requires that a function without a size ends at the next symbol.
 func TestMachONext(t *testing.T) {
 	path := livetest.Object(t, 22, "jit_pp.ll", "-mtriple="+machoTriples["arm64"])
 	img := openFile(t, path)

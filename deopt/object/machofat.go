@@ -26,8 +26,7 @@ func isFat(magic [4]byte) bool {
 	return n == macho.MagicFat || n == fatMagic64
 }
 
-// fatSlices lists the images of a universal file of size bytes (mach-o/fat.h; its
-// header is big-endian). It returns ErrNotObject where the file is none.
+// fatSlices lists the images of a universal file of size bytes (mach-o/fat.h; its header is big-endian). It returns ErrNotObject for other files.
 func fatSlices(r io.ReaderAt, size int64) ([]slice, error) {
 	var head [8]byte
 	if n, _ := r.ReadAt(head[:], 0); n < len(head) || !isFat([4]byte(head[:4])) {

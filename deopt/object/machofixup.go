@@ -7,28 +7,27 @@ import (
 	"io"
 )
 
-// The fixups of a linked image are chained through the places to be fixed: each holds what is to be written
-// there and how far it is to the next one (mach-o/fixup-chains.h). Images for macOS 11 and older have a
-// program of rebasing instead (LC_DYLD_INFO); what that moves holds its address already. What an image of
-// the older kind imports from others stands in no section of maps or unwind tables, and is not listed.
+// The fixups of a linked image are chained through the places to be fixed: each place holds the value to be written there and the distance to the
+// next place (mach-o/fixup-chains.h). Images for macOS 11 and older have a program of rebasing instead (LC_DYLD_INFO); the places that it rebases
+// hold their addresses already. Imports of such an image are in no section of maps or unwind tables, and are not listed.
 
-// chainFormat is how one of the pointer formats packs a place.
+// chainFormat describes how one of the pointer formats packs a place.
 type chainFormat struct {
 	name    string
 	size    int
-	stride  uint64 // what the distance to the next place counts
+	stride  uint64 // unit of the distance to the next place, in bytes
 	offsets bool   // targets count from the start of the image, and not from 0
 	unpack  func(raw uint64) chainLink
 }
 
-// chainLink is what stands in one place.
+// chainLink is the decoded content of one place.
 type chainLink struct {
 	next    uint64 // 0 in the last one
 	bind    bool
 	ordinal uint64 // of the import, where bind is set
 	addend  int64  // likewise
 	target  uint64
-	offset  bool   // the target counts from the start of the image whatever the format says
+	offset  bool   // the target counts from the start of the image in any format
 	high    uint64 // the target's highest byte, in place
 }
 
@@ -98,8 +97,8 @@ func (f *machoFormat) fixUp(s *Section, data []byte) ([]Relocation, error) {
 	return w.done, nil
 }
 
-// checkThreaded refuses what arm64e had before chained fixups: chains that start from the opcodes
-// for imports, the first of which says so (BIND_OPCODE_THREADED).
+// checkThreaded rejects the predecessor of chained fixups on arm64e: chains that start from the opcodes for imports, marked by the first opcode
+// (BIND_OPCODE_THREADED).
 func (f *machoFormat) checkThreaded(s *Section) error {
 	const threaded, opcodes = 0xd0, 0xf0
 	var b [1]byte
@@ -209,7 +208,7 @@ func (w *chainWalk) outside() error {
 	return nil
 }
 
-// base is where the header of the image is loaded.
+// base returns the load address of the header of the image.
 func (f *machoFormat) base() uint64 {
 	for _, s := range f.segments {
 		if s.off == 0 && s.fileSize > 0 {
@@ -235,7 +234,7 @@ func (w *chainWalk) walkPage(n uint64) error {
 		_, err := w.walkChain(bytes, n*w.page, start)
 		return err
 	}
-	// A 32-bit place can only tell a distance of 31 places: the page has several chains.
+	// A 32-bit place can only encode a distance of 31 places: the page has several chains.
 	end := uint64(0)
 	for at := start &^ many; ; at++ {
 		start := w.words.at(table+2*at, 2)

@@ -32,7 +32,7 @@ func functionsOf(t *testing.T, img *Image) (names []string, addrs []uint64, rest
 	return names, addrs, data
 }
 
-// A linked image has the stack maps of its object, and its functions' addresses are those that llvm-nm tells.
+// TestMachOLinkedStackMaps requires that a linked image has the stack maps of its object, with the functions' addresses that llvm-nm prints.
 func TestMachOLinkedStackMaps(t *testing.T) {
 	livetest.Slow(t)
 	machoLinks(t, []string{"jit_pp.ll", "weak"}, func(t *testing.T, object, linked string) {
@@ -57,7 +57,7 @@ func TestMachOLinkedStackMaps(t *testing.T) {
 	})
 }
 
-// Every fixup of every section is that which llvm-objdump prints.
+// TestMachOFixups requires that the fixups of every section are those that llvm-objdump prints.
 func TestMachOFixups(t *testing.T) {
 	livetest.Slow(t)
 	machoLinks(t, []string{"weak"}, func(t *testing.T, _, linked string) {
@@ -203,10 +203,10 @@ func (c chained) bytes() []byte {
 	return append(file, fixups...)
 }
 
-// place is what one fixup must become.
+// place is the expected result of one fixup.
 type place struct {
 	off    uint64
-	value  uint64 // where it is defined
+	value  uint64 // if it is defined
 	symbol string
 	addend int64
 }
@@ -290,7 +290,7 @@ func TestMachOChainFormats(t *testing.T) {
 	}
 }
 
-// What chains must not be.
+// TestMachOChainErrors requires an error for each kind of malformed chain.
 func TestMachOChainErrors(t *testing.T) {
 	good := chained{format: 2, starts: []uint16{16, 0xffff}, importing: 1, imports: []uint32{1 | 1<<9}, names: "\x00_a\x00"}
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// surveyMachO asks for what [survey] does not: each section relocated, and what is said about it.
+// surveyMachO calls what [survey] does not: it relocates each section, and reads the properties of each.
 func surveyMachO(t testing.TB, data []byte) {
 	survey(t, data)
 	_, _ = fatSlices(bytes.NewReader(data), int64(len(data)))
@@ -69,7 +69,7 @@ func TestMachOEveryByteChanged(t *testing.T) {
 			headers := 32 + int(binary.LittleEndian.Uint32(data[20:]))
 			const block = 64
 			for from := 0; from < len(data); from += block {
-				// The rest of a linked image is what the object was, and padding.
+				// The rest of a linked image is the same as in the object, and padding.
 				if strings.HasPrefix(name, "linked") && from >= headers && from < len(data)-1200 {
 					continue
 				}
@@ -107,7 +107,7 @@ func TestMachOEveryTruncation(t *testing.T) {
 	}
 }
 
-// What is small and claims to be large.
+// TestMachOAmplification bounds the cost of small files that claim large sizes.
 func TestMachOAmplification(t *testing.T) {
 	le := binary.LittleEndian
 	const large = 1 << 20

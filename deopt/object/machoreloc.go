@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// relocAction is what a kind of relocation asks for.
+// relocAction is the effect of a kind of relocation.
 type relocAction int
 
 const (
@@ -15,10 +15,9 @@ const (
 	relocMinus                // a subtrahend: the next row names what it is subtracted from
 	relocDistance             // from the end of its field, of four bytes
 	relocSigned               // an address that a loader signs, with keys of the process
-	relocNothing              // says something about the next row, which relocates an instruction
-	// relocLeft is left as it is. These are fields of arm64's instructions, and what goes by
-	// way of a table of addresses that only a linker makes. Of what is read by address, only the
-	// personality of an exception frame is one.
+	relocNothing              // modifies the next row, which relocates an instruction
+	// relocLeft leaves the place unchanged. These are fields of arm64's instructions, and references through a table of addresses that only a
+	// linker makes. In the sections that are read here, only the personality of an exception frame is such a reference.
 	relocLeft
 )
 
@@ -47,8 +46,8 @@ var machoArm64Kinds = map[uint8]relocAction{
 	11: relocSigned, // ARM64_RELOC_AUTHENTICATED_POINTER
 }
 
-// relocate applies the relocations of an unlinked image, or the fixups of a linked one.
-// Those that are left as they are ([relocLeft]) stand in the result as not Defined.
+// relocate applies the relocations of an unlinked image, or the fixups of a linked one. The result lists those that are not applied ([relocLeft])
+// as not Defined.
 func (f *machoFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 	if !f.relocatable() {
 		return f.fixUp(s, data)
@@ -102,12 +101,12 @@ type machoLinker struct {
 	minus   *machoTarget // a subtrahend whose other row comes next
 }
 
-// machoTarget is what a row refers to.
+// machoTarget is the target of a row.
 type machoTarget struct {
 	machoReloc
 	found Relocation
-	// value is what is added to the field: the address of a symbol. The field of a row that is
-	// not external holds an address by the section headers already; it is how far the section was moved.
+	// value is added to the field: the address of a symbol. The field of a row that is not external already holds an address by the section
+	// headers; for it, value is the distance by which the section was moved.
 	value uint64
 	start uint64 // of the section, by the section headers; 0 for a symbol
 }
@@ -199,7 +198,7 @@ func (l *machoLinker) apply(r machoReloc, action relocAction) error {
 	field := l.data[r.off:]
 	var held uint64
 	switch {
-	case action == relocSigned || r.size == 4: // behind the addend of a signed pointer stands how to sign it
+	case action == relocSigned || r.size == 4: // after its addend, a signed pointer holds how to sign it
 		held = uint64(int64(int32(binary.LittleEndian.Uint32(field))))
 	default:
 		held = binary.LittleEndian.Uint64(field)

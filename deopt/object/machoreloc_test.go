@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What is relocated, where and by what name, as llvm-objdump lists it.
+// TestMachORelocations requires the places, kinds and symbols that llvm-objdump lists.
 func TestMachORelocations(t *testing.T) {
 	livetest.Slow(t)
 	machoObjects(t, func(t *testing.T, arch, path string) {
@@ -239,7 +239,7 @@ L_data: .quad 0
 	}
 }
 
-// What is wrong with a row of relocations is told with the row, its kind and its place.
+// TestMachORelocationErrors requires that the error for a malformed row of relocations names the row, its kind and its place.
 func TestMachORelocationErrors(t *testing.T) {
 	for _, c := range []struct {
 		arch, kind string

@@ -40,7 +40,7 @@ func (f *machoFormat) table() (*symbolTable, error) {
 	}
 	t := &symbolTable{rows: uint64(cmd.Nsyms), names: f.part("symbol names", machoExtent{uint64(cmd.Stroff), uint64(cmd.Strsize)})}
 	if f.relocatable() {
-		t.text() // which tells labels
+		t.text() // which recognizes labels
 	}
 	t.row = func(n uint64) rawSymbol {
 		b, order := rows[n*size:], binary.LittleEndian
@@ -65,7 +65,7 @@ func (f *machoFormat) table() (*symbolTable, error) {
 		case nAbsolute:
 			sym.section = absolute
 		case nSection:
-			// Sections are counted from 1, and 0 is none.
+			// Sections are counted from 1, and 0 means none.
 			if n := int(b[5]) - 1; n >= 0 && n < len(f.sections) {
 				sym.section = n
 				if f.relocatable() {
@@ -80,8 +80,8 @@ func (f *machoFormat) table() (*symbolTable, error) {
 	return t, nil
 }
 
-// isLabel tells the names that linkers leave out of what they make. LLVM's assembler for
-// arm64 starts each section with one ("ltmp0"), at the address of the first function.
+// isLabel recognizes the names that linkers omit from their output. LLVM's assembler for arm64 starts each section with one ("ltmp0"), at the
+// address of the first function.
 func isLabel(names []byte, name uint32) bool {
 	return uint64(name) < uint64(len(names)) && (names[name] == 'l' || names[name] == 'L')
 }

@@ -7,9 +7,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Original returns the bytes that the image has for its code at a loaded address, up to n of them and less where the section
-// ends before; and which of them are the same in memory for as long as nobody writes to that: fixed has a true for each byte
-// that no relocation is about, neither a linker's nor a loader's.
+// Original returns the bytes that the image has for its code at a loaded address, up to n of them and fewer if the section ends before. fixed marks
+// the bytes that are the same in memory as long as no program overwrites them: those that no relocation changes, neither a linker's nor a loader's.
 func (i *Image) Original(addr machine.Addr, n int) (code []byte, fixed []bool, err error) {
 	s := i.CodeAt(addr)
 	if s == nil {
@@ -52,7 +51,7 @@ func (f *elfFormat) relocatesText() bool {
 	return tagged || flags&uint64(elf.DF_TEXTREL) != 0
 }
 
-// loaded says which bytes of a section of a linked image the dynamic linker leaves alone.
+// loaded returns the bytes of a section of a linked image, and which of them the dynamic linker does not change.
 func (f *elfFormat) loaded(s *Section) (data []byte, fixed []bool, err error) {
 	if data, err = s.Data(); err != nil {
 		return nil, nil, err

@@ -17,7 +17,7 @@ type Relocation struct {
 	table  *symbolTable
 }
 
-// Symbol returns the name of the symbol, or "" where it stands for a section.
+// Symbol returns the name of the symbol, or "" for a section.
 func (r Relocation) Symbol() string {
 	if r.table == nil || r.symbol.kind == sectionSymbol {
 		return ""
@@ -25,16 +25,14 @@ func (r Relocation) Symbol() string {
 	return r.table.name(r.symbol)
 }
 
-// Relocated returns the bytes of the section as a loader would leave them, with the
-// addresses that the image itself gives (Bias is not added), and what was relocated,
-// in the order of the image.
+// Relocated returns the bytes of the section as a loader would leave them, with the addresses that the image itself gives (Bias is not added), and
+// the relocations, in the order of the image.
 //
 // For an unlinked image, address = sh_addr[st_shndx] + st_value + addend. That equals what
 // RuntimeDyld wrote into memory, byte for byte, and with JITLink, which keeps
 // no section in memory, it is the only way.
 //
-// A relocation against a symbol that the image does not define is left as it
-// is and is not Defined: the image does not say where that is.
+// A relocation against a symbol that the image does not define is not applied and is not Defined: the image does not hold the symbol's address.
 func (s *Section) Relocated() ([]byte, []Relocation, error) {
 	data, err := s.Data()
 	if err != nil {

@@ -2,7 +2,7 @@ package object
 
 import "reframe/deopt/machine"
 
-// covering is what [Image.SymbolAt] has found: as if Bias were 0.
+// covering is a result of [Image.SymbolAt], with Bias subtracted.
 type covering struct {
 	symbol Symbol
 	ok     bool
@@ -27,7 +27,7 @@ func (i *Image) remember(addr machine.Addr, found Symbol, ok bool) {
 	i.coveredBytes += int64(len(found.Name))
 }
 
-// remembered returns what lies at an address, if it was asked for before.
+// remembered returns the cached symbol at an address; known is false if there is none.
 func (i *Image) remembered(addr machine.Addr) (found Symbol, ok, known bool) {
 	c, known := i.covered[addr-i.Bias]
 	if c.ok {
@@ -42,14 +42,14 @@ type asked struct {
 	as   uint8
 }
 
-// As what a name was looked for: whoever has it, as others may use it, as the only one.
+// The kinds of lookup by name: any definition, one that other images may use, or only a unique one.
 const (
 	anyone uint8 = iota
 	others
 	alone
 )
 
-// answered looks for a name, or remembers what came of that: whoever binds a module's names does so at each stop.
+// answered looks up a name, and caches the result: binding a module's names looks them up at each stop.
 func (i *Image) answered(a asked, find func() (Symbol, bool)) (Symbol, bool) {
 	c, known := i.answers[a]
 	if !known {
@@ -71,15 +71,15 @@ const (
 	maxAnswers = 1 << 14
 )
 
-// Rebase has an image that was read for one target serve another one, where it lies elsewhere. What was read of
-// its file is kept, and the addresses that were made of it are not.
+// Rebase reuses an image that was read for one target for another one, with another load address. The data read from its file are kept, and the
+// addresses computed from them are dropped.
 func (i *Image) Rebase(bias machine.Addr) {
 	i.Bias, i.separate, i.debug = bias, nil, nil
 	i.answers = nil
 	i.starts, i.described, i.named, i.namedBytes = nil, nil, nil, 0
 }
 
-// Held returns about how many bytes an image has in memory of its symbols, which is what grows with its file.
+// Held returns about how many bytes of memory an image's symbols take, which grow with its file.
 func (i *Image) Held() int64 {
 	n := i.coveredBytes + 64*int64(len(i.answers))
 	for _, t := range i.tables {

@@ -12,7 +12,7 @@ func (i *Image) Sections(name string) []*Section {
 	return list
 }
 
-// Compressed says that the bytes of the section have to be decompressed, all of them, before any is read.
+// Compressed reports whether the section is compressed: all its bytes are decompressed before any is read.
 func (s *Section) Compressed() bool {
 	_, ok := s.data.(*inflater)
 	return ok

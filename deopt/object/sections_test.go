@@ -53,7 +53,7 @@ func TestStackMapsApart(t *testing.T) {
 	}
 }
 
-// What is left where somebody took all but debug information: the headers of what was there.
+// TestDebugInformationAlone reads files of debug information alone, which keep only the headers of the other sections.
 func TestDebugInformationAlone(t *testing.T) {
 	const alone = "has no bytes in the image: a file of debug information alone"
 	dir := t.TempDir()

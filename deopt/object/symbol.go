@@ -16,20 +16,19 @@ type Symbol struct {
 	Size uint64 // 0 where the image does not say it
 }
 
-// symbolTable keeps a table as it stands in the image. libLLVM exports some
-// 40,000 symbols and a lookup wants one of them: walking the raw rows is
-// quicker than making 40,000 Go values.
+// symbolTable keeps a table as it is in the image. libLLVM exports some 40,000 symbols and a lookup needs one of them: walking the raw rows is
+// faster than making 40,000 Go values.
 type symbolTable struct {
 	rows uint64
 	row  func(n uint64) rawSymbol // n < rows
-	// near yields the rows whose value may be that of a symbol which lies at value or covers it. It
-	// is nil where that cannot be told at less cost than that of all rows.
+	// near yields the rows whose value may be that of a symbol which lies at value or covers it. It is nil if that costs as much as yielding all
+	// rows.
 	near    func(value uint64) iter.Seq[uint64]
-	held    func() int64        // how many bytes of rows are in memory; nil where they are those of the image
-	hidden  func(n uint64) bool // a row is an older version of its name; nil where none is
-	hash    *nameHash           // nil where there is none
-	others  []uint64            // nil until they are asked for; see unhashed
-	names   *Section            // nil where strings holds them from the start
+	held    func() int64        // how many bytes of rows are in memory; nil if they are those of the image
+	hidden  func(n uint64) bool // a row is an older version of its name; nil for no such rows
+	hash    *nameHash           // nil if there is none
+	others  []uint64            // nil until they are needed; see unhashed
+	names   *Section            // nil if strings holds them from the start
 	strings []byte              // all names, read when a name is searched for
 	asked   bool                // they were, with success or without
 }
@@ -47,13 +46,13 @@ type rawSymbol struct {
 	size    uint64
 }
 
-// binding says who may use a symbol. The stronger come first.
+// binding is the visibility of a symbol. The stronger come first.
 type binding uint8
 
 const (
 	global binding = iota
 	weak           // others may replace it
-	local          // nobody outside of the image sees it
+	local          // not visible outside of the image
 )
 
 type symbolKind uint8
@@ -61,7 +60,7 @@ type symbolKind uint8
 const (
 	codeOrData symbolKind = iota
 	sectionSymbol
-	placeless // a thread's own variable, a file: no address that the table could tell
+	placeless // a thread's own variable, a file: no address in the table
 )
 
 const (
@@ -117,7 +116,8 @@ func (t *symbolTable) spelling(sym rawSymbol, n int) []byte {
 	return b[:min(len(b), n)]
 }
 
-// Lookup returns the symbol that the image defines under that name, local ones too. Of several versions it is the default one, as for dlsym(3).
+// Lookup returns the symbol that the image defines under that name, including local ones. Of several versions it is the default one, as for
+// dlsym(3).
 func (i *Image) Lookup(name string) (Symbol, bool) {
 	return i.answered(asked{name, anyone}, func() (Symbol, bool) {
 		return i.lookup(name, func(rawSymbol) bool { return true })
@@ -199,7 +199,7 @@ func (t *symbolTable) unhashed() []uint64 {
 	return slices.Clip(t.others)
 }
 
-// named yields the rows that may have a name; want is that with the zero byte behind it.
+// named yields the rows that may have a name; want is the name with a zero byte appended.
 func (t *symbolTable) named(name string, want []byte) iter.Seq[uint64] {
 	if t.hash != nil {
 		if rows, sound := t.hash.find(name); sound {
@@ -207,7 +207,7 @@ func (t *symbolTable) named(name string, want []byte) iter.Seq[uint64] {
 		}
 	}
 	return func(yield func(uint64) bool) {
-		// Most tables do not hold the name at all, which one search tells.
+		// Most tables do not contain the name at all, which one search finds out.
 		for n := range t.rows {
 			if n == 0 && !bytes.Contains(t.text(), want) || !yield(n) {
 				return

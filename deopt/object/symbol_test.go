@@ -114,7 +114,7 @@ func TestSymbols(t *testing.T) {
 				if r.size == 0 {
 					continue
 				}
-				// What covers an address in its middle: of all that readelf lists, the one that starts last.
+				// The symbol that covers an address in its middle is, of all that readelf lists, the one that starts last.
 				at := machine.Addr(r.addr+r.size/2) + bias
 				sym, ok = img.SymbolAt(at)
 				require.True(t, ok, r.name)
@@ -145,7 +145,7 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// In an object that was not loaded, sections that were placed tell whose address it is.
+// TestSymbolsOfObject requires that placed sections identify the symbol of an address in an object that was not loaded.
 func TestSymbolsOfObject(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		path := livetest.Object(t, version, "jit_pp.ll")
@@ -226,7 +226,7 @@ func (c *countedReads) ReadAt(p []byte, off int64) (int, error) {
 	return c.ReaderAt.ReadAt(p, off)
 }
 
-// Who asks for the name of every function of a large object must not read the file for each.
+// TestSymbolsOfManyFunctions requires that looking up the name of every function of a large object does not read the file for each.
 func TestSymbolsOfManyFunctions(t *testing.T) {
 	const many = 20000
 	dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// start is where a symbol starts.
+// start is the start of a symbol.
 type start struct {
 	addr   machine.Addr
 	symbol rawSymbol
@@ -20,10 +20,9 @@ func (s start) named() Symbol {
 	return Symbol{Name: s.table.name(s.symbol), Addr: s.addr, Size: s.symbol.size}
 }
 
-// SymbolAt returns the function or object that addr lies in: the symbol whose
-// size covers it, or else, of symbols without a size (assembly), the nearest
-// one before it in the same section. Of several that start there it is the first of
-// [Image.SymbolsStarting]. Of code that has a descriptor it is the descriptor's, with the address of the code ([Image.Entry]).
+// SymbolAt returns the function or object that addr lies in: the symbol whose size covers it, or else, of symbols without a size (assembly), the
+// nearest one before it in the same section. Of several that start there it is the first of [Image.SymbolsStarting]. For code that has a descriptor
+// it is the descriptor's symbol, with the address of the code ([Image.Entry]).
 func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
 	if found, ok, known := i.remembered(addr); known {
 		return found, ok
@@ -62,7 +61,7 @@ func (i *Image) symbolAt(addr machine.Addr) (Symbol, bool) {
 	return best.named(), true
 }
 
-// near yields the rows of a table among which those are that addr may lie in.
+// near yields the rows of a table that may cover addr.
 func (i *Image) near(t *symbolTable, addr machine.Addr) iter.Seq[uint64] {
 	if t.near != nil && !i.format.relative() {
 		return t.near(uint64(addr - i.Bias))
@@ -76,8 +75,8 @@ func (i *Image) near(t *symbolTable, addr machine.Addr) iter.Seq[uint64] {
 	}
 }
 
-// place returns where a symbol is that may name code or data. Absolute symbols are numbers, though
-// one may equal an address, and all the more easily one of [Image.PlaceSections].
+// place returns the address of a symbol that may name code or data. Absolute symbols are numbers, though one may equal an address, especially one
+// of [Image.PlaceSections].
 func (i *Image) place(sym rawSymbol) (machine.Addr, bool) {
 	if sym.name == 0 || sym.kind != codeOrData || sym.section == absolute {
 		return 0, false
@@ -85,7 +84,7 @@ func (i *Image) place(sym rawSymbol) (machine.Addr, bool) {
 	return i.address(sym)
 }
 
-// covers orders symbols that an address lies in: those whose size says so, then the one that starts last.
+// covers orders symbols that an address lies in: first those whose size covers it, then the one that starts last.
 func covers(a, b start) int {
 	return cmp.Or(compareBool(a.symbol.size != 0, b.symbol.size != 0), cmp.Compare(b.addr, a.addr), compareRank(a.symbol, b.symbol))
 }
@@ -111,8 +110,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// SymbolStarting returns the first of [Image.SymbolsStarting]. It sorts all symbols
-// once, so it is for who asks about many addresses.
+// SymbolStarting returns the first of [Image.SymbolsStarting]. It sorts all symbols once, so it is meant for lookups of many addresses.
 func (i *Image) SymbolStarting(addr machine.Addr) (Symbol, bool) {
 	all := i.sorted()
 	n := from(all, addr)
@@ -122,13 +120,12 @@ func (i *Image) SymbolStarting(addr machine.Addr) (Symbol, bool) {
 	return all[n].named(), true
 }
 
-// SymbolsStarting returns all symbols of code or data that start at addr, no name twice, the best
-// first: those with a size, then global before weak before local ones, those typed as functions, and else in
-// the order of the symbol table. A label of the assembler is returned where there is no other
-// name. Of code that has a descriptor they are the descriptor's. The caller must not change the result.
+// SymbolsStarting returns all symbols of code or data that start at addr, no name twice, the best first: those with a size, then global before weak
+// before local ones, those typed as functions, and otherwise in the order of the symbol table. A label of the assembler is returned if there is no
+// other name. For code that has a descriptor they are the descriptor's. The caller must not change the result.
 //
-// Names that share their bytes may be larger than the image together. Once those returned are four times
-// larger, only the best of an address is.
+// Names that share their bytes may be larger than the image together. Once the returned names are four times larger, only the best name of an
+// address is returned.
 func (i *Image) SymbolsStarting(addr machine.Addr) []Symbol {
 	if list, ok := i.named[addr]; ok {
 		return list
@@ -166,7 +163,7 @@ func from(all []start, addr machine.Addr) int {
 	return sort.Search(len(all), func(n int) bool { return all[n].addr >= addr })
 }
 
-// Next returns the address of the first symbol behind addr, and false where there is none.
+// Next returns the address of the first symbol after addr, and false for none.
 func (i *Image) Next(addr machine.Addr) (machine.Addr, bool) {
 	all := i.sorted()
 	n := sort.Search(len(all), func(n int) bool { return all[n].addr > addr })
@@ -201,9 +198,8 @@ func (i *Image) sorted() []start {
 	return i.starts
 }
 
-// label says that a symbol is a place inside of a function: a label that the assembler kept for the
-// linker's sake (RISC-V and LoongArch, whose linkers may shorten code, keep many: ".L0 "), or the mark
-// where code or data begins ("$x", "$d": ELF for the Arm 64-bit Architecture, 5.5.4).
+// label reports whether a symbol is a place inside of a function: a label that the assembler kept for the linker (RISC-V and LoongArch, whose
+// linkers may shorten code, keep many: ".L0 "), or the mark where code or data begins ("$x", "$d": ELF for the Arm 64-bit Architecture, 5.5.4).
 func (s start) label() bool {
 	if s.symbol.binding != local || s.symbol.size != 0 {
 		return false

@@ -16,7 +16,7 @@ func (i *Image) Functions() iter.Seq[Symbol] {
 		}
 		told := map[seen]bool{}
 		for _, t := range i.symbolTables() {
-			_ = t.text() // each name is asked for
+			_ = t.text() // each name is needed
 			for n := range t.rows {
 				row := t.row(n)
 				if !row.code || row.name == 0 {
