@@ -1,22 +1,19 @@
-// Package lanes says how the elements of a vector lie in the register or the stack slot that a stack map records for it.
+// Package lanes computes how the elements of a vector lie in the register or the stack slot that a stack map records for it.
 //
-// LLVM's selection DAG gives each vector type one that a register of the target holds (TargetLoweringBase::getTypeConversion).
-// What it does to the operand of a stackmap or patchpoint is one of two things: nothing, where the type has such a register, or
-// it promotes integer elements to the next wider ones that make a vector with as many of them legal: <16 x i1> becomes
-// <16 x i8>, <4 x i24> becomes <4 x i32>, and what is above an element's own bits is garbage. All else, to widen, split or
-// scalarize a vector, is an error of the code generator there. The operand of a statepoint whose type is not legal is stored to the
-// stack as any store would store it.
+// LLVM's selection DAG gives each vector type one that fits a register of the target (TargetLoweringBase::getTypeConversion). It treats the operand
+// of a stackmap or patchpoint in one of two ways. It leaves a type that has such a register unchanged; or it promotes integer elements to the next
+// wider ones that make a vector with as many of them legal: <16 x i1> becomes <16 x i8>, <4 x i24> becomes <4 x i32>, and the bits above an
+// element's own are garbage. Everything else, to widen, split or scalarize a vector, is an error of the code generator there. The operand of a
+// statepoint whose type is not legal is stored to the stack as any store would store it.
 //
-// Which types are legal depends on the processor's features, and the record names none. But a legal vector fills a register,
-// and the record has its size: with the number of elements that says how wide each of them is. The tables below say which sizes
-// there are. What is in none of them cannot be told.
+// Which types are legal depends on the processor's features, and the record names none. But a legal vector fills a register, and the record has its
+// size: with the number of elements that gives the width of each. The tables below list the possible sizes. The layout of other sizes is unknown.
 //
 // Its main type is [Layout]. doc/facts.md has the places in LLVM's sources, by release.
 //
 // # Security
 //
-// Sizes and types are hostile: the one comes from a record, the other from a module. No layout has more elements than bits
-// were recorded.
+// Sizes and types are hostile: sizes come from a record, types from a module. No layout has more elements than bits were recorded.
 package lanes
 
 import (
@@ -27,16 +24,16 @@ import (
 	"reframe/deopt/machine"
 )
 
-// registers are the vector registers of an architecture as the code generator uses them.
+// registers describes the vector registers of an architecture as the code generator uses them.
 type registers struct {
 	sizes    []int // bytes of those that a vector may fill
 	elements []int // bits of the elements that a legal vector may have
-	masks    []int // bytes of the registers that hold one bit for each element; nil where there are none
-	// promotes says that a vector of 8, 16 or 32-bit integers that fills no register is promoted like any other. Where it is
-	// not set, getPreferredVectorAction of the target has it widened.
+	masks    []int // bytes of the registers that hold one bit for each element; nil for none
+	// promotes means that a vector of 8, 16 or 32-bit integers that fills no register is promoted like any other. Otherwise,
+	// getPreferredVectorAction of the target has it widened.
 	promotes bool
-	// swaps says that processors without lxv and stxv (POWER8) keep and spill vectors with their halves exchanged, or do not, as
-	// the pass that removes swaps sees fit, and newer processors never do.
+	// swaps means that processors without lxv and stxv (POWER8) may keep and spill vectors with their halves exchanged, depending on the pass that
+	// removes swaps, and newer processors never do.
 	swaps bool
 }
 
@@ -52,24 +49,24 @@ var (
 // that is known before the code runs.
 var byArch = map[string]*registers{"amd64": x86, "arm64": arm64, "s390x": s390x, "ppc64": power, "ppc64le": power8}
 
-// Place is where a record has a vector.
+// Place is the place of a vector in a record.
 type Place struct {
 	Arch     *machine.Arch
 	Register bool // in a register; else in a slot of the stack
-	Size     int  // bytes that are recorded
-	// Stored says that the site is a statepoint, whose operands are stored to their slots where their type is not legal.
+	Size     int  // bytes recorded
+	// Stored means that the site is a statepoint, whose operands of types that are not legal are stored to their slots.
 	Stored bool
 }
 
-// Layout is how the elements of a vector lie: side by side, the first one where memory begins, or in the least significant bits
-// of a register.
+// Layout describes how the elements of a vector lie: side by side, the first one where memory begins, or in the least significant bits of a
+// register.
 type Layout struct {
 	Len    int // elements
 	Bits   int // of an element
 	Stride int // bits from one element to the next; those above an element's own are garbage
 }
 
-// Of returns how the elements of a vector type lie in a place. The error says why that is not known.
+// Of returns how the elements of a vector type lie in a place. It returns an error if that is unknown.
 func Of(t *ir.Type, d *ir.DataLayout, p Place) (Layout, error) {
 	size, bits := d.StoreSize(t), elementBits(t.Elem, d)
 	if !sized(t, d) || p.Size <= 0 || t.Len > 8*uint64(p.Size) {
@@ -99,8 +96,8 @@ func Of(t *ir.Type, d *ir.DataLayout, p Place) (Layout, error) {
 	return out, nil
 }
 
-// stride is how many bits apart the elements of a vector lie that fills a register of so many bytes, or 0 where LLVM keeps no
-// vector of that type in one.
+// stride returns the distance in bits between the elements of a vector that fills a register of size bytes, or 0 if LLVM keeps no vector of that
+// type in one.
 func (r *registers) stride(t *ir.Type, bits, size int) int {
 	n := int(t.Len)
 	if !slices.Contains(r.sizes, size) || 8*size%n != 0 {
@@ -120,9 +117,9 @@ func (r *registers) stride(t *ir.Type, bits, size int) int {
 	return stride
 }
 
-// Sizes are the sizes in bytes, the least first, that a stackmap or patchpoint may record for a vector type, by what registers
-// the processor has. There are none where the code generator of no processor takes the type. ok is false where the architecture, by
-// Go's name for it, is not known.
+// Sizes returns the sizes in bytes, in ascending order, that a stackmap or patchpoint may record for a vector type, depending on the registers of
+// the processor. It returns none if no processor's code generator accepts the type. ok is false if the architecture, by Go's name for it, is
+// unknown.
 func Sizes(t *ir.Type, d *ir.DataLayout, arch string) (sizes []int, ok bool) {
 	r := byArch[arch]
 	if r == nil || !sized(t, d) {

@@ -20,7 +20,7 @@ func typeOf(t *testing.T, text string) (*ir.Type, *ir.DataLayout) {
 	return m.Funcs[0].Params[0].Typ, m.Layout
 }
 
-// What llc records of a vector, and how its elements lie there. The sizes are those of llc 16 to 22.
+// TestLayouts requires the layout of the elements for the sizes that llc records of vectors. The sizes are those of llc 16 to 22.
 func TestLayouts(t *testing.T) {
 	for _, c := range []struct {
 		arch   *machine.Arch
@@ -76,7 +76,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// Elements side by side are what a store of the vector leaves (LangRef, "Vector Type").
+// TestPack requires the bytes that a store of the vector leaves in memory, side by side (LangRef, "Vector Type").
 func TestPack(t *testing.T) {
 	for _, c := range []struct {
 		layout lanes.Layout

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Pack returns the elements side by side without a gap, as a store of the vector leaves them in memory: the first one in the
-// least significant bits of one integer, or in the most significant ones where bytes are in that order (LangRef, "Vector
-// Type"). What is above them is zero. raw is what was read from the place, in the order of its memory.
+// Pack returns the elements side by side without a gap, as a store of the vector leaves them in memory: the first one in the least significant bits
+// of one integer, or in the most significant ones if bytes are in that order (LangRef, "Vector Type"). The bits above them are zero. raw holds the
+// bytes of the place, in the order of its memory.
 func (l Layout) Pack(raw []byte, order binary.ByteOrder) ([]byte, error) {
 	if l.Len <= 0 || l.Bits <= 0 || l.Stride < l.Bits || (l.Len-1)*l.Stride+l.Bits > 8*len(raw) {
 		return nil, fmt.Errorf("%d elements of %d bits in %d bytes", l.Len, l.Stride, len(raw))
