@@ -6,8 +6,9 @@ import (
 	"reframe/deopt/frame"
 )
 
-// Misfits are what is wrong with a shape as far as a module tells: a type that the operand cannot have, a reference that the collector does not
-// know of, a derived pointer where an object is meant, undef where a value is; and what info says of a position and the frame there has not.
+// Misfits lists the errors in a shape that a module shows: an operand of an impossible type, a reference that the collector does not know of, a
+// derived pointer where an object is expected, undef where a value is expected; and the differences between info's description of a position and
+// the frame there.
 func (s *Shape) Misfits(site *Site) (list []string) {
 	s.places(func(where string, v *Value) {
 		if v.Kind != OperandValue || v.Operand >= len(site.Operands) {
@@ -33,7 +34,7 @@ func (s *Shape) Misfits(site *Site) (list []string) {
 	return append(list, s.expected(site)...)
 }
 
-// misfit says why an operand of a type cannot be what the layout takes it for.
+// misfit returns the reason why an operand of a type cannot be what the layout reads it as; "" if it can.
 func misfit(v *Value, t frame.Type) string {
 	if t.IsZero() {
 		return ""

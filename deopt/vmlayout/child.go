@@ -194,7 +194,7 @@ func (c *Child) frames(l *Layout, site *Site) (*Shape, error) {
 	return r.Shape, nil
 }
 
-// told is ask, with an answer that is an error as one.
+// told is ask, but returns an error in the answer as an error.
 func (c *Child) told(from *Source, r *request) (*response, error) {
 	got, err := c.ask(from, r)
 	if err == nil && got.Error != "" {

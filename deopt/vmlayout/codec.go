@@ -17,7 +17,7 @@ type Codec interface {
 	Encode(v Typed) (uint64, error)
 }
 
-// errNoBits says that a codec has none for a value.
+// errNoBits reports that a codec cannot encode a value.
 func errNoBits(codec string, v Typed) error {
 	return fmt.Errorf("%s has no bits for %s %s", codec, v.Type, v)
 }

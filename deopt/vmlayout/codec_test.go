@@ -78,7 +78,7 @@ func codecOfTest(t *testing.T, name string) Codec {
 	return v[name].(codecValue).Codec
 }
 
-// What real virtual machines have for values, as their sources say.
+// TestKnownEncodings requires the encodings of values that the sources of real virtual machines define.
 func TestKnownEncodings(t *testing.T) {
 	minusTwo := uint64(math.MaxUint64 - 1)
 	for _, c := range []struct {
@@ -188,7 +188,7 @@ func TestNoEncoding(t *testing.T) {
 	}
 }
 
-// What a codec does not take is said where it is made.
+// TestCodecParameters requires an error where a codec is made with parameters that it does not support.
 func TestCodecParameters(t *testing.T) {
 	for text, says := range map[string]string{
 		"nan_box(ints = 0)":                      "nan_box: ints are 16 bits that are not 0, and the offset is from 1 << 48 on, so that no sum is over 64 bits",

@@ -36,7 +36,7 @@ func joined(lists ...[]Operand) (all []Operand) {
 	return all
 }
 
-// What is wrong with a record is said with the operand that it is about: each is a mistake that a front end could make.
+// TestWrongRecords requires that the error for a malformed record names the operand: each record has a mistake that a front end could make.
 func TestWrongRecords(t *testing.T) {
 	head := []Operand{constant("i64", 0), constant("i32", 9), constant("i32", 9)}
 	x, o := value("i32", "%x"), value("ref", "%o")
@@ -83,7 +83,7 @@ func TestWrongRecords(t *testing.T) {
 	}
 }
 
-// A site without operands is none that the layouts of Jeandle, JLLVM and Ark know of: their own calls have empty bundles.
+// TestEmptyBundles requires that the layouts of Jeandle, JLLVM and Ark reject a site without operands: their own calls have empty bundles.
 func TestEmptyBundles(t *testing.T) {
 	for _, name := range []string{"jeandle", "jllvm", "ark"} {
 		shape, err := builtinLayout(t, name).Frames(&Site{Kind: "statepoint"})
@@ -155,7 +155,7 @@ func TestArkDepthOfTheCall(t *testing.T) {
 	require.Equal(t, 3, shape.Frames[1].Position.Operand)
 }
 
-// Rows, masks and strings are read as far as the memory goes, and the reason says what is not there.
+// TestRows requires that rows, masks and strings are read up to the end of the memory, and that the reason names what is missing.
 func TestRows(t *testing.T) {
 	const text = `
 def frames(site):

@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// told are VM frames and objects in lines: a value has its place, its type and its text.
+// told prints VM frames and objects as lines: a value with its place, its type and its text.
 func told(vm *frame.VM) string {
 	var b strings.Builder
 	line := func(place string, v frame.VMValue) {
@@ -64,7 +64,7 @@ func told(vm *frame.VM) string {
 	return b.String()
 }
 
-// lines puts a table of expectations into the form of told: without the indentation of the source, and without spaces at the ends.
+// lines converts a table of expectations into the form of told: without the indentation of the source, and without spaces at the ends.
 func lines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -226,8 +226,8 @@ func TestExits(t *testing.T) {
 	}
 }
 
-// Encodings that say by themselves what is what need no module: constants are in the record. What only a module tells is the kind of a site, and
-// the width of an operand that its encoding has another type for.
+// TestExitsWithoutModule covers self-describing encodings, which need no module: their constants are in the record. Only a module gives the kind of
+// a site, and the width of an operand for which its encoding has another type.
 func TestExitsWithoutModule(t *testing.T) {
 	livetest.Slow(t)
 	differs := map[string][]string{
@@ -249,7 +249,7 @@ func TestExitsWithoutModule(t *testing.T) {
 	}
 }
 
-// seen is what is told of physical frames. Where the heap and the stack are is no business of an encoding.
+// seen prints the VM frames of physical frames. It replaces the addresses of the heap and the stack, which do not depend on the encoding.
 func seen(t *testing.T, v *deopt.View, functions []string) string {
 	t.Helper()
 	var b strings.Builder

@@ -10,13 +10,13 @@ import (
 	"reframe/deopt/machine"
 )
 
-// What info says of a position, as far as frames are held against it: how many operands are on the stack, and how many locks are held.
+// The keys of info that frames are compared with: the number of operands on the stack, and the number of locks held.
 const (
-	infoStack = "stack" // where the instruction at the position has not run; "stack after", "stack in-call" and "stack rethrow" where it has, waits, or has thrown
+	infoStack = "stack" // if the instruction at the position has not run; "stack after", "stack in-call" and "stack rethrow" if it has run, is pending, or has thrown
 	infoLocks = "locks"
 )
 
-// unexpected is what a frame has otherwise than info says of its position.
+// unexpected lists the differences between a frame and info's description of its position.
 func unexpected(resume string, stack, locks int, info map[string]string) (list []string) {
 	key := infoStack
 	if resume != frame.Reexecute {
@@ -33,8 +33,8 @@ func unexpected(resume string, stack, locks int, info map[string]string) (list [
 	return list
 }
 
-// expected holds the frames of a shape against what the layout's info says of their positions, where the record says by constants which these are, and info
-// needs nothing of the target's memory.
+// expected compares the frames of a shape with the layout's info for their positions, if the record gives the positions by constants, and info
+// reads nothing in the target's memory.
 func (s *Shape) expected(site *Site) (list []string) {
 	if s.Layout == nil || !s.Layout.has("info") {
 		return nil
@@ -71,7 +71,7 @@ func (s *Site) constant(v *Value) (bits uint64, is bool) {
 	return 0, false
 }
 
-// rows says that memory has to be asked how many values are on the stack.
+// rows reports whether the number of values on the stack is read from memory.
 func (f *Frame) rows() bool {
 	for k := range f.Stack {
 		if f.Stack[k].Run != nil {

@@ -8,10 +8,10 @@ import (
 	"reframe/deopt/machine"
 )
 
-// maxInfo bounds what a layout says of a position.
+// maxInfo bounds the entries of info for a position.
 const maxInfo = 64
 
-// optional is the function of a layout that names methods or classes, follows references, or says more of a position.
+// optional returns the function of a layout that names methods or classes, follows references, or describes a position.
 func (l *Layout) optional(what string) starlark.Callable {
 	switch what {
 	case "method":
@@ -31,7 +31,7 @@ func (l *Layout) has(what string) bool {
 	return l.optional(what) != nil
 }
 
-// nameOf is what a layout calls a method or a class.
+// nameOf returns the layout's name for a method or a class.
 func (l *Layout) nameOf(what string, from *Source, bits uint64) (string, error) {
 	if l.child != nil {
 		return l.child.name(from, what, bits)
@@ -70,7 +70,7 @@ func (l *Layout) Reference(bits uint64) (machine.Addr, bool) {
 	return machine.Addr(n), ok && n != 0
 }
 
-// infoOf is what a layout says of a position.
+// infoOf returns the layout's info for a position.
 func (l *Layout) infoOf(from *Source, method uint64, position int64) (map[string]string, error) {
 	if l.child != nil {
 		return l.child.info(from, method, position)

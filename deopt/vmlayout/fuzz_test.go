@@ -55,7 +55,7 @@ func stream(data []byte) *Site {
 	return s
 }
 
-// held runs a layout for a site, and reads what it makes of it: there is a shape that can be read, or an error, or the site is none of its own.
+// held runs a layout for a site, and reads the result: it must be a shape that can be read, or an error, or nil for a site of another layout.
 func held(t *testing.T, l *Layout, s *Site) (*Shape, error) {
 	shape, err := l.Frames(s)
 	if err != nil {
@@ -104,7 +104,7 @@ func FuzzLayouts(f *testing.F) {
 	})
 }
 
-// tokens are what operands of each layout begin with, so that not all streams at random end at the first one.
+// tokens holds the beginnings of operands of each layout, so that not all random streams end at the first operand.
 var tokens = map[string][][]byte{
 	"simple":  {{0, 1, 0, 2, 7, 3, 2, 5}, {0, 2, 0, 0, 7, 1}, {0, 3, 1, 1, 7, 1}, {0, 2, 4, 1, 4, 0, 0}, {0, 7, 2, 0, 7, 3}, {0, 4, 0, 1, 7, 3}, {0, 5, 0, 3, 7, 3, 2, 1, 0, 6, 3, 4, 2, 3}},
 	"jeandle": {{4, 0, 0, 2, 5, 2, 5}, {1, 0, 0, 2, 7, 0}, {1, 0, 1, 0, 7, 5}, {1, 0, 3, 4, 7, 3, 7, 3}, {1, 1, 4, 4, 6, 0, 16, 0, 0, 0, 0, 0, 0, 2, 0}, {1, 1, 8, 4, 2, 1}, {1, 0, 6, 9, 6, 1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 2, 5, 2, 5}, {1, 2, 0, 3, 7, 1}},

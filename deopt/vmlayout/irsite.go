@@ -30,7 +30,7 @@ func OfModule(s *ir.Site) *Site {
 	return out
 }
 
-// intoObject says that a pointer was computed of another one, and leads elsewhere.
+// intoObject reports whether v is a GEP with an index that is not a constant zero: a pointer computed from another one.
 func intoObject(v ir.Value) bool {
 	i, is := v.(*ir.Instr)
 	return is && i.Op == ir.OpGEP && slices.ContainsFunc(i.Args[1:], func(index ir.Value) bool {
@@ -92,7 +92,7 @@ func operandOf(m *ir.Module, v ir.Value) Operand {
 	return Operand{Name: sites.NameOf(v), Type: t, Constant: constantOf(v, t), Undef: sites.IsUndef(v)}
 }
 
-// constantOf is the number that a constant of a module is; nil where it is none.
+// constantOf returns the number of a constant of a module; nil for other values.
 func constantOf(v ir.Value, t frame.Type) *big.Int {
 	c, ok := v.(*ir.Const)
 	if !ok {

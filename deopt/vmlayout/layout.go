@@ -59,7 +59,7 @@ func Builtin() (names []string) {
 	return names
 }
 
-// IsBuiltin reports whether a name is that of a layout that comes with reframe.
+// IsBuiltin reports whether reframe has a builtin layout of that name.
 func IsBuiltin(name string) bool { return slices.Contains(Builtin(), name) }
 
 // IsLayout reports whether what a user gives as a layout is one of this package: a file that ends in .star, or a name that [Builtin] has.
@@ -131,7 +131,7 @@ func Parse(name string, text []byte) (*Layout, error) {
 	return l, nil
 }
 
-// thread is what one call runs in.
+// thread returns the Starlark thread of one call.
 func (l *Layout) thread(r *run) *starlark.Thread {
 	t := &starlark.Thread{Name: l.Name, Print: func(*starlark.Thread, string) {}}
 	t.SetMaxExecutionSteps(maxSteps)
@@ -150,8 +150,7 @@ func (l *Layout) call(f starlark.Callable, from *Source, args ...starlark.Value)
 	return v, nil
 }
 
-// Frames runs the layout for a site. The shape is nil where the layout says that the site is none of its own: frames returned None. The
-// error is an [*Error].
+// Frames runs the layout for a site. The shape is nil if frames returned None: the site does not belong to the layout. The error is an [*Error].
 func (l *Layout) Frames(site *Site) (*Shape, error) {
 	if l.child != nil {
 		return l.child.frames(l, site)
@@ -171,11 +170,11 @@ func (l *Layout) Frames(site *Site) (*Shape, error) {
 	return shape, nil
 }
 
-// Error says what is wrong with a layout, or with a record that it reads.
+// Error is an error in a layout, or in a record that it reads.
 type Error struct {
 	File string
-	At   string // line:column in the file, "" where it is not known
-	Site *Site  // nil where it is not about a record
+	At   string // line:column in the file, "" if unknown
+	Site *Site  // nil if the error is not about a record
 	Err  error
 }
 

@@ -44,7 +44,7 @@ func (m memory) ReadMemory(buf []byte, addr machine.Addr) error {
 	return fmt.Errorf("nothing lies at %#x", uint64(addr))
 }
 
-// slots are those of operands, of which bits[k] is what operand k has; a constant has its own.
+// slots returns the slots of operands; bits[k] is the value of operand k, and a constant has its own.
 func slots(operands []Operand, bits map[int]uint64) (list []frame.Slot) {
 	for k, o := range operands {
 		s := frame.Slot{Index: k, Name: o.Name, Type: o.Type, Status: frame.OK}
@@ -110,7 +110,7 @@ func TestSimple(t *testing.T) {
 	require.Equal(t, "stack[1]: unavailable: nobody kept it", vm.Lacks())
 }
 
-// What is wrong with a record is said with the line of the layout, the record and the operand.
+// TestErrors requires that the error for a malformed record names the line of the layout, the record and the operand.
 func TestErrors(t *testing.T) {
 	site := func(operands ...Operand) *Site { return &Site{Function: "f", Record: 3, Operands: operands} }
 	x, y := value("i64", "%x"), value("i64", "%y")
@@ -160,7 +160,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A layout may say that a site is none of its own, and may skip what is no part of a frame.
+// TestNoneOfItsOwn requires that a layout may reject a site, and may skip operands that are not part of a frame.
 func TestNoneOfItsOwn(t *testing.T) {
 	l, err := Parse("a.star", []byte("def frames(site):\n  if site.kind != 'statepoint':\n    return None\n  skip(site.operands, 'for the collector')\n  return frame('m', 5, 'after')\n"))
 	require.NoError(t, err)
@@ -173,8 +173,8 @@ func TestNoneOfItsOwn(t *testing.T) {
 	require.Equal(t, frame.Behind, shape.Frames[0].Resume)
 }
 
-// What info says of a position is held against the frame that stands there: at an exit with what it reads in memory, and before that where a table of the
-// layout's own has it.
+// TestInfoIsHeldAgainst requires that info is compared with the frame at its position: at an exit with the values read from memory, and before that
+// if info is in a table of the layout itself.
 func TestInfoIsHeldAgainst(t *testing.T) {
 	const frames = `
 HOW = ["reexecute", "after", "in-call"]

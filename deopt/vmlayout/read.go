@@ -9,20 +9,20 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Source is what a shape's tokens are read from at an exit.
+// Source holds the data from which a shape's tokens are read at an exit.
 type Source struct {
 	Slots  []frame.Slot   // of the record: slot k is live value k
 	Memory machine.Memory // of the values, at the moment of the exit
-	Static machine.Memory // of the names of methods and classes, which stay what they are
+	Static machine.Memory // of the names of methods and classes, which do not change
 	Order  binary.ByteOrder
 
-	names map[nameKey]string // what the layout calls methods and classes, by their bits
+	names map[nameKey]string // the layout's names for methods and classes, by their bits
 	infos map[infoKey]map[string]string
 	loads int
-	pairs bool // the record tells the collector of one slot at least
+	pairs bool // the record lists at least one slot for the collector
 }
 
-// Moved is the source for another moment of the same target. What methods and classes are called is kept.
+// Moved returns the source for another moment of the same target. It keeps the cached names of methods and classes.
 func (from *Source) Moved(m, static machine.Memory) *Source {
 	if from.names == nil {
 		from.names, from.infos = map[nameKey]string{}, map[infoKey]map[string]string{}
@@ -40,14 +40,14 @@ type infoKey struct {
 	position int64
 }
 
-// What is read at one exit is bounded, whatever counts a target has in its memory.
+// Bounds on the reads at one exit, whatever counts a target has in its memory.
 const (
 	maxRow   = 1 << 12 // values of one row
 	maxLoads = 1 << 16 // of all
 	maxNames = 1 << 16 // that are kept
 )
 
-// raw is what a token has for bits: those, and where they come from.
+// raw holds the bits of a token, and where they come from.
 type raw struct {
 	bits   uint64
 	have   int    // bits
@@ -125,7 +125,7 @@ func signedOf(bits int) string {
 	return "i64"
 }
 
-// name is what a layout calls a method or a class: by its function, or else what the record has for it.
+// name returns the name of a method or a class: from the layout's function, or else from the record.
 func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uint64, why string) {
 	if v == nil {
 		return "", 0, ""
@@ -158,7 +158,7 @@ func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uin
 	return named, got.bits, ""
 }
 
-// info is what the layout says of a position.
+// info returns the layout's info for a position.
 func (s *Shape) info(from *Source, method uint64, position int64, f *frame.VMFrame) map[string]string {
 	if !s.Layout.has("info") {
 		return nil
@@ -266,7 +266,8 @@ func (from *Source) value(v *Value) frame.VMValue {
 	return out
 }
 
-// collected is what the record tells the collector of a reference. Where it tells of any, it tells of all that are not null and no constant.
+// collected returns how the record describes a reference to the collector. A record that describes any reference describes all that are neither
+// null nor constant.
 func (from *Source) collected(v *frame.VMValue, s *frame.Slot) *frame.GC {
 	switch {
 	case !strings.HasPrefix(v.Type, "ref") && !strings.Contains(v.Type, "addrspace("), s.Location != nil && s.Location.Constant != "":
@@ -375,7 +376,7 @@ func (from *Source) raw(v *Value) raw {
 			return raw{slot: s, status: frame.Missing, reason: fmt.Sprintf("the layout has %s there, and slot %d has %d bytes", v.As, s.Index, len(s.Bytes))}
 		}
 		if len(s.Bytes) > 8 {
-			// What a register holds above the value is not the value's.
+			// Ignore the register bits above the value's width.
 			if s.Location == nil || s.Location.Kind != "Register" {
 				return raw{slot: s, status: frame.Missing, reason: fmt.Sprintf("slot %d has %d bytes, and up to 8 are a value of a VM frame", s.Index, len(s.Bytes))}
 			}

@@ -6,10 +6,10 @@ import (
 	"reframe/deopt/frame"
 )
 
-// Reading is what the first of several layouts that has something to say of a record makes of it.
+// Reading is the result of the first of several layouts that accepts a record or fails on it.
 type Reading struct {
-	Layout *Layout // nil where none has
-	Shape  *Shape  // nil where it failed
+	Layout *Layout // nil if none accepts it
+	Shape  *Shape  // nil if the layout failed
 	Err    error
 }
 
@@ -24,7 +24,7 @@ func First(layouts []*Layout, site *Site) *Reading {
 	return &Reading{}
 }
 
-// Uncounted is the reading of a record of which nobody knows which of its locations are live values.
+// Uncounted returns the reading of a record whose locations cannot be matched with live values without a module.
 func Uncounted(layouts []*Layout, record uint64) *Reading {
 	return &Reading{Layout: layouts[0], Err: fmt.Errorf("record %d: which location is which live value, only the module can say; give it with --ir", record)}
 }

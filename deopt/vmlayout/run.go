@@ -41,7 +41,7 @@ type placed struct {
 
 func (p *placed) Error() string { return p.err.Error() }
 
-// here is where the layout's own code is.
+// here returns the current line of the layout's own code.
 func (r *run) here(t *starlark.Thread) string {
 	for n := range t.CallStackDepth() {
 		if pos := t.CallFrame(n).Pos; pos.Filename() == r.layout.Name {
@@ -106,7 +106,7 @@ func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 	return Value{}, fmt.Errorf("a %s, and an operand, dead(), object_ref(id), a pointee or a typed value is wanted", v.Type())
 }
 
-// literal makes a token of what stands in the layout itself: a number, a text, a typed value. ok is false of anything else.
+// literal makes a token of a literal in the layout: a number, a text, a typed value. ok is false for other values.
 func literal(v starlark.Value) (out Value, ok bool, err error) {
 	out.Kind = ConstValue
 	switch v := v.(type) {

@@ -11,8 +11,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Serve runs a layout in a process of its own: [Start] starts it. It bounds the memory of this process for good, and
-// returns when there are no more requests.
+// Serve runs a layout in a process of its own, which [Start] starts. It bounds the memory of this process permanently, and returns when there are
+// no more requests.
 func Serve(in io.Reader, out io.Writer) error {
 	if err := boundMemory(); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/frame"
 )
 
-// Shape is what a layout makes of a record: VM frames of tokens. It does not change.
+// Shape is the result of a layout for a record: VM frames of tokens. It is immutable.
 type Shape struct {
 	Layout  *Layout `json:"-"`
 	Frames  []Frame // innermost first
@@ -33,11 +33,11 @@ type Placed struct {
 	Run *Run // for as many values as the target says; Value is the first
 }
 
-// Run is a row of values in memory, of which the target says how many there are.
+// Run is a row of values in memory; the target's memory holds their number.
 type Run struct {
 	Count  Value
 	Stride int64
-	Refs   *Value // the first of the words whose bits say which values are references, the lowest bit first; nil for none
+	Refs   *Value // the first of the words whose bits mark the references among the values, the lowest bit first; nil for none
 }
 
 // Monitor is a lock.
@@ -54,17 +54,17 @@ type Object struct {
 	where  string // in the layout, for messages
 }
 
-// ValueKind says what a token stands for.
+// ValueKind is the kind of a token.
 type ValueKind int
 
 // The kinds of token.
 const (
 	OperandValue ValueKind = iota // a live value of the record
-	DeadValue                     // nothing: its method does not need it
+	DeadValue                     // no value: its method does not need it
 	ObjectValue                   // an object of the shape
-	ConstValue                    // what the layout says
-	LoadValue                     // what lies in memory, at an address that is a token
-	MergeValue                    // one of several objects, which a token says
+	ConstValue                    // a constant of the layout
+	LoadValue                     // a value in memory, at an address that is a token
+	MergeValue                    // one of several objects, selected by a token
 )
 
 // Value is a token.
@@ -87,7 +87,7 @@ type Value struct {
 	CodecNumber int // of it, where it is another process's
 }
 
-// Follows says that a token is something in memory which no location of the record is: it is there to be read while the target is stopped.
+// Follows reports whether a token reads memory that no location of the record covers: it must be read while the target is stopped.
 func (s *Shape) Follows() (yes bool) {
 	if s != nil {
 		s.tokens(func(v *Value) { yes = yes || v.Kind == LoadValue })
@@ -95,8 +95,8 @@ func (s *Shape) Follows() (yes bool) {
 	return yes
 }
 
-// Encode finds the operand that a value of the shape is read from, and the bits that it has for another value. The name is that of
-// [frame.VM.Slots], and slots are those of the record.
+// Encode finds the operand that a value of the shape is read from, and encodes another value of it as bits. The name is that of [frame.VM.Slots],
+// and slots are those of the record.
 func (s *Shape) Encode(slots []frame.Slot, name, kind string, bits uint64) (operand int, out *big.Int, err error) {
 	var found *Value
 	s.walk(func(n int, what string, at int64, p *Placed) {
@@ -137,7 +137,7 @@ func (s *Shape) Encode(slots []frame.Slot, name, kind string, bits uint64) (oper
 	return found.Operand, new(big.Int).SetUint64(bits), nil
 }
 
-// places calls a function for each value of a shape, with where it stands, in words.
+// places calls a function for each value of a shape, with a description of its place.
 func (s *Shape) places(each func(where string, v *Value)) {
 	s.walk(func(of int, what string, at int64, p *Placed) {
 		where := fmt.Sprintf("%s[%d] of frame %d", what, at, of)
@@ -156,7 +156,7 @@ func (s *Shape) places(each func(where string, v *Value)) {
 	}
 }
 
-// objects are the ids of those that a token stands for.
+// objects returns the ids of the objects that a token refers to.
 func (v *Value) objects() []int64 {
 	switch v.Kind {
 	case ObjectValue:
@@ -167,7 +167,7 @@ func (v *Value) objects() []int64 {
 	return nil
 }
 
-// walk calls a function for each token of a shape with the place that it stands at: of a frame, by its number, or of an object, by its id.
+// walk calls a function for each token of a shape with its place: in a frame, by its number, or in an object, by its id.
 func (s *Shape) walk(each func(of int, what string, at int64, p *Placed)) {
 	for n := range s.Frames {
 		f := &s.Frames[n]

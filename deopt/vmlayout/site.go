@@ -6,13 +6,13 @@ import (
 	"reframe/deopt/frame"
 )
 
-// Site is what a layout sees of a record: no values, but where operands are constants what these are.
+// Site holds what a layout reads of a record: no values, but the constants among the operands.
 type Site struct {
-	Function string // that the record is of
+	Function string // the function of the record
 	Record   uint64 // its id
 	Kind     string // stackmap, patchpoint, statepoint, deoptimize, or unknown without a module
 	Operands []Operand
-	Args     []Operand // of the call, where a module tells
+	Args     []Operand // of the call, if a module gives them
 }
 
 // Operand is one live value of a site, or an argument of its call.
@@ -27,7 +27,7 @@ type Operand struct {
 // Pair reports whether a statepoint's record lists an operand for the garbage collector.
 type Pair int
 
-// What is known of that.
+// The kinds of pair.
 const (
 	NotTold  Pair = iota // there is no module, or no statepoint
 	Unpaired             // the collector does not know of it

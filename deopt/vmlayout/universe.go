@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// universe is what a layout finds beside what Starlark has.
+// universe returns the functions that a layout can use beside Starlark's own.
 func (l *Layout) universe() starlark.StringDict {
 	all := starlark.StringDict{}
 	add := func(name string, f func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)) {
@@ -146,7 +146,7 @@ func (l *Layout) universe() starlark.StringDict {
 	return all
 }
 
-// here is the run for a site. What makes frames is of no use elsewhere.
+// here returns the run for a site. The functions that make frames work only in such a run.
 func here(t *starlark.Thread) (*run, error) {
 	if r := runOf(t); r != nil && r.site != nil {
 		return r, nil
@@ -250,10 +250,10 @@ func table(d *starlark.Dict) (map[uint64]string, error) {
 	return all, nil
 }
 
-// maxString is how long a name may be that a layout reads.
+// maxString bounds the length in bytes of a name that a layout reads.
 const maxString = 1 << 10
 
-// addReads adds what reads memory at an exit.
+// addReads adds the functions that read memory at an exit.
 func addReads(add adder) {
 	add("read", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		var at uint64
@@ -299,7 +299,7 @@ func addReads(add adder) {
 		}
 		for len(text) < maxString {
 			var part [32]byte
-			n := len(part) - int((at+uint64(len(text)))%uint64(len(part))) // no further than the page that has what is wanted
+			n := len(part) - int((at+uint64(len(text)))%uint64(len(part))) // no further than the end of the page
 			if err := r.source.Static.ReadMemory(part[:n], machine.Addr(at)+machine.Addr(len(text))); err != nil {
 				return nil, err
 			}

@@ -13,7 +13,7 @@ import (
 	"reframe/deopt/frame"
 )
 
-// base is what the values of layouts have in common: no truth, no hash.
+// base holds what the values of layouts have in common: no truth, no hash.
 type base struct{ name string }
 
 func (b base) Type() string            { return b.name }
@@ -368,7 +368,7 @@ type mergeValue struct {
 	which starlark.Value
 }
 
-// deadValue is what a method does not need.
+// deadValue is a value that a method does not need.
 type deadValue struct{ base }
 
 // objectRef is an object by its id.
@@ -429,7 +429,7 @@ func (f *frameValue) AttrNames() []string {
 	return names("extra", "local", "method", "monitor", "position", "push", "resume", "stack")
 }
 
-// The attributes method, position and resume may be set later: many encodings have them behind the values.
+// Attr returns an attribute. The attributes method, position and resume may be set later: many encodings have them after the values.
 func (f *frameValue) Attr(name string) (starlark.Value, error) {
 	switch name {
 	case "method", "position":
@@ -515,7 +515,7 @@ func (f *frameValue) SetField(name string, v starlark.Value) error {
 	return starlark.NoSuchAttrError(fmt.Sprintf("a frame has no attribute %s to be set", name))
 }
 
-// head makes a token of a frame's method or position, which may stand in several frames and may be a number of the layout's.
+// head makes a token of a frame's method or position, which may be shared by several frames and may be a constant of the layout.
 func head(v starlark.Value) (*Value, error) {
 	switch v := v.(type) {
 	case starlark.NoneType:

@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/frame"
 )
 
-// What goes between reframe and the process that runs a target's layout: a JSON object a line.
+// The messages between reframe and the process that runs a target's layout: one JSON object per line.
 
 type request struct {
 	Name   string    `json:",omitempty"` // of the layout, with its text: the first request
@@ -35,7 +35,7 @@ type response struct {
 	Read  *wireRead         `json:",omitempty"` // wanted before there is an answer
 }
 
-// wireRead asks for memory, and is answered by the bytes.
+// wireRead requests memory; the answer holds the bytes.
 type wireRead struct {
 	Addr uint64
 	Size int
@@ -107,7 +107,7 @@ func (s *Shape) tokens(each func(*Value)) {
 	}
 }
 
-// sound says what is wrong with a shape that another process made of a site: nothing, unless that is not what it should be.
+// sound returns the error in a shape that another process made for a site; nil if it is well formed.
 func (s *Shape) sound(site *Site) (err error) {
 	values := 0
 	s.tokens(func(v *Value) {
