@@ -10,9 +10,9 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Agreed is what all sites that a record may be say of one live value.
+// Agreed describes what all candidate sites of a record have in common in one live value.
 type Agreed struct {
-	First     *ir.Site // the first of them, and what it has there
+	First     *ir.Site // the first of them, and its value there
 	Value     ir.Value
 	same      bool // all have that value, which then has the name everywhere
 	Typed     bool // all have a value of that type
@@ -23,8 +23,8 @@ type Agreed struct {
 // Named reports whether it is agreed how the value is called, if that is by nothing.
 func (a *Agreed) Named() bool { return a.same || a.Constant || a.Undefined }
 
-// Role is the name of the value, and for one that the module leaves open, whatever number
-// stands in the record, the word for that. It is "" where there is none.
+// Role returns the name of the value, or undef or poison for one that the module leaves undefined, whatever number is in the record. It is "" if
+// there is no name.
 func (a *Agreed) Role() string {
 	switch {
 	case a.Undefined:
@@ -51,8 +51,7 @@ func (a *Agreed) FrameType() frame.Type {
 	return interp.FrameType(a.First.Func.Module.Layout, a.Value.Type())
 }
 
-// Agreements returns what sites agree on, value by value, or nil where they do not agree on
-// which location is which live value.
+// Agreements returns what the sites have in common, value by value, or nil if they do not agree on which location is which live value.
 func Agreements(sites []*ir.Site) []Agreed {
 	if len(sites) == 0 {
 		return nil
@@ -70,7 +69,7 @@ func Agreements(sites []*ir.Site) []Agreed {
 	return all
 }
 
-// agree returns what sites say of live value k.
+// agree returns what the sites have in common in live value k.
 func agree(sites []*ir.Site, k int) Agreed {
 	v := sites[0].Live[k]
 	out := Agreed{sites[0], v, true, true, IsConst(v) && !IsUndef(v), IsUndef(v)}
@@ -84,7 +83,8 @@ func agree(sites []*ir.Site, k int) Agreed {
 	return out
 }
 
-// sameName reports whether two modules call a value of the same function alike. In one module the name is that of values in several functions.
+// sameName reports whether two modules give a value of the same function the same name. In one module, values in several functions may share a
+// name.
 func sameName(f *ir.Func, v ir.Value, g *ir.Func, u ir.Value) bool {
 	return f.Module != g.Module && f.Name == g.Name && NameOf(v) != "" && NameOf(v) == NameOf(u)
 }
@@ -97,7 +97,7 @@ func readAlike(m *ir.Module, t *ir.Type, n *ir.Module, u *ir.Type) bool {
 	return reflect.DeepEqual(interp.FrameType(m.Layout, t), interp.FrameType(n.Layout, u))
 }
 
-// disagreement says that several sites may be that of a record, and what they agree on.
+// disagreement reports that several sites fit a record, and what they have in common.
 func disagreement(sites []*ir.Site) string {
 	names, types, all := 0, 0, Agreements(sites)
 	for _, a := range all {

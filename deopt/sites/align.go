@@ -9,20 +9,20 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// Alignment says which location of a record is that of which operand of a site. They are not simply one behind the other: an
-// operand in an x87 register is taken off the instruction by the pass that makes a stack of those registers
-// (X86FloatingPoint.cpp, FPS::handleCall), while one that was spilled before stays. Nothing in the record says so; of a
-// statepoint even the number of deopt values counts on, over what stands behind them (StackMaps.cpp, parseStatepointOpers).
+// Alignment maps the operands of a site to the locations of its record. The locations may be fewer than the operands: the pass that makes a stack
+// of the x87 registers removes an operand in such a register from the instruction (X86FloatingPoint.cpp, FPS::handleCall), while an operand that
+// was spilled before stays. Nothing in the record shows that; in a statepoint even the number of deopt values still counts them, and so covers
+// locations that follow the deopt values (StackMaps.cpp, parseStatepointOpers).
 type Alignment struct {
 	Record *stackmap.Record
-	Head   int // operands before the live values: those of [head]
-	First  int // the location at which operands begin: behind the constants of a statepoint
+	Head   int // operands before the live values, as [head] counts them
+	First  int // the location at which operands begin: after the constants of a statepoint
 	Live   int // live values
-	// at has of each operand, those of the head too, the number of its location counted from first, or absent or untold. nil:
-	// they are one behind the other.
+	// At holds for each operand, including those of the head, the number of its location counted from First, or Absent or Untold. nil: the
+	// locations are in the order of the operands.
 	At []int
-	// sp is the record of a statepoint, else nil. With moved it has neither pairs nor allocas: LLVM wrote them by operands
-	// that may have been others.
+	// Statepoint is the record as a statepoint, or nil. With Moved it has neither pairs nor allocas: LLVM read them from operands that may have
+	// been others.
 	Statepoint *stackmap.Statepoint
 	Moved      bool
 }
@@ -49,7 +49,7 @@ func (a *Alignment) Location(k int) (l stackmap.Location, ok bool) {
 	return a.Record.Locations[a.First+at], true
 }
 
-// Unknown says why live value k of type t has no location that is known.
+// Unknown returns the reason why live value k of type t has no known location.
 func (a *Alignment) Unknown(k int, t *ir.Type) string {
 	if a.Place(k) == Absent {
 		return unrecorded(t)
@@ -57,7 +57,7 @@ func (a *Alignment) Unknown(k int, t *ir.Type) string {
 	return "LLVM writes no location for a value in an x87 register, and this one's may be another's of this record"
 }
 
-// Behind are the locations that a statepoint with moved has behind as many as it counts deopt values.
+// Behind returns the locations after the counted deopt values, in a statepoint with Moved.
 func (a *Alignment) Behind() []stackmap.Location {
 	if !a.Moved {
 		return nil
@@ -65,14 +65,14 @@ func (a *Alignment) Behind() []stackmap.Location {
 	return a.Record.Locations[a.First+len(a.Statepoint.Deopt):]
 }
 
-// BehindMoved is why what a statepoint has behind its deopt values is unavailable where those may be moved.
+// BehindMoved is the reason why what follows the deopt values of a statepoint is unavailable if those may be moved.
 const BehindMoved = "LLVM read it behind an operand that is missing from the statepoint, and what it read there is not told"
 
-// Align finds the location of each operand. why says that the record cannot be that of the site: no way to leave out operands
-// that may be left out makes the others fit.
+// Align finds the location of each operand. why is set if the record cannot be that of the site: omitting any of the operands that may be omitted
+// does not make the others fit.
 func Align(s *ir.Site, e RecordEntry) (Alignment, string) { return alignOrCount(s, e, true) }
 
-// alignOrCount is align. Without solve only numbers are compared, and the alignment says nothing.
+// alignOrCount is Align. Without solve it compares only numbers, and the alignment holds no locations.
 func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why string) {
 	shape, extended := counted(s)
 	a = Alignment{Record: e.Record, Head: shape.head, Live: shape.live}
@@ -106,7 +106,7 @@ func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why strin
 
 const notShaped = "is not shaped like that of a statepoint, which the module has there"
 
-// maxVanished is how many missing operands of one site are too many to tell where the others are.
+// maxVanished is the number of missing operands of one site from which on the others are not aligned.
 const maxVanished = 63
 
 // RecordsStatepoint reports whether the record of a site begins with the constants of a statepoint's.
@@ -128,8 +128,8 @@ func operand(s *ir.Site, head, k int) ir.Value {
 	return s.Instr.Args[PatchpointHead+k-1]
 }
 
-// deoptAlone reads a record as that of a statepoint of which nothing behind the deopt values is as it should be, and that may
-// end before there are as many as it counts.
+// deoptAlone reads a record as that of a statepoint in which everything after the deopt values is wrong, and which may end before all the deopt
+// values that it counts.
 func deoptAlone(rec *stackmap.Record) (stackmap.Statepoint, bool) {
 	short := *rec
 	if len(rec.Locations) < stackmap.StatepointHead {
@@ -178,8 +178,8 @@ func (f *fitting) dropped() (set uint64) {
 	return set
 }
 
-// tookPlaces reports whether a statepoint's deopt values may end at location n, and those behind be of what the instruction has
-// next: the number of gc pointers, as many pointers, and the number of allocas.
+// tookPlaces reports whether a statepoint's deopt values may end at location n, with the following locations as the instruction has them next: the
+// number of gc pointers, as many pointers, and the number of allocas.
 func (f *fitting) tookPlaces(n int) bool {
 	s := f.site
 	pointers, allocas := len(s.GCLive)+len(s.Live), len(s.GCLive)
@@ -255,14 +255,15 @@ func (f *fitting) solve(dropped uint64) (why string) {
 	return ""
 }
 
-// move takes from a statepoint what LLVM read behind operands of which one is missing.
+// move drops from a statepoint the parts that LLVM read after a missing operand.
 func (f *fitting) move() {
 	if sp := f.out.Statepoint; sp != nil {
 		f.out.Moved, sp.Pairs, sp.Allocas = true, nil, nil
 	}
 }
 
-// told is what is known of operand k that has a location where as many are missing before it as stays says.
+// told returns the location of operand k, if it has one; stays is the set of the possible numbers of operands
+// missing before it, and goes means that it may be missing itself.
 func (f *fitting) told(k int, stays uint64, goes bool) int {
 	switch {
 	case stays == 0:
@@ -310,14 +311,14 @@ func (f *fitting) holds(v ir.Value, k int, l stackmap.Location) bool {
 	case l.Kind == stackmap.Direct:
 		// An argument in parts, too, is recorded by its address.
 		layout := f.site.Func.Module.Layout
-		// So is the number of an alloca's address: a ptrtoint of it costs no instruction.
+		// An alloca's address as a number, too: a ptrtoint of it costs no instruction.
 		return t.Kind == ir.PointerKind || t.Kind == ir.IntKind && layout.StoreSize(t) >= uint64(layout.PointerBytes(0))
 	}
 	return f.sized(t, l)
 }
 
-// sized reports whether a register or slot of a location's size may hold a value of type t. What is wider than it in a register
-// was promoted; vectors may be anything.
+// sized reports whether a register or slot of a location's size may hold a value of type t. A value that is narrower than its register was
+// promoted; vectors may have any size.
 func (f *fitting) sized(t *ir.Type, l stackmap.Location) bool {
 	const register, x87 = 8, 16
 	layout := f.site.Func.Module.Layout
@@ -334,7 +335,7 @@ func (f *fitting) sized(t *ir.Type, l stackmap.Location) bool {
 	return true
 }
 
-// asNumber is the number that a constant of up to 64 bits is recorded as, or nil.
+// asNumber returns the number that a constant of up to 64 bits is recorded as, or nil.
 func asNumber(c *ir.Const) *big.Int {
 	switch {
 	case c.Kind == ir.ConstInt && c.Typ.Bits <= 64:
@@ -345,7 +346,7 @@ func asNumber(c *ir.Const) *big.Int {
 	return nil
 }
 
-// agreesWith holds a constant of a module against a location. It says no only of one that is a constant; got is that.
+// agreesWith compares a constant of a module with a location. It is false only for a location that is a different constant, which got returns.
 func agreesWith(m *stackmap.Map, want *big.Int, t *ir.Type, l stackmap.Location) (got *big.Int, agrees bool) {
 	recorded, err := m.Constant(l)
 	if err != nil {
@@ -360,7 +361,7 @@ func agreesWith(m *stackmap.Map, want *big.Int, t *ir.Type, l stackmap.Location)
 	return got, got.Cmp(new(big.Int).And(want, mask)) == 0
 }
 
-// AlignTogether is what the alignments with all of several sites, which fit and have as many operands, agree on.
+// AlignTogether returns the alignment that all of several sites, which fit and have the same number of operands, have in common.
 func AlignTogether(sites []*ir.Site, e RecordEntry) Alignment {
 	all, _ := Align(sites[0], e)
 	for _, s := range sites[1:] {
@@ -371,7 +372,7 @@ func AlignTogether(sites []*ir.Site, e RecordEntry) Alignment {
 	return all
 }
 
-// common is what two alignments with as many operands agree on.
+// common returns what two alignments with the same number of operands have in common.
 func (a *Alignment) common(b *Alignment) Alignment {
 	out := *a
 	out.At = make([]int, a.Head+a.Live)

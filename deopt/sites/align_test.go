@@ -12,8 +12,8 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// locationsOf reads locations as R8 (a register of eight bytes), I10 (a slot of ten), D (an address) and C-1 (a constant). Each
-// register and slot is another one; with a letter behind it, as in I8a, those of one letter are the same.
+// locationsOf reads locations as R8 (a register of eight bytes), I10 (a slot of ten), D (an address) and C-1 (a constant). Each register and slot
+// is distinct; with a letter appended, as in I8a, those with the same letter are the same.
 func locationsOf(t *testing.T, words string) []stackmap.Location {
 	t.Helper()
 	var out []stackmap.Location
@@ -44,9 +44,8 @@ func locationsOf(t *testing.T, words string) []stackmap.Location {
 	return out
 }
 
-// Which operand has which location, by hand from what X86FloatingPoint.cpp and StackMaps.cpp do: operands in x87 registers are
-// missing, and of a statepoint that counts them all the same what comes next stands in their places: the number of gc
-// pointers, those, the number of allocas.
+// TestAlign requires locations that were derived by hand from X86FloatingPoint.cpp and StackMaps.cpp: operands in x87 registers are missing. A
+// statepoint counts them all the same, so what comes next is in their places: the number of gc pointers, those, the number of allocas.
 func TestAlign(t *testing.T) {
 	const module = `target triple = "TRIPLE"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -72,8 +71,7 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 	const counts, fit = "live values", "do not fit"
 	for _, c := range []struct {
 		site, operands, locations string
-		// of each live value the number of its location, - where it has none, ? where that is not told; behind them "moved".
-		// Or why the record is not that of the site.
+		// The number of the location of each live value, - for none, ? for an unknown one; then "moved". Or why the record is not that of the site.
 		want string
 	}{
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 R8", "0 - 1"},
@@ -89,7 +87,7 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 		{"stackmap", "x86_fp80 %x, i64 5, x86_fp80 %y, i64 6", "C6 C5", fit},
 		{"stackmap", "x86_fp80 %x, i80 %w, i64 %a", "I10 R8", "- 0 1"}, // the slot may be either's
 		{"stackmap", "{ x86_fp80, i64 } %g, i64 %a", "R8", "- 0"},
-		{"stackmap", "double %d, i64 %a", "R8", counts}, // SSE is not off without being told
+		{"stackmap", "double %d, i64 %a", "R8", counts}, // SSE is on by default
 		{"patchpoint", "ptr %l, x86_fp80 %x, i32 %i", "D R4", "0 - 1"},
 		{"patchpoint", "ptr %l, x86_fp80 %x, i32 %i", "R8 R4", fit},
 		// The result and the arguments of anyregcc come first.
@@ -108,7 +106,7 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b, x86_fp80 %y", "C0 C0 C4 R8 R8 C0 C0", "0 - 1 - moved"},
 		{"statepoint", "x86_fp80 %x, x86_fp80 %y, i64 %b", "C0 C0 C3 I10 R8 C0", "? ? 1 moved"},
 		{"statepoint", "x86_fp80 %x, x86_fp80 %y, i64 %b", "C0 C0 C3 I10a I10a R8", "0 1 2"},
-		// Either %d lay in an x87 register, or %b was found to be 0: then they are one behind the other.
+		// Either %d was in an x87 register, or %b was found to be 0: then the locations are in the order of the operands.
 		{"statepoint", "double %d, i64 %a, i64 %b", "C0 C0 C3 I8 I8 C0", "? ? ? moved"},
 		{"statepoint", "double %d, i64 %a, i64 %b", "C0 C0 C3 I8a I8a C0", "? 1 ? moved"},
 		{"statepoint", "double %d, i64 %a, i64 %b", "C0 C0 C3 I8 I8 I8", "0 1 2"},

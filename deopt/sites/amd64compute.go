@@ -12,11 +12,11 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// Versions of a function may have the same sites, ids, callees and constants, and record their values in another order. The code tells them apart by
-// what it computes: for the same arguments, a location holds what the module's operand is. Both are calculated for the code from the function's entry to
-// the record, if no instruction on the way jumps, and for the operands that integer arithmetic makes of the parameters.
+// Versions of a function may have the same sites, ids, callees and constants, and record their values in another order. The code distinguishes them
+// by what it computes: for the same arguments, a location holds the value of the module's operand. Both are calculated: the locations for the code
+// from the function's entry to the record, if no instruction on the way jumps, and the operands that integer arithmetic makes of the parameters.
 
-// computedAt says why the values at a record are not those of a site, or "": also where they cannot be calculated.
+// computedAt returns the reason why the values at a record are not those of a site; "" if they are, or cannot be calculated.
 func (ms *Modules) computedAt(of Namer, e RecordEntry, s *ir.Site) string {
 	a, misfit := Align(s, e)
 	if misfit != "" {
@@ -66,8 +66,8 @@ func (ms *Modules) computedAt(of Namer, e RecordEntry, s *ir.Site) string {
 	return ""
 }
 
-// tooNarrow says that a location of 64-bit code has fewer bytes than the integer of 64 bits that the module has there, or is "". The other
-// way round says nothing: LLVM records the whole register of a value that it has truncated.
+// tooNarrow returns the reason if a location of 64-bit code has fewer bytes than the 64-bit integer that the module has there, or "". The opposite
+// proves nothing: LLVM records the whole register of a value that it has truncated.
 func tooNarrow(a *Alignment, e RecordEntry, s *ir.Site) string {
 	for k, v := range s.Live {
 		l, located := a.Location(k)

@@ -7,8 +7,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// CallBefore returns the call of the machine that runs right before a stackmap: between the two nothing touches memory. It is nil
-// where there is none.
+// CallBefore returns the call that the machine runs right before a stackmap: nothing between the two touches memory. It returns nil for none.
 func CallBefore(s *ir.Site) *ir.Instr {
 	if s.Kind != ir.StackMapSite {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// Two modules of one program may define the same function with the same sites: the versions that a JIT compiled one after the other, or a dump of
-// an earlier run. Stack maps do not tell them apart. The code of the object does, by what it names, by its constants and by what it computes.
+// Two modules of one program may define the same function with the same sites: versions that a JIT compiled one after the other, or a dump of an
+// earlier run. Stack maps do not distinguish them. The code of the object does, by the names, the constants and the computations in it.
 
 // maxHeldFunctions bounds how many functions of an object are compared with those of one module, besides the function that is named.
 const maxHeldFunctions = 64
 
-// notContradicted returns the modules of a map that the code of its object does not contradict: of these only the certain ones, if there are any.
-// Where it contradicts all of them, refused says so of the first that the user gave by its name, else of the first.
+// notContradicted returns the modules of a map that the code of its object does not contradict, or only the certain ones among them, if there are
+// any. If the code contradicts all, refused is that of the first module that the user named, else of the first.
 func (ms *Modules) notContradicted(c *Compiled, function *stackmap.Function) (left []*ir.Module, refused *Refusal) {
 	if ms.TrustIR && len(c.From) == 1 && !c.From[0].Found {
 		return c.From, nil
@@ -52,8 +52,8 @@ func ownFirst(certain []*ir.Module) []*ir.Module {
 	return certain
 }
 
-// heldAgainst compares the functions of a module with those of the object that a map is of. sure is that of one function of the map. why is set
-// where a function of the object contradicts the module.
+// heldAgainst compares the functions of a module with those of the object that a map belongs to. sure is that of one function of the map. why is
+// set if a function of the object contradicts the module.
 func (ms *Modules) heldAgainst(c *Compiled, function *stackmap.Function, m *ir.Module) (sure Sureness, why *Refusal) {
 	sure = Open
 	hold := func(f *stackmap.Function) {

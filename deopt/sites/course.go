@@ -1,13 +1,13 @@
 package sites
 
-// Course says in which order the places of a function may come: its sites by the module, or its records by the code. Place 0 is
-// the entry. Where the code does not tell all, there is more in a course than can happen, and never less.
+// Course holds the orders in which the places of a function may come: its sites by the module, or its records by the code. Place 0 is the entry.
+// Where the code is not fully known, a course allows more than can happen, and never less.
 type Course struct {
-	follows  [][]int32 // of each place, those that may be the next
-	anywhere []bool    // any place may be the next, and what the two below say may be
+	follows  [][]int32 // for each place, the places that may be the next
+	anywhere []bool    // any place may be the next, whatever the next two fields hold
 	leaves   []bool    // the function may be left before another place comes
-	stays    []bool    // it may run on for ever before another place comes
-	ends     []bool    // what comes then is not known: no such way goes on
+	stays    []bool    // it may run forever before another place comes
+	ends     []bool    // the code after it is unknown: any continuation is possible
 }
 
 func newCourse(places int) *Course {
@@ -22,10 +22,10 @@ const (
 	maxAllSteps = 1 << 28
 )
 
-// Together walks two courses of one function, that of its code and that of its module. Compiled code comes to its
-// records as the module comes to their sites, however often blocks were duplicated, merged or moved. may[r][s] says that record r
-// looks like that of site s. What is left of it is what can be: there is a way from the entry on which both
-// come there, and from there they can go on. budget is what may still be done; ok is false where that was not enough.
+// Together walks two courses of one function, that of its code and that of its module. Compiled code reaches its records as the module reaches
+// their sites, however often blocks were duplicated, merged or moved. may[r][s] means that record r may be that of site s. Together removes the
+// pairs that are impossible: from the entry there is no common way to both, or none onward from there. budget is the number of remaining steps; ok
+// is false if it was exceeded.
 func Together(code, module *Course, may [][]bool, budget *int) (ok bool) {
 	for *budget >= 0 {
 		reached := reach(code, module, may, budget)
@@ -91,7 +91,7 @@ func reach(code, module *Course, may [][]bool, budget *int) [][]bool {
 	return reached
 }
 
-// goesOn reports whether both may go on from a pair in the same way.
+// goesOn reports whether both may continue from a pair in the same way.
 func goesOn(code, module *Course, may [][]bool, r, s int, budget *int) bool {
 	if *budget--; module.ends[s] || code.ends[r] ||
 		(code.leaves[r] || code.anywhere[r]) && module.leaves[s] || (code.stays[r] || code.anywhere[r]) && module.stays[s] {

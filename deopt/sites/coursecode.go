@@ -10,11 +10,11 @@ type stretch struct {
 	start machine.Addr
 	code  []byte
 	step  func(code []byte, at machine.Addr) isa.Step
-	// moved reports whether an instruction holds what a linker is to fill in, by its offset and size: where it leads is elsewhere.
+	// moved reports whether an instruction holds a field that a linker fills in, by its offset and size: then its target is elsewhere.
 	moved func(offset, size int) bool
-	// parts says that some of the function may be elsewhere, so that what leads out of it may come back.
+	// parts means that some of the function may be elsewhere, so that a jump out of it may return.
 	parts bool
-	// pads says that calls may come back to landing pads.
+	// pads means that calls may return to landing pads.
 	pads bool
 
 	steps map[int]isa.Step
@@ -23,8 +23,8 @@ type stretch struct {
 // point is a record of the function.
 type point struct {
 	offset int
-	// called says that it lies behind a call, and starts that it lies at the start of code of its own: whoever jumps to its address has
-	// not come by the first, and comes by the second. A stackmap may be neither: see [Frame.reached].
+	// called means that it follows a call, and starts that it is at the start of code of its own: a jump to its address does not reach the first,
+	// and reaches the second. A stackmap may be neither: see [Frame.reached].
 	called, starts bool
 }
 
@@ -64,7 +64,7 @@ type codeCourse struct {
 	why    string
 }
 
-// from follows the code behind a place. next are the places that come at once.
+// from follows the code after a place. next are the places that come at once.
 func (w *codeCourse) from(place, offset int, next []int32) {
 	if len(next) > 0 {
 		w.follow(place, next[0])
@@ -114,10 +114,9 @@ func (w *codeCourse) follow(place int, next int32) {
 	w.follows[place] = append(w.follows[place], next)
 }
 
-// behind returns the instructions that may follow that at an offset before another place comes, and takes down the places that
-// come.
+// behind returns the instructions that may follow that at an offset before another place comes, and records the places that come.
 func (w *codeCourse) behind(place, offset int) (on []int) {
-	if offset == len(w.code) { // behind a call that never returns
+	if offset == len(w.code) { // after a call that never returns
 		w.ends[place] = true
 		return nil
 	}

@@ -43,7 +43,7 @@ type moduleCourse struct {
 	seen    []int32   // by which place a block was entered last, and one more
 }
 
-// pass goes on behind a place: to those that are left in its block, and out of it.
+// pass continues after a place: to the remaining places in its block, and out of it.
 func (m *moduleCourse) pass(place int, b *ir.Block, rest []int32) {
 	work := m.leave(place, b, rest, nil)
 	for len(work) > 0 {
@@ -52,15 +52,14 @@ func (m *moduleCourse) pass(place int, b *ir.Block, rest []int32) {
 	}
 }
 
-// enter goes on at the start of a block.
+// enter continues at the start of a block.
 func (m *moduleCourse) enter(place int, b *ir.Block) {
 	m.seen[b.Index] = int32(place) + 1
 	m.stays[place] = m.stays[place] || m.forever[b.Index]
 	m.pass(place, b, m.in[b.Index])
 }
 
-// leave takes down the places that are left in a block up to the first that is not passed by, and adds the blocks behind
-// it where there is none.
+// leave records the remaining places in a block up to the first that cannot be skipped, and adds the successors of the block if there is none.
 func (m *moduleCourse) leave(place int, b *ir.Block, rest []int32, work []*ir.Block) []*ir.Block {
 	for _, next := range rest {
 		m.follows[place] = append(m.follows[place], next)
@@ -85,8 +84,8 @@ func (m *moduleCourse) leave(place int, b *ir.Block, rest []int32, work []*ir.Bl
 	return work
 }
 
-// findLoops finds the blocks from whose start the function may run on for ever without coming to a place: those that are
-// left when all are taken away that have a place, or nothing behind them that is left.
+// findLoops finds the blocks from whose start the function may run forever without reaching a place: those that remain after removing, repeatedly,
+// the blocks with a place and the blocks without a remaining successor.
 func (m *moduleCourse) findLoops(blocks []*ir.Block) {
 	m.forever = make([]bool, len(blocks))
 	behind := make([]int, len(blocks))

@@ -9,7 +9,7 @@ import (
 
 // undecorated returns the function of a module that has a symbol which [abi.Decorated] makes, or nil.
 func undecorated(m *ir.Module, symbol string) *ir.Func {
-	symbol = strings.TrimPrefix(symbol, "\x01") // which says that it is the symbol as it is
+	symbol = strings.TrimPrefix(symbol, "\x01") // which marks a symbol that is used unchanged
 	at := strings.LastIndexByte(symbol, '@')
 	if at <= 0 {
 		return nil

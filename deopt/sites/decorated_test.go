@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What symbols become by calling conventions of Microsoft's is what LLVM writes, on each platform that it writes them on.
+// TestDecoratedSymbolsOfLLVM requires the symbols that LLVM writes for Microsoft's calling conventions, on each platform that it writes them on.
 func TestDecoratedSymbolsOfLLVM(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"reframe/ptrace"
 )
 
-// bitcodeSection is where clang -fembed-bitcode, and JIT compilers that do the same, leave the module of an object.
+// bitcodeSection is the section in which clang -fembed-bitcode, and JIT compilers that do the same, store the module of an object.
 const bitcodeSection = ".llvmbc"
 
 // Bounds on the bitcode of one target.
@@ -22,12 +22,12 @@ const (
 	maxEmbeddedBytes = 64 << 20
 )
 
-// ErrNoBitcode says that a target has no module of LLVM IR in it.
+// ErrNoBitcode reports that a target contains no module of LLVM IR.
 var ErrNoBitcode = errors.New("none of its files and of the registered objects that were read has a section " + bitcodeSection)
 
-// EmbeddedIR reads the modules that a target has in it: of its files, and of registered objects that were read (those on a
-// stack, if it runs on). llvm-dis has to be installed. Whoever wrote the code wrote the bitcode too, and nothing says that the one
-// was compiled from the other: they are modules that were found ([ir.Module].Found). notes say what could not be read. The error is that nothing could.
+// EmbeddedIR reads the modules that a target contains: those of its files, and of registered objects that were read (those on a stack, if it is
+// running). It requires llvm-dis. The author of the code wrote the bitcode too, and nothing proves that the code was compiled from it: the modules
+// count as found ([ir.Module].Found). notes lists what could not be read. It returns an error if nothing could.
 func EmbeddedIR(t *ptrace.Target) (modules []*ir.Module, notes []string, err error) {
 	e := &embedded{}
 	EachImage(t, e.image)
@@ -40,8 +40,8 @@ func EmbeddedIR(t *ptrace.Target) (modules []*ir.Module, notes []string, err err
 	return e.modules, e.notes, nil
 }
 
-// EachImage calls a function for each image that a target has, with what it is called: registered objects, those that were given, files. Of what was
-// not read the image is nil.
+// EachImage calls a function for each image of a target, with its name: registered objects, those that were given, files. The image is nil if it
+// was not read.
 func EachImage(t *ptrace.Target, each func(name string, img *object.Image)) {
 	for _, r := range t.Registries {
 		for n, entry := range r.Entries {
@@ -56,10 +56,10 @@ func EachImage(t *ptrace.Target, each func(name string, img *object.Image)) {
 	}
 }
 
-// TextSection is where a JIT compiler that describes itself leaves the text of the module, plain or compressed by zstd.
+// TextSection is the section in which a self-describing JIT compiler stores the text of the module, plain or compressed by zstd.
 const TextSection = ".reframe.ir"
 
-// OwnText is the text of the module that an image has in itself, of so many bytes at most; nil where it has none.
+// OwnText returns the text of the module that an image contains, of at most the given number of bytes; nil if it contains none.
 func OwnText(img *object.Image, most int) ([]byte, error) {
 	s := img.Section(TextSection)
 	if s == nil {

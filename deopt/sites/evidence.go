@@ -14,17 +14,17 @@ import (
 	"reframe/deopt/machine"
 )
 
-// evidence is what the code of a function and the module's function say of each other.
+// evidence holds the comparison of the code of a function with the module's function.
 type evidence struct {
 	f      *ir.Func
 	shared map[string]bool // names of the module's that the code names
-	others []string        // what the code names, and the module's function does not
+	others []string        // names in the code that the module's function does not contain
 	called bool            // the first of others is called
-	absent []string        // functions that the module's calls whenever it runs, and the code does not name
+	absent []string        // functions that the module's function calls whenever it runs, and the code does not name
 	order  string          // why the calls of the code cannot be those of the module, or ""
 
-	constants map[string]bool // that the module's hands on and the code has
-	missing   *handedOn       // one that the code does not have, or nil
+	constants map[string]bool // constants that the module's function passes on and the code contains
+	missing   *handedOn       // one that the code does not contain, or nil
 }
 
 // maxNamed bounds how many names and constants of a function are looked at, and maxNested how deep constants are followed.
@@ -60,7 +60,7 @@ var byItself = regexp.MustCompile(`^(_|\.|llvm\.|OUTLINED_FUNCTION|mem(cpy|move|
 	`(fabs|fmin|fmax|fminimum|fmaximum|fminimum_num|fmaximum_num|fmod|sqrt|cbrt|sin|cos|sincos|sincospi|tan|asin|acos|atan|atan2|sinh|cosh|tanh|` +
 	`log|log2|log10|exp|exp2|exp10|pow|ceil|floor|trunc|rint|nearbyint|round|roundeven|lround|llround|lrint|llrint|ldexp|frexp|modf|copysign|fma|fdim|hypot)(f|l|f128|f16)?$)`)
 
-// base is a name without what is put behind it where a function is split, copied, or made known to other modules.
+// base returns a name without the suffix that is added when a function is split, copied, or exported to other modules.
 func base(name string) string {
 	name = strings.TrimPrefix(name, "\x01")
 	for k := 1; k < len(name); k++ {
@@ -71,7 +71,7 @@ func base(name string) string {
 	return name
 }
 
-// tells reads the code and the function. why is set where one of them cannot be read.
+// tells reads the code and the function. why is set if one of them cannot be read.
 func (c *ordersCode) tells(f *ir.Func) (t *evidence, why string) {
 	named, why := namedBy(f)
 	if why != "" {
@@ -165,7 +165,8 @@ func (c *ordersCode) names() (list []naming, all, whole bool, why string) {
 	return list, all, all || whole && c.image.Relocatable(), ""
 }
 
-// namedBy is what a function may name in its code: all that its operands lead to, by constants, aliases and what variables begin with.
+// namedBy returns the names that a function may have in its code: all that its operands lead to, through constants, aliases and initializers of
+// variables.
 func namedBy(f *ir.Func) (named map[string]bool, why string) {
 	blocks, err := f.Body()
 	if err != nil {
@@ -274,12 +275,13 @@ func callsOf(f *ir.Func) *moduleCalls {
 	return c
 }
 
-// keepsCall says that a call is one in the code: neither dropped for having no effect nor replaced by what does the same.
+// keepsCall reports whether a call stays in the code: it is neither dropped for having no effect nor replaced by an equivalent.
 func keepsCall(i *ir.Instr, g *ir.Func) bool {
 	return !g.StoresNothing() && !i.Call.Pure && !byItself.MatchString(base(g.Name))
 }
 
-// ordered says why the calls of the code cannot be those of the module, in any order in which that makes them; "" where they can, or it cannot be told.
+// ordered returns the reason why the calls of the code cannot be those of the module, in any order in which the module makes them; "" if they can,
+// or if that is unknown.
 func (c *ordersCode) ordered(f *ir.Func, calls *moduleCalls, list []naming) string {
 	if len(calls.all) == 0 || calls.odd || returnsTwice(f) != "" || c.parts {
 		return ""
@@ -342,12 +344,12 @@ func (h *handedOn) String() string {
 	return fmt.Sprintf("with %s %s, in line %d,%s", h.value.Ref(), h.to, h.line, strings.TrimPrefix(where, ","))
 }
 
-// integerRegisters is how many arguments the convention of C hands on in registers at least, of integers on x86-64: Windows has four.
+// integerRegisters is the least number of integer arguments that C's calling convention passes in registers on x86-64: Windows has four.
 const integerRegisters = 4
 
-// holdConstants looks for the constants that the function hands to functions in registers and returns. The code generator puts them
-// into a register by one instruction that holds them, whatever else becomes of the code: 0, 1 and -1 it makes in other ways, and of those that no 32 bits hold it
-// may make one of another. It is held for as likely that the bytes stand elsewhere too: they are looked for anywhere.
+// holdConstants searches the code for the constants that the function passes to functions in registers or returns. The code generator loads each
+// into a register by one instruction that contains it, however else it transforms the code. Exceptions are 0, 1 and -1, which it makes in other
+// ways, and constants wider than 32 bits, one of which it may compute from another. The bytes may be anywhere in the code.
 func (t *evidence) holdConstants(code []byte) {
 	blocks, _ := t.f.Body()
 	reached := Reachable(t.f)
@@ -398,7 +400,8 @@ func signedOf(c *ir.Const) *big.Int {
 	return new(big.Int).Sub(c.Int, new(big.Int).Lsh(big.NewInt(1), uint(c.Typ.Bits)))
 }
 
-// inCode looks for a number in code: of 32 bits, as instructions hold it that set a register; of 16 where the type has no more; and of 8 as push holds it.
+// inCode searches code for a number: of 32 bits, as instructions that set a register hold it; of 16 if the type has no more; and of 8 as push holds
+// it.
 func inCode(code []byte, n int64, bits int) bool {
 	number := binary.LittleEndian.AppendUint32(nil, uint32(n))
 	if bits == 16 {

@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// FirstLeaf is the first scalar or vector of a type, which is what LLVM records of it.
+// FirstLeaf returns the first scalar or vector of a type, the only part that LLVM records of it.
 func FirstLeaf(t *ir.Type) *ir.Type {
 	switch t.Kind {
 	case ir.StructKind:
@@ -23,14 +23,13 @@ func FirstLeaf(t *ir.Type) *ir.Type {
 	return t
 }
 
-// X86Triple says whether a module is for x86-64. One that does not say is taken for it:
-// llc takes the machine that it runs on.
+// X86Triple reports whether a module is for x86-64. A module without a triple counts as one: llc defaults to the machine that it runs on.
 func X86Triple(triple string) bool {
 	first, _, _ := strings.Cut(triple, "-")
 	return first == "x86_64" || first == "amd64" || first == ""
 }
 
-// LeavesFunction reports whether nothing is resumed behind a site: its frame leaves.
+// LeavesFunction reports whether nothing resumes after a site: its frame returns.
 func LeavesFunction(s *ir.Site) bool { return s.Kind == ir.DeoptimizeSite || s.Kind == ir.GuardSite }
 
 // AllSites returns the sites and guards of a function in program order.
@@ -76,7 +75,7 @@ func StatepointLike(s *ir.Site) bool {
 	return s.Kind != ir.StackMapSite && s.Kind != ir.PatchPointSite
 }
 
-// NameOf is how the source spells a value, or "" for a constant.
+// NameOf returns the name of a value in the source, or "" for a constant.
 func NameOf(v ir.Value) string {
 	switch v := v.(type) {
 	case *ir.Param:

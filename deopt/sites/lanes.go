@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// VectorLayout says how the elements of a vector lie in a location of a site's record.
+// VectorLayout returns how the elements of a vector lie in a location of a site's record.
 func VectorLayout(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) (lanes.Layout, error) {
 	if l.Kind != stackmap.Register && l.Kind != stackmap.Indirect {
 		return lanes.Layout{}, fmt.Errorf("a %s is no number, and the record has one", t)

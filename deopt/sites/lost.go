@@ -8,10 +8,10 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// MayVanish reports whether a site's record may have no location at all for an operand: those behind it move up then, see
-// [alignment]. It is one that may lie in an x87 register: an x86_fp80, and without SSE a float or double, as compilers for
-// 32-bit x86 do without being told; a module for x86-64 does not say whether llc was given -mattr=-sse2, and the number of
-// locations does for any site but a statepoint. Of an aggregate LLVM looks at the first element alone.
+// MayVanish reports whether a site's record may have no location at all for an operand; the locations after it then move up, see [Alignment]. Such
+// an operand may be in an x87 register: an x86_fp80, and without SSE a float or double, which is the default of compilers for 32-bit x86. A module
+// for x86-64 does not show whether llc was given -mattr=-sse2; the number of locations shows it for any site but a statepoint. In an aggregate,
+// LLVM considers only the first element.
 func MayVanish(s *ir.Site, v ir.Value) bool {
 	switch FirstLeaf(v.Type()).Kind {
 	case ir.X86FP80Kind:
@@ -23,13 +23,13 @@ func MayVanish(s *ir.Site, v ir.Value) bool {
 	return false
 }
 
-// isI386 says whether a module is for 32-bit x86.
+// isI386 reports whether a module is for 32-bit x86.
 func isI386(triple string) bool {
 	first, _, _ := strings.Cut(triple, "-")
 	return first == "x86" || len(first) == 4 && first[0] == 'i' && first[2:] == "86"
 }
 
-// unrecorded says why a value that the record has no location for is unavailable.
+// unrecorded returns the reason why a value without a location in the record is unavailable.
 func unrecorded(t *ir.Type) string {
 	if t.Kind == ir.X86FP80Kind {
 		return "LLVM records no location for an x86_fp80"
@@ -37,23 +37,22 @@ func unrecorded(t *ir.Type) string {
 	return "LLVM records no location for a " + t.String() + " in an x87 register"
 }
 
-// inX87 says whether a value of type t lies in an x87 register while it is computed with, as code for a triple is compiled without
-// being told.
+// inX87 reports whether computations keep a value of type t in an x87 register, by the compilers' defaults for a triple.
 func inX87(t *ir.Type, triple string) bool {
 	k := FirstLeaf(t).Kind
 	return k == ir.X86FP80Kind && X86Triple(triple) || isI386(triple) && (k == ir.FloatKind || k == ir.DoubleKind)
 }
 
-// ConfusedX87 is why an x86_fp80 beside another one is unavailable (llvm-project issue 55586).
+// ConfusedX87 is the reason why an x86_fp80 beside another one is unavailable (llvm-project issue 55586).
 const ConfusedX87 = "LLVM may have stored another value for it: a stackmap of the function takes a value in an x87 register, and " +
 	"LLVM confuses those behind it"
 
-// confused says why a value of type t at a site may be another's, or "". handleCall of X86FloatingPoint.cpp takes the operands of a
-// stackmap off its model of the x87 stack's users and leaves their registers on it, for a stackmap overwrites none. Where the same
-// register is given to another value behind it, the model has that twice, and at the end of the block adjustLiveRegs pops
-// the new value for the old: the program itself goes on with the wrong one, and so does each slot that it stores. A build of LLVM
-// with assertions stops there (llvm-project issue 55586). No record tells which register an operand had, so all of the
-// function's are in doubt. A stackmap's only such operand, once it has a location, was in none.
+// confused returns the reason why a value of type t at a site may be another's, or "". handleCall of X86FloatingPoint.cpp removes the operands of a
+// stackmap from its model of the x87 stack's users and leaves their registers on it, because a stackmap overwrites none. If the same register is
+// given to another value later, the model has it twice, and at the end of the block adjustLiveRegs pops the new value for the old: the program
+// itself continues with the wrong one, and so does each slot that it stores. A build of LLVM with assertions aborts there (llvm-project issue
+// 55586). No record shows which register an operand had, so all operands of the function are in doubt. If a stackmap has only one such operand, and
+// that has a location, it was in no register.
 func confused(s *ir.Site, t *ir.Type) string {
 	triple := s.Func.Module.Triple
 	if !inX87(t, triple) {
@@ -80,12 +79,11 @@ func confused(s *ir.Site, t *ir.Type) string {
 	return ""
 }
 
-// Halved says why a location cannot hold all of a value of type t, or "". The record
-// gives no sign of it: the sizes may agree by chance.
+// Halved returns the reason why a location cannot hold all of a value of type t, or "". The record does not show it: the sizes may agree by chance.
 func Halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) string {
-	// An operand is recorded as an address in the frame where that is its value, an alloca's as a number too, and of an argument that comes
-	// in parts on the stack, such as an i128 (StatepointLowering.cpp, lowerStatepointMetaArgs; SelectionDAGBuilder.cpp, LowerArguments,
-	// where that is a BUILD_PAIR). A number as wide as an address does not come in parts.
+	// The record holds an address in the frame for an operand whose value is that address, also for an alloca's address as a number, and for an
+	// argument that is passed in parts on the stack, such as an i128 (StatepointLowering.cpp, lowerStatepointMetaArgs; SelectionDAGBuilder.cpp,
+	// LowerArguments, where that is a BUILD_PAIR). A number as wide as an address is not passed in parts.
 	address := t.Kind == ir.PointerKind || t.Kind == ir.IntKind && t.Bits == 8*s.Func.Module.Layout.PointerBytes(0)
 	if l.Kind == stackmap.Direct && !address {
 		return "LLVM records an address in the frame for it, and not what lies there"
@@ -120,7 +118,7 @@ func MarksUndef(m *stackmap.Map, l stackmap.Location) bool {
 	return err == nil && uint32(v) == mark
 }
 
-// UndefMark is why a constant may be no value: see [MarksUndef].
+// UndefMark is the reason why a constant may be undefined: see [MarksUndef].
 const UndefMark = "the record holds 0xfefefefe, which LLVM writes for undef; nothing tells it from the number"
 
 // IsUndef reports whether an operand is undef or poison in the module.

@@ -16,18 +16,18 @@ type Modules struct {
 	*findings
 }
 
-// findings are what was found out about modules, whichever of them are asked about.
+// findings caches what was found out about modules, for any selection of them.
 type findings struct {
 	given    []*ir.Module                       // all
-	Pointer  int                                // bytes of a pointer of the code that they are held against; 0 where that is not known
+	Pointer  int                                // bytes of a pointer of the code that they are compared with; 0 if unknown
 	sitesOf  map[*ir.Func]map[uint64][]*ir.Site // by each id that the record may have
-	having   map[stackmap.RecordID][]*ir.Func   // nil until it is asked for
+	having   map[stackmap.RecordID][]*ir.Func   // nil until it is needed
 	compared map[comparison]*MismatchError
 	held     map[comparison]bool
 	Maps     map[*stackmap.Map]*Compiled
 	orders   map[ordering]*ordered
 	linked   map[*object.Section]*linkedCode
-	steps    int // that are left to compare orders by
+	steps    int // remaining steps for comparing orders
 
 	provenances    map[provenance]Provenance
 	computations   map[computation]string         // why the code does not compute the values of the site, or ""
@@ -39,12 +39,12 @@ type findings struct {
 	// MapsInQuestion is set by verbs that look for wrong stack maps. A map that locates another value than the code computes is then a finding of
 	// theirs, and not a reason to refuse the only module that fits, if the user named it.
 	MapsInQuestion bool
-	// TrustIR is set where the user says that the only module that fits, and that the user named, is what the code was compiled from. The code does
-	// not refuse it then: that the two differ is what the user looks for.
+	// TrustIR means that the user declared the only module that fits, and that the user named, to be what the code was compiled from. Then the code
+	// does not refuse it: the user is looking for the differences between the two.
 	TrustIR bool
 
-	// Refuses says why a function of a module may not name the values of the code that starts at an address of an image, although its sites fit; ""
-	// where it may. Nil: the sites alone tell.
+	// Refuses returns the reason why a function of a module may not name the values of the code that starts at an address of an image, although its
+	// sites fit; "" if it may. Nil: only the sites are compared.
 	Refuses func(ms *Modules, img *object.Image, start machine.Addr, f *ir.Func) string
 }
 
@@ -152,7 +152,7 @@ func (ms *Modules) of(f *ir.Func) (map[uint64][]*ir.Site, error) {
 		return byID, nil
 	}
 	all, err := CompiledSites(f)
-	if err != nil && !f.Module.Found { // of what nobody named, a part that cannot be read says nothing
+	if err != nil && !f.Module.Found { // in a module that the user did not name, a part that cannot be read proves nothing
 		return nil, err
 	}
 	byID := map[uint64][]*ir.Site{}
@@ -209,10 +209,9 @@ func (ms *Modules) with(id stackmap.RecordID) ([]*ir.Func, error) {
 	return own, nil
 }
 
-// ByDefault says that an id is one that LLVM gives to every statepoint that asks for none
-// (StatepointDirectives): it tells nothing apart.
+// ByDefault reports whether an id is one that LLVM gives to every statepoint without an id of its own (StatepointDirectives): it distinguishes
+// nothing.
 func ByDefault(id stackmap.RecordID) bool { return id == 0xABCDEF00 || id == 0xABCDEF0F }
 
-// External reports whether a function's name is that of one function in a whole program
-// (LangRef, "Linkage Types").
+// External reports whether a function's name is unique in a whole program (LangRef, "Linkage Types").
 func External(f *ir.Func) bool { return f.Linkage == "" || f.Linkage == "external" }

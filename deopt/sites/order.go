@@ -13,13 +13,13 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// Sites that share an id, such as all that rewrite-statepoints-for-gc makes, are told apart by when they come: what is
-// compiled comes to its records as the module comes to their sites.
+// Sites that share an id, such as all that rewrite-statepoints-for-gc makes, are distinguished by their order: compiled code reaches its records as
+// the module reaches their sites.
 
-// ordered is what the order in which records come says of those of one function.
+// ordered holds which sites the records of one function may be, by their order.
 type ordered struct {
-	sites map[int64]map[*ir.Site]bool // by the record's place in the section, those that it may be
-	why   string                      // why the order says nothing
+	sites map[int64]map[*ir.Site]bool // by the record's place in the section, the sites that it may be
+	why   string                      // why the order determines nothing
 }
 
 // ordering is a function of a module and one of a stack map, whose order was compared.
@@ -166,7 +166,7 @@ func inProgram(byID map[uint64][]*ir.Site, reached map[*ir.Block]bool) []*ir.Sit
 	return all
 }
 
-// invokes reports whether a function has landing pads, to which the calls in its code come back without an instruction that says so.
+// invokes reports whether a function has landing pads, to which the calls in its code return without an instruction that shows it.
 func invokes(f *ir.Func) bool {
 	blocks, _ := f.Body()
 	return slices.ContainsFunc(blocks, func(b *ir.Block) bool { return b.Instrs[len(b.Instrs)-1].Op == ir.OpInvoke })
@@ -294,7 +294,7 @@ func (c *ordersCode) callee(offset int) []string {
 	return names
 }
 
-// dropOthersCallees drops the sites of records behind a call that call another function than that call does.
+// dropOthersCallees drops from records after a call the sites that call another function than that call does.
 func (c *ordersCode) dropOthersCallees(points []point, sites []*ir.Site, calls map[int]int, may [][]bool) {
 	for k, p := range points {
 		call, seen := calls[p.offset]
@@ -304,7 +304,7 @@ func (c *ordersCode) dropOthersCallees(points []point, sites []*ir.Site, calls m
 		names := c.callee(call)
 		row := may[k+1]
 		calls := func(s *ir.Site) bool { name, known := calledBy(s); return known && slices.Contains(names, name) }
-		// A linker may have put something between: one of them has to be what is called.
+		// A linker may have inserted a stub: one of the names has to be the callee.
 		any := false
 		for n, s := range sites {
 			any = any || row[n+1] && calls(s)

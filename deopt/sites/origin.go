@@ -12,13 +12,12 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// Namer is what an image says of its maps and their functions.
+// Namer gives the maps of an image and the names of their functions.
 type Namer interface {
 	Blobs() []*stackmap.Map
-	// symbols returns the names of function n of a map, as the image spells them; none
-	// where it has no symbol.
+	// Symbols returns the names of function n of a map, as the image spells them; none if it has no symbol.
 	Symbols(m *stackmap.Map, n int) []string
-	// file is the image, or nil.
+	// File returns the image, or nil.
 	File() *object.Image
 }
 
@@ -29,9 +28,9 @@ type Compiled struct {
 	Namer
 	peers *Peers
 
-	spelled map[int][]string // by the function's row, as a module may spell them; nil until it is asked for
+	spelled map[int][]string // by the function's row, as a module may spell them; nil until it is needed
 	pool    []*ir.Module     // those that define all of its functions that have a name
-	certain bool             // a name that only one module can have given to the program says so
+	certain bool             // a name that only one module can have given to the program proves it
 	known   bool             // whether from and why are known
 	From    []*ir.Module     // those that it may be of
 	Why     string           // why there are none
@@ -75,7 +74,7 @@ func spellings(image *object.Image, symbol string) []string {
 	case strings.HasPrefix(symbol, ".L"), strings.HasPrefix(symbol, "$"), strings.HasPrefix(symbol, "__unnamed_"):
 		return nil // labels of the assembler, and what LLVM calls a function without a name
 	case strings.HasPrefix(symbol, weak):
-		// What COFF has a weak symbol stand for where nobody else defines it.
+		// The name that COFF uses for the default definition of a weak symbol.
 		if name, _, ok := strings.Cut(symbol[len(weak):], standIn); ok {
 			return []string{name}
 		}
@@ -147,7 +146,7 @@ func (ms *Modules) admitted(img *object.Image, e RecordEntry, found Candidates) 
 	return found
 }
 
-// refuses says why a function may not name the values of the code that starts at an address of an image.
+// refuses returns the reason why a function may not name the values of the code that starts at an address of an image; "" if it may.
 func (ms *Modules) refuses(img *object.Image, start machine.Addr, f *ir.Func) string {
 	own, is := f.Module.Image.(*object.Image)
 	switch {
@@ -159,16 +158,16 @@ func (ms *Modules) refuses(img *object.Image, start machine.Addr, f *ir.Func) st
 	return ""
 }
 
-// candidates are none, with the reason.
+// candidates returns no candidates, with the reason.
 func (r *Refusal) candidates() Candidates { return Candidates{Why: "no names: " + r.Why, Refused: r} }
 
-// MapOf says of which modules a map may be.
+// MapOf returns the modules that a map may be compiled from.
 func (ms *Modules) MapOf(of Namer, m *stackmap.Map) (*Compiled, error) {
 	if ms.Maps[m] == nil {
 		ms.Know(&Peers{}, of, of.Blobs())
 	}
 	c := ms.Maps[m]
-	if c == nil { // it is none of the image's
+	if c == nil { // it is not a map of the image
 		ms.Know(&Peers{}, of, []*stackmap.Map{m})
 		c = ms.Maps[m]
 	}
@@ -187,8 +186,8 @@ func (ms *Modules) MapOf(of Namer, m *stackmap.Map) (*Compiled, error) {
 	return c, nil
 }
 
-// survey finds the modules that define all functions of a map. One of them is certain to be
-// the right one where it gives a function a name that nobody else in the program can have.
+// survey finds the modules that define all functions of a map. A module is certain to be the right one if it gives a function a name that is unique
+// in the program.
 func (ms *Modules) survey(c *Compiled) {
 	for _, m := range ms.All {
 		if c.definedIn(ms.Only([]*ir.Module{m})) {
@@ -243,17 +242,17 @@ func (c *Compiled) Named() (name string, ok bool) {
 	return "", false
 }
 
-// NotGiven is why nothing is known of a map that no module compiled to.
+// NotGiven is the reason why nothing is known of a map that no given module compiles to.
 const NotGiven = "no given module is what this map was compiled from"
 
-// assign decides for each map of a program which modules it may be of. A module compiles to
-// one map: where it might be that of several, nothing is known of any of them.
+// assign decides for each map of a program which modules it may be compiled from. A module compiles to one map: if it might be that of several
+// maps, none of them gets it.
 func (ms *Modules) assign(maps []*Compiled) error {
 	taken := map[*ir.Module]bool{}
 	for _, c := range maps {
 		c.known = true
 		if _, ok := c.Named(); !ok {
-			c.From = ms.All // the records alone have to tell
+			c.From = ms.All // only the records can decide
 			c.pool = nil
 			continue
 		}
@@ -312,7 +311,7 @@ func (ms *Modules) assign(maps []*Compiled) error {
 	return nil
 }
 
-// decide says of which of the fitting modules a map is that no name is certain of.
+// decide chooses among the fitting modules for a map without a name that makes one certain.
 func (c *Compiled) decide(fitting []*ir.Module, claims, rivals map[*ir.Module]int) {
 	shared := func(m *ir.Module) bool { return rivals[m] > 1 }
 	switch {
@@ -322,7 +321,7 @@ func (c *Compiled) decide(fitting []*ir.Module, claims, rivals map[*ir.Module]in
 	case len(fitting) > 0:
 		c.From = fitting
 	case len(c.pool) > 0 && !slices.ContainsFunc(c.pool, func(m *ir.Module) bool { return claims[m] > 1 }):
-		c.From = c.pool // they are this map's or nobody's
+		c.From = c.pool // they belong to this map or to none
 	default:
 		c.Why = NotGiven
 	}

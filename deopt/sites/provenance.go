@@ -8,10 +8,10 @@ import (
 	"reframe/deopt/object"
 )
 
-// Provenance is how sure it is that the code of a function was compiled from one of a module.
+// Provenance grades how certain it is that the code of a function was compiled from one of a module.
 type Provenance struct {
 	Sure Sureness
-	Why  string // what says so; of [Contradicted] what differs
+	Why  string // the evidence; for [Contradicted] the difference
 }
 
 // Sureness is one of the constants.
@@ -19,9 +19,9 @@ type Sureness string
 
 // How sure it is.
 const (
-	Certain      Sureness = "certain"      // who wrote the code wrote the same IR beside it
-	Likely       Sureness = "likely"       // what the code tells is so in the module
-	Open         Sureness = "open"         // the code tells nothing
+	Certain      Sureness = "certain"      // the author of the code stored the same IR beside it
+	Likely       Sureness = "likely"       // the module agrees with the evidence in the code
+	Open         Sureness = "open"         // the code has no evidence
 	Contradicted Sureness = "contradicted" // it is not so in the module
 )
 
@@ -32,9 +32,9 @@ type provenance struct {
 	start machine.Addr
 }
 
-// ProvenanceOf holds a function of a module against the code that starts at an address of an image: against IR that the image has of it, else
-// by what the code generator leaves as it is: which functions and variables are named, in which order functions are called, constants that are
-// handed on. The code is that of the file or registered object, whatever was written over it since. It is asked once.
+// ProvenanceOf compares a function of a module with the code that starts at an address of an image: with IR that the image contains for it, else
+// with what the code generator preserves: the functions and variables that it names, the order in which it calls functions, and the constants that
+// it passes on. The code is that of the file or registered object, even if it was overwritten since. The result is cached.
 func (ms *Modules) ProvenanceOf(img *object.Image, start machine.Addr, f *ir.Func) Provenance {
 	key := provenance{f, img, start}
 	p, known := ms.provenances[key]

@@ -46,7 +46,7 @@ func provenances(t *testing.T, img *object.Image, m *ir.Module) (of map[string]s
 	return of
 }
 
-// No program's own module is said to be another one's, whatever compiled it.
+// TestProvenanceOfOwnModules requires that no program's own module is contradicted, with every compiler.
 func TestProvenanceOfOwnModules(t *testing.T) {
 	programs, err := filepath.Glob(filepath.Join(livetest.Testdata(t, "programs"), "*.ll"))
 	require.NoError(t, err)
@@ -129,7 +129,8 @@ func TestProvenanceOfOtherModules(t *testing.T) {
 	}
 }
 
-// IR that lies beside the code makes it certain, whatever values are called; and says where another one differs.
+// TestProvenanceByBitcode requires that IR stored beside the code makes it certain, whatever the names of its values; and that the reason names the
+// difference to another module.
 func TestProvenanceByBitcode(t *testing.T) {
 	path := livetest.Module(t, sumModule)
 	object := filepath.Join(t.TempDir(), "sum.o")

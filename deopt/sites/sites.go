@@ -10,13 +10,13 @@ import (
 	"reframe/deopt/ir"
 )
 
-// MismatchError says that an IR module cannot be what the process runs.
+// MismatchError reports that an IR module cannot be what the process runs.
 type MismatchError struct {
 	Module   string // its file
 	Function string
 	Record   uint64
 	Why      string
-	defined  *ir.Func // the module's, whose sites were held against the record
+	defined  *ir.Func // the module's function, whose sites were compared with the record
 }
 
 // Error implements error.
@@ -32,19 +32,19 @@ func (e *MismatchError) Error() string {
 type Candidates struct {
 	Sites []*ir.Site
 	Why   string // why there are none, although modules were given; or what is uncertain about them
-	order string // why the order in which they come does not tell which of them it is
+	order string // why the order in which they come does not determine which of them it is
 
 	// Refused is set where no module names the record because one that defines its function cannot be what was compiled.
 	Refused *Refusal
 }
 
-// Refusal says why a module must not name the values of an object's code.
+// Refusal is the reason why a module must not name the values of an object's code.
 type Refusal struct {
 	Func *ir.Func // of the module
 	Why  string
 }
 
-// Uncertain says why a record has no names, or what of them is uncertain.
+// Uncertain returns the reasons why a record has no names, or why they are uncertain.
 func (c *Candidates) Uncertain() (notes []string) {
 	if c.Why != "" {
 		notes = append(notes, c.Why)
@@ -109,7 +109,7 @@ func (ms *Modules) Sites(e RecordEntry, names ...string) (Candidates, error) {
 		return Candidates{Sites: fitting}, nil
 	case mismatch != nil:
 		return Candidates{}, mismatch
-	case stale != nil: // nobody said that it is what runs
+	case stale != nil: // the user did not declare that it is what runs
 		return Candidates{Why: "no names: " + stale.Error()}, nil
 	case known:
 		return Candidates{}, nil
@@ -117,7 +117,7 @@ func (ms *Modules) Sites(e RecordEntry, names ...string) (Candidates, error) {
 	return ms.Inlined(defined, e)
 }
 
-// otherPointers says that a module is for another width of pointers than the code has, or "".
+// otherPointers reports that a module is for another width of pointers than the code, or returns "".
 func (ms *Modules) otherPointers(m *ir.Module) string {
 	if n := m.Layout.PointerBytes(0); ms.Pointer != 0 && n != ms.Pointer {
 		return fmt.Sprintf("is of code with pointers of %d bytes, and the module has pointers of %d", ms.Pointer, n)
@@ -125,7 +125,7 @@ func (ms *Modules) otherPointers(m *ir.Module) string {
 	return ""
 }
 
-// fits keeps the sites that the record may be. Where there is none, it says why not.
+// fits returns the sites that the record may be. If there is none, wrong is the reason.
 func fits(sites []*ir.Site, e RecordEntry) (fit []*ir.Site, wrong *MismatchError) {
 	for _, s := range sites {
 		why := Misfit(s, e)
@@ -141,9 +141,8 @@ func fits(sites []*ir.Site, e RecordEntry) (fit []*ir.Site, wrong *MismatchError
 	return nil, wrong
 }
 
-// other holds the other records of the function of e against the sites of f: a module
-// that fits one record by chance is not what the process runs when it fits none of
-// another. Of a function with many records and sites only numbers of values are compared.
+// other compares the other records of the function of e with the sites of f: a module that fits one record by chance is not what the process runs
+// if another record has no site that fits. For a function with many records and sites it compares only numbers of values.
 func (ms *Modules) other(f *ir.Func, e RecordEntry) (*MismatchError, error) {
 	key := comparison{f, e.Function}
 	if wrong, done := ms.compared[key]; done {
@@ -176,7 +175,7 @@ func (ms *Modules) other(f *ir.Func, e RecordEntry) (*MismatchError, error) {
 // maxWholePairs bounds how many sites of a function are compared with its records by more than the number of values.
 const maxWholePairs = 1 << 12
 
-// miscounted says why none of the sites has as many values as the record, or "".
+// miscounted returns the reason why none of the sites has as many values as the record, or "".
 func miscounted(sites []*ir.Site, e RecordEntry) (why string) {
 	tried := map[Shape]bool{}
 	for _, s := range sites {
@@ -202,7 +201,7 @@ func ShapeOf(s *ir.Site) Shape {
 	return shape
 }
 
-// counted counts the operands of a site. extended says that an x86_fp80 may be without a location.
+// counted counts the operands of a site. extended means that an x86_fp80 may be without a location.
 func counted(s *ir.Site) (out Shape, extended bool) {
 	out = Shape{RecordsStatepoint(s), head(s), len(s.Live), 0}
 	for k := range out.head + out.live {
@@ -311,20 +310,19 @@ func head(s *ir.Site) int {
 // target, number of arguments.
 const PatchpointHead = 4
 
-// CountMisfit says why the record cannot be that of the site by the number of its
-// values, or "".
+// CountMisfit returns the reason why the record cannot be that of the site by the number of its values, or "".
 func CountMisfit(s *ir.Site, e RecordEntry) string {
 	_, why := alignOrCount(s, e, false)
 	return why
 }
 
-// Unalignable says why the record cannot be that of the site by the number and the kinds of its values, or "".
+// Unalignable returns the reason why the record cannot be that of the site by the number and the kinds of its values, or "".
 func Unalignable(s *ir.Site, e RecordEntry) string {
 	_, why := Align(s, e)
 	return why
 }
 
-// Misfit says why the record cannot be that of the site, or "".
+// Misfit returns the reason why the record cannot be that of the site, or "".
 func Misfit(s *ir.Site, e RecordEntry) string {
 	a, why := Align(s, e)
 	if why != "" {
