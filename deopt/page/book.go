@@ -18,7 +18,7 @@ import (
 type Book struct {
 	Pages   []Chapter
 	More    int    // differences that the index does not list, or that have no page: there are too many
-	Summary string // how the verification went; "" while it goes on
+	Summary string // the result of the verification; "" while it runs
 
 	dir   string
 	force bool
@@ -36,8 +36,8 @@ type Chapter struct {
 // maxPages bounds the pages of a book.
 const maxPages = 400
 
-// NewBook makes the directory, where it is missing. One that has an index already is refused, with an error that wraps [os.ErrExist], unless force says that
-// files are replaced: then the pages of the earlier book are removed.
+// NewBook makes the directory, if it does not exist. It returns an error that wraps [os.ErrExist] for a directory with an index, unless force is
+// set: then it removes the pages of the earlier book.
 func NewBook(dir string, force bool) (*Book, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
@@ -53,10 +53,10 @@ func NewBook(dir string, force bool) (*Book, error) {
 	return &Book{dir: dir, force: force}, nil
 }
 
-// pageName is how [Book.Add] names pages.
+// pageName matches the names that [Book.Add] gives pages.
 var pageName = regexp.MustCompile(`^difference-(entry-)?[0-9]+\.html$`)
 
-// removePages removes the pages of a directory, which a new index would not lead to.
+// removePages removes the pages of a directory, to which a new index would have no links.
 func removePages(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func removePages(dir string) error {
 	return nil
 }
 
-// Add writes the page of a difference. report is what a terminal shows of it.
+// Add writes the page of a difference. report is the text that a terminal shows for it.
 func (b *Book) Add(v *verify.Verified, report string) error {
 	if len(b.Pages) == maxPages {
 		b.More++
@@ -119,7 +119,8 @@ func joined(list []Mark) (text string) {
 	return text
 }
 
-// Finish writes the index, in the order in which exits happened: differences are told as activations return. summary says how the verification went.
+// Finish writes the index, in the order in which exits happened: differences are reported as activations return. summary is the result of the
+// verification.
 func (b *Book) Finish(summary string) error {
 	b.Summary = summary
 	slices.SortStableFunc(b.Pages, func(a, c Chapter) int { return cmp.Compare(a.number, c.number) })
@@ -132,7 +133,7 @@ func (b *Book) Finish(summary string) error {
 	})
 }
 
-// write has a file of the book written, which nobody else may read: like a core it has memory of the process in it.
+// write writes a file of the book with permissions for its owner only: like a core, it contains memory of the process.
 func (b *Book) write(name string, write func(io.Writer) error) error {
 	f, err := newfile.Create(filepath.Join(b.dir, name), b.force)
 	if err != nil {

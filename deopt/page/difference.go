@@ -29,7 +29,7 @@ type Table struct {
 	More               int
 }
 
-// Compared is what both sides have for one thing.
+// Compared holds the values of both sides for one thing.
 type Compared struct {
 	What        string
 	Left, Right []Mark
@@ -46,8 +46,8 @@ type Mark struct {
 // maxRows bounds a table of two sides.
 const maxRows = 64
 
-// OfDifference makes the page of a difference: the picture of the exit, as it was before anything ran on from there, and what came of both. It is to be
-// called while v is good. report is what a terminal shows of it.
+// OfDifference makes the page of a difference: the picture of the exit, as it was before execution continued from there, and the results of both
+// sides. It must be called while v is valid. report is the text that a terminal shows for it.
 func OfDifference(v *verify.Verified, report string) (*Page, error) {
 	e, view, err := before(v)
 	if err != nil {
@@ -156,7 +156,7 @@ func (d *Difference) results(title, left, right string, parts []verify.ResultPar
 	d.add(t)
 }
 
-// call is a table of the call at which both parted.
+// call adds a table of the first call that differs.
 func (d *Difference) call(c *verify.CallDifference) {
 	if c == nil {
 		return
@@ -224,7 +224,7 @@ func (d *Difference) add(t Table) {
 	}
 }
 
-// row adds a row. Of two texts that are equally long the parts that differ are marked, two characters at a time: those of a byte.
+// row adds a row. In two texts of equal length it marks the parts that differ, two characters at a time: those of a byte.
 func (t *Table) row(what, left, right string) {
 	r := Compared{What: what, Same: left == right}
 	r.Left, r.Right = marks(left, right), marks(right, left)

@@ -42,7 +42,7 @@ func TestMemoryRows(t *testing.T) {
 	}}}, d.Tables)
 }
 
-// However much differs, and however long it is, page and index stay under the limit and say what they leave out.
+// TestLargeDifference requires that page and index stay under the size limit and report what they leave out, however large the differences are.
 func TestLargeDifference(t *testing.T) {
 	d := &Difference{Report: strings.Repeat("<line>\n", 100000)}
 	for range 100000 {
@@ -81,7 +81,7 @@ func TestLargeDifference(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What the collector is told of a value stands with it, and a derived pointer leads to its base.
+// TestCollected requires that a value shows how the record describes it to the collector, and that a derived pointer links to its base.
 func TestCollected(t *testing.T) {
 	for want, g := range map[string]*frame.GC{
 		"": nil, "no gc pair: the record does not tell the collector of it": {}, "gc pair: it is its own base": {Pair: true},

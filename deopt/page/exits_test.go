@@ -22,14 +22,15 @@ import (
 type exit struct {
 	name string
 	view func(t *testing.T) *deopt.View
-	// lit is what is lit, beside what each page has, where the mouse is over a value.
+	// lit lists the elements highlighted while the mouse is over a value, beside those of each page.
 	lit map[string][]string
-	// via is what is marked as leading to it.
+	// via lists the elements marked as leading to it.
 	via map[string][]string
 }
 
-// exits are of six kinds: a guard that has failed, whose layout says where it resumes; a call with gc pointers; a call in a patchpoint with values in
-// registers, constants and values that are lost; a stackmap with vectors in registers; frames of a virtual machine with an object that was not allocated; and a core of another machine.
+// exits are of six kinds: a failed guard, whose layout gives the place where it resumes; a call with gc pointers; a call in a patchpoint with
+// values in registers, constants and lost values; a stackmap with vectors in registers; frames of a virtual machine with an object that was not
+// allocated; and a core of another machine.
 var exits = []exit{
 	{
 		name: "deoptimize",
@@ -58,7 +59,7 @@ var exits = []exit{
 			return frametest.Look(t, p, true, frametest.Known(t, p))
 		},
 		lit: map[string][]string{
-			// Of a word, whose other half is nobody's.
+			// Half of a word, the rest of which belongs to no value.
 			"%y": {"values: %y", "stack: %y", "stack: 33 00 00 00", "IR: %y", "IR: %y = 51", "IR: i32 %y = 51", "record: location 6: 4 bytes of [rsp+20] (deopt value 3) → %y"},
 			"%c": {"values: %c", "stack: %c", "stack: fd", "IR: %c", "IR: %c = -3", "IR: i8 %c = -3", "record: location 8: 1 byte of [rsp+7] (deopt value 5) → %c"},
 		},
@@ -140,7 +141,7 @@ var exits = []exit{
 	},
 }
 
-// arm64Module ends by abort behind a site, with values in registers that callees preserve.
+// arm64Module aborts after a site, with values in callee-saved registers.
 const arm64Module = `
 target datalayout = "e-m:e-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32"
 target triple = "aarch64-linux-gnu"
@@ -170,7 +171,7 @@ define dso_local i32 @main() {
 }
 `
 
-// vectorModule waits in pause(2), called by an instruction of its own: a system call keeps vector registers, and the record lies behind it.
+// vectorModule blocks in pause(2), called by an instruction of its own: a system call preserves vector registers, and the record is after it.
 const vectorModule = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"

@@ -14,7 +14,7 @@ import (
 // as far to the right as it takes steps to come to it.
 type Graph struct {
 	Layout        string
-	Why           string // there are none
+	Why           string // the reason why there are none
 	Width, Height int
 	Boxes         []Box
 	Edges         []Edge
@@ -148,7 +148,7 @@ func (d *grapher) object(o *frame.VMObject) Box {
 
 func objectKey(id int64) string { return fmt.Sprintf("o%d", id) }
 
-// placeOf is what a local or a place on the stack is called.
+// placeOf returns the name of a local or a place on the stack.
 func placeOf(what string, v *frame.VMValue) string {
 	if v.Index != nil {
 		what = fmt.Sprintf("%s[%d]", what, *v.Index)

@@ -11,7 +11,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The frames of vmsimple.ll and its object, which refers to itself: what stands in each box, and which way a click on an arrow or a row leads.
+// TestGraph requires the contents of the boxes for the frames of vmsimple.ll and its object, which refers to itself, and the targets of clicks on
+// an arrow or a row.
 func TestGraph(t *testing.T) {
 	var vm exit
 	for _, x := range exits {

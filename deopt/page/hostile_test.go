@@ -82,7 +82,8 @@ func TestHostileNames(t *testing.T) {
 	require.Empty(t, tab.Messages())
 }
 
-// Whatever stands in any string of an explanation, the page has the same elements: those of a harmless text in its place.
+// TestHostileStrings requires that a page has the same elements whatever the strings of an explanation contain: those of a harmless text in its
+// place.
 func TestHostileStrings(t *testing.T) {
 	p := livetest.Lli(t, 19, "vmsimple.ll", "mcjit")
 	o := frametest.Known(t, p)
@@ -117,7 +118,7 @@ func TestHostileStrings(t *testing.T) {
 	}
 }
 
-// A record of 10,000 values makes a page of the usual size, which says how much is left out.
+// TestHugeRecord requires that a record of 10,000 values makes a page of the usual size, which reports how much is left out.
 func TestHugeRecord(t *testing.T) {
 	operands := strings.Repeat(", i64 5, i64 %a, i64 81985529216486895, i32 7", 2500)
 	module := livetest.Module(t, livetest.Prelude+"define i64 @work(i64 %a) noinline {\n  %r = call i64 @wait(i64 %a)\n"+
@@ -143,7 +144,7 @@ func TestHugeRecord(t *testing.T) {
 	require.Empty(t, tab.Messages())
 }
 
-// A page that is too large is made smaller until it fits, and one that cannot be says so.
+// TestFitted requires that a page that is too large is reduced until it fits, or returns an error.
 func TestFitted(t *testing.T) {
 	p := &Page{Title: "x", Explanation: &explain.Explanation{}, limits: roomy}
 	source := []frame.Source{{File: strings.Repeat("long ", 20)}}

@@ -14,19 +14,19 @@ import (
 	"reframe/deopt/names"
 )
 
-// Page is what a page shows. It is plain data: nothing of the target is read once it is there.
+// Page holds the content of a page. It is plain data: nothing is read from the target once it is made.
 type Page struct {
 	Title       string
 	Explanation *explain.Explanation
 	Places      []*Place
-	Difference  *Difference // of the page of a [Book]; nil of any other
+	Difference  *Difference // of the page of a [Book]; otherwise nil
 	limits      limits
 }
 
-// Place is a place in the code, and where a frame that stands there was meant, the picture of it.
+// Place is a place in the code, and the picture of the frame there, if the question was about a frame.
 type Place struct {
 	*explain.Place
-	Main      bool // it has the frame or, where none of several has, it is the first: links lead to its parts
+	Main      bool // the page's links lead to its parts: it has the frame or, if none of several has, it is the first
 	Title     string
 	Values    []Value
 	Locations int // of the record; 0 without one
@@ -52,7 +52,7 @@ type Value struct {
 // Link leads to another place of the page.
 type Link struct{ To, Text string }
 
-// limits are how much is shown of what there may be too much of.
+// limits bounds how much of each kind is shown.
 type limits struct {
 	values, words, fields, lines, boxes, rows, differences int
 }
@@ -68,7 +68,7 @@ func (l limits) half() limits {
 // MaxSize bounds a page, in bytes.
 const MaxSize = 1_000_000
 
-// Of makes the page of an explanation, of whose frame the view is. The target has to be held. Memory is read from m, or with nil from the target.
+// Of makes the page of an explanation for a frame of the view. The target must be stopped. Memory is read from m, or, if m is nil, from the target.
 func Of(v *deopt.View, e *explain.Explanation, m machine.Memory) *Page {
 	if m == nil {
 		m = v.Target()
@@ -132,7 +132,7 @@ func (p *Page) draw() {
 	}
 }
 
-// key is what all elements of the page have that belong to value k.
+// key returns the class of all elements of the page that belong to value k.
 func key(k int) string { return fmt.Sprintf("v%d", k) }
 
 // values takes the values over that are shown, and finds the location of each in the record.
@@ -175,12 +175,12 @@ func (at *Place) link() {
 // MoreValues counts those that are not shown.
 func (at *Place) MoreValues() int { return len(at.Place.Values) - len(at.Values) }
 
-// called is what a value is called where there is little room.
+// called returns a short name of a value.
 func (v *Value) called() string { return cmp.Or(v.Name, fmt.Sprintf("#%d", v.Index)) }
 
 func (at *Place) called(k int) string { return at.Values[k].called() }
 
-// Collected is what the collector is told of the value, as the record of a statepoint has it; "" where it is none of its affairs.
+// Collected returns how the record of a statepoint describes the value to the collector; "" if it does not concern the collector.
 func (v *Value) Collected() string {
 	switch g := v.GC; {
 	case g == nil:

@@ -22,7 +22,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// described has the page say which elements have a class: in which part they are, and what they say.
+// described is a script that lists the elements of a class: the part that each is in, and its text.
 const described = `(name => {
   const said = e => {
     const part = e.closest("section").getAttribute("aria-labelledby");
@@ -37,7 +37,7 @@ const described = `(name => {
   return [...new Set([...document.querySelectorAll("." + name)].map(said))];
 })`
 
-// said are the elements of a class.
+// said returns the texts of the elements of a class.
 func said(t *testing.T, tab *livetest.Tab, class string) (list []string) {
 	t.Helper()
 	tab.Eval(t, fmt.Sprintf("%s(%q)", described, class), &list)
@@ -102,7 +102,7 @@ func TestPagesOfExits(t *testing.T) {
 	}
 }
 
-// consistent holds what is lit for a value against its explanation.
+// consistent compares the highlighted elements of a value with its explanation.
 func consistent(t *testing.T, v *Value, lit []string) {
 	t.Helper()
 	has := func(part string) (texts []string) {
@@ -201,7 +201,7 @@ func TestLinks(t *testing.T) {
 	require.Empty(t, tab.Messages())
 }
 
-// contrasts are the least contrast that a text has to what it stands on, and which one (WCAG 2.1, 1.4.3 and "relative luminance").
+// contrasts is a script that returns the least contrast of a text to its background, and that text (WCAG 2.1, 1.4.3 and "relative luminance").
 const contrasts = `(() => {
   const number = c => { const m = c.match(/[\d.]+/g).map(Number); return c.startsWith("color(") ? [m[0]*255, m[1]*255, m[2]*255, m[3] ?? 1] : [m[0], m[1], m[2], m[3] ?? 1]; };
   const light = c => { const [r, g, b] = c.slice(0, 3).map(x => { x /= 255; return x <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4; }); return .2126*r + .7152*g + .0722*b; };
@@ -263,7 +263,7 @@ func TestLooks(t *testing.T) {
 		require.NotEqual(t, grounds["screen light"], grounds["screen dark"])
 		require.Equal(t, grounds["print light"], grounds["print dark"], "paper is white whatever one likes on a screen")
 
-		// What is on the screen is what the style says: the first row changes its colour, and nothing of the second does.
+		// The screen shows what the style specifies: the first row changes its colour, and the second stays unchanged.
 		tab.Media(t, "screen", "light")
 		tab.Eval(t, "document.documentElement.style.scrollBehavior = 'auto'; document.getElementById('v0').scrollIntoView({ block: 'center' })", nil)
 		var row, other []float64

@@ -7,8 +7,8 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// placed says of each value that is shown which location of the record it was read from, or -1. A location is only taken for a value's own where it says the
-// same as the value does: no link is better than a wrong one.
+// placed returns for each value that is shown the number of the location of the record it was read from, or -1. A location is taken for a value's
+// own only if it equals the value's location: no link is better than a wrong one.
 func (at *Place) placed(shown int) []int {
 	out := make([]int, shown)
 	m := at.frame.Match()
@@ -30,7 +30,7 @@ func (at *Place) placed(shown int) []int {
 		found := sites.AlignTogether(m.Sites, m.Entry)
 		a = &found
 	}
-	next := 0 // the first location that no value has had, of those that are one behind the other
+	next := 0 // the first location not yet assigned to a value, of those that are in order
 	switch _, ok := rec.AsStatepoint(); {
 	case a != nil && a.Statepoint != nil:
 		next = a.First + len(a.Statepoint.Deopt)
@@ -57,7 +57,7 @@ func (at *Place) placed(shown int) []int {
 	return out
 }
 
-// maxSkipped is how many locations without a value of their own are passed: a pointer is in a statepoint's record more than once.
+// maxSkipped bounds the locations without a value of their own that are skipped: a pointer is in a statepoint's record more than once.
 const maxSkipped = 256
 
 // sameLocation compares two locations.

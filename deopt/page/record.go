@@ -88,7 +88,7 @@ func (at *Place) record(l limits) *Record {
 	return r.out
 }
 
-// parts are what rows are called.
+// parts maps the parts of a record to the names of their rows.
 var parts = map[stackmap.Part]string{
 	stackmap.InHeader: "header", stackmap.InFunction: "function", stackmap.InConstants: "constant", stackmap.InRecord: "record",
 	stackmap.InLocation: "location", stackmap.InLiveOut: "live-out",
@@ -148,7 +148,7 @@ func (r *recorder) add(f stackmap.Field) {
 	r.out.Rows = append(r.out.Rows, row)
 }
 
-// location says what a location is, and whose.
+// location describes a location, and names the value that it belongs to.
 func (r *recorder) location(row *RecordRow, n int) {
 	l := maps.LocationOf(r.m, r.rec.Locations[n], r.arch)
 	where := l.String()
@@ -171,7 +171,7 @@ func (r *recorder) location(row *RecordRow, n int) {
 		row.Says += " → " + r.at.called(k)
 		return
 	}
-	// A pointer that is among the deopt values stands once more in its pair.
+	// A pointer among the deopt values occurs once more in its pair.
 	if k := slices.IndexFunc(r.at.Values, func(v Value) bool { return r.isPair(n) && v.Location != nil && sameLocation(v.Location, l) }); k >= 0 {
 		row.Via = key(k)
 		row.Says += " → " + r.at.called(k)
@@ -182,7 +182,7 @@ func (r *recorder) isPair(n int) bool {
 	return r.sp != nil && n >= stackmap.StatepointHead+len(r.sp.Deopt)
 }
 
-// role says what a location of a statepoint's record is for ("Garbage Collection Safepoints in LLVM", Stack Map Format).
+// role returns the purpose of a location of a statepoint's record ("Garbage Collection Safepoints in LLVM", Stack Map Format).
 func (r *recorder) role(n int) string {
 	if r.sp == nil {
 		return ""

@@ -17,8 +17,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What the rows of the record say is what llvm-readobj reads of the same file, and the bytes are those that are in it: taken apart here
-// once more, as the format lays them out ("Stack Map Format").
+// TestRecordIsReadobjs requires that the rows of the record agree with llvm-readobj's output for the same file, and that the bytes are those of the
+// file: the test decodes them again, by the documented format ("Stack Map Format").
 func TestRecordIsReadobjs(t *testing.T) {
 	for _, program := range []string{"jit_pp.ll", "jit_sp.ll"} {
 		p := livetest.Linked(t, 19, program)
@@ -87,7 +87,7 @@ func TestRecordIsReadobjs(t *testing.T) {
 		}
 		require.Equal(t, strings.TrimSpace(outs[2]), strings.Join(lives, " "))
 
-		// What is at those places in the section of the file.
+		// The contents of those places in the section of the file.
 		section := livetest.Printed(t, livetest.LLVM(t, 19, "llvm-readobj"), "--hex-dump=.llvm_stackmaps", exe)
 		bytes := dumped(t, section)
 		for _, row := range at.Record.Rows {
@@ -96,7 +96,7 @@ func TestRecordIsReadobjs(t *testing.T) {
 			for n, f := range row.Fields {
 				raw, err := hex.DecodeString(strings.ReplaceAll(f.Bytes, " ", ""))
 				require.NoError(t, err)
-				if row.Part != "function" || n > 0 { // where its address stands the linker's relocation is applied when the program is loaded
+				if row.Part != "function" || n > 0 { // when the program is loaded, the linker's relocation is applied to its address
 					require.Equal(t, bytes[pos:][:len(raw)], raw, "%s at %d", f.Name, pos)
 				}
 				pos += int64(len(raw))

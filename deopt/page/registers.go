@@ -32,14 +32,14 @@ type Lost struct {
 	Names []string
 }
 
-// use is what a value takes of a register.
+// use is the part of a register that a value takes.
 type use struct {
 	k          int
-	skip, size int // bytes from the least significant, or of a vector register from its first
+	skip, size int // bytes from the least significant, or, in a vector register, from its first
 	via        bool
 }
 
-// Of a register at most so many bytes are shown, and of a vector register at least.
+// Bounds on the bytes shown of a register: the maximum, and the minimum for a vector register.
 const (
 	maxRegister = 64
 	leastVector = 16
@@ -114,7 +114,7 @@ func (at *Place) register(arch *machine.Arch, info machine.RegisterInfo, b []byt
 	r := Register{Name: info.Name}
 	number := len(b) <= 8
 	shown := len(b)
-	if !number && !arch.BigEndian() { // what nothing lies in says nothing
+	if !number && !arch.BigEndian() { // a register without a value gives no order
 		shown = leastVector
 		for _, u := range used {
 			shown = max(shown, u.skip+u.size)

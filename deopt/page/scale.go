@@ -20,13 +20,13 @@ type Bar struct {
 	Explained bool
 }
 
-// thinnest is how wide a mark is at least that can be seen.
+// thinnest is the least width of a visible mark.
 const thinnest = 1.5
 
-// charWidth is about how many thousandths of the scale a character takes.
+// charWidth is the approximate width of a character in thousandths of the scale.
 const charWidth = 8.5
 
-// scale draws the bands that are shown, and where in them values lie.
+// scale draws the bands that are shown, and the places of values in them.
 func (s *stacker) scale() *Scale {
 	if len(s.out.Bands) == 0 {
 		return nil

@@ -30,11 +30,11 @@ type Band struct {
 	Name      string
 	Low, High machine.Addr // High is its CFA
 	Explained bool
-	Caller    bool // it begins behind the frame that is explained, and is shown as far as values lie in it
+	Caller    bool // it starts after the frame that is explained, and is shown up to the last value in it
 	Words     []*Word
 }
 
-// Size is how many bytes the frame has.
+// Size returns the size of the frame in bytes.
 func (b *Band) Size() uint64 { return uint64(b.High - b.Low) }
 
 // Word is as many bytes as an address has, or a gap in their row.
@@ -67,16 +67,17 @@ const (
 	wholeOther     = 12
 )
 
-// Of a deep recursion so many frames are shown of each end.
+// How many frames of a deep recursion are shown from each end.
 const (
 	innerBands = 8
 	outerBands = 24
 )
 
-// maxArguments is how far behind its CFA a value of a frame may lie, in bytes, to be shown with the stack: in what its caller passes there.
+// maxArguments bounds the distance in bytes from its CFA up to a value of a frame that is shown with the stack: in the arguments that its caller
+// passes.
 const maxArguments = 4096
 
-// redZone is how far below the stack pointer a function may have values (System V ABI, AMD64 supplement, 3.2.2).
+// redZone is the number of bytes below the stack pointer in which a function may have values (System V ABI, AMD64 supplement, 3.2.2).
 const redZone = 128
 
 // stacker draws a stack.
@@ -180,7 +181,7 @@ func (at *Place) spans() (list []span) {
 	return list
 }
 
-// lowest is where the stack begins that is shown: at the stack pointer, or below it where a value lies there.
+// lowest returns the lowest address of the stack that is shown: the stack pointer, or the start of a value below it.
 func (s *stacker) lowest(sp machine.Addr) machine.Addr {
 	low := sp
 	for _, x := range s.spans {
@@ -270,7 +271,7 @@ func (s *stacker) words(b *Band, innermost bool) {
 	}
 }
 
-// word reads one word and says what it has to do with.
+// word reads one word and describes its role.
 func (s *stacker) word(at machine.Addr) *Word {
 	w := &Word{Addr: at, Notes: s.saved[at]}
 	raw := make([]byte, s.arch.Pointer)
@@ -326,7 +327,7 @@ func (s *stacker) mark(p *Piece, at machine.Addr) {
 	p.Keys, p.Via = strings.Join(keys, " "), strings.Join(via, " ")
 }
 
-// caller adds what values lie in of the frame behind the last, and returns where that ends.
+// caller adds the part of the frame after the last that holds values, and returns the end of that part.
 func (s *stacker) caller(cfa machine.Addr) machine.Addr {
 	size := machine.Addr(s.arch.Pointer)
 	high := cfa

@@ -18,7 +18,8 @@ import (
 	"reframe/ptrace"
 )
 
-// Every word of the stack that the page of a core shows is what gdb reads of the same core, and its frames end where gdb has theirs end.
+// TestStackIsGDBs requires that every word of the stack on the page of a core is what gdb reads of the same core, and that its frames end at the
+// same addresses as gdb's.
 func TestStackIsGDBs(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
 	core := livetest.Gcore(t, p)
@@ -38,7 +39,7 @@ func TestStackIsGDBs(t *testing.T) {
 	args := []string{"-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off"}
 	words, shown := 0, map[machine.Addr]string{}
 	for _, b := range stack.Bands {
-		// Of a small frame all is shown, to scale: a row for each word.
+		// A small frame is shown whole, to scale: a row for each word.
 		require.EqualValues(t, b.Size(), 8*len(b.Words))
 		args = append(args, "-ex", fmt.Sprintf("x/%dgx %v", b.Size()/8, b.Low))
 		for n, w := range b.Words {

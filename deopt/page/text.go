@@ -52,13 +52,13 @@ func policy() string {
 	return fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'", hash("page.css"), hash("page.js"))
 }
 
-// fewest is how many are shown of notes, of exits of a layout and of frames that were passed: mostly there are less.
+// fewest is the number shown of notes, of exits of a layout and of skipped frames: usually there are fewer.
 const fewest = 64
 
 // maxText bounds a name, in runes.
 const maxText = 300
 
-// cut shortens what is too long to be read.
+// cut shortens a text that is too long to be read.
 func cut(s any) string {
 	text := fmt.Sprint(s)
 	if len(text) <= maxText {
