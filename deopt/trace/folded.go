@@ -18,8 +18,8 @@ func ownersOf(c *progspace.Objfile, at machine.Addr) []string {
 	return []string{c.Starting(at).Name}
 }
 
-// join adds a place to the one of the same hit that stands for it, and reports whether there is one. Of functions that the linker folded, one runs and
-// nothing tells which: a hit of their code is one exit, whose record may be any of theirs.
+// join adds a place to the one of the same hit that represents it, and reports whether there is one. Of functions that the linker folded, one runs
+// and nothing shows which: a hit of their code is one exit, whose record may be any of theirs.
 func (s *survey) join(p *Tracepoint) bool {
 	at := p.match.Entry.Function.Addr
 	if _, folded := p.code.Folded(at); !folded {
@@ -38,7 +38,7 @@ func (s *survey) join(p *Tracepoint) bool {
 	return true
 }
 
-// alike reads what the frame holds if the record is that of another one of the functions which the linker folded into its code.
+// alike reads the values of the frame for the records of the other functions that the linker folded into its code.
 func (x *Exited) alike(v *deopt.View, physical unwind.Frame) error {
 	for _, p := range x.Point.folded {
 		f, err := p.frame(v, physical)

@@ -18,20 +18,18 @@ type Exited struct {
 	After  time.Duration // since the trace began
 	Thread machine.Thread
 	Point  *Tracepoint
-	// Frame is the one that is left. At a [Tracepoint].Symbol it is that of the caller, and nil where none
-	// was found.
+	// Frame is the frame that is left. At a [Tracepoint].Symbol it is that of the caller, and nil if none was found.
 	Frame *deopt.Frame
-	// Frames are all of the thread, innermost first, where they were asked for, and End is why there
-	// are no more.
+	// Frames lists all frames of the thread, innermost first, if requested, and End is the reason why the walk ended.
 	Frames []*deopt.Frame
 	End    unwind.End
-	// Stops says that the condition holds which was to end the trace.
+	// Stops means that the condition that ends the trace holds.
 	Stops bool
 
-	others []*deopt.Frame // what Frame is if another function runs that the linker folded into the same code
+	others []*deopt.Frame // Frame as it is if another function runs that the linker folded into the same code
 }
 
-// Fulfils says that a condition holds of the exit.
+// Fulfils reports whether a condition holds for the exit.
 func (x *Exited) Fulfils(c *condition.Condition) bool {
 	return x.answer(c) == condition.Yes
 }
@@ -69,7 +67,7 @@ func (p *Tracepoint) prepare(v *deopt.View) {
 	if why := f.Uncertain(); why != "" {
 		f.Notes = append(f.Notes, why)
 	}
-	if p.Addr == p.match.Entry.Addr { // whoever comes to a call makes it
+	if p.Addr == p.match.Entry.Addr { // a thread that reaches a call makes it
 		if why := f.Reached(p.match); why != "" {
 			f.Notes = append(f.Notes, why)
 			p.doubt = p.match.Kind != ""
@@ -81,13 +79,13 @@ func (p *Tracepoint) prepare(v *deopt.View) {
 	p.base = f.Frame
 }
 
-// frame makes the abstract frame of a thread that stands at the place.
+// frame makes the abstract frame of a thread that is stopped at the place.
 func (p *Tracepoint) frame(v *deopt.View, physical unwind.Frame) (*deopt.Frame, error) {
 	if !p.ready {
 		p.prepare(v)
 	}
 	f := v.Describe(p.base, physical, p.code, p.match)
-	f.Notes = f.Notes[:len(f.Notes):len(f.Notes)] // what is said of this hit is not said of the next
+	f.Notes = f.Notes[:len(f.Notes):len(f.Notes)] // notes on this hit must not be on the next
 	f.Index, f.Rule = physical.Index, string(physical.Rule)
 	if physical.NoCFA == "" {
 		f.CFA = frame.HexOf(physical.CFA)
@@ -98,7 +96,7 @@ func (p *Tracepoint) frame(v *deopt.View, physical unwind.Frame) (*deopt.Frame, 
 	return f, f.Fill()
 }
 
-// hitMemory is what came with a hit.
+// hitMemory holds the registers and the memory that came with a hit.
 type hitMemory struct {
 	registers *machine.Registers
 	reads     []ptrace.Read
@@ -118,7 +116,7 @@ func (m *hitMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "it could not be read when the thread came here"}
 }
 
-// WhyNone says why nothing can be resumed from the exit, whatever its values are, or "".
+// WhyNone returns the reason why no frame can be resumed from the exit, whatever its values are, or "".
 func (x *Exited) WhyNone() string {
 	switch {
 	case x.Frame == nil:
@@ -141,7 +139,7 @@ func (x *Exited) Stack() *deopt.Stack {
 	return s
 }
 
-// Returns says where the frame of that index of x.Frames returns to, as far as it is known; ok is false for the last one.
+// Returns returns where the frame of that index of x.Frames returns to, as far as it is known; ok is false for the last one.
 func (x *Exited) Returns(at int) (to ptrace.Return, ok bool) {
 	if at < 0 || at+1 >= len(x.Frames) {
 		return to, false

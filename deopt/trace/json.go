@@ -12,7 +12,7 @@ import (
 // ExitSchema names the JSON of an [ExitReport].
 const ExitSchema = "reframe.trace/v1"
 
-// ExitReport is what `reframe trace --json` prints of one exit.
+// ExitReport is the output of `reframe trace --json` for one exit.
 type ExitReport struct {
 	Schema          string         `json:"schema"`
 	Number          uint64         `json:"n"`
@@ -20,7 +20,7 @@ type ExitReport struct {
 	TID             int            `json:"tid"`
 	Thread          string         `json:"thread"`
 	Address         frame.Hex      `json:"address"`                    // of the breakpoint
-	Symbol          string         `json:"symbol,omitempty"`           // whose entry that is
+	Symbol          string         `json:"symbol,omitempty"`           // the symbol whose entry that is
 	SymbolDemangled string         `json:"symbol_demangled,omitempty"` // where it differs from Symbol
 	Function        string         `json:"function,omitempty"`
 	Demangled       string         `json:"demangled,omitempty"` // where it differs from Function
@@ -32,9 +32,9 @@ type ExitReport struct {
 	Also            []frame.Also   `json:"also,omitempty"` // records of other functions that the linker folded into the same code, as in [frame.Frame]
 	VM              *frame.VM      `json:"vm,omitempty"`   // where a layout of a virtual machine reads the record
 	Notes           []string       `json:"notes,omitempty"`
-	Frames          []frame.Frame  `json:"frames,omitempty"` // all of the thread, where they were asked for
-	End             string         `json:"end,omitempty"`    // why there are no more of them; empty when the outermost is there
-	Stops           bool           `json:"stops,omitempty"`  // the condition holds which was to end the trace
+	Frames          []frame.Frame  `json:"frames,omitempty"` // all of the thread, if requested
+	End             string         `json:"end,omitempty"`    // why there are no more of them; empty if the outermost is there
+	Stops           bool           `json:"stops,omitempty"`  // the condition that ends the trace holds
 }
 
 // Seconds spells how long after the beginning of the trace the exit happened.

@@ -13,26 +13,25 @@ import (
 	"reframe/ptrace"
 )
 
-// What is called when the list of registered objects has changed, and when the dynamic linker's
-// list of libraries has: places that are there for debuggers ("Debugging with GDB", "JIT Compilation
-// Interface"; glibc, elf/dl-debug.c).
+// The function that is called when the list of registered objects has changed, its descriptor, and the function that is called when the dynamic
+// linker's list of libraries has: places that exist for debuggers ("Debugging with GDB", "JIT Compilation Interface"; glibc, elf/dl-debug.c).
 const (
 	registerCode  = "__jit_debug_register_code"
 	jitDescriptor = "__jit_debug_descriptor"
 	debugState    = "_dl_debug_state"
 )
 
-// loaded follows what a process has loaded and registered, and knows which breakpoints belong to it.
+// loaded tracks the code that a process has loaded and registered, and the breakpoints in it.
 type loaded struct {
 	view    *deopt.View
 	filters filters
-	atSites bool // places of records are looked for, beside those of at
+	atSites bool // places of records are searched, beside those of at
 	at      []*names.Pattern
 	means   []meaning                 // what each of at means
 	entries func(string, uint64) bool // the entries of functions with exits are places too
 	hold    bool                      // all threads are stopped at each exit
 	warn    func(format string, args ...any)
-	ask     described.Ask // what an image says of itself; nil: none is asked
+	ask     described.Ask // returns an image's description of itself; nil: none is read
 	asked   map[*object.Image]bool
 
 	modules map[*object.Image]*listing
@@ -49,14 +48,13 @@ type loaded struct {
 	changed map[machine.Addr]bool
 }
 
-// listing is what one image has to be watched for.
+// listing holds the places that are watched in one image.
 type listing struct {
 	points  []*Tracepoint
 	watches []machine.Addr
 	known   int
-	refused []string // what is not watched, and why
-	// placed says that the stack maps are what they will be: the dynamic linker relocates those of a
-	// module after it was mapped.
+	refused []string // places that are not watched, with the reasons
+	// placed means that the stack maps are final: the dynamic linker relocates those of a module after it was mapped.
 	placed bool
 	image  *object.Image // of an object
 }
@@ -65,7 +63,7 @@ func newLoaded(o *Options, warn func(string, ...any)) *loaded {
 	return &loaded{filters: append(filters{o.ExitFilter}, o.Also...), atSites: len(o.At) == 0 || o.Sites, at: o.At, means: make([]meaning, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, warn: warn, ask: o.Describe}
 }
 
-// learn takes in what an image says of itself, before its records are looked at.
+// learn reads an image's description of itself, before its records are read.
 func (l *loaded) learn(where string, img *object.Image) {
 	if l.ask != nil && img != nil && !l.asked[img] {
 		l.asked[img] = true
@@ -88,8 +86,8 @@ func (l *loaded) start(t *ptrace.Target, o deopt.Options) (err error) {
 	return err
 }
 
-// update compares what there is now with what there was, and returns the breakpoints that are to be set
-// for it, and those that are to be taken out. fresh says that new objects were registered just now.
+// update compares the code that is loaded now with what was loaded before, and returns the breakpoints to set and those to remove. fresh means that
+// new objects were registered just now.
 func (l *loaded) update(fresh bool) (insert []ptrace.Breakpoint, remove []machine.Addr, err error) {
 	t := l.view.Target()
 	if err := l.updateModules(t); err != nil {
@@ -241,7 +239,7 @@ func (l *loaded) module(m *ptrace.Module) (*listing, error) {
 	return x, nil
 }
 
-// complain says what is not watched.
+// complain warns of the places that are not watched.
 func (l *loaded) complain(x *listing) {
 	for _, why := range x.refused {
 		l.warn("%s", why)

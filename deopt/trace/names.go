@@ -12,15 +12,15 @@ import (
 // maxNamed bounds the functions that one pattern may mean: each gets a breakpoint, and an expression may fit all of a library.
 const maxNamed = 1000
 
-// meaning is how many functions a pattern means.
+// meaning counts the functions that a pattern matches.
 type meaning struct {
-	now  int  // that are watched
+	now  int  // watched now
 	ever bool // some were
-	over int  // functions that were too many to be watched
+	over int  // functions beyond the limit
 	near *names.Nearest
 }
 
-// symbols looks for the functions that were asked for.
+// symbols finds the functions that were requested.
 func (l *loaded) symbols(x *listing, c *progspace.Objfile) {
 	if c.Image != nil {
 		for n, p := range l.at {
@@ -48,7 +48,7 @@ func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pat
 	for sym := range c.Image.Functions() {
 		if p.Match(sym.Name) && here(sym) {
 			found = append(found, sym)
-		} else if c.JIT { // which may not be there any more when it is asked for
+		} else if c.JIT { // it may be gone when it is needed
 			l.nearest(n).Add(sym.Name)
 		}
 	}
@@ -76,7 +76,7 @@ func (l *loaded) watchCalls(x *listing, c *progspace.Objfile, n int, sym object.
 	x.points = append(x.points, &Tracepoint{Addr: sym.Addr, Symbol: sym.Name, Function: sym.Name, Module: c.Name, code: c, whole: true, by: n})
 }
 
-// unnamed says of each pattern that has meant nothing so far that it does, and which names are near it.
+// unnamed returns a line for each pattern that has matched nothing so far, with the nearest names.
 func (l *loaded) unnamed() (lines []string) {
 	for n, p := range l.at {
 		switch m := l.means[n]; {
@@ -112,7 +112,7 @@ func (l *loaded) images() (all []*object.Image) {
 	return all
 }
 
-// warnUnnamed tells at the end which functions and which records were waited for and never came.
+// warnUnnamed warns at the end of the functions and records that were pending and never came.
 func (t *tracer) warnUnnamed() {
 	if t.view == nil || !t.options.Wait {
 		return

@@ -34,8 +34,8 @@ declare void @llvm.experimental.stackmap(i64, i32, ...)
 	return lines, sum
 }
 
-// The stackmap is the last of its block, so that its address is also that of the loop behind it: who comes there
-// may have come round the loop, and the values may be others. The call's record belongs to the call alone.
+// TestTraceAddressThatIsJumpedTo has a stackmap at the end of its block, so that its address is also that of the loop after it: a thread there may
+// have come round the loop, and the values may be others. The call's record belongs only to the call.
 func TestTraceAddressThatIsJumpedTo(t *testing.T) {
 	text := `
 define i64 @inner() noinline {
@@ -96,7 +96,7 @@ define i64 @entry(i64 %s) {
 	require.EqualValues(t, 2, lines[0].record.ID)
 }
 
-// A statepoint that is to be patched has no call: what its record says holds where it ends.
+// TestTraceStatepointWithPatchBytes has a statepoint with patch bytes, and so without a call: its record holds at its end.
 func TestTraceStatepointWithPatchBytes(t *testing.T) {
 	lines, sum := traceText(t, `
 declare void @callee()
@@ -111,7 +111,7 @@ define i64 @entry(i64 %s) {
 	require.Equal(t, []string{"%x=5"}, valuesOf(lines[0]))
 }
 
-// What lies together in memory comes as one.
+// TestTracepointReads requires that adjacent memory is read at once.
 func TestTracepointReads(t *testing.T) {
 	at := func(reg machine.DWARFReg, offset int32, size uint16) stackmap.Location {
 		return stackmap.Location{Kind: stackmap.Indirect, Reg: reg, Offset: offset, Size: size}

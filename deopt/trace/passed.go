@@ -24,7 +24,7 @@ type passed struct {
 	meant   bool           // some record was meant
 	ids     []uint64       // the first of them, each once
 	more    bool           // there were more ids
-	named   bool           // a function that was asked for has records
+	named   bool           // a function that was requested has records
 	near    *names.Nearest // those that have, by how near they are to it
 }
 
@@ -60,7 +60,7 @@ func (l *loaded) pass(s *survey, c *progspace.Objfile) {
 	}
 }
 
-// why says why no record of all that were seen was meant, or "".
+// why returns the reason why none of the seen records was selected, or "".
 func (p *passed) why(f *ExitFilter) string {
 	if p.meant || p.records == 0 {
 		return ""

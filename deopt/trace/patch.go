@@ -9,17 +9,17 @@ import (
 	"reframe/ptrace"
 )
 
-// patching is how likely a process is to write over the code at a place, which is what stackmaps and patchpoints are for (LLVM, "Stack
-// maps and patch points").
+// patching grades how likely a process is to overwrite the code at a place, which is the purpose of stackmaps and patchpoints (LLVM, "Stack maps
+// and patch points").
 type patching int
 
 const (
 	unlikely patching = iota
-	likely            // it is a patchpoint, or what lies there does nothing
-	intended          // the module says so
+	likely            // it is a patchpoint, or the code there does nothing
+	intended          // the module declares it
 )
 
-// patching says that of a tracepoint. Of a call that is there nobody says that it is to be replaced.
+// patching returns the grade of a tracepoint. Nothing declares that an existing call is to be replaced.
 func (s *survey) patching(p *Tracepoint) patching {
 	if p.Addr != p.match.Entry.Addr || p.match.Kind == ir.StatepointSite || p.match.Kind == ir.DeoptimizeSite {
 		return unlikely

@@ -79,7 +79,7 @@ func (p *patchingProgram) trace(t *testing.T, o Options) (values map[uint64][]ui
 	return p.traceEach(t, o, func(*Exited) {}, func([]string) {})
 }
 
-// traceEach is trace with somebody who is told of each exit, and of all that was said each time that something is.
+// traceEach is trace with a callback for each exit, and one for each warning, which gets all warnings so far.
 func (p *patchingProgram) traceEach(t *testing.T, o Options, each func(*Exited), warned func([]string)) (values map[uint64][]uint64, sum *Summary, said []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
@@ -112,7 +112,7 @@ func patchingModule(t *testing.T, version int) deopt.Options {
 	return deopt.Options{Modules: []*ir.Module{m}}
 }
 
-// patchingWays are how the program runs, and whether its module is given.
+// patchingWays lists how the program runs, and whether its module is given.
 var patchingWays = []struct {
 	version int
 	how     string
@@ -164,7 +164,7 @@ func TestTracePatched(t *testing.T) {
 	})
 }
 
-// So it is while 16 threads pass.
+// TestTracePatchedWhileThreadsPass requires the same while 16 threads pass.
 func TestTracePatchedWhileThreadsPass(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
@@ -187,7 +187,8 @@ func TestTracePatchedWhileThreadsPass(t *testing.T) {
 	})
 }
 
-// Of sites that debug registers have no room for each pass is told, or it is said that some may be missing.
+// TestTracePatchedBreakpoints requires, for sites beyond the debug registers, that each pass is reported, or that a warning says that some may be
+// missing.
 func TestTracePatchedBreakpoints(t *testing.T) {
 	livetest.Slow(t)
 	way, held := 0, livetest.HeldPlaces(t)
@@ -233,7 +234,8 @@ func TestTracePatchedBreakpoints(t *testing.T) {
 	})
 }
 
-// A program that keeps its code, patches it, and puts back what it kept when nobody traces it any more, goes on as if nobody had.
+// TestTracePatchedIsPutBack requires that a program that saves its code, patches it, and restores it after the trace has ended runs as without a
+// trace.
 func TestTracePatchedIsPutBack(t *testing.T) {
 	if !livetest.DebugRegisters(t) {
 		return // what holds then is in TestTracePatchedBreakpoints

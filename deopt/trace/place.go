@@ -93,8 +93,8 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 	return insert, remove
 }
 
-// settle says what has to come with a hit for all who want to know of it. With hold that is all registers: the frames further out are
-// shown too, and what their values lie in is known only when they are found.
+// settle decides what must come with a hit for all its tracepoints. With hold that is all registers: the outer frames are shown too, and the places
+// of their values are known only when they are found.
 func (p *place) settle(hold bool) {
 	p.reads, p.held, p.wide, p.meant = nil, hold, hold, unlikely
 	for _, point := range p.points {

@@ -39,9 +39,8 @@ type TracepointRow struct {
 	Note      string       `json:"note,omitempty"`
 }
 
-// Plan lists what [Run] would write into a process, by address, without writing it: also where
-// reframe itself has to stop, to learn what the process loads. The error says why there would be no exit
-// to be seen, or is a [*SharedError].
+// Plan lists what [Run] would write into a process, by address, without writing it, including the places where reframe itself must stop to learn
+// what the process loads. It returns an error if there would be no exit to report, which may be a [*SharedError].
 func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 	l := newLoaded(&o, func(format string, args ...any) { o.Warn(fmt.Sprintf(format, args...)) })
 	if err := l.start(t, o.Options); err != nil {
@@ -106,7 +105,7 @@ func (p *Tracepoint) row() *TracepointRow {
 	return &TracepointRow{p.Function, names.IfMangled(p.Function), p.Offset, p.Record, p.Site, p.Moment, p.Module, p.Note}
 }
 
-// SharedError says that breakpoints would be refused, because code lies in memory that other processes may run too.
+// SharedError reports that breakpoints would be refused, because the code is in memory that other processes may run too.
 type SharedError struct{ Places int }
 
 func (e *SharedError) Error() string {

@@ -22,15 +22,14 @@ type Tracepoint struct {
 	Addr     machine.Addr // of the breakpoint
 	Record   uint64
 	Site     string       // its kind: stackmap, patchpoint, statepoint, deoptimize or unknown
-	Moment   frame.Moment // how far the site has got where a thread stands at Addr
+	Moment   frame.Moment // how far the site has run when a thread is stopped at Addr
 	Function string       // that Addr lies in; "" where it has no symbol
 	Offset   uint64       // of Addr in it
 	Module   string       // the file or JIT object
-	Note     string       // why Addr is not where the kind of site would have it, or ""
-	// Symbol is set where the breakpoint stands at the entry of that symbol and is about the
-	// frame that calls it. There is no record then.
+	Note     string       // why Addr is not the usual place for the kind of site, or ""
+	// Symbol is set if the breakpoint is at the entry of that symbol and reports the frame that calls it. There is no record then.
 	Symbol string
-	// Entry says that the breakpoint stands at the entry of Function. There is no record, and no frame that is left.
+	// Entry means that the breakpoint is at the entry of Function. There is no record, and no frame that is left.
 	Entry bool
 
 	code  *progspace.Objfile
@@ -40,7 +39,7 @@ type Tracepoint struct {
 	wide  bool // it has values in vector registers
 	meant patching
 
-	owners []string      // the functions that start where the map says that its own does
+	owners []string      // the functions that start at the map's address of its function
 	folded []*Tracepoint // of other functions with the same code, which a hit may be an exit of as well
 
 	by int // of a symbol: which of [Options].At means it
@@ -50,19 +49,19 @@ type Tracepoint struct {
 	doubt bool        // see Doubtful
 }
 
-// Doubtful says that the place may be reached without its site: no values are read then.
+// Doubtful reports whether the place may be reached without its site: no values are read then.
 func (p *Tracepoint) Doubtful() bool { return p.doubt }
 
 // Match is the record that describes the place; nil of a breakpoint at a symbol, or at an entry.
 func (p *Tracepoint) Match() *deopt.Match { return p.match }
 
-// ExitFilter says which exits are meant. What is empty leaves none out.
+// ExitFilter selects exits. Empty fields select all.
 type ExitFilter struct {
 	Records  []uint64
 	Function *names.Pattern // nil: any
 	Sites    []string
 
-	AtReturn bool // of a statepoint the breakpoint is where its callee returns
+	AtReturn bool // the breakpoint of a statepoint is where its callee returns
 }
 
 func (x *ExitFilter) wantsRecord(id uint64) bool {
@@ -96,7 +95,7 @@ func (x *ExitFilter) means(p *Tracepoint) bool {
 	return x.wantsRecord(p.Record) && x.wantsSite(p.Site) && slices.ContainsFunc(p.owners, x.wantsFunction)
 }
 
-// Meant says that the place is one that a filter means, or, where at is not nil, that it is about a call of such a function.
+// Meant reports whether a filter selects the place, or, if at is not nil, whether the place is for calls of such a function.
 func (p *Tracepoint) Meant(x *ExitFilter, at *names.Pattern) bool {
 	if at != nil || p.Symbol != "" {
 		return at != nil && p.Symbol != "" && at.Match(p.Symbol)
@@ -104,7 +103,7 @@ func (p *Tracepoint) Meant(x *ExitFilter, at *names.Pattern) bool {
 	return x.means(p)
 }
 
-// SiteKinds are what [ExitFilter].Sites may hold.
+// SiteKinds lists the values that [ExitFilter].Sites may hold.
 var SiteKinds = []string{string(ir.StackMapSite), string(ir.PatchPointSite), string(ir.StatepointSite), string(ir.DeoptimizeSite), deopt.UnknownSite}
 
 // survey looks for the places at which exits can be seen.
@@ -112,11 +111,11 @@ type survey struct {
 	view    *deopt.View
 	filters filters
 	entries func(string, uint64) bool // as in [Options]
-	// fresh says that the objects were registered just now. MCJIT does that before it makes the code
-	// executable; of any other object, memory that is not executable is no code any more.
+	// fresh means that the objects were registered just now. MCJIT does that before it makes the code executable; in any other object, memory that
+	// is not executable is no longer code.
 	fresh   bool
 	points  []*Tracepoint
-	known   int            // records that were looked at, whichever are meant
+	known   int            // records that were read, selected or not
 	refused map[string]int // records that get no breakpoint, by the reason
 	reasons []string       // those of refused, in order
 	misfits []string       // why modules are not what was compiled
@@ -131,17 +130,16 @@ func (s *survey) refuse(why string) {
 	}
 }
 
-// of adds the exits of all records of a code. Where a record's address is that of the
-// site depends on its kind: of a stackmap and a patchpoint it is where the site starts, of a
-// statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A
-// deoptimize call does not return, and a statepoint's callee may change what is live: the
-// breakpoint belongs on the call, where all that was recorded is in place already.
+// of adds the exits of all records of a code. The kind of a site determines where the record's address is: for a stackmap and a patchpoint it is
+// the start of the site, for a statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A deoptimize call does
+// not return, and a statepoint's callee may change what is live: the breakpoint belongs on the call, where all recorded values are in place
+// already.
 func (s *survey) of(c *progspace.Objfile) error {
 	if c.Records == nil {
 		return nil
 	}
 	text := isa.NewWindow(s.view.Target(), isa.Of(s.view.Target().Arch()))
-	ways := map[*stackmap.Function]*sweep{} // nil for a function that is not meant
+	ways := map[*stackmap.Function]*sweep{} // nil for a function that is not selected
 	entered := map[*stackmap.Function]bool{}
 	all := c.Records.Range(0, math.MaxUint64)
 	s.known += all.Len()
@@ -180,9 +178,8 @@ func (s *survey) of(c *progspace.Objfile) error {
 	return nil
 }
 
-// tracepoint finds the place of one record's site, or says why there can be no breakpoint. It must be
-// code of the function that the map says, and an instruction must start there: anything else would be
-// overwritten.
+// tracepoint finds the place of one record's site, or the reason why there can be no breakpoint. It must be code of the function that the map
+// names, and an instruction must start there: otherwise the breakpoint would overwrite something else.
 func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *sweep) (p *Tracepoint, why string, err error) {
 	v := s.view
 	function := c.SymbolAt(e.Function.Addr)
@@ -226,9 +223,8 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	return p, "", nil
 }
 
-// matchSite finds out what kind of site a record describes, which it is in the modules, and with
-// that where it starts. call is the call that ends at the record's address, or 0; lost says that the code
-// could not be followed so far.
+// matchSite determines the kind of the site of a record, the site in the modules, and its start. call is the call that ends at the record's
+// address, or 0; lost means that the instructions could not be decoded up to there.
 func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr, lost bool) error {
 	f := s.view.FrameAt(p.code, e.Addr, nil)
 	m := f.Matcher(p.code.SymbolAt(e.Function.Addr).Name, e.Function.Addr)
@@ -236,7 +232,7 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 	if err != nil {
 		return err
 	}
-	// A process may run several versions of a function, of which the module is one.
+	// A process may run several versions of a function, one of which is the module's.
 	if r := got.Refused; r != nil && !r.Func.Module.Found && len(s.misfits) <= maxWarnings {
 		s.misfits = append(s.misfits, r.Why)
 	}
@@ -245,7 +241,7 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 	switch {
 	case returns && call != 0:
 		if len(got.Sites) > 1 {
-			f.Physical().Return = true // now the call can tell which of the sites it is
+			f.Physical().Return = true // now the call can identify the site
 			if again, _, err := m.Try(e, e.Addr, true); err != nil {
 				return err
 			} else if again != nil {
@@ -280,8 +276,7 @@ func general(arch *machine.Arch, reg machine.DWARFReg) bool {
 // Two ranges of memory that lie this near, in bytes, are read as one.
 const joined = 64
 
-// plan says what of a thread and of its memory must come with a hit for the record's values
-// to be read from that.
+// plan selects the parts of a thread and of its memory that must come with a hit so that the record's values can be read from them.
 func (p *Tracepoint) plan(arch *machine.Arch) {
 	for _, l := range p.match.Entry.Record.Locations {
 		switch {

@@ -25,7 +25,7 @@ import (
 	"reframe/ptrace"
 )
 
-// planned is what a trace would watch in a running process, and what it says of that.
+// planned returns what a trace would watch in a running process, and its warnings.
 func planned(t *testing.T, pid int, o Options) (list []TracepointRow, said []string) {
 	t.Helper()
 	target, err := ptrace.Survey(pid)
@@ -44,7 +44,7 @@ func planned(t *testing.T, pid int, o Options) (list []TracepointRow, said []str
 	return list, said
 }
 
-// sitePlace is where a breakpoint stands.
+// sitePlace is the place of a breakpoint.
 type sitePlace struct {
 	function string
 	offset   uint64
@@ -65,8 +65,8 @@ var (
 	nmLine     = regexp.MustCompile(`(?m)^([0-9a-f]+) [tT] (\S+)$`)
 )
 
-// places finds out with LLVM's own tools where the sites of an object with one text section are: at the address of the record, or,
-// where calls says so, at the call that ends there.
+// toolPlaces finds the sites of an object with one text section with LLVM's own tools: at the address of the record, or, if calls is set, at the
+// call that ends there.
 func toolPlaces(t *testing.T, path string, calls bool) []sitePlace {
 	t.Helper()
 	tool := func(name string, args ...string) string {
@@ -152,7 +152,7 @@ func toolPlaces(t *testing.T, path string, calls bool) []sitePlace {
 	return out
 }
 
-// The breakpoint of a stackmap and a patchpoint stands at the record's address, that of a statepoint and a
+// TestTracepointsAgainstLLVM requires the breakpoint of a stackmap and a patchpoint at the record's address, and that of a statepoint and a
 // deoptimize call on the call that ends there, with and without the module.
 func TestTracepointsAgainstLLVM(t *testing.T) {
 	livetest.Slow(t)
@@ -199,7 +199,7 @@ func TestTracepointsAgainstLLVM(t *testing.T) {
 	}
 }
 
-// What is known of the sites of code that lli compiled, with the module and without.
+// TestTracepointKinds requires the kinds of the sites in code that lli compiled, with the module and without.
 func TestTracepointKinds(t *testing.T) {
 	type site struct {
 		function     string
@@ -235,7 +235,7 @@ func TestTracepointKinds(t *testing.T) {
 	}
 }
 
-// gdb sees a call where the breakpoints are, and the frames that wait behind it.
+// TestTracepointsAgainstGDB requires that gdb finds a call where the breakpoints are, and the return addresses of pending frames after it.
 func TestTracepointsAgainstGDB(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	target, err := ptrace.Survey(p.PID)
@@ -355,7 +355,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// codeAt is memory that holds code and, behind it, what is no instruction.
+// codeAt is memory that holds code followed by invalid bytes.
 type codeAt struct {
 	base machine.Addr
 	code []byte

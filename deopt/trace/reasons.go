@@ -11,13 +11,13 @@ import (
 // added to.
 type Reasons map[string]uint64
 
-// maxReasons bounds the reasons that are told apart.
+// maxReasons bounds the number of distinct reasons.
 const maxReasons = 1000
 
-// addresses are what differs between the reasons of one kind.
+// addresses matches what differs between the reasons of one kind.
 var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
 
-// Add counts one.
+// Add counts a reason.
 func (r Reasons) Add(why string) {
 	why = addresses.ReplaceAllString(why, "0x…")
 	if r[why] == 0 && len(r) >= maxReasons {

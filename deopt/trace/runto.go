@@ -23,29 +23,29 @@ type RunToOptions struct {
 	Stop  *condition.Condition // only exits that fulfil it are meant; nil: all
 	// Meant is asked of each exit that fulfils Stop whether it is meant. Nil: all are.
 	Meant func(*Exited) bool
-	Hit   uint64 // which exit of those that are meant, counted from where the process stands; 0 and 1: the next
+	Hit   uint64 // which of the selected exits, counted from the current stop; 0 and 1: the next
 	Warn  func(string)
 	// Describe is as in [Options].
 	Describe described.Ask
 }
 
-// Moment is a process that stands at an exit.
+// Moment is a process that is stopped at an exit.
 type Moment struct {
-	// View is all frames, those of the thread that came there first.
+	// View holds all frames, those of the thread that reached the exit first.
 	View *deopt.View
-	// Frame is the one that is left, nil at a symbol that no known frame calls.
+	// Frame is the frame that is left, nil at a symbol that no known frame calls.
 	Frame *deopt.Frame
 	Point *Tracepoint
 }
 
-// NotReachedError says that a process ended before it came to an exit.
+// NotReachedError reports that a process ended before it reached an exit.
 type NotReachedError struct {
 	End  End
-	Hits uint64 // how often it came to one, whether it fulfilled the condition or not
+	Hits uint64 // how often it reached a selected exit, with or without the condition
 	Stop *condition.Condition
-	Held uint64 // how often the condition held, where there is one
+	Held uint64 // how often the condition held, if there is one
 	Want uint64
-	Why  string // why there is no place to be watched, where there was none at its end
+	Why  string // why there was no place to watch at its end
 }
 
 func (e *NotReachedError) Error() string {
@@ -63,13 +63,12 @@ func (e *NotReachedError) Error() string {
 	return text
 }
 
-// errThere ends a trace: the process stands where it was to.
+// errThere ends a trace: the process has reached the exit.
 var errThere = errors.New("it is there")
 
-// RunTo lets a process go on to an exit, whether its code is there yet or not, and returns the frames as they are there.
-// They are good until the process goes on. Nothing of what was written into it is left in it then. One that ends before
-// is a [*NotReachedError]; when ctx is done the error is its cause, and the process is stopped where that found it, without
-// breakpoints.
+// RunTo resumes a process up to an exit, whether its code is loaded yet or not, and returns the frames there. They are valid until the process
+// resumes. All breakpoints are removed then. It returns a [*NotReachedError] if the process ends before; if ctx is done, it returns its cause, and
+// the process is stopped where it was, without breakpoints.
 func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, error) {
 	o.Hit = max(o.Hit, 1)
 	t := Options{Options: o.Options, ExitFilter: o.ExitFilter, Also: o.Also, At: o.At, Sites: o.Sites,
@@ -121,7 +120,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	return out, nil
 }
 
-// notReached says how often the process came to a place that was meant.
+// notReached counts how often the process reached a selected place.
 func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64) (*NotReachedError, error) {
 	e := &NotReachedError{End: t.end, Want: want}
 	after, err := s.Hits()
@@ -148,7 +147,7 @@ func (t *tracer) standing(came deopt.Thread) (*deopt.View, error) {
 	return t.frames(came)
 }
 
-// frames are those of all threads of a process that stands, those of the thread that came somewhere first.
+// frames returns the frames of all threads of a stopped process, those of the thread that came first at the start.
 func (t *tracer) frames(came deopt.Thread) (*deopt.View, error) {
 	target, err := t.session.Target()
 	if err != nil {

@@ -24,7 +24,7 @@ func standing(t *testing.T, program string, o trace.RunToOptions) (*ptrace.Sessi
 	return s, at
 }
 
-// A process goes from one exit to another and to its end as if nobody had looked.
+// TestRunTo requires that a process runs from one exit to another and to its end as if it were not traced.
 func TestRunTo(t *testing.T) {
 	s, at := standing(t, "tick.ll", trace.RunToOptions{ExitFilter: trace.ExitFilter{Records: []uint64{1}}})
 	o := trace.RunToOptions{Options: deopt.Options{}, ExitFilter: trace.ExitFilter{Function: loose("^tick$")}, Warn: func(string) {}}
@@ -69,7 +69,7 @@ func TestRunToGivesUp(t *testing.T) {
 	require.ErrorIs(t, err, cause)
 }
 
-// Of a symbol the exit is the frame that calls it, with what is gone once the callee has run on.
+// TestRunToSymbol requires that the exit at a symbol is the frame that calls it, with values that are gone after the callee has run.
 func TestRunToSymbol(t *testing.T) {
 	_, at := standing(t, "guards.ll", trace.RunToOptions{At: []*names.Pattern{loose("call_optimized")}})
 	require.Nil(t, at.Frame.Record)

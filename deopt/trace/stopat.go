@@ -14,18 +14,18 @@ import (
 	"reframe/internal/near"
 )
 
-// surveyed is how large a module may be, in bytes, for all of its sites to be looked at for names. It takes a second.
+// surveyed bounds the size in bytes of a module all of whose sites are searched for names. That takes a second.
 const surveyed = 32 << 20
 
-// unnamed are the slots of a record of which no module says more.
+// unnamed matches the slots of a record that no module names.
 var unnamed = regexp.MustCompile(`^loc[0-9]+$`)
 
-// Untold is what the target is yet to be asked ([Options].Describe), so that it is not known before: its modules, and the layout of its virtual machine.
+// Untold marks what the target itself will describe ([Options].Describe), so that it is unknown before: its modules, and the layout of its virtual
+// machine.
 type Untold struct{ Modules, Layouts bool }
 
-// CheckStop returns an error where a condition can hold at no exit that the filter means, whatever a process does: no site of the modules and no
-// exit of the layouts has the slots that it asks for. The error is a [*condition.Error]. What is not known without the
-// process is no error.
+// CheckStop returns an error if a condition can hold at no exit that the filter selects, whatever a process does: no site of the modules and no
+// exit of the layouts has the slots that it uses. The error is a [*condition.Error]. What is unknown without the process is no error.
 func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet Untold) error {
 	var siteList [][]string // the names of each
 	for _, m := range o.Modules {
@@ -35,7 +35,7 @@ func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet
 		for _, f := range m.Funcs {
 			list, err := sites.CompiledSites(f)
 			if err != nil {
-				return nil // it is said where the function is needed
+				return nil // the error is reported where the function is needed
 			}
 			for _, s := range list {
 				if filter.wantsSite(string(s.Kind)) && slices.ContainsFunc(s.IDs(), filter.wantsRecord) {
@@ -95,7 +95,7 @@ func siteNames(s *ir.Site) (names []string) {
 // shownNames bounds the names that are proposed.
 const shownNames = 8
 
-// noSuchSlot says that no site has a slot, and which there are, the most alike first.
+// noSuchSlot reports that no site has a slot, and lists the existing ones, the nearest first.
 func noSuchSlot(want string, all map[string]string, given bool) string {
 	if !given {
 		return "slots have names where a module or a layout says so, which --ir or --layout gives; without them they are loc0, loc1 and so on"

@@ -15,20 +15,20 @@ import (
 const (
 	EndExited      = "exited"      // the process has
 	EndKilled      = "killed"      // by a signal
-	EndLimit       = "limit"       // so many exits came as were asked for
-	EndTime        = "time"        // the time is over that was asked for
+	EndLimit       = "limit"       // the requested number of exits was reached
+	EndTime        = "time"        // the requested time is over
 	EndStopped     = "stopped"     // an exit fulfilled the condition
-	EndInterrupted = "interrupted" // whoever traced gave it up
+	EndInterrupted = "interrupted" // the caller canceled the trace
 )
 
-// End is how a trace has ended: one of the constants, or "" where it failed.
+// End is how a trace has ended: its Kind is one of the constants, or "" if it failed.
 type End struct {
 	Kind     string `json:"kind"`
 	ExitCode int    `json:"exit_code,omitempty"`
 	Signal   int    `json:"signal,omitempty"`
 }
 
-// EndOf is how a process ended, by the event that says so.
+// EndOf returns how a process ended, from its last event.
 func EndOf(ev ptrace.Event) End {
 	if ev.Signal != 0 {
 		return End{Kind: EndKilled, Signal: ev.Signal}
@@ -39,19 +39,18 @@ func EndOf(ev ptrace.Event) End {
 // SummarySchema names the JSON of a [Summary].
 const SummarySchema = "reframe.trace.summary/v1"
 
-// Summary is what there is to say when a trace has ended.
+// Summary is the report at the end of a trace.
 type Summary struct {
 	Schema    string          `json:"schema"`
 	Exits     uint64          `json:"exits"` // that happened
-	Told      uint64          `json:"told"`  // of them, those that were reported
+	Told      uint64          `json:"told"`  // the number of them that were reported
 	Seconds   float64         `json:"seconds"`
 	Sites     []SiteCount     `json:"sites"`     // the most frequent first
 	Functions []FunctionCount `json:"functions"` // the same
-	// Unavailable counts the values of exits that were reported which could not be had, and the exits
-	// without a frame, or without the values of its record. One whose place has no record lacks nothing.
+	// Unavailable counts the unavailable values of reported exits, and the exits without a frame, or without the values of its record. An exit at a
+	// place without a record lacks nothing.
 	Unavailable uint64 `json:"unavailable"`
-	// Undecided counts the exits that have a slot which the condition asks for, of which the value
-	// is not there, and Absent those that have no such slot.
+	// Undecided counts the exits with a slot of the condition whose value is unavailable, and Absent those without such a slot.
 	Undecided uint64 `json:"undecided,omitempty"`
 	Absent    uint64 `json:"absent,omitempty"`
 	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
@@ -59,24 +58,24 @@ type Summary struct {
 	End         End    `json:"end"`
 }
 
-// SiteCount says how often execution left at one place.
+// SiteCount counts the exits at one place.
 type SiteCount struct {
 	Function  string    `json:"function"`
 	Demangled string    `json:"demangled,omitempty"` // where it differs from Function
-	Address   frame.Hex `json:"address,omitempty"`   // of the place, where no function is known
+	Address   frame.Hex `json:"address,omitempty"`   // of the place, if no function is known
 	Offset    uint64    `json:"offset"`
 	Record    uint64    `json:"record"`
 	Site      string    `json:"site"` // "" for a frame without a record
 	Count     uint64    `json:"count"`
 
-	start machine.Addr // of the function, where it has no name
+	start machine.Addr // of the function, if it has no name
 }
 
-// FunctionCount says how often execution left a function.
+// FunctionCount counts the exits of a function.
 type FunctionCount struct {
 	Function  string    `json:"function"`
 	Demangled string    `json:"demangled,omitempty"` // where it differs from Function
-	Address   frame.Hex `json:"address,omitempty"`   // where it begins, if it has no name; or else of the place in it
+	Address   frame.Hex `json:"address,omitempty"`   // its start, if it has no name; or else the address of the place in it
 	Count     uint64    `json:"count"`
 }
 
@@ -92,7 +91,7 @@ type counts struct {
 	end         End
 }
 
-// tell counts an exit that is reported.
+// tell counts a reported exit.
 func (t *counts) tell(x *Exited) {
 	t.told++
 	if x.Frame == nil || x.Point.doubt {

@@ -10,7 +10,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Places without a name are told apart by their addresses, and those of one function are counted together.
+// TestSummaryOfUnnamed requires that places without a name are distinguished by their addresses, and that those of one function are counted
+// together.
 func TestSummaryOfUnnamed(t *testing.T) {
 	c := &counts{sites: map[SiteCount]uint64{}, hits: map[machine.Addr]uint64{}}
 	caller := func(pc machine.Addr) *deopt.Frame {

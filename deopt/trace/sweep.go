@@ -13,9 +13,8 @@ type sweep struct {
 	lost bool         // what comes next cannot be read or is not known
 }
 
-// to goes on to an address that is not less than any before. inside says that an instruction lies
-// across it, and call is where the call starts that ends there, or 0. Both are unknown, and neither is
-// said, where the instructions cannot be followed so far.
+// to advances to an address that is not less than any before. inside reports that an instruction crosses the address, and call is the start of the
+// call that ends there, or 0. If the instructions cannot be decoded up to there, both are unknown: false and 0.
 func (s *sweep) to(addr machine.Addr) (inside bool, call machine.Addr) {
 	for s.at < addr && !s.lost {
 		n := s.text.LengthAt(s.at)

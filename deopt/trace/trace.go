@@ -18,38 +18,37 @@ import (
 	"reframe/ptrace"
 )
 
-// Options say which exits are reported, and how. Of what [deopt.Options] say, Thread leaves out
-// the exits of all other threads.
+// Options selects the exits that are reported, and how. [deopt.Options].Thread excludes the exits of all other threads.
 type Options struct {
 	deopt.Options
 	ExitFilter
-	// Also are further filters: an exit is meant that one of them all means. AtReturn is of the first alone.
+	// Also holds further filters: an exit is selected if one of them all selects it. AtReturn applies only to the first.
 	Also []ExitFilter
-	// At are functions. Where there are any, the breakpoints stand at their entries, in place of the
-	// sites of records, and an exit is the frame of the record that calls. With Sites they stand beside those of records.
+	// At selects functions. If there are any, the breakpoints are at their entries, instead of the sites of records, and an exit is the frame of
+	// the record that calls. With Sites they are set beside those of records.
 	At    []*names.Pattern
 	Sites bool
-	// Entries says of a record of a function that there is a breakpoint at the function's entry too: [Tracepoint].Entry. Nil: there is none.
+	// Entries reports whether there is a breakpoint at the entry of a record's function too: [Tracepoint].Entry. Nil: there is none.
 	Entries func(function string, record uint64) bool
 	Full    bool                 // all frames of the thread
-	Quiet   bool                 // exits are counted, and none is reported
+	Quiet   bool                 // exits are counted and not reported
 	Every   uint64               // each so-many-th hit is reported; 0 and 1: each
-	Limit   uint64               // the trace ends behind so many hits, of those that Every chooses; 0: no limit
+	Limit   uint64               // the trace ends after so many hits, of those that Every selects; 0: no limit
 	Stop    *condition.Condition // the trace ends with the first exit that fulfils it, which alone is reported; nil: none
 	Log     bool                 // with Stop: the exits before it are reported too
 	For     time.Duration        // the trace ends after this time; 0: no limit
 	// Wants is asked of each hit, before frames are made, which takes far longer: one that it does not want is neither reported nor
 	// counted. Nil: all are wanted.
 	Wants func(machine.Thread, []*Tracepoint) bool
-	// Describe is asked what the process says of itself: modules and layouts that are used from then on. Nil: it is not asked.
+	// Describe reads the process's description of itself: modules and layouts that are used from then on. Nil: it is not read.
 	Describe described.Ask
-	// Wait says that a process which has no such exits yet may get them.
+	// Wait means that a process which has no such exits yet may get them.
 	Wait bool
-	// Warn is given what the user should know. It is not nil.
+	// Warn receives warnings for the user. It is not nil.
 	Warn func(string)
 }
 
-// tracer is a trace while it goes on.
+// tracer is a running trace.
 type tracer struct {
 	session *ptrace.Session
 	options Options
@@ -57,30 +56,28 @@ type tracer struct {
 	began   time.Time
 
 	*loaded
-	stale      bool                  // what is mapped may be another thing than what the view knows
-	generation int                   // of what is loaded: how often it was looked at
-	stacks     map[int]*unwind.Stack // of each thread, where it was last seen
+	stale      bool                  // the mappings may differ from those of the view
+	generation int                   // of the loaded code: how often it was read
+	stacks     map[int]*unwind.Stack // the last stack of each thread
 	warned     map[string]bool
 	number     uint64 // of the last hit that was counted here
 	chosen     uint64 // hits that count for the limit
 	counts
 }
 
-// chooses says that hits are counted and chosen here, and not by the session: which are meant
-// depends on more than their place.
+// chooses reports whether hits are counted and selected here, and not by the session: the selection depends on more than their place.
 func (t *tracer) chooses() bool { return t.options.Thread != 0 || t.options.Stop != nil }
 
-// unseen says that not every hit is reported here, and only the session knows how many there were.
+// unseen reports whether some hits are not reported here, and only the session knows their number.
 func (t *tracer) unseen() bool { return !t.chooses() && (t.options.Quiet || t.options.Every > 1) }
 
 // maxStacks bounds the threads whose stacks are kept.
 const maxStacks = 1 << 10
 
-// Run reports each exit as it happens, until the process or the trace ends. The process is stopped
-// when Trace begins; whoever calls it detaches. What each is given is good until it returns; its
-// error ends the trace and is returned.
+// Run reports each exit as it happens, until the process or the trace ends. The process is stopped when Run starts; the caller detaches. The
+// argument of each is valid until it returns; its error ends the trace and is returned.
 //
-// The summary is there whatever the error is. When ctx is done the error is its cause.
+// The summary is valid whatever the error is. If ctx is done, the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, each func(*Exited) error) (*Summary, error) {
 	t := newTracer(s, o, each)
 	err := t.run(ctx, func() error { return nil })
@@ -98,7 +95,7 @@ func newTracer(s *ptrace.Session, o Options, each func(*Exited) error) *tracer {
 	return t
 }
 
-// run handles events until the trace ends. then is called behind each event.
+// run handles events until the trace ends. It calls then after each event.
 func (t *tracer) run(ctx context.Context, then func() error) error {
 	err := t.untilEnd(ctx, then)
 	t.lookAgain()
@@ -144,7 +141,7 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 		if err = t.event(ev); err == nil {
 			err = then()
 		}
-		// A thread that calls execve ends all others, also those that stand at an exit: what comes next says that the process became another
+		// A thread that calls execve ends all others, also those that are stopped at an exit: the next event shows that the process became another
 		// program, or that it ended.
 		if err != nil && !errors.Is(err, ptrace.ErrGone) {
 			return err
@@ -153,7 +150,7 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 	return nil
 }
 
-// errTimeUp is why nothing more is waited for.
+// errTimeUp ends the wait when the time is over.
 var errTimeUp = errors.New("the time is over")
 
 func (t *tracer) event(ev ptrace.Event) error {
@@ -173,7 +170,7 @@ func (t *tracer) event(ev ptrace.Event) error {
 	if registering, watch := t.watches[ev.At]; watch {
 		return t.follow(registering)
 	}
-	// One that was hit before it was taken out may be reported behind that.
+	// A breakpoint that was hit before it was removed may be reported after that.
 	if p := t.places[ev.At]; p != nil {
 		return t.hit(p, ev)
 	}
@@ -330,8 +327,8 @@ func (t *tracer) anew() error {
 	return t.apply(false)
 }
 
-// follow looks at what has been loaded or registered, or is no more. What is gone is taken out
-// before its memory can become something else.
+// follow updates the places after code was loaded, registered or removed. It removes breakpoints in code that is gone before its memory can be
+// reused.
 func (t *tracer) follow(registering bool) error {
 	if err := t.settle(); err != nil {
 		return err
@@ -364,8 +361,7 @@ func (t *tracer) apply(fresh bool) error {
 		if !fresh {
 			return err
 		}
-		// An object may say that its code is where no memory is; the other breakpoints are set. A session that
-		// is broken says so again.
+		// An object may claim that its code is where no memory is; the other breakpoints are set. A broken session returns the error again.
 		t.warn("%v", err)
 	}
 	return nil
@@ -376,7 +372,7 @@ func (t *tracer) expect() error {
 	if t.options.Wait {
 		return nil
 	}
-	if !t.atSites { // a process that runs has its functions, and whoever means one to come says so
+	if !t.atSites { // a running process has its functions; Wait is for functions that are loaded later
 		lines := t.unnamed()
 		if len(t.places) == 0 {
 			return fmt.Errorf("%s; --wait waits until it has", strings.Join(lines, "; "))
@@ -398,7 +394,7 @@ func (t *tracer) expect() error {
 	return errors.New(why)
 }
 
-// whyNone says why there is no place to be watched.
+// whyNone returns the reason why there is no place to watch.
 func (l *loaded) whyNone() string {
 	t := l.view.Target()
 	switch {
@@ -410,7 +406,7 @@ func (l *loaded) whyNone() string {
 	return fmt.Sprintf("%v: %v: %s", t, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
 }
 
-// decide reports whether the condition holds of an exit, and counts where that cannot be told.
+// decide reports whether the condition holds for an exit, and counts the exits for which it is undecided.
 func (t *tracer) decide(c *condition.Condition, x *Exited) bool {
 	is := x.answer(c)
 	switch is {
@@ -422,8 +418,7 @@ func (t *tracer) decide(c *condition.Condition, x *Exited) bool {
 	return is == condition.Yes
 }
 
-// look takes the view to where the process stands now, where what is mapped may be another thing than
-// what the view knows. Memory is read as it is in any case.
+// look moves the view to the current state of the process, if the mappings may differ from those of the view. Memory is read as it is in any case.
 func (t *tracer) look() error {
 	if !t.stale {
 		return nil
@@ -438,10 +433,10 @@ func (t *tracer) look() error {
 	return nil
 }
 
-// maxWarnings bounds what is said of one process, which may go on for ever.
+// maxWarnings bounds the warnings about one process, which may run forever.
 const maxWarnings = 50
 
-// warn says something once.
+// warn prints each warning once.
 func (t *tracer) warn(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	switch {

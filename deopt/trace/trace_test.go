@@ -25,7 +25,7 @@ import (
 	"reframe/ptrace"
 )
 
-// line is what a test keeps of an exit.
+// line holds the parts of an exit that a test keeps.
 type line struct {
 	number   uint64
 	tid      int
@@ -47,7 +47,7 @@ func traceAll(t *testing.T, pid int, begin func(), o Options) ([]line, *Summary,
 	var lines []line
 	var said []string
 	o.Warn = func(text string) { said = append(said, text) }
-	begin() // it waits for its input until the session lets it go on
+	begin() // it waits for its input until the session resumes it
 	sum, err := Run(ctx, s, o, func(x *Exited) error {
 		l := line{number: x.Number, tid: x.Thread.ID, stops: x.Stops}
 		if f := x.Frame; f != nil {
@@ -82,15 +82,15 @@ func tick(seed uint64) (rows [][4]uint64) {
 	return rows
 }
 
-// ended is what the output of the object host ends with.
+// ended waits for the object host to end, and returns its output.
 func ended(t *testing.T, p *livetest.Process) string {
 	t.Helper()
 	require.NoError(t, p.Wait())
 	return strings.ReplaceAll(p.Output(), "\r", "")
 }
 
-// Each exit of each thread is told once, in order, with the values that the loop has then; and the program
-// computes what it does without anybody looking.
+// TestTraceEveryExit requires that each exit of each thread is reported once, in order, with the values that the loop has then; and that the
+// program computes the same as without a trace.
 func TestTraceEveryExit(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {
@@ -191,7 +191,7 @@ func valuesOf(l line) (out []string) {
 	return out
 }
 
-// Which hits are told; all are counted.
+// TestTraceChooses requires which hits are reported; all are counted.
 func TestTraceChooses(t *testing.T) {
 	livetest.Slow(t)
 	host := livetest.ObjectHostOptions{Threads: 1, Rounds: 2}
@@ -334,7 +334,7 @@ func TestTraceNothing(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("process %d: none of the 1 records that are known is meant; waiting for what its JIT registers", l.PID)}, said)
 }
 
-// A module that is not what was compiled names nothing, and the exits are told all the same.
+// TestTraceOtherModule requires that a module that is not what was compiled names nothing, and that the exits are reported all the same.
 func TestTraceOtherModule(t *testing.T) {
 	livetest.Slow(t)
 	p, begin, _ := frametest.Hosted(t, 19, "tick.ll", "-O2", livetest.ObjectHostOptions{})
@@ -354,7 +354,7 @@ define i64 @entry(i64 %a) {
 	require.Equal(t, "loc0", lines[0].slots[0].Name)
 }
 
-// The exit of an object that is registered while the trace goes on, by each of LLVM's linkers.
+// TestTraceWhatIsRegisteredLater requires the exit of an object that is registered during the trace, by each of LLVM's linkers.
 func TestTraceWhatIsRegisteredLater(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {

@@ -14,25 +14,25 @@ import (
 	"reframe/ptrace"
 )
 
-// Watcher reports each exit of a process as [Run] does, to whoever has more to do there than to report it: between the exits the
-// process is the caller's, who may run one of its threads and say where that came to ([Watcher.Arrived]).
+// Watcher reports each exit of a process as [Run] does, for callers that do more there than report it: between the exits the caller controls the
+// process, and may run one of its threads and report where that arrived ([Watcher.Arrived]).
 type Watcher struct {
 	tracer *tracer
-	code   []machine.Range // see Code; nil until it is asked for
-	codeOf int             // which generation of what is loaded it is about
+	code   []machine.Range // see Code; nil until it is needed
+	codeOf int             // the generation of the loaded code for which it was computed
 }
 
-// NewWatcher makes one of a process that is stopped. What each is given is good until it returns; its error ends the run.
+// NewWatcher returns a watcher of a stopped process. The argument of each is valid until it returns; its error ends the run.
 func NewWatcher(s *ptrace.Session, o Options, each func(*Exited) error) *Watcher {
 	return &Watcher{tracer: newTracer(s, o, each)}
 }
 
-// Run watches until the process or the trace ends. then is called behind each event, while the process is stopped, and its error
-// ends the run and is returned.
+// Run watches until the process or the trace ends. It calls then after each event, while the process is stopped; its error ends the run and is
+// returned.
 func (w *Watcher) Run(ctx context.Context, then func() error) error { return w.tracer.run(ctx, then) }
 
-// Stand looks at what is loaded, as [Watcher.Run] does when it begins, and sets no breakpoint: it returns those that Run would set. They are for a caller
-// who runs one thread at a time, sets and removes them, and says where that came to ([Watcher.Arrived]).
+// Stand reads what is loaded, as [Watcher.Run] does when it starts, and sets no breakpoint: it returns those that Run would set. They are for a
+// caller that runs one thread at a time, sets and removes them, and reports where that arrived ([Watcher.Arrived]).
 func (w *Watcher) Stand() ([]ptrace.Breakpoint, error) {
 	t := w.tracer
 	t.session.Refresh()
@@ -55,10 +55,11 @@ func (w *Watcher) Stand() ([]ptrace.Breakpoint, error) {
 	return insert, err
 }
 
-// Unwatched is how many of the records that are meant have no breakpoint.
+// Unwatched returns how many of the selected records have no breakpoint.
 func (w *Watcher) Unwatched() int { return w.tracer.unwatched }
 
-// Standing is all frames of the process, which stands where an exit was reported ([Watcher.Arrived]): the view that the exit's frames are of, moved there.
+// Standing returns all frames of the process, which is stopped where an exit was reported ([Watcher.Arrived]): the view of the exit's frames, moved
+// there.
 func (w *Watcher) Standing(x *Exited) (*deopt.View, error) {
 	return w.tracer.frames(deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End})
 }
@@ -74,8 +75,8 @@ func (w *Watcher) At(addr machine.Addr) []*Tracepoint {
 	return nil
 }
 
-// Arrived says that a thread which the caller ran came to an address. If exits are watched there, they are reported; if what is loaded changes there,
-// that is looked at.
+// Arrived handles the arrival of a thread that the caller ran at an address. If exits are watched there, it reports them; if code is loaded there,
+// it reads the changes.
 func (w *Watcher) Arrived(addr machine.Addr, thread machine.Thread) error {
 	if registering, watch := w.tracer.watches[addr]; watch {
 		return w.tracer.follow(registering)
@@ -106,15 +107,15 @@ func (w *Watcher) Objects() iter.Seq[*object.Image] {
 	}
 }
 
-// Finish warns of functions and records that were waited for and never came. It says how the run ended, at how many places exits may
-// be missing because the process has overwritten the breakpoint, and how long the watcher has been there.
+// Finish warns of functions and records that were pending and never came. It returns how the run ended, at how many places exits may be missing
+// because the process has overwritten the breakpoint, and how long the watcher has been running.
 func (w *Watcher) Finish() (end End, overwritten uint64, took time.Duration) {
 	w.tracer.warnUnnamed()
 	return w.tracer.end, uint64(len(w.tracer.overwritten)), time.Since(w.tracer.began)
 }
 
-// Code is the code that the modules are about: native code of that is followed by each instruction. Of registered
-// objects it is all; of files, which hold the host too, the functions that the modules define.
+// Code returns the code that the modules describe: native code of that is followed by each instruction. For registered objects it is all code; for
+// files, which contain the host too, the functions that the modules define.
 func (w *Watcher) Code() []machine.Range {
 	if w.code != nil && w.codeOf == w.tracer.generation {
 		return w.code
