@@ -6,10 +6,9 @@ import (
 	"sort"
 )
 
-// addresses is a sorted list of addresses, small and quick to search: they are kept as 32-bit
-// offsets from the base of a region, and each region is cut into buckets of equal
-// size, of which a table says where their addresses begin. Code of several modules lies
-// far apart, so each such stretch is a region of its own.
+// addresses is a sorted list of addresses that is small and fast to search: they are kept as 32-bit offsets from the base of a region, and each
+// region is divided into buckets of equal size; a table holds the first address of each bucket. Code of several modules lies far apart, so each
+// such stretch is a region of its own.
 type addresses struct {
 	offsets []uint32
 	regions []region
@@ -108,9 +107,8 @@ func (a *addresses) bucket(r *region, offset uint64) (first, end int) {
 	return int(a.table[at]), int(a.table[at+1])
 }
 
-// run returns the places of addr, which are all in one region. It is search for those who
-// look up many: nothing in it branches on what the addresses are, which nobody could
-// predict, so that the processor waits for the memory of several calls at a time.
+// run returns the places of addr, which are all in one region. It is a variant of search for many lookups: it does not branch on the addresses,
+// which branch prediction could not predict, so that the processor overlaps the memory accesses of several calls.
 func (a *addresses) run(addr uint64) (first, end int) {
 	if len(a.regions) == 0 {
 		return 0, 0
@@ -122,7 +120,7 @@ func (a *addresses) run(addr uint64) (first, end int) {
 	offset := uint32(addr - r.base)
 	first, _ = a.bucket(r, addr-r.base)
 	if first+block <= int(r.end) {
-		// What is past the bucket is greater.
+		// The offsets past the bucket are greater.
 		b := (*[block]uint32)(a.offsets[first:])
 		first += less(b[0], offset) + less(b[1], offset) + less(b[2], offset) +
 			less(b[3], offset) + less(b[4], offset) + less(b[5], offset) +

@@ -124,8 +124,7 @@ func BenchmarkRecords(b *testing.B) {
 	require.NotZero(b, locations)
 }
 
-// What a section, its maps and their index take in memory, at most one and a half
-// times the section.
+// TestResident requires that a section, its maps and their index take at most one and a half times the section in memory.
 func TestResident(t *testing.T) {
 	livetest.Slow(t)
 	for _, per := range shapes {

@@ -32,5 +32,5 @@ func u64(b []byte, at int, big bool) uint64 {
 	return v
 }
 
-// bigEndian says which of the two orders o is.
+// bigEndian reports whether o is big-endian.
 func bigEndian(o binary.ByteOrder) bool { return o.Uint16([]byte{0, 1}) == 1 }

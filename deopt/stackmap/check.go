@@ -8,17 +8,15 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Code is what [Check] asks about the code that maps describe.
+// Code gives [Check] the code that maps describe.
 type Code interface {
-	// Function says what is known of the function that starts at addr: whether that is
-	// in executable memory, and an address past which the function does not reach.
-	// endKnown says that it is the first one past it. An end of 0 is none.
+	// Function describes the function that starts at addr: whether addr is in executable memory, and an address past which the function does not
+	// reach. endKnown means that end is the first address past it. An end of 0 means unknown.
 	Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool)
-	// Placed reports whether it is known where the function is whose address stands at pos in
-	// the section: in an object that nobody has linked, the bytes alone do not tell.
+	// Placed reports whether the address of the function whose field is at pos in the section is known: in an unlinked object, the bytes alone do
+	// not give it.
 	Placed(pos int64) bool
-	// Pointer returns the size of an address in bytes. An ABI of 32 bits on an
-	// architecture of 64 has its own.
+	// Pointer returns the size of an address in bytes. A 32-bit ABI on a 64-bit architecture has its own.
 	Pointer() int
 	machine.Memory
 }
@@ -40,15 +38,15 @@ type Violation struct {
 	What     string
 }
 
-// maxViolations is how many violations of a rule are kept; all are counted.
+// maxViolations bounds the violations of a rule that are kept; all are counted.
 const maxViolations = 100
 
-// Result says how one rule is kept.
+// Result is the outcome of checking one rule.
 type Result struct {
 	Rule       Rule
-	Checked    int // places where the rule was looked at
-	Broken     int // of those, where it is broken
-	Unknown    int // of those, where it cannot be told; Skipped says why
+	Checked    int // places where the rule was checked
+	Broken     int // of those, where it is violated
+	Unknown    int // of those, where the result is unknown; Skipped has the reason
 	Violations []Violation
 	Skipped    string // why it was not checked, or not everywhere; "" if it was
 }
@@ -61,31 +59,26 @@ func (r *Result) Add(v Violation) {
 	}
 }
 
-// Untold counts a place where the rule cannot be told, and says why. The reasons are
-// few: they name no place.
+// Untold counts a place where the result for the rule is unknown, with the reason. The reasons are few: they name no place.
 func (r *Result) Untold(why string) {
 	r.Unknown++
 	r.Skip(why)
 }
 
-// Skip says why a rule was not checked, or not everywhere; each reason once.
+// Skip records why a rule was not checked, or not everywhere; each reason once.
 func (r *Result) Skip(why string) {
 	if !slices.Contains(strings.Split(r.Skipped, "; "), why) {
 		r.Skipped = strings.TrimPrefix(r.Skipped+"; "+why, "; ")
 	}
 }
 
-// Check holds the maps of a section against the rules that each must keep, and returns a
-// result for each rule, in a fixed order. arch is nil where the architecture is not
-// known, code is nil where there is none to look at: rules that need what is missing say
-// that they were skipped. A rule is kept where it was checked, and is neither broken nor
-// unknown.
+// Check checks the maps of a section against the rules that each must keep, and returns a result for each rule, in a fixed order. arch is nil if
+// the architecture is unknown, code is nil if there is none: rules that need what is missing are marked as skipped. A rule is kept if it was
+// checked, and is neither broken nor unknown.
 //
-// The functions of s must be those that Parse found: their addresses may have been
-// changed to where the code is.
+// The functions of s must be those that Parse found: their addresses may have been changed to those of the code.
 //
-// Code is read once, as far as the last record of each function reaches, and what
-// functions that overlap read again is bounded.
+// Check reads code once, up to the last record of each function; the code that overlapping functions read again is bounded.
 func Check(s *Section, arch *machine.Arch, code Code) []Result {
 	c := &checker{arch: arch, code: code}
 	for _, rule := range rules {
@@ -127,7 +120,7 @@ type start struct {
 	f    *Function
 }
 
-// spot is where the checker is.
+// spot is the current position of the checker.
 type spot struct {
 	mapN   int
 	m      *Map
@@ -185,8 +178,7 @@ func (c *checker) nowhere(m *Map, f *Function) {
 	}
 }
 
-// unplaced counts a record of which it cannot be told, and why, whether it keeps rules
-// about code.
+// unplaced counts a record for which rules about code are unknown, with the reason.
 func (c *checker) unplaced(why string, rules ...int) {
 	for _, rule := range rules {
 		if rule == ruleBoundary && c.arch == nil {

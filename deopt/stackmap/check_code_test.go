@@ -30,7 +30,7 @@ func TestCheckOtherCode(t *testing.T) {
 	for _, c := range []struct {
 		arch *machine.Arch
 		code []byte
-		// what is said of each offset; "" is kept
+		// the violation at each offset; "" for none
 		want map[uint32]string
 	}{
 		{machine.ARM64, make([]byte, 16), map[uint32]string{4: "", 16: "", 6: "offset 0x6 of record 1: 0x1006 is not a multiple of 4, as instructions are"}},
@@ -72,7 +72,7 @@ func TestCheckOtherCode(t *testing.T) {
 	require.Equal(t, 1, Check(parsedBlob(t, blob(7)), machine.S390X, nil)[ruleBoundary].Broken)
 }
 
-// Facts about LLVM that look like breaks and are none.
+// TestCheckOddities requires that facts about LLVM that look like violations are not reported.
 func TestCheckOddities(t *testing.T) {
 	check := func(arch *machine.Arch, order binary.AppendByteOrder, dialect Dialect, r Record) []Result {
 		f := BlobFunction{Records: []Record{r}}
@@ -117,7 +117,7 @@ func TestCheckMany(t *testing.T) {
 	require.Len(t, r.Violations, 100)
 }
 
-// Code is read no more often than it is there, whatever the map says of functions and their ends.
+// TestCheckWork requires that code is read a bounded number of times, whatever the map claims about functions and their ends.
 func TestCheckWork(t *testing.T) {
 	const size = 8 << 20
 	code := &text{base: 0x10000, code: make([]byte, size), ends: map[machine.Addr]machine.Addr{}}

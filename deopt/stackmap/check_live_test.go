@@ -21,7 +21,7 @@ type elfCode struct {
 	file  *elf.File
 	base  []machine.Addr // of each section
 	sizes map[machine.Addr]uint64
-	// Of a big-endian ppc64 object: the code of each descriptor of .opd, which is what symbols and maps name.
+	// For a big-endian ppc64 object: the code of each descriptor of .opd; symbols and maps name the descriptors.
 	entries map[machine.Addr]machine.Addr
 }
 
@@ -226,7 +226,7 @@ func TestCheckLinked(t *testing.T) {
 	}
 }
 
-// What llc wrote is broken in one field after the other, and the rule about that field tells it.
+// TestCheckMutated corrupts one field of llc's output after the other, and requires that the rule about that field is violated.
 func TestCheckMutated(t *testing.T) {
 	unknownRegister := map[*machine.Arch]machine.DWARFReg{
 		machine.AMD64: 200, machine.ARM64: 40, machine.ARM64BE: 40, machine.PPC64: 110, machine.PPC64LE: 110,

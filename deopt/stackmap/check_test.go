@@ -18,7 +18,7 @@ type text struct {
 	ends  map[machine.Addr]machine.Addr
 	reads int // bytes that were read
 
-	unplaced int64 // where the address of a function stands that is nowhere; 0 for none
+	unplaced int64 // the position of the address of a function without a known place; 0 for none
 	narrow   bool  // addresses have 4 bytes
 }
 
@@ -212,7 +212,7 @@ func TestCheckCounts(t *testing.T) {
 	require.Equal(t, []Violation{{Rule: "record counts add up", Index: -1, Pos: 12, What: "the functions have 5 records, the header says 4"}}, r.Violations)
 }
 
-// What cannot be checked is said, and is never kept.
+// TestCheckUnknown requires that what cannot be checked is reported as such, and never as kept.
 func TestCheckUnknown(t *testing.T) {
 	type result struct {
 		checked, unknown int
@@ -278,14 +278,14 @@ func TestCheckUnknown(t *testing.T) {
 	}, of(parsedBlob(t, loose), machine.AMD64, sampleText()))
 }
 
-// hole is code whose functions end behind what can be read.
+// hole is code whose functions end after the readable bytes.
 type hole struct{ *text }
 
 func (h hole) Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool) {
 	return addr + 11, true, true
 }
 
-// With an offset outside of a function, or a function outside of code, nothing is said of its instructions.
+// TestCheckOutside requires that instructions are not checked for an offset outside of a function, or a function outside of code.
 func TestCheckOutside(t *testing.T) {
 	blob := sampleBlob()
 	blob.Functions[0].Addr = 0x5000

@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// site is where a record is in its function.
+// site is the place of a record in its function.
 type site struct {
 	spot
 	id     RecordID
@@ -115,8 +115,7 @@ func (c *checker) brokenAt(rule int, at site, format string, args ...any) {
 	c.results[rule].Add(Violation{Map: at.mapN, Function: at.f.Addr, Record: at.id, Index: at.index, Pos: at.pos, What: fmt.Sprintf(format, args...)})
 }
 
-// boundary checks that a site is where one instruction ends and another starts. The walk
-// is in its function, not past it.
+// boundary checks that a site is at an instruction boundary. The walk is in its function, not past it.
 func (c *checker) boundary(at *site, w *walk) {
 	r := c.results[ruleBoundary]
 	r.Checked++

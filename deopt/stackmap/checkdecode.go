@@ -5,11 +5,11 @@ import (
 	"reframe/deopt/machine"
 )
 
-// boundaries says how the instructions of an architecture are told apart.
+// boundaries describes how to find the instruction boundaries of an architecture.
 type boundaries struct {
 	align int                // of every instruction, in bytes
 	fixed bool               // all of them have that length
-	size  func(b []byte) int // of the one that b starts with; 0 where it is not known; nil where none is read
+	size  func(b []byte) int // of the one that b starts with; 0 if unknown; nil if none is read
 }
 
 // boundariesOf returns them; nil for an architecture whose instructions are not known here.

@@ -47,7 +47,7 @@ var rules = [...]Rule{
 // record checks one record, but for where it is in the code.
 func (c *checker) record(p spot) {
 	r := p.record
-	c.results[ruleReserved].Checked += 4 + len(r.LiveOuts) // flags, two paddings, what stands before the live-outs' count
+	c.results[ruleReserved].Checked += 4 + len(r.LiveOuts) // flags, two paddings, the reserved field before the live-outs' count
 	if p.m.layout.locationSize > 8 {
 		c.results[ruleReserved].Checked += 2 * len(r.Locations)
 	}
@@ -83,9 +83,8 @@ func (c *checker) record(p spot) {
 	}
 }
 
-// liveWidth is how many bytes can live in a register and what shares its number: of 64-bit
-// Power's pairs of vector registers, those of v0 to v31 have the number of their first
-// (LLVM's PPCRegisterInfo.td, VSRPair).
+// liveWidth returns how many bytes can be live in a register and the registers that share its number: of 64-bit Power's pairs of vector registers,
+// those of v0 to v31 have the number of their first register (LLVM's PPCRegisterInfo.td, VSRPair).
 func (c *checker) liveWidth(info machine.RegisterInfo) int {
 	const v0, v31 = 77, 108
 	power := c.arch == machine.PPC64 || c.arch == machine.PPC64LE

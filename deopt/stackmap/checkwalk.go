@@ -5,18 +5,17 @@ import (
 	"reframe/deopt/machine"
 )
 
-// maxOverlap is how many bytes of code are decoded though they were before. Functions do
-// not overlap, so that only maps that are broken, or symbols, make it so.
+// maxOverlap bounds the bytes of code that are decoded again. Functions do not overlap, so this happens only with broken maps or symbols.
 const maxOverlap = 16 << 20
 
-// walk goes from instruction to instruction.
+// walk advances from instruction to instruction.
 type walk struct {
 	code Code
-	kind *boundaries // nil where they are not known
+	kind *boundaries // nil if unknown
 
-	at, end machine.Addr // end is one that the function does not reach past
+	at, end machine.Addr // end is an address that the function does not reach past
 	last    machine.Addr // the instruction that ends at at
-	why     string       // why it cannot go on; "" if it can
+	why     string       // why it cannot advance; "" if it can
 
 	furthest machine.Addr // what was decoded reaches to here
 	again    uint64       // bytes that were decoded before
@@ -39,8 +38,7 @@ func (w *walk) begin(addr, end machine.Addr) {
 	w.at, w.last, w.end, w.why = addr, addr, end, ""
 }
 
-// to goes on to the first boundary at or after addr, which is not before w.last. It
-// returns why it could not get there, or "".
+// to advances to the first boundary at or after addr, which is not before w.last. It returns the reason why it could not, or "".
 func (w *walk) to(addr machine.Addr) (why string) {
 	for w.at < addr && w.why == "" {
 		b := w.bytes()

@@ -94,18 +94,18 @@ func (p *parser) detect(at int) (*Section, error) {
 	return s, nil
 }
 
-// How often each byte of a section may be looked at while its maps are told one by
-// one. Where it is not enough, the bytes are made to be ambiguous.
+// looks bounds how often each byte of a section may be read while the layouts of its maps are determined one by one. Only bytes that were made to
+// be ambiguous exceed it.
 const looks = 8
 
 // choice is a way to read the map at an offset.
 type choice struct {
 	layout *layout
-	end    int // where the next map starts
+	end    int // the start of the next map
 }
 
-// options returns the ways to read the map at offset at that leave another map, or
-// nothing, behind it, those without dirt first; and how many bytes it looked at.
+// options returns the ways to read the map at offset at after which another map, or nothing, follows, those without dirt first; and how many bytes
+// it read.
 func (p *parser) options(at int) (list []choice, looked int) {
 	var dirty []choice
 	for _, l := range p.candidates(at) {
@@ -170,16 +170,15 @@ func (p *parser) mixed(start int) (*Section, error) {
 	return s, nil
 }
 
-// partial reads the maps that can be told without what follows them, up to the first
-// that fits no layout, and returns its error: that of the layout which its version
-// names.
+// partial reads the maps whose layouts can be determined without the following ones, up to the first that fits no layout, and returns its error:
+// that of the layout which its version names.
 func (p *parser) partial(at int) (*Section, error) {
 	s := &Section{}
 	budget := looks * len(p.data)
 	for at < len(p.data) {
 		r := &scan{layout: named(p.data[at]), data: p.data, big: p.big}
 		if r.layout == nil {
-			r.layout = &layouts[lastVersion-1] // any will do to say which versions are known
+			r.layout = &layouts[lastVersion-1] // any layout gives the error that lists the known versions
 		}
 		if budget > 0 {
 			list, looked := p.options(at)

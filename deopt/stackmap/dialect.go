@@ -2,32 +2,25 @@ package stackmap
 
 import "fmt"
 
-// Dialect names a layout of the section. The version in a map's header does not
-// tell it: three layouts carry version 3, and llc -stackmap-version=1 or 2 writes
-// layout v3 under another version.
+// Dialect names a layout of the section. The version in a map's header does not identify it: three layouts carry version 3, and llc
+// -stackmap-version=1 or 2 writes layout v3 under another version.
 type Dialect string
 
-// The layouts, and where each is laid down.
+// The layouts, with the source that defines each.
 const (
-	// V1 is that of LLVM 3.5 to 3.9: functions without a count of their records,
-	// locations of 8 bytes with an 8-bit size (docs/StackMaps.rst, "Stack Map
-	// Format", and lib/CodeGen/StackMaps.cpp of those releases).
+	// V1 is the layout of LLVM 3.5 to 3.9: functions without a count of their records, locations of 8 bytes with an 8-bit size (docs/StackMaps.rst,
+	// "Stack Map Format", and lib/CodeGen/StackMaps.cpp of those releases).
 	V1 Dialect = "v1"
-	// V2 is that of LLVM 4: V1 with a record count for each function.
+	// V2 is the layout of LLVM 4: V1 with a record count for each function.
 	V2 Dialect = "v2"
-	// V3 is that of LLVM 5 and later: locations of 12 bytes with a 16-bit size, and
-	// padding to 8 bytes before the live-outs.
+	// V3 is the layout of LLVM 5 and later: locations of 12 bytes with a 16-bit size, and padding to 8 bytes before the live-outs.
 	V3 Dialect = "v3"
-	// Yk is what ykllvm writes today (ykjit/ykllvm, llvm/lib/CodeGen/StackMaps.cpp at
-	// 126a0def, emitCallsiteEntries and emitCSRInfo, with YkStackMapAdditionalLocs):
-	// a record holds live variables, each an 8-bit count and that many locations; a
-	// location of V3 has a 16-bit count and that many 16-bit extra locations before its
-	// offset; and a table of prologues, one for each function, ends the map, not
-	// padded.
+	// Yk is the current layout of ykllvm (ykjit/ykllvm, llvm/lib/CodeGen/StackMaps.cpp at 126a0def, emitCallsiteEntries and emitCSRInfo, with
+	// YkStackMapAdditionalLocs): a record holds live variables, each an 8-bit count and that many locations; a location of V3 has a 16-bit count
+	// and that many 16-bit extra locations before its offset; and a table of prologues, one for each function, ends the map, not padded.
 	Yk Dialect = "yk"
-	// YkOld is that of ykllvm before the prologue table and the extra locations
-	// (vext01/llvm-project, the same file at 16975b81), and still today's without
-	// YkStackMapAdditionalLocs: V3 with live variables.
+	// YkOld is the layout of ykllvm before the prologue table and the extra locations (vext01/llvm-project, the same file at 16975b81), and the
+	// current one without YkStackMapAdditionalLocs: V3 with live variables.
 	YkOld Dialect = "yk-old"
 )
 
@@ -38,7 +31,7 @@ type layout struct {
 	functionSize int
 	locationSize int // without extra locations
 	counted      bool
-	variables    bool // locations stand in live variables
+	variables    bool // locations are grouped into live variables
 	extended     bool // locations have extra locations, functions a prologue
 }
 

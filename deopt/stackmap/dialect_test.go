@@ -45,8 +45,7 @@ func TestDialectOfSeveral(t *testing.T) {
 	}
 }
 
-// Maps of different compilers in one section are told one by one. There is no pair that
-// is read in another way.
+// TestMixed requires that the layouts of maps of different compilers in one section are determined one by one. No pair is read in another way.
 func TestMixed(t *testing.T) {
 	for i, a := range literals {
 		for j, b := range literals {
@@ -99,7 +98,7 @@ func TestAmbiguous(t *testing.T) {
 			w.u64(5).u32(4).u16(0, 0)
 			w.u16(0, 1).u16(7).u8(0, 8)
 		}, V3, nil},
-		// And with zeros behind it, the prologue could be there.
+		// And with zeros after it, the prologue could be there.
 		{"no locations, and zeros", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 0)
@@ -150,8 +149,8 @@ func TestForcedDialect(t *testing.T) {
 	require.EqualError(t, err, ".llvm_stackmaps+0x0: as layout yk: version 110 is not known; 1, 2 and 3 are")
 }
 
-// Without a layout that fits, the error is that of the layout which the version names, and the
-// maps that could be told come with it.
+// TestNoDialectFits requires that, if no layout fits, the error is that of the layout which the version names, and that the maps before it are
+// returned with it.
 func TestNoDialectFits(t *testing.T) {
 	yk, v3, v1 := literals[len(literals)-1].data(binary.LittleEndian), sample(binary.LittleEndian), literals[1].data(binary.LittleEndian)
 	for _, c := range []struct {
@@ -180,8 +179,7 @@ func TestDetectionTime(t *testing.T) {
 	function.u8(3, 0, 0, 0).u32(1, 0, 1).u64(0x1000, 8, 1)
 	function.u64(5).u32(4).u16(0, 1).u8(1).location(1, 8, 3, 0).u8(0, 0, 0).u16(0, 0).u32(0)
 	yk := literals[len(literals)-1].data(binary.LittleEndian)
-	// Each map may end where it does, or, by a count that zeros or what follows would make
-	// up for, far behind.
+	// Each map may end where it does, or, by a count that zeros or the following bytes would satisfy, far behind.
 	long := func(n int) []byte {
 		w := &raw{order: binary.LittleEndian}
 		for i := range n / 64 {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Error says what is wrong with a section, and where.
+// Error is an error in a section, with its place.
 type Error struct {
 	Offset int64 // in the section
 	Err    error

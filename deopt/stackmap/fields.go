@@ -11,7 +11,7 @@ type Field struct {
 	Index int // of the location, live-out or constant; 0 elsewhere
 }
 
-// Part is what a [Field] is of.
+// Part is the part of a blob that a [Field] belongs to.
 type Part uint8
 
 // The parts of a blob that fields belong to.
@@ -49,7 +49,7 @@ func (m *Map) HeadFields(f *Function) iter.Seq[Field] {
 	}
 }
 
-// ConstantField is entry i of the constant table. It panics where there is none.
+// ConstantField returns entry i of the constant table. It panics if there is none.
 func (m *Map) ConstantField(i int) Field {
 	_ = m.ConstantAt(i)
 	p := headerSize + len(m.first)*m.layout.functionSize + i*constantSize

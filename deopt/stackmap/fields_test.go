@@ -10,7 +10,8 @@ import (
 	"reframe/deopt/machine"
 )
 
-// The fields of a record follow one another without a gap up to where it ends, and what they say is what the decoder reads, in every layout.
+// TestFields requires that the fields of a record follow one another without a gap up to its end, and have the values that the decoder reads, in
+// every layout.
 func TestFields(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 22))
 	seen := map[Part]int{}
@@ -81,7 +82,7 @@ func requireFields(t *testing.T, m *Map, rec *Record, data []byte, seen map[Part
 	want := *rec
 	want.Vars, want.Extra = nil, nil
 	require.Equal(t, want, got)
-	for range m.Fields(rec) { // one who has seen enough
+	for range m.Fields(rec) { // a caller that stops early
 		break
 	}
 }

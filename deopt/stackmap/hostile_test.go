@@ -10,13 +10,13 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What a parse may allocate: a small multiple of what it was given, and an error.
+// Bounds on the allocations of a parse: a small multiple of its input, and an error.
 const (
 	perByte = 64
 	perCall = 2048
 )
 
-// parse parses hostile bytes: they are maps, or an error that lies within them.
+// parse parses hostile bytes: the result must be maps, or an error with a place within the bytes.
 func parse(t testing.TB, data []byte, o Options) *Section {
 	s, err := Parse(data, o)
 	if err != nil {
@@ -130,7 +130,7 @@ func TestEveryByteChanged(t *testing.T) {
 	}
 }
 
-// Counts that are as large as the bytes behind them allow, and no larger.
+// TestAllocationIsBounded has counts that are as large as the bytes after them allow, and no larger.
 func TestAllocationIsBounded(t *testing.T) {
 	livetest.Slow(t)
 	const size = 1 << 18

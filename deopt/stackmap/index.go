@@ -8,14 +8,13 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Entry is a record with what it belongs to, not decoded. Addr is where its site is: the
-// function's address plus the record's offset.
+// Entry is a record with its map and function, not decoded. Addr is the address of its site: the function's address plus the record's offset.
 type Entry struct {
 	Addr     machine.Addr
 	Map      *Map
 	Function *Function
 
-	record uint32 // where it is in the blob, in units of 8 bytes
+	record uint32 // its place in the blob, in units of 8 bytes
 }
 
 // Record decodes the record. It is the caller's.
@@ -24,7 +23,7 @@ func (e Entry) Record() *Record {
 	return d.next()
 }
 
-// Pos returns where the record stands in the section, without decoding it.
+// Pos returns the place of the record in the section, without decoding it.
 func (e Entry) Pos() int64 { return e.Map.Offset + int64(e.record)*alignment }
 
 // Index finds records by address. Its zero value is empty.
@@ -34,7 +33,7 @@ type Index struct {
 	maps    []indexed
 }
 
-// indexRow is where a record is.
+// indexRow is the place of a record.
 type indexRow struct {
 	function uint32 // counted through all maps
 	record   uint32 // in units of 8 bytes of its blob
@@ -130,11 +129,10 @@ type Span struct {
 // Len counts the records.
 func (s Span) Len() int { return s.end - s.first }
 
-// Entry returns record i of the span. It panics where there is none.
+// Entry returns record i of the span. It panics if there is none.
 func (s Span) Entry(i int) Entry {
 	at := s.x.records[s.first:s.end][i]
-	// The last map whose functions begin at at.function or before is its own: those
-	// without functions begin where the next one does.
+	// The map is the last one whose functions begin at at.function or before: maps without functions begin where the next one does.
 	k := sort.Search(len(s.x.maps), func(k int) bool { return s.x.maps[k].first > at.function }) - 1
 	in := &s.x.maps[k]
 	return Entry{machine.Addr(s.x.addrs.at(s.first + i)), in.m, &in.functions[at.function-in.first], at.record}
@@ -152,8 +150,8 @@ func (x *Index) Range(from, to machine.Addr) Span {
 	return Span{x, first, max(first, x.addrs.search(uint64(to)))}
 }
 
-// Nearest returns the record whose site is nearest to addr, and false in an
-// empty index. Of two that are equally near it is the one before addr.
+// Nearest returns the record whose site is nearest to addr, and false if the index is empty. Of two that are equally near it returns the one before
+// addr.
 func (x *Index) Nearest(addr machine.Addr) (Entry, bool) {
 	n := x.Len()
 	if n == 0 {

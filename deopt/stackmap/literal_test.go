@@ -6,7 +6,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// byteOrder is what both orders of encoding/binary are.
+// byteOrder is implemented by both orders of encoding/binary.
 type byteOrder interface {
 	binary.ByteOrder
 	binary.AppendByteOrder
@@ -195,8 +195,8 @@ var literals = []literal{
 			LiveOuts:  []LiveOut{{Reg: 7, Size: 8}},
 		}}}},
 	}, true},
-	// The extra locations stand before the offset; 16 + 1 + 8+2+4+4 + 1 + 8+2+4 = 50, so six bytes of
-	// padding. The second function has no records. The prologues end the map without padding.
+	// The extra locations are before the offset; 16 + 1 + 8+2+4+4 + 1 + 8+2+4 = 50, so six bytes of padding. The second function has no records.
+	// The prologues end the map without padding.
 	{"yk", 3, Yk, func(w *raw) {
 		w.u8(3, 0, 0, 0).u32(2, 1, 1)
 		w.u64(0x1000, 8, 1, 0x2000, 1<<64-1, 0)

@@ -1,6 +1,6 @@
 package stackmap
 
-// FunctionPos returns where the address of f, one of m.Functions, stands in the section.
+// FunctionPos returns the place of the address of f, one of m.Functions, in the section.
 func (m *Map) FunctionPos(f *Function) int64 {
 	return m.Offset + headerSize + int64(f.row)*int64(m.layout.functionSize)
 }

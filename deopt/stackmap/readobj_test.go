@@ -16,7 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What llc writes reads the same here and in the llvm-readobj of its own release.
+// TestReadobj requires that the output of llc reads the same here and in the llvm-readobj of its own release.
 func TestReadobj(t *testing.T) {
 	livetest.Slow(t)
 	for _, p := range programs {
@@ -35,8 +35,8 @@ func TestReadobj(t *testing.T) {
 	}
 }
 
-// llc -stackmap-version writes layout V3 under the version that it is told, which
-// llvm-readobj refuses. Here it is found to be V3, and nothing else.
+// TestVersionFlag covers llc -stackmap-version, which writes layout V3 under the given version; llvm-readobj rejects that. Here it must be found to
+// be V3, and nothing else.
 func TestVersionFlag(t *testing.T) {
 	livetest.Slow(t)
 	for _, p := range programs {

@@ -7,13 +7,12 @@ type Reserved struct {
 	Pos    int64 // in the section
 	Name   string
 	Value  uint64
-	Record int64 // where the record stands in the section that the field is of; -1 in a prologue
+	Record int64 // the place in the section of the record that the field belongs to; -1 in a prologue
 }
 
-// Reserved goes through the reserved fields that are not zero of the records of f, or with
-// nil of the unattributed ones, and of the prologue of f. Those of a header are zero, or it
-// would not have been read; the flags of a record are in [Record]. Nothing decoded
-// has room for these bytes, because they have no meaning.
+// Reserved yields the reserved fields that are not zero of the records of f, or with nil of the unattributed ones, and of the prologue of f. Those
+// of a header are zero, or it would not have been read; the flags of a record are in [Record]. The decoded types do not have these bytes, because
+// they have no meaning.
 func (m *Map) Reserved(f *Function) iter.Seq[Reserved] {
 	return func(yield func(Reserved) bool) {
 		w := &reservedWalk{m: m, yield: yield}

@@ -18,7 +18,7 @@ type scan struct {
 	err    *Error
 	far    int // the end of what was looked at before the records, in the section
 
-	// What it saw, for telling layouts apart.
+	// What was found, for distinguishing layouts.
 	dirty     bool // a reserved byte of a location or live-out that is not zero
 	located   bool // a location
 	functions bool // a function
@@ -192,7 +192,7 @@ func (s *scan) locations(d []byte, p, count int) (int, bool) {
 	}
 	reserved := uint64(reservedLocation)
 	if size == 8 {
-		reserved = 0 // the size is where V3 has a reserved byte, the offset where it has two
+		reserved = 0 // the size is in V3's reserved byte, the offset in its two reserved bytes
 	}
 	s.located = s.located || count > 0
 	var seen uint64

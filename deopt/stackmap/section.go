@@ -6,19 +6,18 @@ import (
 	"fmt"
 )
 
-// Options say how to read bytes.
+// Options describe how to read bytes.
 type Options struct {
 	Order   binary.ByteOrder // of the target
-	Dialect Dialect          // "": told by the bytes
+	Dialect Dialect          // "": determined from the bytes
 }
 
-// Section is what [Parse] read.
+// Section is the result of [Parse].
 type Section struct {
 	Maps    []*Map  // in the order of the bytes
-	Dialect Dialect // of all Maps; "" where they differ or there are none
-	// Also lists the other layouts, in the order of Dialects, in which each byte of
-	// the section would have its place too, and that would read something different.
-	// A section of several layouts has none: its other readings are not looked for.
+	Dialect Dialect // of all Maps; "" if they differ or there are none
+	// Also lists the other layouts, in the order of Dialects, in which each byte of the section also has a place, and that read it differently. It
+	// is empty for a section of several layouts: its other readings are not searched.
 	Also []Dialect
 }
 
@@ -26,14 +25,11 @@ type Section struct {
 // the other, each with its own header; zero bytes may fill the gaps up to the
 // alignment of 8 and the end. data must not change while the maps are in use.
 //
-// A layout fits where each byte has its place in it. Without Options.Dialect the first
-// that fits is taken, in the order: the layout that the header's version names, V3, Yk,
-// YkOld; but one that finds the format's reserved bytes zero, as every compiler writes
-// them, goes before one that does not. If none fits the whole section, each map is
-// told by itself.
+// A layout fits if each byte has its place in it. Without Options.Dialect Parse takes the first that fits, in the order: the layout that the
+// header's version names, V3, Yk, YkOld; but a layout that finds the format's reserved bytes zero, as every compiler writes them, precedes one that
+// does not. If none fits the whole section, the layout of each map is determined separately.
 //
-// An error is an [*Error], except about the options. It comes with the maps
-// before it.
+// An error is an [*Error], except about the options. The maps before it are returned with it.
 func Parse(data []byte, o Options) (*Section, error) {
 	big, err := o.order()
 	if err != nil {
@@ -64,9 +60,8 @@ func Parse(data []byte, o Options) (*Section, error) {
 	return s, bad
 }
 
-// ParseOne reads the map that data starts with and returns how many bytes it takes;
-// what follows is not its own. Without Options.Dialect it has the layout that its
-// version names, because nothing tells where it ends.
+// ParseOne reads the map that data starts with and returns how many bytes it takes; the bytes after it are ignored. Without Options.Dialect it has
+// the layout that its version names, because nothing shows where it ends.
 func ParseOne(data []byte, o Options) (m *Map, n int, err error) {
 	big, err := o.order()
 	if err != nil {

@@ -22,7 +22,7 @@ type compiled struct {
 	releases []int
 }
 
-// Of LLVM 14, neither opt nor llc takes statepoints with opaque pointers.
+// In LLVM 14, neither opt nor llc accepts statepoints with opaque pointers.
 var programs = []compiled{
 	{"jit_pp.ll", []int{14, 16, 19, 22}},
 	{"jit_sp.ll", []int{14, 16, 19, 22}},
@@ -46,7 +46,7 @@ func object(t testing.TB, version int, program string, flags ...string) string {
 	return livetest.Object(t, version, program, flags...)
 }
 
-// section returns the bytes of .llvm_stackmaps as they stand in a file.
+// section returns the bytes of .llvm_stackmaps as they are in a file.
 func section(t testing.TB, path string) []byte {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -59,7 +59,7 @@ func section(t testing.TB, path string) []byte {
 	return data
 }
 
-// run runs a tool and returns what it prints. What one makes, as "-o" says, may have been made before.
+// run runs a tool and returns its output. A file made with "-o" may come from a cache.
 func run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	if slices.Contains(args, "-o") {
@@ -74,7 +74,7 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// parsed parses a whole section of little-endian bytes, in the layout that they tell.
+// parsed parses a whole section of little-endian bytes, in the layout determined from them.
 func parsed(t testing.TB, data []byte) []*Map {
 	t.Helper()
 	s, err := Parse(data, Options{Order: binary.LittleEndian})
@@ -91,7 +91,7 @@ func blobs(maps []*Map) []*Blob {
 	return list
 }
 
-// unplaced returns a copy of blobs whose records do not say where they stand.
+// unplaced returns a copy of blobs whose records have no positions.
 func unplaced(list []*Blob) []*Blob {
 	clear := func(records []Record) []Record {
 		records = slices.Clone(records)

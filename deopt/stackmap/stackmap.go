@@ -1,18 +1,14 @@
-// Package stackmap reads and writes the stack maps of LLVM: the section
-// .llvm_stackmaps, as "Stack maps and patch points in LLVM"
-// (llvm.org/docs/StackMaps.html, "Stack Map Format") lays it out, in each of its
-// versions and in the layouts of ykllvm (see [Dialect]).
+// Package stackmap reads and writes the stack maps of LLVM: the section .llvm_stackmaps, as defined in "Stack maps and patch points in LLVM"
+// (llvm.org/docs/StackMaps.html, "Stack Map Format"), in each of its versions and in the layouts of ykllvm (see [Dialect]).
 //
-// Its main type is [Map], one blob of the section. A Map is a view: its records stay
-// in the bytes that it was parsed from and are decoded when asked for, so those bytes
-// must not change while it is in use. An [Index] finds the records of an address. The
-// package knows nothing of processes: addresses are as the bytes give them.
+// Its main type is [Map], one blob of the section. A Map is a view: its records stay in the bytes that it was parsed from and are decoded on
+// demand, so those bytes must not change while it is in use. An [Index] finds the records of an address. The package does not depend on processes:
+// addresses are as the bytes give them.
 //
 // # Security
 //
-// A section is hostile. Every count is held against the bytes that are left before
-// anything is allocated or walked, every error tells the offset, and telling the layouts
-// apart looks at each byte a bounded number of times.
+// A section is hostile. Every count is checked against the remaining bytes before anything is allocated or walked, every error has an offset, and
+// determining the layout reads each byte a bounded number of times.
 package stackmap
 
 import (
@@ -22,11 +18,10 @@ import (
 	"reframe/deopt/machine"
 )
 
-// RecordID is the number that the author of the code gave a site. It need not
-// be unique: inlining and code duplication repeat it.
+// RecordID is the number that the author of the code gave a site. It need not be unique: inlining and code duplication repeat it.
 type RecordID uint64
 
-// Kind says where one value lives.
+// Kind is the kind of place of a value.
 type Kind uint8
 
 // The kinds of location, with the format's own numbers.
@@ -67,11 +62,10 @@ type Record struct {
 	ID        RecordID
 	Offset    uint32     // of the site in its function, by the convention of the kind of site
 	Flags     uint16     // reserved by the format
-	Locations []Location // nil where there are none
-	LiveOuts  []LiveOut  // nil where there are none
+	Locations []Location // nil for none
+	LiveOuts  []LiveOut  // nil for none
 
-	// Vars says how many of Locations each live variable takes, in their order. Only the
-	// yk layouts have them; nil in the others.
+	// Vars lists how many of Locations each live variable takes, in their order. Only the yk layouts have them; nil in the others.
 	Vars []int
 	// Extra holds the extra locations of each of Locations: more places that keep the
 	// same value, a register's DWARF number where it is not negative and a slot's offset
@@ -79,7 +73,7 @@ type Record struct {
 	// Only layout Yk has them; nil in the others.
 	Extra [][]int16
 
-	Pos int64 // where the record stands in the section; the writer does not look at it
+	Pos int64 // the place of the record in the section; the writer ignores it
 }
 
 // Clone returns a copy that shares nothing with r.
@@ -110,7 +104,7 @@ type Function struct {
 // see [Map.Unattributed].
 func (f *Function) Len() int { return int(f.records) }
 
-// Prologue is what a function of layout Yk saved when it was entered.
+// Prologue lists what a function of layout Yk saved on entry.
 type Prologue struct {
 	HasFramePointer bool
 	Saved           []SavedRegister
@@ -152,16 +146,14 @@ func (m *Map) Len() int {
 	return n
 }
 
-// Unattributed counts the records that belong to one of several functions without the
-// map saying to which. Layout V1 has no record counts, so that a blob of it with
-// more than one function cannot tell; its functions are then without records, no
-// [Index] can place these, and Records(nil) goes through them.
+// Unattributed counts the records that belong to one of several functions without the map showing which. Layout V1 has no record counts, so a blob
+// with more than one function does not show it; its functions are then without records, no [Index] can place these, and Records(nil) yields them.
 func (m *Map) Unattributed() int { return m.loose }
 
 // NumConstants returns the size of the constant table.
 func (m *Map) NumConstants() int { return m.constants }
 
-// ConstantAt returns entry i of the constant table. It panics where there is none.
+// ConstantAt returns entry i of the constant table. It panics if there is none.
 func (m *Map) ConstantAt(i int) uint64 {
 	if i < 0 || i >= m.constants {
 		panic(fmt.Sprintf("stackmap: constant %d of a table of %d", i, m.constants))

@@ -18,10 +18,9 @@ type Pair struct{ Base, Derived Location }
 // its deopt values.
 const StatepointHead = 3
 
-// AsStatepoint reads rec as a statepoint's record. A record does not say that it
-// is one, so a true result is a reading: it begins with three small constants, of which the
-// first may be a calling convention (at most 1023, LLVM's CallingConv.h), the second holds
-// flags that there are (Statepoint.h), and the third counts values that are there.
+// AsStatepoint reads rec as a statepoint's record. A record does not declare that it is one, so true means that it has the shape: it begins with
+// three small constants, of which the first may be a calling convention (at most 1023, LLVM's CallingConv.h), the second holds defined flags
+// (Statepoint.h), and the third counts values that are present.
 func (rec *Record) AsStatepoint() (Statepoint, bool) {
 	if len(rec.Locations) < StatepointHead {
 		return Statepoint{}, false
@@ -60,7 +59,7 @@ func (rec *Record) AsStatepoint() (Statepoint, bool) {
 	return s, true
 }
 
-// Behind lists what the record has behind its deopt values.
+// Behind lists the locations after the record's deopt values.
 func (s *Statepoint) Behind() (all []Location) {
 	for _, p := range s.Pairs {
 		all = append(all, p.Base, p.Derived)

@@ -14,8 +14,8 @@ type Blob struct {
 	Dialect   Dialect
 	Functions []BlobFunction
 	Constants []uint64
-	// Unattributed are the records of a map of layout V1 with several functions, of
-	// which it does not say which are whose. They come after those of Functions.
+	// Unattributed holds the records of a map of layout V1 with several functions, which does not show whose they are. They come after those of
+	// Functions.
 	Unattributed []Record
 }
 
@@ -131,7 +131,7 @@ func checkAll(l *layout, records []Record) error {
 	return nil
 }
 
-// check says what of r does not fit layout l.
+// check returns an error if r does not fit layout l.
 func (r *Record) check(l *layout) error {
 	counted, what := len(r.Locations), "locations"
 	if l.variables {

@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// What the writer makes of the values of the literal sections is their bytes.
+// TestAppendBlob requires that the writer makes the bytes of the literal sections from their values.
 func TestAppendBlob(t *testing.T) {
 	for _, l := range literals {
 		for _, order := range orders {
@@ -138,9 +138,8 @@ func someRecord(r *rand.Rand, l *layout) Record {
 	return rec
 }
 
-// roundTrip writes one blob or several and reads them again: as they were when the layout
-// is given. When it is told, it is that layout, one that reads the same, or one that
-// says that it may be the other.
+// roundTrip writes one blob or several and reads them again: they must be unchanged if the layout is given. If it is determined from the bytes, it
+// must be that layout, one that reads the same, or one whose result lists it as another possibility.
 func roundTrip(t testing.TB, r *rand.Rand, l *layout, order byteOrder) {
 	var data []byte
 	var want []*Blob
