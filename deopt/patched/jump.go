@@ -127,8 +127,8 @@ func (p *Finder) jumpsIn(c *progspace.Objfile, at machine.Addr) {
 	}
 }
 
-// regionOf is the code of a record that a runtime may write a jump over: a shadow, or as a module says the region of a patchpoint or a
-// statepoint. Of several that it may be all agree on so much.
+// regionOf returns the code of a record that a runtime may overwrite with a jump: a shadow, or, if a module gives it, the region of a patchpoint or
+// a statepoint. If there are several candidate sites, it is the part that all agree on.
 func (p *Finder) regionOf(c *progspace.Objfile, e sites.RecordEntry) (start machine.Addr, length uint64, s *Code) {
 	siteList, least, most, ok := p.shadowBytes(c, e)
 	switch kind := sites.KindOf(siteList.Sites); {

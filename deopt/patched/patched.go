@@ -25,27 +25,27 @@ type Code struct {
 	Left machine.Addr // the first instruction that was written over; those before it have run
 	last machine.Addr // the address of the call or the jump
 	past machine.Addr // the address after that instruction
-	Stub machine.Addr // where the jump leads; 0 for a call
-	// What the instructions between the record and Left have written.
+	Stub machine.Addr // the target of the jump; 0 for a call
+	// The registers that the instructions between the record and Left have written.
 	Changed amd64.Set
 	Stored  bool // also to slots of the frame, or the stack pointer is above some of them
-	// Trapped is set where the frame made no call: a signal or a stop of its thread came in the code that was written.
+	// Trapped is set if the frame made no call: its thread got a signal or was stopped in the code that was written.
 	Trapped bool
 	called  bool // Stub was called, and takes the return address off the stack
 	prefix  int  // how many instructions of the course are before Left
 	arm64   bool // it is code of arm64
 }
 
-// Finder finds the frames that stand in such code.
+// Finder finds the frames that are in such code.
 type Finder struct {
 	Space    *progspace.Space
 	Modules  *sites.Modules
 	Unwinder *unwind.Unwinder
 
-	jumped  []*Code                  // see jumps; nil until it is asked for
+	jumped  []*Code                  // see jumps; nil until it is needed
 	returns map[machine.Addr][]*Code // the same by the return addresses of the calls that they lead to
 	unknown bool                     // there may be jumps that are not in jumped
-	onARM64 []arm64Site              // see arm64Sites; nil until it is asked for
+	onARM64 []arm64Site              // see arm64Sites; nil until it is needed
 }
 
 // Forget drops what was found, after the process has run.
@@ -167,7 +167,7 @@ func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.
 	case s.Left != 0 && !s.endsOriginal(pc): // what was relocated is part of another instruction
 		written = true
 	default:
-		// It is the bytes that are relocated which say where the call goes.
+		// The relocated bytes hold the target of the call.
 		own, now := p.ownTarget(o, e.Addr, pc), directTarget(writtenCode{o}, s.last)
 		if own == 0 || now == 0 {
 			return nil, ""
@@ -241,7 +241,7 @@ func (s *Code) follow(pc machine.Addr) (ends, written bool) {
 			s.ran(inst, known)
 		}
 		if s.Bytes == 0 && !differs && !amd64.IsFiller(inst) {
-			return false, false // without a module nothing says that the shadow goes on behind code of the function's own
+			return false, false // without a module nothing shows that the shadow continues after code of the function's own
 		}
 		loads = differs && known && inst.Op == x86asm.MOV
 		at = next
@@ -297,7 +297,7 @@ func (s *Code) WasSled() bool {
 	for at := s.Start; at < s.past; {
 		inst, _, err := amd64.Read(s.Original, at)
 		if err == nil && inst.Len == 0 {
-			return true // the last nop goes on
+			return true // the last nop extends past it
 		}
 		if err != nil || !amd64.IsFiller(inst) {
 			return false
@@ -405,7 +405,7 @@ func (p *Finder) leadsTo(at, function machine.Addr) bool {
 	return false
 }
 
-// Convention returns the reason why a record is that of a frame whose function has left its own code here.
+// Convention returns the reason why a record is assigned to a frame whose function has left its own code here.
 func (s *Code) Convention(space *progspace.Space) string {
 	of := fmt.Sprintf("its %s of %d bytes", s.Noun(), s.Bytes)
 	if s.Bytes == 0 {
