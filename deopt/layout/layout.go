@@ -19,7 +19,7 @@ import (
 // Schema names the format of a layout file.
 const Schema = "reframe.layout/v1"
 
-// Layout says how exits map to other functions, where the IR alone cannot.
+// Layout maps exits to other functions, where the IR alone cannot.
 type Layout struct {
 	Name  string `json:"-"` // the file, for messages
 	Exits []Exit `json:"exits"`
@@ -38,13 +38,13 @@ type Exit struct {
 	Path string // in the file, such as exits[0]
 }
 
-// Condition tells apart exits that share an id: a live value that equals a number.
+// Condition distinguishes exits that share an id: a live value that equals a number.
 type Condition struct {
 	Operand int   `json:"operand"`
 	Equals  int64 `json:"equals"`
 }
 
-// ExitResume is where the interpreter resumes. A file may spell the names with their sigils (@sum, %loop).
+// ExitResume is the place where the interpreter resumes. A file may spell the names with their sigils (@sum, %loop).
 type ExitResume struct {
 	Function string `json:"function"`
 	Block    string `json:"block"`
@@ -54,11 +54,11 @@ type ExitResume struct {
 type Slot struct {
 	Operand int    `json:"operand"` // counts the live values from 0
 	Name    string `json:"name"`    // as the function that resumes spells it: %i; a file may leave % out
-	// Extend says how an integer becomes one of more bits, which the function that resumes has it as.
+	// Extend is how an integer is widened to the type that it has in the function that resumes.
 	Extend Extension `json:"extend,omitempty"`
 }
 
-// Extension says what an integer has above its bits when it is widened.
+// Extension is the contents of an integer's upper bits after it was widened.
 type Extension string
 
 // A wider integer has copies of the sign above its bits, or zeros.
@@ -67,10 +67,10 @@ const (
 	ZeroExtend Extension = "zero"
 )
 
-// Error says what is wrong with a layout file.
+// Error is an error in a layout file.
 type Error struct {
 	File string
-	At   jsonat.Place // in the file; zero where it is not known
+	At   jsonat.Place // in the file; zero if unknown
 	Path string       // such as exits[0].slots[2]; "" for the whole file
 	Err  error
 }
@@ -160,7 +160,7 @@ func (x *Exit) spell() {
 	}
 }
 
-// sound says what is wrong with an exit whatever the modules are.
+// sound returns the error in an exit that is wrong in any module.
 func (x *Exit) sound() (path string, err error) {
 	switch {
 	case x.Function == "":
@@ -218,9 +218,8 @@ func (x *Exit) About(function string, record uint64) bool {
 	return x.Function == function && (x.Record == nil || *x.Record == record)
 }
 
-// Apply returns the exit that a frame took, and nil where none is meant for it. The
-// slots are those of the record, by operand. why is set where an exit is meant
-// for it and cannot be told from another, because a value is missing, or where all that are meant ask for more values than there are.
+// Apply returns the exit that a frame took, or nil if none matches. The slots are those of the record, by operand. why is set if an exit may match
+// but a missing value leaves it open, or if all candidates need more values than there are.
 func (l *Layout) Apply(function string, record uint64, slots []frame.Slot) (x *Exit, why string) {
 	for n := range l.Exits {
 		x := &l.Exits[n]

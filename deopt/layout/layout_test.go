@@ -40,7 +40,7 @@ done:
 }
 `
 
-// Each mistake in a layout has one line that says where it is and what is wrong.
+// TestLayoutMistakes requires that the error for each mistake in a layout is one line with its place and the reason.
 func TestLayoutMistakes(t *testing.T) {
 	m, err := ir.Parse("m.ll", []byte(layoutModule))
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestLayoutMistakes(t *testing.T) {
 	}
 }
 
-// A name is that of a value as the source spells it, and as LLVM does; two spellings are one name.
+// TestLayoutNames requires that a value may be named as the source spells it, and as LLVM does; two spellings are one name.
 func TestLayoutNames(t *testing.T) {
 	m, err := ir.Parse("m.ll", []byte(layoutModule))
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestLayoutNames(t *testing.T) {
 	}
 }
 
-// An exit is taken when all its conditions hold; one that cannot be told is not guessed.
+// TestLayoutConditions requires that an exit is taken if all its conditions hold, and that an undecided one is not guessed.
 func TestLayoutConditions(t *testing.T) {
 	number := func(v uint32) frame.Slot {
 		return frame.Slot{Type: frame.Type{Kind: frame.Int, Bits: 32, Source: "i32"}, Status: frame.OK, Hex: frame.HexOf(uint64(v)), Bytes: make([]byte, 4)}

@@ -18,7 +18,7 @@ type Misfit struct {
 	Operand, Most int
 }
 
-// MisfitKind is what is not there.
+// MisfitKind is the kind of thing that is missing.
 type MisfitKind int
 
 const (
@@ -114,7 +114,7 @@ func (x *Exit) Enters(ms *sites.Modules) []Misfit {
 	return x.into(to[0])
 }
 
-// into holds what the exit says of the function that resumes against one.
+// into checks the exit's references to the function that resumes against one such function.
 func (x *Exit) into(to *ir.Func) (wrong []Misfit) {
 	if _, err := to.Body(); err != nil {
 		return []Misfit{{Kind: Unreadable, Path: ".resume.function", Err: err}}
@@ -137,8 +137,8 @@ func (x *Exit) into(to *ir.Func) (wrong []Misfit) {
 	return wrong
 }
 
-// Destination finds the function with which the exit resumes from a site in a module, which is nil where it is not known. Of several
-// definitions it is the module's own. None is found where there is none, and where several are defined and none of them is the module's.
+// Destination finds the function with which the exit resumes from a site in a module, which is nil if unknown. Of several definitions it returns
+// the module's own. It returns nil if there is none, and if there are several and none of them is the module's.
 func (x *Exit) Destination(ms *sites.Modules, left *ir.Module) (to *ir.Func, defined int) {
 	all := ms.Bodies(x.Resume.Function)
 	for _, f := range all {
@@ -165,8 +165,8 @@ func (s *Slot) Widens(got, want frame.Type) bool {
 	return s.Extend != "" && got.Kind == frame.Int && want.Kind == frame.Int && got.Bits < want.Bits
 }
 
-// class is how the bits of a type are meant. An integer may be resumed as a pointer,
-// and the other way round; nothing else changes its meaning by a name.
+// class returns the interpretation of the bits of a type. An integer may be resumed as a pointer, and the other way round; no other conversion is
+// allowed.
 func class(t frame.Type) string {
 	switch t.Kind {
 	case frame.Int, frame.Pointer:
