@@ -1,14 +1,13 @@
-// Package machine is the leaf that every other package knows: addresses,
-// registers and their values, memory, and architectures written as tables.
+// Package machine defines addresses, registers and their values, memory, and architectures written as tables. All other packages import it, and it
+// imports none of them.
 //
-// Its main type is [Arch]: what DWARF calls each register, how wide it is and
-// whether a callee keeps it. A new architecture is a new table, not new code.
+// Its main type is [Arch]: the DWARF number of each register, its width and whether it is callee-saved. A new architecture is a new table, not new
+// code.
 //
 // # Security
 //
-// Nothing here reads a target. [Memory] and [Target] are the interfaces through
-// which the bytes of a target come; they are hostile, and every reader of them
-// bounds what it does with them.
+// This package does not read targets. [Memory] and [Target] are the interfaces through which the bytes of a target come; they are hostile, and
+// every reader of them bounds what it does with them.
 package machine
 
 import (
@@ -32,11 +31,11 @@ type RegisterInfo struct {
 	DWARF DWARFReg
 	Name  string
 	Size  int // bytes, at its widest
-	Kept  int // bytes, from its first, that a callee gives back as they were (callee-saved in the C convention)
+	Kept  int // bytes, from its first, that are callee-saved in the C convention
 	Class Class
 }
 
-// Class says what a register is for.
+// Class is the purpose of a register.
 type Class uint8
 
 // The classes of registers.
@@ -44,7 +43,7 @@ const (
 	General Class = iota // integers and addresses
 	Vector               // floating-point numbers and vectors
 	Flags                // conditions, masks and predicates
-	Special              // what no value of a program is kept in, such as a program counter
+	Special              // registers that never hold a program's values, such as a program counter
 )
 
 // Arch describes an architecture as data.
@@ -53,7 +52,7 @@ type Arch struct {
 	Title   string // as people say it: x86-64
 	Pointer int    // size of an address in bytes
 	Order   binary.ByteOrder
-	// Align is what instructions are aligned to, in bytes, and Fixed says that all of them have that length; 0 where it is not known.
+	// Align is the alignment of instructions in bytes, and Fixed means that all of them have that length; 0 if unknown.
 	Align int
 	Fixed bool
 
@@ -64,17 +63,16 @@ type Arch struct {
 	// that calls nothing need not save. It is PC itself where a call pushes the address.
 	Link DWARFReg
 
-	// CallerSP is what the stack pointer was just before the call, as the distance from the
-	// CFA: 0 but where the ABI puts the CFA past an area that the caller leaves to its callees.
+	// CallerSP is the value of the stack pointer just before the call, as the distance from the CFA: 0 unless the ABI puts the CFA past an area
+	// that the caller leaves to its callees.
 	CallerSP int64
-	// Vector is how many bytes of a vector register that is wider, from its first, unwind information means that says where it was
-	// saved; 0 where that is not told.
+	// Vector is how many bytes, from its first, of a wider vector register unwind information covers when it gives its saved place; 0 if unknown.
 	Vector int
-	// Calls are the instructions that call, where they can be told by their bits.
+	// Calls are the instructions that call, if their bits identify them.
 	Calls Calls
 	// Constant are registers that are the same in all frames of a thread, as the length of vectors is.
 	Constant []DWARFReg
-	// Unread says of registers why a value that a compiler's record puts there cannot be read from them.
+	// Unread maps registers to the reason why a value that a compiler's record puts there cannot be read from them.
 	Unread map[DWARFReg]string
 	// Single is what a float register holds where a float lies in it that is not its low bytes; nil where there is none such. It is given
 	// the register and all of its bytes, and returns four; ok is false for a register of another kind.
@@ -85,29 +83,26 @@ type Arch struct {
 	// Chain is how code that keeps a frame pointer, or a back chain, links its
 	// frames; the zero value where it does not.
 	Chain Chain
-	// Trampolines are what signal handlers return to.
+	// Trampolines lists the code that signal handlers return to.
 	Trampolines []Trampoline
 
-	table []RegisterInfo // by number; those without a name are none
+	table []RegisterInfo // by number; entries without a name are unused
 	order []DWARFReg
-	parts func() map[part]string // made when a name is asked for: most runs need those of no architecture
+	parts func() map[part]string // made when a name is needed: most runs need those of no architecture
 	plan  plan
 }
 
 // noNumber is the program counter's number where DWARF gives it none. No table has it.
 const noNumber DWARFReg = 0xffff
 
-// Chain says where the frame of a function has the link to its caller's. Offsets are
-// in bytes from the address in Base.
+// Chain describes where the frame of a function has the link to its caller's. Offsets are in bytes from the address in Base.
 type Chain struct {
-	Base DWARFReg // the frame pointer, or the stack pointer where it is a back chain
-	// Linked is where the caller's value of Base was saved.
+	Base DWARFReg // the frame pointer, or the stack pointer for a back chain
+	// Linked is the place where the caller's value of Base was saved.
 	Linked int64
-	// Return is where the return address was saved; for a back chain, as the distance
-	// from the CFA.
+	// Return is the place where the return address was saved; for a back chain, as the distance from the CFA.
 	Return int64
-	// CFA is the CFA as the distance from Base. It is told by the record unless NoCFA is set,
-	// and for a back chain it is the caller's value of Base.
+	// CFA is the CFA as the distance from Base. The record gives it unless NoCFA is set; for a back chain it is the caller's value of Base.
 	CFA   int64
 	NoCFA bool
 }
@@ -132,7 +127,7 @@ func (a *Arch) Register(r DWARFReg) (RegisterInfo, bool) {
 	return info, info.Name != ""
 }
 
-// row is that of r, and has no name where there is none.
+// row returns the row of r, which has no name if there is none.
 func (a *Arch) row(r DWARFReg) RegisterInfo {
 	if int(r) >= len(a.table) {
 		return RegisterInfo{}
@@ -154,7 +149,7 @@ func (a *Arch) RegisterName(r DWARFReg) string {
 // Registers lists the numbers of all registers in the table's order.
 func (a *Arch) Registers() []DWARFReg { return a.order }
 
-// Kept returns how many bytes of r, from its first, a callee gives back as they were.
+// Kept returns how many bytes of r, from its first, are callee-saved.
 func (a *Arch) Kept(r DWARFReg) int { return a.row(r).Kept }
 
 // Preserved reports whether a callee gives all of r back as it was.
@@ -163,8 +158,7 @@ func (a *Arch) Preserved(r DWARFReg) bool {
 	return info.Kept > 0 && info.Kept == info.Size
 }
 
-// Uint reads an address-sized or smaller unsigned integer in the byte order
-// of the architecture. Of more than eight bytes the low eight are taken.
+// Uint reads an address-sized or smaller unsigned integer in the byte order of the architecture. Of more than eight bytes it takes the low eight.
 func (a *Arch) Uint(b []byte) uint64 {
 	if len(b) == 8 {
 		return a.Order.Uint64(b)

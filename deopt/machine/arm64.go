@@ -5,17 +5,15 @@ import (
 	"slices"
 )
 
-// ARM64 and ARM64BE are aarch64 in its two byte orders. The numbers are those of
-// "DWARF for the Arm 64-bit Architecture" (AADWARF64), section "DWARF register
-// names"; what a callee preserves is in AAPCS64, "Register use in the AAPCS64
-// standard", and how frames are linked in its section "The Frame Pointer": the
-// record may lie anywhere in the frame and does not tell the CFA.
+// ARM64 and ARM64BE are aarch64 in its two byte orders. The numbers are those of "DWARF for the Arm 64-bit Architecture" (AADWARF64), section
+// "DWARF register names". AAPCS64 defines the callee-saved registers in "Register use in the AAPCS64 standard", and how frames are linked in "The
+// Frame Pointer": the record may lie anywhere in the frame and does not give the CFA.
 //
-// Of v8 to v15 a callee keeps the low 8 bytes, d8 to d15. They are the first ones in memory
-// where the order is little-endian; where it is not, nothing of them counts as kept.
+// Of v8 to v15 the low 8 bytes are callee-saved, d8 to d15. They are the first ones in memory if the order is little-endian; otherwise nothing of
+// them counts as callee-saved.
 //
-// Where pointer authentication is in use it takes the bits of an address above the 48 that
-// Linux gives programs (kernel documentation, "Memory Layout on AArch64 Linux").
+// Pointer authentication takes the bits of an address above the 48 that Linux gives programs (kernel documentation, "Memory Layout on AArch64
+// Linux").
 //
 // z0 to z31 (whose low 16 bytes are v0 to v31) and p0 to p15 are those of SVE, at the
 // widest that it allows: 2048 bits, and a bit for each byte of that.
@@ -24,7 +22,7 @@ var (
 	ARM64BE = newARM64("arm64be", "aarch64 big-endian", binary.BigEndian)
 )
 
-// ARM64VG is the pseudo-register VG of AADWARF64: how many 8-byte granules a vector of SVE has.
+// ARM64VG is the pseudo-register VG of AADWARF64: the number of 8-byte granules in a vector of SVE.
 const ARM64VG DWARFReg = 46
 
 func newARM64(name, title string, order binary.ByteOrder) *Arch {

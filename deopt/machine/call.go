@@ -9,18 +9,16 @@ type Calls struct {
 	Forms []CallForm
 }
 
-// CallForm is one instruction: the bits that say what it is, and what they are.
+// CallForm is one form of a call instruction: a mask of its fixed bits, and their values.
 type CallForm struct {
 	Size        int // bytes
 	Mask, Value uint64
 }
 
-// EndsInCall reports whether the last instruction in code is a call. The instructions of some
-// architectures have several lengths, and the last bytes of a longer one may look like a
-// shorter one: no means that no call ends there, yes that one may.
+// EndsInCall reports whether the last instruction in code is a call. The instructions of some architectures have several lengths, and the last
+// bytes of a longer one may look like a shorter one: false means that no call ends there, true that one may.
 //
-// Nothing is known of the calls of an architecture without Calls, for which it says no:
-// of x86-64, whose instructions have no fixed form.
+// It returns false for an architecture without Calls, such as x86-64, whose instructions have no fixed form.
 func (a *Arch) EndsInCall(code []byte) bool {
 	for _, f := range a.Calls.Forms {
 		if len(code) >= f.Size && a.Calls.Word(code[len(code)-f.Size:])&f.Mask == f.Value {

@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// callsOf says of an architecture how objdump spells calls: the mnemonic, a space, the operands.
+// callsOf maps architectures to objdump's spelling of calls: the mnemonic, a space, the operands.
 var callsOf = map[*Arch]struct {
 	prefix string // of the tools, and of the directory of its libc
 	calls  *regexp.Regexp
@@ -25,8 +25,8 @@ var callsOf = map[*Arch]struct {
 	S390X:   {"s390x-linux-gnu", regexp.MustCompile(`^(brasl|bras|bas|basr|bassm) %r14,`)},
 }
 
-// In the C library of each architecture the instructions that objdump calls calls are those
-// whose bits say so.
+// TestCallsOfLibraries requires, for the C library of each architecture, that the calls in objdump's output are the instructions whose bits mark
+// them as calls.
 func TestCallsOfLibraries(t *testing.T) {
 	livetest.Slow(t)
 	for arch, a := range callsOf {

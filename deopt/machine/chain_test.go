@@ -11,8 +11,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Frames are linked as the CFI says that LLVM writes for a function with a frame pointer: where
-// that and the return address were saved. Of a back chain CFI says nothing but the latter.
+// TestChain requires the links that LLVM's CFI describes for a function with a frame pointer: where the frame pointer and the return address were
+// saved. For a back chain, CFI describes only the latter.
 func TestChain(t *testing.T) {
 	names := map[*Arch][2]string{ // LLVM's, of the frame pointer and of the return address
 		AMD64: {"RBP", "RIP"}, ARM64: {"W29", "W30"}, ARM64BE: {"W29", "W30"}, RISCV64: {"X8", "X1"}, LOONG64: {"R22", "R1"},

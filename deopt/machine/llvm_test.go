@@ -16,15 +16,15 @@ import (
 	"reframe/internal/livetest"
 )
 
-// llvmArch says how LLVM and its assembler speak of an architecture.
+// llvmArch holds how LLVM and its assembler name an architecture and its registers.
 type llvmArch struct {
 	arch   *Arch
 	triple string
 	flags  []string // of llc and llvm-mc
 	cfi    string   // the assembler's spelling of a register in a .cfi directive, %s its name
 
-	// What the assembler knows under another name here, or (internal) what it does not
-	// take in a .cfi directive: LLVM's internal name is compared instead.
+	// Registers with another name in the assembler, or (internal) those that it does not accept in a .cfi directive: LLVM's internal name is
+	// compared instead.
 	spelled  func(name string) string
 	internal map[string]string
 
@@ -37,7 +37,7 @@ func llvmArches() []llvmArch {
 	same := func(name string) string { return name }
 	arm := llvmArch{
 		arch: ARM64, triple: "aarch64-linux-gnu", cfi: "%s",
-		spelled:  func(name string) string { return strings.Replace(name, "v", "q", 1) }, // v0 stands for a list of lanes
+		spelled:  func(name string) string { return strings.Replace(name, "v", "q", 1) }, // v0 names a list of lanes
 		internal: map[string]string{}, clobber: "~{%s}",
 		fixed: []string{"sp"}, saved: []string{"x30"},
 	}
@@ -79,7 +79,7 @@ func llvmArches() []llvmArch {
 	}
 	ppcBE := ppc
 	ppcBE.arch, ppcBE.triple = PPC64, "powerpc64-linux-gnu"
-	// ELFv1 saves all of cr in one word, and the row of cr2 stands for it.
+	// ELFv1 saves all of cr in one word, which the row of cr2 represents.
 	ppcBE.fixed = append(slices.Clone(ppc.fixed), "cr3", "cr4")
 
 	return []llvmArch{

@@ -12,8 +12,7 @@ type part struct {
 	size int
 }
 
-// alias says what Size bytes of the registers are called whose name is From and a number,
-// or From alone: To and that number plus Add.
+// alias gives the names of Size bytes of the registers whose name is From and a number, or From alone: To and that number plus Add.
 type alias struct {
 	From string
 	Size int

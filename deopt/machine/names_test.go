@@ -104,8 +104,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Each number and each name stands once in a table, but for those that LLVM gives the
-// halves of ppc64's general registers.
+// TestUnique requires that each number and each name occurs once in a table, except those that LLVM gives the halves of ppc64's general registers.
 func TestUnique(t *testing.T) {
 	require.Len(t, Archs(), 8)
 	for _, a := range Archs() {

@@ -6,11 +6,11 @@ package machine
 type plan struct {
 	near  [128]int8        // 1 + place, by number; 0 for none
 	far   map[DWARFReg]int // those with higher numbers
-	kept  uint64           // places of registers that a callee gives back, or their first 8 bytes
+	kept  uint64           // places of callee-saved registers, or their first 8 bytes
 	count int
 }
 
-// word is what a place holds, in bytes.
+// word is the size of a place in bytes.
 const word = 8
 
 func newPlan(a *Arch) plan {

@@ -7,16 +7,13 @@ import (
 	"slices"
 )
 
-// PPC64 (big-endian, ELFv1) and PPC64LE (ELFv2) are 64-bit Power. The numbers are
-// those of "64-Bit ELF V2 ABI Specification: Power Architecture", section 2.4, "DWARF
-// Definition", which compilers use under ELFv1 too, whose own document numbers lr and
-// ctr differently; what a callee preserves is in section 2.2.2.1, "Register
-// Roles", the same in both.
+// PPC64 (big-endian, ELFv1) and PPC64LE (ELFv2) are 64-bit Power. The numbers are those of "64-Bit ELF V2 ABI Specification: Power Architecture",
+// section 2.4, "DWARF Definition", which compilers use under ELFv1 too, whose own document numbers lr and ctr differently; the callee-saved
+// registers are in section 2.2.2.1, "Register Roles", the same in both.
 //
-// f0 to f31 are recorded at their widest, the VSX registers vs0 to vs31, of which they
-// are the first half, in both byte orders: it is the half that bit 0 is in (Power ISA,
-// "VSX Registers"), although a little-endian store puts it behind the other. Of vs14 to
-// vs31 a callee keeps that half alone. It must keep r13, the thread's pointer, as it is.
+// f0 to f31 are recorded at their widest, the VSX registers vs0 to vs31, of which they are the first half, in both byte orders: it is the half that
+// bit 0 is in (Power ISA, "VSX Registers"), although a little-endian store puts it after the other. Of vs14 to vs31 only that half is callee-saved.
+// A callee must preserve r13, the thread's pointer.
 //
 // Frames are linked by the back chain, which every function with a frame keeps; the return
 // address is saved in the caller's frame (section 2.2.3.1, "General Stack Frame
@@ -65,8 +62,8 @@ func ppc64Conditions() map[DWARFReg]string {
 	return unread
 }
 
-// ppc64Single is what stfs stores of f0 to f31, which hold a float as a double (Power ISA 3.1, book I, section 4.6.2, "Floating-Point Store
-// Instructions"). It is no arithmetic: that would make a signalling NaN quiet.
+// ppc64Single returns the bytes that stfs stores for f0 to f31, which hold a float as a double (Power ISA 3.1, book I, section 4.6.2,
+// "Floating-Point Store Instructions"). It does no arithmetic, which would make a signalling NaN quiet.
 func ppc64Single(order binary.ByteOrder) func(DWARFReg, []byte) ([]byte, bool) {
 	return func(reg DWARFReg, raw []byte) ([]byte, bool) {
 		if reg < 32 || reg > 63 || len(raw) != 8 {
@@ -103,11 +100,9 @@ var ppc64Calls = []CallForm{
 	{4, 0xfc0007ff, 0x4c000461}, // bctarl
 }
 
-// ppc64Sigreturns are what handlers return to: in the vdso, and on the stack where there is
-// none, addi r1,r1,128; li r0,__NR_rt_sigreturn; sc. Past those 128 bytes from the stack
-// pointer is struct ucontext of asm/ucontext.h, and in it the general registers in the order of
-// struct pt_regs (asm/ptrace.h) and those of floating point. QEMU's user mode leaves the addi out, and puts struct ucontext
-// 16 bytes further on, as ppc does.
+// ppc64Sigreturns lists the code that handlers return to: in the vdso, and on the stack if there is none, addi r1,r1,128; li r0,__NR_rt_sigreturn;
+// sc. 128 bytes above the stack pointer is struct ucontext of asm/ucontext.h, and in it the general registers in the order of struct pt_regs
+// (asm/ptrace.h) and those of floating point. QEMU's user mode omits the addi, and puts struct ucontext 16 bytes further up, as ppc does.
 func ppc64Sigreturns(order binary.ByteOrder) []Trampoline {
 	const add, load, call = 0x38210080, 0x380000ac, 0x44000002
 	return []Trampoline{ppc64Sigreturn(order, 128, add, load, call), ppc64Sigreturn(order, 144, load, call)}

@@ -5,8 +5,7 @@ import (
 	"maps"
 )
 
-// Unavailable says that a value cannot be had, and why. It is the only way in
-// which a missing value travels: never as zero, never as an old value.
+// Unavailable is the reason why a value cannot be read. A missing value is always represented by it: never by zero, never by an old value.
 type Unavailable struct {
 	Reason string
 }
@@ -35,18 +34,16 @@ type Registers struct {
 	floatsWhy string
 }
 
-// NewRegisters returns an empty register file. absent is the reason given for
-// a register of which nothing else was said.
+// NewRegisters returns an empty register file. absent is the reason for registers without a reason of their own.
 func NewRegisters(arch *Arch, absent string) *Registers {
 	return &Registers{arch: arch, words: make([]uint64, arch.plan.count), absent: func(reg DWARFReg) string {
 		return arch.RegisterName(reg) + ": " + absent
 	}}
 }
 
-// Caller returns the register file of the function that called the one whose registers r
-// is, as far as the calling convention tells. With kept, what a callee keeps is what it
-// is here, or missing for the same reason; without, nothing is there. absent gives the
-// reason for the others; it is called when one is asked for.
+// Caller returns the register file of the function that called the one whose registers r holds, as far as the calling convention determines it.
+// With kept, callee-saved registers have the values that they have here, or are missing for the same reason; without, all are missing. absent
+// returns the reason for the others; it is called on demand.
 func (r *Registers) Caller(kept bool, absent func(DWARFReg) string) *Registers {
 	p := &r.arch.plan
 	out := &Registers{arch: r.arch, words: make([]uint64, p.count), absent: absent, floats: r.floats, floatsWhy: r.floatsWhy}
@@ -76,8 +73,7 @@ func (r *Registers) Clone() *Registers {
 	return &c
 }
 
-// Same reports whether the same registers are there in both, with the same bytes: a function
-// cannot tell the one from the other.
+// Same reports whether both have the same registers, with the same bytes: a function cannot distinguish them.
 func (r *Registers) Same(s *Registers) bool {
 	if r.arch != s.arch || r.have != s.have || len(r.others)+len(s.others) > 0 || !r.sameFloats(s) {
 		return false
@@ -116,13 +112,13 @@ func (r *Registers) Detach() {
 	r.absent = func(reg DWARFReg) string { return arch.RegisterName(reg) + " is not kept by the frame that was called" }
 }
 
-// Plain says that none is missing for a reason of its own.
+// Plain reports whether no register is missing for a reason of its own.
 func (r *Registers) Plain() bool { return len(r.why) == 0 }
 
-// Whole says that all registers are there which a callee keeps, of those that frames usually know.
+// Whole reports whether all callee-saved registers are available, of those that frames usually have.
 func (r *Registers) Whole() bool { return r.have&r.arch.plan.kept == r.arch.plan.kept }
 
-// But returns the same registers, with other reasons for those of which nothing else was said.
+// But returns the same registers, with another reason for those without a reason of their own.
 func (r *Registers) But(absent func(DWARFReg) string) *Registers {
 	out := *r
 	out.absent = absent
@@ -182,7 +178,7 @@ func (r *Registers) Forget(reg DWARFReg, reason string) {
 	r.why[reg] = reason
 }
 
-// reason says why reg is not there.
+// reason returns the reason why reg is unavailable.
 func (r *Registers) reason(reg DWARFReg) error {
 	if why, ok := r.why[reg]; ok {
 		return &Unavailable{Reason: why}

@@ -6,13 +6,11 @@ import (
 	"slices"
 )
 
-// S390X is z/Architecture. The numbers are those of "ELF Application Binary Interface
-// s390x Supplement", "DWARF Register Number Mapping"; what a callee preserves is in its
-// section 1.2.1, "Registers".
+// S390X is z/Architecture. The numbers are those of "ELF Application Binary Interface s390x Supplement", "DWARF Register Number Mapping"; the
+// callee-saved registers are in its section 1.2.1, "Registers".
 //
-// f0 to f15 are recorded at their widest, the vector registers v0 to v15, of which they
-// are the first half. Of v8 to v15 a callee keeps that half alone. a0 and a1 hold the
-// thread's pointer.
+// f0 to f15 are recorded at their widest, the vector registers v0 to v15, of which they are the first half. Of v8 to v15 only that half is
+// callee-saved. a0 and a1 hold the thread's pointer.
 //
 // The CFA lies past the 160 bytes at the stack pointer that a caller leaves to its callees
 // (section 1.2.2, "The Stack Frame"). Frames are not linked unless code was compiled for
@@ -45,8 +43,7 @@ func s390xRows() []RegisterInfo {
 	return list
 }
 
-// s390xFloating is what the nth number of a floating-point or vector register stands for: in each
-// eight of them the even ones come first.
+// s390xFloating returns the register with the nth number of a floating-point or vector register: in each eight of them the even ones come first.
 func s390xFloating(n int) int { return n&^7 | n<<1&6 | n>>2&1 }
 
 // s390xCalls are those that leave the return address in r14 ("z/Architecture Principles of

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a register of Power holds of a float is the double of the same number, so each float comes back from it; of NaNs the bits do, by the
-// manual's own rule (Power ISA 3.1, book I, section 4.6.2: bits 0 and 1, and 5 to 34).
+// TestSinglesOfPower requires that each float is read back from a register of Power, which holds it as the double of the same value; for NaNs the
+// bits are read back, by the manual's own rule (Power ISA 3.1, book I, section 4.6.2: bits 0 and 1, and 5 to 34).
 func TestSinglesOfPower(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := []uint32{0, 1 << 31, 1, 0x80000001, 0x7fffff, 0x800000, 0x807fffff, 0x400000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0xff800000}

@@ -20,14 +20,14 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%d bytes at %v: %s", e.Len, e.Addr, e.Why)
 }
 
-// ReadSome reads into buf what there is from an address on, and returns less where memory ends before. The error is that of the
-// memory there, where not even one byte can be had.
+// ReadSome reads into buf from an address on, and returns fewer bytes if memory ends before. It returns the error of the memory if not even one
+// byte can be read.
 func ReadSome(m Memory, addr Addr, buf []byte) (b []byte, err error) {
 	if err = m.ReadMemory(buf, addr); err == nil {
 		return buf, nil
 	}
 	const page = 4096
-	n := 0 // bytes that are there
+	n := 0 // bytes that were read
 	for n < len(buf) {
 		part := min(len(buf)-n, page-int((addr+Addr(n))%page))
 		for part > 0 {
@@ -71,14 +71,13 @@ type Mapping struct {
 	Read, Write, Exec, Share bool
 	Offset                   uint64 // in the file
 	Path                     string // "", "[stack]", "[vdso]" or a file
-	Inode                    uint64 // 0 where no file is behind it
+	Inode                    uint64 // 0 without a file
 }
 
 // Contains reports whether addr lies in the mapping.
 func (m Mapping) Contains(addr Addr) bool { return Range{m.Start, m.End}.Contains(addr) }
 
-// Anonymous reports whether no file is behind the mapping: where compilers that
-// run in the process put their code.
+// Anonymous reports whether the mapping has no file: compilers that run in the process put their code in such mappings.
 func (m Mapping) Anonymous() bool {
 	return m.Inode == 0 && (m.Path == "" || m.Path[0] == '[' || m.Path[0] == '/' && len(m.Path) > 6 && m.Path[:6] == "/anon_")
 }

@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// upTo is memory in which each byte is its address, up to one from which on there is none.
+// upTo is memory in which each byte is its address, up to an address where it ends.
 type upTo struct {
 	end   machine.Addr
 	reads *int
@@ -26,7 +26,7 @@ func (m upTo) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// What there is of memory is read to its last byte, in few reads however long that is; only where there is nothing it is an error.
+// TestReadSome requires that memory is read up to its last byte, in few reads whatever its length; only memory without any byte is an error.
 func TestReadSome(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
