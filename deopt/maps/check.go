@@ -14,14 +14,14 @@ import (
 // CheckSchema names the JSON of a [CheckReport].
 const CheckSchema = "reframe.check/v1"
 
-// CheckReport says which rules the stack maps of a source keep.
+// CheckReport lists which rules the stack maps of a source keep.
 type CheckReport struct {
 	Schema string       `json:"schema"`
 	Source string       `json:"source"`
 	Images []CheckImage `json:"images"`
 }
 
-// CheckImage is what was found out about one image.
+// CheckImage holds the results for one image.
 type CheckImage struct {
 	Name   string      `json:"name"`
 	Format string      `json:"format,omitempty"`
@@ -36,7 +36,7 @@ type CheckRule struct {
 	Fact       string           `json:"fact"` // why it is a rule
 	Checked    int              `json:"checked"`
 	Broken     int              `json:"broken"`
-	Unknown    int              `json:"unknown,omitempty"` // of those checked, where it could not be told
+	Unknown    int              `json:"unknown,omitempty"` // of those checked, where the result is unknown
 	Skipped    string           `json:"skipped,omitempty"` // why it was not checked, or not everywhere
 	Violations []CheckViolation `json:"violations,omitempty"`
 }
@@ -126,8 +126,7 @@ func (i *Image) placed() *stackmap.Section {
 	return &out
 }
 
-// code is what the checker may ask about the code that the maps are about; nil where
-// there is none.
+// code returns the code that the maps describe, for the checker; nil if there is none.
 func (i *Image) code() stackmap.Code {
 	switch {
 	case i.image != nil:
@@ -158,7 +157,7 @@ type imageCode struct {
 	ends map[machine.Addr]machine.Addr // of functions that have a descriptor
 }
 
-// targetCode is code in the memory of a target that no image stands behind.
+// targetCode is code in the memory of a target that belongs to no image.
 type targetCode struct{ *ptrace.Target }
 
 // Placed implements [stackmap.Code]. In an unlinked object the place of an address holds
@@ -174,7 +173,7 @@ func (c imageCode) Placed(pos int64) bool {
 // Pointer implements [stackmap.Code].
 func (c imageCode) Pointer() int { return c.maps.pointer() }
 
-// Placed implements [stackmap.Code]: whoever put the map into memory has placed it.
+// Placed implements [stackmap.Code]: a map in memory has been placed.
 func (c targetCode) Placed(int64) bool { return true }
 
 // Pointer implements [stackmap.Code].

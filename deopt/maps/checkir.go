@@ -96,7 +96,7 @@ func (c *irCheck) maps() error {
 	return nil
 }
 
-// skipped says what was not checked.
+// skipped records what was not checked.
 func (c *irCheck) skipped() {
 	list := func(r *stackmap.Result, maps []int, one, several string) {
 		switch len(maps) {
@@ -265,8 +265,7 @@ func (c *irCheck) sites() error {
 	return nil
 }
 
-// unsure says why a function of a module that the image has code for under its name may be
-// another module's all the same, or "".
+// unsure returns the reason why a function of a module may be another module's, although the image has code under its name, or "".
 func (c *irCheck) unsure(f *ir.Func) string {
 	sure, of := c.of[f.Module]
 	switch {

@@ -48,7 +48,7 @@ func linked(t *testing.T, objects ...string) string {
 	return out
 }
 
-// Of a file of several maps, a module is held against its own, and the others are not checked.
+// TestCheckIROfOneMap requires that, in a file of several maps, a module is checked against its own, and the others are not checked.
 func TestCheckIROfOneMap(t *testing.T) {
 	side := func(name, id string) (string, *ir.Module) {
 		path, m := frametest.Written(t, name+".ll", stackmapHead+strings.NewReplacer("NAME", name, "ID", id).Replace(`
@@ -82,7 +82,7 @@ define i64 @NAME(i64 %x) {
 		r := ruled(t, path, rule, first, second)
 		require.Equal(t, maps.CheckRule{Rule: rule, Fact: r.Fact, Checked: 6}, r)
 	}
-	// Which of the two weak functions is in the file, its symbols do not tell.
+	// The symbols do not show which of the two weak functions is in the file.
 	_, third := frametest.Written(t, "third.ll", stackmapHead+`
 define weak i64 @both(i64 %x) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 5, i64 %x)
@@ -133,7 +133,7 @@ define i64 @here(i64 %x) {
 	require.Equal(t, maps.CheckRule{Rule: everySite, Fact: r.Fact, Checked: 1}, r)
 }
 
-// What is lost is counted by the operand, and is never more than what was looked at.
+// TestCheckIRCountsOperands requires that lost values are counted by the operand, and are never more than the checked ones.
 func TestCheckIRCountsOperands(t *testing.T) {
 	path, m := frametest.Written(t, "lossy.ll", stackmapHead+`
 define void @f(i64 %a, x86_fp80 %b, x86_fp80 %c, x86_fp80 %d) {
@@ -145,7 +145,7 @@ define void @f(i64 %a, x86_fp80 %b, x86_fp80 %c, x86_fp80 %d) {
 	require.Equal(t, 3, r.Broken)
 }
 
-// What is missing from a section is nowhere in it.
+// TestCheckIRMissingRecord requires that a missing record is reported without a map and an offset.
 func TestCheckIRMissingRecord(t *testing.T) {
 	const site = "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 5, i64 %a)\n"
 	text := stackmapHead + "define void @f(i64 %a) {\n" + site + "  ret void\n}"

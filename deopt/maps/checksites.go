@@ -21,10 +21,11 @@ var (
 		Fact: "the bytes of a stackmap's shadow, which a runtime may overwrite, are the function's own (\"llvm.experimental.stackmap\", Semantics)"}
 )
 
-// stackOfS390X is the alignment of its stack, in bytes. LLVM realigns none there: what asks for more is made like an alloca of run-time size.
+// stackOfS390X is the alignment of its stack, in bytes. LLVM does not realign it there: an alloca with a larger alignment is made like one of
+// run-time size.
 const stackOfS390X = 8
 
-// alloca holds an operand that is an alloca of the entry block against its location.
+// alloca checks an operand that is an alloca of the entry block against its location.
 func (c *irCheck) alloca(v ir.Value, k int, l stackmap.Location, broken func(stackmap.Rule, string)) {
 	i, ok := v.(*ir.Instr)
 	if !ok || !sites.OnFrame(i) || c.image.Arch == machine.S390X && i.Align > stackOfS390X {
@@ -86,7 +87,7 @@ func (c *irCheck) shadowEnd(f *Function, s placedSite) {
 	left := uint64(end - site)
 	switch {
 	case left >= s.shadow:
-		if !known { // there is more code, and whose it is, is not told
+		if !known { // there is more code, of an unknown function
 			r.Unknown++
 		}
 	default:

@@ -41,7 +41,7 @@ next:
   ret void
 }`
 
-// What llc writes keeps the rules, on each architecture; a module that says otherwise breaks the one.
+// TestCheckSites requires that llc's output keeps the rules, on each architecture, and that a module that differs breaks the one rule.
 func TestCheckSites(t *testing.T) {
 	livetest.Slow(t)
 	const allocas, shadows, ends = "allocas are recorded by address", "shadows are apart", "shadows end with their function"
@@ -95,8 +95,8 @@ func TestCheckSites(t *testing.T) {
 
 var recordOffset = regexp.MustCompile(`Record ID: (\d+), instruction offset: (\d+)`)
 
-// What LLVM itself leaves in a shadow, for x86-64: an ordinary call so that it returns to the shadow's end, and a statepoint's, of which the
-// document says nothing, anywhere.
+// TestCallsInShadows requires what LLVM itself leaves in a shadow, for x86-64: an ordinary call that returns to the shadow's end, and a
+// statepoint's call, which the document does not mention, anywhere.
 func TestCallsInShadows(t *testing.T) {
 	const text = `
 target triple = "x86_64-unknown-linux-gnu"

@@ -12,12 +12,12 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// SizesAgree ties a map to the other things that say how large a frame is.
+// SizesAgree compares a map with the other sources of a frame's size.
 var SizesAgree = stackmap.Rule{Name: "stack sizes agree",
 	Fact: "the size of a function's frame is the distance from the stack pointer at its sites to that of its caller, less the return address that a call pushed: " +
 		"compact unwind, CFI and the instructions give the same, and so does .stack_sizes (seen: llc 14 to 22)"}
 
-// frameSizes is what an image says of the sizes of frames besides its maps.
+// frameSizes holds the sources of an image, besides its maps, for the sizes of frames.
 type frameSizes struct {
 	image   *object.Image
 	arch    *machine.Arch
@@ -107,8 +107,8 @@ var (
 	errPushed    = errors.New("arguments may have been pushed")
 )
 
-// disagree says what the sources say of the size of a function's frame where that is not what
-// its map says; "" where all that tell agree. The error says why none of them tells.
+// disagree returns the difference if the sources give another size for a function's frame than its map; "" if all that give one agree. It returns
+// an error if none of them gives one.
 func (s *frameSizes) disagree(m *stackmap.Map, f *stackmap.Function) (string, error) {
 	told := false
 	if s.sizes != nil {
@@ -134,8 +134,7 @@ func (s *frameSizes) disagree(m *stackmap.Map, f *stackmap.Function) (string, er
 	return "", nil
 }
 
-// atSites returns the smallest size of the frame at a site of a function, and what says so: at
-// a call that pushes arguments it is larger.
+// atSites returns the smallest size of the frame at a site of a function, and its source: at a call that pushes arguments it is larger.
 func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64, from string, err error) {
 	known := false
 	sources := s.sources(f.Addr)
@@ -143,7 +142,7 @@ func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64
 		for _, source := range sources {
 			row, problem := source.at(f.Addr + machine.Addr(r.Offset))
 			if problem != nil {
-				problem = errNothing // and not where, as there may be many
+				problem = errNothing // without the place, as there may be many
 			} else if row.CFA.Kind != cfi.CFARegister || row.CFA.Register != s.arch.SP {
 				problem = errOtherBase
 			}

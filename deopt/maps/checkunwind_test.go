@@ -15,8 +15,8 @@ import (
 
 const stackSizesAgree = "stack sizes agree"
 
-// Calls of what an unlinked object does not define are to the instruction behind them, as long as nobody
-// links it, and there are frames without CFI and without a frame pointer in it.
+// TestStackSizesOfObjects covers unlinked objects, in which a call of an undefined function has the next instruction as its target until it is
+// linked, and which have frames without CFI and without a frame pointer.
 func TestStackSizesOfObjects(t *testing.T) {
 	for _, triple := range []string{"x86_64-pc-linux-gnu", "x86_64-apple-macosx11", "x86_64-pc-windows-msvc", "s390x-linux-gnu"} {
 		for _, program := range []string{"dup.ll", "pc_ret.ll", "false_match.ll"} {
@@ -35,7 +35,8 @@ func TestStackSizesOfObjects(t *testing.T) {
 	}
 }
 
-// What follows a call of another object, and a jump to one, is told from the instructions alone.
+// TestStackSizesBehindCallsElsewhere requires that the code after a call of another object, and after a jump to one, is determined from the
+// instructions alone.
 func TestStackSizesBehindCallsElsewhere(t *testing.T) {
 	path, _ := frametest.Written(t, "elsewhere.ll", stackmapHead+`
 declare i64 @other(i64)
@@ -57,7 +58,7 @@ stay:
 	require.Equal(t, maps.CheckRule{Rule: stackSizesAgree, Fact: maps.SizesAgree.Fact, Checked: 1}, r)
 }
 
-// A frame of another architecture has room for arguments, so that a size that is too small is told too.
+// TestStackSizesTooSmall requires that a size that is too small is reported too: a frame of another architecture has room for arguments.
 func TestStackSizesTooSmall(t *testing.T) {
 	path := livetest.Object(t, 19, "pc_ret.ll", "-mtriple=s390x-linux-gnu")
 	b, err := os.ReadFile(path)

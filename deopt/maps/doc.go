@@ -1,9 +1,9 @@
-// Package maps lists the stack maps of a file, an archive, a process or a core, says what each location of a record is for, and checks what
+// Package maps lists the stack maps of a file, an archive, a process or a core, names the purpose of each location of a record, and checks what
 // LLVM promises of them ([Maps.Check]).
 //
-// Its main type is [Maps], with an [Image] for each section; [OfFile] and [OfTarget] make one. A [Reading] is what a record means.
+// Its main type is [Maps], with an [Image] for each section; [OfFile] and [OfTarget] make one. A [Reading] is the meaning of a record.
 //
 // # Security
 //
-// Files and targets are hostile. Sections are parsed by package stackmap, which bounds what they may claim; code is walked once a function.
+// Files and targets are hostile. Sections are parsed by package stackmap, which bounds what they may claim; code is walked once per function.
 package maps

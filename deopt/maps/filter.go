@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// Filter says which records are wanted. Its zero value wants all.
+// Filter selects records. Its zero value selects all.
 type Filter struct {
 	Name    *names.Pattern // of the function; nil: any
 	IDs     []uint64       // of the record; nil: any

@@ -21,12 +21,11 @@ type Function struct {
 	Name      string   // as the image spells it; "" where it has no symbol
 	Aliases   []string // its other names, as the image spells them
 	Source    string   // as a module spells it: without what Mach-O puts before it
-	Demangled string   // as its author would spell it; the same as Name where it is not mangled
-	// Loose says that this is no function, but the records of a map that does not tell
-	// which of its functions they belong to (version 1).
+	Demangled string   // as its author would spell it; equal to Name if that is not mangled
+	// Loose means that this is no function, but holds the records of a map that does not show which of its functions they belong to (version 1).
 	Loose bool
-	// Code is where its code starts: Addr, but on ppc64 big-endian, where the address of a
-	// function is that of its descriptor. CodeKnown is false where the image does not tell.
+	// Code is the start of its code: Addr, except on ppc64 big-endian, where the address of a function is that of its descriptor. CodeKnown is
+	// false if the image does not contain it.
 	Code      machine.Addr
 	CodeKnown bool
 }
@@ -39,8 +38,7 @@ func (f *Function) Records() iter.Seq[*stackmap.Record] {
 	return f.Map.Records(f.Function)
 }
 
-// HasModules reports whether modules were given: what is known of them is shared by all
-// images, and must not be asked for by two goroutines.
+// HasModules reports whether modules were given: all images share what is known of them, so two goroutines must not use it at once.
 func (i *Image) HasModules() bool { return i.modules != nil && len(i.modules.All) > 0 }
 
 // Functions lists the functions of all maps of the image, in the order of the section.

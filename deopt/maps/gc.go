@@ -9,8 +9,8 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// Pairs says of the slots of a statepoint's record what it tells the collector of them. A slot has a pair where it lies at the place of
-// one: the collector mends what lies there, whatever else it is. A constant is mended by nobody.
+// Pairs sets, for the slots of a statepoint's record, how the record describes them to the collector. A slot has a pair if it is at the place of
+// one: the collector updates the pointer there, whatever else it is. The collector does not update constants.
 func Pairs(slots []frame.Slot, sp *stackmap.Statepoint, m *stackmap.Map, arch *machine.Arch) {
 	type place struct{ base, derived frame.Location }
 	var pairs []place
@@ -39,7 +39,7 @@ func Pairs(slots []frame.Slot, sp *stackmap.Statepoint, m *stackmap.Map, arch *m
 	frame.RelateDerived(slots)
 }
 
-// same says that two locations are one place.
+// same reports whether two locations are the same place.
 func same(a, b *frame.Location) bool {
 	return a.Kind == b.Kind && a.Offset == b.Offset && (a.DWARF == nil) == (b.DWARF == nil) && (a.DWARF == nil || *a.DWARF == *b.DWARF) && a.Constant == b.Constant
 }

@@ -42,12 +42,12 @@ type FunctionJSON struct {
 	Code      frame.Hex     `json:"code,omitempty"`       // where its code starts, if not at the address: on ppc64 big-endian that is a descriptor's
 	StackSize *uint64       `json:"stack_size,omitempty"` // bytes; nil when it is dynamic
 	Prologue  *PrologueJSON `json:"prologue,omitempty"`   // of the yk layout
-	// Unattributed says that this is no function, but the records of a map of version 1
-	// that does not tell which of its functions they belong to.
+	// Unattributed means that this is no function, but holds the records of a map of version 1 that does not show which of its functions they
+	// belong to.
 	Unattributed bool `json:"unattributed,omitempty"`
 }
 
-// PrologueJSON is what today's yk layout says about a function's prologue.
+// PrologueJSON is the description of a function's prologue in the current yk layout.
 type PrologueJSON struct {
 	FramePointer bool        `json:"frame_pointer"`
 	Saved        []SavedJSON `json:"saved"`
@@ -67,7 +67,7 @@ type RecordJSON struct {
 	Address    frame.Hex       `json:"address,omitempty"` // of the site; empty in an unlinked object
 	Flags      uint16          `json:"flags,omitempty"`
 	Site       string          `json:"site,omitempty"`      // stackmap, patchpoint, statepoint, deoptimize; empty where it is not known
-	SiteSure   bool            `json:"site_sure,omitempty"` // the module says so; without it the site is a reading of the record's shape
+	SiteSure   bool            `json:"site_sure,omitempty"` // a module confirms it; without it the site is inferred from the record's shape
 	Line       int             `json:"line,omitempty"`      // of the site in the module
 	Note       string          `json:"note,omitempty"`
 	Statepoint *StatepointJSON `json:"statepoint,omitempty"`
@@ -209,8 +209,8 @@ func variables(rec *stackmap.Record) []int {
 	return list
 }
 
-// Pointers says how many pointers a location of a statepoint's gc values holds when it
-// holds several, which LLVM records as one location of that many times the pointer's size; else 0.
+// Pointers returns how many pointers a location of a statepoint's gc values holds if it holds several, which LLVM records as one location of that
+// many times the pointer's size; otherwise 0.
 func (f *Function) Pointers(r *Reading, n int, l stackmap.Location) int {
 	if !r.statepoint || f.Image.Arch == nil || l.Kind != stackmap.Indirect && l.Kind != stackmap.Register {
 		return 0
@@ -261,7 +261,7 @@ func (i *Image) FramePointer() string {
 // unknownArch has no registers, so it gives numbers for names.
 var unknownArch = new(machine.Arch)
 
-// location says where a value lives.
+// location returns the place of a value.
 func (i *Image) location(m *stackmap.Map, l stackmap.Location) frame.Location {
 	arch := i.Arch
 	if arch == nil {

@@ -26,7 +26,7 @@ type Maps struct {
 	Source string   // the file, "process N" or "core FILE"
 	Notes  []string // what is missing in a target, or uncertain
 	Images []*Image
-	// Unopened says that files of a process could not be opened, as a note says: there may be more maps.
+	// Unopened means that files of a process could not be opened, as a note reports: there may be more maps.
 	Unopened bool
 
 	file *os.File
@@ -38,7 +38,7 @@ type Image struct {
 	Name     string
 	Format   string            // such as "ELF object"; "" for maps that were found in memory
 	Arch     *machine.Arch     // nil where it is not known: of a bare section
-	Unlinked bool              // nobody has given its functions addresses yet
+	Unlinked bool              // its functions have no addresses yet
 	Section  *stackmap.Section // what could be read, even where Err is set; nil for nothing
 	Err      error             // why not all of it could be read
 
@@ -50,11 +50,11 @@ type Image struct {
 	target  *ptrace.Target // in whose memory the code is, where no image is
 }
 
-// Options say how stack maps are read.
+// Options describe how stack maps are read.
 type Options struct {
-	Dialect stackmap.Dialect // "": told by the bytes
-	Arch    *machine.Arch    // of a bare section; nil: not known
-	Modules []*ir.Module     // what is known about the sites
+	Dialect stackmap.Dialect // "": determined from the bytes
+	Arch    *machine.Arch    // of a bare section; nil: unknown
+	Modules []*ir.Module     // the modules that describe the sites
 }
 
 // OfFile reads the stack maps of a file: an executable, a shared object, an unlinked
@@ -147,8 +147,7 @@ func (m *Maps) Unreadable() error {
 	return m.Images[0].Err
 }
 
-// fileImage reads one section of stack maps of an image. An image has several where a linker
-// was told to keep those of its objects apart (ld -r --unique).
+// fileImage reads one section of stack maps of an image. An image has several if the linker kept those of its objects apart (ld -r --unique).
 func fileImage(img *object.Image, s *object.Section, o Options, ms *sites.Modules) *Image {
 	out := &Image{Name: img.Name, Format: img.Format(), Unlinked: img.Relocatable(), image: img, section: s, modules: ms}
 	if out.Arch, out.Err = img.Arch(); out.Err != nil {
@@ -222,9 +221,8 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o Options, ms *sites.Modules)
 	return nil
 }
 
-// OfTarget reads the stack maps of everything that a target has: modules, all
-// registered objects, and what a scan found. Where there are none the error is [progspace.ErrNoMaps], beside maps that
-// hold no image.
+// OfTarget reads the stack maps of everything that a target has: modules, all registered objects, and what a scan found. If there are none, it
+// returns [progspace.ErrNoMaps], beside maps without images.
 func OfTarget(t *ptrace.Target, o Options) (*Maps, error) {
 	out := &Maps{Source: t.String(), Notes: slices.Concat(t.Notes, progspace.RegistryTrouble(t), progspace.ModuleTrouble(t))}
 	if why := progspace.Unopened(t); why != "" {
@@ -269,7 +267,7 @@ func OfTarget(t *ptrace.Target, o Options) (*Maps, error) {
 	}
 	switch {
 	case len(out.Images) > 0:
-	case len(out.Notes) > 0: // there may be some, where nobody could look
+	case len(out.Notes) > 0: // there may be some that could not be read
 		return nil, fmt.Errorf("%s: %v: %s", out.Source, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
 	default:
 		return out, fmt.Errorf("%s: %w: %s", out.Source, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
@@ -303,8 +301,7 @@ func (i *Image) Records() int {
 	return n
 }
 
-// Unrelocated returns the maps as they stand in the image, with the addresses that nobody
-// has filled in; with an error those before it, or nil.
+// Unrelocated returns the maps as they are in the image, with the addresses that are not filled in; with an error those before it, or nil.
 func (i *Image) Unrelocated() (*stackmap.Section, error) {
 	if i.Section == nil || i.section == nil {
 		return i.Section, i.Err
@@ -315,7 +312,7 @@ func (i *Image) Unrelocated() (*stackmap.Section, error) {
 	}
 	section, err := stackmap.Parse(data, stackmap.Options{Order: i.order, Dialect: i.Section.Dialect})
 	if i.Err != nil {
-		err = i.Err // what was found wrong is the same, and it says where
+		err = i.Err // the error found before is the same, and has its place
 	}
 	return section, err
 }

@@ -15,31 +15,28 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// Reading is what the locations of a record mean, as far as it is known.
+// Reading is the meaning of the locations of a record, as far as it is known.
 type Reading struct {
-	// Kind is stackmap, patchpoint, statepoint or deoptimize, or "" where it is not known.
+	// Kind is stackmap, patchpoint, statepoint or deoptimize, or "" if unknown.
 	Kind string
-	// Sure says that the module told. Without it a statepoint is a reading: the record
-	// has the shape of one, and does not say that it is.
+	// Sure means that a module gives the kind. Without it a statepoint is inferred: the record has the shape of one, and does not declare it.
 	Sure bool
-	// Sites are those of the modules that the record may be; with more than one, names
-	// and types are those that all of them have.
+	// Sites are those of the modules that the record may be; if there are several, names and types are those that all of them have.
 	Sites []*ir.Site
-	Note  string // why a module that was given does not say more
+	Note  string // why a given module does not name more
 
 	statepoint bool
 	sp         stackmap.Statepoint
 	Names      []sites.Agreed // live values
 	head       int
-	moved      bool  // what a statepoint has behind its deopt values is not told
-	operands   []int // by location, from the first that is one: which operand it is of, the head counted, or -1; nil: one behind the other
+	moved      bool  // what follows a statepoint's deopt values is unknown
+	operands   []int // by location, from the first that is one: the number of its operand, the head counted, or -1; nil: in order
 }
 
 // Statepoint returns the statepoint that the record is or reads as.
 func (r *Reading) Statepoint() (stackmap.Statepoint, bool) { return r.sp, r.statepoint }
 
-// Read says in r what the locations of a record of the function mean. What r held before
-// is forgotten.
+// Read sets r to the meaning of the locations of a record of the function. It discards what r held before.
 func (f *Function) Read(rec *stackmap.Record, r *Reading) {
 	*r = Reading{}
 	sp, shaped := rec.AsStatepoint()
@@ -72,7 +69,7 @@ func (f *Function) Read(rec *stackmap.Record, r *Reading) {
 	}
 }
 
-// place says which location is that of which operand.
+// place records which location belongs to which operand.
 func (r *Reading) place(a sites.Alignment) {
 	r.head = a.Head
 	if a.Moved {
@@ -92,7 +89,7 @@ func (r *Reading) place(a sites.Alignment) {
 	}
 }
 
-// operand says which operand location n is of, counted from the first that is of one; -1 where that is not known.
+// operand returns the operand that location n belongs to, counted from the first that belongs to one; -1 if unknown.
 func (r *Reading) operand(n int) int {
 	switch {
 	case r.operands == nil:
@@ -103,13 +100,13 @@ func (r *Reading) operand(n int) int {
 	return -1
 }
 
-// Role is what one location of a record is for.
+// Role is the purpose of one location of a record.
 type Role struct {
-	What  string // "flags", "deopt", "derived", "live", "argument"; "" where it is not known
-	Of    int    // which of those, from 1; 0 where there is one
+	What  string // "flags", "deopt", "derived", "live", "argument"; "" if unknown
+	Of    int    // which of those, from 1; 0 if there is one
 	Name  string // as the module spells it; undef or poison; "" for a constant, or without a module
 	Type  string // as the module spells it
-	Value string // what a number of the statepoint's head means
+	Value string // the meaning of a number in the statepoint's head
 }
 
 // String is the role with its number, counted from 0: "deopt 0".
@@ -134,7 +131,7 @@ var numbered = func() map[string][]string {
 	return all
 }()
 
-// Role says what location n is for.
+// Role returns the purpose of location n.
 func (r *Reading) Role(n int) Role {
 	if r.statepoint {
 		return r.statepointRole(n)
@@ -150,8 +147,8 @@ func (r *Reading) Role(n int) Role {
 	return Role{}
 }
 
-// callRole is that of a location before the live values of an anyregcc patchpoint: its result, if it has one, and then its
-// arguments. Where the sites that the record may be disagree, it is not said which.
+// callRole returns the role of a location before the live values of an anyregcc patchpoint: its result, if it has one, and then its arguments. If
+// the candidate sites of the record disagree, the role names neither.
 func (r *Reading) callRole(n int) Role {
 	role := Role{What: "call"}
 	for k, s := range r.Sites {
@@ -215,7 +212,7 @@ func (r *Reading) statepointRole(n int) Role {
 	return Role{What: "alloca", Of: n - 2*len(r.sp.Pairs) + 1}
 }
 
-// statepointFlags says what the bits of a statepoint's flags mean (LLVM's Statepoint.h).
+// statepointFlags returns the meaning of the bits of a statepoint's flags (LLVM's Statepoint.h).
 func statepointFlags(flags uint64) string {
 	const transition, deoptLiveIn = 1, 2
 	switch flags {
@@ -293,8 +290,7 @@ func (m *Maps) NoteModules() {
 	}
 }
 
-// defined reports whether a module defines a function of the image's maps, or may: one that
-// has no name is told by its records.
+// defined reports whether a module defines a function of the image's maps, or may: a function without a name is identified by its records.
 func (i *Image) defined() bool {
 	for _, m := range i.Blobs() {
 		c := i.modules.Maps[m]

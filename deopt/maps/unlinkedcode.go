@@ -16,8 +16,8 @@ func codeOf(img *object.Image, arch *machine.Arch) machine.Memory {
 	return &unlinkedCode{img, map[*object.Section]*filledIn{}}
 }
 
-// unlinkedCode is x86-64 code of an object as a linker would leave it. In the object, a call
-// of what another one defines has a distance of zero in it, as if it were to the instruction behind it.
+// unlinkedCode is x86-64 code of an object as a linker would leave it. In the object, a call of an undefined function has a distance of zero, as if
+// its target were the instruction after it.
 type unlinkedCode struct {
 	image    *object.Image
 	sections map[*object.Section]*filledIn
@@ -52,7 +52,7 @@ func (c *unlinkedCode) ReadMemory(p []byte, addr machine.Addr) error {
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not all of it is in " + s.Name}
 }
 
-// fillIn says of all jumps and calls in a section where they go.
+// fillIn fills in the targets of all jumps and calls in a section.
 func fillIn(s *object.Section) *filledIn {
 	code, relocations, err := s.Relocated()
 	if err != nil {
@@ -66,8 +66,8 @@ func fillIn(s *object.Section) *filledIn {
 	return &filledIn{code: code}
 }
 
-// holdsDistance reports whether the four bytes at an offset of code are those of a jump or a call:
-// behind e8 or e9, or 0f 80 to 0f 8f (Intel SDM, volume 2, CALL, JMP and Jcc).
+// holdsDistance reports whether the four bytes at an offset of code are those of a jump or a call: after e8 or e9, or 0f 80 to 0f 8f (Intel SDM,
+// volume 2, CALL, JMP and Jcc).
 func holdsDistance(code []byte, at uint64) bool {
 	if at < 1 || at > uint64(len(code)) || uint64(len(code))-at < 4 {
 		return false
