@@ -1,5 +1,5 @@
-// Package machine defines addresses, registers and their values, memory, and architectures written as tables. All other packages import it, and it
-// imports none of them.
+// Package machine is the leaf that every other package knows: addresses, registers and their values, memory, and architectures written as tables. It
+// imports none of the other packages.
 //
 // Its main type is [Arch]: the DWARF number of each register, its width and whether it is callee-saved. A new architecture is a new table, not new
 // code.
@@ -74,14 +74,12 @@ type Arch struct {
 	Constant []DWARFReg
 	// Unread maps registers to the reason why a value that a compiler's record puts there cannot be read from them.
 	Unread map[DWARFReg]string
-	// Single is what a float register holds where a float lies in it that is not its low bytes; nil where there is none such. It is given
-	// the register and all of its bytes, and returns four; ok is false for a register of another kind.
+	// Single returns the float that a float register holds in another form than its low bytes; nil if the architecture has no such registers. It
+	// takes the register and all of its bytes, and returns four; ok is false for a register of another kind.
 	Single func(reg DWARFReg, raw []byte) (b []byte, ok bool)
-	// Code is which bits of a code address are the address, where pointer
-	// authentication signs the others; 0 for all.
+	// Code is the mask of the bits of a code address that are the address, if pointer authentication signs the others; 0 for all.
 	Code uint64
-	// Chain is how code that keeps a frame pointer, or a back chain, links its
-	// frames; the zero value where it does not.
+	// Chain describes how code that keeps a frame pointer, or a back chain, links its frames; the zero value if it does not.
 	Chain Chain
 	// Trampolines lists the code that signal handlers return to.
 	Trampolines []Trampoline

@@ -1,4 +1,4 @@
-// Package maps lists the stack maps of a file, an archive, a process or a core, names the purpose of each location of a record, and checks what
+// Package maps lists the stack maps of a file, an archive, a process or a core, says what each location of a record is for, and checks what
 // LLVM promises of them ([Maps.Check]).
 //
 // Its main type is [Maps], with an [Image] for each section; [OfFile] and [OfTarget] make one. A [Reading] is the meaning of a record.

@@ -1,4 +1,4 @@
-// Package unwindtest holds what the tests of unwind and of cfi share: running tools, building images, and handwritten unwind information.
+// Package unwindtest has what the tests of unwind and of cfi share: running tools, building images, and handwritten unwind information.
 //
 // It has no main type, and trusts its input: it is for tests alone, and ends the test on any error.
 package unwindtest
