@@ -3,10 +3,9 @@
 //
 // # Language
 //
-// A slot is called as the output calls it, with % or without: %i, i, %"a name", loc0; #0 is the first slot, whatever its name. A name
-// with anything in it but letters, digits, dots, _ and $ needs the quotation marks. Values of a virtual machine's frames are called
-// local[2], stack[0], caller[1].local[0], object[4].x. Numbers are decimal, 0x, 0o or 0b, or floating-point
-// ones, inf and nan. What joins them, the tighter first:
+// A slot has the name that the output shows, with % or without: %i, i, %"a name", loc0; #0 is the first slot, whatever its name. A name with
+// characters other than letters, digits, dots, _ and $ needs quotation marks. Values of a virtual machine's frames are named local[2], stack[0],
+// caller[1].local[0], object[4].x. Numbers are decimal, 0x, 0o or 0b, or floating-point ones, inf and nan. The operators, in descending precedence:
 //
 //	! -                ! before what is true or false, - before a number
 //	* / %
@@ -19,25 +18,24 @@
 //	&&
 //	||
 //
-// as in Python, and as in C but that & ^ | are tighter than comparisons. Parentheses do what they do elsewhere.
+// as in Python, and as in C except that & ^ | bind tighter than comparisons. Parentheses group as usual.
 //
 // # Values
 //
-// Integers are those of mathematics: nothing overflows. A slot of iN is signed (an i1 is 0 or 1), a pointer and a slot without a type
-// are not. / goes towards zero and % has the sign of what is divided, & | ^ are of two's complement without end, and >> keeps the
-// sign. A float is the number that the output shows, as a float64, and so is what comes of a float and an integer; comparisons of
-// both are exact.
+// Integers have arbitrary precision: nothing overflows. A slot of iN is signed (an i1 is 0 or 1), a pointer and a slot without a type are not. /
+// rounds towards zero and % has the sign of the dividend, & | ^ work on two's complement of unlimited width, and >> keeps the sign. A float is the
+// number that the output shows, as a float64, and so is the result of an operation on a float and an integer; comparisons between the two are
+// exact.
 //
-// Where a slot is compared by == or != with a number that is written down, it is equal to the number too that its bits
-// would be with the other sign: an i8 of 0x80 is -128 and 128. Two slots of one width are equal where their bits are. An i1 is
-// compared with true and false, too.
+// A slot that is compared by == or != with a literal number also equals the number that its bits have with the other sign: an i8 of 0x80 is -128
+// and 128. Two slots of one width are equal if their bits are. An i1 can be compared with true and false, too.
 //
-// What cannot be had is neither true nor false: a slot that is unavailable, undefined, no number, or that there is not; a division by
-// zero. What does not depend on it is decided all the same: true || it is true, false && it is false (Kleene's logic).
+// A missing value is neither true nor false: a slot that is unavailable, undefined, no number, or that does not exist; a division by zero. The
+// result is determined all the same if it does not depend on it: true || it is true, false && it is false (Kleene's logic).
 //
 // # Security
 //
-// A text may be anything. How deep it nests is bounded, and so is the size of numbers: by the length of the text.
+// A text may be anything. The nesting depth is bounded, and the size of numbers is bounded by the length of the text.
 package condition
 
 import (
@@ -47,13 +45,13 @@ import (
 	"reframe/deopt/frame"
 )
 
-// Condition is one that was read.
+// Condition is a parsed condition.
 type Condition struct {
 	Text string
 	root *node
 }
 
-// Error says what is wrong with the text of a condition.
+// Error is an error in the text of a condition.
 type Error struct {
 	Text string
 	At   int // bytes into it
@@ -67,19 +65,18 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: at %q: %s", e.Text, e.Text[e.At:], e.Why)
 }
 
-// Answer is what a condition is of some slots.
+// Answer is the result of a condition for some slots.
 type Answer int
 
 // The answers.
 const (
 	No Answer = iota
 	Yes
-	Undecided // it depends on a value that cannot be had
-	Absent    // it depends on a slot that there is not
+	Undecided // it depends on a value that is unavailable
+	Absent    // it depends on a slot that does not exist
 )
 
-// Of reports whether the condition holds of the slots of a frame, and of [Undecided], why that cannot be told: of the first value that
-// it depends on.
+// Of reports whether the condition holds for the slots of a frame. For [Undecided], why is the reason, from the first value that it depends on.
 func (c *Condition) Of(slots []frame.Slot) (a Answer, why string) {
 	v := c.root.truth(slots)
 	switch {
@@ -93,14 +90,14 @@ func (c *Condition) Of(slots []frame.Slot) (a Answer, why string) {
 	return Undecided, v.why
 }
 
-// Name is a slot that a condition asks for.
+// Name is a slot that a condition uses.
 type Name struct {
-	Text  string // as it was written, without % and quotation marks; "" where it is a number
-	Index int    // of the slot, where it is a number
+	Text  string // as it was written, without % and quotation marks; "" for a number
+	Index int    // of the slot, if it is given by number
 	at    int
 }
 
-// Names lists the slots that the condition asks for, each once, in their order.
+// Names lists the slots that the condition uses, each once, in their order.
 func (c *Condition) Names() (list []Name) {
 	seen := map[Name]bool{}
 	c.root.each(func(n *node) {
@@ -112,10 +109,10 @@ func (c *Condition) Names() (list []Name) {
 	return list
 }
 
-// Wrong is an error about a slot that the condition asks for.
+// Wrong returns an error about a slot that the condition uses.
 func (c *Condition) Wrong(n Name, why string) error { return &Error{c.Text, n.at, why} }
 
-// Possible reports whether the condition can hold where there are only the slots of which has says so, whatever their values.
+// Possible reports whether the condition can hold if only the slots for which has returns true exist, whatever their values.
 func (c *Condition) Possible(has func(Name) bool) bool {
 	yes, _ := c.root.possible(has)
 	return yes

@@ -87,7 +87,7 @@ var (
 	vec  = frame.Type{Kind: frame.Vector, Bits: 64, Source: "<2 x i32>", Len: 2, Elem: &frame.Type{Kind: frame.Int, Bits: 32, Source: "i32"}}
 )
 
-// slots are those that the tables ask for.
+// slots returns the slots that the tables use.
 func slots() (list []frame.Slot) {
 	add := func(name string, typ frame.Type, raw ...byte) {
 		list = append(list, frame.Slot{Index: len(list), Name: name, Type: typ, Status: frame.OK, Bytes: raw,
@@ -163,7 +163,7 @@ func TestCondition(t *testing.T) {
 		"!(%i == 25)": false, "!(%i == 1) && true": true, "!!(%i == 25)": true, "(%i == 25) == true": true, "(%i > 3) == (%m > 3)": false, "(%i > 3) != (%m > 3)": true, "%t == (%i > 3)": true,
 		"((((%i))) == ((25)))": true, "%i\t==\n25": true,
 
-		// What cannot be had is asked for, and does not count.
+		// A missing value is used, and does not matter.
 		"%i == 25 || %gone == 1": true, "%gone == 1 || %i == 25": true, "%i == 1 && %gone == 1": false, "%gone == 1 && %i == 1": false,
 		"!(%gone == 1 && %i == 1)": true, "(%gone == 1 || %i == 25) && (%i == 25 || %nothing == 1)": true, "%nothing == 1 && false": false, "true || %nothing == 1": true,
 		"%i / 0 == 1 || %i == 25": true, "%twice == 3": true,
@@ -210,7 +210,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// What can never hold is known from the names alone.
+// TestPossible requires that a condition that can never hold is recognized from the names alone.
 func TestPossible(t *testing.T) {
 	has := func(n Name) bool { return n.Text == "i" || n.Text == "j" || n.Text == "" && n.Index < 2 }
 	for text, want := range map[string]bool{
@@ -231,8 +231,8 @@ func TestPossible(t *testing.T) {
 	require.EqualError(t, c.Wrong(c.Names()[1], "no"), `%i > 3 && (j < 1 || %i + #2 == %"a b"): at "j < 1 || %i + #2 == %\"a b\")": no`)
 }
 
-// Precedence, associativity and integers are Python's, whose evaluator says what random conditions come to. Of
-// numbers that are not negative / and % are, too.
+// TestAgainstPython requires precedence, associativity and integers as in Python, whose evaluator gives the expected results of random conditions.
+// For numbers that are not negative, / and % agree, too.
 func TestAgainstPython(t *testing.T) {
 	livetest.Slow(t)
 	python := livetest.Tool(t, "python3")
@@ -331,7 +331,7 @@ func TestAgainstPython(t *testing.T) {
 	require.Greater(t, len(texts)-trues, 500)
 }
 
-// A condition comes from a user, who may paste anything.
+// FuzzParse parses arbitrary text: a condition comes from a user, who may paste anything.
 func FuzzParse(f *testing.F) {
 	f.Add("%i == 25 && %acc <= 0x10")
 	f.Add(`%"a b" != -1.5e3 || !(i % 3 > #2 << 4)`)

@@ -27,8 +27,8 @@ func ParseExpression(text string) (*Expression, error) {
 // Slot is the name of the slot that the expression is, where it is nothing but one.
 func (e *Expression) Slot() (n Name, ok bool) { return e.root.name, e.root.op == slotOp }
 
-// Of is what the expression comes to of the slots of a frame, as text: true or false, a whole number, or a floating-point one. hex is the bits of
-// a whole number that is not below 0. The error says which value cannot be had, and why.
+// Of returns the value of the expression for the slots of a frame, as text: true or false, an integer, or a floating-point number. hex holds the
+// bits of an integer that is not negative. The error names the value that is unavailable, and the reason.
 func (e *Expression) Of(slots []frame.Slot) (text, hex string, err error) {
 	if e.root.bool {
 		v := e.root.truth(slots)

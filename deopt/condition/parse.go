@@ -12,7 +12,7 @@ import (
 type node struct {
 	op       string
 	x, y     *node // what it joins; only x of a prefix
-	at, end  int   // where it stands in the text
+	at, end  int   // its place in the text
 	bool     bool  // it is true or false, and no number
 	name     Name  // of a slot
 	constant value // that is written down, or comes of such
@@ -43,7 +43,7 @@ func Parse(text string) (*Condition, error) {
 	return c, nil
 }
 
-// parser keeps the first error; behind one it does nothing more.
+// parser keeps the first error; after it, it does nothing more.
 type parser struct {
 	text  string
 	at    int
@@ -290,7 +290,7 @@ func (p *parser) operand() *node {
 	return p.fail(at, what)
 }
 
-// path is how many bytes of a text are a name: letters, digits, dots, and numbers in brackets, as in object[4].x.
+// path returns how many bytes at the start of a text are a name: letters, digits, dots, and numbers in brackets, as in object[4].x.
 func path(text string) int {
 	n := span(text, letters+digits+".")
 	for n > 0 && n < len(text) && text[n] == '[' {
@@ -304,10 +304,10 @@ func path(text string) int {
 	return n
 }
 
-// span is how many bytes of a set a text begins with.
+// span returns how many bytes at the start of a text are in a set.
 func span(text, set string) int { return len(text) - len(strings.TrimLeft(text, set)) }
 
-// numeral is how much of a text looks like a number. The exponent of a floating-point number may have a sign.
+// numeral returns the length of the prefix of a text that looks like a number. The exponent of a floating-point number may have a sign.
 func numeral(text string) string {
 	hex := strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0X")
 	exponent := "eE"

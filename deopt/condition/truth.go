@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/frame"
 )
 
-// verdict is true, false, or why neither can be said.
+// verdict is true, false, or the reason why it is neither.
 type verdict struct {
 	known, is bool
 	why       string
@@ -20,7 +20,7 @@ func said(is bool) verdict { return verdict{known: true, is: is} }
 // unknown is the verdict where a value cannot be had.
 func unknown(v value) verdict { return verdict{why: v.why, absent: v.absent} }
 
-// truth is what a part comes to that is true or false.
+// truth returns the value of a boolean part.
 func (n *node) truth(slots []frame.Slot) verdict {
 	switch n.op {
 	case truthOp:
@@ -30,7 +30,7 @@ func (n *node) truth(slots []frame.Slot) verdict {
 		x.is = !x.is
 		return x
 	case "&&", "||":
-		// One that is false makes && false, one that is true makes || true, whatever the other is.
+		// A false operand makes && false, a true one makes || true, whatever the other is.
 		x, y := n.x.truth(slots), n.y.truth(slots)
 		deciding := n.op == "||"
 		switch {

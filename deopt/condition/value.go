@@ -10,22 +10,22 @@ import (
 	"reframe/deopt/frame"
 )
 
-// value is a number, or why there is none.
+// value is a number, or the reason why there is none.
 type value struct {
 	n       *big.Int
 	f       float64
 	float   bool
-	bits    int  // of the slot that it is the value of; 0: of no slot
+	bits    int  // of the slot that it is the value of; 0: not of a slot
 	bit     bool // that slot is an i1
 	untyped bool // that slot has no type
-	written bool // it is written down in the condition
+	written bool // it is a literal in the condition
 	why     string
 	absent  bool
 }
 
 func missing(format string, args ...any) value { return value{why: fmt.Sprintf(format, args...)} }
 
-// number is what a part comes to that is one.
+// number returns the value of a numeric part.
 func (n *node) number(slots []frame.Slot) value {
 	switch n.op {
 	case constantOp:
@@ -132,7 +132,7 @@ func (v *value) asFloat() float64 {
 	return f
 }
 
-// noFloat says why a value cannot stand beside a float, or "".
+// noFloat returns the reason why a value cannot be used with a float, or "".
 func (v *value) noFloat() string {
 	if v.untyped {
 		return "it has no type, so it is no floating-point number"
@@ -149,7 +149,7 @@ func (n Name) of(slots []frame.Slot) value {
 	return slotValue(found)
 }
 
-// Find returns the slot of a list that the name means; nil where there is none.
+// Find returns the slot of a list that the name refers to; nil for none.
 func (n Name) Find(slots []frame.Slot) (found *frame.Slot) {
 	for i := range slots {
 		s := &slots[i]
