@@ -13,27 +13,27 @@ import (
 	"reframe/deopt/vmproto"
 )
 
-// Schema is that of a [Report].
+// Schema names the JSON of a [Report].
 const Schema = "reframe.protocol/v1"
 
-// Status is how a check came out.
+// Status is the result of a check.
 type Status string
 
-// What a check comes to.
+// The results of a check.
 const (
 	Kept   Status = "kept"
 	Broken Status = "broken"
 	Not    Status = "not-tried"
 )
 
-// Result is what one check came to.
+// Result is the outcome of one check.
 type Result struct {
-	Check  string `json:"check"` // its name, which stays what it is
-	What   string `json:"what"`  // that the protocol asks for
+	Check  string `json:"check"` // its name, which does not change
+	What   string `json:"what"`  // what the protocol requires
 	Status Status `json:"status"`
-	Why    string `json:"why,omitempty"` // what was wrong, why it was not tried, or what there is to say
+	Why    string `json:"why,omitempty"` // what was wrong, why it was not tried, or a remark
 
-	General bool `json:"-"` // it was not tried for a reason that many have
+	General bool `json:"-"` // it was not tried for a reason that many checks share
 }
 
 // Report is all of them.
@@ -46,7 +46,7 @@ type Report struct {
 	Exit        *Exit    `json:"exit,omitempty"` // absent where none was given, and where the interpreter has not come through it
 }
 
-// Exit is what the interpreter made of the exit, and what that took.
+// Exit holds the interpreter's result for the exit, and its costs.
 type Exit struct {
 	Frames    int    `json:"frames"`
 	Objects   int    `json:"objects"`
@@ -54,7 +54,7 @@ type Exit struct {
 	Steps     uint64 `json:"steps"`
 	Requests  int    `json:"requests"` // each a round trip, unless it does not wait for the answer
 	Ranges    int    `json:"ranges"`   // that it read
-	Again     int    `json:"again"`    // of these, those that it had read before and had not written since
+	Again     int    `json:"again"`    // of these, those that it had read before and not written since
 	Writes    int    `json:"writes"`
 	Allocated uint64 `json:"allocated"` // bytes
 }
@@ -67,18 +67,18 @@ type Moment struct {
 	Symbol  func(name string) (at machine.Addr, size uint64, ok bool)
 }
 
-// Options say how it is done.
+// Options describe the run.
 type Options struct {
 	Command string
 	Hello   vmproto.Hello
-	Moment  *Moment       // nil: only what can be asked without one
+	Moment  *Moment       // nil: only checks that need none
 	Timeout time.Duration // for each answer
 	Errors  io.Writer     // the interpreter's standard error
 	Log     func(line []byte, sent bool)
 }
 
-// Run tries one check after the other and tells each of them. The error is that of ctx or of each; an interpreter that cannot even be greeted is a
-// check that it has not kept.
+// Run runs one check after the other and reports each of them. It returns the error of ctx or of each; an interpreter that cannot even be greeted
+// has failed a check.
 func Run(ctx context.Context, o Options, each func(*Result) error) (*Report, error) {
 	c := &checker{ctx: ctx, o: o, report: &Report{Schema: Schema, Command: o.Command}}
 	defer func() { c.child.Close() }()
@@ -191,7 +191,7 @@ type ran struct {
 	memory *vmproto.Overlay
 }
 
-// hand hands a request over. The error is that of a broken interpreter.
+// hand hands a request over. It returns an error if the interpreter is broken.
 func (c *checker) hand(params any, h *vmproto.Host) (*ran, error) {
 	child, err := c.running()
 	if err != nil {
@@ -206,7 +206,7 @@ func (c *checker) hand(params any, h *vmproto.Host) (*ran, error) {
 	return &ran{a, h.Memory}, nil
 }
 
-// refused says how an answer has no outcome, or "".
+// refused returns how an answer without an outcome refuses the request, or "".
 func (r *ran) refused() string {
 	switch {
 	case r.answer.Unsupported != "":

@@ -39,7 +39,7 @@ func moment() *protocheck.Moment {
 				Stack: []vmproto.Value{{Index: &zero, Type: "i32", Text: "7", Bits: "0x7"}}}}}}
 }
 
-// toyWith is what is asked of the toy that has a fault.
+// toyWith returns the options for checking the toy interpreter with a fault.
 func toyWith(t *testing.T, fault string) protocheck.Options {
 	t.Helper()
 	self, err := os.Executable()
@@ -139,7 +139,7 @@ func TestWhatIsNotTried(t *testing.T) {
 	}
 }
 
-// What the exit took is counted.
+// TestExitIsCounted requires that the costs of the exit are counted.
 func TestExitIsCounted(t *testing.T) {
 	t.Parallel()
 	report, err := protocheck.Run(t.Context(), toyWith(t, ""), silent)

@@ -16,10 +16,10 @@ const (
 	exitCheck = "exit"
 )
 
-// nobody is a method that no program has.
+// nobody is the name of a method that no program has.
 const nobody = "reframe.check: no program has this method"
 
-// check is one: try's error says what was wrong, and else there may be something to say.
+// check is one check: try's error is the violation; otherwise try may return a remark.
 type check struct {
 	name, what string
 	exit       bool // an exit is needed
@@ -78,7 +78,7 @@ func (c *checker) unknownMethod() (string, error) {
 	return "", nil
 }
 
-// notification is followed by a request, to see that its answer is what comes next.
+// notification is followed by a request, to check that the request's answer comes next.
 func (c *checker) notification() (string, error) {
 	child, err := c.running()
 	if err == nil {
@@ -88,12 +88,12 @@ func (c *checker) notification() (string, error) {
 	}
 	var failure *vmproto.Failure
 	if errors.As(err, &failure) && !child.Ended() {
-		err = nil // of which another check speaks
+		err = nil // which another check reports
 	}
 	return "", err
 }
 
-// refuses hands over frames that nobody can go on in.
+// refuses hands over frames that no interpreter can continue.
 func (c *checker) refuses(params any) (string, error) {
 	r, err := c.hand(params, c.host(&empty))
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *checker) exit() (string, error) {
 	return r.outcome(), nil
 }
 
-// asFirst says how a run differs from the first, or is nil.
+// asFirst returns the difference between a run and the first, or nil.
 func (c *checker) asFirst(r *ran) error {
 	was := c.first
 	switch {
@@ -372,7 +372,7 @@ func (c *checker) noObject() (string, error) {
 	return c.malformed(func(r *vmproto.Resume) { r.Objects = nil })
 }
 
-// onward goes on from the exit by stops, each of which says where from there the next is to be, and then to the end.
+// onward continues from the exit by stops, each of which gives the place of the next one, and then to the end.
 func (c *checker) onward(stops []vmproto.Stop) error {
 	r, h, all := *c.o.Moment.Request, c.host(c.o.Moment), vmproto.Answer{}
 	for n := 0; n <= len(stops); n++ {

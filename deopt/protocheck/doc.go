@@ -1,7 +1,7 @@
-// Package protocheck holds an interpreter against doc/protocol.md: it asks it what reframe asks, what a later reframe may ask, and what goes wrong in
-// real targets, and says what it did otherwise than the page says. Its main function is [Run].
+// Package protocheck holds an interpreter against doc/protocol.md: it sends the requests that reframe sends, those that a later reframe may send,
+// and the errors that occur in real targets, and reports what the interpreter does differently from that page. Its main function is [Run].
 //
 // # Security
 //
-// The command is the user's and is started as he would. What it says is held against the protocol by package vmproto, and is text here.
+// The command is the user's and runs with the user's rights. Package vmproto checks its messages against the protocol, and here they are text.
 package protocheck

@@ -12,7 +12,7 @@ import (
 	"reframe/internal/near"
 )
 
-// traffic is what the interpreter has sent.
+// traffic records what the interpreter has sent.
 type traffic struct {
 	wrong string // a member that is not spelled as the protocol's
 
@@ -62,7 +62,7 @@ func (t *traffic) see(line []byte) {
 	for _, text := range list {
 		var v map[string]any
 		if json.Unmarshal(text, &v) != nil {
-			continue // which vmproto has said
+			continue // which vmproto has reported
 		}
 		t.spelled("", v)
 		var m seen
@@ -127,7 +127,7 @@ func (t *traffic) inside(name string, v any) {
 	}
 }
 
-// alike says that a name may have been meant to be another.
+// alike reports whether a name may be a misspelling of another.
 func alike(name, other string) bool {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
 	return near.Distance(name, other) <= len(other)/3
