@@ -7,9 +7,9 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// Folded reports whether several functions with records share the code at an address, and names them. Linkers fold functions whose code is identical
-// (lld --icf=all, gold --icf): each keeps its records, and nothing says which of them runs. A COMDAT function of several objects is one function: its
-// records are in several maps, and it has one name.
+// Folded reports whether several functions with records share the code at an address, and names them. Linkers fold functions whose code is
+// identical (lld --icf=all, gold --icf): each keeps its records, and nothing shows which of them runs. A COMDAT function of several objects is one
+// function: its records are in several maps, and it has one name.
 func (c *Objfile) Folded(addr machine.Addr) (names []string, folded bool) {
 	if c.rows == nil {
 		c.rows = map[machine.Addr]rows{}

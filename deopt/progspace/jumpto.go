@@ -33,8 +33,7 @@ func (c *Objfile) JumpTo(of *isa.Set, s Symbol, to machine.Addr) (from machine.A
 	return 0, false
 }
 
-// sectionMemory is code as it stands in its image. Jumps inside a function need no
-// relocation.
+// sectionMemory is code as it is in its image. Jumps inside a function need no relocation.
 type sectionMemory struct{ *object.Section }
 
 // ReadMemory implements [machine.Memory].

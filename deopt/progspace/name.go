@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// Named spells an address of code by the function that it lies in, "" where there is none.
+// Named returns an address of code by the function that it lies in, "" if there is none.
 func (s *Space) Named(addr machine.Addr) string {
 	s.Target.ReadObject(addr)
 	c := s.At(addr)

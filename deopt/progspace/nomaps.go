@@ -11,7 +11,7 @@ import (
 	"reframe/ptrace"
 )
 
-// WhyNoMaps says why a target shows no stack map, and what the host of a process can do.
+// WhyNoMaps returns the reason why a target shows no stack map, and what the host of a process can do.
 func WhyNoMaps(t *ptrace.Target) string {
 	registered, others := 0, 0 // others may have a stack map
 	for _, r := range t.Registries {
@@ -57,7 +57,8 @@ func listing(t *ptrace.Target) string {
 	return fmt.Sprintf("reframe maps -p %d", t.PID)
 }
 
-// Unopened says which files of a process could not be opened for lack of descriptors or memory, so that nobody knows what they hold, or "".
+// Unopened names the files of a process that could not be opened for lack of descriptors or memory, so that their contents are unknown, or returns
+// "".
 func Unopened(t *ptrace.Target) string {
 	var first *ptrace.Module
 	unopened := 0
@@ -74,10 +75,10 @@ func Unopened(t *ptrace.Target) string {
 		unopened, len(t.Modules), first.Path, first.Why)
 }
 
-// Nameless says that a target is a core without the names of its files, as QEMU writes those of another machine.
+// Nameless reports whether a target is a core without the names of its files, as QEMU writes those of another machine.
 func Nameless(t *ptrace.Target) bool { return t.Core != "" && len(t.Modules) == 0 }
 
-// RegistryTrouble says what is wrong with the lists of registered objects.
+// RegistryTrouble lists the errors in the lists of registered objects.
 func RegistryTrouble(t *ptrace.Target) (trouble []string) {
 	registered := 0
 	var bad []string
@@ -99,8 +100,7 @@ func RegistryTrouble(t *ptrace.Target) (trouble []string) {
 	return trouble
 }
 
-// ModuleTrouble says which modules hold stack maps that cannot be had, or may be those of
-// another file than the one that was mapped.
+// ModuleTrouble lists the modules with stack maps that cannot be read, or that may be those of another file than the one that was mapped.
 func ModuleTrouble(t *ptrace.Target) (trouble []string) {
 	for _, m := range t.Modules {
 		switch {
@@ -113,13 +113,13 @@ func ModuleTrouble(t *ptrace.Target) (trouble []string) {
 	return trouble
 }
 
-// ErrNoMaps says that there is no stack map in a file or process.
+// ErrNoMaps reports that there is no stack map in a file or process.
 var ErrNoMaps = errors.New("no stack map")
 
-// WhyNameless is why a core without a list of files has no code.
+// WhyNameless is the reason why a core without a list of files has no code.
 const WhyNameless = "the core names none of its files; --exe says which program it is of"
 
-// howToRegister is what the host of a JIT can do.
+// howToRegister describes what the host of a JIT can do.
 const howToRegister = "the host must register what it compiles: " +
 	"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14); " +
 	"or give the objects that it compiled, --object FILE"

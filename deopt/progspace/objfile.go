@@ -16,24 +16,23 @@ import (
 	"reframe/ptrace"
 )
 
-// Objfile is one place that code comes from: a module, a registered JIT object, or
-// memory in which a scan found a stack map. What is read of it is read once.
+// Objfile is one source of code: a module, a registered JIT object, or memory in which a scan found a stack map. Its contents are read once.
 type Objfile struct {
 	Name  string
 	Image *object.Image // nil for a scan's find
 	JIT   bool
 
 	Records *stackmap.Index
-	Data    []byte            // the section of an unlinked object, as it stands there
-	Section *stackmap.Section // what could be read of it, even where mapsErr is set
+	Data    []byte            // the section of an unlinked object, as it is in the image
+	Section *stackmap.Section // the readable part of it, even if MapsErr is set
 	Maps    []*stackmap.Map
 	MapsErr error // why there are no records although there is a section
 	Unwind  *unwind.Code
-	// relocations of its code, by where they are, of an object that is not linked; nil until one is asked for.
+	// Relocations of its code, by their places, for an unlinked object; nil until one is needed.
 	Relocations map[machine.Addr]object.Relocation
-	named       map[machine.Addr]Symbol // of addresses that were asked for: a recursion asks often
-	starts      []machine.Addr          // of the functions of maps, sorted; nil until one is asked for
-	rows        map[machine.Addr]rows   // the functions of maps by their addresses; nil until one is asked for
+	named       map[machine.Addr]Symbol // of addresses that were looked up: a recursion looks them up often
+	starts      []machine.Addr          // of the functions of maps, sorted; nil until one is needed
+	rows        map[machine.Addr]rows   // the functions of maps by their addresses; nil until one is needed
 }
 
 // Symbol is the function that an address lies in.
@@ -42,12 +41,11 @@ type Symbol struct {
 	Start machine.Addr
 	Size  uint64
 	Known bool // there is a symbol
-	// owner is where the function starts whose records may be about the address: that
-	// of the symbol, else the nearest one with records before it.
+	// Owner is the start of the function whose records may describe the address: that of the symbol, else the nearest one with records before it.
 	Owner machine.Addr
 }
 
-// Space finds the code behind the addresses of one target.
+// Space finds the code at the addresses of one target.
 type Space struct {
 	Target  *ptrace.Target
 	Modules map[*ptrace.Module]*Objfile
@@ -70,7 +68,7 @@ func (s *Space) At(addr machine.Addr) *Objfile {
 	if img, _ := s.Target.JITObjectAt(addr); img != nil {
 		return s.OfObject(img)
 	}
-	if m := s.Target.ModuleAt(addr); m != nil && m.Image != nil { // a memfd with code is none
+	if m := s.Target.ModuleAt(addr); m != nil && m.Image != nil { // a memfd with code is no module
 		return s.OfModule(m)
 	}
 	if s.Found != nil && s.Found.covers(s.Target, addr) {
@@ -99,13 +97,12 @@ func (s *Space) OfModule(m *ptrace.Module) *Objfile {
 	return c
 }
 
-// NewObjfile reads stack maps and unwind information of an image. loaded is the
-// stack map section as it lies in memory; nil stands for an object's own.
+// NewObjfile reads stack maps and unwind information of an image. loaded is the stack map section as it is in memory; nil means an object's own.
 func NewObjfile(img *object.Image, loaded []byte) *Objfile {
 	c := &Objfile{Name: img.Name, Image: img, JIT: img.Registered}
 	c.readMaps(loaded)
 	table, err := cfi.TableOf(img)
-	// Go's functions keep no registers, and its linker's tables do not say so.
+	// Go's functions preserve no registers, and its linker's tables do not show that.
 	compiledByGo := img.Section(".gopclntab") != nil || img.Section(".data.rel.ro.gopclntab") != nil
 	start, _ := img.Start()
 	c.Unwind = &unwind.Code{Source: c.Name, Table: table, Err: err, Start: start, Functions: c, NoneKept: compiledByGo}
@@ -312,8 +309,8 @@ func (s *Space) Code(pc machine.Addr) *unwind.Code {
 // pltEntry is the size of the entries of a procedure linkage table of x86-64.
 const pltEntry = 16
 
-// Function implements [unwind.Functions]. Where there is no symbol, a function with records
-// starts before; whether it goes on up to pc is for its instructions to say.
+// Function implements [unwind.Functions]. Without a symbol, it is the nearest function with records before pc; whether that extends to pc is up to
+// its instructions.
 func (c *Objfile) Function(pc machine.Addr) (start, end machine.Addr) {
 	if c.Image != nil {
 		if s := c.Image.CodeAt(pc); s != nil && strings.HasPrefix(s.Name, ".plt") {
@@ -337,14 +334,14 @@ func (c *Objfile) Entry(addr machine.Addr) bool {
 	return s.Known && s.Start == addr && !isPart(s.Name)
 }
 
-// isPart reports whether a symbol is that of a part which gcc or LLVM split off a function: it
-// has the function's name and an ending. That of LLVM's basic block sections is .__part.1.
+// isPart reports whether a symbol is that of a part which gcc or LLVM split off a function: it has the function's name and a suffix. That of LLVM's
+// basic block sections is .__part.1.
 func isPart(symbol string) bool {
 	return strings.HasSuffix(symbol, ".cold") || strings.Contains(symbol, ".cold.") || strings.Contains(symbol, ".__part.")
 }
 
-// FrameSize implements [unwind.Functions]. It is that of the function with records which
-// starts last before pc, when a symbol says that pc is in it, or there are no symbols.
+// FrameSize implements [unwind.Functions]. It is that of the function with records which starts last before pc, if a symbol shows that pc is in it,
+// or there are no symbols.
 func (c *Objfile) FrameSize(pc machine.Addr) (bytes uint64, ok bool) {
 	s := c.SymbolAt(pc)
 	for _, m := range c.Maps {

@@ -14,15 +14,15 @@ type Original struct {
 	Of    string // the file or the registered object that has the code as it was
 	Was   []byte
 	Now   []byte // as many bytes as Was has, in the stop
-	// fixed says of which bytes it is known what they were: no relocation is about them.
+	// fixed marks the bytes whose original is known: no relocation changes them.
 	fixed []bool
 }
 
 // MaxOriginal bounds how many bytes of code are held against what they were at once.
 const MaxOriginal = 64 << 10
 
-// Original holds the code from an address on against what it was: up to n bytes, and less where the code or memory ends before. The
-// error says that nobody has the original, or that memory cannot be read there.
+// Original compares the code from an address on with its original: up to n bytes, and fewer if the code or memory ends before. It returns an error
+// if no file or object has the original, or if memory cannot be read there.
 func (s *Space) Original(start machine.Addr, n int) (*Original, error) {
 	c := s.At(start)
 	switch {
@@ -45,7 +45,7 @@ func (s *Space) Original(start machine.Addr, n int) (*Original, error) {
 	return &Original{start, c.Name, code[:len(now)], now, fixed[:len(now)]}, nil
 }
 
-// Compiled reads code as it was before the target wrote over it. The error says that this is not known, or that p is too long.
+// Compiled reads code as it was before the target overwrote it. It returns an error if that is unknown, or if p is too long.
 func (s *Space) Compiled(p []byte, at machine.Addr) error {
 	o, err := s.Original(at, len(p))
 	if err != nil {
@@ -106,8 +106,8 @@ func (w *Original) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// RelocatedTo is the address that a relocation puts, or leads to, in code of an object that is not linked; 0 where it is none, or nobody
-// says where its symbol is. The code may go there by a stub.
+// RelocatedTo returns the address that a relocation stores, or leads to, in code of an unlinked object; 0 if there is none, or if the address of
+// its symbol is unknown. The code may go there through a stub.
 func (s *Space) RelocatedTo(at machine.Addr) machine.Addr {
 	c := s.At(at)
 	if c == nil || c.Image == nil || !c.Image.Relocatable() {

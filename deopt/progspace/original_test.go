@@ -23,8 +23,8 @@ func held(t *testing.T, p *livetest.Process) *Space {
 	return New(target)
 }
 
-// unwritten asks of all code that has records, of a process that nobody has patched, and returns how many bytes of it are
-// known, and how many are relocated.
+// unwritten reads the originals of all code that has records, in a process that was not patched, and returns how many bytes of it are known, and
+// how many are relocated.
 func unwritten(t *testing.T, space *Space) (known, relocated int) {
 	t.Helper()
 	space.Target.ReadObjects()
@@ -51,7 +51,7 @@ func unwritten(t *testing.T, space *Space) (known, relocated int) {
 	return known, relocated
 }
 
-// Code that nobody has written to is what its file or its registered object has, but for what is relocated.
+// TestOriginalIsWhatRuns requires that unpatched code equals its file or its registered object, except for the relocated bytes.
 func TestOriginalIsWhatRuns(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		for _, kind := range []string{"mcjit", "orc"} {
@@ -62,7 +62,7 @@ func TestOriginalIsWhatRuns(t *testing.T) {
 				require.Greater(t, relocated, 8)
 			})
 		}
-		// The target of a patchpoint is an address in its code, which the dynamic linker fills in where the program may lie anywhere.
+		// The target of a patchpoint is an address in its code, which the dynamic linker fills in if the program may be loaded anywhere.
 		for flag, want := range map[string]int{"-no-pie": 0, "-pie": 8} {
 			t.Run(fmt.Sprintf("llc-%d %s", version, flag), func(t *testing.T) {
 				p := livetest.Linked(t, version, "jit_pp.ll", flag)
@@ -74,7 +74,7 @@ func TestOriginalIsWhatRuns(t *testing.T) {
 	}
 }
 
-// A library whose code the dynamic linker has written to: an address of its own stands in an instruction.
+// relocatedText is a library whose code the dynamic linker relocates: an instruction contains one of its own addresses.
 const relocatedText = `
 	.text
 	.globl work
@@ -109,7 +109,8 @@ int work(void);
 int main(void) { printf("%d\nready\n", work()); fflush(stdout); for (;;) pause(); }
 `
 
-// What the dynamic linker writes into code is no difference, and what the program writes beside it is one.
+// TestOriginalOfRelocatedText requires that the dynamic linker's relocations of code are no difference, and that what the program writes beside
+// them is one.
 func TestOriginalOfRelocatedText(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
@@ -144,7 +145,7 @@ func TestOriginalOfRelocatedText(t *testing.T) {
 	require.Equal(t, 1, w.Differing(work.Addr-5, work.Addr+50))
 }
 
-// Of code that no file and no registered object has nothing is known.
+// TestOriginalOfUnknownCode requires an error for code that is in no file and no registered object.
 func TestOriginalOfUnknownCode(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
 	space := held(t, p)
