@@ -72,8 +72,8 @@ func rowsWithTests(t *testing.T, file string) (rows []row) {
 
 var namedTest = regexp.MustCompile("`(?:([a-z0-9/]+)\\.)?(Test[A-Za-z0-9_]+)`")
 
-// namedTests are the tests that a cell names, and what is wrong with them: one that is not
-// there, or that several packages have and the cell does not say which.
+// namedTests returns the tests that a cell names, and the errors in them: a test that does not exist, or that several packages have without the
+// cell naming one.
 func namedTests(cell string, tests map[string][]string) (names, wrong []string) {
 	for _, m := range namedTest.FindAllStringSubmatch(cell, -1) {
 		names = append(names, m[0])
@@ -93,10 +93,10 @@ func namedTests(cell string, tests map[string][]string) (names, wrong []string) 
 	return names, wrong
 }
 
-// A reason stands where a row has no test.
+// reason matches the reason in a row without a test.
 var reason = regexp.MustCompile(`^\*\*(not asked|out of reach|open)\*\*: \S+( \S+){2,}`)
 
-// documentRow says what is wrong with a row of doc/documents.md.
+// documentRow returns the errors in a row of doc/documents.md.
 func documentRow(cells []string, tests map[string][]string) []string {
 	names, wrong := namedTests(cells[3], tests)
 	for _, c := range cells[:3] {

@@ -66,7 +66,8 @@ func TestImportsGoDown(t *testing.T) {
 	require.Equal(t, len(floor), seen)
 }
 
-// The picture of the floors in doc/architecture.md is that of this file, with what each package says of itself.
+// TestArchitecture requires that the table of the floors in doc/architecture.md is that of this file, with the first sentence of each package's
+// doc.
 func TestArchitecture(t *testing.T) {
 	const document, begin, end = "doc/architecture.md", "<!-- floors -->\n", "<!-- end -->"
 	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "./...").Output()
@@ -100,8 +101,8 @@ func TestArchitecture(t *testing.T) {
 	require.Equal(t, table.String(), now, "HOUSE=update go test -run TestArchitecture .")
 }
 
-// Signals that a test was started without, as under nohup, are given back by livetest's init. So whatever tests start programs
-// import it.
+// TestProgramsAreStartedWithAllSignals requires that all tests that start programs import livetest: its init restores the signals that a test was
+// started without, as under nohup.
 func TestProgramsAreStartedWithAllSignals(t *testing.T) {
 	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .TestImports \" \"}} {{join .XTestImports \" \"}}", "./...").Output()
 	require.NoError(t, err)
@@ -117,7 +118,7 @@ func TestProgramsAreStartedWithAllSignals(t *testing.T) {
 	require.Greater(t, checked, 10)
 }
 
-// What go doc says of a package begins with what it is, and has its main type, or function, and what it trusts.
+// TestPackagesSayWhatTheyAre requires that the doc of a package names its main type, or function, and what it trusts.
 func TestPackagesSayWhatTheyAre(t *testing.T) {
 	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Name}}\t{{.Dir}}", "./...").Output()
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The program of doc/library.md is complete, and prints of the demo's process what stands below it.
+// TestLibrary requires that the program of doc/library.md is complete, and prints for the demo's process the text below it.
 func TestLibrary(t *testing.T) {
 	text, err := os.ReadFile("doc/library.md")
 	require.NoError(t, err)

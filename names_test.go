@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A test that is asked for by its name, by a script, is in one of the packages that are named with it: `go test -run` of a
-// name that nothing has is green.
+// TestTestsThatAreNamedExist requires that a test that a script runs by name is in one of the packages that the script names with it: `go test
+// -run` of a name that does not exist is green.
 func TestTestsThatAreNamedExist(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	require.NoError(t, err)

@@ -19,9 +19,9 @@ import (
 // patient is from where on a bound on time needs no reason.
 const patient = 10 * time.Second
 
-// No test may ask a machine to be fast. So each time under ten seconds that a test, or what starts targets for tests, sleeps,
-// waits or gives somebody has a comment beside or above it that says why it is enough on a machine 20 times slower; "slow" is in it.
-// Better is to wait for what is to come: livetest.Patience bounds that. How often somebody looks is no such time.
+// TestShortTimesSayWhyOnSlowMachines requires that no test depends on a fast machine. Each time under ten seconds that a test, or code that starts
+// targets for tests, sleeps, waits or grants must have a comment beside or above it that says why it is enough on a machine 20 times slower; "slow"
+// is in it. It is better to wait for an event, bounded by livetest.Patience. A polling interval is no such time.
 func TestShortTimesSayWhyOnSlowMachines(t *testing.T) {
 	files := 0
 	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -168,7 +168,7 @@ func shortTimes(t *testing.T, path string, source any) (found []string) {
 	return found
 }
 
-// sharesLine reports whether code of a declaration stands in the line before a comment.
+// sharesLine reports whether code of a declaration is in the line before a comment.
 func sharesLine(set *token.FileSet, d ast.Decl, comment token.Position) (shares bool) {
 	if set.Position(d.End()).Line < comment.Line || set.Position(d.Pos()).Line > comment.Line {
 		return false
