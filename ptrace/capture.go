@@ -18,15 +18,14 @@ type Options struct {
 	// Hold keeps the process stopped until [Target.Release]; all of its memory can
 	// then be read.
 	Hold bool
-	// StackBytes is how much of each stack is copied; 0 means 512 KiB, and of stacks that are deeper up to 9 MiB of each and 64 MiB of
-	// all.
+	// StackBytes is how much of each stack is copied; 0 means 512 KiB, and for deeper stacks up to 9 MiB of each and 64 MiB of all.
 	StackBytes int
 	deep       int // bytes of deep stacks that are copied beyond StackBytes
-	// Record copies what [Target.WriteCore] needs. Of a process that is held every page that is read is kept for it.
+	// Record copies what [Target.WriteCore] needs. For a held process, every page that is read is kept for it.
 	Record bool
-	// DebugDirs are where separate debug files are looked for; nil means [DebugDir].
+	// DebugDirs lists the directories that are searched for separate debug files; nil means [DebugDir].
 	DebugDirs []string
-	// Objects are not registered; where their code does not lie as they say the error is an [*ObjectError].
+	// Objects are objects that are not registered; if their code is not where they place it, the error is an [*ObjectError].
 	Objects []Object
 }
 
@@ -41,8 +40,7 @@ const (
 	attempts = 8
 )
 
-// Capture reads the process at one moment. On an error the process goes on as if
-// nothing had been. The errors are [*Error]s.
+// Capture reads the process at one moment. After an error the process resumes unchanged. The errors are [*Error]s.
 func Capture(pid int, o Options) (*Target, error) {
 	if o.StackBytes == 0 {
 		o.StackBytes, o.deep = defaultStack, deepStacks
@@ -73,10 +71,8 @@ func Capture(pid int, o Options) (*Target, error) {
 	return t, nil
 }
 
-// Survey reads what can be read of a running process without stopping it: modules,
-// every registered object, and, where there is none, memory that looks like a stack
-// map. It has no threads.
-// Separate debug files are looked for in debugDirs as by [Options].
+// Survey reads what can be read of a running process without stopping it: modules, every registered object, and, if there is none, memory that
+// looks like a stack map. It has no threads. Separate debug files are searched in debugDirs as by [Options].
 func Survey(pid int, debugDirs ...string) (*Target, error) {
 	return SurveyWith(pid, Options{DebugDirs: debugDirs})
 }
@@ -112,8 +108,8 @@ func (t *Target) capture(o Options) error {
 	return t.captureHeld(o)
 }
 
-// captureBriefly reads the lists before the stop, and reports whether what the stop copied can be told by them and by what they
-// became after it.
+// captureBriefly reads the lists before the stop, and reports whether the data copied in the stop can be interpreted by them and by the lists after
+// it.
 func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 	if err := t.survey(); err != nil {
 		return false, err
@@ -230,8 +226,7 @@ func (t *Target) survey() error {
 	return t.place(t.wanted)
 }
 
-// find finds what a JIT made in the target: the lists of registered objects and, where
-// there is none, memory that looks like a stack map.
+// find finds what a JIT made in the target: the lists of registered objects and, if there is none, memory that looks like a stack map.
 func (t *Target) find() {
 	t.Registries, t.Found, t.Scanned, t.objects = nil, nil, false, 0
 	room := maxEntries
@@ -269,7 +264,7 @@ func (t *Target) readAllObjects() {
 	}
 }
 
-// objectsHold says of the objects that were read whether they are those that are registered.
+// objectsHold reports whether the objects that were read are those that are registered.
 func (t *Target) objectsHold() bool {
 	for _, r := range t.Registries {
 		for _, e := range r.Entries {

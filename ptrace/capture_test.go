@@ -18,8 +18,7 @@ import (
 	"reframe/ptrace/system"
 )
 
-// withoutRseq starts processes whose memory the kernel leaves alone: it writes into a thread's
-// rseq area (rseq(2)) whenever the thread goes on.
+// withoutRseq starts processes whose memory the kernel does not change: it writes into a thread's rseq area (rseq(2)) whenever the thread resumes.
 func withoutRseq(t *testing.T) { t.Setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0") }
 
 // A capture leaves each process as it found it.
@@ -57,7 +56,7 @@ func TestCaptureLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Threads that run go on running.
+// TestCaptureRunning requires that running threads keep running.
 func TestCaptureRunning(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1", "2", "1")
 	for range 20 {
@@ -153,10 +152,10 @@ func queue(t *testing.T, pid int, signal, value int) {
 	}
 }
 
-// sigrtmax is the signal that the kernel delivers behind all others that are pending.
+// sigrtmax is the signal that the kernel delivers after all other pending ones.
 const sigrtmax = syscall.Signal(64)
 
-// Each signal that arrives during a capture is delivered, once, with what was sent along.
+// TestCaptureSignals requires that each signal that arrives during a capture is delivered, once, with the data sent with it.
 func TestCaptureSignals(t *testing.T) {
 	livetest.Slow(t)
 	p := program(t, "signals.c", nil)
@@ -230,7 +229,7 @@ func TestHeld(t *testing.T) {
 	require.Equal(t, pause, target.Release(), "twice")
 	require.Eventually(t, func() bool { return procFile(t, "%d/task/%d/syscall", p.PID, p.PID) == before }, livetest.Patience, time.Millisecond)
 	require.Equal(t, "ready\n", p.Output())
-	// What was copied can still be read, and nothing that the process may have changed since.
+	// The copied memory can still be read, and no memory that the process may have changed since.
 	b := make([]byte, 64)
 	require.NoError(t, target.ReadMemory(b, sp))
 	for _, r := range target.maps {
@@ -242,7 +241,7 @@ func TestHeld(t *testing.T) {
 	_ = target.ReadMemory(b, target.maps[0].Start) // no panic
 }
 
-// The copies are what /proc/PID/mem shows of a process that sleeps.
+// TestStackIsCopied requires that the copies equal /proc/PID/mem of a sleeping process.
 func TestStackIsCopied(t *testing.T) {
 	withoutRseq(t)
 	p := livetest.C(t, "threads.c", nil, "3", "0", "3")
@@ -274,8 +273,8 @@ func TestStackIsCopied(t *testing.T) {
 	}
 }
 
-// stackEnd is where the thread's own block begins in memory that starts in a stack, or where that ends: a block of glibc's for x86-64 begins with
-// its own address, and has it again as its third word (tcbhead_t).
+// stackEnd returns the start of the thread's own block in memory that starts in a stack, or the end of that memory: a block of glibc's for x86-64
+// begins with its own address, and contains it again as its third word (tcbhead_t).
 func stackEnd(memory []byte, at machine.Addr) machine.Addr {
 	word := func(i int) machine.Addr { return machine.Addr(machine.AMD64.Uint(memory[i:][:8])) }
 	for i := 0; i+24 <= len(memory); i += 8 {
@@ -306,7 +305,7 @@ func TestCaptureWithoutLeader(t *testing.T) {
 	require.NotEmpty(t, target.Modules)
 }
 
-// A process that dies while it is captured: a capture, or an error that says so.
+// TestCaptureDying requires that the capture of a dying process succeeds, or returns the error for that.
 func TestCaptureDying(t *testing.T) {
 	livetest.Slow(t)
 	good, gone, rounds := 0, 0, livetest.Times(15, 40)

@@ -18,8 +18,8 @@ import (
 	"reframe/ptrace/system"
 )
 
-// A process that is not run for longer than a thread may take to stop does not take that for the thread's lateness: on a busy
-// machine it said of threads which were stopped that they had not stopped.
+// TestCaptureThatIsHeldUp requires that a capture that is not scheduled for longer than the limit for a thread to stop does not count that time: on
+// a busy machine, stopped threads were reported as not stopped.
 func TestCaptureThatIsHeldUp(t *testing.T) {
 	livetest.Slow(t)
 	const target = "REFRAME_TEST_CAPTURE"

@@ -10,8 +10,7 @@ import (
 	"reframe/ptrace/system"
 )
 
-// Code that no file tells is copied by pages, each with its neighbours: a function of which
-// nothing is known is read from its start, or up to its return.
+// Code that is in no file is copied by pages, each with its neighbours: an unknown function is read from its start, or up to its return.
 const (
 	codePage = 4096
 	maxPages = 192 // of one thread
@@ -20,8 +19,7 @@ const (
 // maxInterrupted bounds the stacks that signals interrupted, of one thread.
 const maxInterrupted = 4
 
-// copy reads what only a process that is stopped can give: the registers and
-// stacks of each thread, and code that no file tells.
+// copy reads what only a stopped process can provide: the registers and stacks of each thread, and code that is in no file.
 func (s *stopped) copy(of *Target, code *codeCopy) error {
 	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
 		return ErrGone
@@ -61,7 +59,7 @@ func (t *stoppedThread) copyAll(mem memory, maps, code []machine.Mapping, pages 
 	t.copyCode(mem, code, pages)
 }
 
-// ranges are what was copied.
+// ranges returns the ranges that were copied.
 func (t *stoppedThread) ranges() (list []span) {
 	for _, stack := range t.stacks {
 		list = append(list, span{stack.addr, bytes.Clone(stack.data)})
@@ -120,12 +118,11 @@ func (t *stoppedThread) leftStack(maps []machine.Mapping, block machine.Addr) (s
 	return sp, left
 }
 
-// copy copies a stack up to the end of the writable memory that it lies in. Behind
-// the stack of a thread often come libraries, and to read those with it takes longer
-// than all the rest. So does memory that the program has mapped there, which the kernel makes one with the stack; but
-// the thread's own block, which the C library puts at the end of the stack, is part of no stack.
+// copy copies a stack up to the end of its writable mapping. Libraries often follow the stack of a thread, and reading those too takes longer than
+// all the rest. So does memory that the program has mapped there, which the kernel merges with the stack; but the thread's own block, which the C
+// library puts at the end of the stack, is part of no stack.
 //
-// There is more room than s has for what is certainly a thread's own stack, of which deep bytes are left for all threads: it may be deep.
+// A thread's own stack may be deep: for it there is more room than s has. deep is the remaining number of such bytes for all threads.
 func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, deep *int) {
 	read := func(from machine.Addr) int {
 		end := writableEnd(maps, from)
@@ -156,18 +153,17 @@ func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, 
 		n = read(sp)
 	}
 	if n == 0 {
-		// So may the stack pointer itself, where the stack has overflowed.
+		// The stack pointer itself may be unreadable, too, after a stack overflow.
 		n = read(aboveGuard(maps, sp))
 	}
 	s.data = s.data[:n]
 }
 
-// maxGuard is how far below its stack a stack pointer is taken to belong to it. Linux keeps 1 MiB
-// free below the stack of the first thread; behind it a function may have taken its frame already.
+// maxGuard bounds the distance below a stack at which a stack pointer is assumed to belong to it. Linux keeps 1 MiB free below the stack of the
+// first thread; below that a function may have allocated its frame already.
 const maxGuard = 2 << 20
 
-// aboveGuard returns the start of the writable mapping that follows addr, or addr where none
-// follows that it could belong to.
+// aboveGuard returns the start of the writable mapping after addr, or addr if there is none that it could belong to.
 func aboveGuard(maps []machine.Mapping, addr machine.Addr) machine.Addr {
 	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
 	for ; i < len(maps) && maps[i].Start <= addr+maxGuard; i++ {
@@ -188,10 +184,9 @@ func writableEnd(maps []machine.Mapping, addr machine.Addr) (end machine.Addr) {
 	return end
 }
 
-// What the kernel puts on the stack of a signal handler, as words from its start (struct
-// rt_sigframe of arch/x86/include/asm/sigframe.h, with struct ucontext after its first
-// word): the return address, flags, a link that is always zero, where the alternate stack
-// lies and how large it is; then the interrupted registers.
+// The contents of the kernel's frame of a signal handler, as words from its start (struct rt_sigframe of arch/x86/include/asm/sigframe.h, with
+// struct ucontext after its first word): the return address, flags, a link that is always zero, the address and the size of the alternate stack;
+// then the interrupted registers.
 const (
 	frameLink    = 2
 	frameStack   = 3
@@ -203,11 +198,10 @@ const (
 	userCode = 0x33 // __USER_CS
 )
 
-// eachInterrupted calls f with the stack pointer of each context that a signal interrupted
-// whose handler runs on the alternate stack, of which s is a copy. What looks like one
-// and is none costs a copy that nobody looks at.
+// eachInterrupted calls f with the stack pointer of each context that a signal interrupted whose handler runs on the alternate stack, of which s is
+// a copy. A false match costs an unused copy.
 func (s *span) eachInterrupted(f func(sp machine.Addr)) {
-	word := func(at int) uint64 { return binary.LittleEndian.Uint64(s.data[at:]) } // by way of an interface it takes several times as long
+	word := func(at int) uint64 { return binary.LittleEndian.Uint64(s.data[at:]) } // through an interface it takes several times as long
 	// The frame is aligned as if a call had pushed its first word.
 	for at := int(8-s.addr&15) & 15; at+8*frameWords <= len(s.data); at += 16 {
 		if word(at+8*frameLink) != 0 {

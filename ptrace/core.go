@@ -19,13 +19,13 @@ import (
 	"reframe/ptrace/xsave"
 )
 
-// ErrNotCore is wrapped where a file is no ELF core. What it is instead stands beside it.
+// ErrNotCore is wrapped if a file is no ELF core. The error also names the kind of file.
 var ErrNotCore = errors.New("not an ELF core")
 
-// CoreError says what is wrong with a core, and what to do about it.
+// CoreError is an error in a core, with advice.
 type CoreError struct {
 	Path   string
-	Offset int64 // in the file; -1 where it is about the whole of it
+	Offset int64 // in the file; -1 if it concerns the whole file
 	Err    error
 	Hint   string // what to do next, or ""
 }
@@ -44,37 +44,33 @@ func (e *CoreError) Error() string {
 
 func (e *CoreError) Unwrap() error { return e.Err }
 
-// CoreOptions say what a core does not. The zero value stands for nothing.
+// CoreOptions supply what a core lacks. The zero value supplies nothing.
 type CoreOptions struct {
 	// Exe is the path of the program that the core is of, where it is not at the path that the
 	// core names, or where the core names no files, as those that QEMU's user mode writes.
 	Exe string
-	// Sysroot is a directory below which the files lie that the core names, by the same paths; "" for the root
-	// of this machine.
+	// Sysroot is a directory that contains the files that the core names, by the same paths; "" for the root of this machine.
 	Sysroot string
-	// DebugDirs are where separate debug files are looked for; nil means [DebugDir], and that below Sysroot.
+	// DebugDirs lists the directories that are searched for separate debug files; nil means [DebugDir], and that below Sysroot.
 	DebugDirs []string
-	// Files are kept open for other cores; nil where every core opens its own.
+	// Files are kept open for other cores; nil if every core opens its own.
 	Files *ModuleFiles
-	// Objects is how many bytes of registered objects are read at most; 0 stands for 4 GiB. It bounds the memory that
-	// a core takes.
+	// Objects bounds the bytes of registered objects that are read; 0 means 4 GiB. It bounds the memory that a core takes.
 	Objects uint64
 	// Given are objects that were not registered, as [Options].Objects.
 	Given []Object
 }
 
-// OpenCore reads an ELF core, as the kernel (core(5)) and gdb's gcore write it: the same as
-// [Survey] finds in a process. Its memory is read from the file when it is asked for.
+// OpenCore reads an ELF core, as the kernel (core(5)) and gdb's gcore write it, and finds in it what [Survey] finds in a process. It reads the
+// core's memory from the file on demand.
 //
-// A core leaves out what files held when it was written. Those files are opened by their
-// paths and used where they are the ones that were mapped; [Module.Why] and
-// [Module.Unverified] say where they are not, or may not be.
+// A core omits memory whose contents were in files. OpenCore opens those files by their paths and uses them if they are the ones that were mapped;
+// [Module.Why] and [Module.Unverified] report files that are not, or may not be.
 //
-// Of its threads it knows the general registers, those of floating point and vectors as far
-// as the core holds them, and none where it is one of a LoongArch.
+// For its threads it reads the general registers, and the floating-point and vector registers as far as the core holds them; it reads no registers
+// in the cores of a LoongArch.
 //
-// The errors are [*CoreError]s. A core that was cut is no error: Notes say so, and
-// what is missing is unavailable.
+// The errors are [*CoreError]s. A truncated core is no error: Notes report it, and what is missing is unavailable.
 func OpenCore(path string, o CoreOptions) (*Target, error) {
 	info, err := os.Stat(path) // before it is opened, which would wait for the writer of a pipe
 	if err != nil {
@@ -118,7 +114,7 @@ func kindOf(mode os.FileMode) string {
 	return "not a regular file"
 }
 
-// exeHint is what to do about a program that is not that of the core.
+// exeHint is the advice for a program that is not that of the core.
 const exeHint = "give the program that the core is of with --exe, stripped or not"
 
 // readCore reads a core of size bytes.
@@ -183,7 +179,7 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 	return t, nil
 }
 
-// core is what is known of a core while it is being opened.
+// core holds what is known of a core while it is being opened.
 type core struct {
 	target   *Target
 	path     string
@@ -193,12 +189,12 @@ type core struct {
 	notes    []elf.Prog64
 	segments []segment    // by address
 	files    []fileRow    // by address
-	entry    machine.Addr // where the program starts; 0 where that is not known
+	entry    machine.Addr // the entry point of the program; 0 if unknown
 	auxv     []byte
 	vdso     machine.Addr
 	frame    uint64         // bytes of a signal's frame; 0 where that is not known
 	vectors  []vectorNote   // that were not decoded yet
-	layout   *xsave.Layout  // where registers lie in them; nil where the core does not tell
+	layout   *xsave.Layout  // the places of registers in them; nil if the core does not contain them
 	names    map[int]string // of threads, by their numbers
 	delve    bool           // Delve's command dump wrote it
 	kept     CoreMemory     // where `reframe record` wrote it: which memory; "" where it did not
@@ -206,7 +202,7 @@ type core struct {
 	exe      string         // that is used in place of the file named
 	named    string
 	open     opener        // of the files that the core names
-	lender   *ModuleFiles  // of those that are open already; nil where there is none
+	lender   *ModuleFiles  // lends files that are open already; nil for none
 	debug    string        // what decides where separate symbols are looked for
 	below    string        // where those lie; "" where they are this machine's
 	page     uint64        // the unit of mappings
@@ -278,7 +274,7 @@ func (c *core) readHeader() error {
 	return nil
 }
 
-// notCore says what a file is that is no core.
+// notCore returns the error that names the kind of a file that is no core.
 func (c *core) notCore(h *elfcore.Header, err error) error {
 	what, hint := "", "reframe maps FILE reads the stack maps of a file"
 	var magic [6]byte
@@ -299,7 +295,7 @@ func (c *core) notCore(h *elfcore.Header, err error) error {
 		if kind, ok := filekind.OfFile(c.path); ok && kind.Use != "" {
 			what, hint = kind.What, kind.Use
 		}
-		// systemd-coredump(8) and its like compress what they keep. What zstd has made is in front of us decompressed, once.
+		// systemd-coredump(8) and similar tools compress the cores that they keep. zstd's output is already decompressed here, once.
 		if tool := filekind.Compressor(magic[:n]); tool != "" && tool != filekind.Zstd {
 			what, hint = "compressed by "+tool, "decompress it first, or have it written by coredumpctl dump"
 		}

@@ -76,7 +76,7 @@ func objects(t testing.TB, target *Target) [][]byte {
 	return all
 }
 
-// requireSame says that a core shows what was in the process.
+// requireSame requires that a core shows the same as the process.
 func requireSame(t *testing.T, live, core *Target, liveObjects [][]byte) {
 	t.Helper()
 	type module struct {
@@ -117,7 +117,7 @@ func requireSame(t *testing.T, live, core *Target, liveObjects [][]byte) {
 	require.Same(t, machine.AMD64, core.Arch())
 }
 
-// Registered objects: what a core shows is what the process showed.
+// TestCoreOfLli requires that a core shows the registered objects that the process showed.
 func TestCoreOfLli(t *testing.T) {
 	livetest.Slow(t)
 	for version, program := range map[int]string{14: "jit_pp.ll", 19: "jit_sp.ll", 22: "jit_sp.ll"} {
@@ -139,7 +139,7 @@ func TestCoreOfLli(t *testing.T) {
 	}
 }
 
-// Nothing is registered: the memory of a core is searched as that of a process is.
+// TestCoreOfUnregistered requires that the memory of a core without registered objects is searched like that of a process.
 func TestCoreOfUnregistered(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Host(t, 14, "orcrt", "block")
@@ -191,7 +191,7 @@ func regionAt(t *testing.T, core *Target, addr machine.Addr) region {
 // Every page that a core says it has is the page of the process, be it from the core or from a file; and all code is there.
 func TestCoreMemory(t *testing.T) {
 	p := livetest.Linked(t, 19, "deoptimize.ll", "-pie")
-	// The kernel writes the number of the processor into the memory of a thread (rseq(2)) when that goes on.
+	// The kernel writes the number of the processor into the memory of a thread (rseq(2)) when it resumes.
 	var first unix.CPUSet
 	first.Set(0)
 	require.NoError(t, unix.SchedSetaffinity(p.PID, &first))
@@ -209,7 +209,7 @@ func TestCoreMemory(t *testing.T) {
 	}
 	var pages []pageOf
 	for _, m := range maps {
-		if !m.Read || strings.HasPrefix(m.Path, "[vvar") { // the kernel's clocks go on
+		if !m.Read || strings.HasPrefix(m.Path, "[vvar") { // the kernel's clocks keep running
 			continue
 		}
 		for at := m.Start; at < m.End; at += page {
@@ -271,7 +271,7 @@ func TestCoreRegisters(t *testing.T) {
 	}
 }
 
-// What a process keeps out of its cores (coredump_filter of core(5)) is not made up from files.
+// TestCoreFilter requires that memory that a process excludes from its cores (coredump_filter of core(5)) is not replaced from files.
 func TestCoreFilter(t *testing.T) {
 	for _, c := range []struct {
 		filter     string
@@ -290,7 +290,7 @@ func TestCoreFilter(t *testing.T) {
 		all := ways(t, p)
 		for _, name := range inOrder(all) {
 			if name == "2 gcore all" || name == "2 own" {
-				continue // do not ask for the filter
+				continue // the filter does not matter
 			}
 			core := openCore(t, all[name]())
 			require.Len(t, core.Notes, c.notes)

@@ -15,7 +15,7 @@ import (
 	"reframe/ptrace/elfcore"
 )
 
-// A core that zstd has compressed, whoever did it, is read as the core; what we compress, zstd decompresses.
+// TestCompressedCore requires that a core compressed by any zstd is read like the core, and that zstd decompresses ours.
 func TestCompressedCore(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
@@ -51,7 +51,7 @@ func TestCompressedCore(t *testing.T) {
 	}
 }
 
-// What is cut or is no core behind its compression says so.
+// TestCompressedNonsense requires an error for compressed files that are truncated or contain no core.
 func TestCompressedNonsense(t *testing.T) {
 	compress := func(b []byte) []byte {
 		var out bytes.Buffer

@@ -67,8 +67,8 @@ func (c *core) readDelveHeader(n elfcore.Note) {
 }
 
 // readDelveThread reads a thread in the form that is the same for all systems, little-endian: its number, pc, sp, bp and tls, whether there is the
-// address of a goroutine, and that (8 bytes each, 1 for the fourth); then the number of registers (4 bytes), and of each the
-// name and the content, each after its length (2 bytes). On x86-64 YMM0 and ZMM0 are what the register has above XMM0 and YMM0.
+// address of a goroutine, and that address (8 bytes each, 1 for the flag); then the number of registers (4 bytes), and for each the name and the
+// content, each after its length (2 bytes). On x86-64, YMM0 and ZMM0 hold the parts of the register above XMM0 and YMM0.
 func (c *core) readDelveThread(n elfcore.Note) {
 	const head = 8 + 4*8 + 1 + 8
 	b, ok := n.Read(head+4, maxDelveNote)
@@ -133,8 +133,8 @@ func (c *core) readDelveThread(n elfcore.Note) {
 	c.target.threads = append(c.target.threads, th)
 }
 
-// delveArea completes an XSAVE area. Delve overwrites its first 512 bytes with what PTRACE_GETFPREGS returns, which does not say which parts the area has
-// (pkg/proc/native/dump_linux_amd64.go). Those are there that are not in their initial state, and that of AVX where the area has room
+// delveArea completes an XSAVE area. Delve overwrites its first 512 bytes with the output of PTRACE_GETFPREGS, which does not contain which parts
+// the area has (pkg/proc/native/dump_linux_amd64.go). The area has the parts that are not in their initial state, and that of AVX if there is room
 // for it, because it always comes first.
 func delveArea(b []byte) []byte {
 	const (

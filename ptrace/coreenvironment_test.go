@@ -11,7 +11,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The environment of a process is in a minimal core only where that is asked for, and the stacks are whole in either.
+// TestMinimalCoreLeavesOutTheEnvironment requires that a minimal core contains the environment of a process only on request, and that it contains
+// the whole stacks either way.
 func TestMinimalCoreLeavesOutTheEnvironment(t *testing.T) {
 	secret := "correct-horse-battery-staple"
 	t.Setenv("REFRAME_TEST_TOKEN", secret)

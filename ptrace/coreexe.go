@@ -71,7 +71,7 @@ func (c *core) placeExecutable(path string) error {
 	return nil
 }
 
-// biasOf is what a program was loaded above its addresses.
+// biasOf returns the distance between a program's load address and the addresses in its file.
 func (c *core) biasOf(h *elfcore.Header) (machine.Addr, error) {
 	if h.Class != elf.ELFCLASS64 || h.Kind != elf.ET_EXEC && h.Kind != elf.ET_DYN {
 		return 0, errors.New("not a 64-bit program")

@@ -64,7 +64,7 @@ func TestCoreWithoutNames(t *testing.T) {
 	}
 }
 
-// Of a core that names the program, Exe is where that lies now.
+// TestCoreOfMovedProgram requires that Exe replaces the path of a core's program.
 func TestCoreOfMovedProgram(t *testing.T) {
 	p := livetest.Linked(t, 19, "deoptimize.ll", "-pie")
 	path := livetest.Gcore(t, p)

@@ -47,7 +47,7 @@ func TestSmallCore(t *testing.T) {
 		} {
 			require.EqualError(t, target.ReadMemory(make([]byte, 16), addr), why)
 		}
-		// What lies behind the bytes that the core has of the first page is the file's.
+		// The bytes of the first page after those in the core come from the file.
 		file, err := os.ReadFile(program)
 		require.NoError(t, err)
 		b := make([]byte, 512)
@@ -85,7 +85,7 @@ func TestEveryCut(t *testing.T) {
 	}
 }
 
-// What headers and notes may claim.
+// TestHostileCores reads headers and notes with hostile values.
 func TestHostileCores(t *testing.T) {
 	load := func(addr, memsz uint64) func(*coreImage) {
 		return func(c *coreImage) { c.load(addr, elf.PF_R|elf.PF_W, []byte("12345678"), memsz) }
@@ -197,7 +197,7 @@ func TestCoreOfOtherArchitectures(t *testing.T) {
 	}
 }
 
-// What is no core is called by what it is.
+// TestNoCore requires that the error for a file that is no core names its kind.
 func TestNoCore(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {

@@ -22,7 +22,7 @@ type coreImage struct {
 	files    []fileRow
 	unit     uint64 // of offsets in files
 	segments []coreSegment
-	xnum     bool // the number of segments stands in section header 0
+	xnum     bool // the number of segments is in section header 0
 }
 
 type byteOrders interface {

@@ -14,18 +14,17 @@ import (
 type coreMapping struct {
 	machine.Mapping
 	segment *segment    // nil where only the list of files names it
-	module  *coreModule // nil where no file is behind it
+	module  *coreModule // nil for memory without a file
 }
 
-// What the kernel maps into every process at a place of its own.
+// Mappings that the kernel adds to every process at a place of its own.
 const (
 	vsyscallPath = "[vsyscall]"
 	vsyscall     = 0xffffffffff600000 // of x86-64: VSYSCALL_ADDR of asm/vsyscall.h
 )
 
-// lay makes mappings of the segments and of the list of files. The kernel writes a segment
-// for each mapping; gdb leaves those out of which it writes nothing, so that only the list
-// of files has them. Where one of both ends inside the other, a mapping ends too.
+// lay makes mappings from the segments and from the list of files. The kernel writes a segment for each mapping; gdb omits segments of which it
+// writes nothing, so that only the list of files has them. If one of either ends inside the other, a mapping ends there too.
 func (c *core) lay() {
 	var cuts []machine.Addr
 	for _, s := range c.segments {
@@ -63,9 +62,8 @@ func (c *core) lay() {
 	}
 }
 
-// keepsPrivate reports whether the core holds private memory, or says itself what it left out of it: a process can
-// choose that it does not (coredump_filter of core(5)). Then what it wrote into its copies of files
-// is not in there either, and the files do not tell.
+// keepsPrivate reports whether the core holds private memory, or itself reports what it omits of it: a process can disable that (coredump_filter of
+// core(5)). Then its changes to copies of files are not in the core either, and the files do not contain them.
 func (c *core) keepsPrivate() bool {
 	return c.kept != "" || slices.ContainsFunc(c.maps, func(m coreMapping) bool {
 		return m.segment != nil && m.segment.held > 0 && m.Write && m.Path == ""
@@ -139,8 +137,8 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 		case m.module == nil && more != "":
 			r.why = notHeld + more
 		case m.module == nil:
-			// The kernel leaves out what has no pages, which is zero, and what it was told to
-			// (MADV_DONTDUMP of madvise(2)), which is not; nothing tells them apart.
+			// The kernel omits memory without pages, which is zero, and memory that the process excluded (MADV_DONTDUMP of madvise(2)), which is
+			// not; nothing distinguishes the two.
 			r.why = notHeld + ": it was never written to, or it is kept out of cores"
 		case r.written:
 			r.why = notHeld + ": what was written over " + m.Path + more

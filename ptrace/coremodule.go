@@ -23,7 +23,7 @@ type coreModule struct {
 	*Module
 	rows []*coreMapping
 	size uint64 // of the file
-	// other is that the file holds something else than an image, such as what a JIT dumps for a profiler.
+	// other means that the file is no image, such as a JIT's dump for a profiler.
 	other bool
 }
 
@@ -32,8 +32,8 @@ func (m *coreModule) code() bool {
 	return slices.ContainsFunc(m.rows, func(row *coreMapping) bool { return row.Exec })
 }
 
-// openModules groups the mappings by file and opens those that are ELF images. A core does
-// not say which file was mapped but by its path. mem is what the core holds.
+// openModules groups the mappings by file and opens those that are ELF images. A core identifies a mapped file only by its path. mem is the memory
+// that the core holds.
 func (c *core) openModules(mem *coreMemory) {
 	byPath := map[string]*coreModule{}
 	var modules []*coreModule
@@ -152,8 +152,7 @@ func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error 
 	return nil
 }
 
-// borrow has the module use what is open of its file already, if there is such a thing, and returns what tells that
-// file from others.
+// borrow makes the module use the file that is open already, if there is one, and returns the identity of that file.
 func (m *coreModule) borrow(from *ModuleFiles, debug string, info os.FileInfo) (*identity, error) {
 	lent := from.take(m.Path, debug, info)
 	if lent == nil {
@@ -164,7 +163,7 @@ func (m *coreModule) borrow(from *ModuleFiles, debug string, info os.FileInfo) (
 	return lent.disk, nil
 }
 
-// openNamed opens a file that the core names; path is its name without what says that it was deleted.
+// openNamed opens a file that the core names; path is its name without the suffix of a deleted file.
 func (c *core) openNamed(name, path string) (*os.File, error) {
 	if c.exe != "" && name == c.named {
 		return files.OpenRegular(c.exe, 0)
@@ -199,7 +198,7 @@ func (id *identity) loads(page uint64) (list []load) {
 	return list
 }
 
-// bias is what the mapping lies above the segment, if it shows a part of it.
+// bias returns the distance of the mapping from the segment, if it shows a part of it.
 func (l load) bias(m machine.Mapping) (machine.Addr, bool) {
 	return m.Start - machine.Addr(l.addr+m.Offset-l.off), m.Offset >= l.off && m.Offset < l.end
 }
@@ -233,14 +232,14 @@ func (m *coreModule) permit(loads []load) {
 	}
 }
 
-// identity is what tells ELF files apart.
+// identity is what distinguishes ELF files.
 type identity struct {
 	header   [elfcore.HeaderSize]byte
-	programs []elf.Prog64 // nil where they cannot be read
-	build    []byte       // nil where it has none, or it cannot be read
+	programs []elf.Prog64 // nil if they cannot be read
+	build    []byte       // nil if there is none, or it cannot be read
 }
 
-// Limits on what is read of a file to tell which one it is.
+// Limits on what is read of a file to identify it.
 const (
 	maxFilePrograms = 1 << 10
 	maxFileNotes    = 1 << 8
@@ -275,8 +274,8 @@ func readIdentity(r io.ReaderAt, size uint64) (*identity, error) {
 	return id, nil
 }
 
-// compare holds the file that lies there now against what the core holds of the one that was
-// mapped, or the one that was given in its place. It fails where they differ, and returns why it cannot tell.
+// compare compares the file that is there now with what the core holds of the one that was mapped, or the one that was given in its place. It
+// returns an error if they differ, and the reason if that is unknown.
 func (m *coreModule) compare(disk *identity, mem *coreMemory, given bool) (unverified string, err error) {
 	another := "the file there now is another one: "
 	if given {

@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Which file lies there now is told by what the core has of the one that was mapped.
+// TestCoreFileIdentity requires that the file there now is identified by what the core holds of the one that was mapped.
 func TestCoreFileIdentity(t *testing.T) {
 	dir := t.TempDir()
 	build := func(source string, flags ...string) []byte {

@@ -31,8 +31,8 @@ const (
 )
 
 const (
-	// Of the auxiliary vector (getauxval(3)): the size of a page, where the program starts,
-	// where the vdso lies, and the size of a signal's frame.
+	// Entries of the auxiliary vector (getauxval(3)): the size of a page, the program's entry point, the address of the vdso, and the size of a
+	// signal's frame.
 	atPagesz      = 6
 	atEntry       = 9
 	atSysinfoEHDR = 33
@@ -50,7 +50,7 @@ type fileRow struct {
 	path       string
 }
 
-// readNotes reads who the process was and which files it had mapped.
+// readNotes reads the identity of the process and the files that it had mapped.
 func (c *core) readNotes() {
 	whole := true
 	budget := elfcore.MaxNotes
@@ -219,7 +219,7 @@ func (c *core) readFiles(b []byte) {
 		c.files = append(c.files, r)
 	}
 	slices.SortStableFunc(c.files, func(a, b fileRow) int { return cmp.Compare(a.start, b.start) })
-	// Of two rows for one address neither can be believed more: the first is.
+	// If two rows have one address, the first is used; neither is more credible.
 	last := machine.Addr(0)
 	c.files = slices.DeleteFunc(c.files, func(r fileRow) bool {
 		if r.start < last {

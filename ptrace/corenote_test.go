@@ -81,7 +81,8 @@ func TestThreadNames(t *testing.T) {
 	}
 }
 
-// Memory that was written over a file is not taken from the file, and the mode says what would hold it.
+// TestRecordedMemory requires that memory that overwrote a file's contents is not taken from the file, and that the reason names the mode that
+// would hold it.
 func TestRecordedMemory(t *testing.T) {
 	file, err := os.ReadFile(livetest.CBinary(t, "nojit.c", "-no-pie"))
 	require.NoError(t, err)

@@ -92,8 +92,8 @@ type vectorNote struct {
 	area   elfcore.Note
 }
 
-// readVectors reads the XSAVE areas: of x86-64's vector registers more than xmm. Where in an area they lie the core tells behind
-// all threads, where it does.
+// readVectors reads the XSAVE areas: the parts of x86-64's vector registers beyond xmm. If the core contains the places in an area, it does so
+// after all threads.
 func (c *core) readVectors() {
 	for _, v := range c.vectors {
 		regs := c.target.threads[v.thread].Registers
@@ -128,5 +128,5 @@ func (c *core) readLayout(n elfcore.Note) {
 	if err != nil {
 		c.target.Notes = append(c.target.Notes, err.Error())
 	}
-	c.layout = &layout // none, where it is corrupt: the tables are for cores that say nothing
+	c.layout = &layout // none, if it is corrupt: the tables are for cores that contain none
 }

@@ -11,7 +11,7 @@ import (
 	"reframe/ptrace/elfcore"
 )
 
-// coreSource is what a core that is made of another one takes over as it is.
+// coreSource holds what a core that is made of another one takes over unchanged.
 type coreSource struct {
 	order  binary.ByteOrder
 	header [elfcore.HeaderSize]byte
@@ -21,7 +21,7 @@ type coreSource struct {
 // maxNotesKept bounds the notes that are taken over. A thread has some 3 KiB.
 const maxNotesKept = 256 << 20
 
-// identity reads what another core takes over. What the core says of its own memory is not among it.
+// identity reads what another core takes over, except the core's notes about its own memory.
 func (c *core) identity() (*coreSource, error) {
 	s := &coreSource{order: c.header.Order, header: c.header.Raw}
 	budget := elfcore.MaxNotes
@@ -53,7 +53,7 @@ func (c *core) identity() (*coreSource, error) {
 	return s, nil
 }
 
-// ownPages finds the memory of files, without data that can be written to, of which the files do not tell what it is, by address.
+// ownPages finds the memory of files, without writable data, whose contents the files do not give, by address.
 func (c *core) ownPages() (own []keptPart) {
 	add := func(start, end machine.Addr) {
 		if n := len(own); n > 0 && own[n-1].end == start {
@@ -63,7 +63,7 @@ func (c *core) ownPages() (own []keptPart) {
 		own = append(own, keptPart{start, end, true})
 	}
 	written, private := c.written, c.keepsPrivate()
-	room := c.size // segments may lie upon each other in the file: what it costs to compare them is bounded
+	room := c.size // segments may overlap in the file: the cost of comparing them is bounded
 	a, b := make([]byte, elfcore.Page), make([]byte, elfcore.Page)
 	for i := range c.maps {
 		m := &c.maps[i]
@@ -113,7 +113,7 @@ func (c *core) ownPages() (own []keptPart) {
 	return own
 }
 
-// claimedUpTo is where what the core claims to hold of the mapping ends.
+// claimedUpTo returns the end of the part of the mapping that the core claims to hold.
 func (m *coreMapping) claimedUpTo() machine.Addr {
 	if m.segment == nil {
 		return m.Start
@@ -121,7 +121,7 @@ func (m *coreMapping) claimedUpTo() machine.Addr {
 	return min(m.End, max(m.Start, m.segment.start+machine.Addr(m.segment.held)))
 }
 
-// heldUpTo is where what the core holds of the mapping ends; size is that of the core.
+// heldUpTo returns the end of the part of the mapping that the core holds; size is that of the core.
 func (m *coreMapping) heldUpTo(size uint64) machine.Addr {
 	s := m.segment
 	if s == nil || s.off >= size {
@@ -130,7 +130,7 @@ func (m *coreMapping) heldUpTo(size uint64) machine.Addr {
 	return min(m.End, max(m.Start, s.start+machine.Addr(min(s.held, size-s.off))))
 }
 
-// heldFrom is how many bytes of the mapping at an address the core itself holds from there on.
+// heldFrom returns how many bytes of the mapping at an address the core itself holds from there on.
 func (c *core) heldFrom(a machine.Addr) uint64 {
 	i := sort.Search(len(c.maps), func(i int) bool { return c.maps[i].End > a })
 	if i == len(c.maps) || !c.maps[i].Contains(a) {

@@ -76,7 +76,7 @@ func TestThinCoreOfQEMU(t *testing.T) {
 	}
 }
 
-// Of a core nothing can be kept that it does not hold.
+// TestThinCoreRefused requires that memory that a core does not hold cannot be kept from it.
 func TestThinCoreRefused(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")
 	large := openCore(t, ownCore(t, p))
@@ -90,7 +90,7 @@ func TestThinCoreRefused(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// requireNoMore says that what a core shows, the one that it was made of shows too, and the same.
+// requireNoMore requires that a core shows only what the one that it was made of shows, with the same contents.
 func requireNoMore(t *testing.T, large, small *Target) {
 	t.Helper()
 	for _, r := range small.source.(*coreMemory).regions {
@@ -131,7 +131,7 @@ func anotherFile(c *coreImage, flags elf.ProgFlag) {
 	}
 }
 
-// What claims too much costs no more than what there is, and a small core of it is as true as the large one.
+// TestThinCoreOfHostile requires that false claims cost no more than the actual data, and that a small core made of such a core agrees with it.
 func TestThinCoreOfHostile(t *testing.T) {
 	words := func(list ...uint64) (b []byte) {
 		for _, w := range list {

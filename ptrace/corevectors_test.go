@@ -57,7 +57,7 @@ var knownProcessors = []processor{
 	{"AMD, PKRU without AVX-512", 0x207, map[int][2]int{2: {576, 256}, 9: {2432, 8}}, 2440, 3392, 0x207, 32, 2696},
 }
 
-// area is what the kernel hands out of a thread that holds what regs.c fills registers with.
+// area returns the area that the kernel provides for a thread whose registers regs.c has filled.
 func (p *processor) area() []byte {
 	b := make([]byte, p.size)
 	binary.LittleEndian.PutUint64(b[464:], p.features)
@@ -100,7 +100,7 @@ func (p *processor) layoutNote() []byte {
 	return b
 }
 
-// layout is where the processor says that its registers lie.
+// layout returns the processor's places of its registers.
 func (p *processor) layout() (l xsave.Layout) {
 	for part, at := range p.at {
 		l[part] = xsave.Place{Offset: uint32(at[0]), Size: uint32(at[1])}
@@ -134,7 +134,7 @@ func TestWriteCoreOfProcessors(t *testing.T) {
 
 			requirePatterns(t, openCore(t, path).Threads()[0].Registers, cpu.width)
 			written := readNotes(t, path)
-			if cpu.standard == 0 { // it has a layout of its own and tells which
+			if cpu.standard == 0 { // it has a layout of its own, which the area's size determines
 				require.Equal(t, cpu.area(), written[regset.X86XState])
 				require.Equal(t, cpu.layoutNote(), written[regset.X86Layout])
 				return
@@ -247,7 +247,8 @@ func gdbVectors(t *testing.T, exe, path string, width int) map[string][2]string 
 	return list
 }
 
-// Cores that the kernel writes on each processor are read right wherever we run, those that tell where registers lie and those that do not.
+// TestReadCoreOfProcessors requires that cores that the kernel writes on each processor are read correctly on any machine, with and without the
+// note for the places of registers.
 func TestReadCoreOfProcessors(t *testing.T) {
 	for _, cpu := range knownProcessors {
 		for _, told := range []bool{true, false} {
@@ -279,7 +280,7 @@ func coreOfVectors(t *testing.T, area, layout []byte, frame uint64) *machine.Reg
 	return readBytes(t, img.bytes()).Threads()[0].Registers
 }
 
-// Where it cannot be known where a core has registers, it says so, and what is certain is there.
+// TestReadCoreOfUncertainVectors requires that registers of unknown place in a core are unavailable, and that the others are read.
 func TestReadCoreOfUncertainVectors(t *testing.T) {
 	byName := map[string]processor{}
 	for _, cpu := range knownProcessors {
@@ -332,8 +333,8 @@ func TestReadCoreOfUncertainVectors(t *testing.T) {
 	require.EqualError(t, err, "xmm16: its area of vector registers is compacted, as no core of Linux's is")
 }
 
-// What the kernel, gdb and we keep of this machine's registers is read as what the program put there; of gdb's where it is not
-// certain, not at all.
+// TestReadVectorsOfThisMachine requires that the registers of this machine in cores of the kernel, gdb and reframe are those that the program set;
+// and that gdb's are not read if they are uncertain.
 func TestReadVectorsOfThisMachine(t *testing.T) {
 	p := program(t, "regs.c", []string{"-no-pie"}, "pause")
 	p.Quiet(t, 0)
@@ -373,7 +374,7 @@ func TestReadVectorsOfThisMachine(t *testing.T) {
 			}
 		}
 	}
-	// Older kernels do not tell where registers lie.
+	// Older kernels do not provide the places of registers.
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
 	b = bytes.ReplaceAll(b, []byte("\x05\x02\x00\x00LINUX\x00"), []byte("\x05\x7f\x00\x00LINUX\x00"))

@@ -45,24 +45,24 @@ type coreThread struct {
 const (
 	// Memory is read and written in chunks of this size, and in pages where a chunk cannot be read.
 	coreChunk = 1 << 20
-	// A process can map more than can be tried in pages. What follows so many that cannot be read is left out.
+	// A process can map more than can be tried in pages. After this many unreadable ones, the rest is omitted.
 	maxUnreadable = 1 << 18
-	// Room for so many program headers more than there are parts to keep, of which some may turn out not to be readable.
+	// Spare program headers beyond the number of parts to keep, some of which may turn out to be unreadable.
 	spareHeaders = 64
 )
 
-// coreWriter writes a core: the headers last, since only reading tells how many segments there are. The program headers have
-// their place in front, so that a core that is cut still shows what is left of it; where it is too small, they come behind all else.
+// coreWriter writes a core: the headers last, since the number of segments is known only after reading. The place of the program headers is at the
+// front, so that a truncated core still shows what is left of it; if that place is too small, they are at the end.
 type coreWriter struct {
 	file     elfcore.File
 	off      int64
 	programs []elf.Prog64
 	buf      []byte
 	moment   *coreMoment
-	room     int // program headers that there is room for in front
+	room     int // room for program headers at the front
 	refused  int // pages that could not be read
 	done     uint64
-	total    uint64 // bytes of memory that are to be kept
+	total    uint64 // bytes of memory to keep
 }
 
 func (m *coreMoment) write(f elfcore.File) error {
@@ -190,7 +190,7 @@ func (w *coreWriter) segment(m machine.Mapping, start, end machine.Addr, held bo
 	w.programs = append(w.programs, elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(flags), Off: uint64(w.off), Vaddr: uint64(start), Filesz: filesz, Memsz: size, Align: elfcore.Page})
 }
 
-// coreMachines is what cores of processes call their architectures.
+// coreMachines maps the architectures of processes to those of cores.
 var coreMachines = map[*machine.Arch]elf.Machine{machine.AMD64: elf.EM_X86_64, machine.ARM64: elf.EM_AARCH64}
 
 // headers writes the program headers and the ELF header. Where there are too many

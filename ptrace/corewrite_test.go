@@ -32,7 +32,7 @@ func writeCore(s *Session, path string, tid int) error {
 	return err
 }
 
-// ownCore keeps a process as it stands as a core, and lets it go on.
+// ownCore writes a stopped process to a core, and resumes it.
 func ownCore(t testing.TB, p *livetest.Process) string {
 	t.Helper()
 	s, err := Open(context.Background(), p.PID)
@@ -65,7 +65,7 @@ func thinCore(t testing.TB, large string) string {
 	return path
 }
 
-// What gdb and eu-stack say of a core is what they say of the process.
+// TestWriteCoreAsOthersReadIt requires that gdb and eu-stack report the same for a core and for the process.
 func TestWriteCoreAsOthersReadIt(t *testing.T) {
 	livetest.Slow(t)
 	for name, p := range map[string]*livetest.Process{
@@ -98,7 +98,7 @@ func TestWriteCoreAsOthersReadIt(t *testing.T) {
 	}
 }
 
-// output is what a program prints.
+// output returns the output of a program.
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
@@ -107,7 +107,7 @@ func output(t *testing.T, name string, args ...string) string {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if name != "eu-stack" { // 1 where a stack has an end that it does not know
+	if name != "eu-stack" { // 1 if a stack ends in a way that it does not know
 		require.NoError(t, err, "%s\n%s", cmd, stderr.String())
 	}
 	return string(out)
@@ -118,10 +118,11 @@ func fromThreads(text string) string {
 	_, rest, _ := strings.Cut(text, "\nthread ")
 	rest, _, _ = strings.Cut(rest, "\n[Inferior ")
 	if k, standard := xsave.Host()[5], (xsave.Place{Offset: 1088, Size: 64}); k != standard {
-		// Of a process gdb up to 13 reads k0 to k7 where Intel's processors keep them, and shows other registers (TestWriteCoreOfProcessors has them).
+		// In a process, gdb up to 13 reads k0 to k7 at the places of Intel's processors, and shows other registers (TestWriteCoreOfProcessors
+		// covers them).
 		rest = regexp.MustCompile(`(?m)^k[0-7] .*\n`).ReplaceAllString(rest, "")
 	}
-	// gdb 13 does not know as many parts of an XSAVE area as newer processors have, and takes those that it knows.
+	// gdb 13 does not know all parts of an XSAVE area of newer processors, and reads those that it knows.
 	return regexp.MustCompile("warning: Unexpected size of section `.reg-xstate/\\d+' in core file.\n").ReplaceAllString(rest, "")
 }
 
@@ -157,7 +158,7 @@ func TestWriteCoreThenCut(t *testing.T) {
 	}
 }
 
-// Who gives up in the middle finds no file, and the process runs on.
+// TestWriteCoreInterrupted requires that canceling leaves no file, and that the process resumes.
 func TestWriteCoreInterrupted(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
 	for _, compress := range []bool{false, true} {
@@ -210,7 +211,7 @@ func TestWriteCoreIsWhole(t *testing.T) {
 	require.ErrorIs(t, writeCore(s, filepath.Join(dir, "none", "core"), p.PID), os.ErrNotExist)
 	require.Equal(t, []string{"core"}, names())
 
-	// Wherever the room ends, the error is told.
+	// Wherever the space ends, the error is returned.
 	m := momentOf(t, s)
 	for room := 0; room < 1<<16; room += 4000 {
 		require.ErrorIs(t, m.write(&narrow{room: room}), unix.ENOSPC)
@@ -221,7 +222,7 @@ func TestWriteCoreIsWhole(t *testing.T) {
 	require.Equal(t, []string{"core"}, names())
 }
 
-// momentOf is the process where a session stands.
+// momentOf returns the process at a session's current stop.
 func momentOf(t *testing.T, s *Session) *coreMoment {
 	t.Helper()
 	target, err := s.Target()
@@ -243,8 +244,8 @@ func (n *narrow) WriteAt(p []byte, _ int64) (int, error) {
 
 func (n *narrow) Truncate(int64) error { return nil }
 
-// Of memory of which nothing can be read nothing is said, and more mappings than the header has room for
-// are no fewer in the core.
+// TestWriteCoreOfManyMappings requires that unreadable memory is omitted, and that a core has all mappings even if the header has no room for their
+// number.
 func TestWriteCoreOfManyMappings(t *testing.T) {
 	m := &coreMoment{ctx: context.Background(), about: &coreAbout{pid: 7, name: "many"}, arch: arch, threads: []coreThread{{7, newRawRegisters(arch)}}, memory: newCopied([]span{{0x10000000, bytes.Repeat([]byte{5}, 4096)}}, "not there")}
 	for i := range machine.Addr(70000) {
@@ -267,7 +268,7 @@ func TestWriteCoreOfManyMappings(t *testing.T) {
 	require.ErrorContains(t, core.ReadMemory(b, 0x10003000), "not in the core")
 }
 
-// What a core keeps of a mapping, by what kind it is.
+// TestKeptParts requires the parts of each kind of mapping that a core keeps.
 func TestKeptParts(t *testing.T) {
 	const page = machine.Addr(elfcore.Page)
 	entries := []byte{}
@@ -304,7 +305,7 @@ func TestKeptParts(t *testing.T) {
 	require.False(t, (&coreMoment{}).untouched(machine.Mapping{}, 16*page, elfcore.Page))
 }
 
-// Of a session's breakpoints nothing is in a core.
+// TestWriteCoreHasNoBreakpoints requires that a core contains none of a session's breakpoints.
 func TestWriteCoreHasNoBreakpoints(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	s, _ := launch(t, path, "plain", "10")

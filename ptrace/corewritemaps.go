@@ -18,8 +18,8 @@ type keptPart struct {
 	keep       bool
 }
 
-// kept says which parts of a mapping a core is to hold. Of writable memory it is what no file has. That is what the kernel keeps where nothing else is asked
-// for (0x33 of coredump_filter, core(5)), but by pages where it keeps a file's mapping as a whole as soon as one page was written to.
+// kept returns the parts of a mapping that a core is to hold. Of writable memory it is what no file has. That is the kernel's default (0x33 of
+// coredump_filter, core(5)), but by pages, where the kernel keeps a file's mapping as a whole as soon as one page was written.
 func (m *coreMoment) kept(r machine.Mapping) []keptPart {
 	whole := []keptPart{{r.Start, r.End, true}}
 	none := []keptPart{{r.Start, r.End, false}}
@@ -31,7 +31,7 @@ func (m *coreMoment) kept(r machine.Mapping) []keptPart {
 	case m.mode == All:
 		return whole
 	case r.Inode == 0 || r.Share && strings.HasSuffix(r.Path, deletedSuffix):
-		return whole // anonymous memory, or a file that only those have who have mapped it
+		return whole // anonymous memory, or a file that only the processes that mapped it have
 	case r.Share:
 		return none
 	case r.Write:
@@ -61,8 +61,7 @@ func (m *coreMoment) minimal(r machine.Mapping) (parts []keptPart) {
 	return parts
 }
 
-// ownLeftOut are the pages of files that are not as in the file and that are not kept: who reads the core must not take the file for
-// them.
+// ownLeftOut returns the pages of files that differ from the file and are not kept: a reader of the core must not use the file for them.
 func (m *coreMoment) ownLeftOut() (out []keptPart) {
 	for _, own := range m.own {
 		for _, p := range m.minimal(machine.Mapping{Start: own.start, End: own.end}) {
@@ -112,7 +111,7 @@ func withoutRange(spans []span, r addrRange) (out []span) {
 	return out
 }
 
-// rangesOf are where mappings, spans or parts lie.
+// rangesOf returns the address ranges of mappings, spans or parts.
 func rangesOf[T any](list []T, of func(T) addrRange) (out []addrRange) {
 	for _, x := range list {
 		out = append(out, of(x))
@@ -137,8 +136,8 @@ func withMore(maps, more []machine.Mapping, copied []span) []machine.Mapping {
 	return ordered(all)
 }
 
-// ordered are mappings by address that do not overlap. The kernel's list of a process that runs is none of one moment: a mapping that
-// changed while the list was read may be there twice.
+// ordered sorts mappings by address and removes overlaps. The kernel's list for a running process is not of one moment: a mapping that changed
+// while the list was read may occur twice.
 func ordered(maps []machine.Mapping) (out []machine.Mapping) {
 	maps = slices.Clone(maps)
 	slices.SortStableFunc(maps, func(a, b machine.Mapping) int { return cmp.Compare(a.Start, b.Start) })
@@ -170,7 +169,7 @@ func (m *coreMoment) copies(r machine.Mapping, first bool) []keptPart {
 	})
 }
 
-// partsWhere are the parts of a mapping by what f says of their pages and the entries of pagemap; where there are none it is taken to be true.
+// partsWhere divides a mapping by the result of f for its pages and their entries in pagemap; without entries it counts as true.
 func partsWhere(pages io.ReaderAt, r machine.Mapping, f func(at machine.Addr, entry uint64) bool) (parts []keptPart) {
 	if pages == nil {
 		return []keptPart{{r.Start, r.End, true}}

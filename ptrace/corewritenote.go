@@ -17,7 +17,7 @@ import (
 	"reframe/ptrace/xsave"
 )
 
-// coreAbout is what the notes of a core say of the process.
+// coreAbout holds what the notes of a core contain about the process.
 type coreAbout struct {
 	pid, parent, group, session int
 	uid, gid                    uint32
@@ -26,7 +26,7 @@ type coreAbout struct {
 	flags                       uint64
 	name, command               string
 	auxv                        []byte
-	environment                 addrRange // the block with the variables that it was started with; empty where it is not known
+	environment                 addrRange // the block with the variables that it was started with; empty if unknown
 }
 
 // readAbout reads it from proc(5).
@@ -44,7 +44,7 @@ func readAbout(pid int) (*coreAbout, error) {
 		return int(n)
 	}
 	a.state, a.parent, a.group, a.session, a.flags, a.nice = fields[0][0], number(1), number(2), number(3), uint64(number(6)), number(16)
-	if len(fields) > 48 { // env_start and env_end of proc_pid_stat(5), 0 for who may not know
+	if len(fields) > 48 { // env_start and env_end of proc_pid_stat(5), 0 without permission
 		a.environment = addrRange{machine.Addr(address(fields[47])), machine.Addr(address(fields[48]))}
 	}
 	for field, to := range map[string]*uint32{"Uid": &a.uid, "Gid": &a.gid} {
@@ -115,17 +115,17 @@ func (m *coreMoment) standardVectors() ([][]byte, xsave.Layout) {
 	return m.vectors.Standard(areas)
 }
 
-// Notes of our own, for what no other note says. Their types are none that others use: not all readers look at the owner.
+// Notes of our own, for data that no other note has. Other tools do not use their types: not all readers check the owner.
 const (
 	ownOwner = "REFRAME"
 	// ntNames has, for each thread, its number and the length of its name as two words of 32 bits, and the name.
 	ntNames = 0x52460001
-	// ntMemory has words of 64 bits: which memory the core holds, as recordedModes has it, and the start and the end of each range of
-	// a file's mapping that is not as in the file and not in the core either.
+	// ntMemory has words of 64 bits: the memory that the core holds, by the numbers of recordedModes, and the start and the end of each range of a
+	// file's mapping that differs from the file and is not in the core either.
 	ntMemory = 0x52460002
 )
 
-// recordedModes are the numbers of ntMemory.
+// recordedModes lists the numbers of ntMemory.
 var recordedModes = map[CoreMemory]uint64{Minimal: 1, Writable: 2, All: 3}
 
 func (m *coreMoment) namesNote() (b []byte) {

@@ -36,7 +36,7 @@ func lldbFrames(t *testing.T, commands ...string) []string {
 	return frames
 }
 
-// What lldb says of a core is what it says of the process.
+// TestWriteCoreForLLDB requires that lldb reports the same for a core and for the process.
 func TestWriteCoreForLLDB(t *testing.T) {
 	livetest.Slow(t)
 	for name, p := range map[string]*livetest.Process{

@@ -10,11 +10,11 @@ import (
 	"reframe/ptrace/files"
 )
 
-// DebugDir is where systems keep separate files of debug information, and where debuggers look for them.
+// DebugDir is the directory where systems keep separate files of debug information, and where debuggers search for them.
 const DebugDir = "/usr/lib/debug"
 
-// debugFiles has modules whose symbol tables were stripped take them from separate files, which are found by build id as gdb finds
-// them ("Separate Debug Files" of its manual): DIR/.build-id/ab/cdef….debug. They are opened when a symbol is asked for.
+// debugFiles makes modules whose symbol tables were stripped use separate files, which are found by build id as gdb finds them ("Separate Debug
+// Files" of its manual): DIR/.build-id/ab/cdef….debug. They are opened when a symbol is needed.
 func (t *Target) debugFiles() {
 	for _, m := range t.Modules {
 		if m.Image != nil && !m.debugged {
@@ -47,10 +47,10 @@ func (m *Module) openDebugFile(in []opener, id []byte) *object.Image {
 	return nil
 }
 
-// opener opens a regular file by its name: below a directory, or as it stands.
+// opener opens a regular file by its name: below a directory, or unchanged.
 type opener func(name string) (*os.File, error)
 
-// debugDirs are openers of directories with debug files; without any it is [DebugDir].
+// debugDirs returns openers of directories with debug files; by default of [DebugDir].
 func debugDirs(dirs []string) []opener {
 	if dirs == nil {
 		dirs = []string{DebugDir}

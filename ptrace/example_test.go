@@ -11,7 +11,7 @@ import (
 func ExampleCapture() {
 	target, err := ptrace.Capture(4711, ptrace.Options{})
 	if err != nil {
-		log.Fatal(err) // it says what to do about it: root, ptrace_scope, a process that is gone
+		log.Fatal(err) // it contains advice: root, ptrace_scope, a process that is gone
 	}
 	defer target.Close()
 	fmt.Println(target.Command, "was stopped for", target.Pause)

@@ -21,7 +21,7 @@ const (
 	reachAll   = 1024 // blocks
 	reachDepth = 4
 	reachPages = 512
-	// The entries of so many registered objects are kept with the pages that they lie in. Of more, each alone is.
+	// The entries of up to this many registered objects are kept with the pages that they are in. Of more, each entry alone is.
 	registryPages = 256
 	maxHeaders    = 64 // first pages of files
 )
@@ -36,7 +36,7 @@ type start struct {
 // gatherer collects pages. Its memory is made before the process is stopped.
 type gatherer struct {
 	order  binary.ByteOrder
-	maps   []machine.Mapping    // that pointers are followed into: what is written to while the process runs, and nobody provides when it is read
+	maps   []machine.Mapping    // that pointers are followed into: writable while the process runs, and not provided on demand by userfaultfd
 	always []machine.Addr       // what debuggers need to find files
 	at     map[machine.Addr]int // in pages
 	data   map[*Entry]bool      // objects of which the variables were added
@@ -74,7 +74,7 @@ func newGatherer(t *Target) *gatherer {
 	return g
 }
 
-// ofFile reports whether a file is behind a mapping; a core does not know inodes.
+// ofFile reports whether a mapping is of a file; a core does not contain inodes.
 func ofFile(r machine.Mapping) bool { return r.Inode != 0 || strings.HasPrefix(r.Path, "/") }
 
 // gather reads the pages. It follows the registers and the first words of each stack, nearest first.
@@ -174,7 +174,7 @@ func (g *gatherer) spans() []span {
 	return spansOf(g.pages)
 }
 
-// headers are the first pages of files, which tell which file it is, where they are not as in the file.
+// headers returns the first pages of files, which identify the file, if they differ from the file.
 func (t *Target) headers() (at []machine.Addr) {
 	if t.recorded == nil {
 		return nil
@@ -188,7 +188,7 @@ func (t *Target) headers() (at []machine.Addr) {
 	return at
 }
 
-// Of the auxiliary vector (getauxval(3)), of dynamic sections (elf(5)) and of link.h.
+// Constants of the auxiliary vector (getauxval(3)), of dynamic sections (elf(5)) and of link.h.
 const (
 	atPhdr  = 3
 	atPhnum = 5
@@ -198,8 +198,8 @@ const (
 	maxDynamic = 1 << 10
 )
 
-// linkMap is where the list of loaded files lies that debuggers follow: the dynamic section of the program, what
-// its DT_DEBUG points to, and the entries with their names. A list that does not end is followed so far.
+// linkMap returns the addresses of the list of loaded files that debuggers follow: the dynamic section of the program, the target of its DT_DEBUG,
+// and the entries with their names. It follows an endless list up to a limit.
 func (t *Target) linkMap() (at []machine.Addr) {
 	if t.recorded == nil || t.recorded.about == nil {
 		return nil
@@ -216,7 +216,7 @@ func (t *Target) linkMap() (at []machine.Addr) {
 	})
 }
 
-// linkedFile is an entry of the list of loaded files: what the file lies above its addresses, and where its path stands, which is empty for the program.
+// linkedFile is an entry of the list of loaded files: the load bias of the file, and the address of its path, which is empty for the program.
 type linkedFile struct{ bias, name machine.Addr }
 
 // linkMap follows the list of loaded files. reads is called with addresses that the list leads to. A list that does not end is followed so far.

@@ -16,11 +16,11 @@ import (
 // registered: its symbols, unwind information and stack maps.
 type Object struct {
 	Path string
-	// Places say where its code lies; with none of them it is searched for.
+	// Places are the places of its code; without any it is searched.
 	Places []Placement
 }
 
-// Placement says where a section of code, or a symbol in one, lies.
+// Placement is the address of a section of code, or of a symbol in one.
 type Placement struct {
 	Of   string // "" for the only section of code, or .text
 	Addr machine.Addr
@@ -31,11 +31,11 @@ const (
 	maxGiven       = 256 << 20 // bytes of one
 	maxSearched    = 4 << 30   // of memory, for each section
 	searchChunk    = 4 << 20
-	leastSearched  = 16 // bytes of code that no relocation changes: fewer tell nothing
+	leastSearched  = 16 // bytes of code that no relocation changes: fewer are not distinctive
 	maxResemblance = 1 << 16
 )
 
-// ObjectError says what is wrong with an object that was given.
+// ObjectError is an error in an object that was given.
 type ObjectError struct {
 	Path string
 	Err  error

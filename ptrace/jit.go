@@ -33,12 +33,12 @@ const (
 	maxTables     = 256 << 20 // section headers of all objects together
 )
 
-// Registry is the list behind one descriptor, as it stood at one moment.
+// Registry is the list of one descriptor, at one moment.
 type Registry struct {
 	Descriptor machine.Addr
 	Module     string // that holds the descriptor
 	Entries    []*Entry
-	// Broken says why the list could not be followed to its end, or is "".
+	// Broken is the reason why the list could not be followed to its end, or "".
 	Broken string
 
 	arch   *machine.Arch
@@ -52,7 +52,7 @@ type Entry struct {
 	Addr  machine.Addr // of the entry
 	Start machine.Addr // of the object in memory
 	Size  uint64
-	// Bad says why the object cannot be used, or is "".
+	// Bad is the reason why the object cannot be used, or "".
 	Bad string
 
 	raw       [entrySize]byte // the entry itself
@@ -60,7 +60,7 @@ type Entry struct {
 	code      []codeRange
 	variables []codeRange // sections that the object's code may write to
 	image     *object.Image
-	table     uint64 // a hash of the section headers, which say where each section was loaded
+	table     uint64 // a hash of the section headers, which hold the load address of each section
 }
 
 var tableSeed = maphash.MakeSeed()
@@ -71,10 +71,10 @@ type codeRange struct {
 	age        int // 0 is the newest, which a JIT puts at the head of its list
 }
 
-// readRegistry walks the list and reads the section headers of each object: it
-// learns where their code lies. The objects themselves are read when they are needed.
+// readRegistry walks the list and reads the section headers of each object: they contain the addresses of its code. The objects themselves are read
+// when they are needed.
 //
-// room is how many entries it may have.
+// room bounds its entries.
 func readRegistry(mem memory, arch *machine.Arch, module string, descriptor machine.Addr, room int) *Registry {
 	r := &Registry{Descriptor: descriptor, Module: module, arch: arch, head: make([]byte, descriptorSize)}
 	if err := mem.ReadMemory(r.head, descriptor); err != nil {
@@ -82,7 +82,7 @@ func readRegistry(mem memory, arch *machine.Arch, module string, descriptor mach
 		return r
 	}
 	if v := arch.Order.Uint32(r.head); v != 1 {
-		// 0 stands there before a statically linked host ran its initializers; nothing is registered then.
+		// A statically linked host has 0 there until it ran its initializers; nothing is registered then.
 		if v != 0 || r.first() != 0 {
 			r.Broken = fmt.Sprintf("the descriptor has version %d; version 1 is known", v)
 		}
@@ -133,7 +133,7 @@ func (r *Registry) walk(mem memory, room int) {
 	}
 }
 
-// byteOrder is how an ELF image says the byte order of an architecture.
+// byteOrder returns an architecture's byte order as ELF images encode it.
 func byteOrder(arch *machine.Arch) elf.Data {
 	if arch.BigEndian() {
 		return elf.ELFDATA2MSB
@@ -218,17 +218,16 @@ func (r *Registry) readHeaders(mem memory) {
 	}
 }
 
-// unchanged reports whether the descriptor still holds what it held when the list was
-// walked. Each registration writes the entry it is about into it.
+// unchanged reports whether the descriptor is the same as when the list was walked. Each registration writes the entry that it concerns into it.
 func (r *Registry) unchanged(mem memory) bool {
 	var now [descriptorSize]byte
 	return mem.ReadMemory(now[:], r.Descriptor) == nil && bytes.Equal(now[:], r.head)
 }
 
-// holds reports whether an entry still stands for the object that it stood for when the list was walked, and that object is the one that was
-// read: what is unregistered and registered again in its place, by a JIT that gets the same memory for it, leaves the descriptor
-// as it was. So the object is read once more: what was read of memory that had been freed meanwhile, and was in use for something else, is not what
-// lies there now.
+// holds reports whether an entry still refers to the object that it referred to when the list was walked, and that object is the one that was read:
+// an object that is unregistered and another one registered in its place, by a JIT that gets the same memory for it, leaves the descriptor
+// unchanged. So the object is read again: an object read from memory that had been freed meanwhile, and was in use for something else, differs from
+// the one there now.
 func (r *Registry) holds(e *Entry, mem memory) bool {
 	again := &Entry{Addr: e.Addr, Start: e.Start, Size: e.Size}
 	if mem.ReadMemory(again.raw[:], e.Addr) != nil || !sameEntry(again.raw[:], e.raw[:]) {
@@ -242,11 +241,11 @@ func (r *Registry) holds(e *Entry, mem memory) bool {
 	return now.Broken == "" && again.Bad == "" && again.table == e.table
 }
 
-// at returns the entry whose code addr lies in, or nil. Of several, which a JIT
-// makes by reusing memory without unregistering, it is the newest.
+// at returns the entry whose code addr lies in, or nil. If there are several, because a JIT reused memory without unregistering, it returns the
+// newest.
 func (r *Registry) at(addr machine.Addr) *Entry {
 	n := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].start > addr })
-	// Ranges do not overlap but where memory was reused; a bound keeps a hostile list from costing more.
+	// Ranges overlap only where memory was reused; a bound keeps a hostile list from costing more.
 	var newest *codeRange
 	for i := n - 1; i >= 0 && i >= n-16; i-- {
 		if c := &r.ranges[i]; addr < c.end && (newest == nil || c.age < newest.age) {

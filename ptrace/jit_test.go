@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Each way of being broken is said, soon, and what is good before it is kept.
+// TestCorruptList requires that each kind of corruption is reported, soon, and that the good entries before it are kept.
 func TestCorruptList(t *testing.T) {
 	for _, c := range []struct {
 		how     string
@@ -53,7 +53,7 @@ func TestCorruptList(t *testing.T) {
 	}
 }
 
-// What lies in the memory of a process with 20,000 objects, walked by /proc/PID/mem.
+// listed holds the addresses of an object in a process with 20,000 objects, walked through /proc/PID/mem.
 type listed struct{ entry, start, size uint64 }
 
 func walkList(t *testing.T, pid int, descriptor machine.Addr) []listed {
@@ -132,8 +132,8 @@ func TestManyObjects(t *testing.T) {
 	require.Empty(t, all.Threads())
 }
 
-// Of entries whose code overlaps, where a JIT used memory again, the newest counts: that
-// nearest to the head of the list.
+// TestNewestEntry requires that, of entries whose code overlaps because a JIT reused memory, the newest counts: the one nearest to the head of the
+// list.
 func TestNewestEntry(t *testing.T) {
 	newest, older, oldest, apart := &Entry{Addr: 1}, &Entry{Addr: 2}, &Entry{Addr: 3}, &Entry{Addr: 4}
 	r := &Registry{Entries: []*Entry{newest, older, oldest, apart}}
@@ -150,7 +150,7 @@ func TestNewestEntry(t *testing.T) {
 	}
 }
 
-// The section that nobody registered lies in memory, relocated: its function is the one that the host prints.
+// TestScan requires that the unregistered section in memory is found, relocated: its function is the one that the host prints.
 func TestScan(t *testing.T) {
 	p := livetest.Host(t, 14, "orcrt", "block")
 	jf := printed(t, p, "jf @")

@@ -9,18 +9,17 @@ import (
 	"reframe/ptrace/system"
 )
 
-// A JIT that compiles all the time changes its list between any two looks. What a stop needs of the list is the descriptor alone: its head says with
-// which entry the list of that moment begins. The list is read before the stop and after it, when the process runs again. LLVM's JITs put each new
-// entry at the head (GDBRegistrationListener.cpp, JITLoaderGDB.cpp), so the list of the stop is the part of the later one that begins with that
-// entry, unless the JIT has removed some of it. Whatever the two lists do not have in common must not be what a stack points into; otherwise the
-// capture begins anew.
+// A JIT that compiles all the time changes its list between any two reads. A stop needs only the descriptor: its head names the first entry of the
+// list of that moment. The list is read before the stop and after it, when the process runs again. LLVM's JITs put each new entry at the head
+// (GDBRegistrationListener.cpp, JITLoaderGDB.cpp), so the list of the stop is the part of the later one that begins with that entry, unless the JIT
+// has removed some of it. No stack may point into an entry that the two lists do not have in common; otherwise the capture starts again.
 
-// maxFresh bounds the entries that are read one after the other when a list is brought up to date.
+// maxFresh bounds the entries that are read one after the other when a list is updated.
 const maxFresh = 1 << 14
 
-// update brings the list up to date while the process runs, and reads of objects that are known nothing but their entries. It returns those that are
-// no longer in the list. ok is false where the list cannot be told: it changed while it was read, or in another way than by new entries at its
-// head and removals; then it is as it was.
+// update updates the list while the process runs, and reads only the entries of known objects. It returns those that are no longer in the list. ok
+// is false if the list is uncertain: it changed while it was read, or in another way than by new entries at its head and removals; then it is left
+// unchanged.
 func (r *Registry) update(mem memory) (gone []*Entry, ok bool) {
 	head := make([]byte, descriptorSize)
 	if r.Broken != "" || mem.ReadMemory(head, r.Descriptor) != nil || r.arch.Order.Uint32(head) != 1 {
@@ -38,8 +37,8 @@ func (r *Registry) update(mem memory) (gone []*Entry, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	// All links are what they were a moment ago, and from the head of now the list leads to the one that it was walked from: between the two looks the
-	// list was this one.
+	// All links are unchanged, and from the current head the list leads to the one that it was walked from: between the two reads the list was this
+	// one.
 	_, again := newLinks(now)
 	if mem.readMany(again.wants) != nil || !again.agree(now) || !r.leads(mem, first) {
 		return nil, false
@@ -78,7 +77,7 @@ func newLinks(entries []*Entry) (index map[machine.Addr]int, l links) {
 	return index, l
 }
 
-// agree reports whether all entries are what was read before, but for their links to newer ones.
+// agree reports whether all entries are the same as before, except for their links to newer ones.
 func (l *links) agree(entries []*Entry) bool {
 	for n, e := range entries {
 		if !l.wants[n].OK || !sameEntry(l.wants[n].Buf, e.raw[:]) || !bytes.Equal(l.wants[n].Buf[:8], e.raw[:8]) {
@@ -91,7 +90,7 @@ func (l *links) agree(entries []*Entry) bool {
 // sameEntry reports whether two entries are of one object.
 func sameEntry(a, b []byte) bool { return bytes.Equal(a[16:entrySize], b[16:entrySize]) }
 
-// rewalk follows the list from an entry. It takes over the entries that are known, which come in their order behind those that are new.
+// rewalk follows the list from an entry. It takes over the known entries, which come in their order after the new ones.
 func (r *Registry) rewalk(mem memory, at machine.Addr, known map[machine.Addr]int, raws links) (now []*Entry, fresh int, ok bool) {
 	order, last := r.arch.Order, -1
 	seen := map[machine.Addr]bool{}
@@ -160,7 +159,7 @@ func (t *Target) readHeads() (lists []stoppedList, ok bool) {
 	return lists, true
 }
 
-// atStop makes a list what it was in the stop, where it has changed since it was read. stands reports whether a stack of the stop points into an
+// atStop restores a list to its state in the stop, if it has changed since it was read. stands reports whether a stack of the stop points into an
 // entry's code.
 func (l *stoppedList) atStop(mem memory, stands func(*Entry) bool) bool {
 	r := l.registry

@@ -37,8 +37,8 @@ func (m *inStop) readMany(wants []system.Want) error {
 	return m.memory.readMany(wants)
 }
 
-// Of a JIT that registers objects all the time a stop reads the descriptor alone, and the list is the one of that moment: an end of what the
-// list has become since.
+// TestCaptureWhileJITCompiles requires that a stop reads only the descriptor of a JIT that registers objects all the time, and that the list is the
+// one of that moment: the tail of the later list.
 func TestCaptureWhileJITCompiles(t *testing.T) {
 	const n = 9000
 	p := livetest.ManyObjects(t, n, "compile")

@@ -13,9 +13,9 @@ const (
 	maxVariables  = 128 << 10 // bytes of one section of variables
 )
 
-// linkage reads the global offset tables of the modules: by what stands there the entries of procedure linkage tables know which functions
-// they jump to (System V ABI, AMD64 supplement, 5.2), and only so can be told from a call which function was called. Runtimes jump through
-// their own variables to the code that handles a patched place, so that small sections of variables are read, too.
+// linkage reads the global offset tables of the modules: they hold the targets of the entries of procedure linkage tables (System V ABI, AMD64
+// supplement, 5.2), which alone show the function that a call reaches. Runtimes jump through their own variables to the code that handles a patched
+// place, so small sections of variables are read, too.
 func (t *Target) linkage() []span {
 	var all []span
 	room := uint64(maxAllLinkage)

@@ -8,7 +8,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// What changed between the two readings is known of neither.
+// TestAsBefore requires that memory that changed between the two readings is unavailable.
 func TestAsBefore(t *testing.T) {
 	before := []span{{0x1000, make([]byte, 200)}, {0x2000, make([]byte, 64)}, {0x3000, make([]byte, 10)}}
 	after := []span{{0x1000, make([]byte, 200)}, {0x2000, make([]byte, 32)}, {0x4000, make([]byte, 10)}}

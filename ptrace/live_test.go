@@ -38,14 +38,13 @@ func procFile(t testing.TB, format string, args ...any) string {
 	return string(b)
 }
 
-// What was asleep for a time sleeps on for what is left of it, by way of restart_syscall(2).
+// A timed sleep that was interrupted continues for the rest of its time, through restart_syscall(2).
 const (
 	clockNanosleep = "230"
 	restartSyscall = "219"
 )
 
-// states returns of each thread its state, the system call it is in with its arguments, who traces
-// it, and the signals that wait for it and that it blocks.
+// states returns for each thread its state, the system call it is in with its arguments, its tracer, and its pending and blocked signals.
 func states(t testing.TB, pid int) string {
 	t.Helper()
 	tids, err := system.ThreadIDs(pid)
@@ -113,7 +112,7 @@ func hashMemory(t testing.TB, pid int) map[string][32]byte {
 	return hashes
 }
 
-// requireText says that all code of files in memory is that of the files.
+// requireText requires that all code of files in memory is that of the files.
 func requireText(t testing.TB, pid int) {
 	t.Helper()
 	maps, err := readMaps(pid)

@@ -11,24 +11,21 @@ import (
 	"reframe/ptrace/system"
 )
 
-// memory is what lists, objects and stack maps are read from: that of a process or of
-// a core.
+// memory is the memory from which lists, objects and stack maps are read: that of a process or of a core.
 type memory interface {
 	machine.Memory
-	// readUpTo reads until p is full or memory ends, and returns how much it read. It
-	// fails only where it read nothing.
+	// readUpTo reads until p is full or memory ends, and returns how much it read. It returns an error only if it read nothing.
 	readUpTo(p []byte, addr machine.Addr) (int, error)
-	// readMany reads many small ranges, and notes which of them could be had.
+	// readMany reads many small ranges, and marks which of them could be read.
 	readMany(wants []system.Want) error
-	// size is more than all of memory can hold: what lists in it claim is held against
-	// that before there is room made for it.
+	// size returns an upper bound of all memory: claims of lists in it are checked against it before memory is allocated for them.
 	size() uint64
 }
 
 // Room for more than this is made only as bytes arrive to fill it.
 const readChunk = 1 << 20
 
-// readAll reads size bytes. What it allocates is bounded by what there is to be read.
+// readAll reads size bytes. Its allocation is bounded by what can be read.
 func readAll(mem machine.Memory, addr machine.Addr, size uint64) ([]byte, error) {
 	b := make([]byte, min(size, readChunk))
 	for at := uint64(0); ; {
@@ -42,7 +39,7 @@ func readAll(mem machine.Memory, addr machine.Addr, size uint64) ([]byte, error)
 	}
 }
 
-// NotCopied is why memory cannot be read of a process that was let go on.
+// NotCopied is the reason why memory of a process that was resumed cannot be read.
 const NotCopied = "not copied while the process was stopped"
 
 // live reads the memory of a running or stopped process by process_vm_readv(2).
@@ -73,9 +70,8 @@ func (pid live) readUpTo(p []byte, addr machine.Addr) (int, error) {
 // The kernel takes 1024 ranges a call (IOV_MAX).
 const batchSize = 1024
 
-// readMany reads many small ranges in few system calls. A range that cannot be
-// read does not keep the others from being read: the kernel stops at it, and
-// the rest is asked for again.
+// readMany reads many small ranges in few system calls. An unreadable range does not prevent reading the others: the kernel stops at it, and the
+// rest is requested again.
 func (pid live) readMany(wants []system.Want) error {
 	for len(wants) > 0 {
 		n := min(len(wants), batchSize)
@@ -140,7 +136,7 @@ func (c *copied) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// from returns up to size bytes that were copied from addr on. Where there are none, neither are there of the next unknown ones.
+// from returns up to size bytes that were copied from addr on. If there are none, unknown is the number of bytes up to the next copied ones.
 func (c *copied) from(addr machine.Addr, size int) (b []byte, unknown int) {
 	i := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].end() > addr })
 	switch {
@@ -153,7 +149,7 @@ func (c *copied) from(addr machine.Addr, size int) (b []byte, unknown int) {
 	return b[:min(len(b), size)], 0
 }
 
-// moment is the memory of a process as it stood: what was copied, and where there is no copy what the files tell.
+// moment is the memory of a process at the stop: the copies, and the files where there is no copy.
 type moment struct {
 	*copied
 	files fileMemory
@@ -175,8 +171,8 @@ func (m moment) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// fileMemory reads code that lies in files: the bytes of the file. Read-only data is
-// left out: the dynamic linker relocates it before it makes it read-only. So is code that need not be as in the file.
+// fileMemory reads code from files. Read-only data is excluded: the dynamic linker relocates it before it makes it read-only. So is code that may
+// differ from the file.
 type fileMemory struct {
 	places
 	own []machine.Mapping // by address

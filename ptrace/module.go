@@ -26,21 +26,20 @@ type Module struct {
 	Image *object.Image // nil where the file is no ELF image or cannot be read
 	Why   string        // why Image is nil
 
-	// Unverified says why it cannot be told whether the file is the one that was mapped,
-	// or is "". Only a core leaves that open.
+	// Unverified is the reason why it is unknown whether the file is the one that was mapped, or "". It is set only for a core.
 	Unverified string
 
-	// Lost says that memory of a file with code is missing because the file that was mapped is not there: the code, or what
-	// unwinds it where the core holds the code itself. Only of a core is it.
+	// Lost means that memory of a file with code is missing because the file that was mapped is not there: the code, or its unwind information if
+	// the core holds the code itself. It is set only for a core.
 	Lost bool
 
-	// Unopened says that Why is for lack of descriptors or of memory: what the file holds, and what is registered in it, is not known.
+	// Unopened means that Why is for lack of descriptors or of memory: the contents of the file, and what is registered in it, are unknown.
 	Unopened bool
 
 	// StackMaps is the section .llvm_stackmaps as it lies in the target's memory, where
 	// the dynamic linker may have relocated it.
 	StackMaps []byte
-	// MapsWhy is why StackMaps is nil although the image has that section.
+	// MapsWhy is the reason why StackMaps is nil although the image has that section.
 	MapsWhy string
 
 	maps      []machine.Mapping
@@ -49,7 +48,7 @@ type Module struct {
 	opened    os.FileInfo  // what the file was when it was opened
 	checked   atomic.Int64 // reads of the file that came before it was last seen to be that still
 	debugged  bool         // its image knows where to look for separate symbols
-	debugFile *os.File     // that they come from; nil until they are asked for
+	debugFile *os.File     // that they come from; nil until they are needed
 
 	lent   *moduleFile // what file and image are of; nil where they are the module's own
 	lender *ModuleFiles
@@ -127,8 +126,8 @@ func groupModules(maps []machine.Mapping) []*Module {
 	return modules
 }
 
-// unchanged reports whether m is what now would become: the same mappings of the same file, and in them the
-// same stack maps, which the dynamic linker may have relocated since.
+// unchanged reports whether m would be the same as now: the same mappings of the same file, and in them the same stack maps, which the dynamic
+// linker may have relocated since.
 func (m *Module) unchanged(pid int, now *Module) bool {
 	if m.Unopened || m.Path != now.Path || !slices.Equal(m.maps, now.maps) {
 		return false
@@ -166,7 +165,7 @@ func (m *Module) fail(err error) {
 	}
 }
 
-// exhausted reports whether a call failed for lack of descriptors or of memory, and says nothing of the file.
+// exhausted reports whether a call failed for lack of descriptors or of memory, independently of the file.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
@@ -206,7 +205,7 @@ func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
 	return m.openImage(info.Size(), arch)
 }
 
-// holds reports whether all that was read of the file so far stood there when it was opened.
+// holds reports whether all that was read of the file so far was there when it was opened.
 func (m *Module) holds() bool {
 	file, ok := m.data.(*files.Cache)
 	if !ok {
@@ -223,10 +222,10 @@ func (m *Module) holds() bool {
 	return true
 }
 
-// fresh is how long ago a file must at least have been written to for its time to tell whether it was again: older kernels count in ticks.
+// fresh is the least age of a file's modification time for it to show later writes: older kernels count in ticks.
 const fresh = 100 * time.Millisecond
 
-// changes reports whether the file was written to since it was opened, or so shortly before that the next time may look the same.
+// changes reports whether the file was written since it was opened, or so shortly before that the modification time may not show it.
 func (m *Module) changes() bool {
 	if m.file == nil {
 		return false
@@ -272,8 +271,7 @@ func (m *Module) place(img *object.Image, arch *machine.Arch) error {
 	return nil
 }
 
-// madeFor returns an error where an image holds no code for the target: files of other
-// architectures are mapped too, by those who compile for them.
+// madeFor returns an error if an image holds no code for the target: compilers map files of other architectures, too.
 func madeFor(img *object.Image, arch *machine.Arch) error {
 	of, err := img.Arch()
 	switch {
@@ -311,10 +309,8 @@ func (m *Module) bias(img *object.Image) (bias machine.Addr, known bool) {
 	return bias, known
 }
 
-// openMapped opens the very file that a mapping shows. The path may lie in another
-// mount namespace, the file there may be a newer one, and a file made by
-// memfd_create(2) has none: the inode tells. map_files always leads to it, and needs
-// privileges.
+// openMapped opens the very file that is mapped. The path may lie in another mount namespace, the file there may be a newer one, and a file made by
+// memfd_create(2) has none: the inode identifies it. map_files always leads to it, and needs privileges.
 func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 	for _, path := range []string{
 		fmt.Sprintf("/proc/%d/root%s", pid, strings.TrimSuffix(r.Path, deletedSuffix)),
@@ -356,12 +352,12 @@ func (m *Module) readStackMaps(mem machine.Memory) {
 	m.StackMaps = b
 }
 
-// relocate applies the relocations of a section that the dynamic linker has not applied yet to b, the bytes in memory.
-// glibc reports a library as consistent before it relocates the library (dl_open_worker_begin of elf/dl-open.c), and after that
-// reports nothing before the library's code runs. A word that holds what the file holds is not relocated.
+// relocate applies to b, the bytes in memory, the relocations of a section that the dynamic linker has not applied yet. glibc reports a library as
+// consistent before it relocates the library (dl_open_worker_begin of elf/dl-open.c), and after that reports nothing before the library's code
+// runs. A word that equals the file's is not relocated.
 //
-// A symbol that the image defines is taken as the image's: a record describes the code that was compiled with it, even where the
-// dynamic linker prefers the definition of another library.
+// A symbol that the image defines resolves to the image's: a record describes the code that was compiled with it, even if the dynamic linker
+// prefers the definition of another library.
 func (m *Module) relocate(s *object.Section, b []byte) {
 	file, err := s.Data()
 	if err != nil || len(file) != len(b) {
@@ -369,7 +365,7 @@ func (m *Module) relocate(s *object.Section, b []byte) {
 	}
 	linked, relocations, err := s.Relocated()
 	if err != nil {
-		return // the bytes in memory say what is wrong with the stack maps
+		return // the bytes in memory show what is wrong with the stack maps
 	}
 	arch, err := m.Image.Arch()
 	if err != nil {
@@ -383,7 +379,7 @@ func (m *Module) relocate(s *object.Section, b []byte) {
 	}
 }
 
-// Virtual says that no file stands behind the module: it is the kernel's own, as it lies in memory.
+// Virtual reports whether the module has no file: it is the kernel's own, read from memory.
 func (m *Module) Virtual() bool { return m.Path == vdsoPath }
 
 // modulePlace is a mapping of a module.

@@ -14,8 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Every module of a live process is where the kernel mapped it: what its symbols name is
-// there, by nm and the base of the mapping.
+// TestModules requires that every module of a live process is where the kernel mapped it, by its symbols, nm and the base of the mapping.
 func TestModules(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")
 	target := capture(t, p.PID, Options{})
@@ -29,7 +28,7 @@ func TestModules(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, at["main"]+m.Image.Bias, sym.Addr)
 	require.Same(t, m, target.ModuleAt(sym.Addr))
-	// Code is read from the file, and is what lies in memory.
+	// Code is read from the file, and equals memory.
 	code := make([]byte, 64)
 	require.NoError(t, target.ReadMemory(code, sym.Addr))
 	require.Equal(t, peek(t, p.PID, sym.Addr, 64), code)
@@ -48,7 +47,7 @@ func TestModules(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Mappings that are not what they seem: odd.c says which.
+// TestOddMappings reads the odd mappings that odd.c describes.
 func TestOddMappings(t *testing.T) {
 	p := program(t, "odd.c", nil)
 	var target *Target

@@ -9,12 +9,11 @@ import (
 	"reframe/deopt/object"
 )
 
-// ModuleFiles keeps files open that modules of cores are of, and what was read of them, for who opens many cores of few
-// programs, one after another or several at once. A file serves one target at a time; [Target.Close] gives it back. One that has
-// changed is opened anew.
+// ModuleFiles keeps files of cores' modules open, with what was read of them, for opening many cores of few programs, one after another or several
+// at once. A file serves one target at a time; [Target.Close] returns it. A changed file is opened again.
 type ModuleFiles struct {
 	mu     sync.Mutex
-	idle   []*moduleFile // the one that was given back last is the last
+	idle   []*moduleFile // the one that was returned last is the last
 	closed bool
 }
 
@@ -54,9 +53,9 @@ func (f *ModuleFiles) take(path, debug string, info os.FileInfo) *moduleFile {
 	return nil
 }
 
-// give takes back a file that a target needs no more.
+// give takes back a file that a target no longer needs.
 func (f *ModuleFiles) give(o *moduleFile) {
-	o.image.Rebase(0) // and what belongs to the target is let go of
+	o.image.Rebase(0) // and drop what belongs to the target
 	o.held = o.image.Held()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +76,7 @@ func (f *ModuleFiles) give(o *moduleFile) {
 	}
 }
 
-// Close closes all files that no target has, and has those closed that are given back.
+// Close closes all files that no target uses, and makes those that are returned later close.
 func (f *ModuleFiles) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

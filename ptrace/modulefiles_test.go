@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// seenIn is what a core shows of its modules: where they are, and what lies in their symbol tables.
+// seenIn returns what a core shows of its modules: their addresses, and the contents of their symbol tables.
 func seenIn(t testing.TB, path string, files *ModuleFiles) []string {
 	t.Helper()
 	core, err := OpenCore(path, CoreOptions{Files: files})
@@ -115,7 +115,7 @@ func TestModuleFilesThatChange(t *testing.T) {
 	require.Equal(t, same, look())
 }
 
-// opened is how many files this process has open.
+// opened returns how many files this process has open.
 func opened(t testing.TB) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
@@ -123,7 +123,7 @@ func opened(t testing.TB) int {
 	return len(list)
 }
 
-// Whoever looks at many cores bounds what each takes.
+// TestCoreObjects requires that the memory for each core's objects can be bounded.
 func TestCoreObjects(t *testing.T) {
 	path := ownCore(t, livetest.Lli(t, 19, "deoptimize.ll", "mcjit"))
 	core, err := OpenCore(path, CoreOptions{Objects: 1 << 30})

@@ -8,21 +8,21 @@ import (
 	"reframe/ptrace/system"
 )
 
-// Code of files that a process has patched is in pages of its own (private copies), which /proc/PID/pagemap tells from those of the
-// file. Which ones there are is asked before a stop and after it: pages become the process's own by being written to, and do
-// not become the file's again unless the process lets go of them. What need not be as in the file is copied in the stop.
+// Code of files that a process has patched is in private pages, which /proc/PID/pagemap distinguishes from those of the file. They are listed
+// before a stop and after it: pages become private by being written, and stay private unless the process discards them. Code that may differ from
+// the file is copied in the stop.
 
-// maxOwnCode is how many bytes of such code, and of a JIT's, are copied whatever the stacks hold. Of more it is what lies around possible return
-// addresses.
+// maxOwnCode bounds the bytes of such code, and of a JIT's, that are copied independently of the stacks. Beyond it only code around possible return
+// addresses is copied.
 const (
 	maxOwnCode = 1 << 20
-	ownPiece   = 64 << 10 // is read at once: where a part of it cannot be read, none is
-	maxAsked   = 1 << 30  // bytes of a mapping about whose pages is asked: a JIT may have reserved more
+	ownPiece   = 64 << 10 // read at once: if a part of it cannot be read, none is
+	maxAsked   = 1 << 30  // bytes of a mapping whose pages are listed: a JIT may have reserved more
 )
 
-// ownPages finds what of mapped files is not known to be as in the file, by address: pages that were written to, which the dynamic linker
-// has relocated or something has patched; and code that can change any moment, because it can be written to,
-// or because others see what is written into the file. Without data, of code alone.
+// ownPages finds the parts of mapped files that may differ from the file, by address: pages that were written, which the dynamic linker has
+// relocated or a patch has changed; and code that can change at any moment, because it is writable, or because writes to the file are shared.
+// Without data, it returns only code.
 func (t *Target) ownPages(data bool) (own []keptPart) {
 	pages, err := t.pagemap()
 	if err == nil {
@@ -48,7 +48,8 @@ func (t *Target) writtenElsewhere(r machine.Mapping) bool {
 	return place != nil && (place.module.changes() || slices.ContainsFunc(place.module.maps, func(m machine.Mapping) bool { return m.Share && m.Write }))
 }
 
-// ownCode is what of own pages is code of files for which the process is asked, by address: what no image is in is copied as code of a JIT is.
+// ownCode returns the code of files among own pages, which is read from the process, by address: code that is in no image is copied like that of a
+// JIT.
 func (t *Target) ownCode(own []keptPart) (code []machine.Mapping) {
 	parts := rangesOf(own, keptPart.place)
 	for _, r := range t.places {
@@ -76,7 +77,7 @@ type codeCopy struct {
 	pages  map[machine.Addr]bool // that are copied
 }
 
-// code prepares to copy the code that no file tells; own are the own pages of files.
+// code prepares to copy the code that is in no file; own are the private pages of files.
 func (t *Target) code(own []keptPart) *codeCopy {
 	c := &codeCopy{own: t.ownCode(own), around: jitCode(t.maps, t.Modules), pages: map[machine.Addr]bool{}}
 	jit := t.inUse(c.around)
@@ -142,7 +143,7 @@ func (c *codeCopy) holds(now []machine.Mapping) bool {
 	return !slices.ContainsFunc(now, func(r machine.Mapping) bool { return len(outside(place(r), known)) > 0 })
 }
 
-// spans are what was copied whole.
+// spans returns what was copied whole.
 func (c *codeCopy) spans() []span { return spansOf(c.whole) }
 
 // spansOf are those ranges that could be read.

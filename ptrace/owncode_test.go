@@ -24,7 +24,7 @@ var patchedKinds = []string{"text", "mem", "rwx", "relocated", "anonymous", "ano
 
 var patchedFlags = []string{"-pie", "-fPIE", "-Wl,-z,notext"}
 
-// patched starts testdata/patched.c, and returns where the code is that it has written to, and its bytes as it printed them.
+// patched starts testdata/patched.c, and returns the address of the code that it has patched, and its bytes as it printed them.
 func patched(t *testing.T, args ...string) (p *livetest.Process, at machine.Addr, code []byte) {
 	t.Helper()
 	flags := patchedFlags
@@ -44,7 +44,7 @@ func patched(t *testing.T, args ...string) (p *livetest.Process, at machine.Addr
 	return
 }
 
-// What stood in patched code is what every kind of target says, and no byte of other code is one that did not stand there.
+// TestPatchedCode requires that every kind of target shows the patched code, and no other code that differs from memory.
 func TestPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	withoutRseq(t)
@@ -159,7 +159,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 						path := filepath.Join(t.TempDir(), "core")
 						_, err := target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})
 						require.NoError(t, err)
-						// Code that nobody was seen to write to is in the file alone, and a core does not know when a file was written to.
+						// Code that was not seen being written is only in the file, and a core does not know when a file was written.
 						if b, _ := target.memory.(moment).from(at, elfcore.Page); kind != "file" || len(b) == elfcore.Page {
 							look("core", openCore(t, path))
 						}
@@ -173,7 +173,8 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 	}
 }
 
-// Of more patched code than is copied in a stop, what return addresses lead to is there. Of the rest it is said that it is not.
+// TestMuchPatchedCode requires that, of more patched code than is copied in a stop, the code at return addresses is available, and the rest is
+// reported as unavailable.
 func TestMuchPatchedCode(t *testing.T) {
 	for kind, why := range map[string]string{"large": " was written to", "largerwx": " can be written to there"} {
 		p, at, want := patched(t, kind)
@@ -215,7 +216,7 @@ func TestMuchPatchedCode(t *testing.T) {
 	}
 }
 
-// A file that is written to after a capture tells no more what stood in memory.
+// TestFileWrittenLater requires that a file that is written after a capture is no longer used for memory.
 func TestFileWrittenLater(t *testing.T) {
 	p, at, want := patched(t, "file")
 	p.AwaitPause(t)

@@ -18,7 +18,7 @@ type pagemap struct {
 	file *os.File // that list is
 }
 
-// without are the parts of a mapping that have no pages. What cannot be told, and parts that are too many, count as pages.
+// without returns the parts of a mapping that have no pages. Parts of unknown state, and parts beyond a limit, count as pages.
 func (p *pagemap) without(r machine.Mapping) (parts []machine.Range) {
 	from, many := r.Start, false
 	err := system.Pages(p.file.Fd(), r.Start, r.End, func(start, end machine.Addr) {
@@ -42,7 +42,7 @@ func (p *pagemap) without(r machine.Mapping) (parts []machine.Range) {
 	return parts
 }
 
-// where are the parts of a mapping by pages of which f says so, or all of it where there is no list.
+// where returns the parts of a mapping by pages for which f is true, or all of it if there is no list.
 func (p *pagemap) where(r machine.Mapping, f func(entry uint64) bool) (parts []keptPart) {
 	if p == nil {
 		return []keptPart{{r.Start, r.End, true}}

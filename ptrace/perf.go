@@ -16,13 +16,13 @@ import (
 	"reframe/ptrace/system"
 )
 
-// perfFiles are the files by which a process tells the profiler perf what its just-in-time compiled code is called. A core
-// has none: by the time that one is read, a file of that name may be another process's.
+// perfFiles holds the files in which a process writes the names of its just-in-time compiled code for the profiler perf. A core has none: by the
+// time that it is read, a file of that name may be another process's.
 type perfFiles struct {
-	via   int // the thread through which the process is looked at
+	via   int // the thread through which the process is read
 	files []*PerfFile
-	// live says that the process is stopped whenever a name is asked for: what files hold then is what they hold at
-	// that moment, and one that was not there before may be there.
+	// live means that the process is stopped whenever a name is looked up: the files then have their contents of that moment, and a new one may
+	// have appeared.
 	live bool
 }
 
@@ -46,8 +46,8 @@ func (t *Target) PerfFiles() []*PerfFile {
 	return t.perf.files
 }
 
-// PerfName returns the function that an address lies in, by what the process told perf, and in which format. Where both
-// formats name it, that of the jitdump comes first: each of its records is about one piece of code.
+// PerfName returns the function that an address lies in, by the process's files for perf, and in which format. If both formats name it, the jitdump
+// takes precedence: each of its records is about one piece of code.
 func (t *Target) PerfName(addr machine.Addr) (f perfmap.Function, by perfmap.Format, ok bool) {
 	if t.perf == nil {
 		return f, "", false
@@ -64,13 +64,12 @@ func (t *Target) PerfName(addr machine.Addr) (f perfmap.Function, by perfmap.For
 	return f, "", false
 }
 
-// compared is how many bytes of code around an address are compared, at most.
+// compared bounds the bytes of code around an address that are compared.
 const compared = 128
 
-// stillThere reports whether the code around an address may be that which the file has for the function. It need not be the same to the
-// byte: LLVM dumps code before its references are filled in, and V8's garbage collector writes new addresses into
-// it. But where not even a quarter is the same, it is other code: what V8 tells comes late, when two megabytes of it are there. Where
-// the code was not copied nothing is known against it.
+// stillThere reports whether the code around an address may be the code that the file has for the function. It need not be equal: LLVM dumps code
+// before its references are filled in, and V8's garbage collector writes new addresses into it. But if less than a quarter is equal, it is other
+// code: V8 writes its records late, in blocks of two megabytes. Code that was not copied counts as possibly equal.
 func (p *PerfFile) stillThere(f perfmap.Function, addr machine.Addr, mem machine.Memory) bool {
 	if f.Code == 0 || mem == nil {
 		return true
@@ -173,7 +172,7 @@ func (p *perfFiles) open(format perfmap.Format, pid int, opened func() (string, 
 	slices.SortFunc(p.files, func(a, b *PerfFile) int { return strings.Compare(string(a.Format), string(b.Format)) })
 }
 
-// freeze notes how long the files are: what comes behind that tells of code that was not there yet.
+// freeze records the lengths of the files: records after that are about code that did not exist yet.
 func (p *perfFiles) freeze() {
 	if p == nil {
 		return
@@ -200,11 +199,11 @@ func mappedDump(via int, maps []machine.Mapping, name string) (string, *os.File,
 	return "", nil, os.ErrNotExist
 }
 
-// errLink says that a file is not where its name says.
+// errLink reports that a file is a link or not regular.
 var errLink = errors.New("it is a symbolic link, or no regular file")
 
-// perfMap opens a perf map below the root directory of the process. Everybody may write to /tmp: what is there may be
-// a link to anywhere, or a pipe.
+// perfMap opens a perf map below the root directory of the process. /tmp is writable by all users: the file there may be a link to anywhere, or a
+// pipe.
 func perfMap(via int, name string) (string, *os.File, error) {
 	shown := "/" + name
 	root, err := os.OpenRoot(fmt.Sprintf("/proc/%d/root", via))

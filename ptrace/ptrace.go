@@ -6,40 +6,33 @@
 // memory that was copied while they were stopped, the files that are mapped, and
 // the objects that a JIT registered with the GDB JIT interface.
 //
-// A [Session] controls a process: it runs to breakpoints, gives a Target wherever it
-// is stopped, runs one thread alone, and changes memory and registers where that is
-// asked for. The tracing is done by another process, the tracer (package ptrace/tracer).
+// A [Session] controls a process: it runs to breakpoints, gives a Target wherever it is stopped, runs one thread alone, and changes memory and
+// registers on request. Another process, the tracer (package ptrace/tracer), does the tracing.
 //
-// A capture has three parts. Before the stop it reads what does not change while
-// it is in use: mappings, the headers of files, the list of registered objects, which pages
-// of code are not the file's. The stop itself copies registers, stacks and code that no file tells, and
-// does not depend on how much is registered. After the stop, what was read before is
-// held against what is there now; where that has changed, the capture starts again.
+// A capture has three parts. Before the stop it reads what does not change while it is in use: mappings, the headers of files, the list of
+// registered objects, and which pages of code differ from the file. The stop itself copies registers, stacks and code that is in no file, and does
+// not depend on how much is registered. After the stop, what was read before is compared with what is there now; if that has changed, the capture
+// starts again.
 //
-// A core is read by the same code, from the segments of its file and, for what it left
-// out, from the files that were mapped: never where the process may have written over
-// those, and never from a file that is known to be another one by now.
+// A core is read by the same code, from the segments of its file and, for what it omits, from the files that were mapped: never where the process
+// may have overwritten those, and never from a file that is known to be a different one now.
 //
 // # Security
 //
-// All that is read from the process is hostile. Sizes are held against limits before
-// anything is allocated, lists are walked with a bound, and a process that
-// dies, forks or unmaps in the middle ends in an error.
+// All that is read from the process is hostile. Sizes are checked against limits before anything is allocated, lists are walked with a bound, and a
+// process that dies, forks or unmaps in the middle gives an error.
 //
-// So is a core, which may also name any file. Only regular ones are opened, to be read,
-// and nothing of them is taken into account before they are ELF images. Its memory is
-// read when it is asked for; lists in it are held against its size.
+// A core is hostile, too, and may name any file. Only regular files are opened, for reading, and they are ignored unless they are ELF images. Its
+// memory is read on demand; lists in it are checked against its size.
 //
-// A capture writes nothing into the process. It is seized (PTRACE_SEIZE), so when the
-// reader dies, however it dies, the kernel lets the process go on.
+// A capture writes nothing into the process. It is seized (PTRACE_SEIZE), so the kernel resumes the process when the reader dies, however it dies.
 //
-// A session writes breakpoints, and what [Session.Commit] is given. The breakpoints are
-// taken out on every way to its end; where this process is killed, the tracer does it.
+// A session writes breakpoints, and the changes of [Session.Commit]. The breakpoints are removed however it ends; if this process is killed, the
+// tracer removes them.
 //
-// One trace the kernel leaves: a thread that is stopped in one of a few system calls, such as
-// epoll_wait, semop and sigtimedwait, finds that call ended with EINTR, as it would after
-// SIGCONT (signal(7), "Interruption of system calls and library functions by stop
-// signals"). All others go on.
+// The kernel leaves one trace: a thread that is stopped in one of a few system calls, such as epoll_wait, semop and sigtimedwait, has that call
+// fail with EINTR, as it would after SIGCONT (signal(7), "Interruption of system calls and library functions by stop signals"). All other calls
+// continue.
 package ptrace
 
 import (
@@ -52,7 +45,7 @@ import (
 	"reframe/ptrace/tracer"
 )
 
-// Sentinels for what callers tell apart. They come wrapped in an [*Error].
+// Sentinel errors. They come wrapped in an [*Error].
 var (
 	ErrNoProcess  = errors.New("no such process")
 	ErrPermission = errors.New("operation not permitted")
@@ -61,10 +54,10 @@ var (
 	ErrUnsettled  = errors.New("the registered JIT objects kept changing while they were read")
 )
 
-// Error says what failed on which process, and what to do about it.
+// Error is an operation that failed on a process, with advice.
 type Error struct {
 	PID  int
-	Op   string // what was tried, in plain words
+	Op   string // the operation, in plain words
 	Err  error
 	Hint string // what to do next, or ""
 }
@@ -93,7 +86,7 @@ func explain(pid int, op string, err error) error {
 	return &Error{pid, op, err, ""}
 }
 
-// needLive says why no running process can be looked at, or made to stop, and what to do. what is what was to be done.
+// needLive returns an error if running processes are not supported here, with advice. what is the operation.
 func needLive(what string) error {
 	if tracer.Supported {
 		return nil

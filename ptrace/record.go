@@ -17,48 +17,47 @@ import (
 	"reframe/ptrace/xsave"
 )
 
-// CoreMemory says which memory a core holds.
+// CoreMemory selects the memory that a core holds.
 type CoreMemory string
 
-// What a core can hold.
+// The kinds of core.
 const (
-	// Minimal: the stacks in use, the code around return addresses, registered objects and their data, loaded stack maps, what
-	// debuggers need to find the files, and the pages that registers and stacks lead to. Of a held target also every
-	// page that was read since it is stopped.
+	// Minimal: the stacks in use, the code around return addresses, registered objects and their data, loaded stack maps, what debuggers need to
+	// find the files, and the pages that registers and stacks point to. For a held target also every page that was read since it was stopped.
 	Minimal CoreMemory = "minimal"
-	// Writable: all that no file has, which is what the kernel keeps where nothing else is asked for.
+	// Writable: all that no file has, which is the kernel's default.
 	Writable CoreMemory = "writable"
-	// All: what files hold too.
+	// All: the contents of files too.
 	All CoreMemory = "all"
 )
 
-// RecordOptions say how [Target.WriteCore] writes.
+// RecordOptions describe how [Target.WriteCore] writes.
 type RecordOptions struct {
 	Memory   CoreMemory
-	Thread   int  // that readers show first; 0: the first one
+	Thread   int  // the thread that readers show first; 0: the first one
 	Compress bool // by zstd; [OpenCore] reads it, debuggers do not
 	// Environment keeps the environment block of the process in a minimal core: passwords and tokens are often in it, and no frame needs it.
 	Environment bool
-	Replace     bool // a file that is there already and not empty; otherwise that is an error which wraps [os.ErrExist]
-	// Progress is called with how many bytes of how many are written, often; nil where nobody wants to know.
+	Replace     bool // a file that exists and is not empty; otherwise that is an error which wraps [os.ErrExist]
+	// Progress is called often, with the number of bytes written and their total; may be nil.
 	Progress func(written, of uint64)
 }
 
-// RecordedCore is what became of it.
+// RecordedCore describes a core that was written.
 type RecordedCore struct {
 	Threads int
-	Size    int64  // of the file, holes too
+	Size    int64  // of the file, including holes
 	Held    uint64 // bytes of memory that it holds
-	// LeftOut says what a minimal core should hold and does not, because it is too much.
+	// LeftOut lists what a minimal core should hold and does not, because it is too large.
 	LeftOut []string
 }
 
-// recorded is what a target has to know for a core to be made of it.
+// recorded holds what a target needs so that a core can be made of it.
 type recorded struct {
 	about   *coreAbout
-	own     []keptPart        // pages of files, without data that can be written to, that need not be those of the file; by address
-	maps    []machine.Mapping // that the target does not know of: they came while it was read; by address
-	spans   []span            // what a minimal core holds beside what does not change
+	own     []keptPart        // pages of files, without writable data, that may differ from the file; by address
+	maps    []machine.Mapping // mappings that the target does not have: they were made while it was read; by address
+	spans   []span            // what a minimal core holds beside memory that does not change
 	leftOut []string
 }
 
@@ -73,13 +72,13 @@ func (t *Target) prepareRecord(s *stopped) error {
 	return nil
 }
 
-// about is what the notes of a core say of the process.
+// about returns what the notes of a core contain about the process.
 func (t *Target) about() (*coreAbout, error) {
 	about, err := readAbout(t.via)
 	if err != nil {
 		return nil, explain(t.PID, "cannot keep it as a core", err)
 	}
-	about.pid = t.PID // that of the thread it was read by is another one where the first has ended
+	about.pid = t.PID // that of the thread it was read by is different if the first has ended
 	return about, nil
 }
 
@@ -92,8 +91,8 @@ func (t *Target) pagemap() (*pagemap, error) {
 	return &pagemap{f, f, int64(os.Getpagesize()), f}, nil
 }
 
-// recordChanges notes what has changed since the mappings were read, of a process that was let go on: nobody knows on which side of
-// the stop. Of a file that is not mapped any more as it was, or that was written over, the file tells nothing.
+// recordChanges records what has changed since the mappings were read, for a process that was resumed: before or after the stop is unknown. A file
+// whose mapping changed, or that was written, is no longer used.
 func (t *Target) recordChanges() error {
 	now, err := readMaps(t.via)
 	if err != nil {
@@ -239,15 +238,13 @@ func (t *Target) KeepCore(ctx context.Context, dir, name string, o RecordOptions
 	})
 }
 
-// WriteCore keeps the target as an ELF core (core(5)), which gdb, eu-stack and [OpenCore] read: one that was captured with
-// [Options.Record], one of a session that is stopped, or a core. Of a core, and of a process that was let go on, only a minimal
-// one can be made.
+// WriteCore writes the target to an ELF core (core(5)), which gdb, eu-stack and [OpenCore] read: one that was captured with [Options.Record], one
+// of a session that is stopped, or a core. Only a minimal core can be made of a core, and of a process that was resumed.
 //
-// A captured process that is held goes on as soon as all is read; what is left is to write and to compress. The file
-// comes into being under its name when it is whole; on an error there is none. An error that is
-// no [*Error] is about the file, or is the cause of ctx.
+// A captured process that is held resumes as soon as everything is read; writing and compressing follow. The file appears under its name when it is
+// complete; on an error there is none. An error that is no [*Error] concerns the file, or is the cause of ctx.
 func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_ *RecordedCore, err error) {
-	if t.stands { // what is mapped is known as it was when a frame asked for it
+	if t.stands { // the known mappings are those of the last time a frame needed them
 		maps, err := readMaps(t.via)
 		if err != nil {
 			return nil, err
@@ -348,7 +345,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	return out, nil
 }
 
-// whyNone says of the first thread why it could not be read.
+// whyNone returns the reason why the first thread could not be read.
 func (t *Target) whyNone() string {
 	if len(t.threads) == 0 {
 		return ""
@@ -364,8 +361,8 @@ const (
 	maxGoneFiles    = 64 << 20 // files that are deleted
 )
 
-// immutable is memory that does not change while it is in use, so that it need not be read while the process stands
-// still: registered objects, loaded stack maps, the beginning of each file and all of those which nobody will find again.
+// immutable returns memory that does not change while it is in use, so that it need not be read in the stop: registered objects, loaded stack maps,
+// the beginning of each file, and all of the files that cannot be found again.
 func (t *Target) immutable(out *RecordedCore) (spans []span) {
 	own := rangesOf(t.recorded.own, keptPart.place)
 	room, left := maxObjects4Core, 0
@@ -373,7 +370,7 @@ func (t *Target) immutable(out *RecordedCore) (spans []span) {
 		if len(r.Entries) > registryPages {
 			spans = append(spans, r.spans()...)
 		}
-		late := map[*Entry]bool{} // read after the process was let go on: good where nothing has changed since
+		late := map[*Entry]bool{} // read after the process was resumed: valid if nothing has changed since
 		for n, e := range r.Entries {
 			if e.image == nil && e.Bad == "" && uint64(room) >= e.Size {
 				room -= int(e.Size)
@@ -401,7 +398,7 @@ func (t *Target) immutable(out *RecordedCore) (spans []span) {
 	}
 	room = maxFoundAll
 	for _, f := range t.Found {
-		n := min(mapLength(t.arch.Order, f.Data), maxFoundEach, room) // what lies behind it in its mapping changes
+		n := min(mapLength(t.arch.Order, f.Data), maxFoundEach, room) // the memory after it in its mapping changes
 		spans, room = append(spans, span{f.Addr, f.Data[:n:n]}), room-n
 	}
 	room = maxGoneFiles
@@ -420,8 +417,8 @@ func (t *Target) immutable(out *RecordedCore) (spans []span) {
 	return spans
 }
 
-// identifying is what tells which file was mapped: its first page. Of a file that is deleted it is all that is
-// mapped and cannot be written to, and of the vdso all of it. Of a core it is what that holds: the file there now may be another one.
+// identifying returns the memory that identifies a mapped file: its first page. For a deleted file it is all of its mappings that are not writable,
+// and for the vdso all of it. For a core it is what that holds: the file there now may be a different one.
 func (t *Target) identifying(m *Module, room *int) (spans []span) {
 	whole := m.Path == vdsoPath || t.core == nil && m.gone() || t.core != nil && m.data == nil
 	for _, r := range m.maps[:min(len(m.maps), mappingsToTry)] {
@@ -453,7 +450,7 @@ func (t *Target) identifying(m *Module, room *int) (spans []span) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			continue
 		}
-		// Behind the end of the file the last page is zero (mmap(2)).
+		// After the end of the file the last page is zero (mmap(2)).
 		b = b[:min((n+elfcore.Page-1)&^(elfcore.Page-1), len(b))]
 		spans = append(spans, span{r.Start, b})
 	}
@@ -494,7 +491,7 @@ func (t *Target) KeepTouched() {
 	t.memory = t.touched
 }
 
-// maxTouched is how many pages are kept.
+// maxTouched bounds the pages that are kept.
 const maxTouched = 1 << 16
 
 // ReadMemory implements [machine.Memory].

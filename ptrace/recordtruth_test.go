@@ -40,8 +40,7 @@ func snapshot(t *testing.T, pid int) map[machine.Addr][]byte {
 	return pages
 }
 
-// requireTrue says that all that a core shows, of its own or of files, is what the process had. It returns how many bytes were held
-// by the core.
+// requireTrue requires that all memory that a core shows, of its own or of files, is that of the process. It returns how many bytes the core held.
 func requireTrue(t *testing.T, want map[machine.Addr][]byte, core *Target) (held int) {
 	t.Helper()
 	for _, r := range core.source.(*coreMemory).regions {
@@ -67,7 +66,7 @@ func requireTrue(t *testing.T, want map[machine.Addr][]byte, core *Target) (held
 	return held
 }
 
-// Whatever becomes of a process after it was captured, a core shows it as it stood.
+// TestRecordedMomentIsTrue requires that a core shows a process as it was captured, whatever happens to the process afterwards.
 func TestRecordedMomentIsTrue(t *testing.T) {
 	withoutRseq(t)
 	for name, args := range map[string][]string{"its file is there": nil, "its file is gone": {"deleted"}} {
@@ -105,7 +104,7 @@ func TestRecordedMomentIsTrue(t *testing.T) {
 	}
 }
 
-// What a core of a running process holds is of one moment.
+// TestRecordedMomentIsOne requires that the memory in a core of a running process is of one moment.
 func TestRecordedMomentIsOne(t *testing.T) {
 	livetest.Slow(t)
 	p := program(t, "agree.c", nil)
@@ -227,7 +226,7 @@ func TestRecordEntryAcrossPages(t *testing.T) {
 	require.Equal(t, large.Registries[0].Entries[0].data, small.Registries[0].Entries[0].data)
 }
 
-// Of memory that nobody may read, such as the guard of a stack, no other core holds more.
+// TestRecordNoAccess requires that memory without access rights, such as the guard of a stack, is reported as such: no larger core holds it.
 func TestRecordNoAccess(t *testing.T) {
 	c, _ := smallCore(t, nil)
 	c.load(0x20000000, 0, nil, elfcore.Page)
@@ -236,8 +235,8 @@ func TestRecordNoAccess(t *testing.T) {
 	require.EqualError(t, err, "8 bytes at 0x20000000: not in the core: the process had no access to it (PROT_NONE of mprotect(2))")
 }
 
-// Of a process that loads and unloads an object, and ends and begins its threads in between, the core is one that can be read, with the objects of
-// the moment.
+// TestRecordChurn requires that the core of a process that loads and unloads an object, and ends and starts its threads in between, can be read,
+// with the objects of the moment.
 func TestRecordChurn(t *testing.T) {
 	livetest.Slow(t)
 	object := livetest.PICObject(t, 19, "tick.ll")
@@ -260,7 +259,7 @@ func TestRecordChurn(t *testing.T) {
 			for n, e := range r.Entries {
 				if was.Entries[n].image != nil {
 					require.Empty(t, e.Bad)
-					require.Equal(t, hex.EncodeToString(was.Entries[n].data), hex.EncodeToString(e.data)) // where they differ tells of what
+					require.Equal(t, hex.EncodeToString(was.Entries[n].data), hex.EncodeToString(e.data)) // where they differ shows what happened
 					objects, places[e.Start] = objects+1, true
 				}
 			}
@@ -283,7 +282,8 @@ func TestOrderedMappings(t *testing.T) {
 		ordered([]machine.Mapping{file, {Start: 0x1000, End: 0x4000}, {Start: 0x2000, End: 0x4000}, {Start: 0x8000, End: 0x9000}}))
 }
 
-// Where the first thread has ended, the core is still of the process, and says what it cannot hold.
+// TestRecordWithoutFirstThread requires that a process whose first thread has ended can still be recorded, and that what the core lacks is
+// reported.
 func TestRecordWithoutFirstThread(t *testing.T) {
 	p := program(t, "leader.c", nil)
 	p.Signal(t, syscall.SIGUSR1)

@@ -9,9 +9,8 @@ import (
 	"reframe/ptrace/elfcore"
 )
 
-// again brings what is known about a process that is stopped up to date. What has not changed it
-// keeps, by the same pointers: to read all of it once for each object that a JIT registers would
-// take longer and longer.
+// again updates what is known about a stopped process. It keeps what has not changed, by the same pointers: reading all of it for each object that
+// a JIT registers would take longer and longer.
 func (t *Target) again() error {
 	maps, err := readMaps(t.via)
 	if err != nil {
@@ -48,35 +47,33 @@ func (t *Target) again() error {
 	return nil
 }
 
-// registered brings the lists of registered objects alone up to date, for less than again takes, and says whether
-// it could.
+// registered updates only the lists of registered objects, which costs less than again, and reports whether it could.
 func (t *Target) registered() bool {
 	for _, r := range t.Registries {
 		if !r.follow(t.source) {
 			return false
 		}
 		if len(r.Entries) > 0 {
-			t.read(r.Entries[0], len(r.Entries)) // where one has come, it is the first
+			t.read(r.Entries[0], len(r.Entries)) // a new one is the first
 		}
 	}
 	return true
 }
 
-// What the descriptor says of the entry that it points to (the GDB JIT interface, jit_actions_t).
+// The descriptor's action for the entry that it points to (the GDB JIT interface, jit_actions_t).
 const (
 	actionRegister   = 1
 	actionUnregister = 2
 )
 
-// follow does in the list what the descriptor says was done last, and says whether it could: otherwise the list
-// has to be read again.
+// follow applies the descriptor's last action to the list, and reports whether it could: otherwise the list must be read again.
 func (r *Registry) follow(mem memory) bool {
 	head := make([]byte, descriptorSize)
 	if r.Broken != "" || mem.ReadMemory(head, r.Descriptor) != nil || r.arch.Order.Uint32(head) != 1 {
 		return false
 	}
 	if bytes.Equal(head, r.head) {
-		return true // each change writes the entry that it is about into the descriptor
+		return true // each change writes the entry that it concerns into the descriptor
 	}
 	order := r.arch.Order
 	action, relevant, first := order.Uint32(head[4:]), machine.Addr(order.Uint64(head[8:])), machine.Addr(order.Uint64(head[16:]))

@@ -56,7 +56,7 @@ func TestZombie(t *testing.T) {
 
 func Test32Bit(t *testing.T) {
 	if !livetest.Runs32Bit(t) {
-		return // then there are none to be refused
+		return // then no process is refused
 	}
 	p := livetest.C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static", "-fno-stack-protector", "-fno-pie"})
 	before := states(t, p.PID)
@@ -64,7 +64,7 @@ func Test32Bit(t *testing.T) {
 	require.Equal(t, before, states(t, p.PID))
 }
 
-// Kernel threads are told apart from processes, and refused; in a container there are none to be seen.
+// TestKernelThread requires that kernel threads are recognized, and refused; a container shows none.
 func TestKernelThread(t *testing.T) {
 	require.False(t, kernelThread(os.Getpid()))
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -73,7 +73,7 @@ func TestKernelThread(t *testing.T) {
 	for _, path := range stats {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		require.NoError(t, err)
-		// Only a kernel thread that lasts: its parent is number 2, or it is that itself.
+		// Only a kernel thread that persists: its parent is number 2, or it is number 2.
 		if stat, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(stat), "2 (kthreadd)") && !strings.HasPrefix(string(stat), fmt.Sprintf("%d (ksoftirqd/", pid)) {
 			continue
 		}
@@ -84,7 +84,7 @@ func TestKernelThread(t *testing.T) {
 	t.Logf("%d kernel threads", tried)
 }
 
-// Who traces a process is named to the next one who tries.
+// TestTraced requires that the error names the process that traces already.
 func TestTraced(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")
 	target := capture(t, p.PID, Options{Hold: true})
@@ -101,8 +101,8 @@ func TestTraced(t *testing.T) {
 
 const asNobody = "REFRAME_TEST_CAPTURE"
 
-// One thread that somebody else traces keeps the process from being read. Of the others, which were seized before it was come to,
-// none is traced any more when that is said: whoever looks for the tracer then must not find this process.
+// TestThreadTraced requires that one thread with another tracer makes the capture fail. The other threads, which were seized before, must be
+// released by the time of the error: a search for the tracer must not find this process.
 func TestThreadTraced(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "8", "1", "2")
@@ -127,8 +127,7 @@ func TestThreadTraced(t *testing.T) {
 	}
 }
 
-// Without the right to, nothing can be read, and the message says what to change. The
-// test runs itself as another user.
+// TestPermission requires an error with advice when permission is missing. The test runs itself as another user.
 func TestPermission(t *testing.T) {
 	if pid, err := strconv.Atoi(os.Getenv(asNobody)); err == nil {
 		refused(t, pid, ErrPermission, "run as root")

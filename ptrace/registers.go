@@ -16,7 +16,7 @@ import (
 	"reframe/ptrace/xsave"
 )
 
-// arch is that of the processes that this build can look at.
+// arch is the architecture of the processes that this build can read.
 var arch = hostArch()
 
 func hostArch() *machine.Arch {
@@ -27,17 +27,16 @@ func hostArch() *machine.Arch {
 	if tracer.Supported {
 		panic("ptrace is built for processes of " + runtime.GOARCH + ", of which it has no regset.Sets")
 	}
-	return machine.AMD64 // whose processes this build cannot look at either
+	return machine.AMD64 // whose processes this build cannot read either
 }
 
 // An XSAVE area larger than this has never been seen; AMX makes it 11 KiB.
 const maxXsave = 1 << 16
 
-// rawRegisters is what the kernel hands out for one thread, as it came: the
-// stop is kept short by reading it later.
+// rawRegisters holds the kernel's registers of one thread, undecoded: decoding them later keeps the stop short.
 type rawRegisters struct {
 	arch *machine.Arch
-	sets [][]byte // as regset.Sets has them; nil where there is none
+	sets [][]byte // as regset.Sets has them; nil for none
 }
 
 // newRawRegisters makes room, so that the stop does not have to.
@@ -57,7 +56,7 @@ func touch(b []byte) {
 	}
 }
 
-// tracerRegisters are what the tracer read of a thread.
+// tracerRegisters returns the registers of a thread that the tracer read.
 func tracerRegisters(raw *tracer.Raw) rawRegisters {
 	r := rawRegisters{arch, append([][]byte{bytes.Clone(generalBytes(&raw.General))}, raw.Others...)}
 	for len(r.sets) < len(regset.Sets[arch]) {
@@ -71,8 +70,7 @@ func generalBytes(g *tracer.General) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(g)), unsafe.Sizeof(*g))
 }
 
-// fetch reads the registers of a stopped thread. Without the other sets the general registers are still worth
-// having; decode says what is missing.
+// fetch reads the registers of a stopped thread. The general registers are useful without the other sets; decode reports what is missing.
 func (r *rawRegisters) fetch(tid int) error {
 	for i, set := range regset.Sets[r.arch] {
 		n, err := system.RegisterSet(tid, set.Kind, r.sets[i])
@@ -96,7 +94,7 @@ func (r *rawRegisters) set(kind elf.NType) []byte {
 	return nil
 }
 
-// is64 says whether the thread runs 64-bit code: of one that does not, the kernel hands out smaller registers.
+// is64 reports whether the thread runs 64-bit code: for one that does not, the kernel provides smaller registers.
 func (r *rawRegisters) is64() bool { return len(r.sets[0]) == regset.Sets[r.arch][0].Room }
 
 // inSyscall reports whether the thread was stopped in a system call: the kernel notes its
@@ -122,8 +120,7 @@ func (r *rawRegisters) general(reg machine.DWARFReg) machine.Addr {
 	return 0 // no table is without them
 }
 
-// threadBlock is where the register points to that threads find what is their own by: on x86-64 fs_base of struct user_regs_struct
-// (sys/user.h), on arm64 tpidr_el0. 0 where it is not known.
+// threadBlock returns the thread pointer: on x86-64 fs_base of struct user_regs_struct (sys/user.h), on arm64 tpidr_el0. It returns 0 if unknown.
 func (r *rawRegisters) threadBlock() machine.Addr {
 	set, at := elf.NT_PRSTATUS, 21*8
 	if r.arch == machine.ARM64 {

@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// pattern is what regs.c fills vector register n with.
+// pattern returns the bytes with which regs.c fills vector register n.
 func pattern(n, width int) []byte {
 	b := make([]byte, width)
 	for i := range b {

@@ -15,15 +15,14 @@ import (
 type Process struct {
 	PID     int
 	Command string // as it was started, its program without the directories
-	JIT     bool   // it has code that no file stands behind, as compilers make it that run in the process
+	JIT     bool   // it has code that is in no file, as compilers in the process make it
 }
 
-// longCommand is how much of a command is read, in bytes.
+// longCommand bounds the bytes of a command that are read.
 const longCommand = 4096
 
-// Running lists the processes of this user, or for root all, but for this one: those with code of a JIT first, each kind by
-// number. Kernel threads are none, nor is what has ended. It takes about 30 µs for each; those at which it had not looked within
-// the time are taken to have no such code.
+// Running lists the processes of this user, or for root all, except this one: those with code of a JIT first, each kind by number. It omits kernel
+// threads and ended processes. It takes about 30 µs for each; those that were not examined within the time are assumed to have no such code.
 func Running(within time.Duration) []Process {
 	deadline := time.Now().Add(within)
 	dirs, _ := os.ReadDir("/proc") // elsewhere there is none
@@ -50,7 +49,7 @@ func Running(within time.Duration) []Process {
 	return all
 }
 
-// owned reports whether the process is one of this user's, who may look into it (proc_pid_status(5)).
+// owned reports whether the process is one of this user's, which may be read (proc_pid_status(5)).
 func owned(pid int) bool {
 	user := os.Geteuid()
 	if user == 0 {
@@ -60,7 +59,7 @@ func owned(pid int) bool {
 	return len(ids) > 1 && ids[1] == strconv.Itoa(user)
 }
 
-// commandOf is how the process was started (proc_pid_cmdline(5)): "" of a kernel thread, and of what has ended.
+// commandOf returns the command line of the process (proc_pid_cmdline(5)): "" for a kernel thread, and for an ended process.
 func commandOf(pid int) string {
 	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if err != nil {

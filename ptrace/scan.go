@@ -7,11 +7,10 @@ import (
 	"reframe/deopt/machine"
 )
 
-// Found is memory that begins like a stack map section of version 3. Whether it
-// is one, only a parse to its end can tell.
+// Found is memory that begins like a stack map section of version 3. Only parsing it to its end shows whether it is one.
 type Found struct {
 	Addr machine.Addr
-	Data []byte // up to the end of its mapping, or of what can be read of that
+	Data []byte // up to the end of its mapping, or of its readable part
 }
 
 // Limits on a scan. LLVM's own heap, which is most of what is scanned, takes some
@@ -30,10 +29,9 @@ const (
 	mapFunction = 24
 )
 
-// scan looks for stack map sections in memory that no file of a program has ([searched]): the header 3, 0, 0 and a
-// first function whose address lies in executable memory. Copies in the heap that
-// nobody relocated have the function address 0, so they are no candidates. It
-// returns false where it did not get to the end.
+// scan searches memory that is in no file of a program ([searched]) for stack map sections: the header 3, 0, 0 and a first function whose address
+// is in executable memory. Unrelocated copies in the heap have the function address 0, so they are no candidates. It returns false if it did not
+// reach the end.
 func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []Found, whole bool) {
 	var code []machine.Mapping
 	for _, r := range maps {
@@ -138,7 +136,7 @@ const (
 	recordLiveOut  = 4
 )
 
-// mapLength is how many bytes of b, which begins like a stack map, belong to it: all of b where it does not end before.
+// mapLength returns how many bytes of b, which begins like a stack map, belong to it: all of b if it does not end before.
 func mapLength(order binary.ByteOrder, b []byte) int {
 	if len(b) < mapHeader {
 		return len(b)

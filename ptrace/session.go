@@ -15,12 +15,11 @@ import (
 	"reframe/ptrace/tracer"
 )
 
-// Session is a process that runs from one breakpoint to the next. Another process, the
-// tracer (package ptrace/tracer), does the tracing: what is written into the process is put
-// back when this one ends, however it ends.
+// Session is a process that runs from one breakpoint to the next. Another process, the tracer (package ptrace/tracer), does the tracing: it
+// restores what was written into the process when this one ends, however it ends.
 //
-// The process is stopped when a Session begins, whenever [Session.Next] returns an event
-// that says so, and until Next is called again. A Session is not safe for concurrent use.
+// The process is stopped when a Session begins, whenever [Session.Next] returns an event that stops it, and until Next is called again. A Session
+// is not safe for concurrent use.
 type Session struct {
 	pid     int
 	tracer  *tracer.Conn
@@ -29,32 +28,30 @@ type Session struct {
 	ended   bool
 	memory  *sessionMemory
 	base    *Target  // modules and registered objects, without threads
-	kept    bool     // its files stay open when it is forgotten
-	given   []Object // of which the targets know
-	stale   bool     // what is mapped or registered may have changed since
+	kept    bool     // its files stay open when it is dropped
+	given   []Object // the given objects that the targets know
+	stale   bool     // mappings or registered objects may have changed since
 	changed bool     // what is registered has changed since
 	reads   map[machine.Addr][]Read
 	vectors map[machine.Addr]bool
 	names   map[int]string // of threads
 
-	shadowless []byte // the mappings among which there was no shadow stack when that was last asked for
+	shadowless []byte // the mappings without a shadow stack when that was last determined
 }
 
 // Breakpoint is a place in the code and what is to happen there.
 type Breakpoint struct {
 	Addr machine.Addr
-	// Hold stops all threads at each hit until [Session.Next] is called again.
-	// Without it a hit is noted and the thread goes on at once.
+	// Hold stops all threads at each hit until [Session.Next] is called again. Without it a hit is recorded and the thread resumes at once.
 	Hold bool
-	// Uncounted hits are always reported and count neither for Every nor for Limit: those by which
-	// the watcher learns what the process loads.
+	// Uncounted hits are always reported and count neither for Every nor for Limit: those that show what the process loads.
 	Uncounted bool
-	// Vectors asks for all registers, the vector registers among them, not for the general ones alone.
+	// Vectors requests all registers, including the vector registers, and not only the general ones.
 	Vectors bool
-	// Hardware asks for a debug register, of which x86-64 has four: nothing is written into the code then, which the process may
-	// read and write over. Where none is free, or the machine has none, it is a breakpoint as any other.
+	// Hardware requests a debug register, of which x86-64 has four: then nothing is written into the code, which the process may read and
+	// overwrite. If none is free, or the machine has none, it is an ordinary breakpoint.
 	Hardware bool
-	// Reads is memory that comes with each hit, as it was then.
+	// Reads is memory that comes with each hit, as of then.
 	Reads []Read
 }
 
@@ -72,8 +69,8 @@ const (
 	MaxRead  = 4096
 )
 
-// HardwareBreakpoints is how many breakpoints can be in debug registers at once ([Breakpoint].Hardware). There are virtual machines on which none
-// of them is ever hit: then it is 0.
+// HardwareBreakpoints returns how many breakpoints can be in debug registers at once ([Breakpoint].Hardware). On some virtual machines they are
+// never hit: then it is 0.
 func HardwareBreakpoints() int {
 	if !tracer.DebugFires() {
 		return 0
@@ -81,42 +78,37 @@ func HardwareBreakpoints() int {
 	return tracer.HardwareBreakpoints
 }
 
-// EventKind says what happened.
+// EventKind is the kind of an event.
 type EventKind int
 
 const (
-	// Hit: a thread came to a breakpoint. With [Breakpoint].Hold all threads are stopped.
+	// Hit: a thread reached a breakpoint. With [Breakpoint].Hold all threads are stopped.
 	Hit EventKind = iota
 	// Exec: the process became another program; its breakpoints are gone. It is stopped.
 	Exec
-	// Ended: the process has ended; there is nothing more to come.
+	// Ended: the process has ended; no more events follow.
 	Ended
-	// LimitReached: so many hits came as were asked for. All counted breakpoints are taken out;
-	// the process is stopped.
+	// LimitReached: the requested number of hits was reached. All counted breakpoints are removed; the process is stopped.
 	LimitReached
-	// Missed: the process has written over a breakpoint, or a thread cannot have it. Hits of it may not have been
-	// seen, since it was last looked at.
+	// Missed: the process has overwritten a breakpoint, or a thread cannot have it. Hits of it may have been missed since it was last checked.
 	Missed
 )
 
-// Event is what [Session.Next] returns.
+// Event is the result of [Session.Next].
 type Event struct {
 	Kind EventKind
 	Time time.Time
 	At   machine.Addr // the breakpoint
-	// Number is which counted hit of the session it is, from 1; those that Every leaves out are
-	// counted too. Without Hold hits of several threads may come in another order than their
-	// numbers say; those of one thread never do.
+	// Number is the number of the counted hit in the session, from 1; hits that Every skips count too. Without Hold, hits of several threads may
+	// come in another order than their numbers; those of one thread never do.
 	Number uint64
-	// Thread has the registers as they are before the instruction at the breakpoint. Vector
-	// registers are there if the breakpoint asked for them.
+	// Thread has the registers before the instruction at the breakpoint. It has vector registers if the breakpoint requested them.
 	Thread machine.Thread
-	// Data are the bytes of each of the breakpoint's Reads, nil where they cannot be read.
+	// Data holds the bytes of each of the breakpoint's Reads, nil if they cannot be read.
 	Data [][]byte
-	// ExitCode or Signal is how a process has ended that the session launched, or that was
-	// traced to its end; Signal is 0 where it exited.
+	// ExitCode or Signal is the end of a process that the session launched, or that was traced to its end; Signal is 0 if it exited.
 	ExitCode, Signal int
-	// Armed says of Missed that the breakpoint is there again, and Why why not. Thread is the one that cannot have it, and else
+	// Armed means, for Missed, that the breakpoint is set again; otherwise Why is the reason. Thread is the one that cannot have it; otherwise it
 	// has no number.
 	Armed bool
 	Why   string
@@ -124,14 +116,14 @@ type Event struct {
 	held bool // all threads are stopped since this hit
 }
 
-// Counting says which hits [Session.Next] tells. The zero value: all, without end.
+// Counting selects the hits that [Session.Next] reports. The zero value: all, without end.
 type Counting struct {
-	Every uint64 // each so-many-th hit; 0 and 1: each
+	Every uint64 // after Limit of those, [LimitReached]; 0: no limit
 	Limit uint64 // so many of those, then [LimitReached]; 0: no limit
 	Quiet bool   // none is reported: they are only counted, up to the limit too
 }
 
-// Hits is how often a breakpoint was hit.
+// Hits counts the hits of a breakpoint.
 type Hits struct {
 	Addr  machine.Addr
 	Count uint64
@@ -169,16 +161,16 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	return s, nil
 }
 
-// Controls says why no process can be controlled where this program runs, or nil.
+// Controls returns an error if processes cannot be controlled on this platform, or nil.
 func Controls() error { return needLive("to control a program") }
 
-// LaunchOptions say how a program is started. What is empty is as with this process: the directory, the environment,
-// standard input, and where output and errors go, all of which are paths of files. With Group it leads a process group of its
-// own, with Bound it is killed when this process ends without [Session.Detach].
+// LaunchOptions describe how a program is started. Empty fields mean those of this process: the directory, the environment, standard input, and
+// where output and errors go, all of which are paths of files. With Group it leads a process group of its own, with Bound it is killed when this
+// process ends without [Session.Detach].
 type LaunchOptions tracer.Launching
 
-// Launch starts a program under control, found as a shell finds it. It is stopped before its
-// first instruction, with standard input, output and error of this process.
+// Launch starts a program under control, found as a shell finds it. It is stopped before its first instruction, with standard input, output and
+// error of this process.
 func Launch(ctx context.Context, command []string) (*Session, error) {
 	return LaunchWith(ctx, command, LaunchOptions{})
 }
@@ -215,11 +207,11 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 	return s, nil
 }
 
-// Kill ends the session, and the process with it. ended says that the process has ended already: its number may be another's by now, and nothing
-// is killed.
+// Kill ends the session, and the process with it. ended means that the process has ended already: its number may be another's now, and nothing is
+// killed.
 func (s *Session) Kill(ended bool) error {
 	if p, err := os.FindProcess(s.pid); err == nil && !ended {
-		_ = p.Kill() // who has killed it meanwhile was first
+		_ = p.Kill() // it may have been killed meanwhile
 	}
 	return s.Detach()
 }
@@ -231,19 +223,18 @@ func newSession(pid int, conn *tracer.Conn) *Session {
 	return s
 }
 
-// Stopped says that a signal had stopped the process before the session began (SIGSTOP; signal(7)). Until it is continued
-// (SIGCONT) it goes nowhere, and it stays stopped when the session ends.
+// Stopped reports whether a signal had stopped the process before the session began (SIGSTOP; signal(7)). It does not run until it is continued
+// (SIGCONT), and it stays stopped when the session ends.
 func (s *Session) Stopped() bool { return s.stopped }
 
 // PID returns the number of the process.
 func (s *Session) PID() int { return s.pid }
 
-// Target looks at the process where it stands. Its memory is read as it is asked for, and is good
-// until Next is called. It need not be closed: what it keeps open, the session does.
+// Target returns the process at its current stop. Its memory is read on demand, and is valid until Next is called. It need not be closed: the
+// session closes its files.
 //
-// Between two calls without an Exec or a [Session.Refresh] in between, the new Target shares
-// modules and registered objects (the same pointers) with the one before; after a Refresh it shares
-// those that have not changed.
+// Without an Exec or a [Session.Refresh] between two calls, the new Target shares modules and registered objects (the same pointers) with the one
+// before; after a Refresh it shares those that have not changed.
 func (s *Session) Target() (*Target, error) {
 	if s.ended || !s.stands {
 		return nil, &Error{s.pid, "cannot look at it", ErrGone, ""}
@@ -269,8 +260,8 @@ func (s *Session) Target() (*Target, error) {
 	return &t, nil
 }
 
-// Give says which objects a runtime has copied and not registered. It is for a session whose [Session.Target] was not asked for yet,
-// which then fails with an [*ObjectError] where they are not in memory.
+// Give sets the objects that a runtime has copied and not registered. It must be called before [Session.Target], which then fails with an
+// [*ObjectError] if they are not in memory.
 func (s *Session) Give(objects []Object) { s.given = objects }
 
 // survey makes the base of targets, or brings it up to date.
@@ -305,17 +296,17 @@ func (s *Session) survey() error {
 // Refresh makes the next [Session.Target] look anew at what is mapped and registered.
 func (s *Session) Refresh() { s.stale = true }
 
-// RefreshRegistered makes the next [Session.Target] look anew at what is registered alone, which takes less and
-// does not take longer the more there is: for a thread that stands in __jit_debug_register_code.
+// RefreshRegistered makes the next [Session.Target] read only the registered objects again, at a cost that does not grow with their number: for a
+// thread that is stopped in __jit_debug_register_code.
 func (s *Session) RefreshRegistered() { s.changed = true }
 
-// Count says which hits are reported from now on, of which the next is number 1.
+// Count sets which hits are reported from now on; the next one is number 1.
 func (s *Session) Count(c Counting) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Count, Counting: tracer.Counting(c)})
 }
 
-// Pass has a thread pass its next n counted hits: they are counted, and none is reported, however the breakpoints are set. All threads are
-// stopped, and the thread has come to a hit. What runs alone ([Session.Alone]) does not count.
+// Pass makes a thread pass its next n counted hits: they are counted, and none is reported, however the breakpoints are set. All threads must be
+// stopped, and the thread at a hit. A run alone ([Session.Alone]) does not count.
 func (s *Session) Pass(tid int, n uint64) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Pass, TID: tid, Pass: n})
 }
@@ -331,8 +322,8 @@ func (s *Session) request(op string, r tracer.Request) error {
 	return nil
 }
 
-// Insert sets breakpoints. One that is there already is changed to what is asked for.
-// The error names the first address that cannot be written to; the others are set.
+// Insert sets breakpoints. An existing one is changed to the new settings. The error names the first address that cannot be written; the others are
+// set.
 func (s *Session) Insert(list ...Breakpoint) error {
 	r := tracer.Request{Op: tracer.Insert}
 	for _, b := range list {
@@ -381,7 +372,7 @@ func (s *Session) event(e *tracer.Event) Event {
 		Thread: machine.Thread{ID: e.Raw.TID}}
 }
 
-// Remove takes breakpoints out. Where there is none nothing happens.
+// Remove removes breakpoints. Addresses without one are ignored.
 func (s *Session) Remove(addrs ...machine.Addr) error {
 	r := tracer.Request{Op: tracer.Remove}
 	for _, a := range addrs {
@@ -415,8 +406,7 @@ func (s *Session) Hits() ([]Hits, error) {
 	return list, nil
 }
 
-// Next lets the process go on where it is stopped, and waits for what happens next. When ctx
-// is done it returns its cause, and the process runs on.
+// Next resumes the stopped process, and waits for the next event. If ctx is done it returns its cause, and the process keeps running.
 func (s *Session) Next(ctx context.Context) (Event, error) {
 	if s.ended {
 		return Event{}, &Error{s.pid, "cannot run it", ErrGone, ""}
@@ -442,7 +432,7 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 		s.forget()
 		s.stands = true
 	case tracer.Ended:
-		s.ended = true // the files of its program stay open until Detach: they say what was there
+		s.ended = true // the files of its program stay open until Detach: they show what was there
 	case tracer.LimitReached:
 		s.stands = true
 	}
@@ -459,7 +449,7 @@ func (s *Session) KeepFiles() (closeFiles func()) {
 	return s.base.Close
 }
 
-// forget drops what is known about a program that is no more.
+// forget drops what is known about a program that is gone.
 func (s *Session) forget() {
 	if s.base != nil && !s.kept {
 		s.base.Close()
@@ -522,7 +512,7 @@ func (s *Session) Stop() error {
 	return nil
 }
 
-// Detach puts everything back and lets the process go on. A process that has ended is no error.
+// Detach restores everything and resumes the process. A process that has ended is no error.
 func (s *Session) Detach() error {
 	_, err := s.tracer.Do(tracer.Request{Op: tracer.Detach})
 	s.ended = true

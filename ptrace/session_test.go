@@ -17,7 +17,7 @@ import (
 // rdi has the first argument of a function (System V ABI, AMD64 supplement, 3.2.3).
 const rdi machine.DWARFReg = 5
 
-// watched is what a session saw.
+// watched holds what a session reported.
 type watched struct {
 	args   map[int][]uint64 // of each thread, in order, at the first address
 	others map[machine.Addr]int
@@ -109,13 +109,13 @@ func sitesProgram(t testing.TB, cflags ...string) (path string, site, faulty mac
 	return path, all["site"], all["faulty"]
 }
 
-// ofThreads is how often each of the sixteen threads of sites.c calls its site.
+// ofThreads returns how often each of the sixteen threads of sites.c calls its site.
 func ofThreads() uint64 { return uint64(livetest.Times(300, 2000)) }
 
-// sumOfThreads is what they add up.
+// sumOfThreads returns the sum that they compute.
 func sumOfThreads(each uint64) uint64 { return 3*(16*each)*(16*each-1)/2 + 16*each }
 
-// sitesCases are how a site of sites.c is passed: where a hit stops all threads, and how the instruction is run.
+// sitesCases lists how a site of sites.c is passed: whether a hit stops all threads, and how the instruction is run.
 var sitesCases = []struct {
 	name   string
 	hold   bool
@@ -130,7 +130,8 @@ var sitesCases = []struct {
 	{"held and debug registers", true, []string{stepped}, true},
 }
 
-// Every hit is told once, in the order of each thread, and the program computes what it computes by itself.
+// TestSessionHits requires that every hit is reported once, in the order of each thread, and that the program computes the same as without a
+// session.
 func TestSessionHits(t *testing.T) {
 	livetest.Slow(t)
 	const n = 2000

@@ -23,8 +23,8 @@ import (
 	"reframe/ptrace/tracer"
 )
 
-// A signal that comes while an instruction is run that faults, which the program repairs: neither is lost, and the
-// program's handlers stay its own. So it is where the thread is followed alone.
+// TestSessionFaultsUnderSignals has a signal arrive while an instruction runs that faults, which the program repairs: neither may be lost, and the
+// program's handlers must stay its own. The same holds if the thread runs alone.
 func TestSessionFaultsUnderSignals(t *testing.T) {
 	livetest.Slow(t)
 	n := livetest.Times(1000, 3000)
@@ -151,8 +151,8 @@ func TestSessionKeepsStopped(t *testing.T) {
 	}
 }
 
-// What the program has written where a breakpoint was is its own: nothing is put there, neither by a thread that runs alone nor at
-// the end. A breakpoint that is set again lies there again.
+// TestSessionOverwritten requires that code that the program has written over a breakpoint is left unchanged, by a thread that runs alone as well
+// as at the end. A breakpoint that is set again is in memory again.
 func TestSessionOverwritten(t *testing.T) {
 	path, site, faulty := sitesProgram(t, stepped)
 	s, output := launch(t, path, "plain", "2000")
@@ -191,8 +191,8 @@ func TestSessionOverwritten(t *testing.T) {
 	eventually(t, output, sitesOutput["plain"])
 }
 
-// A thread that was told of at a breakpoint passes it when it goes on, whatever the program has written there meanwhile: it is not told of
-// once more when the breakpoint is set again.
+// TestSessionOverwrittenIsPassedOnce requires that a thread that was reported at a breakpoint passes it when it resumes, whatever the program has
+// written there meanwhile: it is not reported again when the breakpoint is set again.
 func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 	path, site, _ := sitesProgram(t, stepped)
 	const each = 8_000_000 // so that the breakpoint is set again while they run
@@ -296,7 +296,7 @@ func refusedPartlyTraced(t *testing.T, path string) (done bool) {
 	return true
 }
 
-// What is launched finds signals ignored and blocked, files and limits as it would without a session.
+// TestSessionLaunchedAsWithout requires that a launched program has the same ignored and blocked signals, files and limits as without a session.
 func TestSessionLaunchedAsWithout(t *testing.T) {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT)
 	defer signal.Reset(unix.SIGHUP, unix.SIGINT)

@@ -9,21 +9,21 @@ import (
 	"reframe/ptrace/tracer"
 )
 
-// AloneOptions say how far a thread goes on alone.
+// AloneOptions bound how far a thread runs alone.
 type AloneOptions struct {
-	// Returns are places to stop at: where functions return to.
+	// Returns lists places to stop at: the return addresses of functions.
 	Returns []Return
-	// Hits makes it stop at counted breakpoints too, which it else passes. Where it stands when it
-	// sets out is none, if it came there by an event or by such a stop.
+	// Hits makes it stop at counted breakpoints too, which it otherwise passes. The place where it starts is not one, if it came there by an event
+	// or by such a stop.
 	Hits bool
-	// Pass are counted breakpoints that it passes all the same.
+	// Pass lists counted breakpoints that it passes all the same.
 	Pass []machine.Addr
-	// Loads makes it stop at uncounted breakpoints too, where code is registered or loaded; else it ends there.
+	// Loads makes it stop at uncounted breakpoints too, where code is registered or loaded; otherwise the run ends there.
 	Loads bool
-	// Fatal makes it stop before its own instructions end the process by a signal that no handler takes. The process ends when it goes on.
+	// Fatal makes it stop before its own instructions end the process by a signal without a handler. The process ends when it resumes.
 	Fatal bool
-	// Inside is the code that is followed instruction by instruction: ranges in
-	// ascending order. Code outside of them that is called runs at full speed until it returns.
+	// Inside is the code that is followed instruction by instruction: ranges in ascending order. Called code outside of them runs at full speed
+	// until it returns.
 	Inside []machine.Range
 	// Entries are functions to stop at, before their first instruction, where code Inside calls them, by whatever stubs.
 	Entries []machine.Addr
@@ -40,15 +40,15 @@ type Return struct {
 	Pops      uint64
 }
 
-// AloneRun is what a thread did alone.
+// AloneRun is the result of running a thread alone.
 type AloneRun struct {
-	// Stopped is why it came to none of the places where it was to stop, or "".
+	// Stopped is the reason why it reached none of the places to stop at, or "".
 	Stopped string
-	Late    bool         // that is because the time was up: it can go on
-	Return  int          // which of the returns it came to, or -1
-	Hit     machine.Addr // the breakpoint it came to, or 0
+	Late    bool         // the reason is that the time was up: it can be resumed
+	Return  int          // the index of the return that it reached, or -1
+	Hit     machine.Addr // the breakpoint it reached, or 0
 	Load    bool         // that is an uncounted one
-	Entered machine.Addr // the one of the entries it came to, or 0, and
+	Entered machine.Addr // the entry that it reached, or 0, and
 	Back    Return       // where that returns to
 	Passed  uint64       // hits at which it did not stop
 	Signal  int          // the first signal that its own instructions raised, or 0
@@ -62,14 +62,13 @@ type AloneRun struct {
 	Tail []machine.Addr
 	// Calls are the addresses outside of [AloneOptions].Inside to which it went, each once, in order.
 	Calls []machine.Addr
-	// Thread has all registers, where it stands now.
+	// Thread has all registers, at its current stop.
 	Thread machine.Thread
 }
 
-// Alone lets one thread go on alone from where it stands, instruction by instruction, while all others
-// are stopped, to where a function returns or to a breakpoint. Afterwards all are stopped again.
-// Signals to the thread wait, but for those that its own instructions raise. When ctx is done it returns its cause,
-// and only [Session.Detach] is left to be done.
+// Alone runs one thread alone from its current place, instruction by instruction, while all others are stopped, until a function returns or a
+// breakpoint is reached. Afterwards all are stopped again. Signals to the thread are held back, except those that its own instructions raise. If
+// ctx is done it returns its cause, and only [Session.Detach] is allowed after that.
 func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun, error) {
 	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.AloneOptions{Hits: o.Hits, Loads: o.Loads, Fatal: o.Fatal, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
 	for _, to := range o.Returns {
@@ -105,8 +104,8 @@ func addresses(list []uint64) []machine.Addr {
 	return out
 }
 
-// KernelArea returns the memory of a thread that is stopped in which the kernel notes where it runs (rseq(2)): it may
-// change whenever the thread goes on. It is empty where there is none.
+// KernelArea returns the memory of a stopped thread in which the kernel records where it runs (rseq(2)): it may change whenever the thread resumes.
+// It is empty if there is none.
 func (s *Session) KernelArea(tid int) (machine.Range, error) {
 	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Rseq, TID: tid})
 	if err != nil {

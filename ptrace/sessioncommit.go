@@ -17,10 +17,10 @@ type Change struct {
 	Data []byte
 }
 
-// Commit changes memory of a process that is stopped, and then registers of one of its threads: general ones, the
-// program counter, and the first bytes of xmm0 to xmm15, or of v0 to v31. A system call that the thread was stopped in is given up, not
-// restarted. Either all of it is done or, with an error, nothing, even where this process is killed meanwhile; the error
-// says so where what was written could not be put back. There must be no breakpoint in what is changed.
+// Commit changes memory of a stopped process, and then registers of one of its threads: general ones, the program counter, and the first bytes of
+// xmm0 to xmm15, or of v0 to v31. A system call that the thread was stopped in is abandoned, not restarted. Either all of it is done or, with an
+// error, nothing, even if this process is killed meanwhile; the error reports if written memory could not be restored. The changed memory must not
+// contain a breakpoint.
 func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFReg][]byte) error {
 	const op = "cannot commit"
 	if s.ended || !s.stands {
@@ -49,7 +49,7 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 // ShadowStack reports whether a thread of the process keeps its return addresses in a second place too, which nothing here can
 // change: on x86-64 by CET, on arm64 by GCS. There are mappings of such stacks then (Linux, "The /proc Filesystem": ss of VmFlags).
 func (s *Session) ShadowStack(tid int) (bool, error) {
-	// The kernel is long about smaps, and a mapping becomes no shadow stack: where the mappings are the same ones there is none still.
+	// The kernel's smaps is slow to read, and a mapping does not become a shadow stack: if the mappings are unchanged, there is still none.
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", tid))
 	if err != nil {
 		return false, err

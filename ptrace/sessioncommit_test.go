@@ -12,7 +12,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Of a process of this machine, whose stacks are not doubled, and of what the kernel says otherwise (its
+// TestShadowStack covers a process of this machine, which has no shadow stacks, and the flags that the kernel reports for others (its
 // Documentation/filesystems/proc.rst).
 func TestShadowStack(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")

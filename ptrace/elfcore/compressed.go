@@ -17,13 +17,13 @@ import (
 	"reframe/internal/filekind"
 )
 
-// File is what a core is written to: what lies between the parts that are written is zero.
+// File is the destination of a core: bytes between the written parts are zero.
 type File interface {
 	io.WriterAt
 	Truncate(size int64) error
 }
 
-// Page is how many bytes the pages of a core have, those too that come from a machine with larger ones.
+// Page is the size in bytes of a core's pages, even of one from a machine with larger pages.
 const Page = 4096
 
 var zeroPage [Page]byte
@@ -31,16 +31,15 @@ var zeroPage [Page]byte
 // IsZero reports whether all of a page, or of a part of one, is zero.
 func IsZero(b []byte) bool { return bytes.Equal(b, zeroPage[:len(b)]) }
 
-// isCompressed reports whether what begins so was made by zstd, which alone is read.
+// isCompressed reports whether a file with this beginning was made by zstd, the only format that is read.
 func isCompressed(head []byte) bool { return filekind.Compressor(head) == filekind.Zstd }
 
-// IsCompressed says that of a file.
+// IsCompressed reports whether a file was made by zstd.
 func IsCompressed(f io.ReaderAt) bool {
 	return isCompressed(beginning(io.NewSectionReader(f, 0, headSize)))
 }
 
-// IsCore reports whether the content of a file is that of a core, whole or not, compressed or not. What is wrong
-// with one is found when it is opened.
+// IsCore reports whether the content of a file is that of a core, whole or truncated, compressed or not. Errors in it are found when it is opened.
 func IsCore(f io.ReaderAt) (bool, error) {
 	all := io.NewSectionReader(f, 0, math.MaxInt64)
 	head := beginning(all)
@@ -68,15 +67,15 @@ func IsCore(f io.ReaderAt) (bool, error) {
 // headSize is up to the end of the type in the header of an ELF file, in bytes.
 const headSize = elf.EI_NIDENT + 2
 
-// beginning reads the first bytes, fewer where there are no more.
+// beginning reads the first bytes, fewer if the file is shorter.
 func beginning(r io.Reader) []byte {
 	b := make([]byte, headSize)
 	n, _ := io.ReadFull(r, b)
 	return b[:n]
 }
 
-// WriteCompressed has a core written and compresses it into a file. A core is not written from its beginning to its
-// end, so there is a file in between, which nobody sees.
+// WriteCompressed makes write produce a core and compresses it into a file. A core is not written from its beginning to its end, so write uses a
+// temporary file that no other process sees.
 func WriteCompressed(ctx context.Context, into *os.File, write func(File) error) (err error) {
 	between, err := newTemporary(filepath.Dir(into.Name()))
 	if err != nil {
@@ -114,10 +113,10 @@ func (u untilDone) Read(p []byte) (int, error) {
 	return u.r.Read(p)
 }
 
-// temporary is a file that nobody else sees, and that is gone when it is closed.
+// temporary is a file that no other process sees, and that is removed when it is closed.
 type temporary struct {
 	*os.File
-	left bool // its name is still there, because the system does not take it from an open file
+	left bool // its name still exists, because the system cannot remove that of an open file
 }
 
 func newTemporary(dir string) (*temporary, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What becomes larger than any core takes no room, and neither do its zeros.
+// TestHoles requires that output larger than any core takes no space, and neither do its zeros.
 func TestHoles(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "holes"))
 	require.NoError(t, err)

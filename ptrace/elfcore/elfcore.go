@@ -1,12 +1,12 @@
-// Package elfcore reads and writes the frame of ELF cores: their headers, their program headers, their notes, and what zstd has made of a whole one.
-// What the notes say and where memory lies in a core its users know.
+// Package elfcore reads and writes the frame of ELF cores: their headers, their program headers, their notes, and what zstd has made of a whole
+// one. Its users interpret the notes and the places of memory in a core.
 //
 // Its main types are [Header] and [Note].
 //
 // # Security
 //
-// A core is not trusted. Numbers in it are held against limits and against the size of the file before anything is allocated, and what a
-// compressed one becomes is bounded by its own size.
+// A core is not trusted. Numbers in it are checked against limits and against the size of the file before anything is allocated, and the output of
+// decompression is bounded by the core's own size.
 package elfcore
 
 import (
@@ -40,14 +40,13 @@ const (
 // header32 is the size of the header in files of 32 bits.
 const header32 = 52
 
-// ManyPrograms says that the number of program headers stands in sh_info of section
-// header 0, because it does not fit: PN_XNUM of elf(5).
+// ManyPrograms means that the number of program headers is in sh_info of section header 0, because it does not fit: PN_XNUM of elf(5).
 const ManyPrograms = 0xffff
 
-// ErrNoELF says that a file does not begin as ELF files do.
+// ErrNoELF reports that a file does not begin as ELF files do.
 var ErrNoELF = errors.New("no ELF file")
 
-// ReadHeader reads the header of an ELF file. Of a 32-bit one the class and the type are known.
+// ReadHeader reads the header of an ELF file. For a 32-bit file it reads only the class and the type.
 func ReadHeader(r io.ReaderAt) (*Header, error) {
 	h := &Header{}
 	n, _ := r.ReadAt(h.Raw[:], 0)
@@ -111,8 +110,7 @@ func (h *Header) Programs(r io.ReaderAt, size, most uint64) ([]elf.Prog64, error
 	return list, nil
 }
 
-// Budget is how many notes are looked at, of all segments together. A thread has
-// some six.
+// Budget bounds the notes that are read, of all segments together. A thread has about six.
 type Budget int
 
 // MaxNotes is the budget for a core.

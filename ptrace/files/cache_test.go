@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever is read, in whatever order, is what the file itself gives, up to its end and past it.
+// TestFileCache requires that all reads, in any order, return the bytes of the file, up to its end and past it.
 func TestFileCache(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 1))
 	for _, size := range []int{0, 1, cacheBlock - 1, cacheBlock, cacheBlock + 1, 3 * cacheBlocks * cacheBlock / 2} {
@@ -29,7 +29,7 @@ func TestFileCache(t *testing.T) {
 			m, err2 := cache.ReadAt(got, off)
 			require.Equal(t, n, m)
 			require.Equal(t, want[:n], got[:m])
-			if len(want) > 0 { // which of both is said of reading nothing at the end is left open by io.ReaderAt
+			if len(want) > 0 { // io.ReaderAt does not define which result a read of zero bytes at the end has
 				require.Equal(t, err, err2)
 			}
 		}
@@ -53,7 +53,7 @@ func (f *brokenFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.ReaderAt.ReadAt(p, off)
 }
 
-// An error is that of the file, and nothing is kept of it.
+// TestFileCacheErrors requires that the error is that of the file, and is not cached.
 func TestFileCacheErrors(t *testing.T) {
 	file := &brokenFile{ReaderAt: bytes.NewReader([]byte("0123456789")), broken: true}
 	cache := &Cache{File: file}

@@ -31,7 +31,7 @@ func OpenRegular(path string, inode uint64) (*os.File, error) {
 	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
-// Nonblocking has open(2) not wait for whoever writes to a pipe.
+// Nonblocking makes open(2) not wait for the writer of a pipe.
 const Nonblocking = syscall.O_NONBLOCK
 
 // Owner returns the user that a file belongs to.

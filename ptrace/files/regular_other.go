@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// OpenRegular opens a regular file; inode is 0, as it is of what a core names. What the path leads to is looked at before it
-// is opened, and again after that, since it may have become another file in between.
+// OpenRegular opens a regular file; inode is 0, as for the files that a core names. It checks the file before it is opened, and again after that,
+// since the path may have led to another file in between.
 func OpenRegular(path string, inode uint64) (*os.File, error) {
 	if inode != 0 {
 		return nil, errors.ErrUnsupported

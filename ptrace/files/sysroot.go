@@ -29,8 +29,7 @@ func OpenSysroot(dir string) (*Sysroot, error) {
 // Close closes it; the files that were opened in it stay open.
 func (s *Sysroot) Close() { s.root.Close() }
 
-// maxLinks is how many symbolic links are followed on the way to a file, as many as Linux does
-// (path_resolution(7)).
+// maxLinks bounds the symbolic links that are followed on the way to a file, as Linux does (path_resolution(7)).
 const maxLinks = 40
 
 // Open opens a regular file by its absolute path on the other machine.

@@ -8,7 +8,7 @@ import (
 	"reframe/ptrace/elfcore"
 )
 
-// Place is where a note has a register.
+// Place is the place of a register in a note.
 type Place struct {
 	Reg  machine.DWARFReg
 	At   int // in the registers that the note holds
@@ -27,7 +27,7 @@ func inTurn(first machine.DWARFReg, count, at, size int) []Place {
 // ppcVMX is NT_PPC_VMX of linux/elf.h, of the owner LINUX.
 const ppcVMX = 0x100
 
-// Note says which note it is that holds registers, and where.
+// Note is a note that holds registers, with their places.
 type Note struct {
 	Owner  string
 	Kind   elf.NType

@@ -5,7 +5,7 @@
 //
 // # Security
 //
-// It reads nothing. Whoever reads by the tables sees to it that what came is as long as they say.
+// It reads nothing. Callers that use the tables must check that the data is as long as the tables require.
 package regset
 
 import (
@@ -15,7 +15,7 @@ import (
 	"reframe/ptrace/elfcore"
 )
 
-// Set is what ptrace(2) hands out at once (PTRACE_GETREGSET), and what cores have as a note.
+// Set is a set of registers that ptrace(2) provides at once (PTRACE_GETREGSET), and that cores have as a note.
 type Set struct {
 	Owner string
 	Kind  elf.NType
@@ -35,8 +35,8 @@ const (
 // sveRoom is more than vectors of 2048 bits have: struct user_sve_header, z0 to z31, p0 to p15, ffr, fpsr, fpcr.
 const sveRoom = 9 << 10
 
-// VectorLength returns the length of the vectors of a thread, in bytes, by what NT_ARM_SVE begins with: struct user_sve_header of
-// asm/ptrace.h. It is 0 where there is none that SVE allows.
+// VectorLength returns the length of the vectors of a thread, in bytes, from the start of NT_ARM_SVE: struct user_sve_header of asm/ptrace.h. It is
+// 0 if SVE does not allow the length.
 func VectorLength(b []byte) uint64 {
 	const at, unit, most = 8, 16, 256
 	if len(b) < at+2 {
@@ -69,8 +69,7 @@ var Sets = map[*machine.Arch][]Set{
 	},
 }
 
-// Others are the sets of an architecture, by Go's name for it, besides that of the general registers; there are none where its processes are not
-// looked at.
+// Others returns the sets of an architecture, by Go's name for it, besides that of the general registers; none if its processes are not supported.
 func Others(name string) []Set {
 	arch, _ := machine.ByName(name)
 	if sets := Sets[arch]; len(sets) > 0 {
