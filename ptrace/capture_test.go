@@ -93,7 +93,7 @@ func TestCaptureStopped(t *testing.T) {
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// A process that is stopped and let go on while it is captured ends up in the state that was asked for last.
+// TestCaptureWhileStopping requires that a process that is stopped and continued while it is captured ends up in the state requested last.
 func TestCaptureWhileStopping(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
 	for range 20 {

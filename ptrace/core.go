@@ -46,8 +46,8 @@ func (e *CoreError) Unwrap() error { return e.Err }
 
 // CoreOptions supply what a core lacks. The zero value supplies nothing.
 type CoreOptions struct {
-	// Exe is the path of the program that the core is of, where it is not at the path that the
-	// core names, or where the core names no files, as those that QEMU's user mode writes.
+	// Exe is the path of the core's program, if it is not at the path that the core names, or if the core names no files, as those that QEMU's
+	// user mode writes.
 	Exe string
 	// Sysroot is a directory that contains the files that the core names, by the same paths; "" for the root of this machine.
 	Sysroot string

@@ -118,8 +118,8 @@ type Event struct {
 
 // Counting selects the hits that [Session.Next] reports. The zero value: all, without end.
 type Counting struct {
-	Every uint64 // after Limit of those, [LimitReached]; 0: no limit
-	Limit uint64 // so many of those, then [LimitReached]; 0: no limit
+	Every uint64 // report each Every-th hit; 0 and 1: each
+	Limit uint64 // [LimitReached] after this many reported hits; 0: no limit
 	Quiet bool   // none is reported: they are only counted, up to the limit too
 }
 

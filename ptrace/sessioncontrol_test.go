@@ -92,7 +92,7 @@ func TestRunTo(t *testing.T) {
 			v, err := th.Registers.Bytes(17)
 			require.NoError(t, err)
 			require.Equal(t, 2.5, math.Float64frombits(binary.LittleEndian.Uint64(v)))
-			requireText(t, p.PID) // while it stands there, too
+			requireText(t, p.PID) // also while it is stopped there
 		}
 		target, err := s.Target()
 		require.NoError(t, err)
@@ -110,13 +110,14 @@ func TestRunTo(t *testing.T) {
 		require.Equal(t, "0", system.StatusField(p.PID, "TracerPid"))
 	}
 	requireState(t, p.PID, 'S')
-	// It goes on: what it sleeps for ends.
+	// It continues: its sleep ends.
 	before := system.StatusField(p.PID, "voluntary_ctxt_switches")
 	require.Eventually(t, func() bool { return system.StatusField(p.PID, "voluntary_ctxt_switches") != before }, livetest.Patience, 10*time.Millisecond) // in which nothing happens, fast or slow
 	require.True(t, p.Alive())
 }
 
-// A thread that was told of has to come there again, and of those that come there at the same moment none is lost.
+// TestRunToAgain requires that a reported thread must reach the address again, and that none of several threads that reach it at the same moment is
+// lost.
 func TestRunToAgain(t *testing.T) {
 	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t)
@@ -187,7 +188,7 @@ func TestRunToPassesOthers(t *testing.T) {
 	}
 }
 
-// A thread passes as many hits as it is told to, which are counted, and the next one is reported.
+// TestPass requires that a thread passes the requested number of hits, which are counted, and that the next one is reported.
 func TestPass(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	s, output := launch(t, path, "fault", "100")
@@ -217,11 +218,11 @@ func TestPass(t *testing.T) {
 	require.Equal(t, "ready\nfault 29900\n", output())
 }
 
-// Who does not want to wait any longer leaves a process that runs without breakpoints, and may wait again.
+// TestRunToGivenUp requires that canceling leaves a process that runs without breakpoints, and that the session can wait again.
 func TestRunToGivenUp(t *testing.T) {
 	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t)
-	const count = 30_000_000 // so that it has not ended where nobody stops it for a moment, or for one in which reframe is not run
+	const count = 30_000_000 // so that it has not ended if it is not stopped for a while, or if reframe is not scheduled
 	w := startWaiting(t, path, "threads", count)
 	s := open(t, w.pid())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // it waits for its input meanwhile, fast or slow
@@ -230,7 +231,7 @@ func TestRunToGivenUp(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	requireText(t, w.pid())
 	requireState(t, w.pid(), 'S')
-	for k := range 20 { // what was told too late is not taken for another
+	for k := range 20 { // a late report is not taken for another one
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(k)*100*time.Microsecond) // any moment, fast or slow
 		_, _ = s.RunTo(ctx, faulty, site)                                                      // it may come there or not
 		cancel()

@@ -153,8 +153,8 @@ func TestSessionHard(t *testing.T) {
 	}
 }
 
-// Where the kernel finds no reason in DR6, and a debug register holds the instruction, it is a hit, and one only. Some hypervisors lose the
-// reason once in a few thousand hits; to the kernel that is what INT1 is.
+// TestSessionDebugRegisterWithoutReason requires that a SIGTRAP without a reason in DR6, at an instruction in a debug register, is a hit, and only
+// one. Some hypervisors lose the reason once in a few thousand hits; to the kernel that looks like INT1.
 func TestSessionDebugRegisterWithoutReason(t *testing.T) {
 	livetest.Slow(t)
 	path, _, _ := sitesProgram(t)
@@ -184,7 +184,8 @@ func TestSessionDebugRegisterWithoutReason(t *testing.T) {
 	}
 }
 
-// A process that is attached to in the middle of its work goes on with it, and from then on every call is told.
+// TestSessionAttachedInTheMiddle requires that a process that is attached to in the middle of its work continues it, and that every call from then
+// on is reported.
 func TestSessionAttachedInTheMiddle(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -334,7 +335,7 @@ func TestSessionRequestsInARow(t *testing.T) {
 	at, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 2000 {
-		_, err := s.Next(at) // it goes on, and waits for its input
+		_, err := s.Next(at) // it resumes, and waits for its input
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = s.Hits()
 		require.NoError(t, err)
@@ -379,7 +380,7 @@ func TestSessionDetachOfAStopping(t *testing.T) {
 	}
 }
 
-// Only one can trace a process. The second is told who does, and the first goes on.
+// TestSessionSecond requires that a second tracer of a process gets an error that names the first, and that the first continues.
 func TestSessionSecond(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t)
@@ -401,7 +402,7 @@ func TestSessionSecond(t *testing.T) {
 	require.Equal(t, 7, code)
 }
 
-// Of a process that has ended, or never was, there is no session.
+// TestSessionOfNobody requires an error for a process that has ended, or never existed.
 func TestSessionOfNobody(t *testing.T) {
 	path, _, _ := sitesProgram(t)
 	cmd := exec.Command(path, "plain", "1")

@@ -23,7 +23,7 @@ import (
 	"reframe/ptrace/tracer"
 )
 
-// What the modes of sites.c print with a count of 2000.
+// sitesOutput holds the output of the modes of sites.c with a count of 2000.
 var sitesOutput = map[string]string{
 	"plain":   "ready\nplain 5999000\n",
 	"threads": "ready\nthreads 1535984000\n",
@@ -36,7 +36,7 @@ var sitesOutput = map[string]string{
 	"come":    "ready\ncome 12287872000\n",
 }
 
-// eventually reads a file until it holds what is wanted.
+// eventually reads a file until it has the wanted content.
 func eventually(t *testing.T, read func() string, want string, about ...any) {
 	t.Helper()
 	for deadline := time.Now().Add(livetest.Patience); read() != want; time.Sleep(time.Millisecond) {
@@ -46,7 +46,7 @@ func eventually(t *testing.T, read func() string, want string, about ...any) {
 	}
 }
 
-// A program that is let go in the middle, wherever its threads stand, finishes as if nobody had watched.
+// TestSessionDetach requires that a program that is released in the middle, wherever its threads are, finishes as if it had not been traced.
 func TestSessionDetach(t *testing.T) {
 	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t, stepped)
@@ -69,8 +69,8 @@ func TestSessionDetach(t *testing.T) {
 	}
 }
 
-// A program that is let go while a thread of it runs alone in code outside, and runs into a breakpoint there that is placed for it, finishes as if nobody
-// had watched: reframe killed in the middle of verify --entry ended one by SIGTRAP.
+// TestSessionDetachFromOneThatRunsAlone requires the same for a program that is released while a thread of it runs alone in code outside, and hits
+// a breakpoint there that was set for it: killing reframe in the middle of verify --entry ended one by SIGTRAP.
 func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	for range 40 {
@@ -81,7 +81,7 @@ func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 		require.NoError(t, s.Remove(site))
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Millisecond, cancel) // any moment will do, fast or slow
-		// It comes to the place all the time, and never returns from so far out.
+		// It reaches the place all the time, and never returns from so far out.
 		run, err := s.Alone(ctx, e.Thread.ID, AloneOptions{Inside: []machine.Range{{Start: site, End: site + 1}}, Returns: []Return{{Addr: site, CFA: 1 << 63}}, Steps: 1 << 40, Time: livetest.Patience})
 		require.ErrorIs(t, err, context.Canceled, "%+v", run)
 		require.NoError(t, s.Detach())
@@ -89,8 +89,8 @@ func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 	}
 }
 
-// A thread that runs alone and whose time is up before it has passed the breakpoint at which it stands has not come there once more: native code seemed to be a
-// site further than it was, on machines that are busy.
+// TestSessionAloneIsLateAtOnce requires that a thread that runs alone, and whose time is up before it has passed the breakpoint at its start, does
+// not count as having reached it again: on busy machines, native code seemed to be one site ahead.
 func TestSessionAloneIsLateAtOnce(t *testing.T) {
 	const calls = 25
 	path, site, _ := sitesProgram(t)
@@ -146,7 +146,7 @@ func argument(a *machine.Arch) machine.DWARFReg {
 	return rdi
 }
 
-// TestSessionWatcher is no test by itself: it is the one who is killed by TestSessionKilled.
+// TestSessionWatcher is no test by itself: TestSessionKilled runs and kills it.
 func TestSessionWatcher(t *testing.T) {
 	command, site := os.Getenv("WATCHED"), os.Getenv("WATCHED_SITE")
 	if command == "" {
@@ -166,7 +166,7 @@ func TestSessionWatcher(t *testing.T) {
 	}
 }
 
-// A program whose watcher is killed finishes as if nobody had watched.
+// TestSessionKilled requires that a program whose watcher is killed finishes as if it had not been watched.
 func TestSessionKilled(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -197,7 +197,7 @@ func TestSessionKilled(t *testing.T) {
 	}
 }
 
-// A tracer that is killed leaves a process that runs, and bytes that are put back by whoever still can.
+// TestSessionGuardKilled requires that a killed tracer leaves a running process, and that this process restores the bytes under breakpoints.
 func TestSessionGuardKilled(t *testing.T) {
 	livetest.Slow(t)
 	path, _, faulty := sitesProgram(t)
@@ -222,7 +222,8 @@ func TestSessionGuardKilled(t *testing.T) {
 	eventually(t, output, "ready\nplain 5999999999000000000\n")
 }
 
-// What debug registers hold outlives a tracer, and is taken out of all threads, of those too that have started since it was set.
+// TestSessionGuardOfDebugRegistersKilled requires that debug registers, which outlive a tracer, are cleared in all threads, including those that
+// have started since they were set.
 func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {

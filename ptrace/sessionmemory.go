@@ -20,14 +20,14 @@ type sessionMemory struct {
 // ReadMemory implements [machine.Memory].
 func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	err := live(m.via).ReadMemory(p, addr)
-	if err != nil && system.Ended(m.pid, m.via) { // others may go on, and have the same memory
+	if err != nil && system.Ended(m.pid, m.via) { // others may continue, and have the same memory
 		m.via = firstAlive(m.pid)
 		err = live(m.via).ReadMemory(p, addr)
 	}
 	if err != nil || len(m.originals) == 0 {
 		return err
 	}
-	// What begins before p or ends behind it.
+	// Breakpoints that begin before p or end after it.
 	const size = machine.Addr(len(tracer.Code{}))
 	m.uncoverIn(p, addr, addr&^(size-1))
 	m.uncoverIn(p, addr, (addr+machine.Addr(len(p)))&^(size-1))
@@ -93,8 +93,8 @@ func (m *sessionMemory) change(addr machine.Addr, e *tracer.Event) {
 	}
 }
 
-// salvage puts the bytes under all breakpoints back where the tracer cannot any more, and says what came of it. A
-// thread may have run into one before that.
+// salvage restores the bytes under all breakpoints if the tracer no longer can, and returns the result as text. A thread may have hit one before
+// that.
 func (m *sessionMemory) salvage() string {
 	var now tracer.Code
 	back := 0

@@ -10,14 +10,14 @@ import (
 	"reframe/deopt/machine"
 )
 
-// RunTo lets the process run until a thread comes to one of the addresses, and returns that thread with all registers.
-// All threads are stopped then, and there is no breakpoint at the addresses any more. The thread that an event was of
-// at one of them has to come there again; one that stands there for another reason has come there.
+// RunTo runs the process until a thread reaches one of the addresses, and returns that thread with all registers. All threads are stopped then, and
+// there is no breakpoint at the addresses any more. A thread that was reported at one of them must reach it again; one that is there for another
+// reason counts as having reached it.
 //
-// A process that ends before is [ErrGone], and one that becomes another program an error. When ctx is done the error is
-// its cause, and the process runs on.
+// If the process ends before, RunTo returns [ErrGone]; if it becomes another program, an error. If ctx is done, the error is its cause, and the
+// process keeps running.
 func (s *Session) RunTo(ctx context.Context, addrs ...machine.Addr) (machine.Thread, error) {
-	// Uncounted: how the session counts the hits of others is no concern of theirs.
+	// Uncounted: the counting of hits for other callers must not change.
 	list := make([]Breakpoint, len(addrs))
 	for i, a := range addrs {
 		list[i] = Breakpoint{Addr: a, Hold: true, Uncounted: true, Vectors: true}
@@ -45,7 +45,7 @@ func (s *Session) until(ctx context.Context, addrs []machine.Addr) (machine.Thre
 			return machine.Thread{}, &Error{s.pid, op, ErrGone, ""}
 		case e.Kind == Exec:
 			return machine.Thread{}, &Error{s.pid, op, errors.New("it became another program"), ""}
-		case e.held && slices.Contains(addrs, e.At): // not one of before, at which nobody was to be stopped
+		case e.held && slices.Contains(addrs, e.At): // not an earlier one, at which no thread was to be stopped
 			return e.Thread, nil
 		}
 	}

@@ -36,8 +36,8 @@ func newSeizer() *seizer {
 }
 
 func (t *seizer) serve() {
-	// Never unlocked: the thread ends with the goroutine. All but the program's first
-	// thread do; that one Go parks for good, and it would go on tracing.
+	// Never unlocked: the thread ends with the goroutine. That holds for all threads but the program's first one, which Go parks forever, and which
+	// would continue tracing.
 	runtime.LockOSThread()
 	if system.ThisThread() == os.Getpid() { // its first one
 		elsewhere := make(chan struct{})
@@ -103,27 +103,25 @@ type stoppedThread struct {
 	tid     int
 	signal  syscall.Signal // caught on its way to the thread; handed on when it is let go
 	missing string         // why the thread is not stopped, or ""
-	ended   bool           // it ended while it was being stopped: there is no such thread
+	ended   bool           // it ended while it was being stopped: the thread no longer exists
 	raw     rawRegisters
-	sp, pc  machine.Addr // where it stands
-	link    machine.Addr // the register that may have its return address; pc where there is none
+	sp, pc  machine.Addr // where it is stopped
+	link    machine.Addr // the register that may have its return address; pc for none
 	arch    *machine.Arch
 	stacks  []span // the one it runs on, then those that signals interrupted
 	code    []system.Want
 	deep    *int // bytes that are left for deep stacks; nil for none
 }
 
-// oneLook is what the time from one look at a thread that is to stop to the next counts as at most: who was not run himself meanwhile has not
-// waited.
+// oneLook bounds how much the time between two checks of a stopping thread counts: if this process was not scheduled meanwhile, it has not waited.
 const oneLook = time.Millisecond
 
-// The stack of a thread, its registers and the code around return addresses
-// are read into memory that is made before the stop.
+// The stack of a thread, its registers and the code around return addresses are read into memory that is allocated before the stop.
 const (
 	redZone = 128 // below the stack pointer (System V ABI, AMD64 supplement, 3.2.2); other architectures have a smaller one or none
 
 	usualStack = 32 << 10      // of it is in use
-	readyStack = 16 << 20      // of all threads together: for what is copied of the first ones nobody waits until the kernel finds pages
+	readyStack = 16 << 20      // of all threads together: the copies of the first threads must not wait for the kernel to allocate pages
 	maxStacks  = math.MaxInt32 // of all threads together; past it each gets leastStack
 	leastStack = 4096
 )
@@ -146,7 +144,7 @@ func (s *stopped) stopAll() error {
 			case errors.Is(err, syscall.ESRCH):
 				continue // it ended since it was listed
 			case errors.Is(err, syscall.EPERM) && system.Ended(s.pid, tid):
-				// Of threads that have ended the kernel keeps the first one, until the last one ends.
+				// Of threads that have ended, the kernel keeps the first one until the last one ends.
 				if tid != s.pid {
 					continue
 				}
@@ -191,11 +189,11 @@ func (s *stopped) stopAll() error {
 
 func (t *stoppedThread) end() { t.ended, t.missing = true, "it has ended" }
 
-// eagerLooks is how often threads are looked at, all together, before others get the processor that we look from: most stop within
-// microseconds. One that has to be run to stop may wait for that very processor.
+// eagerLooks is how often all threads are checked before this thread yields its processor: most stop within microseconds. A thread that must run to
+// stop may wait for that very processor.
 const eagerLooks = 64
 
-// wait waits until the thread is stopped, and notes what it stopped with.
+// wait waits until the thread is stopped, and records the signal that it stopped with.
 func (s *stopped) wait(t *stoppedThread) {
 	pid := s.pid
 	waited, looked := time.Duration(0), time.Now()
@@ -235,14 +233,13 @@ func (s *stopped) wait(t *stoppedThread) {
 	}
 }
 
-// letGo lets all threads go on, each with the signal that was on its way to it. Those
-// that sleep in a system call go first: one that runs takes the processor that the
-// others wait to be let go on.
+// letGo resumes all threads, each with the signal that was being delivered to it. Those that sleep in a system call are first: one that runs takes
+// the processor that the resuming of the others needs.
 func (s *stopped) letGo() error {
 	for _, asleep := range []bool{true, false} {
 		for _, t := range s.threads {
 			if t.missing == "" && t.raw.inSyscall() == asleep {
-				// A thread that was killed meanwhile cannot be let go, and need not be.
+				// A thread that was killed meanwhile cannot be resumed, and need not be.
 				_ = system.Request(ptraceDetach, t.tid, uintptr(t.signal))
 			}
 		}

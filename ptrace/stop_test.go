@@ -12,7 +12,8 @@ import (
 	"reframe/ptrace/system"
 )
 
-// Others do not take the processor from who holds a process, where that is permitted, and afterwards it is as before.
+// TestUrgently requires that other threads do not preempt the holder of a process, if that is permitted, and that its scheduling is restored
+// afterwards.
 func TestUrgently(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
@@ -39,7 +40,7 @@ func TestUrgently(t *testing.T) {
 	<-done
 }
 
-// A stack ends where the thread's own block begins, also where what lies behind it can be written to.
+// TestStackEndsAtTheThreadsBlock requires that a stack ends where the thread's own block begins, even if the memory after it is writable.
 func TestStackEndsAtTheThreadsBlock(t *testing.T) {
 	p := program(t, "stackend.c", nil)
 	p.Quiet(t, 0)

@@ -26,16 +26,15 @@ type Target struct {
 	// Stopping is the part of Pause in which threads were waited for that had not stopped. One that runs stops when it next has a
 	// processor, for which it waits as long as others let it.
 	Stopping time.Duration
-	// Stopped says that a signal had stopped the process before it was looked at (SIGSTOP; signal(7)), as it stays afterwards.
+	// Stopped means that a signal had stopped the process before it was read (SIGSTOP; signal(7)); it stays stopped afterwards.
 	Stopped bool
 	Modules []*Module
-	// Notes are what there is to know about a core as a whole, such as that it was cut.
+	// Notes are remarks about a core as a whole, such as that it was truncated.
 	Notes []string
-	// Registries are the lists behind each __jit_debug_descriptor.
+	// Registries are the lists of each __jit_debug_descriptor.
 	Registries []*Registry
-	// Scanned says that memory was searched for stack maps because nothing was
-	// registered; Found is what looked like one; ScanCut, that the search did not
-	// get to the end.
+	// Scanned means that memory was searched for stack maps because nothing was registered; Found is what looked like one; ScanCut means that the
+	// search did not reach the end.
 	Scanned bool
 	Found   []Found
 	ScanCut bool
@@ -55,12 +54,12 @@ type Target struct {
 	places   places      // of the modules
 	threads  []machine.Thread
 	memory   machine.Memory
-	copied   machine.Memory // what memory is once a held process goes on
+	copied   machine.Memory // the memory after a held process was resumed
 	held     *stopped
-	stands   bool         // memory is that of a process that is stopped
+	stands   bool         // memory is that of a stopped process
 	core     *core        // nil for a process
 	raw      []coreThread // registers as they came; nil where no core is to be made
-	recorded *recorded    // what a core can be made of; nil where that was not asked for
+	recorded *recorded    // what a core can be made of; nil if not requested
 	touched  *touched     // nil where the pages that are read need not be kept
 	perf     *perfFiles   // nil for a core
 }
@@ -70,17 +69,16 @@ func newTarget(pid int, debug []string) *Target {
 	return &Target{PID: pid, debug: debugDirs(debug), Command: system.CommandLine(pid), arch: arch, via: via, source: live(via), Stopped: bySignal(pid, via)}
 }
 
-// bySignal reports whether a signal has stopped a process, of which via is a thread that has not ended, and nobody traces it.
+// bySignal reports whether a signal has stopped a process that is not traced; via is a thread of it that has not ended.
 func bySignal(pid, via int) bool { return system.ThreadState(pid, via) == 'T' }
 
-// firstAlive returns a thread through which the memory of a process can be read. It is
-// the first one, whose number is that of the process; where that has ended and others
-// go on, the kernel shows no memory behind it any more.
+// firstAlive returns a thread through which the memory of a process can be read. It is the first one, whose number is that of the process; if that
+// has ended while others run, the kernel no longer shows memory for it.
 func firstAlive(pid int) int {
 	if !system.Ended(pid, pid) {
 		return pid
 	}
-	tids, _ := system.ThreadIDs(pid) // none: the process is gone, as whoever reads it will find
+	tids, _ := system.ThreadIDs(pid) // none: the process is gone, as reading it will show
 	slices.Sort(tids)
 	for _, tid := range tids {
 		if !system.Ended(pid, tid) {
@@ -134,7 +132,7 @@ func (t *Target) Mappings() ([]machine.Mapping, error) {
 		return t.maps, nil
 	}
 	maps, err := readMaps(t.via)
-	if err != nil && system.Ended(t.PID, t.via) { // others may go on, and have the same memory
+	if err != nil && system.Ended(t.PID, t.via) { // others may continue, and have the same memory
 		maps, err = readMaps(firstAlive(t.PID))
 	}
 	if err != nil {
@@ -151,8 +149,8 @@ func (t *Target) ModuleAt(addr machine.Addr) *Module {
 	return nil
 }
 
-// JITObjectAt returns the registered or given object whose code addr lies in, or nil; reason
-// is why an object that is registered there cannot be used.
+// JITObjectAt returns the registered or given object whose code addr lies in, or nil; reason explains why an object that is registered there cannot
+// be used.
 func (t *Target) JITObjectAt(addr machine.Addr) (img *object.Image, reason string) {
 	if img := t.givenAt(addr); img != nil {
 		return img, ""
@@ -171,9 +169,9 @@ func (t *Target) JITObjectAt(addr machine.Addr) (img *object.Image, reason strin
 	return nil, ""
 }
 
-// FindSymbol returns the address of what the target exports under a name: an object that was given, the newest
-// registered object that defines it, rather than for others to replace it, or else the first module that does. Of a held
-// process every registered object is searched, of another those that were read.
+// FindSymbol returns the address of a symbol that the target exports: of an object that was given, of the newest registered object that defines it
+// (preferring a definition that others may not replace), or else of the first module that does. In a held process it searches every registered
+// object, otherwise those that were read.
 func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 	for _, g := range t.given {
 		if sym, ok := g.image.Exported(name); ok {
@@ -232,12 +230,11 @@ func (t *Target) ReadObject(addr machine.Addr) {
 	}
 }
 
-// HasJITCode reports whether there is code that no file stands behind.
+// HasJITCode reports whether there is code that is in no file.
 func (t *Target) HasJITCode() bool { return len(jitCode(t.maps, t.Modules)) > 0 }
 
-// IsJITCode reports whether an address lies in executable memory that holds no part of a program's files: memory of no file, of a
-// memfd, of a file that was deleted when it was mapped and is no image. A core that does not say which files were
-// mapped leaves that open.
+// IsJITCode reports whether an address is in executable memory that holds no part of a program's files: memory without a file, of a memfd, or of a
+// file that was deleted when it was mapped and is no image. In a core without the names of mapped files that is unknown, and the result is false.
 func (t *Target) IsJITCode(addr machine.Addr) bool {
 	r, ok := t.Mapping(addr)
 	if m := t.ModuleAt(addr); !ok || !r.Exec || m != nil && m.Image != nil {
@@ -254,13 +251,13 @@ func (t *Target) IsJITCode(addr machine.Addr) bool {
 	return false
 }
 
-// isImage says of a file that cannot be opened any more whether what is mapped of it begins as an ELF image does.
+// isImage reports, for a file that can no longer be opened, whether its mapping begins as an ELF image does.
 func (t *Target) isImage(m *Module) bool {
 	var magic [4]byte
 	return m != nil && len(m.maps) > 0 && m.maps[0].Offset == 0 && t.source.ReadMemory(magic[:], m.maps[0].Start) == nil && string(magic[:]) == elf.ELFMAG
 }
 
-// Release lets a held process go on and returns for how long it was stopped.
+// Release resumes a held process and returns for how long it was stopped.
 func (t *Target) Release() time.Duration {
 	if t.held != nil {
 		_ = t.held.doUrgently(t.held.letGo)
@@ -274,7 +271,7 @@ func (t *Target) Release() time.Duration {
 	return t.Pause
 }
 
-// Close lets a held process go on and closes the files that the target keeps open.
+// Close resumes a held process and closes the files that the target keeps open.
 func (t *Target) Close() {
 	t.Release()
 	t.closeFiles()
@@ -303,8 +300,7 @@ func findMapping(maps []machine.Mapping, addr machine.Addr) (machine.Mapping, bo
 	return machine.Mapping{}, false
 }
 
-// jitCode lists the executable mappings that no file stands behind, or one that is
-// no ELF image, such as a memfd that a JIT maps twice.
+// jitCode lists the executable mappings without a file, or with one that is no ELF image, such as a memfd that a JIT maps twice.
 func jitCode(maps []machine.Mapping, modules []*Module) []machine.Mapping {
 	inFile := map[machine.Addr]bool{}
 	for _, m := range modules {
@@ -321,7 +317,7 @@ func jitCode(maps []machine.Mapping, modules []*Module) []machine.Mapping {
 	return code
 }
 
-// exists tells a process that is not there from one that has ended.
+// exists returns an error if a process does not exist or has ended.
 func exists(pid int) error {
 	if err := needLive("to look at a running process"); err != nil {
 		return &Error{pid, "cannot attach", err, ""}

@@ -12,22 +12,22 @@ import (
 	"reframe/ptrace/tracer"
 )
 
-// holder is a process that traces another. The zero value is none.
+// holder is a process that traces another. The zero value means none.
 type holder struct {
 	pid   int
 	name  string // of its program, 15 bytes at most (proc_pid_comm(5))
-	whose int    // of a tracer, the process that it works for; 0 where that has ended
-	does  string // the command line of that one
+	whose int    // of a tracer, the process that it works for; 0 if that has ended
+	does  string // the command line of that process
 }
 
-// ours says that it is a tracer that reframe started.
+// ours reports whether it is a tracer that reframe started.
 func (h *holder) ours() bool { return h.name == tracer.Name }
 
-// leaving says that it lets go as soon as it has put everything back.
+// leaving reports whether it detaches as soon as it has restored everything.
 func (h *holder) leaving() bool { return h.ours() && h.whose == 0 }
 
-// holderOf finds out who traces a process, or one of its threads. A tracer outside of the PID namespace is not seen
-// (proc_pid_status(5), TracerPid is 0 then).
+// holderOf returns the tracer of a process, or of one of its threads. A tracer outside of the PID namespace is invisible (proc_pid_status(5),
+// TracerPid is 0 then).
 func holderOf(pid int) holder {
 	tids, _ := system.ThreadIDs(pid)
 	for _, tid := range tids {
@@ -35,7 +35,7 @@ func holderOf(pid int) holder {
 		if field == "" || field == "0" {
 			continue
 		}
-		// It is the number of the thread that traces, of which the process may have others.
+		// It is the number of the tracing thread, and its process may have others.
 		thread, _ := strconv.Atoi(field)
 		process, err := strconv.Atoi(system.StatusField(thread, "Tgid"))
 		if err != nil {
@@ -75,8 +75,8 @@ const (
 	unseenTracers   = 3
 )
 
-// pastLeaving tries something that another tracer stands in the way of, and tries again where that is about to leave, or has
-// left by the time that it is looked for.
+// pastLeaving tries an operation that another tracer prevents, and tries again if that tracer is about to detach, or has detached by the time of
+// the search for it.
 func pastLeaving(pid int, try func() error) error {
 	begin, unseen := time.Now(), 0
 	for {
@@ -96,7 +96,7 @@ func pastLeaving(pid int, try func() error) error {
 	}
 }
 
-// hint says who traces a process, and what can be done about it.
+// hint returns the name of the tracer of a process, with advice.
 func (h *holder) hint() string {
 	text := fmt.Sprintf("process %d (%s) traces it already", h.pid, h.name)
 	switch {
@@ -110,15 +110,15 @@ func (h *holder) hint() string {
 	return text + "; have it detach first"
 }
 
-// denial is what is known where a process may not be traced and nobody traces it.
+// denial holds the facts about a process that may not be traced, and that has no visible tracer.
 type denial struct {
 	root, capable bool   // this process runs as root; it has CAP_SYS_PTRACE
 	foreign       bool   // the other one belongs to another user
-	scope         string // kernel.yama.ptrace_scope, "" where the kernel does not have it
+	scope         string // kernel.yama.ptrace_scope, "" if the kernel does not have it
 }
 
-// hint says which of the kernel's rules (ptrace(2), "Ptrace access mode checking", Yama in
-// Documentation/admin-guide/LSM/Yama.rst) stands in the way.
+// hint returns which of the kernel's rules (ptrace(2), "Ptrace access mode checking", Yama in Documentation/admin-guide/LSM/Yama.rst) applies, with
+// advice.
 func (d *denial) hint() string {
 	switch {
 	case d.scope == "3":
@@ -135,7 +135,7 @@ func (d *denial) hint() string {
 	return "run as root, or with the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
 }
 
-// permissionHint finds out who or what keeps a process from being traced.
+// permissionHint returns what prevents a process from being traced, with advice.
 func permissionHint(pid int) string {
 	if h := holderOf(pid); h.pid != 0 {
 		return h.hint()

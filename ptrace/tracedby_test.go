@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What keeps a process from being traced is named as it is: a capability is missing only where it is missing.
+// TestDenials requires that the actual reason why a process cannot be traced is named: a capability is reported as missing only if it is.
 func TestDenials(t *testing.T) {
 	t.Parallel()
 	const (
@@ -37,7 +37,7 @@ func TestDenials(t *testing.T) {
 	}
 }
 
-// Who traces is named, and what to do about each.
+// TestHolders requires that the tracer is named, with advice for each.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	for h, want := range map[holder]string{

@@ -17,9 +17,9 @@ import (
 // Mappings of fewer bytes are as soon read as asked about.
 const minUntouched = 1 << 20
 
-// Untouched returns the large parts of private writable memory that have no pages, in ascending order: they are zero, and to read them would take time
-// and, of a process, give them pages. There are none where nothing can be told: of a core, of a process whose lists cannot be read, and of memory
-// whose pages somebody else provides when they are touched (userfaultfd).
+// Untouched returns the large parts of private writable memory that have no pages, in ascending order: they are zero, and reading them would take
+// time and, in a process, allocate pages. It returns none if nothing is known: for a core, for a process whose lists cannot be read, and for memory
+// whose pages are provided on demand (userfaultfd).
 func (t *Target) Untouched() (parts []machine.Range) {
 	if t.Core != "" {
 		return nil
@@ -54,8 +54,8 @@ func (t *Target) Untouched() (parts []machine.Range) {
 	return slices.DeleteFunc(parts, func(r machine.Range) bool { return len(overlaps(provided, r)) > 0 })
 }
 
-// provided are the mappings whose pages somebody provides when they are touched: userfaultfd's, of missing and minor faults. What is
-// only protected against writing can be read.
+// provided returns the mappings whose pages are provided on demand: userfaultfd's, of missing and minor faults. Memory that is only protected
+// against writing can be read.
 func provided(tid int) ([]machine.Range, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", tid))
 	if err != nil {
@@ -75,7 +75,7 @@ func overlaps(ranges []machine.Range, in machine.Range) (parts []machine.Range) 
 	return parts
 }
 
-// provisions are what is provided of a process, asked for when it is first needed; where it cannot be told there is none.
+// provisions holds the mappings of a process that are provided on demand, read when first needed; none if unknown.
 type provisions struct {
 	tid   int
 	once  sync.Once
@@ -94,12 +94,12 @@ func (p *provisions) ranges() []machine.Range {
 	return p.list
 }
 
-// awaited is why a page cannot be read that somebody else has yet to provide.
+// awaited is the reason why a page that is provided on demand and not there yet cannot be read.
 const awaited = "not there yet: somebody provides it when it is touched (userfaultfd)"
 
-// unawaited is the memory of a target that stands, without the pages that somebody would have to provide first: to read one waits for
-// that, and who provides it may be a thread that stands. What is provided is asked for when whole pages are read: smaller reads, of stacks, lists and
-// values, come by the thousand, and are held against it where it is known.
+// unawaited is the memory of a stopped target, without the pages that would have to be provided on demand first: reading one waits for that, and
+// the provider may be a stopped thread. The mappings are listed when whole pages are read: smaller reads, of stacks, lists and values, are
+// frequent, and use the list only if it is known.
 type unawaited struct {
 	machine.Memory
 	of *Target
@@ -149,7 +149,7 @@ func flagged(smaps io.Reader, flags ...string) (all []machine.Range, err error) 
 	return all, lines.Err()
 }
 
-// zeroFilled reports whether memory that was not touched is zero. Of what the kernel maps for itself, such as [vvar], nothing can be told.
+// zeroFilled reports whether memory that was not touched is zero. It is false for mappings of the kernel, such as [vvar], where that is unknown.
 func zeroFilled(m machine.Mapping) bool {
 	return m.Inode == 0 && !m.Share && (m.Path == "" || m.Path == "[heap]" || strings.HasPrefix(m.Path, "[stack") || strings.HasPrefix(m.Path, "[anon:"))
 }

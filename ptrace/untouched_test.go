@@ -33,14 +33,14 @@ func untouched(t *testing.T) (p *livetest.Process, at map[string]machine.Addr) {
 // As testdata/untouched.c has them.
 const size, touchedAt = 64 << 20, 10 << 20
 
-// Memory that is known to be zero is private and of no file, has no page of its own, and nobody provides its pages.
+// TestUntouched requires that memory reported as zero is private and of no file, has no pages, and is not provided on demand.
 func TestUntouched(t *testing.T) {
 	p, at := untouched(t)
 	target, err := Capture(p.PID, Options{Hold: true})
 	require.NoError(t, err)
 	defer target.Close()
 	private := machine.Range{Start: at["private"], End: at["private"] + size}
-	for range 2 { // to ask gives it no pages
+	for range 2 { // the query allocates no pages
 		sum := uint64(0)
 		for _, r := range target.Untouched() {
 			require.True(t, r.End <= private.Start || r.Start >= private.End || r.Start >= private.Start && r.End <= private.End, "%v", r)
@@ -59,11 +59,11 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-// A page that somebody would have to provide is not waited for, whether a process is captured or under control: it is not in memory, and not in a
-// core, where one of zeros would be a guess. What is there is read.
+// TestAwaitedPages requires that a page that must be provided on demand is not waited for, whether a process is captured or under control: it is
+// not in memory, and not in a core, where zeros would be a guess. Existing pages are read.
 func TestAwaitedPages(t *testing.T) {
 	p, at := untouched(t)
-	if at["provided"] == 0 { // by this kernel's leave nobody provides pages
+	if at["provided"] == 0 { // this kernel does not permit it
 		return
 	}
 	there, absent := at["provided"]+touchedAt, at["provided"]+touchedAt+elfcore.Page
@@ -73,7 +73,7 @@ func TestAwaitedPages(t *testing.T) {
 		require.EqualValues(t, 1, page[0])
 		require.ErrorContains(t, mem.ReadMemory(page[:], absent), "not there yet")
 		require.ErrorContains(t, mem.ReadMemory(make([]byte, 2*elfcore.Page), there), "not there yet")
-		require.ErrorContains(t, mem.ReadMemory(page[:8], absent), "not there yet") // who reads by pages, and what is left of them where that fails
+		require.ErrorContains(t, mem.ReadMemory(page[:8], absent), "not there yet") // for readers by pages, and by smaller parts after that fails
 	}
 	core := func(t *testing.T, target *Target, memory CoreMemory) {
 		path := filepath.Join(t.TempDir(), "core")

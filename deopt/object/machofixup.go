@@ -15,7 +15,7 @@ import (
 type chainFormat struct {
 	name    string
 	size    int
-	stride  uint64 // unit of the distance to the next place, in bytes
+	stride  uint64 // unit of the distance to the next place
 	offsets bool   // targets count from the start of the image, and not from 0
 	unpack  func(raw uint64) chainLink
 }

@@ -34,8 +34,7 @@ func ThreadIDs(pid int) ([]int, error) {
 // outruns this many is not one that can be held still.
 const Rounds = 1000
 
-// EachRound lists the threads of a process for f, and again for as long as f says that it has found some that it did not know: others start
-// meanwhile.
+// EachRound calls f with the list of threads of a process, and again as long as f reports that it has found new ones: others may start meanwhile.
 func EachRound(pid int, f func(tids []int) (found bool, err error)) error {
 	for range Rounds {
 		tids, err := ThreadIDs(pid)
@@ -65,8 +64,7 @@ func Late(pid, tid int, waited time.Duration) (state byte, late bool) {
 	return state, state != 'R' && state != 't' || waited > busyPatience
 }
 
-// ThreadState returns the state letter of a thread (proc_pid_stat(5)), '?' where
-// it cannot be told.
+// ThreadState returns the state letter of a thread (proc_pid_stat(5)), '?' if unknown.
 func ThreadState(pid, tid int) byte {
 	fields, err := statFields(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
 	if err != nil || len(fields) == 0 {
@@ -81,7 +79,7 @@ func Started(pid int) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	const starttime, tick = 19, 10 * time.Millisecond // behind the name; USER_HZ is 100 on all architectures here
+	const starttime, tick = 19, 10 * time.Millisecond // after the name; USER_HZ is 100 on all architectures here
 	if len(fields) <= starttime {
 		return time.Time{}, fmt.Errorf("process %d: no time of its start", pid)
 	}
@@ -102,7 +100,7 @@ func Started(pid int) (time.Time, error) {
 	return time.Now().Add(2*tick - ago), nil
 }
 
-// Ended reports whether a thread is no more than an entry in the process table, or not even that.
+// Ended reports whether a thread is only an entry in the process table, or not even that.
 func Ended(pid, tid int) bool {
 	switch ThreadState(pid, tid) {
 	case 'Z', 'X', '?':
@@ -124,7 +122,7 @@ func ThreadName(pid, tid int) string {
 // have made it as long as it likes.
 const maxCommand = 4096
 
-// CommandLine returns the command line of a process, or "" where there is none.
+// CommandLine returns the command line of a process, or "" if there is none.
 func CommandLine(pid int) string {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -138,7 +136,7 @@ func CommandLine(pid int) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 }
 
-// StatFields returns the fields of /proc/PID/stat behind the name: the first is the third of proc_pid_stat(5).
+// StatFields returns the fields of /proc/PID/stat after the name: the first is the third of proc_pid_stat(5).
 func StatFields(pid int) ([]string, error) { return statFields(fmt.Sprintf("/proc/%d/stat", pid)) }
 
 // statFields reads such a file. The name in it may hold anything, a closing parenthesis too.

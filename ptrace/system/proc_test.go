@@ -31,7 +31,7 @@ func TestEachRound(t *testing.T) {
 	require.ErrorIs(t, EachRound(1<<30, func([]int) (bool, error) { panic("no such process") }), os.ErrNotExist)
 }
 
-// What /proc does not say is empty, or an error; a process that runs is late only when it has waited for long.
+// TestProc requires that what /proc does not have is empty, or an error, and that a running process is late only after a long wait.
 func TestProc(t *testing.T) {
 	t.Parallel()
 	own, gone := os.Getpid(), 1<<30

@@ -1,28 +1,28 @@
-// Package system is what the rest asks the Linux kernel for: which threads a process has and what /proc says of them, memory and registers of
-// another process, and the requests of ptrace(2) that stop a thread and let it go.
+// Package system is what the rest asks the Linux kernel for: the threads of a process and their data in /proc, memory and registers of another
+// process, and the requests of ptrace(2) that stop and resume a thread.
 //
-// It has no state. Its main functions are [ThreadIDs], [ReadProcess] and [PollStop]; on other systems those that need Linux fail, and nobody
-// comes to them.
+// It has no state. Its main functions are [ThreadIDs], [ReadProcess] and [PollStop]; on other systems those that need Linux fail, and are not
+// called.
 //
 // # Security
 //
-// Numbers of processes are used again: what is asked for here is of whatever process has the number by now, and all but what a thread that is
-// traced and is stopped tells may be of another one than the last time.
+// Process numbers are reused: all data here is of whatever process has the number now, and may be of another one than the last time, except for a
+// thread that is traced and stopped.
 package system
 
 import "reframe/deopt/machine"
 
-// Want is one range to be read in a batch; OK says whether it was.
+// Want is one range to be read in a batch; OK reports whether it was.
 type Want struct {
 	Addr machine.Addr
 	Buf  []byte
 	OK   bool
 }
 
-// Progress is how far a thread is that was asked to stop.
+// Progress is the state of a thread that was told to stop.
 type Progress int
 
-// What [PollStop] finds.
+// The results of [PollStop].
 const (
 	StillRuns Progress = iota
 	StandsStill

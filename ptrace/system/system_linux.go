@@ -41,8 +41,9 @@ const (
 	scanPages     = 0xc0606610 // PAGEMAP_SCAN
 )
 
-// Pages yields the parts of memory that have pages, present or swapped, in ascending order. pagemap is /proc/PID/pagemap. It takes as long as there are pages, where
-// reading takes as long as there is memory. The error is that of a kernel that has no such request, or of one that fails on the way.
+// Pages yields the parts of memory that have pages, present or swapped, in ascending order. pagemap is /proc/PID/pagemap. Its time grows with the
+// number of pages, and that of reading pagemap with the size of the memory. It returns an error if the kernel has no such request, or fails on the
+// way.
 func Pages(pagemap uintptr, start, end machine.Addr, yield func(start, end machine.Addr)) error {
 	regions := make([]struct{ start, end, categories uint64 }, 512)
 	for at := uint64(start); at < uint64(end); {
@@ -106,11 +107,11 @@ func RegisterSet(tid int, kind elf.NType, b []byte) (int, error) {
 	return int(min(uint64(iov.Len), uint64(len(b)))), nil
 }
 
-// userTicks is how many ticks a second /proc counts in, on all machines that have live targets.
+// userTicks is the number of ticks per second in /proc, on all machines that have live targets.
 const userTicks = 100
 
-// ProcessStart returns when a process began, to 10 ms, or the zero time where that is not known. The kernel says how long after it was
-// booted that was (proc_pid_stat(5), starttime).
+// ProcessStart returns when a process began, to 10 ms, or the zero time if unknown. The kernel reports it relative to its boot (proc_pid_stat(5),
+// starttime).
 func ProcessStart(pid int) time.Time {
 	fields, err := StatFields(pid)
 	if err != nil || len(fields) < 20 {

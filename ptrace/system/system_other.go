@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// What follows nobody comes to: whoever looks at processes asks first whether that can be done here.
+// These functions are not called: callers first check whether live processes are supported.
 
 func ReadProcess(int, []Want) (int, error) { return 0, errors.ErrUnsupported }
 func Pages(uintptr, machine.Addr, machine.Addr, func(start, end machine.Addr)) error {

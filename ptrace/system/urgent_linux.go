@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Urgently runs f on a thread that others do not take the processor from, where that is permitted (CAP_SYS_NICE, or root): what f
-// does, a process is stopped for, and when it is let go on its own threads come before the rest of f. Where it is not permitted f
-// begins with a fresh slice of time, at least. Afterwards the thread is scheduled as before.
+// Urgently runs f on a thread that is not preempted by others, if that is permitted (CAP_SYS_NICE, or root): a process is stopped for f, and when f
+// resumes it, its own threads would run before the rest of f. Otherwise f at least begins with a fresh time slice. Afterwards the thread is
+// scheduled as before.
 func Urgently(f func() error) error {
 	before, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
@@ -32,11 +32,11 @@ func Urgently(f func() error) error {
 	return f()
 }
 
-// napTime is how long others have the processor while a thread is waited for.
+// napTime is how long others have the processor during one nap.
 const napTime = 20 * time.Microsecond
 
-// Nap lets others run. Calling it a yield would not do: Linux takes a thread that yields for one that has had its share, and with
-// others on its processor it waits for as long as they take theirs.
+// Nap lets others run. A yield is not enough: Linux counts a thread that yields as having used its share, and with others on its processor it waits
+// for the length of their shares.
 func Nap() {
 	ts := unix.NsecToTimespec(int64(napTime))
 	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)

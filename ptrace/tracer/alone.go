@@ -24,7 +24,7 @@ const (
 	maxBacks = 64
 )
 
-// solo is one thread that goes on while all others are stopped.
+// solo is one thread that runs while all others are stopped.
 type solo struct {
 	*server
 	t           *thread
@@ -32,18 +32,18 @@ type solo struct {
 	run         *AloneRun
 	tail        []uint64 // a ring
 	deadline    time.Time
-	interrupted bool // it stands where no signal can be given to it
+	interrupted bool // it is stopped where no signal can be delivered to it
 	called      map[uint64]bool
-	way         bool   // the last of the calls outside is noted for the first time
+	way         bool   // the last of the calls outside is recorded for the first time
 	anew        bool   // a handler has returned to the instruction that raised its signal
-	past        bool   // it stands no more where it stood when it set out, at a breakpoint
+	past        bool   // it has moved off the breakpoint it started from
 	before      uint64 // signals that came, or may have come, before it set out
 	shared      *sharing
-	// steppedOutside counts how often code outside was let go on.
+	// steppedOutside counts how often code outside was resumed.
 	steppedOutside uint64
 }
 
-// alone lets a thread go on by itself to where a function returns, or to a breakpoint.
+// alone runs a thread by itself until a function returns, or to a breakpoint.
 func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 	t := s.threads[tid]
 	switch {
@@ -99,13 +99,13 @@ func (a *solo) keep(pc uint64) {
 	a.run.Steps++
 }
 
-// proceedTo runs the thread, and says why it got neither to a return nor to a breakpoint, or "".
+// proceedTo runs the thread, and returns the reason why it reached neither a return nor a breakpoint, or "".
 func (a *solo) proceedTo() string {
 	var regs General
 	if getRegs(a.t.tid, &regs) != nil {
 		return "the process ended"
 	}
-	handled := a.t.at // what it stands at was looked at already
+	handled := a.t.at // the breakpoint at its start was handled already
 	stood := handled
 	a.past = stood == nil || stood.Addr != regs.pc()
 	a.t.at, a.t.again = nil, nil
@@ -150,7 +150,7 @@ func (a *solo) proceedTo() string {
 			why = a.through(&regs)
 			a.run.Outside += onProcessor(a.t.tid) - since
 		}
-		if why != "" && !a.past { // it was stopped before it had passed what it stands at: it has not come there again when it goes on
+		if why != "" && !a.past { // it was stopped before it had passed the breakpoint at its start: when it resumes, it has not reached that again
 			a.t.at = stood
 		}
 		if why != "" {
@@ -170,7 +170,7 @@ func (a *solo) count(b *breakpoint) {
 	a.number++
 }
 
-// returned says which return the thread has come to, or -1.
+// returned returns the index of the return that the thread has reached, or -1.
 func (a *solo) returned(regs *General) int {
 	return slices.IndexFunc(a.o.Returns, func(r Return) bool {
 		return regs.pc() == r.Addr && regs.sp() >= r.CFA && regs.sp()-r.CFA <= r.Pops
@@ -183,7 +183,7 @@ func (a *solo) inside(pc uint64) bool {
 	return i < len(list) && pc >= list[i].Start
 }
 
-// enters reports whether the thread stands at one of the entries and was called there by code inside, or in the place of such code.
+// enters reports whether the thread is at one of the entries and was called there by code inside, or in the place of such code.
 func (a *solo) enters(regs *General) bool {
 	if !slices.Contains(a.o.Entries, regs.pc()) {
 		return false
@@ -273,7 +273,7 @@ func (a *solo) through(regs *General) string {
 	}
 }
 
-// arrived reports whether the thread is where proceedTo has to look.
+// arrived reports whether the thread is at a place that proceedTo must handle.
 func (a *solo) arrived(regs *General) bool {
 	return a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs)
 }
@@ -332,8 +332,8 @@ func (a *solo) comebacks() iter.Seq[uint64] {
 	}
 }
 
-// unplace takes out what place has set. A thread that was stopped because its time was up, and ran into one of them just then, is put before
-// it: there is none any more, and the signal would end the program.
+// unplace removes the breakpoints that place has set. A thread that was stopped because its time was up, and hit one of them just then, is moved
+// back before it: the breakpoint is gone, and the signal would end the program.
 func (a *solo) unplace() {
 	for at, code := range a.placed {
 		exchange(a.memory, at, Trap, code)
@@ -400,7 +400,8 @@ func (a *solo) proceed(request int, regs *General) string {
 	}
 }
 
-// reported takes what the thread stopped with: the end of a step or a breakpoint, where it stands with these registers, or else something on its way there.
+// reported handles what the thread stopped with: the end of a step or a breakpoint, where it is stopped with these registers, or else an event on
+// its way there.
 func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why string) {
 	const gone = "the process ended"
 	t := a.t
@@ -447,7 +448,7 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 		if t.signal = ws.StopSignal(); a.run.Signal == 0 {
 			a.run.Signal = int(t.signal)
 		}
-		t.put.unblock(t) // what it blocks now is what it blocks again when its handler returns
+		t.put.unblock(t) // the signals that it blocks now are blocked again when its handler returns
 		if why = a.fatal(&info); why == "" && getRegs(t.tid, regs) == nil {
 			a.handles(regs)
 		}
@@ -466,7 +467,7 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 	return false, ""
 }
 
-// handles notes that a handler begins, and where code inside goes on if it returns: at the instruction that raised the signal.
+// handles records that a handler begins, and where code inside resumes if it returns: at the instruction that raised the signal.
 func (a *solo) handles(regs *General) {
 	a.handling(true)
 	if a.inside(regs.pc()) {
@@ -489,8 +490,8 @@ func (a *solo) awaitBack(back place) {
 	a.t.backs = append(a.t.backs, back)
 }
 
-// fatal says that a signal which the thread's own instructions raised ends the process, or "". The kernel takes back a handler whose signal is blocked
-// (force_sig_info_to_task of Linux's kernel/signal.c).
+// fatal reports that a signal which the thread's own instructions raised ends the process, or returns "". The kernel resets a handler whose signal
+// is blocked (force_sig_info_to_task of Linux's kernel/signal.c).
 func (a *solo) fatal(info *sigInfo) string {
 	if !a.o.Fatal {
 		return ""
@@ -510,10 +511,10 @@ func (a *solo) fatal(info *sigInfo) string {
 	return "it raised a signal that ends the process"
 }
 
-// lend lets the process run that the thread has lent its memory, by vfork(2) or posix_spawn(3), until it has its own or has ended: the thread waits for that
-// in the kernel. Others, of threads that stand, stand as before.
+// lend runs the process to which the thread has lent its memory, by vfork(2) or posix_spawn(3), until that has its own or has ended: the thread
+// waits for that in the kernel. Other such processes, of stopped threads, stay stopped.
 func (a *solo) lend(before map[int]*thread) string {
-	if a.placed != nil { // which are for the thread alone
+	if a.placed != nil { // which are only for the thread
 		var regs General
 		if getRegs(a.t.tid, &regs) != nil {
 			return "the process ended"
@@ -540,8 +541,8 @@ func (a *solo) lend(before map[int]*thread) string {
 	return ""
 }
 
-// raised reports whether the thread sent the signal to itself, as raise(3) and abort(3) do, behind which its handler has run: no other thread of the process
-// runs that could have. While others are blocked because one was put off, such a signal waits with them.
+// raised reports whether the thread sent the signal to itself, as raise(3) and abort(3) do, after which its handler has run: no other thread of the
+// process runs that could have sent it. While other signals are blocked because one was put off, such a signal waits with them.
 func (a *solo) raised(info *sigInfo) bool {
 	switch info.Code {
 	case siUser, siQueue, siTkill:

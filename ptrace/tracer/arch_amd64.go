@@ -14,5 +14,5 @@ type Code [1]byte
 // Trap is the breakpoint instruction: int3.
 var Trap = Code{0xcc}
 
-// HardwareBreakpoints is how many breakpoints the processor holds for a thread.
+// HardwareBreakpoints is the number of breakpoints that the processor holds for a thread.
 const HardwareBreakpoints = 4

@@ -2,10 +2,10 @@
 
 package tracer
 
-// hasTables says that this architecture has what the tracer needs.
+// hasTables reports that this architecture has what the tracer needs.
 const hasTables = false
 
-// Of other architectures no process can be controlled; those that talk to the tracer are built nevertheless.
+// On other architectures no process can be controlled; the users of the tracer are built nevertheless.
 type (
 	General struct{}
 	Code    [1]byte
@@ -14,5 +14,5 @@ type (
 // Trap has no meaning here.
 var Trap Code
 
-// HardwareBreakpoints is how many there are.
+// HardwareBreakpoints is the number of breakpoints that the processor holds for a thread.
 const HardwareBreakpoints = 0

@@ -4,7 +4,7 @@ package tracer
 
 import "errors"
 
-// What follows is never called: Start refuses where there are no tables ([Supported]). It is what a new architecture has to have, beside the
+// These functions are never called: Start returns an error if there are no tables ([Supported]). A new architecture must implement them, beside the
 // tables of arch_other.go.
 
 const trapCode = 0

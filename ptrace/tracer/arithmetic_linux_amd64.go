@@ -91,7 +91,7 @@ func shift(op x86asm.Op, a, by uint64, top uint, flags uint64) (result, after ui
 	return sized(result, top, flags)
 }
 
-// sized cuts a result to its size and adds the flags that say what it looks like.
+// sized truncates a result to its size and adds the flags for its value.
 func sized(result uint64, top uint, flags uint64) (uint64, uint64) {
 	if top == 31 {
 		result &= 1<<32 - 1
@@ -108,7 +108,7 @@ func sized(result uint64, top uint, flags uint64) (uint64, uint64) {
 	return result, flags
 }
 
-// conditions say of each conditional jump whether it is taken (Intel SDM vol. 1, appendix B).
+// conditions maps each conditional jump to whether it is taken (Intel SDM vol. 1, appendix B).
 var conditions = map[x86asm.Op]func(flags uint64) bool{
 	x86asm.JO:  func(f uint64) bool { return f&overflow != 0 },
 	x86asm.JNO: func(f uint64) bool { return f&overflow == 0 },

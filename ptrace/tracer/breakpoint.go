@@ -163,8 +163,7 @@ func (s *server) hits() map[uint64]uint64 {
 	return all
 }
 
-// hit handles a thread that ran into a breakpoint. It says whether nothing more is to be done about
-// it: it is stopped, or all have gone on.
+// hit handles a thread that ran into a breakpoint. It reports whether the thread is done with: it is stopped, or all have resumed.
 func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	again := t.comesBack(regs)
 	var e *Event
@@ -223,7 +222,7 @@ func (s *server) standStill(e *Event) {
 	s.out.flush()
 }
 
-// reachLimit takes the counted breakpoints out: as much was reported as was asked for.
+// reachLimit removes the counted breakpoints: the requested number of hits was reported.
 func (s *server) reachLimit() {
 	s.limit = false
 	var addrs []uint64
@@ -236,7 +235,7 @@ func (s *server) reachLimit() {
 	s.standStill(&Event{Kind: LimitReached, Time: time.Now().UnixNano(), Number: s.number})
 }
 
-// tell counts a hit, and returns what is to be reported of it: nil where it is only counted.
+// tell counts a hit, and returns the event to report; nil if it is only counted.
 func (s *server) tell(t *thread, b *breakpoint, regs *General) *Event {
 	b.count++
 	if !b.Uncounted {

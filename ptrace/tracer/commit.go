@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commit writes memory and then the registers of a thread. It is one request, so that whoever asks may be killed
-// at any moment: all of it is done or none. Where something cannot be written, what was written before is put back.
+// commit writes memory and then the registers of a thread. It is one request, so that the client may be killed at any moment: all of it is done or
+// none. If something cannot be written, what was written before is restored.
 func (s *server) commit(changes []Change, raw *Raw) error {
 	t := s.threads[raw.TID]
 	if t == nil || t.running || !s.stopped {
@@ -52,7 +52,7 @@ func (s *server) whole(f func(int, []byte, int64) (int, error), p []byte, addr u
 	case err != nil:
 		return err
 	case n == 0 && len(p) > 0:
-		return unix.ESRCH // its memory is no more (mem_rw of Linux's fs/proc/base.c)
+		return unix.ESRCH // its memory is gone (mem_rw of Linux's fs/proc/base.c)
 	case n < len(p):
 		return io.ErrUnexpectedEOF
 	}
@@ -67,7 +67,7 @@ func (t *thread) setRegisters(raw *Raw) error {
 	before, _ := getSet(t.tid, otherSets[0].Kind)
 	var was General
 	moved := getRegs(t.tid, &was) != nil || was.pc() != raw.General.pc() || was.sp() != raw.General.sp()
-	vectors := len(raw.Others) > 0 && len(raw.Others[0]) > 0 // one that the kernel does not give is empty behind gob
+	vectors := len(raw.Others) > 0 && len(raw.Others[0]) > 0 // a set that the kernel does not provide is empty after gob
 	if vectors {
 		if err := setSet(t.tid, otherSets[0].Kind, raw.Others[0]); err != nil {
 			return err

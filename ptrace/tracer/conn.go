@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Conn is the end of the one who asks. It is not safe for concurrent use.
+// Conn is the client's end. It is not safe for concurrent use.
 type Conn struct {
 	net     *net.UnixConn
 	in      *bufio.Reader
@@ -22,7 +22,7 @@ type Conn struct {
 	encoder *gob.Encoder
 	cmd     *exec.Cmd
 	waiting []*Event // that came before the reply to a request
-	// abandoned counts replies that are still to come and that nobody waits for.
+	// abandoned counts replies that are still to come and that are discarded.
 	abandoned      int
 	seen, programs uint64 // of [Request]
 	err            error  // the tracer is gone
@@ -30,8 +30,7 @@ type Conn struct {
 	Changed func(*Event)
 }
 
-// ErrKilled says that the tracer has ended, which it does on a request alone: what it traced runs, with
-// breakpoints that nobody holds.
+// ErrKilled reports that the tracer has ended unasked: the process that it traced runs, with breakpoints that have no tracer.
 var ErrKilled = errors.New("the guard process was killed")
 
 // PID returns the number of the tracer process.
@@ -52,8 +51,8 @@ func (c *Conn) Send(r Request) error {
 // Do makes a request and waits for its reply. The error is one of the tracer's too.
 func (c *Conn) Do(r Request) (*Reply, error) { return c.DoUntil(context.Background(), r) }
 
-// DoUntil is Do for a request that may take long. When ctx is done its cause is the error, and the tracer gives the request
-// up as soon as it is asked for something else.
+// DoUntil is Do for a request that may take long. If ctx is done, the error is its cause, and the tracer abandons the request as soon as it gets
+// another one.
 func (c *Conn) DoUntil(ctx context.Context, r Request) (*Reply, error) {
 	if err := c.Send(r); err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func (c *Conn) DoUntil(ctx context.Context, r Request) (*Reply, error) {
 		switch {
 		case m.Event != nil:
 			c.waiting = append(c.waiting, m.Event)
-		case c.abandoned > 0: // to what nobody waits for any more
+		case c.abandoned > 0: // replies that were abandoned
 			c.abandoned--
 		case m.Reply.Errno != 0:
 			return m.Reply, fmt.Errorf("%s%w", m.Reply.Error, m.Reply.Errno)
@@ -191,11 +190,11 @@ func (c *Conn) Take(kind EventKind) (list []*Event) {
 	return list
 }
 
-// lasting is how long a tracer may take that has put everything back. One that takes longer waits for a thread that sleeps in the
-// kernel, and needs nobody.
+// lasting bounds how long Close waits for the tracer. A tracer that takes longer has restored everything, and only waits for a thread that sleeps
+// in the kernel.
 const lasting = 10 * time.Second
 
-// Close ends the tracer, which puts everything back, and waits until it has.
+// Close ends the tracer, which restores everything, and waits until it has.
 func (c *Conn) Close() error {
 	c.net.Close()
 	ended := make(chan error, 1)

@@ -11,18 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// debugRegisters are the breakpoints that the processor holds for a thread, by address; 0 is none. Of them nothing lies in the code,
-// which the target may read, compare, keep and write over. Each thread has its own; all are given the same before they go
-// on. A thread or process that is started has none, and an exec takes them away (copy_thread and flush_thread of Linux's
-// arch/x86/kernel/process.c). The end of a tracer does not.
+// debugRegisters holds the addresses of the breakpoints that the processor holds for a thread; 0 means none. They do not change the code, which the
+// target may read, compare, keep and overwrite. Each thread has its own; all get the same ones before they resume. A new thread or process has
+// none, and an exec clears them (copy_thread and flush_thread of Linux's arch/x86/kernel/process.c). The end of a tracer does not.
 type debugRegisters [HardwareBreakpoints]uint64
 
 func (d *debugRegisters) holds(addr uint64) bool { return addr != 0 && slices.Contains(d[:], addr) }
 
-// errTaken says that a thread has debug registers of somebody else.
+// errTaken reports that a thread uses debug registers for another purpose.
 var errTaken = errors.New("somebody else uses its debug registers")
 
-// hold has debug registers hold a breakpoint, and says whether there was one free in all threads.
+// hold puts a breakpoint into debug registers, and reports whether one was free in all threads.
 func (s *server) hold(addr uint64) bool {
 	slot := slices.Index(s.debug[:], 0)
 	if slot < 0 || addr == 0 || !DebugFires() {
@@ -30,25 +29,25 @@ func (s *server) hold(addr uint64) bool {
 	}
 	s.debug[slot] = addr
 	for _, t := range s.threads {
-		if t.guest || t.vforks || t.running { // it is given them when it goes on
+		if t.guest || t.vforks || t.running { // it gets them when it resumes
 			continue
 		}
 		if err := t.setDebug(s.debug); err != nil && err != unix.ESRCH {
-			s.debug[slot] = 0 // those that have it by now lose it when they go on
+			s.debug[slot] = 0 // those that have it by now lose it when they resume
 			return false
 		}
 	}
 	return true
 }
 
-// release lets go of a breakpoint that debug registers hold: the threads, which are stopped, have it until they go on.
+// release drops a breakpoint from debug registers: the threads, which are stopped, have it until they resume.
 func (s *server) release(addr uint64) {
 	if slot := slices.Index(s.debug[:], addr); slot >= 0 {
 		s.debug[slot] = 0
 	}
 }
 
-// arm gives a thread that is about to go on the debug registers that it is to have.
+// arm sets the debug registers of a thread that is about to resume.
 func (s *server) arm(t *thread) {
 	want := s.debug
 	if t.guest || t.vforks {
@@ -65,14 +64,14 @@ func (s *server) arm(t *thread) {
 	}
 }
 
-// linger waits for threads that did not stop when all others were let go, and that a debug register would end later: they sleep in the
-// kernel. Nobody waits for it.
+// linger waits for threads that did not stop when all others were released, and that a debug register would kill later: they sleep in the kernel.
+// No client waits for it.
 func (s *server) linger() {
 	for len(s.lingering) > 0 {
 		var ws unix.WaitStatus
 		tid, err := wait(-1, &ws, unix.WALL)
 		if err != nil {
-			return // there are none any more
+			return // there are no more
 		}
 		t := s.lingering[tid]
 		if t == nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where struct user (sys/user.h) has debug register n: u_debugreg. DR7 says which are on, by bits 0, 2, 4 and 6 for one thread alone; all other bits are
+// The offset of debug register n in struct user (sys/user.h): u_debugreg. Bits 0, 2, 4 and 6 of DR7 enable them for one thread; all other bits are
 // 0 for instructions (Intel, "Debug Registers").
 const (
 	debugOffset  = 848
@@ -32,7 +32,7 @@ func peekDebug(tid, n int) (v uint64, err error) {
 	return v, err
 }
 
-// control is what DR7 is to be.
+// control returns the value of DR7.
 func (d *debugRegisters) control() (v uint64) {
 	for n, addr := range d {
 		if addr != 0 {
@@ -105,7 +105,7 @@ func (t *thread) clearDebug(addrs []uint64) error {
 	return pokeDebug(t.tid, debugControl, control)
 }
 
-// probeName is what the process is called in which it is tried whether debug registers work.
+// probeName is the name of the process that tests whether debug registers work.
 const probeName = "rf-probe"
 
 func init() {

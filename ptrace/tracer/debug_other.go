@@ -2,5 +2,5 @@
 
 package tracer
 
-// DebugFires reports whether breakpoints in debug registers are hit: there are none that are used.
+// DebugFires reports whether breakpoints in debug registers are hit: this platform uses none.
 func DebugFires() bool { return false }

@@ -1,25 +1,20 @@
-// Package tracer is the process that does the tracing: it holds the breakpoints of a process
-// that is being watched, and puts every byte back when whoever asked for them is gone.
+// Package tracer is the process that does the tracing: it holds the breakpoints of a watched process, and restores every byte when its client is
+// gone.
 //
-// Its main types are [Conn], the end of the one who asks, and server, the tracer itself: the
-// same binary, started again by [Start] under the name [Name]. They talk over a socket. That the tracer is
-// another process is the point of it. A tracer that is killed has no last moment, and the
-// kernel resumes what it traced at once, with the breakpoints in place: whatever tidied up
-// behind it would come too late. So the tracer is a small process that nobody has a reason to kill, and the
-// large one, which reads modules, runs the interpreter and prints, traces nothing.
+// Its main types are [Conn], the client's end, and server, the tracer itself: the same binary, started again by [Start] under the name [Name]. They
+// communicate over a socket. The tracer is a separate process for a reason: a killed tracer cannot clean up, and the kernel resumes the traced
+// process at once, with the breakpoints in place, so any later cleanup would be too late. So the tracer is a small process that users have no
+// reason to kill, and the large one, which reads modules, runs the interpreter and prints, traces nothing.
 //
-// The tracer has one loop on one thread, as ptrace(2) wants: it takes what wait(2) reports and what
-// it is asked, one thing at a time. All threads of the target either run or are stopped;
-// where one steps over a breakpoint, the others are stopped, so that none slips past it.
+// The tracer has one loop on one thread, as ptrace(2) requires: it handles the reports of wait(2) and the client's requests, one at a time. All
+// threads of the target either run or are stopped; while one steps over a breakpoint, the others are stopped, so that none runs past it.
 //
 // # Security
 //
-// The two ends trust each other. What the target does is not trusted: it may fork, exec,
-// end, unmap its code or write over a breakpoint at any moment, and nothing waits for it without a
-// bound but the loop itself. A byte is put back only where the breakpoint's own still lies.
+// The two ends trust each other. The target is not trusted: it may fork, exec, end, unmap its code or overwrite a breakpoint at any moment, and
+// only the loop itself waits for it without a bound. A byte is restored only if the breakpoint's own is still there.
 package tracer
 
-// Name is what the tracer is called in lists of processes. It does not have the name of the
-// command in it, so that to kill all that do by name does not end the tracer. Messages call it
-// the guard, as that name does.
+// Name is the name of the tracer in lists of processes. It does not contain the name of the command, so that killing the command by name does not
+// end the tracer. Messages call it the guard, after that name.
 const Name = "rf-guard"

@@ -12,10 +12,10 @@ import (
 	"reframe/ptrace/system"
 )
 
-// emulated is what a breakpoint has for the instruction under it to be emulated.
+// emulated holds what is needed to emulate the instruction under a breakpoint.
 type emulated struct {
-	code    []byte    // what lies there: the breakpoint, and the bytes that the instruction has besides
-	emulate emulation // nil where it has to be run
+	code    []byte    // the bytes there: the breakpoint, and the other bytes of the instruction
+	emulate emulation // nil if it must be run
 }
 
 // shadowStack reports whether a process keeps its return addresses in a second place too (Linux, "Control-flow Enforcement
@@ -62,14 +62,13 @@ func (s *server) emulates(t *thread, b *breakpoint, regs *General) bool {
 	return b.emulate(s, regs)
 }
 
-// emulation does to the registers of a thread, and to its stack, what the instruction under a breakpoint does. It
-// says whether it did: otherwise nothing has changed, and the instruction has to be run. Of a breakpoint whose
-// instruction can be emulated the byte stays where it is, no other thread has to be stopped, and the thread
-// stops once and not twice.
+// emulation applies the instruction under a breakpoint to the registers of a thread, and to its stack. It reports whether it did: otherwise nothing
+// has changed, and the instruction must be run. If the instruction can be emulated, the breakpoint's byte stays in place, no other thread must be
+// stopped, and the thread stops once and not twice.
 type emulation func(s *server, r *General) bool
 
-// emulationOf returns how the instruction that code starts with is emulated, or nil: only what compilers often
-// put at a site or at the start of a function, and what can be told exactly, is.
+// emulationOf returns the emulation of the instruction that code starts with, or nil: it supports only instructions that compilers often put at a
+// site or at the start of a function, and that can be emulated exactly.
 func emulationOf(code []byte) emulation {
 	inst, known := amd64.Decode(code)
 	if !known || inst.Len == 0 || inst.AddrSize != 64 && inst.Op != x86asm.NOP || prefixed(inst) {
@@ -301,7 +300,7 @@ func addressable(m x86asm.Mem) bool {
 
 func addresses(r x86asm.Reg) bool { return r >= x86asm.RAX && r <= x86asm.R15 }
 
-// address is that of a memory operand; next is the address behind the instruction.
+// address returns the address of a memory operand; next is the address after the instruction.
 func (o *operand) address(r *General, next uint64) uint64 {
 	addr := uint64(o.memory.Disp)
 	if o.memory.Base == x86asm.RIP {
@@ -315,15 +314,15 @@ func (o *operand) address(r *General, next uint64) uint64 {
 	return addr
 }
 
-// stackReach is how far above the stack pointer memory is taken for the thread's own. Other threads may be at
-// work elsewhere, where a load or store of the processor is one, and that of a copy is not.
+// stackReach is the distance above the stack pointer up to which memory counts as the thread's own. Other threads may access memory elsewhere,
+// where the processor's loads and stores are atomic, and a copy is not.
 const (
 	stackReach = 64 << 10
 	pageSize   = 4096
 )
 
-// ownStack reports whether memory is that of the thread's stack which is in use. The tracer may write where the
-// target may not: a page below that of the stack pointer may be the one by which an overflow is found.
+// ownStack reports whether memory is in the used part of the thread's stack. The tracer can write where the target cannot: a page below that of the
+// stack pointer may be the guard page that detects an overflow.
 func ownStack(r *General, addr uint64) bool { return addr-r.Rsp&^(pageSize-1) < stackReach }
 
 func (o *operand) get(s *server, r *General, next uint64) (v uint64, ok bool) {

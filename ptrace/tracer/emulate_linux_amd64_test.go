@@ -13,7 +13,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// traced starts a program that stands before its first instruction, traced by the thread of the test.
+// traced starts a program that is stopped before its first instruction, traced by the thread of the test.
 func traced(t *testing.T) *server {
 	t.Helper()
 	runtime.LockOSThread()
@@ -52,7 +52,7 @@ func instruction(random *rand.Rand) []byte {
 		code = append(code, rex)
 	}
 	modrm := byte(random.IntN(256))
-	tail := func(n int) { // ModRM with all that it may ask for, and an immediate
+	tail := func(n int) { // ModRM with all that it may require, and an immediate
 		code = append(code, modrm)
 		for range n {
 			code = append(code, byte(random.IntN(256)))
@@ -106,7 +106,7 @@ func instruction(random *rand.Rand) []byte {
 	return code
 }
 
-// What is emulated leaves the registers and the stack as the processor does.
+// TestEmulation requires that an emulation leaves the registers and the stack as the processor does.
 func TestEmulation(t *testing.T) {
 	livetest.Slow(t)
 	s := traced(t)

@@ -1,6 +1,6 @@
 package tracer
 
-// Of arm64 no instruction is emulated: each is run.
+// On arm64 no instruction is emulated: each is run.
 type emulated struct{}
 
 func shadowStack(int) bool { return false }

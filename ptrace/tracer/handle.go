@@ -11,8 +11,7 @@ import (
 	"reframe/ptrace/system"
 )
 
-// handle does what a report of a thread asks for. The thread runs on afterwards, unless all stand
-// still or it has ended.
+// handle handles a report of a thread. The thread resumes afterwards, unless all are stopped or it has ended.
 func (s *server) handle(tid int, ws unix.WaitStatus) {
 	t := s.threads[tid]
 	if t == nil {
@@ -50,8 +49,8 @@ func (s *server) handle(tid int, ws unix.WaitStatus) {
 	}
 }
 
-// raisedAt has debug registers hold a thread whose instruction has raised a signal wherever it goes on behind its handler, as other
-// breakpoints do: the processor would let it pass.
+// raisedAt makes debug registers stop a thread whose instruction has raised a signal wherever it resumes after its handler, as other breakpoints
+// do: the processor would let it pass.
 func (s *server) raisedAt(t *thread) {
 	if t.debug == (debugRegisters{}) {
 		return
@@ -67,7 +66,7 @@ func (s *server) raisedAt(t *thread) {
 	}
 }
 
-// run lets one thread go on, with the signal that was on its way to it.
+// run resumes one thread, with the signal that was being delivered to it.
 func (s *server) run(t *thread) {
 	request, signal := unix.PTRACE_CONT, t.signal
 	if t.group {
@@ -83,15 +82,14 @@ func (s *server) run(t *thread) {
 	}
 }
 
-// trap handles a SIGTRAP: a breakpoint, or else one for the target itself. It says whether nothing
-// more is to be done about the thread.
+// trap handles a SIGTRAP: a breakpoint, or else one for the target itself. It reports whether the thread is done with.
 func (s *server) trap(t *thread) (done bool) {
 	info, err := t.sigInfo()
 	if err != nil {
 		return true // it was killed, which it reports next
 	}
 	if t.stepped(&info) {
-		return false // a step that was given up
+		return false // a step that was abandoned
 	}
 	var regs General
 	if getRegs(t.tid, &regs) != nil {
@@ -108,8 +106,8 @@ func (s *server) trap(t *thread) (done bool) {
 	return s.hit(t, b, &regs)
 }
 
-// hitBy returns the breakpoint that a thread ran into which stands at a SIGTRAP, with its registers before the instruction there;
-// nil where a debug register held it and it is gone. ours is false where the trap is none of ours.
+// hitBy returns the breakpoint that a thread hit which is stopped at a SIGTRAP, with its registers before the instruction there; nil if a debug
+// register held it and it is gone. ours is false if the trap is the target's own.
 func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, ours bool) {
 	switch info.Code {
 	case trapCode:
@@ -127,10 +125,10 @@ func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, 
 	return nil, false
 }
 
-// news handles what a thread reports that goes on afterwards.
+// news handles a report of a thread that resumes afterwards.
 func (s *server) news(t *thread, event int) {
 	switch event {
-	case unix.PTRACE_EVENT_EXIT: // of the last thread the memory is there for the last time
+	case unix.PTRACE_EVENT_EXIT: // the last chance to access the memory, if it is the last thread
 		t.ending = true
 		s.look(ending)
 		return
@@ -187,8 +185,8 @@ func (s *server) started(t *thread) {
 	}
 }
 
-// await waits for a report of one thread, and says whether it came in time. The time from one look to the next counts as gather at most: when
-// this process was not run meanwhile, nor may the thread have been.
+// await waits for a report of one thread, and reports whether it came in time. The time between two checks counts as gather at most: if this
+// process was not scheduled meanwhile, the thread may not have been either.
 func (s *server) await(tid int, ws *unix.WaitStatus) bool {
 	for waited, looked := time.Duration(0), time.Now(); ; {
 		switch got, err := s.sleep(tid, ws); {
@@ -254,8 +252,7 @@ func (s *server) belongs(tid int) bool {
 	return unix.Access(fmt.Sprintf("/proc/%d/task/%d", s.pid, tid), unix.F_OK) == nil
 }
 
-// becameAnother handles an exec: of the target, whose breakpoints went with its memory, or of a guest,
-// which is none any more.
+// becameAnother handles an exec: of the target, whose breakpoints went with its memory, or of a guest, which is not a guest any more.
 func (s *server) becameAnother(t *thread) {
 	if t.guest {
 		delete(s.threads, t.tid)
@@ -280,7 +277,7 @@ func (s *server) becameAnother(t *thread) {
 	s.debug, t.debug = debugRegisters{}, debugRegisters{} // the kernel has cleared them
 	t.at, t.again, t.vforks = nil, nil, false
 	s.stopAll()
-	_ = s.openMemory() // without it nothing can be inserted, which is said there
+	_ = s.openMemory() // without it nothing can be inserted, which is reported there
 	s.programs++
 	s.standStill(&Event{Kind: Exec, Time: time.Now().UnixNano(), Raw: Raw{TID: s.pid}})
 }

@@ -29,8 +29,8 @@ type kernelAction struct {
 	mask     uint64
 }
 
-// prepare takes SA_RESTART from the handler of the signal, which is Go's, and lets the signal through to the calling thread: who
-// started this program may have blocked it.
+// prepare removes SA_RESTART from the handler of the signal, which is Go's, and unblocks the signal in the calling thread: the parent of this
+// program may have blocked it.
 func (k *kicker) prepare() error {
 	const restart = 0x10000000 // SA_RESTART
 	var a kernelAction

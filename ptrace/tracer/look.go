@@ -14,35 +14,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// looking is how the tracer looks whether the target has written over breakpoints. A target that does so runs past them, and nothing
-// else tells.
+// looking is the state of the checks whether the target has overwritten breakpoints. A target that does so runs past them, and nothing else reports
+// it.
 type looking struct {
-	wanted  atomic.Bool // there are breakpoints to be looked at
-	changed bool        // which there are
-	addrs   []uint64    // of those that lie in memory, ascending
-	next    int         // the first that was not looked at the last time
-	at      time.Time   // when that was over
+	wanted  atomic.Bool // there are breakpoints to check
+	changed bool        // their set
+	addrs   []uint64    // of those in memory, ascending
+	next    int         // the first that was not checked the last time
+	at      time.Time   // the end of the last check
 	took    time.Duration
 }
 
-// lookReason is why it is looked.
+// lookReason is the reason for a check.
 type lookReason int
 
 const (
 	due    lookReason = iota // it is time
 	stands                   // all threads are stopped
 	ending                   // a thread ends, and with the last one its memory
-	all                      // somebody asks
+	all                      // on request
 )
 
-// To look takes a twentieth of the time at most, where nobody asks for it; and of a million breakpoints a part at a time.
+// Checks take at most a twentieth of the time, unless requested; and they check a million breakpoints in parts.
 const (
 	lookShare = 20
 	lookAt    = 4096
 	lookPage  = 4096 // bytes that are read at once
 )
 
-// look looks at breakpoints, and says of those that the target has written over that hits may not have been seen.
+// look checks breakpoints, and reports for those that the target has overwritten that hits may have been missed.
 func (s *server) look(why lookReason) {
 	l := &s.looking
 	if s.pid == 0 || s.stopping && s.alive() > 0 {
@@ -122,7 +122,7 @@ func (s *server) overwritten(addrs []uint64, to []*breakpoint) []*breakpoint {
 		addrs = addrs[n:]
 		code := page[:here[n-1]-from+uint64(len(Trap))]
 		if got, err := unix.Pread(s.memory, code, int64(from)); err != nil || got < len(code) {
-			for _, addr := range here { // some of it is no more
+			for _, addr := range here { // some of it is gone
 				if is, err := codeAt(s.memory, addr); err == nil {
 					to = s.differs(addr, is, to)
 				}
@@ -158,8 +158,8 @@ func (s *server) differs(addr uint64, is Code, to []*breakpoint) []*breakpoint {
 // maxMaps bounds what is read of a list of mappings.
 const maxMaps = 1 << 20
 
-// mappedWith says of addresses whether they are mapped with a right: "x", what lies there may be run, or "p", it is private (proc(5)). Where the list of
-// mappings cannot be read, none is.
+// mappedWith returns a function that reports whether an address is mapped with a right: "x", executable, or "p", private (proc(5)). If the list of
+// mappings cannot be read, it is always false.
 func mappedWith(right string, pid int) func(uint64) bool {
 	type span struct{ from, to uint64 }
 	var spans []span
@@ -179,8 +179,8 @@ func mappedWith(right string, pid int) func(uint64) bool {
 	}
 }
 
-// reconsider decides about a breakpoint which the target has written over: it is set again where an instruction still begins there, and
-// with again, or given up. Either is said. All threads are stopped.
+// reconsider decides about a breakpoint which the target has overwritten: with again, it is set again if an instruction still begins there;
+// otherwise it is given up. Either is reported. All threads are stopped.
 func (s *server) reconsider(b *breakpoint, again bool) {
 	is, err := codeAt(s.memory, b.Addr)
 	if err != nil || is == Trap || b.refused && b.refusedFor == is {

@@ -24,35 +24,35 @@ type Read struct {
 	Size   uint32
 }
 
-// Launching says how a program is started. What is empty is as with the tracer itself.
+// Launching describes how a program is started. Empty fields mean those of the tracer itself.
 type Launching struct {
 	Dir                   string
 	Env                   []string
 	Stdin, Stdout, Stderr string // files; the last two are created
-	// Bound says that the program is killed when whoever asks is gone without a [Detach].
+	// Bound means that the program is killed when the client is gone without a [Detach].
 	Bound bool
-	// Group has the program lead a process group of its own: what is typed at the terminal to interrupt is not for it.
+	// Group makes the program lead a process group of its own: it does not get the terminal's interrupts.
 	Group bool
 }
 
-// Counting says which hits are reported, of those that are counted from then on.
+// Counting selects which hits are reported, of those that are counted from then on.
 type Counting struct {
 	Every, Limit uint64
 	Quiet        bool
 }
 
-// Op is what the tracer is asked to do.
+// Op is a request to the tracer.
 type Op uint8
 
 // The requests. All but Go have a reply.
 const (
 	Attach  Op = iota // to PID
 	Launch            // Command, and stop before its first instruction
-	Go                // all threads, where they are stopped
+	Go                // all threads, if they are stopped
 	Stop              // all threads
 	Insert            // Breakpoints
 	Remove            // the breakpoints at Addrs
-	Count             // as Counting says
+	Count             // as Counting specifies
 	Pass              // let thread TID pass so many hits
 	Hits              // how often the breakpoints were hit
 	Look              // whether the target has written over breakpoints
@@ -67,8 +67,8 @@ const (
 // Request is one thing that the tracer is asked to do.
 type Request struct {
 	Op Op
-	// Seen counts the events behind which all threads are stopped, and Programs those of an exec, that whoever asks
-	// has seen: what is asked for in ignorance of one is not done.
+	// Seen counts the events after which all threads are stopped, and Programs those of an exec, that the client has seen: a request in ignorance
+	// of one is not executed.
 	Seen, Programs uint64
 
 	PID, TID    int
@@ -87,7 +87,7 @@ type Request struct {
 type Raw struct {
 	TID     int
 	General General
-	Others  [][]byte // the other sets (package regset); nil where they were not asked for, and one that the kernel does not give is empty
+	Others  [][]byte // the other sets (package regset); nil if not requested, and empty for one that the kernel does not provide
 	Missing string   // why the thread is not stopped, or ""
 }
 
@@ -97,12 +97,12 @@ type Change struct {
 	Data []byte
 }
 
-// AloneOptions say how far a thread goes by itself.
+// AloneOptions bound how far a thread runs by itself.
 type AloneOptions struct {
 	Returns []Return
 	Hits    bool     // it stops at counted breakpoints too; otherwise it passes them
 	Pass    []uint64 // counted ones that it passes all the same
-	Loads   bool     // it stops at uncounted ones too; otherwise it gives up there
+	Loads   bool     // it stops at uncounted ones too; otherwise the run ends there
 	Fatal   bool     // it stops before a signal that ends the process; otherwise it is given the signal
 	Inside  []Range  // ascending
 	Entries []uint64 // functions to stop at, where code inside calls them
@@ -117,20 +117,20 @@ type Return struct{ Addr, CFA, Pops uint64 }
 // Range is code from Start up to End.
 type Range struct{ Start, End uint64 }
 
-// AloneRun is what a thread did by itself.
+// AloneRun is the result of running a thread by itself.
 type AloneRun struct {
-	Stopped string // why it got neither to a return nor to a breakpoint, or ""
-	Late    bool   // that is because the time was up
-	Return  int    // which of the returns it came to, or -1
-	Hit     uint64 // the breakpoint that it came to, or 0
+	Stopped string // why it reached neither a return nor a breakpoint, or ""
+	Late    bool   // the reason is that the time was up
+	Return  int    // the index of the return that it reached, or -1
+	Hit     uint64 // the breakpoint that it reached, or 0
 	Load    bool   // that is an uncounted one
-	Entered uint64 // the one of the entries that it came to, or 0
+	Entered uint64 // the entry that it reached, or 0
 	Back    Return // and where that returns to
 	Passed  uint64 // counted breakpoints that it did not stop at
 	Signal  int    // the first signal that its own instructions raised, or 0
 	// Handling reports that a handler of such a signal has begun, and is not known to have returned.
 	Handling bool
-	Fatal    int    // the signal that it stands at and that ends the process, or 0
+	Fatal    int    // the signal that it is stopped at and that ends the process, or 0
 	Fault    uint64 // what the instruction accessed that raised it, or 0
 	Steps    uint64
 	Outside  time.Duration // that code outside took
@@ -142,17 +142,17 @@ type AloneRun struct {
 // Reply answers a request.
 type Reply struct {
 	Error   string
-	Errno   syscall.Errno // 0 where the error is none of the kernel's
+	Errno   syscall.Errno // 0 if the error is not the kernel's
 	PID     int
 	Threads []Raw
 	Hits    map[uint64]uint64
 	Alone   *AloneRun
 	Rseq    Range
-	// Hardware are those of the breakpoints that were asked for which debug registers hold.
+	// Hardware lists the requested breakpoints that debug registers hold.
 	Hardware []uint64
 }
 
-// EventKind says what happened.
+// EventKind is the kind of an event.
 type EventKind uint8
 
 // The events.
@@ -161,11 +161,11 @@ const (
 	Exec
 	Ended
 	LimitReached
-	Missed // the target has written over a breakpoint, or a thread cannot have it: hits may not have been seen; Why says more
-	Broken // the tracer cannot go on; Why says so
+	Missed // the target has overwritten a breakpoint, or a thread cannot have it: hits may have been missed; Why has details
+	Broken // the tracer cannot continue; Why is the reason
 )
 
-// Event is what the tracer tells without being asked.
+// Event is an unsolicited message of the tracer.
 type Event struct {
 	Kind   EventKind
 	Time   int64 // nanoseconds since 1970
@@ -174,10 +174,10 @@ type Event struct {
 	Held   bool // all threads are stopped, until Go
 	Raw    Raw
 	Data   []byte // all Reads, one after the other
-	Got    uint64 // a bit for each Read that could be had
+	Got    uint64 // a bit for each Read that succeeded
 	Code   int    // exit status
 	Signal int
-	Armed  bool // of Missed: it is set again, and Under is what lies under it now
+	Armed  bool // for Missed: it is set again, and Under is the code under it now
 	Under  Code
 	Why    string
 }
@@ -185,7 +185,7 @@ type Event struct {
 // MaxReads is how many Reads a breakpoint can have: there is a bit for each.
 const MaxReads = 64
 
-// message is what goes from the tracer to the one who asks: one of the two.
+// message is a message from the tracer to its client: one of the two.
 type message struct {
 	Reply *Reply
 	Event *Event

@@ -16,14 +16,14 @@ type putOff struct {
 	masked  bool   // and it blocks more now
 }
 
-// Signals that an instruction may raise, and those that nobody can block.
+// Signals that an instruction may raise, and those that cannot be blocked.
 const (
 	raised = 1<<(unix.SIGILL-1) | 1<<(unix.SIGTRAP-1) | 1<<(unix.SIGBUS-1) | 1<<(unix.SIGFPE-1) | 1<<(unix.SIGSEGV-1) | 1<<(unix.SIGSYS-1)
 	never  = 1<<(unix.SIGKILL-1) | 1<<(unix.SIGSTOP-1)
 	others = ^uint64(raised | never)
 )
 
-// Signals that take each other back.
+// Signals that cancel each other.
 const (
 	stops     = 1<<(unix.SIGSTOP-1) | 1<<(unix.SIGTSTP-1) | 1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1)
 	continues = 1 << (unix.SIGCONT - 1)
@@ -34,9 +34,8 @@ const (
 	setSigMask = 0x420b
 )
 
-// add puts off a signal that the thread stands at, and keeps others from coming, but for those that an instruction may
-// raise: where one of these is blocked when it is raised, the kernel forgets the program's handler for it
-// (force_sig_info_to_task of Linux's kernel/signal.c).
+// add puts off a signal that the thread is stopped at, and blocks others, except those that an instruction may raise: if one of these is blocked
+// when it is raised, the kernel resets the program's handler for it (force_sig_info_to_task of Linux's kernel/signal.c).
 func (p *putOff) add(t *thread, info *sigInfo) {
 	p.signals = append(p.signals, *info)
 	if now, ok := signalMask(t); ok && !p.blocks(now) {
@@ -45,8 +44,8 @@ func (p *putOff) add(t *thread, info *sigInfo) {
 	}
 }
 
-// blocks reports whether a thread's mask is the one that was set last. It is not behind sigreturn(2) or where the
-// thread has set one by itself, which it keeps then.
+// blocks reports whether a thread's mask is the one that was set last. It is not after sigreturn(2) or if the thread has set one by itself, which
+// it then keeps.
 func (p *putOff) blocks(now uint64) bool { return p.masked && now == p.mask|others }
 
 // unblock makes the thread block what it blocked before.
@@ -69,8 +68,8 @@ func setSignalMask(t *thread, mask uint64) bool {
 	return ptraceAt(setSigMask, t.tid, 8, unsafe.Pointer(&mask)) == nil
 }
 
-// giveBack lets the thread have the signals when it goes on. Where it stands at a signal that is not for it, it gets the first
-// one in its place; the others are sent anew, and nothing is known then of who had sent them.
+// giveBack delivers the put-off signals to the thread when it resumes. If it is stopped at a signal that is not for it, it gets the first one in
+// its place; the others are sent anew, and their senders are lost.
 func (p *putOff) giveBack(t *thread, place bool) {
 	list := valid(p.signals, func() uint64 { return pending(t.tid) })
 	for i := range list {

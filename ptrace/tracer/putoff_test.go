@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A stop signal that waited is no more when SIGCONT has come after it, nor SIGCONT when a stop signal has.
+// TestValid requires that a stop signal that waited is dropped when SIGCONT has come after it, and SIGCONT when a stop signal has.
 func TestValid(t *testing.T) {
 	const usr, stop, cont = unix.SIGUSR1, unix.SIGTSTP, unix.SIGCONT
 	type signals = []unix.Signal

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trapCode is what SIGTRAP says of a breakpoint instruction: SI_KERNEL (sigaction(2)).
+// trapCode is the code of SIGTRAP for a breakpoint instruction: SI_KERNEL (sigaction(2)).
 const trapCode = 0x80
 
-// steppedCall reports whether SIGTRAP says of a single step that it ended with a system call: TRAP_BRKPT.
+// steppedCall reports whether SIGTRAP reports a single step that ended with a system call: TRAP_BRKPT.
 func (info *sigInfo) steppedCall() bool { return info.Code == 1 }
 
-// noReason reports whether the kernel found nothing in DR6 that would say why there was a debug exception: TRAP_BRKPT (get_si_code of Linux's
-// arch/x86/include/asm/traps.h). So it is behind INT1, an instruction of the program's own; and where a hypervisor loses the bit of a
+// noReason reports whether the kernel found no reason for a debug exception in DR6: TRAP_BRKPT (get_si_code of Linux's
+// arch/x86/include/asm/traps.h). That is the case after INT1, an instruction of the program's own; and if a hypervisor loses the bit of a
 // breakpoint, as some do once in a few thousand hits.
 func (info *sigInfo) noReason() bool { return info.Code == 1 }
 
@@ -29,14 +29,13 @@ func setRegs(tid int, r *General) error {
 func (g *General) pc() uint64 { return g.Rip }
 func (g *General) sp() uint64 { return g.Rsp }
 
-// trapped returns where the breakpoint instruction lies behind which a thread has stopped.
+// trapped returns the address of the breakpoint instruction after which a thread has stopped.
 func (g *General) trapped() uint64 { return g.Rip - 1 }
 
 // rewind puts the thread before the breakpoint instruction.
 func (g *General) rewind() { g.Rip = g.trapped() }
 
-// pass lets the thread run the instruction it stands at in spite of a debug register: RF (Intel, "Instruction-Breakpoint
-// Exception Condition").
+// pass lets the thread run its current instruction in spite of a debug register: RF (Intel, "Instruction-Breakpoint Exception Condition").
 func (g *General) pass() { g.Eflags |= resumeFlag }
 
 // arrive undoes pass.
@@ -57,11 +56,11 @@ func setGeneral(tid int, g General) error {
 	return setRegs(tid, &g)
 }
 
-// pushedByCall is how many bytes a call puts on the stack: the return address, as call does (Intel SDM, volume 2, CALL).
+// pushedByCall is the number of bytes that a call pushes on the stack: the return address (Intel SDM, volume 2, CALL).
 const pushedByCall = 8
 
-// calledFrom returns where a thread that has just gone from one place to another is going to return to, and with which stack
-// pointer, if it went there by a call. What is on top of the stack otherwise may be any number.
+// calledFrom returns the return address of a thread that has just gone from one place to another, and the stack pointer there, if it went there by
+// a call. Otherwise the top of the stack may hold any number.
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {
 	const longest = 15 // bytes of an instruction
 	var word [8]byte

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trapCode is what SIGTRAP says of a breakpoint instruction: TRAP_BRKPT (sigaction(2)).
+// trapCode is the code of SIGTRAP for a breakpoint instruction: TRAP_BRKPT (sigaction(2)).
 const trapCode = 1
 
-// steppedCall reports whether SIGTRAP says of a single step that it ended with a system call: it is as if nobody had sent
-// it (user_single_step_report of Linux's include/linux/ptrace.h).
+// steppedCall reports whether SIGTRAP reports a single step that ended with a system call: it has no sender (user_single_step_report of Linux's
+// include/linux/ptrace.h).
 func (info *sigInfo) steppedCall() bool { return info.Code == 0 && info.PID == 0 }
 
 // noReason is for x86-64's DR6.
@@ -48,8 +48,8 @@ func (g General) resembles(other General) bool {
 	return g == other
 }
 
-// setGeneral sets the general registers for good: no system call is restarted, and where the thread goes on counts as
-// reached by no branch: after one through a register it would have to be a landing place (Arm ARM, PSTATE.BTYPE).
+// setGeneral sets the general registers finally: no system call is restarted, and the place where the thread resumes counts as reached by no
+// branch: after one through a register it would have to be a landing pad (Arm ARM, PSTATE.BTYPE).
 func setGeneral(tid int, g General) error {
 	const branchType = 3 << 10 // PSTATE.BTYPE
 	g.PState &^= branchType
@@ -61,11 +61,11 @@ func setGeneral(tid int, g General) error {
 	return setRegs(tid, &g)
 }
 
-// pushedByCall is how many bytes a call puts on the stack: nothing: bl leaves the return address in x30 (Arm ARM, BL).
+// pushedByCall is the number of bytes that a call pushes on the stack, none: bl leaves the return address in x30 (Arm ARM, BL).
 const pushedByCall = 0
 
-// calledFrom returns where a thread that has just gone from one place to another is going to return to, and with which stack
-// pointer, if it went there by a call: that is what the link register says then.
+// calledFrom returns the return address of a thread that has just gone from one place to another, and the stack pointer there, if it went there by
+// a call: the link register holds it then.
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {
 	back = place{g.X[30], from.sp}
 	return back, g.SP == from.sp && back.pc == from.pc+uint64(len(Code{})) // all instructions are of one size

@@ -21,9 +21,9 @@ import (
 // serve is the tracer's whole life.
 func serve() {
 	runtime.LockOSThread()                               // the one thread that traces
-	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // or it is called exe, and works as well
-	// What ends or stops those who were started from a terminal does not end or stop this one. They are caught,
-	// not ignored: what is launched would ignore them too. What is ignored already it ignores without this one (nohup).
+	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // otherwise it is called exe, and works as well
+	// Signals that end or stop programs started from a terminal must not end or stop this one. They are caught, not ignored: launched programs
+	// would inherit that. Signals that are ignored already stay so (nohup).
 	deaf := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE,
 		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, kick} {
@@ -43,7 +43,7 @@ func serve() {
 		os.Exit(2)
 	}
 	end.Close()
-	if _, err := conn.Write([]byte{0}); err != nil { // it is born; whoever asked may be gone
+	if _, err := conn.Write([]byte{0}); err != nil { // it has started; the client may be gone
 		os.Exit(2)
 	}
 	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: -1}
@@ -113,10 +113,10 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 	}
 }
 
-// lookEvery is how long a target that is killed while it is stopped waits for its end to be collected.
+// lookEvery is the interval at which the end of a target that is killed while it is stopped is collected.
 const lookEvery = 20 * time.Millisecond
 
-// lookAtEnds takes what threads that are stopped report nevertheless: that they were killed.
+// lookAtEnds handles the only reports of stopped threads: that they were killed.
 func (s *server) lookAtEnds() {
 	for s.pid != 0 && s.stopped {
 		var ws unix.WaitStatus
@@ -145,7 +145,7 @@ func wait(tid int, ws *unix.WaitStatus, options int) (int, error) {
 	}
 }
 
-// errnoOf is the kernel's part of an error, for the other end to tell it apart.
+// errnoOf returns the kernel's part of an error, so that the other end can compare it.
 func errnoOf(err error) unix.Errno {
 	errno, _ := err.(syscall.Errno)
 	return errno

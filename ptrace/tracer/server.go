@@ -21,7 +21,7 @@ import (
 // server is the tracer: one target, its threads and its breakpoints.
 type server struct {
 	sleeps   atomic.Bool // until a thread reports, or somebody looks what has become of it
-	asked    func() bool // there is a request, or nobody any more to make one
+	asked    func() bool // there is a request, or the client is gone
 	out      *writer
 	pid      int
 	memory   int // /proc/PID/mem, -1 where it is not open
@@ -40,17 +40,17 @@ type server struct {
 	counting    Counting
 	number      uint64 // of counted hits
 	chosen      uint64 // of them, those that count for the limit
-	standing    uint64 // events that were reported behind which all threads are stopped
+	standing    uint64 // events that were reported after which all threads are stopped
 	programs    uint64 // of them, those of an exec
-	bound       bool   // the target is killed when whoever asks is gone
-	limit       bool   // as many hits came as were asked for
+	bound       bool   // the target is killed when the client is gone
+	limit       bool   // the requested number of hits was reached
 }
 
 // options of the threads that are traced: those that start are traced too.
 const options = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEVFORKDONE |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACEEXIT
 
-// serve does what it is asked, and says whether that was the last.
+// serve executes a request, and reports whether it was the last.
 func (s *server) serve(r Request, open bool) (last bool) {
 	if !open {
 		if s.bound && s.pid != 0 {
@@ -60,7 +60,7 @@ func (s *server) serve(r Request, open bool) (last bool) {
 		return true
 	}
 	if r.Op == Go {
-		if r.Seen == s.standing { // or there is an event to be seen first
+		if r.Seen == s.standing { // otherwise the client must see an event first
 			s.resume()
 		}
 		return false
@@ -142,7 +142,7 @@ func (s *server) do(r Request, reply *Reply) error {
 // still does what must not be done while threads run.
 func (s *server) still(programs uint64, f func() error) error {
 	if programs != s.programs {
-		return nil // what it is about is no more, as whoever asks will see
+		return nil // its target is gone, as the client will see
 	}
 	if s.stopped {
 		return f()
@@ -229,8 +229,8 @@ func (s *server) launch(command []string, l Launching) error {
 	}
 	pid := p.Pid
 	_ = p.Release() // the loop collects it
-	// It stands behind its exec, traced in the old way, in which a thread cannot be stopped without a
-	// signal. It is let go into a stop, seized there, and continued.
+	// It is stopped after its exec, traced in the old way, in which a thread cannot be stopped without a signal. It is released into a stop, seized
+	// there, and continued.
 	var ws unix.WaitStatus
 	if _, err := wait(pid, &ws, unix.WALL); err != nil {
 		return err
@@ -290,8 +290,7 @@ func (l *Launching) open() (files [3]*os.File, err error) {
 	return files, nil
 }
 
-// untilContinued takes a thread out of the stop in which it was seized: afterwards it stands
-// as any other does.
+// untilContinued takes a thread out of the stop in which it was seized: afterwards it is stopped like any other.
 func (s *server) untilContinued(t *thread) error {
 	sent := false
 	for range 100 {
@@ -363,7 +362,7 @@ func (s *server) ordered() []*thread {
 	return list
 }
 
-// end says that the target is no more.
+// end reports that the target is gone.
 func (s *server) end() {
 	if s.pid == 0 {
 		return

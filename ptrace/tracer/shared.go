@@ -14,8 +14,8 @@ import (
 	"reframe/ptrace/system"
 )
 
-// sharing finds out which code lies in shared mappings. What is written there reaches every process that maps the same memory, and of those only one is
-// traced: an int3 would end the others. It is good while the mappings of code stay.
+// sharing finds out which code is in shared mappings. Writes there reach every process that maps the same memory, and only one of those is traced:
+// an int3 would end the others. It is valid while the mappings of code stay.
 type sharing struct {
 	pages *os.File // pagemap; nil where it cannot be read
 	maps  *os.File // nil where it cannot be read
@@ -115,7 +115,7 @@ func (x *sharing) mapping(addr uint64) string {
 	return ""
 }
 
-// errShared says why no breakpoint can lie in shared memory.
+// errShared returns the reason why no breakpoint can be in shared memory.
 func errShared(mapping string) error {
 	why := "this machine has no debug register that stops a thread"
 	if HardwareBreakpoints > 0 && DebugFires() {

@@ -24,12 +24,12 @@ func init() {
 	}
 }
 
-// maxBirths is how many tracers are started, one after the other, where signals end each before it can catch them.
+// maxBirths bounds how many tracers are started, one after the other, if signals end each before it can catch them.
 const maxBirths = 10
 
-// Start starts a tracer. With own it is in a session of its own; what it launches would not have the terminal then. Without, it is in this
-// process's group, in which is what it launches, too: timeout(1) and terminals signal all of that at once. A tracer that was too young to catch such
-// a signal is replaced; it has done nothing yet.
+// Start starts a tracer. With own it is in a session of its own; the programs that it launches do not have the terminal then. Otherwise it is in
+// this process's group, as are the programs that it launches: timeout(1) and terminals signal all of that at once. A tracer that was killed before
+// it could catch such a signal is replaced; it has done nothing yet.
 func Start(own bool) (c *Conn, err error) {
 	if !Supported {
 		return nil, errors.ErrUnsupported
@@ -102,8 +102,8 @@ const firstExtra = 3
 // maxInherited bounds how many files are handed on by their numbers.
 const maxInherited = 1 << 16
 
-// inherited returns copies of the files from number 3 on that what is launched is to have, up to the first number that is free or that is not
-// handed on: there the tracer has its end of the socket. Those with higher numbers it inherits without being told.
+// inherited returns copies of the files from number 3 on that launched programs are to have, up to the first number that is free or that is
+// close-on-exec: there the tracer has its end of the socket. It inherits those with higher numbers anyway.
 func inherited() (files []*os.File, err error) {
 	for fd := firstExtra; fd < maxInherited; fd++ {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)

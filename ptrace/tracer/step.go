@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stepOver runs the instruction under a breakpoint, while no other thread runs. One that a debug register holds is only
-// told to let the thread pass. What the target has written in place of another is run here too: before the thread ran it by
-// itself, the breakpoint could be set again, and the thread would come to it twice.
+// stepOver runs the instruction under a breakpoint, while no other thread runs. If a debug register holds it, the thread only gets permission to
+// pass. Code that the target has written over another breakpoint is run here too: if the thread ran it by itself, the breakpoint could be set again
+// before that, and the thread would reach it twice.
 func (s *server) stepOver(t *thread, b *breakpoint, regs *General) {
 	if b.held {
 		regs.pass()
@@ -24,8 +24,7 @@ func (s *server) stepOver(t *thread, b *breakpoint, regs *General) {
 	}
 }
 
-// exchange writes code where other lies that is known, and says whether it did. The target may have written or mapped
-// something else there.
+// exchange writes code over known code, and reports whether it did. The target may have written or mapped something else there.
 func exchange(memory int, addr uint64, known, code Code) bool {
 	if now, err := codeAt(memory, addr); err != nil || now != known {
 		return false
@@ -38,15 +37,14 @@ func exchange(memory int, addr uint64, known, code Code) bool {
 func codeAt(memory int, addr uint64) (code Code, err error) {
 	n, err := unix.Pread(memory, code[:], int64(addr))
 	if err == nil && n < len(code) {
-		err = unix.ESRCH // its memory is no more (mem_rw of Linux's fs/proc/base.c)
+		err = unix.ESRCH // its memory is gone (mem_rw of Linux's fs/proc/base.c)
 	}
 	return code, err
 }
 
-// step runs one instruction of a thread. Signals that come meanwhile wait until it is done; one that the
-// instruction itself raises is delivered when the thread goes on, and it may come back to the same place then. SIGSTOP does not
-// wait: a SIGCONT that follows undoes it only where the kernel keeps it; the thread leaves that stop for the instruction. It
-// says whether the instruction was run.
+// step runs one instruction of a thread, and reports whether it was run. Signals that come meanwhile wait until it is done; one that the
+// instruction itself raises is delivered when the thread resumes, and it may return to the same place then. SIGSTOP does not wait: a SIGCONT that
+// follows cancels it only if the kernel keeps it; the thread leaves that stop for the instruction.
 func (s *server) step(t *thread, at place) (done bool) {
 	stop := unix.Signal(0)
 	for {

@@ -8,8 +8,7 @@ import (
 	"reframe/ptrace/system"
 )
 
-// stopAll stops all threads. What one of them reports meanwhile is handled when they go
-// on; what one of them starts is taken in at once.
+// stopAll stops all threads. Their reports meanwhile are handled when they resume; threads that they start are taken in at once.
 func (s *server) stopAll() {
 	if s.stopped {
 		return
@@ -111,8 +110,8 @@ func (s *server) isPlaced(addr uint64) bool {
 	return placed
 }
 
-// resume lets all threads go on. What was reported while they were being stopped is handled
-// first, one after the other, until one of them is to be looked at.
+// resume resumes all threads. First it handles what was reported while they were being stopped, one after the other, until one of them must be
+// reported.
 func (s *server) resume() {
 	if s.pid == 0 || !s.stopped {
 		return
@@ -144,13 +143,13 @@ func (s *server) resume() {
 	}
 }
 
-// leave makes threads that stand at a breakpoint run the instruction under it.
+// leave makes threads that are at a breakpoint run the instruction under it.
 func (s *server) leave() {
 	for _, t := range s.ordered() {
 		if t.at == nil {
 			continue
 		}
-		b := s.breakpoints[t.at.Addr] // it may have been taken out and set again: the hit was reported
+		b := s.breakpoints[t.at.Addr] // it may have been removed and set again: the hit was reported
 		t.at = nil
 		var regs General
 		if b != nil && getRegs(t.tid, &regs) == nil && regs.pc() == b.Addr {

@@ -22,9 +22,9 @@ const (
 	futexRealtime = 256
 )
 
-// stuck reports whether a thread that runs alone sleeps until another thread of its process wakes it, which it will not: all others stand. It waits without an
-// end of time at a futex that no other process has, as for a mutex, a condition variable, a semaphore or the end of a thread. Where the kernel does not say
-// what it sleeps in it is not known.
+// stuck reports whether a thread that runs alone sleeps until another thread of its process wakes it, which will not happen: all others are
+// stopped. It waits without a timeout at a futex that no other process has, as for a mutex, a condition variable, a semaphore or the end of a
+// thread. It returns false if the kernel does not report the system call.
 func (a *solo) stuck() bool {
 	if a.t.vforks {
 		return false

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the kernel says of threads that glibc 2.36 had wait, but for the numbers of the system calls, which each architecture has its own of.
+// TestUntimedFutex reads the kernel's reports of threads that waited in glibc 2.36, except for the numbers of the system calls, which differ by
+// architecture.
 func TestUntimedFutex(t *testing.T) {
 	for text, want := range map[string]struct {
 		at             uint64

@@ -23,15 +23,15 @@ type thread struct {
 	tid     int
 	guest   bool // of another process, which has the target's memory until it execs (vfork(2))
 	running bool
-	group   bool // it stands in group-stop, and is to stay there (PTRACE_LISTEN)
-	// late says that it did not stop when it was asked to: it sleeps in the kernel where nothing
-	// reaches it, as the parent of a vfork does. It runs no code of its own there.
+	group   bool // it is in group-stop, and is to stay there (PTRACE_LISTEN)
+	// late means that it did not stop when it was told to: it sleeps uninterruptibly in the kernel, as the parent of a vfork does. It runs no code
+	// of its own there.
 	late bool
-	// report is what it stopped with while all were being stopped, to be handled when they go on.
+	// report is its stop while all were being stopped, to be handled when they resume.
 	report    unix.WaitStatus
 	hasReport bool
-	signal    unix.Signal // to be delivered when it goes on
-	at        *breakpoint // that it stands at and has to step over when it goes on
+	signal    unix.Signal // to be delivered when it resumes
+	at        *breakpoint // where it is and which it must step over when it resumes
 	again     *place      // a breakpoint to which it comes back without a new hit
 	raised    *General    // its registers there, where the instruction raised a signal
 	rejoin    bool        // it was taken out of a group-stop to run an instruction, and is to go back to it
@@ -46,7 +46,7 @@ type thread struct {
 	handling  bool           // as [AloneRun].Handling
 }
 
-// place is where on which stack a thread was.
+// place is a pc with a stack pointer.
 type place struct{ pc, sp uint64 }
 
 // comesBack reports whether a thread that ran into a breakpoint does so for the instruction which it had begun there. One that raised a
@@ -114,7 +114,7 @@ func getOthers(tid int) [][]byte {
 type sigInfo struct {
 	Signo, Errno, Code int32
 	_                  int32
-	PID, UID           uint32 // of who sent it, where it was sent
+	PID, UID           uint32 // of the sender, if it was sent
 	_                  [26]int32
 }
 
@@ -143,13 +143,13 @@ func setSigInfo(tid int, info *sigInfo) error {
 	return ptraceAt(unix.PTRACE_SETSIGINFO, tid, 0, unsafe.Pointer(info))
 }
 
-// stepped reports whether a SIGTRAP is no more than the end of a step.
+// stepped reports whether a SIGTRAP is only the end of a step.
 func (t *thread) stepped(info *sigInfo) bool {
 	return t.stepping && info.Signo == int32(unix.SIGTRAP) && (info.Code == trapTrace || info.Code == trapAtHandler || info.steppedCall())
 }
 
-// sigInfo is what the kernel says of the signal at which a thread is stopped. A SIGTRAP without a reason, where a debug register holds the
-// next instruction, is that register's, and is left as the kernel leaves those that it knows the reason of: the thread may pass.
+// sigInfo returns the kernel's description of the signal at which a thread is stopped. A SIGTRAP without a reason, if a debug register holds the
+// next instruction, is attributed to that register, and treated as the kernel treats those with a reason: the thread may pass.
 func (t *thread) sigInfo() (sigInfo, error) {
 	info, err := getSigInfo(t.tid)
 	if err == nil && info.Signo == int32(unix.SIGTRAP) && info.noReason() && !t.stepped(&info) {
@@ -215,20 +215,20 @@ func sameMemory(a, b int) (same, known bool) {
 	return r == 0, errno == 0
 }
 
-// killed reports whether a thread that was stopped has been killed since. It may stand in its exit then, where it has registers and
-// memory for the last time, but what is written there runs no more.
+// killed reports whether a thread that was stopped has been killed since. It may be in its exit then, where it still has registers and memory, but
+// code written there no longer runs.
 func (t *thread) killed() bool {
 	info, err := getSigInfo(t.tid) // which a group-stop does not have (EINVAL, ptrace(2))
 	return err == unix.ESRCH || err == nil && info.Code == int32(unix.SIGTRAP)|unix.PTRACE_EVENT_EXIT<<8
 }
 
-// ended reports whether a thread is no more, or about to be.
+// ended reports whether a thread is gone, or about to be.
 func (t *thread) ended() bool {
 	return t.ending || system.Ended(t.tid, t.tid)
 }
 
-// rseq returns the area that a thread has registered by rseq(2), in which the kernel notes the processor that it runs
-// on; it is empty where there is none, or the kernel does not say (before 5.13).
+// rseq returns the area that a thread has registered by rseq(2), in which the kernel records the processor that it runs on; it is empty if there is
+// none, or if the kernel does not report it (before 5.13).
 func rseq(tid int) Range {
 	const getConfiguration = 0x420f // PTRACE_GET_RSEQ_CONFIGURATION, linux/ptrace.h
 	var c struct {
@@ -242,8 +242,7 @@ func rseq(tid int) Range {
 	return Range{c.pointer, c.pointer + uint64(c.size)}
 }
 
-// onProcessor is how long a thread has run (proc(5), schedstat); where the kernel does not say, it is the time of
-// day, by which it can have run no longer.
+// onProcessor returns how long a thread has run (proc(5), schedstat); if the kernel does not report it, it is the time of day, an upper bound.
 func onProcessor(tid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", tid, tid))
 	first, _, _ := bytes.Cut(text, []byte(" "))

@@ -8,17 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// versions is what lies, and has lain, under a breakpoint in memory that the target writes over. A target that keeps
-// the code it finds, to put it back later, keeps the breakpoint with it: which instruction is under that then, the bytes behind
-// it tell.
+// versions holds the current and earlier code under a breakpoint in memory that the target overwrites. A target that saves the code that it finds,
+// to restore it later, saves the breakpoint with it: the bytes after it show which instruction is under it then.
 type versions struct {
 	list       []version
-	before     nearby // what lay in front of it when it was set
-	refused    bool   // it is given up, as long as this lies in its place
+	before     nearby // the bytes before it when it was set
+	refused    bool   // it is given up, as long as this code is in its place
 	refusedFor Code
 }
 
-// version is an instruction, or its beginning, and what lies behind that.
+// version is an instruction, or its beginning, and the bytes after that.
 type version struct {
 	code   Code
 	behind nearby
@@ -92,7 +91,7 @@ func (s *server) underIn(memory int, b *breakpoint) Code {
 	return code
 }
 
-// under is that in the target's memory.
+// under returns the version in the target's memory.
 func (s *server) under(b *breakpoint) Code {
 	if len(b.list) > 1 {
 		s.settleVersion(b)
@@ -109,8 +108,8 @@ func (s *server) settleVersion(b *breakpoint) {
 	b.decode(s.memory, s.shadowed)
 }
 
-// setAgain sets a breakpoint anew over what the target has written in its place, or says why not. An instruction begins there where
-// one still ends in front of it. What is written later, if the target has only begun, is found when a thread comes there.
+// setAgain sets a breakpoint again over what the target has written in its place, or returns the reason why not. An instruction begins there if one
+// still ends before it. If the target has only begun to write, the rest is found when a thread gets there.
 func (s *server) setAgain(b *breakpoint, is Code) (why string) {
 	before, now := s.nearby(s.memory, b.Addr-nearbySize), version{is, s.behind(s.memory, b)}
 	if before.agrees(&b.before) < nearbySize {

@@ -28,7 +28,7 @@ func newWriter(conn net.Conn) *writer {
 	return w
 }
 
-// event adds an event. Errors are those of a reader who is gone, of which receive learns.
+// event adds an event. Errors mean that the reader is gone, which receive finds out.
 func (w *writer) event(e *Event) {
 	_ = w.encoder.Encode(message{Event: e})
 	w.waits.Store(true)

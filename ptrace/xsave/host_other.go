@@ -2,5 +2,5 @@
 
 package xsave
 
-// Host says that this processor keeps no such area.
+// Host returns the zero layout: this processor has no such area.
 func Host() Layout { return Layout{} }

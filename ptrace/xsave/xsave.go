@@ -1,13 +1,12 @@
 // Package xsave reads the areas that x86 processors keep vector registers in (Intel SDM vol. 1, chapter 13): what ptrace(2) calls
 // NT_X86_XSTATE and cores have as a note of that name. Its main type is [Area].
 //
-// Where a part of an area lies is the processor's choice, and makers differ. A [Layout] says it: [Host] that of the processor
-// this runs on, [Parse] that which a core tells, and [Find] that of the known processor whose area has the size of one given.
+// The processor decides where a part of an area lies, and makers differ. A [Layout] describes it: [Host] returns that of the processor this runs
+// on, [Parse] reads that of a core, and [Find] returns that of the known processor whose area has a given size.
 //
 // # Security
 //
-// Areas and layouts come from cores that anybody may have written. What lies outside of an area, or at a place that is not known, is
-// missing with a reason.
+// Areas and layouts come from cores of any origin. What lies outside of an area, or at an unknown place, is missing with a reason.
 package xsave
 
 import (
@@ -26,7 +25,7 @@ const (
 	featuresAt = 464
 	Legacy     = 512 // the bytes that FXSAVE stores; no area is smaller
 	inUseAt    = Legacy
-	compactAt  = Legacy + 8 // XCOMP_BV, whose last bit says that parts lie one behind the other
+	compactAt  = Legacy + 8 // XCOMP_BV, whose last bit means that parts are adjacent
 	extendedAt = 576
 )
 
@@ -38,24 +37,24 @@ const (
 	zmm = 6 // the upper halves of zmm0 to zmm15
 	z16 = 7 // zmm16 to zmm31
 
-	partCount = 63 // the last bit of XCR0 is none
+	partCount = 63 // the last bit of XCR0 is no part
 	xmmSize   = 16
 	zmmSize   = 64
 )
 
-// Place is where a part lies in an area, in bytes.
+// Place is the place of a part in an area, in bytes.
 type Place struct{ Offset, Size uint32 }
 
-// Layout is where the parts of an area lie; those are zero that it does not tell. The first two lie in every area alike and are not in it.
+// Layout holds the places of the parts of an area; unknown ones are zero. The first two are at the same place in every area and are not in it.
 type Layout [partCount]Place
 
-// MaxNote bounds the note that tells a layout: a row for each part.
+// MaxNote bounds the note that contains a layout: a row for each part.
 const MaxNote = partCount * noteRow
 
 const noteRow = 16
 
-// Parse reads NT_X86_XSAVE_LAYOUT (linux/elf.h, since Linux 6.12): of each part its number, its size, its offset and flags, as
-// words of 32 bits (struct x86_xfeat_component of asm/elf.h). A part that comes twice is refused, and so is a cut row.
+// Parse reads NT_X86_XSAVE_LAYOUT (linux/elf.h, since Linux 6.12): for each part its number, its size, its offset and flags, as words of 32 bits
+// (struct x86_xfeat_component of asm/elf.h). It returns an error for a part that occurs twice, and for a truncated row.
 func Parse(note []byte) (Layout, error) {
 	var l Layout
 	if len(note)%noteRow != 0 || len(note) > MaxNote {
@@ -84,7 +83,7 @@ func (l *Layout) Note() (b []byte) {
 	return b
 }
 
-// end is how long an area is that has these parts, 0 where the place of one is not known.
+// end returns the length of an area that has these parts, 0 if the place of one is unknown.
 func (l *Layout) end(features uint64) uint64 {
 	end := uint64(extendedAt)
 	for part := avx; part < partCount; part++ {
@@ -104,12 +103,12 @@ func (l *Layout) end(features uint64) uint64 {
 // (init_sigframe_size of arch/x86/kernel/signal.c).
 const frameLeast = 800
 
-// Find returns the layout of an area of a core that does not tell it: that of the known processors whose area has just this size, by
-// the parts that it says it has. No two of [Processors] that differ in the place of a part have areas of one size. frame is AT_MINSIGSTKSZ of the core's auxiliary
-// vector (since Linux 5.14), the size of a signal's frame, which an area of the processor's fits into; 0 where there is none.
+// Find returns the layout of an area of a core that does not contain it: that of the known processor whose area has exactly this size, with the
+// parts that the area has. No two of [Processors] that differ in the place of a part have areas of one size. frame is AT_MINSIGSTKSZ of the core's
+// auxiliary vector (since Linux 5.14), the size of a signal's frame, into which an area of the processor fits; 0 if there is none.
 //
-// It is asked where Intel's places of AVX-512's registers are meant: gdb up to 13 writes these for all processors, with what it
-// read there, and so what others keep at other places is lost.
+// frame is used when Intel's places of AVX-512's registers match: gdb up to 13 writes these for all processors, with what it read there, and so
+// loses what others keep at other places.
 func Find(area []byte, frame uint64) (Layout, error) {
 	if len(area) < extendedAt {
 		return Layout{}, errUnknown
@@ -134,11 +133,11 @@ func Find(area []byte, frame uint64) (Layout, error) {
 
 var errUnknown = errors.New("where its processor keeps it is not known")
 
-// Area is the vector registers of one thread. Of a zero Layout only those are there that lie in every processor's area alike.
+// Area holds the vector registers of one thread. With a zero Layout it has only those that are at the same place for every processor.
 type Area struct {
 	Bytes  []byte
 	Layout Layout
-	// Why is why the layout does not tell where a part lies; nil where nothing is known of it.
+	// Why is the reason why the layout lacks the place of a part; nil if there is none.
 	Why error
 }
 
@@ -169,7 +168,7 @@ func (a *Area) part(n int) ([]byte, error) {
 	return a.Bytes[p.Offset:][:size], nil
 }
 
-// Check says that the area has the registers that all processors have.
+// Check returns an error if the area lacks the registers that all processors have.
 func (a *Area) Check() error {
 	if len(a.Bytes) < Legacy {
 		return errNone
@@ -237,12 +236,12 @@ func (a *Area) Registers(set func(reg machine.DWARFReg, b []byte, why error)) {
 	}
 }
 
-// Standard returns areas of a layout as processors of Intel have them, and where what they have lies then. That is what gdb reads: up to release 13 it
-// goes by which parts there are and knows no other places, later ones know two, by the size. Of the parts behind those that gdb knows only
-// those are kept which are not in their initial state.
+// Standard converts areas to the layout of Intel's processors, and returns them with that layout. gdb reads this one: up to release 13 it only
+// considers which parts there are and knows no other places; later releases distinguish two by the size. Of the parts after those that gdb knows,
+// only those that are not in their initial state are kept.
 //
-// All of them stay as they are, in their own layout, where one has a part that is somewhere else than the layout tells, or that has no
-// place in the standard one.
+// All areas stay unchanged, in their own layout, if one has a part that is at another place than in the layout, or that has no place in the
+// standard one.
 func (l *Layout) Standard(areas [][]byte) ([][]byte, Layout) {
 	var used Layout
 	out := make([][]byte, len(areas))

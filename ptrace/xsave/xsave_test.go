@@ -81,7 +81,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Of this processor CPUID tells those parts that the kernel says it has, with the sizes that they have everywhere.
+// TestHost requires that CPUID lists those parts of this processor that the kernel lists, with the sizes that they have everywhere.
 func TestHost(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		require.Equal(t, Layout{}, Host())
@@ -119,7 +119,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Nothing that a core can say makes it read outside of an area, and what is moved holds the same registers.
+// FuzzArea requires that no core makes it read outside of an area, and that converted areas hold the same registers.
 func FuzzArea(f *testing.F) {
 	for _, p := range Processors {
 		for _, features := range []uint64{0x7, 0xe7, 0x2e7, 0x602e7} {
