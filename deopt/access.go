@@ -12,19 +12,19 @@ import (
 	"reframe/ptrace"
 )
 
-// What others build on a view: parts of it that say more than the abstract frames do. All of it is good for as long as the view
-// is, and none of it may be changed but where its comment says so.
+// The parts of a view that packages above this one use, beyond the abstract frames. They are valid as long as the view is, and must not be changed
+// unless their comments permit it.
 
-// Target is what the frames are of.
+// Target returns the target of the frames.
 func (v *View) Target() *ptrace.Target { return v.target }
 
-// Space is the code of the target.
+// Space returns the code of the target.
 func (v *View) Space() *progspace.Space { return v.space }
 
-// Modules are those that the view was made with ([Options].Modules).
+// Modules returns those that the view was made with ([Options].Modules).
 func (v *View) Modules() *sites.Modules { return v.modules }
 
-// Layouts are those that the view was made with ([Options].Layouts).
+// Layouts returns those that the view was made with ([Options].Layouts).
 func (v *View) Layouts() []*layout.Layout { return v.layouts }
 
 // VMs are those that the view was made with ([Options].VMs).
@@ -36,26 +36,26 @@ func (f *Frame) View() *View { return f.view }
 // Physical is the activation on the machine's stack that the frame was made of: its registers, its CFA, how it was found.
 func (f *Frame) Physical() *unwind.Frame { return &f.physical }
 
-// Code is what the frame's code comes from, nil where nobody knows it.
+// Code returns the source of the frame's code, nil if unknown.
 func (f *Frame) Code() *progspace.Objfile { return f.code }
 
-// Match is the record that describes where the frame stands, nil where there is none.
+// Match returns the record that describes the frame's place, nil for none.
 func (f *Frame) Match() *Match { return f.match }
 
-// Blind says why a record that the frame's code may have for it cannot be read, or is "".
+// Blind returns the reason why a record that may exist for the frame cannot be read, or "".
 func (f *Frame) Blind() string { return f.blind }
 
 // To is the function that resumes from the frame, nil where no module defines it.
 func (f *Frame) To() *ir.Func { return f.to }
 
-// FrameAt is a frame at a place in the code where none need stand, so that the place can be asked what a frame
-// would be asked. It has no values, and no rule by which it was found. m is the record there, or nil.
+// FrameAt returns a frame at any place in the code, so that the place can be queried like a frame. It has no values, and no rule by which it was
+// found. m is the record there, or nil.
 func (v *View) FrameAt(c *progspace.Objfile, at machine.Addr, m *Match) *Frame {
 	return v.Describe(frame.Frame{PC: frame.HexOf(at)}, unwind.Frame{PC: at}, c, m)
 }
 
-// Describe makes a frame of which everything is known but its values: those [Frame.Fill] reads. Whoever watches a place describes what
-// comes there so, without looking for its record each time.
+// Describe makes a frame without its values, which [Frame.Fill] reads. A caller that watches a place describes each hit this way, without searching
+// for its record again.
 func (v *View) Describe(is frame.Frame, p unwind.Frame, c *progspace.Objfile, m *Match) *Frame {
 	return &Frame{Frame: is, physical: p, code: c, match: m, view: v}
 }
@@ -63,7 +63,8 @@ func (v *View) Describe(is frame.Frame, p unwind.Frame, c *progspace.Objfile, m 
 // Fill reads the values of the frame's record. The error is a [*layout.Error].
 func (f *Frame) Fill() error { return f.fill(f.view.layouts) }
 
-// Learn adds modules and layouts of virtual machines that became known later; a layout that it has is not added again. What was made of records before stays.
+// Learn adds modules and layouts of virtual machines that became known later; a layout that the view has is not added again. Results from earlier
+// records do not change.
 func (v *View) Learn(modules []*ir.Module, vms []*vmlayout.Layout) {
 	v.modules.Add(modules)
 	v.vms = vmlayout.Join(v.vms, vms)
@@ -125,7 +126,7 @@ func (f *Frame) Holds(slot int) (list []ir.Value) {
 	return list
 }
 
-// Overwritten says how it is known that the record is that of a frame whose code was written over behind it, or "" where it was not.
+// Overwritten returns the evidence that the record is that of a frame whose code was overwritten during its call, or "" if it was not.
 func (m *Match) Overwritten(f *Frame) string {
 	if m.patched == nil {
 		return ""

@@ -16,8 +16,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Two sites fit the record: each value has the type, and the name, that both have there. The
-// second call blocks, so 2.5, 111 and 3.25 are what lies in the frame.
+// TestTypesThatSitesAgreeOn has two sites that fit the record: each value must have the type, and the name, that both have there. The second call
+// blocks, so the frame holds 2.5, 111 and 3.25.
 func TestTypesThatSitesAgreeOn(t *testing.T) {
 	text := strings.NewReplacer(
 		"FIRST", "double %d, i64 %a, i64 %b, i32 %n, i64 7, i32 poison, ptr %p",
@@ -119,7 +119,7 @@ define void @f(i64 %a, i64 %b, double %d, x86_fp80 %x, <4 x i32> %v, %T %t) {
 	}
 }
 
-// Types of two modules are the same if they are read alike: a name says nothing.
+// TestAgreementsOfModules requires that types of two modules are the same if they are read alike: their names do not matter.
 func TestAgreementsOfModules(t *testing.T) {
 	const text = `
 target datalayout = "LAYOUT"

@@ -17,9 +17,9 @@ import (
 	"reframe/internal/livetest"
 )
 
-// operandProgram writes a program of functions that call one another, each at a site of its own kind with operands at random,
-// x86_fp80 among them. Each prints, before it comes to its site, what its operands are. Where registers says that deopt values
-// may be in registers, a statepoint has at most one x86_fp80: of several that are missing the code generator crashes.
+// operandProgram writes a program of functions that call one another, each at a site of its own kind with random operands, including x86_fp80.
+// Before its site, each prints its operands. With registers, deopt values may be in registers, and a statepoint has at most one x86_fp80: the code
+// generator crashes if several are missing.
 func operandProgram(rng *rand.Rand, functions int, registers bool) string {
 	var b, globals strings.Builder
 	types := []string{"i8", "i16", "i32", "i64", "i64", "ptr", "float", "double", "x86_fp80", "x86_fp80", "i48"}
@@ -105,8 +105,8 @@ func operandProgram(rng *rand.Rand, functions int, registers bool) string {
 
 var loggedOperand = regexp.MustCompile(`L (\d+) (\d+) ([0-9a-f]{32})`)
 
-// What is shown of an operand is what the program printed of it, of functions whose sites have x86_fp80 that LLVM leaves out,
-// or spills and keeps. With FIDELITY=all there are more programs, and more ways to compile them.
+// TestOperandsAreAsPrinted requires that the operands shown are those that the program printed, for functions whose sites have x86_fp80 that LLVM
+// omits, or spills and keeps. With FIDELITY=all there are more programs, and more ways to compile them.
 func TestOperandsAreAsPrinted(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -136,7 +136,7 @@ func TestOperandsAreAsPrinted(t *testing.T) {
 					for n := range functions {
 						f := frametest.One(t, v, fmt.Sprintf("f%d", n))
 						if f.Record == nil {
-							continue // a stackmap that is not right behind the call
+							continue // a stackmap that is not right after the call
 						}
 						require.EqualValues(t, n, f.Record.ID)
 						for k, s := range f.Slots {

@@ -15,9 +15,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Two statepoints of one function with the id that LLVM gives to all. The first call
-// returns, the second blocks. FIRST and SECOND are their deopt operands. Either may come
-// first, for all that the code tells.
+// twoStatepoints has two statepoints of one function with LLVM's default id. The first call returns, the second blocks. FIRST and SECOND are their
+// deopt operands. The code does not show which comes first.
 const twoStatepoints = blocksTheSecondTime + `
 define i64 @work(i64 %a, i64 %b) noinline gc "statepoint-example" {
 entry:
@@ -41,7 +40,7 @@ done:
 }
 `
 
-// The same in a row: the second comes behind the first.
+// statepointsInARow is the same in a row: the second comes after the first.
 const statepointsInARow = blocksTheSecondTime + `
 define i64 @work(i64 %a, i64 %b) noinline gc "statepoint-example" {
   %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(void ()) @blocker, i32 0, i32 0, i32 0, i32 0) [ "deopt"(FIRST) ]
@@ -114,7 +113,8 @@ func TestSitesOfOneID(t *testing.T) {
 	}
 }
 
-// Of two sites that fit, the one that may have recorded it has nothing there: what stands in the record's place is LLVM's mark, or garbage.
+// TestUndefinedAtOneOfTwoSites has two sites that fit, and the one that may have recorded a value has undef there: the record holds LLVM's mark, or
+// garbage.
 func TestUndefinedAtOneOfTwoSites(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		path := filepath.Join(t.TempDir(), "two.ll")
@@ -130,7 +130,7 @@ func TestUndefinedAtOneOfTwoSites(t *testing.T) {
 	}
 }
 
-// What can be known to be another module than the one that runs names nothing, and the frame is shown.
+// TestAnotherModule requires that a module that cannot be the one that runs names nothing, and that the frame is shown.
 func TestAnotherModule(t *testing.T) {
 	write := func(first, second string) string {
 		path := filepath.Join(t.TempDir(), "two.ll")

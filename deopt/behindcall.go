@@ -13,13 +13,13 @@ import (
 	"reframe/deopt/sites"
 )
 
-// A stackmap right behind a call describes the frame that waits for the call. LLVM may put instructions between the two that
-// copy the call's result, or load again what it keeps in the frame: the record then lies some bytes behind the return address.
+// A stackmap right after a call describes the frame during the call. LLVM may put instructions between the two that copy the call's result, or
+// reload values from the frame: the record then lies some bytes after the return address.
 
 // maxMoves bounds how many instructions there are between a call and its stackmap.
 const maxMoves = 64
 
-// behindCall returns the records of stackmaps to which the frame that waits at pc comes by nothing but moves.
+// behindCall returns the records of stackmaps that the pending frame at pc reaches through moves alone.
 func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 	if m.Arch != machine.AMD64 {
 		return nil, nil
@@ -58,8 +58,8 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 	return matches, nil
 }
 
-// standsBehindCall reports whether a site is a stackmap that describes the frame in the call which returns to an address: nothing but that
-// call and what computes with values is before it. What the code computes before the record must not be of the call's result, which is not there yet.
+// standsBehindCall reports whether a site is a stackmap that describes the frame in the call which returns to an address: only that call and
+// computations on values are before it. Code before the record must not compute with the call's result, which does not exist yet.
 func (m *Matcher) standsBehindCall(s *ir.Site, ret machine.Addr, moves []x86asm.Inst) bool {
 	call := sites.CallBefore(s)
 	if call != nil && slices.ContainsFunc(moves, amd64.IsComputed) && sites.ComputedOfCall(s, call) != nil {
@@ -92,8 +92,8 @@ func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst)
 	return moves
 }
 
-// behindMoves returns where the values of a record are read from that lies behind moves. Before those the frame is
-// as it stands: its callee is still running, and what that returns is not there yet.
+// behindMoves returns the registers and memory from which the values of a record after moves are read. Before the moves the frame is as it is now:
+// its callee is still running, and has no result yet.
 func (f *Frame) behindMoves(moves []x86asm.Inst) (*machine.Registers, machine.Memory) {
 	const arguments = 4 << 10 // above the frame
 	arch := f.view.target.Arch()
@@ -107,7 +107,7 @@ func (f *Frame) behindMoves(moves []x86asm.Inst) (*machine.Registers, machine.Me
 	return m.Registers, m
 }
 
-// running takes away what the callee has the right to overwrite: it is what the call returns, or garbage.
+// running removes the registers that the callee may overwrite: they hold the call's result, or garbage.
 func running(r *machine.Registers, arch *machine.Arch) *machine.Registers {
 	out := r.Clone()
 	for _, reg := range arch.Registers() {

@@ -16,8 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// stackmapBehindCall has a stackmap behind a call whose result it records: LLVM puts the result elsewhere first, and loads what it
-// keeps in the frame.
+// stackmapBehindCall has a stackmap after a call whose result it records: LLVM first moves the result, and reloads values from the frame.
 const stackmapBehindCall = prelude + `
 define double @waitd(i64 %a) noinline {
   %r = call i64 @wait(i64 %a)
@@ -85,7 +84,7 @@ define i32 @main() {
 }
 `
 
-// The frame in the call has the record of the stackmap behind it, and its values; what the call returns is not there yet.
+// TestStackMapBehindMoves requires that the frame in the call has the record of the stackmap after it, and its values, without the call's result.
 func TestStackMapBehindMoves(t *testing.T) {
 	livetest.Slow(t)
 	x := [7]int64{105, 700}
@@ -119,7 +118,7 @@ func TestStackMapBehindMoves(t *testing.T) {
 					require.Equal(t, "it will be in xmm0 when the call returns, and the call is still running", frametest.Slot(t, f, "%r").Reason)
 					require.NotEmpty(t, f.Match().Moves)
 
-					// Of @work the stackmap is behind what the result is made into a number by.
+					// In @work the stackmap is after the conversion of the result.
 					require.Nil(t, frametest.One(t, v, "work").Record)
 				})
 			}
@@ -127,7 +126,7 @@ func TestStackMapBehindMoves(t *testing.T) {
 	}
 }
 
-// With what the call returns the frame resumes behind it.
+// TestResumeBehindMoves requires that the frame resumes after the moves, given the call's result.
 func TestResumeBehindMoves(t *testing.T) {
 	text := prelude + `
 define i64 @same(i64 %a) noinline {
@@ -157,7 +156,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// A stackmap that does not describe the frame in the call, or of which nothing says so, is not matched.
+// TestNotBehindMoves requires that a stackmap that does not describe the frame in the call, or for which that is unknown, is not matched.
 func TestNotBehindMoves(t *testing.T) {
 	const work = `
 define i64 @work(i64 %s) noinline {
@@ -185,7 +184,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// Where lint says that a frame in the call has no record, it has none, and where it says nothing it has.
+// TestLintBehindCall requires that a frame in the call has no record where lint reports that, and has one otherwise.
 func TestLintBehindCall(t *testing.T) {
 	livetest.Slow(t)
 	const work = `

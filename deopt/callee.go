@@ -7,9 +7,8 @@ import (
 	"reframe/deopt/sites"
 )
 
-// narrow keeps the sites whose callee may be what the frame really calls, so far as the
-// call before its pc tells, or the function that runs in that call. Addresses are compared, for one function may have several
-// names.
+// narrow returns the sites whose callee may be the one that the frame actually calls, by the call before its pc, or by the function that runs in
+// that call. It compares addresses, because one function may have several names.
 func (f *Frame) narrow(all []*ir.Site) []*ir.Site {
 	if len(all) < 2 {
 		return all

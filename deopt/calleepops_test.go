@@ -56,9 +56,9 @@ define i64 @work(i64 %s) noinline ATTRIBUTE gc  "statepoint-example" {
   ret i64 %z
 }`
 
-// A function that leaves by a jump to one with more arguments, or fewer, moves its return address (tailcc; fastcc with -tailcallopt). CFI does
-// not say so: by it gdb ends in the middle of nowhere, and what the frame behind recorded would be read beside it. What @work has
-// is told by arithmetic.
+// TestCalleesThatPop has a function that leaves by a jump to one with more arguments, or fewer, and so moves its return address (tailcc; fastcc
+// with -tailcallopt). CFI does not describe that: with it gdb loses the stack, and the values of the next frame would be read from wrong places.
+// The values of @work are known by arithmetic.
 func TestCalleesThatPop(t *testing.T) {
 	livetest.Slow(t)
 	const eleven = "i64 %s, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 %s"

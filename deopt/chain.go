@@ -16,14 +16,13 @@ import (
 // ErrNoFrame is wrapped where no frame can be resumed.
 var ErrNoFrame = errors.New("no frame to resume")
 
-// Choice says which frame is meant, and which of its callers with it.
+// Choice selects a frame, and its callers with it.
 type Choice struct {
 	Frame    int            // its number, -1 for the innermost one with a record, or [Outermost] of a number
 	Function *names.Pattern // its function; nil: any
-	// To is the number of the outermost caller that is meant, 0 for none of them. With
-	// [AllCallers] it is as many as can be resumed.
+	// To is the number of the outermost caller that is selected, 0 for none of them. With [AllCallers] it is as many as can be resumed.
 	To int
-	// Force takes frames, too, that are or depend on a guess ([Frame.Uncertain]).
+	// Force selects frames, too, that are or depend on a guess ([Frame.Uncertain]).
 	Force bool
 }
 
@@ -33,7 +32,7 @@ func Outermost(number int) int { return -1 - number }
 // Numbered reports whether a frame was chosen by its number, from either end.
 func (c *Choice) Numbered() bool { return c.Frame != -1 }
 
-// Is reports whether a frame of a thread has the number that was chosen; any has where none was.
+// Is reports whether a frame of a thread has the chosen number; any frame has if none was chosen.
 func (c *Choice) Is(t *Thread, f *Frame) bool {
 	return c.Frame == -1 || f.Index == c.Frame || c.Frame < -1 && f.Index == t.total()+1+c.Frame
 }
@@ -46,7 +45,7 @@ func (c *Choice) Number() int {
 	return c.Frame
 }
 
-// Depth is which frames of deep stacks have to be made for the choice.
+// Depth returns which frames of deep stacks must be made for the choice.
 func (c *Choice) Depth() unwind.Depth {
 	d := DefaultDepth
 	if c.Frame >= d.Inner {
@@ -68,16 +67,14 @@ const AllCallers = -1
 type Stack struct {
 	Thread *Thread
 	Frames []*Frame
-	// Result is what the call returns for which the innermost frame waits, as
-	// [ParseValue] reads it; "" where nobody says.
+	// Result is the result of the call that the innermost frame waits for, as [ParseValue] reads it; "" if none is given.
 	Result string
-	// Force lets frames resume that may be none ([Frame.Uncertain]).
+	// Force lets uncertain frames resume ([Frame.Uncertain]).
 	Force bool
 	// Returned are the registers with which that call has returned, nil where it has not, or they are
 	// not known to be its own.
 	Returned *machine.Registers
-	// End says why the caller of the last frame is not among them; "" where it was not
-	// asked for.
+	// End is the reason why the caller of the last frame is not among them; "" if it was not requested.
 	End string
 }
 
@@ -107,7 +104,7 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 	return nil, fmt.Errorf("%w: no frame has a stack map record", ErrNoFrame)
 }
 
-// InCore says that the frames are those of a core.
+// InCore reports whether the frames are those of a core.
 func (s *Stack) InCore() bool { return s.Frames[0].view.target.Core != "" }
 
 // extend adds the callers up to frame number to, or as far as they can be resumed.
@@ -150,8 +147,8 @@ func (s *Stack) extend(callers []*Frame, to int) error {
 	return nil
 }
 
-// whyNotAfter says why the frame cannot get what the frame callee, the one before it,
-// returns when both are resumed; or "". With force it may be a guess.
+// whyNotAfter returns the reason why the frame cannot get the result of the frame callee, the one before it, when both are resumed; or "". With
+// force it may be a guess.
 func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	switch {
 	case f.Record == nil && f.Kind == frame.Native:
@@ -185,8 +182,7 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	return ""
 }
 
-// compiledTwice says why the frame cannot run together with those of the stack, whose modules
-// have one set of globals each; or "".
+// compiledTwice returns the reason why the frame cannot run together with those of the stack, whose modules have one set of globals each; or "".
 func (s *Stack) compiledTwice(f *Frame) string {
 	for _, g := range s.Frames {
 		if g.to.Module == f.to.Module && g.imageOf(g.to) != f.imageOf(f.to) {
@@ -196,15 +192,13 @@ func (s *Stack) compiledTwice(f *Frame) string {
 	return ""
 }
 
-// SameType reports whether a value of one type can be taken as that of the other. What a
-// pointer points to does not matter.
+// SameType reports whether a value of one type can be used as one of the other. The pointee types of pointers do not matter.
 func SameType(a, b *ir.Type) bool {
 	return a.Kind == ir.PointerKind && b.Kind == ir.PointerKind || a.String() == b.String()
 }
 
-// Awaited returns the call that the frame stands behind without what it returns, and the
-// instruction that is its result: the call, or the gc.result of a statepoint; nil where
-// nothing reads it. Without a call it says why there is none.
+// Awaited returns the pending call of the frame, and the instruction that is its result: the call, or the gc.result of a statepoint; nil if nothing
+// reads it. Without a call, why is the reason.
 func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
 	switch r := f.Resume; {
 	case f.match != nil && f.match.patched != nil && f.match.Moment == frame.Before:

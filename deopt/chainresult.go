@@ -14,9 +14,8 @@ import (
 	"reframe/deopt/sites"
 )
 
-// give adds to the values of the frame what the user says that its call returns. callee is the
-// frame before it, nil where there is none: where the code alone says which call it waits for,
-// that of another function is not the one.
+// give adds to the values of the frame the result of its call that the user gave. callee is the frame before it, nil for none: if only the code
+// shows which call is pending, a call of another function is not the one.
 func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Value) (*frame.Result, error) {
 	call, result, why := f.Awaited()
 	if call == nil {
@@ -129,7 +128,7 @@ func parseFloat(t *ir.Type, text string) (interp.Value, bool) {
 	}
 	v := interp.FromFloat64(t, n)
 	if back, known := v.Float64(); width == 64 && t.Kind != ir.DoubleKind && (!known || back != n && n == n) {
-		// What was rounded to a double would be rounded once more.
+		// A value rounded to a double would be rounded twice.
 		return interp.Value{}, false
 	}
 	return v, true

@@ -46,9 +46,9 @@ func words(t *testing.T, s frame.Slot) (out []string) {
 	return out
 }
 
-// A collector that moves objects while the frame waits says where it put each pointer: there the frame has it, those that lie
-// outside of their objects and those in vectors, too. A base that is not used any more the collector leaves as it was, as the
-// document has it.
+// TestMovingCollector has a collector that moves objects while the frame waits, and reports the new place of each pointer: the frame must show
+// these, also for pointers outside of their objects and in vectors. The collector leaves a base that is no longer used unchanged, as the document
+// specifies.
 func TestMovingCollector(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("llc-%d", version), func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestMovingCollector(t *testing.T) {
 			got := map[string]int{}
 			for _, s := range append([]frame.Slot{frametest.Slot(t, f, "%p")}, f.Slots[3:]...) {
 				for _, w := range words(t, s) {
-					if w == outside[1] { // the base of the one outside, which nobody relocates
+					if w == outside[1] { // the base of the one outside, which is not relocated
 						continue
 					}
 					got[w]++

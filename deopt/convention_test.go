@@ -124,8 +124,8 @@ type chainValues struct {
 	cc, attribute string
 }
 
-// eachExit runs the chain, and hands on what the site in @leaf recorded, the frame of @entry, and words that say which exit it is. With a module
-// values have names.
+// eachExit runs the chain, and passes on what the site in @leaf recorded, the frame of @entry, and a description of the exit. With a module, values
+// have names.
 func (c chainValues) eachExit(t *testing.T, named bool, exit func(about string, now frame.Slot, entry *deopt.Frame)) {
 	path := filepath.Join(t.TempDir(), "chain.ll")
 	require.NoError(t, os.WriteFile(path, []byte(chainOf(c.cc, c.attribute)), 0o600))
@@ -143,7 +143,7 @@ func (c chainValues) eachExit(t *testing.T, named bool, exit func(about string, 
 		exits++
 		about := fmt.Sprintf("LLVM %d, %s %s, exit %d", c.version, c.cc, c.attribute, exits)
 		at := slices.IndexFunc(x.Frames, func(f *deopt.Frame) bool { return f.Function == "entry" })
-		require.Contains(t, []int{2, 3}, at, about) // behind @leaf and @middle, or @leaf, @plain and @over
+		require.Contains(t, []int{2, 3}, at, about) // after @leaf and @middle, or @leaf, @plain and @over
 		exit(about, x.Frame.Slots[0], x.Frames[at])
 		return nil
 	})
@@ -171,8 +171,8 @@ func (c chainValues) read(t *testing.T) (want, read int) {
 	return want, read
 }
 
-// Values in registers that the callee's convention keeps are read, through as many frames of it as there are, and they are what the program
-// computed. The conventions that keep less than C's change nothing that is read wrongly.
+// TestConventionsKeepRegisters requires that values in callee-saved registers of the callee's convention are read, through any number of its
+// frames, and equal what the program computed. Conventions that preserve less than C's must not cause wrong values.
 func TestConventionsKeepRegisters(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns
@@ -190,8 +190,9 @@ func TestConventionsKeepRegisters(t *testing.T) {
 	}
 }
 
-// Functions of cxx_fast_tls that do not unwind keep what C's functions push in other registers, and their CFI does not say in which; those of
-// intel_ocl_bi keep less where they were compiled for AVX-512. What such registers held for a caller is unavailable, and nothing is wrong.
+// TestConventionsThatKeepLess covers functions of cxx_fast_tls that do not unwind: they save what C's functions push in other registers, and their
+// CFI does not give the registers; those of intel_ocl_bi preserve less if compiled for AVX-512. A caller's values in such registers must be
+// unavailable, and no value wrong.
 func TestConventionsThatKeepLess(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, c := range []chainValues{{version, "cxx_fast_tlscc", "nounwind "}, {version, "intel_ocl_bicc", ""}} {
@@ -207,7 +208,7 @@ func (c chainValues) readWithoutModule(t *testing.T) (want, read int) {
 		now, err := strconv.ParseUint(strings.TrimPrefix(string(number.Hex), "0x"), 16, 64)
 		require.NoError(t, err, about)
 		slots := entry.Slots
-		slots = slots[len(slots)-17:] // before them is what every statepoint has
+		slots = slots[len(slots)-17:] // before them are the constants of every statepoint
 		for k, slot := range slots {
 			if want++; slot.Status != frame.OK {
 				continue
@@ -232,15 +233,15 @@ func (c chainValues) readWithoutModule(t *testing.T) (want, read int) {
 	return want, read
 }
 
-// Without a module nothing says of which convention a function is, but its code says which registers it changes that its CFI does not
-// restore: what such registers held for a caller is unavailable, and nothing is wrong. Of C's functions all is read that they keep.
+// TestConventionsWithoutModule covers functions of unknown convention: their code shows which registers it changes without the CFI restoring them.
+// A caller's values in such registers must be unavailable, and no value wrong. For C's functions all callee-saved registers are read.
 func TestConventionsWithoutModule(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, c := range []chainValues{{version, "cxx_fast_tlscc", "nounwind "}, {version, "hhvmcc", ""}, {version, "intel_ocl_bicc", ""}, {version, "preserve_mostcc", ""},
 			{version, "preserve_nonecc", ""}, {version, "swifttailcc", "nounwind "}} {
 			if version < 19 && c.cc == "preserve_nonecc" || version == 22 && (c.cc == "swifttailcc" || c.cc == "preserve_nonecc") {
-				continue // there is none yet; llc 22 runs out of registers
+				continue // it does not exist yet; llc 22 runs out of registers
 			}
 			want, read := c.readWithoutModule(t)
 			switch c.cc {
@@ -254,7 +255,8 @@ func TestConventionsWithoutModule(t *testing.T) {
 	}
 }
 
-// What a function of preserve_all has saved of ymm registers it clears before it returns: they are kept as xmm registers.
+// TestUpperHalvesAreNotKept requires that ymm registers that a function of preserve_all has saved count only as xmm registers: it clears the upper
+// halves before it returns.
 func TestUpperHalvesAreNotKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "upper.ll")
 	require.NoError(t, os.WriteFile(path, []byte(`target triple = "x86_64-pc-linux-gnu"

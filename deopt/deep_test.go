@@ -16,8 +16,8 @@ import (
 	"reframe/ptrace"
 )
 
-// Of a deep stack both ends are made, and what lies between is counted: the numbers are those of eu-stack, which lists all. A frame in
-// the middle is made where it is chosen.
+// TestDeepStacks requires that both ends of a deep stack are made, and the frames between are counted: the numbers are those of eu-stack, which
+// lists all. A frame in the middle is made if it is chosen.
 func TestDeepStacks(t *testing.T) {
 	for _, depth := range []string{"100000", "-1"} {
 		p := livetest.C(t, "deep.c", nil, depth)

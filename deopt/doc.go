@@ -2,14 +2,11 @@
 // the stack map record that matches each program counter, reads every recorded
 // value, and names and types the values by the IR module or a layout file.
 //
-// Its main type is [View], all frames of one moment; [View.Run] lets the reference
-// interpreter resume from one of them. What is built on a view is in packages above this one:
-// explain, commit, trace (the frame of each exit of a running process as it happens) and verify.
+// Its main type is [View], all frames of one moment; [View.Run] lets the reference interpreter resume from one of them. Packages above this one
+// build on a view: explain, commit, trace (the frame of each exit of a running process as it happens) and verify.
 //
 // # Security
 //
-// Everything that comes from the target is hostile and is read through packages
-// that bound what they do. IR modules and layout files come from the user; they are
-// held against the target before they name anything, and one that does not fit
-// is refused.
+// Everything that comes from the target is hostile and is read through packages that bound their work. IR modules and layout files come from the
+// user; they are checked against the target before they name anything, and rejected if they do not fit.
 package deopt

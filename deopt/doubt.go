@@ -8,11 +8,11 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// doubt is why a frame may not be there: the innermost guess of its stack that it, or one further in, was found by. All frames beyond a guess
-// stand and fall with it: their stack pointers and registers come from it. What stays certain of them is none of their values.
+// doubt is the reason why a frame may not exist: the innermost guess in its stack, of this frame or one further in. All frames beyond a guess
+// depend on it: their stack pointers and registers come from it. None of their values is certain.
 type doubt struct {
 	index int    // of the frame that was found by the guess
-	why   string // what [unwind.Frame.Guess] says of that
+	why   string // the text of its [unwind.Frame.Guess]
 }
 
 // doubtOf is the doubt of a frame whose callee is within.
@@ -26,8 +26,8 @@ func doubtOf(p *unwind.Frame, within *Frame) *doubt {
 	return nil
 }
 
-// Uncertain says why the frame may be none, or that of another function: it was found by a guess, its place depends on that of one that was, or the
-// linker folded its function and others. It is "" where the frame is certain.
+// Uncertain returns the reason why the frame may not exist, or may be that of another function: it was found by a guess, its place depends on one
+// that was, or the linker folded its function and others. It is "" if the frame is certain.
 func (f *Frame) Uncertain() string {
 	switch d := f.guess; {
 	case d == nil:
@@ -55,7 +55,7 @@ func (f *Frame) doubtSlots() {
 	}
 }
 
-// refuseGuess is the error of whoever would go on from a frame that may be none.
+// refuseGuess returns an error if the frame is uncertain.
 func (f *Frame) refuseGuess() error {
 	if f.Uncertain() == "" {
 		return nil
@@ -63,7 +63,7 @@ func (f *Frame) refuseGuess() error {
 	return fmt.Errorf("%s, is a guess: %s; explain -f %d says how it was found, and --force goes on from it all the same", f.Title(), f.Uncertain(), f.Index)
 }
 
-// folded says that the frame's record is that of one of several functions which the linker folded into the same code, or is "".
+// folded reports that the frame's record is that of one of several functions which the linker folded into the same code, or returns "".
 func (f *Frame) folded() string {
 	if f.match == nil || f.code == nil {
 		return ""

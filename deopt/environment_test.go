@@ -18,7 +18,7 @@ import (
 	"reframe/ptrace"
 )
 
-// inEnvironment has a result that tells how products of small numbers and quotients are rounded.
+// inEnvironment has a result that shows how products of small numbers and quotients are rounded.
 const inEnvironment = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 declare i64 @wait_here(i64)
@@ -33,8 +33,8 @@ define double @entry(double %a, double %b, double %c, double %d) gc "statepoint-
 }
 `
 
-// The interpreter goes on in the floating-point environment that the thread has, or had where a signal interrupted it: so it does with a
-// minimal core, and without the registers it says that it assumes the default one.
+// TestResumeInTheThreadsFloatEnvironment requires that the interpreter continues in the floating-point environment that the thread has, or had when
+// a signal interrupted it; also with a minimal core. Without the registers it reports that it assumes the default one.
 func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 	path := livetest.Module(t, inEnvironment)
 	m, err := ir.ParseFile(path)

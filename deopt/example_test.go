@@ -11,7 +11,7 @@ import (
 	"reframe/ptrace"
 )
 
-// The frames of a process that stands at an exit: that of `reframe demo`. The value without a name is a constant.
+// ExampleFrames shows the frames of a process that is stopped at an exit: that of `reframe demo`. The value without a name is a constant.
 func ExampleFrames() {
 	process, err := demo.Start()
 	if err != nil {

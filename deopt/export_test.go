@@ -8,13 +8,13 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// What the tests, which are outside, use of what is not for others.
+// Internals for the tests, which are in another package.
 
 const MaxMoves = maxMoves
 
 var MovesTo = movesTo
 
-// WithCode is a copy of the frame with other code.
+// WithCode returns a copy of the frame with other code.
 func (f *Frame) WithCode(c *progspace.Objfile) *Frame {
 	other := *f
 	other.code = c

@@ -61,7 +61,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// viewOf is the frames of a process that is let go on before anything else looks at it.
+// viewOf returns the frames of a process, which is resumed before anything else reads it.
 func viewOf(t *testing.T, p *livetest.Process, o ptrace.Options) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, o)

@@ -16,8 +16,7 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// fill reads the slots of a frame whose record is known, names them, and says where
-// the frame resumes.
+// fill reads the slots of a frame whose record is known, names them, and sets where the frame resumes.
 func (f *Frame) fill(layouts []*layout.Layout) error {
 	m := f.match
 	f.Kind = frame.JIT
@@ -102,7 +101,7 @@ func (f *Frame) fillNamed(r *Reader) {
 			slot.Reason = sites.UndefMark
 		}
 		if sites.IsUndef(v) {
-			// What is recorded for it is whatever came cheapest, and cannot be told from a value.
+			// The record holds whatever was cheapest, which cannot be distinguished from a value.
 			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", v.Ref())
 			slot.Value, slot.Hex, slot.Bytes = "", "", nil
 		}
@@ -121,7 +120,7 @@ func (f *Frame) fillNamed(r *Reader) {
 	}
 }
 
-// fillMoved adds slots without values for what a statepoint's record has behind deopt values of which one is missing.
+// fillMoved adds slots without values for what follows the deopt values in a statepoint's record if one of those is missing.
 func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
 	for _, l := range a.Behind() {
 		k := len(f.Slots)
@@ -248,7 +247,7 @@ func (f *Frame) destination(x *layout.Exit, l *layout.Layout) (*ir.Func, error) 
 	return nil, nil
 }
 
-// extend widens an integer to the type that the function which resumes knows it by, as the layout says how.
+// extend widens an integer to the type that it has in the function which resumes, as the layout specifies.
 func (f *Frame) extend(s *frame.Slot, t frame.Type, how layout.Extension) error {
 	switch {
 	case how == "" || s.Type.Kind == frame.Int && t.Kind == frame.Int && s.Type.Bits == t.Bits:
@@ -275,7 +274,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 		return fmt.Errorf("it is %s there, and live value %d is %s", t.Source, s.Index, s.Type.Source)
 	}
 	if s.Type.IsZero() && t.Kind == frame.Vector && t.Bits != 8*len(s.Bytes) {
-		// Which type was compiled says how its elements lie; only where they fill the location is there one way.
+		// The compiled type determines how its elements lie; only if they fill the location is there one way.
 		return fmt.Errorf("it is %s there, and which type live value %d was compiled as is not known: its elements may lie apart in the %d bytes of the record",
 			t.Source, s.Index, len(s.Bytes))
 	}
@@ -295,7 +294,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	return nil
 }
 
-// carryOn says where a frame without a layout resumes: at its own site.
+// carryOn sets where a frame without a layout resumes: at its own site.
 func (f *Frame) carryOn() {
 	s := f.match.Site
 	if s == nil || s.Kind == ir.DeoptimizeSite || f.folded() != "" {

@@ -11,10 +11,9 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// fillGC adds the gc pointers that are not among the deopt values. The record has
-// their pairs in an order of the compiler's own, and none for a pointer that nobody
-// relocates, so a pair gets a name only where nothing else is possible: its location is
-// that of a named deopt value, or one pointer and one pair are left.
+// fillGC adds the gc pointers that are not among the deopt values. The record has their pairs in an order of the compiler's own, and none for a
+// pointer that is not relocated, so a pair gets a name only if nothing else is possible: its location is that of a named deopt value, or one
+// pointer and one pair are left.
 func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint, deopt []stackmap.Location) {
 	var left []ir.Value
 	for _, v := range f.match.Site.GCLive {

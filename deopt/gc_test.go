@@ -11,8 +11,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A pair of gc pointers gets no name where it may be that of a constant of the gc-live bundle: here nobody relocates %p. Where
-// a null is not relocated, the pair is that of %p.
+// TestPairOfAConstant requires that a pair of gc pointers gets no name if it may be that of a constant of the gc-live bundle: here %p is not
+// relocated. If a null is not relocated, the pair is that of %p.
 func TestPairOfAConstant(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
@@ -54,8 +54,8 @@ define i64 @work(i64 %%s) noinline {
 	}
 }
 
-// The record of a statepoint has the address of an alloca in gc-live, without a base. What lies in it, pointers too, no frame shows: the interpreter reads it from
-// the stack as the collector left it.
+// TestResumeReadsAllocasOfStatepoints has an alloca in gc-live, whose address the record has without a base. No frame shows the alloca's contents,
+// including pointers: the interpreter reads them from the stack as the collector left them.
 func TestResumeReadsAllocasOfStatepoints(t *testing.T) {
 	text := prelude + `
 @g = global i64 7

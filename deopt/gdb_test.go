@@ -30,8 +30,7 @@ func question(l *frame.Location) string {
 	return fmt.Sprintf("p/x *(unsigned %s*)((unsigned long)$%s%+d)", size, l.Register, l.Offset)
 }
 
-// gdb unwinds the same stack to the same frames, and finds the same bits where the
-// record says that the values are.
+// TestAgainstGDB requires that gdb unwinds the same stack to the same frames, and finds the same bits at the places in the record.
 func TestAgainstGDB(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns

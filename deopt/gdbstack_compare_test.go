@@ -30,9 +30,8 @@ type stackPair struct {
 	lost      map[string]int // registers that are unavailable here, by their reason with the frames' numbers left out
 }
 
-// gap is a stretch of a stack on which the two disagree: frames that one of them alone has,
-// or that differ in their CFA. ours and theirs are the first frames of it, nil where one has
-// no more.
+// gap is a stretch of a stack on which the two disagree: frames that only one of them has, or that differ in their CFA. ours and theirs are the
+// first frames of it, nil at the end of a stack.
 type gap struct {
 	*stackPair
 	ours           *unwind.Frame
@@ -92,8 +91,7 @@ func (s *stackPair) compare() {
 	}
 }
 
-// next returns the first frames from i and j on that are the same, and where there are none
-// the ends.
+// next returns the first frames from i and j on that are the same, or the ends for none.
 func (s *stackPair) next(i, j int) (int, int) {
 	for j2 := j; j2 < len(s.theirs.frames); j2++ {
 		for i2 := i; i2 < len(s.ours); i2++ {
@@ -105,9 +103,8 @@ func (s *stackPair) next(i, j int) (int, int) {
 	return len(s.ours), len(s.theirs.frames)
 }
 
-// same reports whether both are one activation: pc and CFA. gdb computes no CFA for the
-// outermost frame, and here there is none for the one at which a walk was cut short; the
-// stack pointer decides then.
+// same reports whether both are one activation: pc and CFA. gdb computes no CFA for the outermost frame, and here the one at which a walk was cut
+// short has none; then the stack pointers are compared.
 func same(ours *unwind.Frame, theirs *gdbPhysical) bool {
 	if ours.PC != theirs.PC || ours.Signal != theirs.Signal {
 		return false

@@ -67,14 +67,14 @@ var disagreements = []struct {
 	},
 }
 
-// gdbTookTheTop says that the two part at a frame without CFI, at which gdb's CFA is as if
-// the return address were on top of the stack.
+// gdbTookTheTop reports whether the two differ from a frame without CFI on, at which gdb's CFA assumes that the return address is on top of the
+// stack.
 func gdbTookTheTop(g gap) bool {
 	return g.ours != nil && g.theirs != nil && g.ours.PC == g.theirs.PC && g.ours.FDE.Start == 0 &&
 		g.theirs.CFA == g.theirs.RSP+machine.Addr(machine.AMD64.Pointer)
 }
 
-// guessed says that a frame past the first of the stretch may not be the next one.
+// guessed reports whether a frame after the first of the stretch may not be the next one.
 func (g gap) guessed() bool {
 	for _, f := range g.stackPair.ours[g.ours.Index:] {
 		if f.Physical().Guess != "" {
@@ -84,7 +84,7 @@ func (g gap) guessed() bool {
 	return false
 }
 
-// stale says that gdb shows for the register what the frame below it has.
+// stale reports whether gdb shows for the register the value of the frame below.
 func (r registerGap) stale() bool {
 	w, ok := r.stackPair.theirs.frames[r.theirs].Registers[r.name]
 	return ok && r.theirs > 0 && w == r.stackPair.theirs.frames[r.theirs-1].Registers[r.name]

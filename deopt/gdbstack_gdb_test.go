@@ -22,7 +22,7 @@ type gdbPhysical struct {
 	Registers map[string]uint64 // that callees keep; one that gdb does not know is not there
 }
 
-// gdbWalk is what gdb sees of one thread.
+// gdbWalk is gdb's walk of one thread.
 type gdbWalk struct {
 	frames []gdbPhysical
 	end    string // why the last one has no caller
@@ -36,7 +36,7 @@ func gdbWalks(t *testing.T, p *livetest.Process, symbols ...string) map[int]*gdb
 	out := livetest.GDBScript(t, p, "testdata/gdbstack/frames.py", symbols...)
 	for line := range bytes.Lines(out) {
 		if !bytes.HasPrefix(line, []byte(`{"tid"`)) {
-			continue // gdb says of its own accord which threads it found
+			continue // an unsolicited message of gdb about the threads that it found
 		}
 		var l struct {
 			TID   int

@@ -127,7 +127,7 @@ func inVDSO(t *testing.T) *livetest.Process {
 	return nil
 }
 
-// tally is what came of one program.
+// tally holds the results for one program.
 type tally struct {
 	program                  string
 	threads                  int

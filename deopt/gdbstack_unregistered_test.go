@@ -15,7 +15,7 @@ import (
 	"reframe/ptrace"
 )
 
-// outline is what two runs of one program have in common in a frame, wherever it was loaded.
+// outline is what two runs of one program have in common in a frame, at any load address.
 type outline struct {
 	native string            // the function and the offset in it, of code that has a file
 	size   machine.Addr      // from the CFA of the frame below
@@ -43,7 +43,7 @@ func outlineOf(frames []*deopt.Frame, i int) outline {
 	return o
 }
 
-// generated says that the code of a frame has no file.
+// generated reports whether the code of a frame has no file.
 func generated(f *deopt.Frame) bool { return !strings.HasPrefix(f.Module, "/") }
 
 // split returns where the frames of generated code begin and end, and the one of main.
@@ -82,9 +82,8 @@ func registered(t *testing.T, p *livetest.Process) []*deopt.Frame {
 	return pair.ours
 }
 
-// sameOutlines says that two runs have the same frames of generated code, but for the
-// innermost of each, the same that called those, and the same from main on. It returns how
-// many frames of generated code the second has, and how many the first.
+// sameOutlines requires that two runs have the same frames of generated code, except for the innermost of each, the same callers of those, and the
+// same from main on. It returns how many frames of generated code the second has, and how many the first.
 func sameOutlines(t *testing.T, want, got []*deopt.Frame) (gotJIT, wantJIT int) {
 	t.Helper()
 	wantBegin, wantEnd, wantMain := split(t, want)
@@ -107,8 +106,7 @@ func sameOutlines(t *testing.T, want, got []*deopt.Frame) (gotJIT, wantJIT int) 
 	return end - begin, wantEnd - wantBegin
 }
 
-// unregistered are JITs of LLVM 14 that tell no debugger of their code, each beside one that
-// runs the same program and does.
+// unregistered lists JITs of LLVM 14 that do not register their code with debuggers, each beside one that runs the same program and does.
 var unregistered = []struct {
 	name            string
 	silent, telling func(t *testing.T) *livetest.Process
@@ -120,9 +118,8 @@ var unregistered = []struct {
 	{"lli", jitted(14, "orc-jitlink"), jitted(14, "orc"), 10},
 }
 
-// TestUnregisteredJIT unwinds through code of which nothing is known. gdb shows ?? for the
-// first frame of it, and what it shows after that is none of the frames there are. The
-// frames here are those of the same program in a JIT that registered it.
+// TestUnregisteredJIT unwinds through unknown code. gdb shows ?? for the first frame of it, and then wrong frames. The frames here must be those of
+// the same program in a JIT that registered it.
 func TestUnregisteredJIT(t *testing.T) {
 	livetest.Slow(t)
 	for _, test := range unregistered {

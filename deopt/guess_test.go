@@ -23,8 +23,9 @@ func hasReturned(t *testing.T, who, by string) (*livetest.Process, deopt.Options
 	return livetest.Program(t, program, who, by), deopt.Options{Modules: []*ir.Module{m}}
 }
 
-// A function without CFI has moved its stack pointer down over the frame of one that has returned, so that what that left comes first. The call
-// that it left is of another function: the caller is behind it, and is a guess all the same. (It was @f, with all slots ok.)
+// TestFrameThatHasReturned has a function without CFI that has moved its stack pointer down over the frame of one that has returned, so that the
+// leftovers come first. The leftover call is of another function: the caller is after it, and must be marked as a guess all the same. (It was @f,
+// with all slots ok.)
 func TestFrameThatHasReturned(t *testing.T) {
 	for _, test := range []struct {
 		who    string
@@ -50,7 +51,7 @@ func TestFrameThatHasReturned(t *testing.T) {
 			require.Contains(t, f.Slots[0].Reason, "is a guess: nothing says where the stack of frame #")
 			require.True(t, v.Partial())
 			require.Nil(t, v.Next().Stack, "nothing is offered that is refused")
-			// Frames further out stand and fall with it.
+			// Frames further out depend on it.
 			all := v.Threads[0].Frames
 			for _, beyond := range all[f.Index+1:] {
 				require.Empty(t, beyond.Guess())
@@ -74,7 +75,8 @@ func TestFrameThatHasReturned(t *testing.T) {
 	}
 }
 
-// The same, and the caller lies further away than is looked. No call that is left on the stack leads to the function, and nobody is made its caller.
+// TestNoFrameThatHasReturned has the same with the caller beyond the search limit. No call that is left on the stack leads to the function, and no
+// frame may become its caller.
 func TestNoFrameThatHasReturned(t *testing.T) {
 	p, o := hasReturned(t, "near", "33032")
 	v := frametest.Look(t, p, true, o)

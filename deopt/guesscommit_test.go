@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/frametest"
 )
 
-// Nothing is committed by a guess, forced or not.
+// TestCommitOfAGuess requires that a guess is never committed, forced or not.
 func TestCommitOfAGuess(t *testing.T) {
 	for _, who := range []string{"near", "far"} {
 		t.Run(who, func(t *testing.T) {

@@ -8,19 +8,17 @@ import (
 	"reframe/deopt/isa"
 )
 
-// Reached says why a frame that stands at the address of a record, and not at a return
-// address, may not have come by the record's site, or "". The address behind a site that
-// is the last of its block is also that of the block that follows, to which other code may
-// jump: there the record's registers hold other values. A frame that waits for a call has
-// come by that call.
+// Reached returns the reason why a frame that is at the address of a record, and not at a return address, may not have come through the record's
+// site, or "". The address after a site that is the last of its block is also that of the block that follows, to which other code may jump: there
+// the record's registers hold other values. A frame that waits for a call has come through that call.
 func (f *Frame) Reached(m *Match) string {
 	switch s := m.Site; {
 	case m.Moment == frame.Before && m.Kind == ir.PatchPointSite && (s == nil || s.PatchBytes > 0):
 		return "" // its code starts here
 	case m.Moment == frame.Before && s != nil && begins(s.Instr):
-		return "" // whoever jumps here runs it
+		return "" // a jump to here runs it
 	case m.Moment == frame.Before && f.physical.PC < m.Entry.Addr:
-		return "" // whoever comes to a call makes it
+		return "" // a thread that reaches a call makes it
 	}
 	at := f.code.SymbolAt(f.physical.PC)
 	from, jumped := f.code.JumpTo(isa.Of(f.view.target.Arch()), at, f.physical.PC)

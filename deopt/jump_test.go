@@ -13,9 +13,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// The stackmap is the last of its block, so that its address is also that of the loop
-// behind it: a thread that stands there may have come round the loop, where the
-// recorded register counts on. One at the head of the loop is run each time.
+// TestAddressThatIsJumpedTo has a stackmap at the end of its block, so that its address is also that of the loop after it: a thread there may have
+// come round the loop, where the recorded register changes. A stackmap at the head of the loop is run each time.
 func TestAddressThatIsJumpedTo(t *testing.T) {
 	text := prelude + again + `
 define i64 @work(i64 %s) noinline minsize optsize {
@@ -50,9 +49,8 @@ done:
 	}
 }
 
-// The call is the last of its block, and the stackmap the first of the loop behind it: both
-// records are at the return address. That of the call is not certain there, that of the
-// stackmap is. Found by TestResumeAtEveryBlock.
+// TestTwoRecordsAtAJumpTarget has a call at the end of its block, and a stackmap at the start of the loop after it: both records are at the return
+// address. That of the call is not certain there, that of the stackmap is. Found by TestResumeAtEveryBlock.
 func TestTwoRecordsAtAJumpTarget(t *testing.T) {
 	text := prelude + again + `
 define i64 @inner() noinline {

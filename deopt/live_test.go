@@ -124,8 +124,8 @@ func TestAheadOfTime(t *testing.T) {
 var callerSaved = map[string]bool{"rax": true, "rcx": true, "rdx": true, "rsi": true, "rdi": true,
 	"r8": true, "r9": true, "r10": true, "r11": true}
 
-// check compares all slots of a frame with what arithmetic says: each is right, or is
-// in a register that the callee may have overwritten, and says so.
+// check compares all slots of a frame with values known by arithmetic: each must be right, or unavailable because it is in a register that the
+// callee may have overwritten.
 func check(t *testing.T, f *deopt.Frame, want map[string]string, constants []string) (available int) {
 	t.Helper()
 	for _, s := range f.Slots {
@@ -237,7 +237,7 @@ func TestResumeSeesLiveMemory(t *testing.T) {
 	}
 }
 
-// The return address of an ordinary call equals the start of the patchpoint behind it.
+// TestFalseMatch has an ordinary call whose return address equals the start of the patchpoint after it.
 func TestFalseMatch(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
@@ -277,7 +277,7 @@ func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Session, *deopt.Vi
 	return session, v
 }
 
-// What LLVM loses is said to be lost, and does not shift or halve what it keeps.
+// TestLostOperands requires that values that LLVM loses are reported as lost, and do not shift or halve the others.
 func TestLostOperands(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
@@ -303,8 +303,7 @@ func TestLostOperands(t *testing.T) {
 	}
 }
 
-// A thread that stands at the record's own pc has every value, those in caller-saved
-// registers too.
+// TestAtTheRecord requires that a thread at the record's own pc has every value, including those in caller-saved registers.
 func TestAtTheRecord(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
@@ -340,8 +339,8 @@ func TestAtTheRecord(t *testing.T) {
 	}
 }
 
-// Every way in which lli compiles and links: the frame is found, or, where LLVM neither
-// registers the object nor keeps its stack map, the host is told what to turn on.
+// TestEveryLinker covers every way in which lli compiles and links: the frame is found, or, if LLVM neither registers the object nor keeps its
+// stack map, the message tells what to enable in the host.
 func TestEveryLinker(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {
@@ -362,7 +361,7 @@ func TestEveryLinker(t *testing.T) {
 	}
 }
 
-// The host in its five ways: the frame is found, or the error says what to turn on.
+// TestHost runs the host in its five ways: the frame is found, or the error tells what to enable.
 func TestHost(t *testing.T) {
 	livetest.Slow(t)
 	found := map[string]map[string]bool{

@@ -12,8 +12,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Behind a stackmap that takes a value in an x87 register LLVM confuses the registers: %w is 7, and the program itself prints
-// that it is what %v was, 3, as does its slot. So nothing is shown of it; what was computed from it is as printed.
+// TestConfusedX87 covers LLVM's confusion of registers after a stackmap that takes a value in an x87 register: %w is 7, and the program itself
+// prints the value of %v, 3, as does its slot. So its value must not be shown; what was computed from it is as printed.
 func TestConfusedX87(t *testing.T) {
 	t.Parallel()
 	const program = prelude + `

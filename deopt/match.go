@@ -17,28 +17,28 @@ import (
 	"reframe/deopt/vmlayout"
 )
 
-// Match is a record that describes the place where a frame stands.
+// Match is a record that describes the place of a frame.
 type Match struct {
 	Entry   sites.RecordEntry
-	Site    *ir.Site    // nil where no module says which it is
-	Kind    ir.SiteKind // "" where it is not known
+	Site    *ir.Site    // nil if no module identifies it
+	Kind    ir.SiteKind // "" if unknown
 	Moment  frame.Moment
 	also    []*Match      // at the same address
-	patched *patched.Code // that a call, or a jump to a stub, was written into; nil of any other match
-	// written are the registers that the code of a region has changed before its call.
+	patched *patched.Code // the code in which a call, or a jump to a stub, was written; nil for other matches
+	// The registers that the code of a region has changed before its call.
 	written amd64.Set
 	sites.Candidates
-	Moves []x86asm.Inst // between the call that the frame waits for and the stackmap behind it; nil where there is nothing between
+	Moves []x86asm.Inst // between the pending call of the frame and the stackmap after it; nil for none
 
 	compared bool
 	agreed   []sites.Agreed // what its sites agree on, where they were compared
 
-	repeats [][]int // the slots of each SSA value that the record has more than once, where they were asked for
+	repeats [][]int // the slots of each SSA value that the record has more than once, if requested
 
 	read *vmlayout.Reading // what a layout makes of the record, where that was asked
 }
 
-// UnknownSite is the kind of a site in [frame.Record] that no module tells.
+// UnknownSite is the kind of a site in [frame.Record] that no module identifies.
 const UnknownSite = "unknown"
 
 // Matcher finds the record of one frame. [Frame.Matcher] makes one.
@@ -46,21 +46,20 @@ type Matcher struct {
 	Arch    *machine.Arch
 	Memory  machine.Memory // that has the code
 	Records *stackmap.Index
-	// Function is where the function of the frame starts: another one's record says
-	// nothing about it.
+	// Function is the start of the function of the frame: another function's record does not describe it.
 	Function machine.Addr
-	// calls reports whether the call that returns to an address may be that of a function by its name in a module; nil: any may.
+	// Reports whether the call that returns to an address may be of a function, by its name in a module; nil: any may.
 	calls func(by *ir.Func, name string, ret machine.Addr) bool
 	// Sites returns the sites of the modules that a record may be, and fails where
 	// the module cannot belong to the process.
 	Sites func(sites.RecordEntry) (sites.Candidates, error)
 }
 
-// Find returns the record of the frame at pc. Where there is none, notes say what was near and why it was refused.
+// Find returns the record of the frame at pc. If there is none, notes list the near records and why they were rejected.
 //
-// A record's offset is the place of the site by the convention of its kind (LLVM, "Stack maps and patch points"): of a stackmap the point
-// itself, of a patchpoint the start of the region that may be patched, of a statepoint and a deoptimize call the return address. Neither the
-// kind nor the length of the region is recorded.
+// A record's offset is the place of the site by the convention of its kind (LLVM, "Stack maps and patch points"): for a stackmap the point itself,
+// for a patchpoint the start of the region that may be patched, for a statepoint and a deoptimize call the return address. Neither the kind nor the
+// length of the region is recorded.
 func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string, err error) {
 	if m.Records == nil {
 		return nil, nil, nil
@@ -113,8 +112,8 @@ func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string,
 	return matches[0], notes, nil
 }
 
-// inRegion returns the statepoints whose region of nops holds pc, as only a module says: over the nops a runtime has written a call, and
-// their record lies behind them.
+// inRegion returns the statepoints whose region of nops holds pc, which only a module gives: a runtime has written a call over the nops, and their
+// record is after them.
 func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes []string, err error) {
 	ahead := m.Records.Range(pc+1, pc+sites.MaxPatch+1)
 	for n := range min(ahead.Len(), sites.MaxNear) {
@@ -188,7 +187,7 @@ func (m *Matcher) atCall(pc machine.Addr) (matches []*Match, err error) {
 			return nil, err
 		}
 		if got == nil || got.Kind != ir.StatepointSite && got.Kind != ir.DeoptimizeSite {
-			continue // it is, or may be, a stackmap behind the call, and what that records is not in place yet
+			continue // it is, or may be, a stackmap after the call, and what that records is not in place yet
 		}
 		got.Moment = frame.Before
 		matches = append(matches, got)
@@ -217,8 +216,7 @@ func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Matc
 	}
 	_, shaped := e.Record.AsStatepoint()
 	if got.Kind == "" && shaped && e.Addr == pc && sites.ByDefault(e.Record.ID) {
-		// What the record looks like, where it lies and the id that LLVM gives to
-		// statepoints say the same. Shape and place alone do not: a stackmap behind a
+		// The record's shape, its place and the default id of LLVM for statepoints agree. Shape and place alone do not suffice: a stackmap after a
 		// call may begin with three constants too.
 		got.Kind = ir.StatepointSite
 	}
@@ -241,13 +239,11 @@ func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Matc
 	case ret && !shaped && m.calledNot(pc):
 		return nil, "no call ends at this return address now: what was written there has been taken back, or written over again", nil
 	case unknown && (ret || shaped):
-		// A statepoint whose callee is running or has returned, or a stackmap right
-		// behind that call: nothing here says which.
+		// A statepoint whose callee is running or has returned, or a stackmap right after that call: nothing here distinguishes them.
 		got.Moment = frame.Unknown
 	default:
-		// A stackmap right behind a running call has not run either, but all that it
-		// recorded is in place but for what the callee may yet clobber, which the frame
-		// does not have.
+		// A stackmap right after a running call has not run either, but everything that it recorded is in place, except for what the callee may
+		// still clobber, which the frame does not have.
 		got.Moment = frame.Before
 	}
 	return got, "", nil
@@ -307,9 +303,8 @@ func (m *Matcher) calledNot(pc machine.Addr) bool {
 	return err == nil && !called
 }
 
-// counted reports whether it is known which locations of the record are its live values, so
-// that live value k is one of them: a statepoint counts them, and of the others the
-// module's sites tell.
+// counted reports whether it is known which locations of the record are its live values, so that live value k is one of them: a statepoint counts
+// them, and for the others the module's sites show it.
 func (m *Match) counted() bool {
 	if m.Kind == "" {
 		return false
@@ -350,8 +345,7 @@ func (m *Match) recorded() []stackmap.Location {
 	return m.Entry.Record.Locations
 }
 
-// clobber makes unavailable what the call of a site has had the right to overwrite,
-// for a frame that stands at its return address with all registers at hand.
+// clobber makes caller-saved registers unavailable, for a frame that is at the return address of a site with all registers at hand.
 func clobber(regs *machine.Registers, arch *machine.Arch, kind ir.SiteKind) *machine.Registers {
 	out := regs.Clone()
 	for _, reg := range arch.Registers() {
@@ -424,7 +418,7 @@ func (m *Match) memoryAt(f *unwind.Frame, memory machine.Memory) machine.Memory 
 	return memory
 }
 
-// storedMemory is that of a frame of which the code that was written over the function's has changed some.
+// storedMemory is the memory of a frame of which the code written over the function's has changed a part.
 type storedMemory struct {
 	machine.Memory
 	stored []machine.Range
@@ -440,7 +434,7 @@ func (s storedMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return s.Memory.ReadMemory(p, addr)
 }
 
-// staleMemory is that of a frame whose slots are not what they were at its record.
+// staleMemory is the memory of a frame whose slots have changed since its record.
 type staleMemory struct{}
 
 // ReadMemory implements [machine.Memory].

@@ -115,7 +115,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// The record of the function before says nothing about a frame, near as it may be.
+// TestMatchOfAnotherFunction requires that the record of the function before does not match a frame, however near it is.
 func TestMatchOfAnotherFunction(t *testing.T) {
 	maps := frametest.MapOf(t, nil, stackmap.BlobFunction{Addr: 0x1000, Records: []stackmap.Record{{ID: 1, Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8}}}}})
 	m := &deopt.Matcher{Memory: bytesAt{0x1000, patchpoint}, Records: stackmap.NewIndex(maps), Function: 0x100d,

@@ -45,8 +45,8 @@ define i64 @work(i64 %a) noinline {
 }
 `
 
-// A record near a place, with the same id, may be another function's: it says nothing
-// about the one that the frame is in, and the module is not held against it.
+// TestRecordOfTheFunctionBeside requires that a record of another function near a place, with the same id, is not used for the frame's function,
+// and that the module is not compared with it.
 func TestRecordOfTheFunctionBeside(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		p := livetest.Lli(t, version, program(t, prelude+twoFunctions+start), "mcjit")
@@ -92,8 +92,7 @@ func TestOtherModules(t *testing.T) {
 	}
 }
 
-// A module that fits the record at which the frame stands, and none of another of the
-// same function, is not what was compiled.
+// TestModuleThatFitsByChance requires that a module that fits the record of the frame, and no other record of the same function, is rejected.
 func TestModuleThatFitsByChance(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %a) noinline {
@@ -113,8 +112,9 @@ define i64 @work(i64 %a) noinline {
 	require.Contains(t, strings.Join(f.Notes, "\n"), "no names: other.ll is not what was compiled: record 2 of @work has 2 live values, and line ")
 }
 
-// A call through a register that movabs loads right before it tells statepoints of one id apart, although the callee has left by a tail call and
-// @wait, which the other one calls, is what runs. MCJIT compiles all calls so (the large code model).
+// TestStatepointsByTheNumberThatIsCalled requires that a call through a register that movabs loads right before it distinguishes statepoints of one
+// id, although the callee has left by a tail call and @wait, which the other one calls, is running. MCJIT compiles all calls so (the large code
+// model).
 func TestStatepointsByTheNumberThatIsCalled(t *testing.T) {
 	text := prelude + `
 @left = global i64 0
@@ -147,7 +147,7 @@ done:
 	}
 }
 
-// Statepoints that share an id are told apart by what they call, where the call says it.
+// TestStatepointsOfOneID requires that statepoints that share an id are distinguished by their callees, if the call names them.
 func TestStatepointsOfOneID(t *testing.T) {
 	text := prelude + `
 define i64 @other(i64 %a) noinline {

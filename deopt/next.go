@@ -7,16 +7,15 @@ import (
 	"reframe/deopt/ir"
 )
 
-// Next is what can be done with the frames of a view, for those who have just seen them. The frames need not be held: no
-// memory is read.
+// Next lists what can be done with the frames of a view. The target need not be held: no memory is read.
 type Next struct {
-	// Stack is the innermost frame that the interpreter can resume from, nil where there is none: one that needs no result
-	// of a call, or else one that does. Awaits is the type of that result then, and Result an example of it.
+	// Stack is the innermost frame that the interpreter can resume from, nil for none: one that needs no result of a call, or else one that does.
+	// Awaits is the type of that result then, and Result an example of it.
 	Stack          *Stack
 	Awaits, Result string
-	// Lacking is, where there is no Stack, the innermost frame that has a place to resume and not all values.
+	// Lacking is, if there is no Stack, the innermost frame that has a place to resume but lacks values.
 	Lacking *Stack
-	// Wanted says what would name values, or say where frames resume: for each kind the innermost frame that wants it.
+	// Wanted lists what would name values, or show where frames resume: for each kind the innermost frame that wants it.
 	Wanted []string
 }
 
@@ -50,8 +49,7 @@ func (v *View) Next() Next {
 	return n
 }
 
-// Wants says what the user could give so that more is known of a frame that has a record: in words, and of which kind that is; ""
-// where nothing is.
+// Wants returns what the user could give so that more is known of a frame that has a record: as text, and as its kind; "" for nothing.
 func (f *Frame) Wants() (kind, text string) {
 	switch {
 	case f.to == nil && f.Resume != nil:
@@ -68,8 +66,8 @@ func (f *Frame) Wants() (kind, text string) {
 	return "", ""
 }
 
-// ready reports whether the interpreter can resume from the only frame of the stack. Where it can only when it is told what the
-// call returns for which that waits, awaits is the type of this and result an example.
+// ready reports whether the interpreter can resume from the only frame of the stack. If it needs the result of the pending call for that, awaits is
+// the type of the result and result an example.
 func (s *Stack) ready() (awaits, result string, ok bool) {
 	f := s.Frames[0]
 	b, err := s.bind(0)
@@ -82,7 +80,7 @@ func (s *Stack) ready() (awaits, result string, ok bool) {
 	return awaits, result, err == nil && b.missing == nil
 }
 
-// example is a value of a type for [ParseValue], "" where there is none.
+// example returns a value of a type for [ParseValue], "" for none.
 func example(t *ir.Type) string {
 	switch t.Kind {
 	case ir.IntKind:

@@ -12,8 +12,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A layout that has mixed up two values calls each by the other's name, and the frame says of which operand it was made. An operand that is called
-// what it is, and one of which no module says its name, have no other one.
+// TestOperandsOfALayout has a layout that swaps the names of two values; the frame must show which operand each was made of. An operand that keeps
+// its name, and one whose name no module gives, have no other name.
 func TestOperandsOfALayout(t *testing.T) {
 	const swapped = `{"schema":"reframe.layout/v1","exits":[
 		{"function":"sum_opt","when":[{"operand":0,"equals":3}],"resume":{"function":"sum","block":"loop"},

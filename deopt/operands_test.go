@@ -45,7 +45,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// Of an i128 that is passed on the stack a statepoint records where it lies.
+// TestArgumentOnTheStack requires that a statepoint records the address of an i128 that is passed on the stack.
 func TestArgumentOnTheStack(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %s) noinline {
@@ -71,8 +71,8 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %g, i64 %h, i128 %w) n
 	}
 }
 
-// A pair of gc pointers gets no name where the pair may be that of a deopt value which
-// lies in two places: here %p has no pair, because nobody relocates it.
+// TestPairOfAnotherPointer requires that a pair of gc pointers gets no name if it may be that of a deopt value in two places: here %p has no pair,
+// because it is not relocated.
 func TestPairOfAnotherPointer(t *testing.T) {
 	text := prelude + `
 @heap = global [64 x i64] zeroinitializer
@@ -130,7 +130,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// The number of an alloca's address is recorded as that address, in each kind of site, and it is what the program has computed.
+// TestNumberOfAnAlloca requires that an alloca's address as a number is recorded as that address, in each kind of site, and equals what the program
+// has computed.
 func TestNumberOfAnAlloca(t *testing.T) {
 	for _, site := range []string{
 		"%r = call i64 @wait(i64 %s)\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 9, i32 0, i64 %x, i64 %y, ptr %p)",
@@ -161,8 +162,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// Without the module, three constants at the head of a stackmap behind a call do not make
-// it a statepoint: all that it recorded is shown.
+// TestStackMapShapedLikeAStatepoint requires that, without the module, three constants at the head of a stackmap after a call do not make it a
+// statepoint: everything that it recorded is shown.
 func TestStackMapShapedLikeAStatepoint(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %s) noinline {
@@ -210,8 +211,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// The locations before the live values of an anyregcc patchpoint are its result's, where it has one, and its arguments': of a
-// process that stands at the record each argument's register holds the argument.
+// TestRolesOfAnyRegister requires that the locations before the live values of an anyregcc patchpoint are its result's, if it has one, and its
+// arguments': in a process that is stopped at the record, each argument's register holds the argument.
 func TestRolesOfAnyRegister(t *testing.T) {
 	livetest.Slow(t)
 	const patchpoint = `

@@ -34,7 +34,7 @@ var sweptOptions = [][]string{
 	{"-O2", "-use-registers-for-gc-values-in-landing-pad"}, {"-O2", "-regalloc=basic", "-use-registers-for-deopt-values"},
 }
 
-// sweptSite is a function with one site: each mark stands in front of the value, and behind its last one.
+// sweptSite returns a function with one site: each mark is before the value, and one is after the last value.
 func sweptSite(name, kind, typ string, crossing bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "define void @%s(ptr %%p) gc \"statepoint-example\" {\n  %%v = load volatile %s, ptr %%p\n", name, typ)
@@ -54,9 +54,8 @@ func sweptSite(name, kind, typ string, crossing bool) string {
 	return b.String()
 }
 
-// TestOperandsOfEveryType compiles an operand of every kind of type at every kind of site, between constants that show where it was
-// recorded. Only what may be in an x87 register is dropped, which is what doc/facts.md says; and what the record does not show is not
-// told.
+// TestOperandsOfEveryType compiles an operand of every kind of type at every kind of site, between constants that show where it was recorded. Only
+// operands that may be in an x87 register are dropped, as doc/facts.md documents; and what the record does not show is reported as unknown.
 func TestOperandsOfEveryType(t *testing.T) {
 	livetest.Slow(t)
 	versions, options := []int{16, 19, 22}, sweptOptions[2:3]
@@ -109,8 +108,7 @@ declare void @other()
 	}
 }
 
-// sweptPlaces holds what reframe says of the operands of a site against the places of the marks in its record, and returns how many locations
-// are between them.
+// sweptPlaces compares the places of a site's operands with those of the marks in its record, and returns how many locations are between them.
 func sweptPlaces(t *testing.T, what, file, text, kind string) (between [2]int) {
 	t.Helper()
 	f, err := elf.Open(file)
@@ -152,5 +150,5 @@ func sweptPlaces(t *testing.T, what, file, text, kind string) (between [2]int) {
 	return between
 }
 
-// missing87 says of each of two operands whether it is missing.
+// missing87 returns for each of two operands whether it is missing.
 func missing87(between [2]int) []bool { return []bool{between[0] == 0, between[1] == 0} }

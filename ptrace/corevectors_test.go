@@ -134,7 +134,7 @@ func TestWriteCoreOfProcessors(t *testing.T) {
 
 			requirePatterns(t, openCore(t, path).Threads()[0].Registers, cpu.width)
 			written := readNotes(t, path)
-			if cpu.standard == 0 { // it has a layout of its own, which the area's size determines
+			if cpu.standard == 0 { // it has a layout of its own and a note with it
 				require.Equal(t, cpu.area(), written[regset.X86XState])
 				require.Equal(t, cpu.layoutNote(), written[regset.X86Layout])
 				return

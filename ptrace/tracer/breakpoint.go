@@ -213,7 +213,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	return true
 }
 
-// standStill tells an event behind which all threads are stopped until they are to go by whoever has seen it.
+// standStill reports an event after which all threads are stopped until the receiver of the event resumes them.
 func (s *server) standStill(e *Event) {
 	s.look(stands)
 	e.Held = true
