@@ -20,8 +20,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// orderProgram makes a function @work of random control flow. Each of its sites has the id of all others; which it is it tells the
-// function that it calls, by a number that no record has.
+// orderProgram makes a function @work of random control flow. All of its sites have one id; each identifies itself to the function that it calls,
+// by a number that no record has.
 type orderProgram struct {
 	*rand.Rand
 	text   strings.Builder
@@ -211,7 +211,7 @@ type orderTally struct {
 	reasons                              map[string]int
 }
 
-// tellOrder compiles one random program and holds each site that a record is said to have against what the program says.
+// tellOrder compiles one random program and compares each site that a record is assigned to with the program's own report.
 func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 	r := rand.New(rand.NewSource(seed))
 	version := []int{14, 16, 19, 22}[r.Intn(4)]
@@ -314,8 +314,8 @@ func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 	}
 }
 
-// Sites that have one id are told apart by their order, and none is taken for another: random programs tell which site each
-// of their records is.
+// TestOrderTellsSitesApart requires that sites that share an id are distinguished by their order, and that none is taken for another: random
+// programs report which site each of their records is.
 func TestOrderTellsSitesApart(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

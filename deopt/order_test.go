@@ -24,8 +24,8 @@ declare i64 @llvm.experimental.deoptimize.i64(...)
 define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d) personality ptr @__gxx_personality_v0 {
 `
 
-// What the order of records tells, and what it does not and why. The code is compiled of compiled, if that is another one than the
-// module.
+// TestOrder requires what the order of records determines, and the reason where it does not. The code is compiled from compiled, if that differs
+// from the module.
 func TestOrder(t *testing.T) {
 	livetest.Slow(t)
 	const (
@@ -56,7 +56,7 @@ done:
   call void @A() [ "deopt"(i64 %c) ]
   ret i64 0
 }`, "", []string{shared, shared, "%c"}},
-		// Where LLVM joins the second and the third call, one record is that of both.
+		// If LLVM joins the second and the third call, one record belongs to both.
 		{"two ways that differ behind", `
   %x = call i64 @any()
   %y = trunc i64 %x to i1
@@ -85,7 +85,7 @@ done:
   call void @A() [ "deopt"(i64 %d) ]
   ret i64 0
 }`, "", []string{"%a", "%b", "%c", "%d"}},
-		// A call may come back to the landing pad, of which the code says nothing: what is told behind it is told by less.
+		// A call may return to the landing pad, which the code does not show: less is known after it.
 		{"a landing pad", `
   call void @A() [ "deopt"(i64 %a) ]
   invoke void @A() [ "deopt"(i64 %b) ] to label %ok unwind label %bad
@@ -107,7 +107,7 @@ bad:
   call void @A() [ "deopt"(i64 %c) ]
   ret i64 0
 }`, []string{"no names: module.ll defines @f with calls in another order: the code calls @A where the module does not"}},
-		// An indirect call hides what the names of callees tell, and only the values of the entry block are calculated.
+		// An indirect call hides the names of callees, and only the values of the entry block are calculated.
 		{"another module, with an indirect call", `
   %p = inttoptr i64 %d to ptr
   call void %p()
@@ -162,7 +162,7 @@ on:
   call void @A() [ "deopt"(i64 %a) ]
   ret i64 0
 }`, []string{either + "the site of line 20 of the module has no record where it would come"}},
-		// What the code computes tells the sites of the entry block apart: their values are the same when setjmp returns again.
+		// The computations of the code distinguish the sites of the entry block: their values are the same when setjmp returns again.
 		{"a function that returns twice", `
   %x = call i32 @setjmp(ptr null)
   call void @A() [ "deopt"(i64 %a) ]
@@ -199,7 +199,7 @@ declare i32 @setjmp(ptr)`, "", []string{either + "@setjmp may return twice", eit
 					}
 					how := fmt.Sprintf("llc-%d %v %q", version, flags, got)
 					switch {
-					case c.want == nil: // the first cannot be told from what the landing pad does
+					case c.want == nil: // the first cannot be distinguished from the landing pad's call
 						require.Len(t, got, 4)
 					default:
 						for _, want := range c.want {
@@ -217,7 +217,8 @@ declare i32 @setjmp(ptr)`, "", []string{either + "@setjmp may return twice", eit
 	}
 }
 
-// Each of the calls that rewrite-statepoints-for-gc gives one id is told, in a process whose calls go through a register.
+// TestOrderOfRewrittenStatepoints requires that each of the calls that rewrite-statepoints-for-gc gives one id is identified, in a process whose
+// calls go through a register.
 func TestOrderOfRewrittenStatepoints(t *testing.T) {
 	livetest.Slow(t)
 	text := prelude + `

@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/sites"
 )
 
-// Place is where the function of the frame stands: its pc, unless it has left for a stub by a jump.
+// Place returns the place of the frame in its function: its pc, unless it has left for a stub by a jump.
 func (f *Frame) Place() machine.Addr {
 	if o := f.physical.Overwritten; o != nil && o.From != o.At {
 		return o.At

@@ -23,8 +23,8 @@ import (
 
 var gdbWord = regexp.MustCompile(`\t(0x[0-9a-f]{16})`)
 
-// A stack that goes through a call which the program has written into its code is the same for all who look at it, and leads to the
-// function that it called it from.
+// TestStackThroughPatchedCode requires that a stack through a call which the program has written into its code is the same for all kinds of target,
+// and leads to the function that the call was made from.
 func TestStackThroughPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	for n, kind := range []string{"text", "mem", "rwx", "relocated", "anonymous", "anonymousrwx", "memfd", "memfdcopy", "shared", "sharedcopy", "file"} {
@@ -38,7 +38,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 			_, err := fmt.Sscanf(p.Output(), "code 0x%x", &code)
 			require.NoError(t, err)
 			start := code
-			code += 21 // behind the call; patched.c has where it is
+			code += 21 // after the call, as patched.c places it
 			if kind == "relocated" {
 				code -= 4
 			}
@@ -104,7 +104,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 				target.Close()
 				inCore(how, path)
 			}
-			// Of both kinds of large cores make test takes one for each.
+			// Of the two kinds of large cores, make test uses one for each.
 			for _, how := range livetest.ShareOf([]string{"gcore", "kernel"}, "large core", kind) {
 				p.Quiet(t, 0)
 				path, can := "", true
@@ -121,7 +121,8 @@ func TestStackThroughPatchedCode(t *testing.T) {
 	}
 }
 
-// What is seen of threads that wait in patched sites, through stubs too, does not depend on whether the process is let go, held, or kept as a core.
+// TestPatchedSitesForAll requires that the frames of threads that wait in patched sites, also through stubs, do not depend on whether the process
+// is resumed, held, or written to a core.
 func TestPatchedSitesForAll(t *testing.T) {
 	livetest.Slow(t)
 	for h, how := range []string{"aot", "aot-large", "mcjit", "orc"} {

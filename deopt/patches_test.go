@@ -44,15 +44,15 @@ type overwrite struct {
 	offset int
 }
 
-// landing is what the program logged of a thread that waits.
+// landing is what the program logged about a thread that waits.
 type landing struct {
 	thread, tid int
-	ordinary    bool // it waits in a call that LLVM has put there
+	ordinary    bool // it waits in a call of LLVM's own
 	function    string
 	record      int
 	site        string // stackmap, patchpoint, statepoint
 	overwrite
-	ret    machine.Addr // what the function called returns to
+	ret    machine.Addr // the return address of the function called
 	values map[string]string
 }
 
@@ -121,7 +121,7 @@ func (p *patchTarget) patchedSites() (out []*patchSite) {
 	return out
 }
 
-// wait waits for the threads that are to land.
+// wait waits for the threads that are to reach their sites.
 func (p *patchTarget) wait(t *testing.T) (out []*landing) {
 	t.Helper()
 	for _, line := range p.Do(t, "wait") {
@@ -145,7 +145,7 @@ func (p *patchTarget) wait(t *testing.T) (out []*landing) {
 	return out
 }
 
-// look is frames of the process at one moment. It goes on.
+// look returns frames of the process at one moment. The process resumes.
 func (p *patchTarget) look(t *testing.T, hold bool, o deopt.Options) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: hold})
@@ -205,10 +205,10 @@ var inOrdinary = map[string]frame.Record{
 	"g_call":      {ID: 300, Site: "statepoint", Moment: frame.InCall},
 }
 
-// verdict is what became of one landing.
+// verdict is the result for one landing.
 type verdict struct {
-	wrong     string // what is shown and not true; "" for nothing
-	unmatched string // why the frame has no record although it has come by a site; "" where it has
+	wrong     string // what is shown and wrong; "" for nothing
+	unmatched string // why the frame has no record although it came through a site; "" if it has one
 	missing   int    // values without a value
 	values    int
 }
@@ -222,7 +222,7 @@ const (
 	hasOne
 )
 
-// judge holds the frames of a thread against what the program logged of it. ir says whether they were made with the module.
+// judge compares the frames of a thread with the program's log of it. ir means that they were made with the module.
 func judge(v *deopt.View, l *landing, recorded recordMode, ir bool) (out verdict) {
 	n := slices.IndexFunc(v.Threads, func(t deopt.Thread) bool { return t.ID == l.tid })
 	if n < 0 {
@@ -247,8 +247,8 @@ func judge(v *deopt.View, l *landing, recorded recordMode, ir bool) (out verdict
 	for _, f := range thread.Frames {
 		names = append(names, f.Function)
 		if f.Guess() != "" || recorded == mayHave && viaStub(l.kind) && f.Rule == "frame pointer" {
-			// In the jump's place is the function's own code again, so that nothing leads from the stub to the function: the
-			// frames are what is left of the stack.
+			// The jump was replaced by the function's own code again, so nothing leads from the stub to the function: the frames are guesses from
+			// the rest of the stack.
 			out.unmatched = "the stack is a guess behind the stub"
 			return out
 		}

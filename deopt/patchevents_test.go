@@ -16,7 +16,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// ways are how patches.ll is compiled and run.
+// ways lists how patches.ll is compiled and run.
 var ways = []string{"aot", "aot-large", "mcjit", "orc"}
 
 // patchTally counts the events of one kind.
@@ -62,7 +62,7 @@ func TestPatchEvents(t *testing.T) {
 	t.Logf("%d events\n%s", total, tallyTable(tallies))
 }
 
-// round patches, waits, looks, patches under the feet of those that wait, looks again, and lets all go on.
+// round patches, waits, looks, patches the places of waiting threads, looks again, and resumes all.
 func (c *patchCampaign) round() {
 	c.restore(c.t, slices.DeleteFunc(c.patchedSites(), func(*patchSite) bool { return c.random.IntN(2) == 0 })...)
 	places := map[*patchSite]overwrite{}
@@ -94,13 +94,13 @@ func (c *patchCampaign) round() {
 	c.Do(c.t, "release")
 }
 
-// order has most threads land where that is possible. Others run on.
+// order makes most threads reach sites where that is possible. Others keep running.
 func (c *patchCampaign) order() {
 	patched := c.patchedSites()
 	var ordinary []*patchSite
 	for _, s := range c.sites {
 		_, is := c.patched[s]
-		// A patched shadow is left before the call behind it, and a call that was overwritten is not there.
+		// A patched shadow is left before the call after it, and an overwritten call does not exist.
 		if s.ordinary && (!is || s.function != "call_in" && s.function != "call_fits" && s.function != "target") {
 			ordinary = append(ordinary, s)
 		}
@@ -139,8 +139,8 @@ func (c *patchCampaign) underfoot(landings []*landing) func(*landing) recordMode
 		if _, is := c.patched[s]; is || taken[s] || !ok || c.random.IntN(2) == 0 {
 			continue
 		}
-		// A thread that will return must not find the middle of an instruction. And a call that ends where LLVM's own did
-		// cannot be told from it by its return address.
+		// A thread that will return must not find the middle of an instruction. And a call that ends where LLVM's own did cannot be distinguished
+		// from it by its return address.
 		from, to := s.start, s.end()
 		if s.kind == "stackmap" {
 			to = from + machine.Addr(at.offset+patchKinds[at.kind])
@@ -197,8 +197,8 @@ func (c *patchCampaign) siteOf(l *landing) *patchSite {
 	return c.sites[n]
 }
 
-// inspect looks at the process and judges the frames of the threads that wait; those that run have no record but by the address
-// at which they stand.
+// inspect reads the process and judges the frames of the waiting threads; running threads have a record only by the address at which they are
+// stopped.
 func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) recordMode) {
 	hold, o := c.random.IntN(4) == 0, c.known
 	if c.random.IntN(8) == 0 {
@@ -254,7 +254,7 @@ func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) rec
 // lawful reports whether the frame of a thread that runs may have the record that it has. Without IR the kind of its site is not known.
 func (c *patchCampaign) lawful(f *deopt.Frame, ir bool) bool {
 	is := func(kind string) bool { return f.Record.Site == kind || f.Record.Site == deopt.UnknownSite && !ir }
-	about := f.Record.Moment == frame.Before && !f.Physical().Return // it stands at the call of its site
+	about := f.Record.Moment == frame.Before && !f.Physical().Return // it is at the call of its site
 	if r := inOrdinary[f.Function]; r.ID == f.Record.ID && is(r.Site) && (r.Moment == f.Record.Moment || about || !ir) {
 		return true
 	}
@@ -279,7 +279,7 @@ func (c *patchCampaign) lawful(f *deopt.Frame, ir bool) bool {
 	return false
 }
 
-// tallyTable is what came of all events, as text.
+// tallyTable returns the results of all events, as text.
 func tallyTable(tallies map[string]*patchTally) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -73,8 +73,8 @@ func holdsValues(t *testing.T, p *livetest.Process, f *deopt.Frame, unknown stri
 	}
 }
 
-// Whatever form of patch a thread has come by from the shadow of a stackmap, and whatever unwind information the code has that it came
-// to: each function is on the stack once, and f stands at its record, with the values that the program printed.
+// TestPatchForms requires, for each form of patch that a thread can take from the shadow of a stackmap, and for any unwind information of the code
+// that it reaches: each function is on the stack once, and f is at its record, with the values that the program printed.
 func TestPatchForms(t *testing.T) {
 	livetest.Slow(t)
 	for n, form := range shadowForms {
@@ -100,8 +100,8 @@ func TestPatchForms(t *testing.T) {
 	}
 }
 
-// A stub that the shadow of g leads to has other callers, too. None of them becomes a frame of g. Where the stack shows how the thread came to
-// the stub, no frame is a guess.
+// TestSharedStub has a stub that the shadow of g leads to, and that has other callers, too. None of them may become a frame of g. If the stack
+// shows how the thread came to the stub, no frame is a guess.
 func TestSharedStub(t *testing.T) {
 	livetest.Slow(t)
 	for n, form := range []string{"pushregs", "pushjmp", "slotthunk", "jcc", "call", "pushcall", "callthunk", "native", "main", "leaf", "callswitches", "pushid", "stale", "callsdeep", "zeroid"} {
@@ -131,7 +131,7 @@ func TestSharedStub(t *testing.T) {
 	}
 }
 
-// A return address that the program has overwritten is none: the stack ends there, and no frame is invented.
+// TestOverwrittenReturnAddress requires that the stack ends at a return address that the program has overwritten, without invented frames.
 func TestOverwrittenReturnAddress(t *testing.T) {
 	p, known := patchFormsOf(t, 19, "returnedwait")
 	v := frametest.Look(t, p, false, known)

@@ -72,12 +72,12 @@ func TestPatchMatrix(t *testing.T) {
 	}
 }
 
-// ownCallToo is why a frame may have no record that has come by a patched call: it returns to where LLVM's own ended, and that call's target
-// is not to be seen.
+// ownCallToo is the reason why a frame that came through a patched call may have no record: it returns to where LLVM's own call ended, whose target
+// is no longer visible.
 const ownCallToo = "is not certain: a call was written over the function's own, which ended here too"
 
-// core is one of the kernel's, or, where LLVM catches the signal first or the kernel may write none, gdb's. That takes seconds of lli,
-// so that without FIDELITY=all it is written of one version each.
+// core returns a core of the kernel, or, if LLVM catches the signal first or the kernel may not write one, of gdb. gdb takes seconds for lli, so
+// without FIDELITY=all it writes one for a single version each.
 func (p *patchTarget) core(t *testing.T, version int, how string) string {
 	t.Helper()
 	if strings.HasPrefix(how, "aot") {

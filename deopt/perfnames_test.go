@@ -32,7 +32,8 @@ func seen(t *testing.T, pid int) *deopt.View {
 	return v
 }
 
-// A JIT that registers nothing tells perf what its functions are called. Where the function lies the host prints.
+// TestNamesOfJitdump covers a JIT that registers nothing and writes the names of its functions for perf. The host prints the address of the
+// function.
 func TestNamesOfJitdump(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{14, 19} {
@@ -101,7 +102,8 @@ func perfProgram(t *testing.T, how string) (p *livetest.Process, code uint64) {
 	return p, code
 }
 
-// Code in memory of no file is a JIT's, and is called what the process told perf, if that is to be believed.
+// TestNamesOfPerfMap requires that code in memory without a file counts as a JIT's, with the name in the process's perf file, if that file is
+// credible.
 func TestNamesOfPerfMap(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -166,8 +168,8 @@ func TestNamesInNamespaces(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// What V8 writes as text and as a jitdump says the same of each address; and each frame of its code is called what the last line that
-// is about its address says.
+// TestNamesOfNode requires that V8's text file and its jitdump agree on each address; and that each frame of its code has the name in the last line
+// about its address.
 func TestNamesOfNode(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -30,8 +30,7 @@ func (f *Frame) point(fn *ir.Func) (interp.Point, error) {
 	return interp.Point{Block: b}, nil
 }
 
-// enter gives the phis of the block behind an invoke what they take from the invoke's own
-// block, so far as that is known.
+// enter gives the phis of the block after an invoke their values from the invoke's own block, as far as they are known.
 func (f *Frame) enter(p interp.Point, values map[ir.Value]interp.Value) error {
 	if f.Resume.After == "" || f.match.Site.Instr.Op != ir.OpInvoke {
 		return nil
@@ -67,7 +66,7 @@ func (f *Frame) enter(p interp.Point, values map[ir.Value]interp.Value) error {
 	return nil
 }
 
-// incoming is what a phi takes: a constant, or a value that may be known.
+// incoming returns the value that a phi takes: a constant, or a value that may be known.
 func incoming(v ir.Value, values map[ir.Value]interp.Value) (interp.Value, bool, error) {
 	c, ok := v.(*ir.Const)
 	if !ok {
@@ -89,7 +88,7 @@ func incoming(v ir.Value, values map[ir.Value]interp.Value) (interp.Value, bool,
 	return interp.Value{}, false, fmt.Errorf("it takes the constant %s behind an invoke, which is not supported", c.Ref())
 }
 
-// isResult reports whether a name is that of what the call returns for which the frame waits.
+// isResult reports whether a name is that of the result of the pending call.
 func (f *Frame) isResult(name string) bool {
 	call, result, _ := f.Awaited()
 	if call == nil {

@@ -11,7 +11,7 @@ import (
 	"reframe/ptrace"
 )
 
-// Summary counts what stood behind a view.
+// Summary counts the sources of a view.
 type Summary struct {
 	Objects   int // that the JIT registered, or that were given
 	Read      int // of them, because a stack pointed into them
@@ -22,7 +22,7 @@ type Summary struct {
 	Unopened  bool  // files of the process could not be opened: an object may be registered in them
 }
 
-// Summary counts what stood behind the view.
+// Summary counts the sources of the view.
 func (v *View) Summary() Summary {
 	s := Summary{Scanned: v.target.Scanned, Unopened: progspace.Unopened(v.target) != "", Objects: len(v.target.Given())}
 	for _, r := range v.target.Registries {
@@ -54,7 +54,7 @@ func (v *View) Keep(c Choice) {
 	}
 }
 
-// NearFunction says which functions of the frames have a name near one that none of them has, or is "".
+// NearFunction lists the functions of the frames with names near one that no frame has, or returns "".
 func (v *View) NearFunction(p *names.Pattern) string {
 	if p == nil {
 		return ""
@@ -71,7 +71,7 @@ func (v *View) NearFunction(p *names.Pattern) string {
 	return nearest.String()
 }
 
-// WhyNone says why no frame has a record.
+// WhyNone returns the reason why no frame has a record.
 func (v *View) WhyNone() string {
 	if why := v.unread(); why != "" {
 		return fmt.Sprintf("%v: no thread could be read: %s", v.target, why)
@@ -100,7 +100,7 @@ func (t *Thread) total() int {
 	return t.Total
 }
 
-// HowMany says which numbers the frames have, for those who asked for another one.
+// HowMany returns the numbers that the frames have, for an error about another number.
 func (v *View) HowMany() string {
 	deepest, frames := 0, 0
 	for i := range v.Threads {
@@ -117,10 +117,10 @@ func (v *View) HowMany() string {
 	return fmt.Sprintf("of its %d threads %d has the most: %d, #0 to #%d", len(v.Threads), v.Threads[deepest].ID, frames, frames-1)
 }
 
-// maxThreads is how many threads are named of those that there are.
+// maxThreads bounds the threads that are named.
 const maxThreads = 8
 
-// NoThread says that a target has no thread of a number, and which it has.
+// NoThread returns the error that a target has no thread of a number, and lists the existing ones.
 func NoThread(t *ptrace.Target, id int) error {
 	var names []string
 	all := t.Threads()
@@ -138,7 +138,7 @@ func NoThread(t *ptrace.Target, id int) error {
 	return fmt.Errorf("%v has no thread %d; it has %s%s", t, id, strings.Join(names, ", "), more)
 }
 
-// unread says why no thread of the target could be read, or is "" where one was.
+// unread returns the reason why no thread of the target could be read, or "" if one was.
 func (v *View) unread() string {
 	why := ""
 	for _, t := range v.target.Threads() {

@@ -13,7 +13,7 @@ import (
 	"reframe/ptrace"
 )
 
-// A search that did not get to the end does not say that there is nothing.
+// TestSearchThatWasCut requires that an incomplete search does not report that there is nothing.
 func TestSearchThatWasCut(t *testing.T) {
 	why := progspace.WhyNoMaps(&ptrace.Target{Scanned: true, ScanCut: true})
 	require.Contains(t, why, "too large to be searched to the end")

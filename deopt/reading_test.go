@@ -13,8 +13,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// twin is a module with an internal function @helper, whose record has an operand %NAME
-// and a constant, and one that others see. OWN is what is in that.
+// twin is a module with an internal function @helper, whose record has an operand %NAME and a constant, and an external one. OWN is the body of
+// that one.
 const twin = `
 target triple = "x86_64-unknown-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -29,7 +29,7 @@ define i64 @SEEN(i64 %x) {
 }
 `
 
-// A function of an image is that of one module, and not of another one with such a function.
+// TestTwinFunctions requires that a function of an image is assigned to one module, and not to another one with the same function.
 func TestTwinFunctions(t *testing.T) {
 	livetest.Slow(t)
 	const (
@@ -56,8 +56,8 @@ func TestTwinFunctions(t *testing.T) {
 			{"0 helper: %width", "1 helper: " + notGiven},
 			{"0 helper: " + notGiven, "1 helper: %price"},
 			{"0 helper: %width", "1 helper: %price"}}},
-		// What others see is of the first alone, so that its other function is too; and the
-		// second map, which lacks it, cannot be of the same module.
+		// Only the first has the external function, so its other function is the first's too; and the second map, which lacks it, cannot be of the
+		// same module.
 		{"another function of the map does", changes{"1", "7", own}, same, [3][]string{
 			{"0 helper: %width", "0 one: %x", "1 helper: " + notGiven},
 			{"0 helper: " + notGiven, "0 one: no names: no given module defines @one", "1 helper: %price"},
@@ -88,7 +88,7 @@ func TestTwinFunctions(t *testing.T) {
 	}
 }
 
-// Two sites that one record may be of are said to be.
+// TestReadingOfOneOfTwoSites requires that the two candidate sites of a record are reported.
 func TestReadingOfOneOfTwoSites(t *testing.T) {
 	path, m := frametest.Written(t, "two.ll", `
 target triple = "x86_64-unknown-linux-gnu"
@@ -115,7 +115,7 @@ define void @g(i64 %a, i64 %b) {
 	require.Equal(t, []string{note, note, "0 f: ", "0 g: %a", "0 g: %b"}, frametest.Readings(t, frametest.MapsOf(t, frametest.LLC(t, 19, path), m)))
 }
 
-// What the module leaves open is shown as that, and not as the mark that LLVM writes for it.
+// TestReadingOfUndef requires that values that the module leaves undefined are shown as such, and not as the mark that LLVM writes for them.
 func TestReadingOfUndef(t *testing.T) {
 	path, m := frametest.Written(t, "undef.ll", `
 target triple = "x86_64-unknown-linux-gnu"
@@ -127,7 +127,7 @@ define void @f(i64 %a) {
 	require.Equal(t, []string{"0 f: undef %a poison"}, frametest.Readings(t, frametest.MapsOf(t, frametest.LLC(t, 19, path), m)))
 }
 
-// An alias is a name of the function that it stands for.
+// TestReadingByAlias requires that an alias is a name of its function.
 func TestReadingByAlias(t *testing.T) {
 	path, m := frametest.Written(t, "alias.ll", `
 target triple = "x86_64-unknown-linux-gnu"
@@ -188,7 +188,7 @@ func TestUnrewrittenBundle(t *testing.T) {
 	require.Equal(t, "101", frametest.Slot(t, f, "%x").Value)
 }
 
-// A process that has two functions of one name is told them apart as a file is.
+// TestTwinFunctionsInAProcess requires that two functions of one name are distinguished in a process as in a file.
 func TestTwinFunctionsInAProcess(t *testing.T) {
 	const text = `
 define internal i64 @helper(i64 %NAME) noinline {
@@ -230,7 +230,7 @@ define i64 @other(i64 %a) noinline {
 	require.Equal(t, 2, frames)
 }
 
-// Modules that have nothing to do with a file are said to have nothing to do with it.
+// TestModulesOfNothing requires a note for modules that define no function of a file.
 func TestModulesOfNothing(t *testing.T) {
 	const note = "no given module defines a function with records here"
 	object := livetest.Object(t, 19, "sm_spill.ll")

@@ -23,8 +23,8 @@ import (
 // errKept ends a trace.
 var errKept = errors.New("enough")
 
-// A core of an exit, minimal or not, compressed or not, shows the frames that the process shows when it stands there, of which the innermost
-// is that of the exit, and what the interpreter makes of each of them.
+// TestRecordedExits requires that a core of an exit, minimal or not, compressed or not, shows the frames that the process shows at that exit, the
+// innermost of which is that of the exit, and that the interpreter gets the same results from each of them.
 func TestRecordedExits(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns
@@ -114,7 +114,7 @@ func TestRecordedExits(t *testing.T) {
 	}
 }
 
-// oneRun is what became of one frame in the interpreter.
+// oneRun is the result of one frame in the interpreter.
 type oneRun struct {
 	tid, index int
 	resumed    *frame.Resumed

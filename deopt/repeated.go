@@ -27,8 +27,8 @@ func (m *Match) repeated(slots []frame.Slot) [][]int {
 	return m.repeats
 }
 
-// refuseContradictions makes an SSA value unavailable in all of its slots where the locations of the record hold different values. An SSA value has one
-// value: the record or the code is wrong, or LLVM found the value to be undefined and recorded anything. Nothing tells which.
+// refuseContradictions makes an SSA value unavailable in all of its slots if the locations of the record hold different values. An SSA value has
+// one value: the record or the code is wrong, or LLVM found the value to be undefined and recorded anything. Nothing shows which.
 func (f *Frame) refuseContradictions() {
 	for _, all := range f.match.repeated(f.Slots) {
 		why := contradiction(f.Slots, all)

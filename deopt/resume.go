@@ -21,8 +21,8 @@ import (
 type Limits struct {
 	Steps  uint64
 	Memory uint64
-	// Calls are what functions return that exist only as native code, by their names, as [ParseValue] reads it; "" of one that returns nothing. Each
-	// call returns the same, and does nothing else.
+	// Calls maps functions that exist only as native code, by their names, to their results, as [ParseValue] reads them; "" for a function that
+	// returns nothing. Each call returns the same, and does nothing else.
 	Calls map[string]string
 }
 
@@ -47,13 +47,12 @@ func (l Limits) Options(shift uint64) interp.Options {
 	return interp.Options{MaxSteps: l.Steps, MaxMemory: l.Memory, Shift: shift, Funcs: funcs, Hint: callHint}
 }
 
-// callHint is what can be done about a call of what exists only as native code.
+// callHint is the advice for a call of a function that exists only as native code.
 const callHint = "give the module that defines it too (a second --ir), say what it returns (--call NAME=VALUE), or resume a frame further out"
 
-// Run lets the reference interpreter resume from the frames of a stack, over a
-// copy-on-write view of the target's memory, until the function of the outermost one
-// returns. Nothing is written to the target. Where a value is missing that is live in any
-// of them, nothing runs and the error names all of them with their reasons.
+// Run runs the reference interpreter from the frames of a stack, over a copy-on-write view of the target's memory, until the function of the
+// outermost one returns. It writes nothing to the target. If a value that is live in any of them is missing, nothing runs and the error names all
+// missing values with their reasons.
 func (v *View) Run(ctx context.Context, s *Stack, l Limits) (*frame.Resumed, error) {
 	out, _, err := s.Run(ctx, l, 0)
 	return out, err
@@ -125,8 +124,8 @@ func (f *Frame) floats() (*machine.FloatControl, string) {
 	return &c, ""
 }
 
-// Prepare binds the values of all frames, and errs where one cannot resume. Of the options, what belongs
-// to the stack is filled in; without a Memory it is the target's.
+// Prepare binds the values of all frames, and returns an error if one cannot resume. It fills in the options that belong to the stack; the default
+// Memory is the target's.
 func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 	p := &Prepared{}
 	var missing []string
@@ -154,7 +153,7 @@ func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 	return p, err
 }
 
-// machine binds a module to the target. Of the options, what belongs to that is filled in; without a Memory it is the target's.
+// machine binds a module to the target. It fills in the options that belong to the target; the default Memory is the target's.
 func (v *View) machine(m *ir.Module, symbols func(*ir.Module, string) (machine.Addr, bool), o interp.Options) (*interp.Interp, error) {
 	if o.Memory == nil {
 		o.Memory = v.target
@@ -163,8 +162,8 @@ func (v *View) machine(m *ir.Module, symbols func(*ir.Module, string) (machine.A
 	return interp.New(m, o)
 }
 
-// Machine is an interpreter for a function of the modules, to be called in the place of the frame's own: names mean what they mean to the
-// frame's code. Of the options, what belongs to the target is filled in.
+// Machine returns an interpreter for a function of the modules, to be called instead of the frame's own: names resolve as in the frame's code. It
+// fills in the options that belong to the target.
 func (f *Frame) Machine(fn *ir.Func, o interp.Options) (*interp.Interp, error) {
 	o.Floats, _ = f.floats()
 	found := map[*ir.Module]func(string) (machine.Addr, bool){fn.Module: f.Symbols(fn)}
@@ -237,13 +236,13 @@ func (f *Frame) activation() (a interp.Activation, err error) {
 		return a, err
 	}
 	a.Values, err = f.inputs(f.to.Module)
-	if f.Resume.At != "" || f.Resume.After != "" { // it goes on at its site, where all that is recorded is of that moment
+	if f.Resume.At != "" || f.Resume.After != "" { // it continues at its site, where everything recorded is of that moment
 		interp.Tell(a.Values)
 	}
 	return a, err
 }
 
-// WhyNotResumed says what is missing to resume a frame that has a record.
+// WhyNotResumed returns an error that names what is missing to resume a frame that has a record.
 func (f *Frame) WhyNotResumed() error {
 	switch {
 	case len(f.view.modules.All) == 0:
@@ -280,7 +279,7 @@ func (f *Frame) inputs(m *ir.Module) (map[ir.Value]interp.Value, error) {
 	return values, nil
 }
 
-// missing says of each value that is live at p and that the frame does not have why that is.
+// missing lists the values that are live at p and that the frame lacks, with the reasons.
 func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 	lines := []string{fmt.Sprintf("%s: @%s cannot resume in block %%%s: values that are live there are missing",
 		f.Title(), p.Block.Func.Name, p.Block.Name)}
@@ -291,7 +290,7 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 				why = s.Reason
 			}
 		}
-		if strings.HasSuffix(why, syscall.ESRCH.Error()) { // of a held process memory is read as it is touched
+		if strings.HasSuffix(why, syscall.ESRCH.Error()) { // the memory of a held process is read on demand
 			return "", &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrGone}
 		}
 		if f.isResult(name) {
@@ -313,8 +312,8 @@ func (v *View) Partial() bool {
 	})
 }
 
-// Lacks says which value that a record promises the frame has not, and why; "" where it has all. Where
-// its records cannot be read, nobody knows what they promise. A frame with a record that is a guess has nothing for sure.
+// Lacks names a value that the record promises and the frame lacks, with the reason; "" if it has all. It also reports records that cannot be read,
+// whose promises are unknown. The values of a frame that is a guess all count as missing.
 func (f *Frame) Lacks() string {
 	if f.Record != nil && f.Uncertain() != "" {
 		return "a guess: " + f.Uncertain()

@@ -44,17 +44,16 @@ func (n blockTally) String() string {
 		n.functions, n.compared, n.behind, n.never, n.deep, n.steps, n.unknown, n.addresses)
 }
 
-// An expectation is what the interpreter computed from a block on, until the native code
-// has come to the end of the same activation.
+// An expectation is what the interpreter computed from a block on, to be checked when the native code reaches the end of the same activation.
 type expectation struct {
 	block   string // @func_1, block %5
 	fn      *ir.Func
-	ret     machine.Addr // where it returns to
+	ret     machine.Addr // its return address
 	frame   machine.Addr // the stack pointer there: the activation's CFA
 	result  interp.Value
 	output  string
 	memory  []remembered
-	printed int // by the process, when it stood at the block
+	printed int // by the process, when it was stopped at the block
 }
 
 // remembered is memory as the interpreter left it.
@@ -149,8 +148,7 @@ func (r *blockRun) next() bool {
 	return true
 }
 
-// resume has the interpreter resume from where the process stands: at the stackmap of a
-// block, or behind a call that has just returned.
+// resume runs the interpreter from the current stop of the process: at the stackmap of a block, or after a call that has just returned.
 func (r *blockRun) resume(regs *machine.Registers) {
 	target, err := r.session.Target()
 	require.NoError(r.t, err)
@@ -266,8 +264,8 @@ func (r *blockRun) returned(t *ir.Type, regs *machine.Registers) string {
 	return v.Format()
 }
 
-// parts are the values that a function returns in registers. Of a type that takes another
-// way the memory says all.
+// parts returns the types of the values that a function returns in registers. For a type that is returned in another way, comparing memory covers
+// it.
 func parts(t *ir.Type) []*ir.Type {
 	switch t.Kind {
 	case ir.VoidKind:

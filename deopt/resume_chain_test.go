@@ -19,7 +19,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// interrupted begins programs that wait in pause for SIGUSR1 and go on.
+// interrupted begins programs that wait in pause for SIGUSR1 and then continue.
 const interrupted = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -76,8 +76,7 @@ again:
   %q = add i64 %p, %now
   ret i64 %q
 }`,
-	// The result of an invoke goes to a phi behind it, beside others that take what the
-	// frame has; of a patchpoint it is the invoke itself.
+	// The result of an invoke goes to a phi after it, beside others that take values of the frame; for a patchpoint it is the invoke itself.
 	"invoke": `
 define i64 @inner(i64 %n) noinline gc "statepoint-example" {
   %w = call ` + waitsInPause + `[ "deopt"(i64 %n) ]
@@ -108,8 +107,7 @@ bad:
   %lp = landingpad { ptr, i32 } cleanup
   ret i64 1
 }`,
-	// A stackmap right behind a call: the frame has all that is recorded, and waits for the
-	// result.
+	// A stackmap right after a call: the frame has everything that is recorded, and waits for the result.
 	"stackmap": `
 define i64 @inner(i64 %n) noinline gc "statepoint-example" {
   %w = call ` + waitsInPause + `[ "deopt"(i64 %n) ]
@@ -142,8 +140,8 @@ define i32 @main() gc "statepoint-example" {
 }
 `
 
-// A whole chain of frames, up to main, prints what the native code does when it goes on. pause
-// returns -1 after a signal.
+// TestResumeAChain requires that a whole chain of frames, up to main, prints the same as the native code when it continues. pause returns -1 after
+// a signal.
 func TestResumeAChain(t *testing.T) {
 	for name, text := range chains {
 		for _, version := range []int{16, 19, 22} {
@@ -205,7 +203,7 @@ func TestPickAChain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &frame.Result{Type: "i64", Value: "45"}, out.Result)
 	require.Equal(t, 2, out.Writes)
-	// What one of a chain of runs wrote, the next does not see.
+	// A later run does not see the writes of an earlier one.
 	again, err := v.Run(context.Background(), s, deopt.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, out, again)
@@ -294,7 +292,7 @@ define i64 @f(i64 %n) noinline {
 	require.Equal(t, "6", out.Result.Value)
 }
 
-// A native function stands between two frames: there the chain ends.
+// TestChainEndsAtNativeCode requires that a chain ends at a native function between two frames.
 func TestChainEndsAtNativeCode(t *testing.T) {
 	text := interrupted + `
 @list = global [2 x i64] [i64 2, i64 1]
@@ -321,8 +319,7 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 	require.Equal(t, s.End, out.End)
 }
 
-// An exit resumes in another function, and what that returns is what the exit's caller
-// gets.
+// TestChainBeginsWithAnExit requires that the result of the function in which an exit resumes goes to the exit's caller.
 func TestChainBeginsWithAnExit(t *testing.T) {
 	text := interrupted + `
 declare i64 @llvm.experimental.deoptimize.i64(...)
@@ -370,8 +367,8 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 	require.Equal(t, frame.Resume{Function: "baseline", Block: "loop"}, out.Frames[0].Resume)
 }
 
-// A thread that stands at the return address of a statepoint: the call has returned, and what
-// it returned is in a register that no record names.
+// TestResumeAfterACall has a thread at the return address of a statepoint: the call has returned, and its result is in a register that no record
+// names.
 func TestResumeAfterACall(t *testing.T) {
 	text := interrupted + `
 define i64 @inner(i64 %n) noinline {
@@ -408,7 +405,7 @@ define i32 @main() {
 	}
 }
 
-// A thread that stands at the start of a patchpoint: the interpreter runs its call too.
+// TestResumeBeforeAPatchpoint has a thread at the start of a patchpoint: the interpreter runs its call too.
 func TestResumeBeforeAPatchpoint(t *testing.T) {
 	text := interrupted + `
 define i64 @inner(i64 %n) noinline {
@@ -486,7 +483,7 @@ define i64 @f(i64 %n) noinline {
 	}
 }
 
-// What is missing in any frame is said of all, before anything runs.
+// TestChainNamesWhatIsMissing requires that the missing values of all frames are reported, before anything runs.
 func TestChainNamesWhatIsMissing(t *testing.T) {
 	text := interrupted + `
 define i64 @inner(i64 %n) noinline gc "statepoint-example" {
@@ -548,9 +545,8 @@ func TestGivenResult(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("a result is given, and @work reads none of the call for which frame #%d, work waits", f.Index))
 }
 
-// Each type and how its values are written.
-// What is given is not taken for the result of another call: here llc made one of the
-// llvm.memcpy, and that is the one which runs.
+// TestGivenResultOfAnotherCall requires that a given result is not taken for that of another call: here llc made a call of the llvm.memcpy, and
+// that is the one which runs.
 func TestGivenResultOfAnotherCall(t *testing.T) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+`
 @buffer = global [64 x i8] zeroinitializer

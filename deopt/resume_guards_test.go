@@ -16,8 +16,8 @@ import (
 	"reframe/ptrace"
 )
 
-// guardedLoop waits in @tick at i = 10. Behind its call two guards hold for as long as the loop runs: the intrinsic, and a branch on a
-// widenable condition.
+// guardedLoop waits in @tick at i = 10. After its call two guards hold as long as the loop runs: the intrinsic, and a branch on a widenable
+// condition.
 const guardedLoop = `declare i32 @pause()
 declare i32 @puts(ptr)
 declare void @llvm.experimental.guard(i1, ...)
@@ -132,7 +132,7 @@ define i32 @main() {
 	require.NoError(t, err)
 	require.Contains(t, frametest.One(t, v, "work").Notes, "no names: narrow.ll is not what was compiled: record 2882400015 of @work is of code with pointers of 8 bytes, and the module has pointers of 4")
 
-	// Where a layout leads into such a module, it is told when the frame is to resume.
+	// If a layout leads into such a module, the error comes when the frame is to resume.
 	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"other","block":"go"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
 	narrow = frametest.ReadModule(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\ndefine i64 @other(i64 %n) {\ngo:\n  ret i64 %n\n}")

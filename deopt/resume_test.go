@@ -16,8 +16,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// Behind an invoke the frame resumes at the block to which it returns, whose phis take
-// what they take from there.
+// TestResumeBehindAnInvoke requires that, after an invoke, the frame resumes at the block to which it returns, whose phis take their values for
+// that edge.
 func TestResumeBehindAnInvoke(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %a) noinline gc "statepoint-example" personality ptr @__gxx_personality_v0 {
@@ -43,7 +43,8 @@ bad:
 	}
 }
 
-// What is missing because the call has not returned says so, under the name of the result.
+// TestResultOfARunningStatepoint requires that a value that is missing because the call has not returned is reported so, under the name of the
+// result.
 func TestResultOfARunningStatepoint(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %a) noinline gc "statepoint-example" {
@@ -103,8 +104,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	}
 }
 
-// Two objects that were linked into one image each keep a name to themselves: the image
-// does not say which of the two a module means, so that the value is not known.
+// TestInternalNameTwiceInAnImage has two objects linked into one image, each with an internal symbol of one name: the image does not show which of
+// the two a module means, so the value must be unknown.
 func TestInternalNameTwiceInAnImage(t *testing.T) {
 	text := prelude + `
 @counter = internal global i64 22
@@ -135,7 +136,8 @@ define void @keep() {
 	}
 }
 
-// What a function returns that exists only as native code can be said; it is not run then, also where the interpreter has one of that name.
+// TestResumeWithCalls requires that the result of a function that exists only as native code can be given; then it is not run, even if the
+// interpreter has one of that name.
 func TestResumeWithCalls(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))

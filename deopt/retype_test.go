@@ -56,7 +56,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 		require.NoError(t, err)
 		require.Equal(t, c.value, frametest.Slot(t, frametest.One(t, v, "work"), c.name).Value)
 
-		// Without the module nothing says that the record counts its values from its fourth location on.
+		// Without the module nothing shows that the record counts its values from its fourth location on.
 		v, err = framesWith(t, p, deopt.Options{Layouts: o.Layouts})
 		require.NoError(t, err)
 		f := frametest.One(t, v, "work")
@@ -143,7 +143,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	}
 }
 
-// Where several sites fit that have other types, which of them was compiled says how a vector's elements lie: a layout does not.
+// TestLayoutOfAmbiguousVectors requires, if several sites with different types fit, that the elements of a vector are unknown: which type was
+// compiled determines them, and a layout does not.
 func TestLayoutOfAmbiguousVectors(t *testing.T) {
 	const compiled = `
 define i64 @work(i64 %a) noinline {

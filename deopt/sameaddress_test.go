@@ -44,7 +44,8 @@ define i64 @work(i64 %a) noinline {
 	}
 }
 
-// Between a call and its stackmap LLVM may compute what the record holds. What stays as it is is shown, and what has yet to be computed is not.
+// TestStackmapBehindComputations covers computations of recorded values between a call and its stackmap: unchanged values are shown, and values
+// that are not computed yet are not.
 func TestStackmapBehindComputations(t *testing.T) {
 	const text = prelude + `
 @g = global i64 5

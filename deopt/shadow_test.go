@@ -19,7 +19,7 @@ import (
 	"reframe/ptrace"
 )
 
-// shadowCase is what shadows.c says of one of its frames.
+// shadowCase is the report of shadows.c on one of its frames.
 type shadowCase struct {
 	Name         string
 	Record       uint64
@@ -30,7 +30,7 @@ type shadowCase struct {
 
 var shadowLine = regexp.MustCompile(`case (\w+) record (\d+) at (\w+) returns (\w+) match (\d) sum (\d+) product (\d+)`)
 
-// shadowsOf starts shadows.ll, ahead of time or under lli, and returns what it says of its frames.
+// shadowsOf starts shadows.ll, ahead of time or under lli, and returns its reports on its frames.
 func shadowsOf(t *testing.T, version int, how string) (*livetest.Process, []shadowCase) {
 	t.Helper()
 	library := livetest.Compiled(t, "gcc", livetest.Testdata(t, "programs", "shadows.c"), "-O1", "-shared", "-fPIC")
@@ -138,19 +138,19 @@ func TestShadows(t *testing.T) {
 	}
 }
 
-// Without a module what was written says where a shadow is, and no more: not that the record is a stackmap's, where a patchpoint might
-// have had the nops.
+// TestShadowsWithoutModule requires that, without a module, the written code shows only where a shadow is: not that the record is a stackmap's, as
+// the nops may be a patchpoint's.
 func TestShadowsWithoutModule(t *testing.T) {
 	const note = "no module says how far the shadow of its record reaches: the call that was written over the code behind that is taken to be in it"
 	for _, how := range shadowPrograms {
 		t.Run(how, func(t *testing.T) {
 			p, cases := shadowsOf(t, 19, how)
 			v := frametest.Look(t, p, true, deopt.Options{})
-			for _, c := range cases[3:] { // the outermost of the others came by a stub without unwind information, of which only a module tells
+			for _, c := range cases[3:] { // the outermost of the others came through a stub without unwind information, which only a module can resolve
 				f, caller := returnsTo(t, v, c.Returns)
 				require.Equal(t, "next", caller.Function, c.Name)
 				switch {
-				case strings.HasPrefix(c.Name, "region"), strings.HasPrefix(c.Name, "pp"): // which no module tells from shadows
+				case strings.HasPrefix(c.Name, "region"), strings.HasPrefix(c.Name, "pp"): // which only a module distinguishes from shadows
 				case !c.Match || c.Name == "epilogue_ran": // before whose call code of the function's own has run
 					require.Nil(t, f.Record, c.Name)
 				default:
@@ -172,7 +172,7 @@ func TestShadowsWithoutModule(t *testing.T) {
 	}
 }
 
-// What was invalidated resumes behind its stackmap, in the interpreter.
+// TestResumeFromAShadow requires that an invalidated frame resumes after its stackmap, in the interpreter.
 func TestResumeFromAShadow(t *testing.T) {
 	for _, how := range shadowPrograms {
 		t.Run(how, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/frametest"
 )
 
-// What was written, over what, and by which rules the frame was unwound for it: explain says it.
+// TestExplainShadow requires that explain shows what was written, over what, and by which rules the frame was unwound.
 func TestExplainShadow(t *testing.T) {
 	p, cases := shadowsOf(t, 19, "-no-pie")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))

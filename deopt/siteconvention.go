@@ -8,9 +8,9 @@ import (
 	"reframe/deopt/unwind"
 )
 
-// conventionOf finds the convention of the function of callee, which has returned to f or will: nil where it is C's, or is not known. What it
-// loses is said by the function itself. What it keeps holds for f only where f called that very function, and no other that jumped to it: the
-// call names it, or the site in f is one of the same convention.
+// conventionOf returns the convention of the function of callee, which has returned to f or will: nil if it is C's, or unknown. The function itself
+// determines what it clobbers. What it preserves holds for f only if f called that very function, and no other that jumped to it: the call names
+// it, or the site in f is one of the same convention.
 func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 	if v.target.Arch() != machine.AMD64 || len(v.modules.All) == 0 {
 		return nil
@@ -21,7 +21,7 @@ func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 		if named {
 			start = at
 		}
-		// Of two functions of one name, or in an image that no module was compiled into, it may be another one.
+		// If two functions share the name, or in an image that no module was compiled into, it may be another one.
 		if named && c.Records != nil && c.Image != nil {
 			if _, only := c.Image.Only(symbol); only {
 				name = symbol

@@ -54,7 +54,7 @@ func (v *View) with(f, changed *Frame, slot string) (*View, *Frame, error) {
 	return nil, nil, fmt.Errorf("%s is not of this view", f.Title())
 }
 
-// whyNotSet says why a slot cannot be given a value.
+// whyNotSet returns the reason why a slot cannot be given a value.
 func (f *Frame) whyNotSet(slot string) error {
 	at := slices.IndexFunc(f.Slots, func(s frame.Slot) bool { return s.Name == slot })
 	switch {
@@ -68,8 +68,8 @@ func (f *Frame) whyNotSet(slot string) error {
 	return fmt.Errorf("%s of %s: the code that resumes does not take it from the record", slot, f.Title())
 }
 
-// ParseSlot reads a value of a slot's type, as [ParseValue] does: the bytes are what [frame.Slot].Bytes would be. Of a slot
-// without a type it is a number of as many bytes as the slot has.
+// ParseSlot reads a value of a slot's type, as [ParseValue] does: the bytes are in the form of [frame.Slot].Bytes. For a slot without a type it is
+// a number of as many bytes as the slot has.
 func (f *Frame) ParseSlot(s *frame.Slot, text string) ([]byte, error) {
 	t, size := interp.IRType(s.Type), s.Type.Size()
 	if s.Type.IsZero() {

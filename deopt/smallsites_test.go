@@ -18,8 +18,8 @@ import (
 // site puts a site into the text of a program.
 func site(text, call string) string { return strings.ReplaceAll(text, "SITE", call) }
 
-// The least that the documents allow: a patchpoint that calls nothing and has no bytes, one whose record has no locations, a stackmap
-// that may only read memory, so that LLVM may move loads and not stores over it. The thread stands at the record.
+// TestSmallSites covers the smallest sites that the documents allow: a patchpoint that calls nothing and has no bytes, one whose record has no
+// locations, and a stackmap that may only read memory, so that LLVM may move loads but not stores over it. The thread is stopped at the record.
 func TestSmallSites(t *testing.T) {
 	const body = `
 @cell = global i64 7
@@ -64,8 +64,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// Code that is patched into a region may call nothing, as the document's second example: a thread in it has no record, and says
-// where it stands.
+// TestInsideARegion covers code that is patched into a region and calls nothing, as in the document's second example: a thread in it must have no
+// record, and a note with its place.
 func TestInsideARegion(t *testing.T) {
 	text := prelude + again + `
 define i64 @work(i64 %s) noinline {

@@ -92,7 +92,7 @@ func (f *Frame) sourceByDWARF(all *SourceReaders) error {
 	return nil
 }
 
-// SourceOf is where in the source an instruction of a module comes from, or nil where the module does not say it.
+// SourceOf returns the place in the source of an instruction of a module, innermost first, or nil if the module does not contain it.
 func SourceOf(i *ir.Instr) (list []frame.Source) {
 	at, ok := i.Source()
 	if !ok {
@@ -104,7 +104,7 @@ func SourceOf(i *ir.Instr) (list []frame.Source) {
 	return list
 }
 
-// SourceText is a place in the source as gdb spells it: file:line, or the file alone where the code stands in no line of it.
+// SourceText returns a place in the source in gdb's form: file:line, or only the file for code without a line.
 func SourceText(s frame.Source) string {
 	switch {
 	case s.File == "" && s.Line == 0:

@@ -22,7 +22,7 @@ func inlineSource(t testing.TB) string {
 	return path
 }
 
-// sourceModule is that program as a module with debug information that LLVM of a release reads.
+// sourceModule returns that program as a module with debug information that LLVM of a release reads.
 func sourceModule(t testing.TB, version int, flags ...string) string {
 	t.Helper()
 	flags = append([]string{"-O2", "-g"}, flags...)

@@ -29,8 +29,8 @@ func (v *View) symbolsOf(found map[*ir.Module]func(string) (machine.Addr, bool))
 	}
 }
 
-// Symbols binds the names of fn's module to addresses of the target, as the code of the frame does: of a name that several images
-// have, its own is meant. It is false for a name that none has.
+// Symbols binds the names of fn's module to addresses of the target, as the code of the frame does: if several images have a name, its own takes
+// precedence. The function returns false for a name that none has.
 func (f *Frame) Symbols(fn *ir.Func) func(string) (machine.Addr, bool) {
 	return f.view.symbols(fn.Module, f.imageOf(fn))
 }
@@ -64,7 +64,7 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 				return sym.Addr, true
 			}
 		}
-		// What a linker hid is local too.
+		// Symbols that a linker hid are local too.
 		if img != nil {
 			if sym, ok := img.Only(name); ok {
 				return sym.Addr, true
@@ -79,7 +79,7 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 	}
 }
 
-// weak says of a linkage that one of several definitions is taken (LangRef, "Linkage Types").
+// weak reports whether one of several definitions is chosen for a linkage (LangRef, "Linkage Types").
 func weak(linkage string) bool {
 	switch linkage {
 	case "weak", "weak_odr", "linkonce", "linkonce_odr", "common", "extern_weak":
@@ -88,7 +88,7 @@ func weak(linkage string) bool {
 	return false
 }
 
-// linked is where a JIT has put what an image names without an address, by what stands in the image's code.
+// linked returns the address that a JIT has given to a symbol without an address in an image, read from the image's code in memory.
 func (v *View) linked(m *ir.Module, img *object.Image, name string) (machine.Addr, bool) {
 	if img == nil {
 		return 0, false

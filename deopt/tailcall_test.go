@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// TestTailCallIsNoted says of a live process which frame is missing, and by which name.
+// TestTailCallIsNoted requires a note on a live process that names the missing frame.
 func TestTailCallIsNoted(t *testing.T) {
 	p := quiet(t, 0, livetest.CXXBinary(t, programSource(t, "tailcall.cc"), "-O2"))
 	v := frametest.Look(t, p, false, deopt.Options{})
@@ -30,8 +30,8 @@ func TestTailCallIsNoted(t *testing.T) {
 	}
 }
 
-// TestTailCallsOfRealPrograms holds what is said of missing frames against the code of the
-// functions that left: each has a jump that leads out of it, or one that does not say where it leads.
+// TestTailCallsOfRealPrograms checks the notes on missing frames against the code of the functions that left: each must have a jump out of it, or
+// one with an unknown target.
 func TestTailCallsOfRealPrograms(t *testing.T) {
 	livetest.Slow(t)
 	missing, frames := 0, 0

@@ -77,9 +77,8 @@ func (r *Reader) uint(v uint64) []byte {
 	return b
 }
 
-// fit cuts raw to what a value of type t takes. What lies above is garbage: an i32
-// that was truncated keeps the whole register, and a double in a register is
-// recorded with the register's 16 bytes.
+// fit truncates raw to the size of a value of type t. The bytes above are garbage: an i32 that was truncated keeps the whole register, and a double
+// in a register is recorded with the register's 16 bytes.
 func fit(raw []byte, t frame.Type, l stackmap.Location, arch *machine.Arch) ([]byte, error) {
 	size := t.Size()
 	constant := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex

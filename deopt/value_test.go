@@ -116,7 +116,7 @@ func TestLocations(t *testing.T) {
 	}
 }
 
-// What a record says of these registers is not the whole truth, or their bytes are not the value's.
+// TestRegistersOfOtherMachines covers registers whose record is incomplete, or whose bytes are not the value's.
 func TestRegistersOfOtherMachines(t *testing.T) {
 	float := frame.Type{Kind: frame.Float, Bits: 32, Source: "float"}
 	for _, c := range []struct {

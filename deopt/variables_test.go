@@ -58,8 +58,8 @@ define i32 @main() {
 
 var gdbVariable = regexp.MustCompile(`(?m)^(\w+) = (-?\d+|0x[0-9a-f]+)$`)
 
-// A slot that is said to hold a variable holds what gdb says that the variable is, and the phis that were the variables before are not
-// taken for them. Clang 14 writes intrinsics, 19 records.
+// TestVariablesAgainstGDB requires that a slot with a variable's name holds the value that gdb shows for the variable, and that the phis that held
+// the variables before are not taken for them. Clang 14 writes intrinsics, 19 records.
 func TestVariablesAgainstGDB(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct{ clang, lli int }{{14, 16}, {19, 19}, {19, 22}} {

@@ -62,8 +62,8 @@ func (w vectorSites) clobbers() string {
 	return strings.Join(append(list, "~{memory}"), ",")
 }
 
-// function writes @fN, which has one site with a vector between two numbers, and stores what the elements of the vector are, each
-// with 16 bytes, to @logged. Its argument is where the vector lies in memory.
+// function writes @fN, which has one site with a vector between two numbers, and stores the elements of the vector, each with 16 bytes, to @logged.
+// Its argument is the address of the vector in memory.
 func (w vectorSites) function(out *strings.Builder, n int, t frametest.Vector) {
 	const attributes = `noinline gc  "statepoint-example"` // so written that livetest does not rewrite the calls
 	clobber := fmt.Sprintf("  call void asm sideeffect \"\", %q()\n", w.clobbers())
@@ -126,10 +126,10 @@ func constantVector(t frametest.Vector, seed int) string {
 	return "<" + strings.Join(parts, ", ") + ">"
 }
 
-// largest is how many elements the log has room for.
+// largest is the number of elements that the log has room for.
 const largest = 64
 
-// module is a program with a function for each of the types, for the object host.
+// module returns a program with a function for each of the types, for the object host.
 func (w vectorSites) module(types []frametest.Vector) string {
 	var out strings.Builder
 	out.WriteString(`target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
@@ -212,12 +212,12 @@ type sweepCount struct {
 	wrong       int
 	indirect    int
 	notCompiled int
-	nonsense    int // the program's own elements are none of the type
+	nonsense    int // the program's own elements do not fit the type
 	unavailable map[string]int
 }
 
-// run compiles and runs a program, and holds the vector of each site against what the program printed. Types that the code
-// generator does not take are counted; where only some are, the program is parted.
+// run compiles and runs a program, and compares the vector of each site with what the program printed. It counts types that the code generator
+// rejects; if it rejects only some, run divides the program.
 func (w vectorSites) run(t *testing.T, types []frametest.Vector, count *sweepCount) {
 	t.Helper()
 	if len(types) == 0 {
@@ -298,7 +298,7 @@ type exit struct {
 func exitsOf(t *testing.T, p *livetest.Process, begin func(), o deopt.Options) (list []exit) {
 	t.Helper()
 	s := frametest.Open(t, p)
-	begin() // it waits for its input until the session lets it go on
+	begin() // it waits for its input until the session resumes it
 	warn := func(text string) { require.Fail(t, text) }
 	_, err := trace.Run(t.Context(), s, trace.Options{Options: o, Warn: warn}, func(x *trace.Exited) error {
 		list = append(list, exit{x.Frame.Function, x.Frame.Slots})
@@ -345,8 +345,8 @@ func sweepTypes(lengths []int, elements ...string) (types []frametest.Vector) {
 	return types
 }
 
-// The elements of vectors whose type no register holds are read where the code generator put them, of each kind of site, in
-// registers and spilled: what the tool shows is what the program printed. With FIDELITY=all it is all types and ways.
+// TestVectorsOfIllegalTypes requires that the elements of vectors whose type fits no register are read where the code generator put them, at each
+// kind of site, in registers and spilled: the values shown are those that the program printed. With FIDELITY=all it covers all types and ways.
 func TestVectorsOfIllegalTypes(t *testing.T) {
 	livetest.Slow(t)
 	lowered := sweepTypes([]int{2}, "i1", "i7", "i24", "i33", "i63", "i64", "double", "ptr")
@@ -426,7 +426,7 @@ type sweepFeatures struct {
 	flag    string
 	needs   []string // of the processor, in the words of /proc/cpuinfo
 	largest int      // bytes of the largest vector register
-	masks   int      // bytes of the largest mask, 0 where there is none
+	masks   int      // bytes of the largest mask, 0 for none
 	lane    int      // bits of the narrowest integers that the largest register is good for
 }
 
@@ -451,8 +451,8 @@ func (f sweepFeatures) takes(version int, v frametest.Vector, sizes []int) bool 
 	})
 }
 
-// sweepWays are all ways of the whole sweep that this processor can run. GlobalISel is none of them: it takes no function with
-// such a site, and leaves it to the others.
+// sweepWays returns all ways of the whole sweep that this processor can run. GlobalISel is not among them: it rejects functions with such a site,
+// and leaves them to the others.
 func sweepWays(t *testing.T) (ways []vectorSites) {
 	t.Helper()
 	processor, err := os.ReadFile("/proc/cpuinfo")
@@ -480,9 +480,9 @@ func sweepWays(t *testing.T) (ways []vectorSites) {
 	return ways
 }
 
-// types are those that a way is tried with. Of statepoints, which take all, each way has a quarter; the ways of a release and of
-// a set of registers have all of them three times. Of the others it is what a processor with these registers could take, and
-// without any flag each type that there is.
+// types returns those that a way is tried with. For statepoints, which accept all, each way has a quarter; the ways of a release and of a set of
+// registers have all of them three times. For the others it is what a processor with these registers could accept, and without any flag each type
+// that there is.
 func (w vectorSites) types(t *testing.T) (types []frametest.Vector) {
 	t.Helper()
 	var lengths []int

@@ -20,15 +20,16 @@ import (
 	"reframe/ptrace"
 )
 
-// Options say what is known about the code of a target, and which frames are wanted.
+// Options hold what is known about the code of a target, and select the frames to make.
 type Options struct {
 	Modules []*ir.Module
 	Layouts []*layout.Layout
 	VMs     []*vmlayout.Layout // of the user's own virtual machine; the first that reads a record has it
 	Thread  int                // only the thread of that number; 0 for all
-	// Mistake is given each mistake of a layout, each time that it is met: the frame is shown as its record has it. Nil: a mistake is an error.
+	// Mistake is called with each mistake of a layout, each time that it occurs: the frame is shown as its record has it. Nil: a mistake is an
+	// error.
 	Mistake func(error)
-	Depth   unwind.Depth // which frames of deep stacks are made; the zero value stands for [DefaultDepth]
+	Depth   unwind.Depth // which frames of deep stacks are made; the zero value means [DefaultDepth]
 	// MapsInQuestion is as in [sites.Modules].
 	MapsInQuestion bool
 	// TrustIR is as in [sites.Modules].
@@ -37,7 +38,7 @@ type Options struct {
 	Refuses func(ms *sites.Modules, img *object.Image, start machine.Addr, f *ir.Func) string
 }
 
-// DefaultDepth is which frames of a deep stack are made where nothing else is asked for.
+// DefaultDepth selects the frames of a deep stack that are made by default.
 var DefaultDepth = unwind.Depth{Inner: 256, Outer: 256}
 
 // View is all frames of one moment. Its frames do not change.
@@ -58,7 +59,7 @@ type View struct {
 
 	patched *patched.Finder
 
-	unregistered bool // a frame is in code that nobody registered
+	unregistered bool // a frame is in unregistered code
 }
 
 // Thread is one thread and its frames, innermost first.
@@ -95,8 +96,8 @@ type bound struct {
 	slot  int // in Frame.Slots
 }
 
-// Frames makes the abstract frames of a target. The error is a [*MismatchError], a [*layout.Error] or an error of the IR reader where what the
-// user gave does not fit; what is missing in the target is said in the frames.
+// Frames makes the abstract frames of a target. It returns a [*MismatchError], a [*layout.Error] or an error of the IR reader if the user's input
+// does not fit; the frames themselves report what is missing in the target.
 func Frames(t *ptrace.Target, o Options) (*View, error) {
 	v, err := New(t, o)
 	if err != nil {
@@ -123,7 +124,7 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 	return v, nil
 }
 
-// New makes a view that has no frames yet. The error is that of a layout which does not fit the modules.
+// New makes a view without frames. It returns an error if a layout does not fit the modules.
 func New(t *ptrace.Target, o Options) (*View, error) {
 	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts, vms: o.VMs, mistake: o.Mistake, depth: o.Depth}
 	if v.depth == (unwind.Depth{}) {
@@ -177,7 +178,7 @@ func (v *View) ThreadOf(t machine.Thread) (Thread, error) {
 // the stacks of the target once more takes little.
 func (v *View) Unwinder() *unwind.Unwinder { return v.unwinder }
 
-// FrameOf makes the abstract frame of a physical one, which has called callee: that of the frame within, nil where there is none.
+// FrameOf makes the abstract frame of a physical one, which has called callee; within is callee's frame, nil for none.
 func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Frame, error) {
 	f := &Frame{physical: p, callee: callee, guess: doubtOf(&p, within), view: v}
 	f.Index, f.PC, f.Rule = p.Index, frame.HexOf(p.PC), string(p.Rule)
@@ -232,7 +233,7 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 		}
 		return f, nil
 	}
-	if f.Offset == nil { // the record says how far its function is
+	if f.Offset == nil { // the record gives the distance from the start of its function
 		offset := uint64(f.Place() - f.match.Entry.Function.Addr)
 		f.Offset = &offset
 	}
@@ -247,8 +248,8 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 	return f, err
 }
 
-// namedByPerf names the function of a frame whose code no file and no registered object knows, if the process told perf what
-// it is called. Code in memory of no file is a JIT's, whatever its name.
+// namedByPerf names the function of a frame whose code is in no file and no registered object, if the process has written its name for perf. Code
+// in memory without a file counts as a JIT's, whatever its name.
 func (v *View) namedByPerf(f *Frame, within machine.Addr) {
 	if !v.target.IsJITCode(within) {
 		return
@@ -260,9 +261,8 @@ func (v *View) namedByPerf(f *Frame, within machine.Addr) {
 	}
 }
 
-// SymbolAt returns the name and start of the function that pc lies in. A symbol without a size names
-// all code up to the next symbol: also that of functions which have none any more. Where an FDE that
-// starts behind the symbol has pc, it is such a function.
+// SymbolAt returns the name and start of the function that pc lies in. A symbol without a size covers all code up to the next symbol: also that of
+// functions without one. If an FDE that starts after the symbol covers pc, it is such a function, and ok is false.
 func (f *Frame) SymbolAt(pc machine.Addr) (name string, start machine.Addr, ok bool) {
 	s := f.code.SymbolAt(pc)
 	if s.Known && s.Size == 0 && s.Start < f.physical.FDE.Start {
@@ -271,8 +271,8 @@ func (f *Frame) SymbolAt(pc machine.Addr) (name string, start machine.Addr, ok b
 	return s.Name, s.Start, s.Known
 }
 
-// unreadAt says why the stack map that addr may be in cannot be read: of a file that is not there, or of an object
-// that is not known since the list of them is broken. It is "" where nothing is in the way.
+// unreadAt returns the reason why the stack map that addr may be in cannot be read: its file is missing, or the list of registered objects is
+// broken. It is "" if nothing prevents it.
 func (v *View) unreadAt(addr machine.Addr) string {
 	switch m := v.target.ModuleAt(addr); {
 	case m == nil:
@@ -285,12 +285,11 @@ func (v *View) unreadAt(addr machine.Addr) string {
 	return ""
 }
 
-// Guess says why the frame may not be the caller of the one before, or that one is missing
-// between the two; "" where nothing says so. It is the first of its notes.
+// Guess returns the reason why the frame may not be the caller of the one before, or why one may be missing between the two; "" if there is no
+// doubt. It is the first of its notes.
 func (f *Frame) Guess() string { return f.physical.Guess }
 
-// findRecord finds the record of the frame, if there is one. owner is where the function
-// starts whose records may be about it.
+// findRecord finds the record of the frame, if there is one. owner is the start of the function whose records may describe it.
 func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	if o := f.physical.Overwritten; o != nil {
 		f.match = f.choose(f.overwritten(o.By.([]*patched.Code)))
@@ -330,10 +329,9 @@ func (f *Frame) Matcher(function string, owner machine.Addr) *Matcher {
 	}}
 }
 
-// choose returns that of the records at the frame's address which says the most. Of a frame
-// that waits for a call it is the first, the call's own: the others lie behind it. Any other
-// may not have come by a site; where it has come by several, one that has yet to run has
-// everything in place, and what the call of one that has run returned is in no record.
+// choose returns the most informative of the records at the frame's address. For a frame that waits for a call it is the first, the call's own: the
+// others are after it. Any other frame may not have come through a site; if it may have come through several, a site that has yet to run has
+// everything in place, and no record has the result of a call that has run.
 func (f *Frame) choose(all []*Match) *Match {
 	var best *Match
 	var possible []*Match
@@ -376,7 +374,7 @@ func (f *Frame) fillAlso() {
 	}
 }
 
-// About says what the target is.
+// About describes the target.
 func (v *View) About() frame.Target {
 	t := v.target
 	out := frame.Target{Kind: "core", PID: t.PID, Arch: t.Arch().Name, Core: t.Core, Notes: v.Notes()}
@@ -386,11 +384,11 @@ func (v *View) About() frame.Target {
 	return out
 }
 
-// maxLostFiles is how many files are named of which code is missing.
+// maxLostFiles bounds the files with missing code that are named.
 const maxLostFiles = 8
 
-// Notes say what is missing in a core, or uncertain: what the core says of itself, and files with code that may not be, or are
-// not, those that were mapped. Of a process they say why what it told perf is not used.
+// Notes lists what is missing in a core, or uncertain: the core's own remarks, and files with code that may not be, or are not, those that were
+// mapped. For a process it lists why its files for perf are not used.
 func (v *View) Notes() []string {
 	if v.target.Core == "" {
 		notes := v.perfNotes()
@@ -425,7 +423,7 @@ func (v *View) Notes() []string {
 	return notes
 }
 
-// perfNotes says why names that a process gave to perf are not used, where a frame could have one.
+// perfNotes returns the reasons why names that a process wrote for perf are not used, if a frame could have one.
 func (v *View) perfNotes() (notes []string) {
 	for _, p := range v.target.PerfFiles() {
 		if p.Why != "" && v.unregistered {
@@ -435,7 +433,7 @@ func (v *View) perfNotes() (notes []string) {
 	return notes
 }
 
-// omitted says which frames of a thread were not made.
+// omitted lists the frames of a thread that were not made.
 func (v *View) omitted(t *Thread) (list []frame.Omitted) {
 	for _, o := range t.Omitted {
 		out := frame.Omitted{From: o.From, Count: o.Count}
@@ -458,7 +456,7 @@ func (v *View) omittedPC(p unwind.PCCount) frame.OmittedPC {
 	return out
 }
 
-// OmittedFrames says which frames of a thread were not made, as [View.Report] does.
+// OmittedFrames lists the frames of a thread that were not made, as [View.Report] does.
 func (v *View) OmittedFrames(t *Thread) []frame.Omitted { return v.omitted(t) }
 
 // Report makes the JSON of the view.

@@ -9,7 +9,7 @@ import (
 	"reframe/deopt/vmlayout"
 )
 
-// readVM is what the first of the view's layouts of virtual machines makes of the frame's record. It is the same at each exit.
+// readVM returns the result of the first of the view's layouts of virtual machines that reads the frame's record. It is the same at each exit.
 func (f *Frame) readVM() *vmlayout.Reading {
 	m := f.match
 	switch known := m.Site != nil || m.agreements() != nil || m.counted(); {
@@ -22,7 +22,7 @@ func (f *Frame) readVM() *vmlayout.Reading {
 	return m.read
 }
 
-// Follows says that a layout of a virtual machine reads memory at the frame's record, beside what its locations are.
+// Follows reports whether a layout of a virtual machine reads memory at the frame's record, beyond the record's locations.
 func (f *Frame) Follows() bool { return len(f.view.vms) > 0 && f.readVM().Shape.Follows() }
 
 // fillVM reads the frames of the user's virtual machine out of the slots of the record.
