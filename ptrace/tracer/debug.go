@@ -75,7 +75,7 @@ func (s *server) linger() {
 		}
 		t := s.lingering[tid]
 		if t == nil {
-			t = &thread{tid: tid} // that one of them has started
+			t = &thread{tid: tid} // started by one of them
 		}
 		if !ws.Stopped() {
 			delete(s.lingering, tid)
