@@ -15,7 +15,7 @@ import (
 	"reframe/ptrace"
 )
 
-// outline is what two runs of one program have in common in a frame, at any load address.
+// outline holds what two runs of one program have in common in a frame, at any load address.
 type outline struct {
 	native string            // the function and the offset in it, of code that has a file
 	size   machine.Addr      // from the CFA of the frame below

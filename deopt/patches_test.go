@@ -44,7 +44,7 @@ type overwrite struct {
 	offset int
 }
 
-// landing is what the program logged about a thread that waits.
+// landing holds the program's log of a thread that waits.
 type landing struct {
 	thread, tid int
 	ordinary    bool // it waits in a call of LLVM's own

@@ -188,7 +188,7 @@ func TestCaptureSignals(t *testing.T) {
 	require.Equal(t, "ready\n"+want, p.Output())
 }
 
-// A signal that arrives while a process is held waits until it is let go.
+// TestHeldSignal requires that a signal that arrives while a process is held waits until it is resumed.
 func TestHeldSignal(t *testing.T) {
 	p := program(t, "signals.c", nil)
 	target := capture(t, p.PID, Options{Hold: true})
@@ -201,7 +201,7 @@ func TestHeldSignal(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "signals 1 sum 5\n") }, livetest.Patience, time.Millisecond, p.Output())
 }
 
-// Held, a process is stopped with all of its memory in reach; let go, it is as it was.
+// TestHeld requires that all memory of a held process can be read, and that the process is unchanged after it is resumed.
 func TestHeld(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
 	before := procFile(t, "%d/task/%d/syscall", p.PID, p.PID)

@@ -303,8 +303,7 @@ func (c *core) notCore(h *elfcore.Header, err error) error {
 	return &CoreError{c.path, -1, fmt.Errorf("%w: %s", ErrNotCore, what), hint}
 }
 
-// archOf asks deopt/object, which knows how ELF names architectures, by way of an image
-// that is nothing but a header.
+// archOf gets the architecture from deopt/object, which knows ELF's names of architectures, with an image that consists only of a header.
 func archOf(h *elfcore.Header) (*machine.Arch, error) {
 	b := bytes.Clone(h.Raw[:])
 	h.Order.PutUint16(b[16:], uint16(elf.ET_EXEC))

@@ -188,7 +188,8 @@ func regionAt(t *testing.T, core *Target, addr machine.Addr) region {
 	return region{}
 }
 
-// Every page that a core says it has is the page of the process, be it from the core or from a file; and all code is there.
+// TestCoreMemory requires that every page that a core claims to have equals that of the process, whether it comes from the core or from a file; and
+// that all code is there.
 func TestCoreMemory(t *testing.T) {
 	p := livetest.Linked(t, 19, "deoptimize.ll", "-pie")
 	// The kernel writes the number of the processor into the memory of a thread (rseq(2)) when it resumes.
@@ -309,7 +310,7 @@ func TestCoreFilter(t *testing.T) {
 	}
 }
 
-// A core that was cut in the middle: what is there is used, and the rest is not there.
+// TestCutCore requires that the existing part of a truncated core is used, and that the rest is unavailable.
 func TestCutCore(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
 	live := survey(t, p.PID)

@@ -168,7 +168,7 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 	return mem
 }
 
-// apart splits regions where what the core says was written over files begins and ends.
+// apart splits regions at the boundaries of the ranges that, according to the core, differ from their files.
 func (c *core) apart(regions []region) []region {
 	var out []region
 	written := c.written

@@ -232,7 +232,7 @@ func (m *coreModule) permit(loads []load) {
 	}
 }
 
-// identity is what distinguishes ELF files.
+// identity distinguishes ELF files.
 type identity struct {
 	header   [elfcore.HeaderSize]byte
 	programs []elf.Prog64 // nil if they cannot be read

@@ -205,7 +205,7 @@ func inHex(b []byte) (list []string) {
 	return list
 }
 
-// gdbVectors are the registers that gdb reads of a core whose vectors have so many bytes: what they hold, and what gdb says.
+// gdbVectors returns the registers that gdb reads of a core whose vectors have width bytes: the expected contents, and gdb's.
 func gdbVectors(t *testing.T, exe, path string, width int) map[string][2]string {
 	t.Helper()
 	list := map[string][2]string{}

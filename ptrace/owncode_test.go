@@ -110,7 +110,8 @@ func TestPatchedCode(t *testing.T) {
 	}
 }
 
-// A process that writes over its code without end is seen as it was at one moment: what it had begun to write, it says itself.
+// TestPatchedCodeThatChanges requires that a process that overwrites its code all the time is captured at one moment: the process itself records
+// what it has begun to write.
 func TestPatchedCodeThatChanges(t *testing.T) {
 	livetest.Slow(t)
 	for _, kind := range patchedKinds {

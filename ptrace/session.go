@@ -311,7 +311,7 @@ func (s *Session) Pass(tid int, n uint64) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Pass, TID: tid, Pass: n})
 }
 
-// request makes a request whose reply says only whether it was done.
+// request makes a request whose reply only reports whether it succeeded.
 func (s *Session) request(op string, r tracer.Request) error {
 	if s.ended {
 		return &Error{s.pid, op, ErrGone, ""}

@@ -58,7 +58,7 @@ func TestSessionFaultsUnderSignals(t *testing.T) {
 	}
 }
 
-// A process in which threads start all the time is attached to, and let go, as any other.
+// TestSessionOfAChurning requires that a session can attach to a process in which threads start all the time, and detach from it.
 func TestSessionOfAChurning(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -232,8 +232,8 @@ func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 	require.NoError(t, s.Detach())
 }
 
-// A process of which one thread is traced by somebody else is refused at once, and left as it was. Its threads work for most of a second: where
-// one has ended before all was looked at, on a machine that was busy elsewhere, there is another process.
+// TestSessionOfAPartlyTraced requires that a process of which another tracer traces one thread is refused at once, and left unchanged. Its threads
+// work for most of a second: if one has ended before the checks, on a busy machine, another process is tried.
 func TestSessionOfAPartlyTraced(t *testing.T) {
 	livetest.Slow(t)
 	path, _, _ := sitesProgram(t)

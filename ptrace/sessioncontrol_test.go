@@ -71,7 +71,7 @@ func TestSessionOfSleepers(t *testing.T) {
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// A process is run to a function whose arguments are known, and let go again as it was.
+// TestRunTo requires that a process runs to a function with the expected arguments, and is unchanged after the session.
 func TestRunTo(t *testing.T) {
 	path := executable(t, "steps.c", "-no-pie")
 	step := symbols(t, path)["step"]

@@ -216,7 +216,7 @@ func TestSessionAttachedInTheMiddle(t *testing.T) {
 	}
 }
 
-// A process that somebody kills, stops and continues, or aborts by itself.
+// TestSessionSignals covers a process that another one kills, stops and continues, or that aborts by itself.
 func TestSessionSignals(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -350,7 +350,8 @@ func TestSessionRequestsInARow(t *testing.T) {
 	require.Equal(t, sitesOutput["plain"], output)
 }
 
-// A process that is stopped by SIGSTOP just when it is let go has no thread that ran into a breakpoint and does not know.
+// TestSessionDetachOfAStopping requires that a process that SIGSTOP stops during the detach has no thread left that hit a breakpoint without having
+// reported it.
 func TestSessionDetachOfAStopping(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)

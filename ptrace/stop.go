@@ -69,8 +69,8 @@ func (t *seizer) doUrgently(f func() error) error {
 	return t.do(func() error { return system.Urgently(f) })
 }
 
-// end ends the thread, and waits until it has: what it still traces, threads that were seized and not stopped before another
-// one could not be seized, say, would else be seen as traced by this process for a moment.
+// end ends the thread, and waits until it has: otherwise threads that were seized and not stopped before another one could not be seized, for
+// example, would for a moment appear to be traced by this process.
 func (t *seizer) end() {
 	close(t.requests)
 	<-t.done
@@ -79,9 +79,8 @@ func (t *seizer) end() {
 	}
 }
 
-// stopped is a process that is being stopped, is stopped, or was let go again. Its
-// methods run on the seizer's thread, by way of do: a stop that changes threads in
-// the middle is longer than it has to be.
+// stopped is a process that is being stopped, is stopped, or was resumed. Its methods run on the seizer's thread, through do: changing threads in
+// the middle would prolong the stop.
 type stopped struct {
 	*seizer
 	pid       int
@@ -94,14 +93,14 @@ type stopped struct {
 	threads   []*stoppedThread
 	byTID     map[int]*stoppedThread
 	*gatherer               // of what a core is to hold; nil where none is made
-	since     time.Time     // the first thread was asked to stop
+	since     time.Time     // when the first thread was told to stop
 	stopping  time.Duration // until the last one was stopped
-	pause     time.Duration // until the last one was let go
+	pause     time.Duration // until the last one was resumed
 }
 
 type stoppedThread struct {
 	tid     int
-	signal  syscall.Signal // caught on its way to the thread; handed on when it is let go
+	signal  syscall.Signal // caught before its delivery to the thread; delivered when it is resumed
 	missing string         // why the thread is not stopped, or ""
 	ended   bool           // it ended while it was being stopped: the thread no longer exists
 	raw     rawRegisters

@@ -115,9 +115,8 @@ func (t *Target) String() string {
 // Arch returns the architecture of the target.
 func (t *Target) Arch() *machine.Arch { return t.arch }
 
-// ReadMemory implements [machine.Memory]: what was copied, and code of
-// files that was not written to; of a process that is held, all of its memory as it is, until it is let go; of a
-// core, what it holds, and what files hold that were mapped and not written to.
+// ReadMemory implements [machine.Memory]. It reads what was copied, and unmodified code of files; for a held process, all of its current memory,
+// until it is resumed; for a core, what it holds, and the unmodified mapped files.
 func (t *Target) ReadMemory(p []byte, addr machine.Addr) error { return t.memory.ReadMemory(p, addr) }
 
 // Threads returns the threads, the first one first, then by number.
@@ -126,7 +125,7 @@ func (t *Target) Threads() []machine.Thread { return t.threads }
 // Mapping returns the mapping that addr lies in.
 func (t *Target) Mapping(addr machine.Addr) (machine.Mapping, bool) { return findMapping(t.maps, addr) }
 
-// Mappings returns the address space, in ascending order: of a live process as it is now, of a core as that has it.
+// Mappings returns the address space, in ascending order: the current one of a live process, or that of a core.
 func (t *Target) Mappings() ([]machine.Mapping, error) {
 	if t.Core != "" {
 		return t.maps, nil

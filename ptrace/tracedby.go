@@ -68,7 +68,7 @@ func employer(pid int) int {
 	return parent
 }
 
-// How often, and for how long, it is tried again to get hold of a process that somebody else is just letting go.
+// How often, and for how long, a session retries to attach to a process that another tracer is just detaching from.
 const (
 	leavingPatience = 5 * time.Second
 	leavingPause    = 5 * time.Millisecond

@@ -14,7 +14,7 @@ import (
 	"reframe/ptrace/elfcore"
 )
 
-// Mappings of fewer bytes are as soon read as asked about.
+// minUntouched is the least size in bytes of mappings that are checked: reading smaller ones takes no longer than the check.
 const minUntouched = 1 << 20
 
 // Untouched returns the large parts of private writable memory that have no pages, in ascending order: they are zero, and reading them would take
@@ -113,7 +113,8 @@ func (u unawaited) ReadMemory(p []byte, addr machine.Addr) error {
 	return u.Memory.ReadMemory(p, addr)
 }
 
-// awaits reports whether memory has pages that somebody has yet to provide, or may have, as far as is known since its mappings were read.
+// awaits reports whether memory has pages that are provided on demand and not there yet, or may have, as far as is known since its mappings were
+// read.
 func (t *Target) awaits(addr machine.Addr, size int) bool {
 	parts := overlaps(t.provided.ranges(), machine.Range{Start: addr, End: addr + machine.Addr(size)})
 	if len(parts) == 0 {

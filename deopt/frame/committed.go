@@ -1,6 +1,6 @@
 package frame
 
-// Committed is what a commit changed in the process, or, with a dry run, would have changed.
+// Committed lists the changes that a commit made in the process, or, with a dry run, would have made.
 type Committed struct {
 	Written bool `json:"written"` // false: nothing was written
 	// Left lists the numbers of the frames that the thread left, innermost first: those that ran, and all that they had called.

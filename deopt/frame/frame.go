@@ -14,7 +14,7 @@ import "strings"
 // Schema names the JSON of a [Report].
 const Schema = "reframe.frames/v1"
 
-// Report is what `reframe frames --json` prints.
+// Report is the output of `reframe frames --json`.
 type Report struct {
 	Schema  string   `json:"schema"`
 	Target  Target   `json:"target"`

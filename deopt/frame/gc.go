@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// GC is what the record of a statepoint tells the garbage collector about a place that holds a pointer. LLVM records a pair for each pointer: the
-// pointer to the object, which is the base, and the pointer derived from it, or the base again ("Garbage Collection Safepoints in LLVM", Base &
+// GC describes how the record of a statepoint lists a place that holds a pointer for the garbage collector. LLVM records a pair for each pointer:
+// the pointer to the object, which is the base, and the pointer derived from it, or the base again ("Garbage Collection Safepoints in LLVM", Base &
 // Derived Pointers). With it the collector finds the object, and updates the pointer when the object moves.
 type GC struct {
 	Pair   bool   `json:"pair"`             // the record has a pair; false: the record does not tell the collector of this reference

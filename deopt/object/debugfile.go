@@ -69,7 +69,7 @@ func (i *Image) Debug() *Image {
 	return nil
 }
 
-// separateTables returns the symbol tables of the separate file where the image itself has none.
+// separateTables returns the symbol tables of the separate file if the image itself has none.
 func (i *Image) separateTables() []*symbolTable {
 	if i.Section(".symtab") != nil {
 		return nil

@@ -179,8 +179,8 @@ func (i *Image) Arch() (*machine.Arch, error) {
 // Relocatable reports whether the image is an unlinked object, whose bytes are not relocated.
 func (i *Image) Relocatable() bool { return i.format.relocatable() }
 
-// StackMaps returns the sections that hold stack maps, in the order of the image. There is one where there
-// are any, unless somebody kept those of several objects apart (ld -r --unique).
+// StackMaps returns the sections that hold stack maps, in the order of the image. There is at most one, unless the linker kept those of several
+// objects apart (ld -r --unique).
 func (i *Image) StackMaps() []*Section {
 	var list []*Section
 	for _, s := range i.all {
@@ -283,8 +283,8 @@ func (s *Section) Readable() error {
 	return nil
 }
 
-// noBytes is the error of a section that has none. Where code has none either, it is because somebody took
-// out all but debug information (objcopy --only-keep-debug, dsymutil).
+// noBytes returns the error for a section without bytes. If code has none either, the file was reduced to debug information (objcopy
+// --only-keep-debug, dsymutil).
 func (i *Image) noBytes() error {
 	for _, s := range i.all {
 		if s.Alloc && s.Exec && s.Size > 0 && !s.Bits {

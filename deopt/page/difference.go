@@ -78,13 +78,13 @@ func OfDifference(v *verify.Verified, report string) (*Page, error) {
 	return p, nil
 }
 
-// A report has at most so many bytes on a page, and each side so many instructions.
+// Limits on the bytes of a report on a page, and on the instructions of each side.
 const (
 	maxReport = 64 << 10
 	maxTail   = 256
 )
 
-// shorten cuts what a user may have asked any amount of.
+// shorten truncates the parts whose size the user controls.
 func (d *Difference) shorten(report, tail int) {
 	if len(d.Report) > report {
 		d.Report = strings.ToValidUTF8(d.Report[:report], "") + fmt.Sprintf("…\nand %s more", count(len(d.Report)-report, "byte"))

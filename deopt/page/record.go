@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/stackmap"
 )
 
-// Record is the bytes of the frame's record, of its function's row and of the map's header, and what they say.
+// Record holds the bytes of the frame's record, of its function's row and of the map's header, with their meaning.
 type Record struct {
 	Title string
 	Rows  []RecordRow

@@ -26,7 +26,7 @@ type Register struct {
 	Anchors []string
 }
 
-// Lost are registers that are not there, for one reason.
+// Lost lists registers that are unavailable for one reason.
 type Lost struct {
 	Why   string
 	Names []string

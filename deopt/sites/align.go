@@ -206,9 +206,9 @@ func (f *fitting) tookPlaces(n int) bool {
 // maxRecorded is the largest number of locations of a record.
 const maxRecorded = 0xffff
 
-// solve finds the location of each operand, where as many are missing as one of a set says. Operand k with n missing before
-// it has location k-n, if it has any, so what can be is a set of n for each: those that can be reached from the first operand
-// and from which the last can be.
+// solve finds the location of each operand, if the number of missing ones is in the set dropped. Operand k with n missing before it has location
+// k-n, if it has any, so the possibilities are a set of n for each operand: those that can be reached from the first operand and from which the
+// last can be reached.
 func (f *fitting) solve(dropped uint64) (why string) {
 	operands := f.out.Head + f.out.Live
 	f.out.At = make([]int, operands)

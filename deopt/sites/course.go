@@ -14,8 +14,8 @@ func newCourse(places int) *Course {
 	return &Course{make([][]int32, places), make([]bool, places), make([]bool, places), make([]bool, places), make([]bool, places)}
 }
 
-// MaxPairs bounds how many sites are held against how many records, maxSteps how much is done to follow both, and maxAllSteps
-// how much is done for all functions.
+// MaxPairs bounds how many pairs of sites and records are compared, MaxSteps the work of following both, and maxAllSteps the work for all
+// functions.
 const (
 	MaxPairs    = 1 << 22
 	MaxSteps    = 1 << 25

@@ -28,8 +28,8 @@ type point struct {
 	called, starts bool
 }
 
-// course says in which order the code of a function comes to its records; place k+1 is points[k]. They are in
-// the order of the section. calls has, by their end, the calls that were seen. why is set where the code cannot be followed.
+// course returns the orders in which the code of a function reaches its records; place k+1 is points[k]. They are in the order of the section.
+// calls holds, by their ends, the calls in the code. why is set if the code cannot be followed.
 func (f *stretch) course(points []point, budget *int) (c *Course, calls map[int]int, why string) {
 	w := &codeCourse{stretch: f, Course: newCourse(len(points) + 1), points: points, at: map[int][]int32{}, calls: map[int]int{}, budget: budget}
 	f.steps = map[int]isa.Step{}

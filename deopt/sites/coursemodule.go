@@ -2,8 +2,8 @@ package sites
 
 import "reframe/deopt/ir"
 
-// CourseOfModule says in which order a function comes to its sites; place k+1 is sites[k]. They are in program order, and
-// none of them lies in a block that is not reached. A guard is one that the function may pass by.
+// CourseOfModule returns the orders in which a function reaches its sites; place k+1 is sites[k]. They are in program order, and none of them is in
+// an unreachable block. A guard is a site that the function may skip.
 func CourseOfModule(f *ir.Func, sites []*ir.Site) *Course {
 	blocks, err := f.Body()
 	if err != nil || len(blocks) == 0 {

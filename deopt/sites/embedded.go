@@ -132,7 +132,7 @@ func (e *embedded) image(name string, img *object.Image) {
 	}
 }
 
-// note notes what could not be read; the first few say enough.
+// note records what could not be read; only the first few are kept.
 func (e *embedded) note(name string, err error) {
 	const enough = 8
 	if len(e.notes) < enough {

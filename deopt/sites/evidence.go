@@ -33,7 +33,7 @@ const (
 	maxNested = 16
 )
 
-// differs says in what the code cannot be the function's, "" where it can.
+// differs returns why the code cannot be the function's, "" if it can.
 func (t *evidence) differs() string {
 	verb := "names"
 	if t.called {

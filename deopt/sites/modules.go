@@ -48,8 +48,7 @@ type findings struct {
 	Refuses func(ms *Modules, img *object.Image, start machine.Addr, f *ir.Func) string
 }
 
-// comparison is a function of a module and one of a stack map that were held against
-// each other.
+// comparison is a function of a module and one of a stack map that were compared.
 type comparison struct {
 	f        *ir.Func
 	compiled *stackmap.Function

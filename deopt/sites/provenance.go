@@ -25,7 +25,7 @@ const (
 	Contradicted Sureness = "contradicted" // it is not so in the module
 )
 
-// provenance is a function of a module and the code of one that were held against each other.
+// provenance is a function of a module and the code of one that were compared.
 type provenance struct {
 	f     *ir.Func
 	image *object.Image
@@ -103,7 +103,7 @@ func (ms *Modules) ownIR(img *object.Image) []*ir.Module {
 	return own
 }
 
-// byIR holds a function against the IR that an image has in itself. ok is false where it has none of it.
+// byIR compares a function with the IR that an image contains. ok is false if the image has none of the function.
 func (ms *Modules) byIR(img *object.Image, f *ir.Func) (p Provenance, ok bool) {
 	differs := ""
 	for _, m := range ms.ownIR(img) {

@@ -45,7 +45,7 @@ func (x *Exited) answer(c *condition.Condition) condition.Answer {
 	return is
 }
 
-// answer reports whether a condition holds of the frame's slots. No frame has none.
+// answer returns the result of a condition for the frame's slots. A nil frame has no slots.
 func answer(f *deopt.Frame, c *condition.Condition) (condition.Answer, string) {
 	if f == nil {
 		return c.Of(nil)

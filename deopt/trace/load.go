@@ -108,7 +108,7 @@ func (l *loaded) update(fresh bool) (insert []ptrace.Breakpoint, remove []machin
 	return insert, remove, nil
 }
 
-// updateGiven lists the objects that were given. They were held against memory as the target was first looked at, and stay.
+// updateGiven lists the objects that were given. They were checked against memory when the target was first read, and do not change.
 func (l *loaded) updateGiven(t *ptrace.Target) error {
 	for _, img := range t.Given() {
 		if l.given[img] != nil {

@@ -64,7 +64,8 @@ func (w *Watcher) Standing(x *Exited) (*deopt.View, error) {
 	return w.tracer.frames(deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End})
 }
 
-// View is the process as it was when what is loaded was last looked at: its code, not its frames. Memory is read as it is. It is nil before [Watcher.Run].
+// View returns the code of the process as of the last update of what is loaded, without frames. Its memory is read on demand. It is nil before
+// [Watcher.Run].
 func (w *Watcher) View() *deopt.View { return w.tracer.view }
 
 // At are the exits whose breakpoint is at an address.

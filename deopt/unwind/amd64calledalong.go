@@ -33,7 +33,7 @@ func (w *walk) calledAlong(f *Frame, o *Overwritten, now, end machine.Addr) bool
 	return false
 }
 
-// leadsFrom reports whether the code at an address leads to f, with the stack pointer of f so many bytes below the one that it begins with.
+// leadsFrom reports whether the code at an address leads to f, with the stack pointer of f that number of bytes below its initial one.
 func (w *walk) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr) bool {
 	r := w.entry(start)
 	if r == nil {

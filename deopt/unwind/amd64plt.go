@@ -14,10 +14,8 @@ const (
 	bndPrefix  = 0xf2
 )
 
-// inPLT returns the step from an instruction of a procedure linkage table that is reached
-// with more words on the stack than a function finds, or only by a jump that does not say
-// where it goes; nil for anything else (System V ABI, AMD64 supplement, figure 5.2). start is
-// that of the entry.
+// inPLT returns the step from an instruction of a procedure linkage table that is reached with more words on the stack than a function has on
+// entry, or only by an indirect jump; nil for anything else (System V ABI, AMD64 supplement, figure 5.2). start is that of the entry.
 func (w *walk) inPLT(f *Frame, start machine.Addr) *step {
 	var b [16]byte
 	code := readable(w.Memory, b[:], start)

@@ -228,8 +228,7 @@ func (m *moment) loseBelow(bytes int64) {
 	}
 }
 
-// meet keeps of m what also holds in other, by another path to the same place, and says
-// whether that is less than before.
+// meet keeps in m what also holds in other, on another path to the same place, and reports whether that is less than before.
 func (m *moment) meet(other *moment) bool {
 	if !m.reached {
 		*m = *other

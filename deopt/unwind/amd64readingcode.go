@@ -11,8 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// reading is code as it is followed from one address: its instructions, the blocks that they
-// form, and what is known before each block.
+// reading is the code that is followed from one address: its instructions, the blocks that they form, and what is known before each block.
 type reading struct {
 	memory  machine.Memory
 	code    machine.Range // outside it is not followed

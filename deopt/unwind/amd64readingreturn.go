@@ -100,7 +100,7 @@ func (r *reading) returned(pc machine.Addr) (*cfi.Row, error) {
 	return readRow(pc, pc+1, cfaOf(cfa), func(reg machine.DWARFReg) cfi.RegisterRule { return end.ruleOf(reg, cfa) }), nil
 }
 
-// cfaOf is the rule for a CFA that was made from what is at hand where the reading began.
+// cfaOf returns the rule for a CFA that was computed from the registers and memory at the start of the reading.
 func cfaOf(o origin) cfi.CFARule {
 	if o.kind == fromMemory {
 		return cfi.CFARule{Kind: cfi.CFAExpression, Expression: cfi.RegisterPlus(machine.DWARFReg(o.reg), int64(o.at)).Deref().Plus(int64(o.add))}
@@ -125,10 +125,9 @@ func (m *moment) ruleOf(reg machine.DWARFReg, cfa origin) cfi.RegisterRule {
 	return cfi.RegisterRule{Kind: cfi.RuleExpression, Expression: cfi.RegisterPlus(machine.DWARFReg(o.reg), int64(o.at))}
 }
 
-// storedElsewhere are the registers that were written to memory at addresses which may be that
-// of o, for all that is known: those were made from another register. Between the instruction
-// that sets up a frame pointer and those that save registers, what the frame pointer will
-// lead to is not there yet.
+// storedElsewhere returns the registers that were written to memory at addresses which may equal that of o, but were computed from another
+// register. Between the instruction that sets up a frame pointer and those that save registers, the words that the frame pointer will point to are
+// not written yet.
 func (m *moment) storedElsewhere(o origin) amd64.Set {
 	var s amd64.Set
 	for reg := range m.stored {

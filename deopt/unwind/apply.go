@@ -145,7 +145,7 @@ func (w *walk) interruptedFloats(f *Frame, regs *machine.Registers) {
 	regs.ForgetFloatControl(err.Error())
 }
 
-// lost returns why a register that no rule restores is not there in the caller of f.
+// lost returns a function that returns the reason why a register without a rule is unavailable in the caller of f.
 func (w *walk) lost(f *Frame, s *step) func(machine.DWARFReg) string {
 	index, rule, signal, partial, arch, inner := strconv.Itoa(f.Index), s.rule, s.signal, s.partial, w.Arch, f.Registers
 	return func(reg machine.DWARFReg) string {

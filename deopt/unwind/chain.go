@@ -8,7 +8,7 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// chainRow is the row of a function that links its frames as the architecture says.
+// chainRow returns the row of a function that links its frames by the architecture's convention.
 func chainRow(arch *machine.Arch) *cfi.Row {
 	c := arch.Chain
 	row := &cfi.Row{Range: machine.Range{End: ^machine.Addr(0)}, ReturnAddress: arch.Link}

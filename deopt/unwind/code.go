@@ -10,8 +10,7 @@ import (
 
 // Finder knows the code of one target.
 type Finder interface {
-	// Code returns what is known of the code at an address: the same value for the same
-	// code, whenever it is asked. It is never nil.
+	// Code returns what is known of the code at an address: always the same value for the same code. It is never nil.
 	Code(pc machine.Addr) *Code
 }
 
@@ -170,7 +169,7 @@ func (c *Code) cfi(pc machine.Addr) (*step, error) {
 		signal: fde.Signal, fde: fde, Range: fde.Range}, nil
 }
 
-// withoutCFI works out ways to leave code that has none, the one that says most first.
+// withoutCFI returns the ways to unwind from code without CFI, the most informative one first.
 func (w *walk) withoutCFI(f *Frame) *way {
 	var way way
 	try := func(s *step, why string) bool {

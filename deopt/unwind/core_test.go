@@ -232,8 +232,7 @@ func (c *core) hide(path string, names ...string) {
 	}
 }
 
-// hideKnowing is hide, but leaves to the unwinder where a function starts, and the size of
-// its frame, as far as known says.
+// hideKnowing is hide, except that the unwinder still gets the start of a function, and the size of its frame, as far as known has them.
 func (c *core) hideKnowing(path, name string, known symbols) {
 	s := c.function(path, name)
 	known.list = []elf.Symbol{s}

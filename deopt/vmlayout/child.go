@@ -89,7 +89,7 @@ func (r *response) failure(l *Layout, site *Site) error {
 // maxMessage bounds an error, of which many sites may each have one.
 const maxMessage = 4 << 10
 
-// ask sends a request and returns the answer. Memory that is wanted for it comes from a source.
+// ask sends a request and returns the answer. It reads memory that the child requests from a source.
 func (c *Child) ask(from *Source, r *request) (*response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

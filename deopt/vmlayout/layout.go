@@ -193,7 +193,7 @@ func (e *Error) Error() string {
 // Unwrap returns what was wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
-// wrong makes an [Error] of what Starlark says.
+// wrong makes an [Error] of Starlark's error.
 func (l *Layout) wrong(r *run, err error) *Error {
 	var mine *Error
 	if errors.As(err, &mine) {

@@ -152,7 +152,7 @@ func load(v *loadValue) (Value, error) {
 	return out, nil
 }
 
-// inOrder sorts values by their places, and says at which there are two.
+// inOrder sorts values by their places, and returns a place that occurs twice, if there is one.
 func inOrder(list []Placed) (at int64, twice bool) {
 	slices.SortStableFunc(list, func(a, b Placed) int { return cmp.Compare(a.At, b.At) })
 	for k := 1; k < len(list); k++ {

@@ -34,7 +34,7 @@ var plain = func() map[string]frame.Type {
 	return all
 }()
 
-// Kind is its type as slots have it; ok is false where it has none of a width.
+// Kind returns its type in the form of slots; ok is false if the type has no width.
 func (t Typed) Kind() (kind frame.Type, ok bool) {
 	if t.Type == "null" {
 		return plain["ref"], true
@@ -51,7 +51,7 @@ func known(t string) error {
 	return fmt.Errorf("%q is no type: i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref", t)
 }
 
-// extends checks that an integer can be widened to a type as a layout says: "sign", "zero", or "" for not at all.
+// extends checks that an integer can be widened to a type in the way that a layout requests: "sign", "zero", or "" for not at all.
 func extends(how, to string) error {
 	switch {
 	case how == "":
@@ -74,7 +74,7 @@ func (v *Value) widened(bits uint64, from frame.Type) uint64 {
 	return cut(bits, v.As)
 }
 
-// unwidened returns why an operand of a type cannot be widened as the token says, or "".
+// unwidened returns the reason why an operand of a type cannot be widened as the token requires, or "".
 func (v *Value) unwidened(t frame.Type) string {
 	switch as := plain[v.As]; {
 	case t.IsZero():

@@ -574,7 +574,7 @@ func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 	return first, run, nil
 }
 
-// rowValue is a token for as many values in memory as another token says.
+// rowValue is a token for a row of values in memory, whose number another token gives.
 type rowValue struct {
 	base
 	first  *loadValue

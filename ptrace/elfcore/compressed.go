@@ -136,7 +136,7 @@ func (t *temporary) Close() error {
 	return err
 }
 
-// Limits on what a compressed core may become: a core of so many bytes always, then so many times its size.
+// Limits on the decompressed size of a core: a fixed number of bytes, or a multiple of its compressed size if that is more.
 const (
 	maxInMemory    = 16 << 20
 	alwaysExpanded = 1 << 30

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenRegular opens a regular file that has the inode, or any if that is 0. Opening a device or a pipe could
-// block or act, and what a path leads to is up to the target: it is taken hold of without
-// being opened (O_PATH) until it is known what it is.
+// OpenRegular opens a regular file that has the inode, or any if that is 0. Opening a device or a pipe could block or have effects, and the target
+// controls where a path leads: the file is not opened (O_PATH) until its type is known.
 func OpenRegular(path string, inode uint64) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -54,8 +54,8 @@ const (
 	busyPatience = 5 * time.Second
 )
 
-// Late reports whether a thread that was asked to stop, and for which one has waited so long, is not going to stop soon, and in which state it is. One
-// that runs, or is stopped since the last look, may yet.
+// Late reports whether a thread that was told to stop, and was waited for that long, is not going to stop soon, and its state. A thread that runs,
+// or has stopped since the last check, may still stop.
 func Late(pid, tid int, waited time.Duration) (state byte, late bool) {
 	if waited <= StopPatience {
 		return 0, false

@@ -79,7 +79,7 @@ func Request(request, tid int, data uintptr) error {
 	return nil
 }
 
-// PollStop asks, without waiting, whether a thread has stopped, and with which signal that is on its way to it, or 0.
+// PollStop reports, without waiting, whether a thread has stopped, and the signal that is being delivered to it, or 0.
 func PollStop(tid int) (Progress, syscall.Signal) {
 	var ws unix.WaitStatus
 	got, err := unix.Wait4(tid, &ws, unix.WALL|unix.WNOHANG, nil)

@@ -32,7 +32,7 @@ func Urgently(f func() error) error {
 	return f()
 }
 
-// napTime is how long others have the processor during one nap.
+// napTime is the length of one nap, for which others have the processor.
 const napTime = 20 * time.Microsecond
 
 // Nap lets others run. A yield is not enough: Linux counts a thread that yields as having used its share, and with others on its processor it waits

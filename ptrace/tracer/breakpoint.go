@@ -308,8 +308,8 @@ func read(tid int, b *breakpoint, regs *General) (data []byte, got uint64) {
 	return data, got
 }
 
-// readMemory is process_vm_readv(2), which the kernel does not interrupt. But where a supervisor is asked first (seccomp_unotify(2)), as in
-// some containers, the signal by which reframe calls the tracer ends that wait; there are never many of them one after the other.
+// readMemory is process_vm_readv(2), which the kernel does not interrupt. But if a supervisor must permit it first (seccomp_unotify(2)), as in some
+// containers, the signal with which reframe wakes the tracer ends that wait; such signals never come in long succession.
 func readMemory(tid int, local []unix.Iovec, remote []unix.RemoteIovec) (n int, err error) {
 	for range 100 {
 		if n, err = unix.ProcessVMReadv(tid, local, remote, 0); err != unix.EINTR {

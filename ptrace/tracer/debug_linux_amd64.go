@@ -70,8 +70,8 @@ func (t *thread) setDebug(want debugRegisters) error {
 	return nil
 }
 
-// freeDebug returns an error where somebody else uses the debug registers of a thread. A new thread has the control register of the
-// one that started it, without addresses (copy_thread of Linux's arch/x86/kernel/process.c).
+// freeDebug returns an error if the debug registers of a thread are in use for another purpose. A new thread has the control register of its
+// parent, without addresses (copy_thread of Linux's arch/x86/kernel/process.c).
 func (t *thread) freeDebug() error {
 	control, err := peekDebug(t.tid, debugControl)
 	for n := 0; err == nil && n < HardwareBreakpoints; n++ {

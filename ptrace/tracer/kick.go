@@ -48,8 +48,7 @@ func (k *kicker) prepare() error {
 
 func (k *kicker) asked() bool { return k.asks.Load() > 0 }
 
-// wake makes the loop look at what it is asked. A signal that comes just before it falls asleep is
-// lost, and followed by another.
+// wake makes the loop check for requests. A signal that comes just before the loop falls asleep is lost, and followed by another.
 func (k *kicker) wake() {
 	k.asks.Add(1)
 	go func() {

@@ -182,7 +182,7 @@ type Event struct {
 	Why    string
 }
 
-// MaxReads is how many Reads a breakpoint can have: there is a bit for each.
+// MaxReads bounds the Reads of a breakpoint: there is a bit for each.
 const MaxReads = 64
 
 // message is a message from the tracer to its client: one of the two.

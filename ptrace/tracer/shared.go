@@ -73,8 +73,8 @@ func (x *sharing) of(addr uint64) string {
 	return name
 }
 
-// anonymous reports whether a page is known to belong to the process alone. No page of a shared mapping is anonymous: those of
-// MAP_SHARED|MAP_ANONYMOUS are of a file of the kernel's (Documentation/admin-guide/mm/pagemap.rst of Linux, bit 61). To ask about one page takes the
+// anonymous reports whether a page is known to be private to the process. No page of a shared mapping is anonymous: those of
+// MAP_SHARED|MAP_ANONYMOUS are of a file of the kernel's (Documentation/admin-guide/mm/pagemap.rst of Linux, bit 61). Checking one page takes the
 // same time however many mappings there are.
 func (x *sharing) anonymous(number uint64) bool {
 	const present, ofFile, entrySize = 1 << 63, 1 << 61, 8

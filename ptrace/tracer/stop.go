@@ -72,8 +72,8 @@ func (s *server) took(t *thread, ws unix.WaitStatus) {
 	s.settle(t)
 }
 
-// settle makes a thread report a breakpoint that it ran into just before it was stopped, or the end of a step: otherwise the
-// signal would end it when it is let go.
+// settle makes a thread report a breakpoint that it hit just before it was stopped, or the end of a step: otherwise the signal would end it when it
+// is released.
 func (s *server) settle(t *thread) {
 	var regs General
 	if len(s.breakpoints) == 0 && len(s.placed) == 0 && !t.stepping || getRegs(t.tid, &regs) != nil {

@@ -43,8 +43,8 @@ func (a *solo) stuck() bool {
 	return waits && (private || mappedWith("p", a.pid)(at))
 }
 
-// untimedFutex reads /proc/PID/task/TID/syscall: the number of the system call that the thread is blocked in, and its arguments (proc(5)). It says
-// whether the thread waits at a futex until that is woken, where that is, and whether it is one of the process alone.
+// untimedFutex reads /proc/PID/task/TID/syscall: the number of the system call that the thread is blocked in, and its arguments (proc(5)). waits
+// reports whether the thread waits at a futex without a timeout, at is its address, and private whether it is private to the process.
 func untimedFutex(syscall string) (at uint64, private, waits bool) {
 	words := strings.Fields(syscall)
 	if len(words) < 5 || words[0] != strconv.Itoa(unix.SYS_FUTEX) {

@@ -36,7 +36,7 @@ type thread struct {
 	raised    *General    // its registers there, where the instruction raised a signal
 	rejoin    bool        // it was taken out of a group-stop to run an instruction, and is to go back to it
 	put       putOff
-	stepping  bool           // it was last let go for one instruction
+	stepping  bool           // it was last resumed for one instruction
 	debug     debugRegisters // as they are set
 	ending    bool           // it runs no code of its own any more
 	passes    uint64         // counted hits that are not reported, before the next one is
@@ -208,7 +208,7 @@ func pending(tid int) (mask uint64) {
 	return mask
 }
 
-// sameMemory reports whether two processes share their memory. known is false where the kernel does not say.
+// sameMemory reports whether two processes share their memory. known is false if the kernel does not report it.
 func sameMemory(a, b int) (same, known bool) {
 	const vm = 1 // KCMP_VM, kcmp(2)
 	r, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
