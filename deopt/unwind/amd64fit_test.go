@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/unwind/cfi"
 )
 
-// TestCallOfWhatIsNext requires that a call of the function directly after it is followed: its return address is where that function begins.
+// TestCallOfWhatIsNext has a call of the function directly after it: the return address must be found, although that function begins there.
 func TestCallOfWhatIsNext(t *testing.T) {
 	code := segments{{0x1000, []byte{
 		0x53,                         // push %rbx
