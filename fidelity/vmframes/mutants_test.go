@@ -113,7 +113,7 @@ func TestLayoutMutants(t *testing.T) {
 			for n := range readings {
 				readings[n] = map[*deopt.Match]*vmlayout.Reading{}
 			}
-			traced(t, w, file, deopt.Options{Modules: modules}, func(x *trace.Exited, fuel int64, callee string) error {
+			traced(t, w, file, deopt.Options{}, func(x *trace.Exited, fuel int64, callee string) error {
 				f, target := x.Frame, x.Frame.View().Target()
 				m := f.Match()
 				for n := range mutants {
@@ -179,7 +179,7 @@ func TestBundleFaults(t *testing.T) {
 				modules := dumped(t, w, file)
 				r.lint += lints(t, modules, simple)
 				var all []exit
-				traced(t, w, file, deopt.Options{Modules: modules, VMs: []*vmlayout.Layout{simple}}, func(x *trace.Exited, fuel int64, callee string) error {
+				traced(t, w, file, deopt.Options{VMs: []*vmlayout.Layout{simple}}, func(x *trace.Exited, fuel int64, callee string) error {
 					if vm := x.Frame.VM; vm != nil && vm.Error != "" {
 						r.errors++
 						return nil

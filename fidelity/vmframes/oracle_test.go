@@ -133,7 +133,7 @@ func dumped(t *testing.T, w way, file string) (modules []*ir.Module) {
 }
 
 // traced runs a program under a trace, and calls each for each exit, with the remaining fuel and the method that is called there, if there is one.
-// Without a given layout or module, the machine describes itself.
+// Where no module is given the machine tells its own, and its layout where none is given.
 func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trace.Exited, fuel int64, callee string) error) tinyvmtest.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
@@ -146,8 +146,15 @@ func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trac
 	ended := false
 	defer func() { require.NoError(t, s.Kill(ended)) }()
 	options := trace.Options{Options: o, Full: true, Wait: true, Warn: func(text string) { t.Errorf("%v %s: %s", w, file, text) }}
-	if o.Modules == nil && o.VMs == nil {
-		options.Describe = describer(t)
+	if o.Modules == nil {
+		describe := describer(t)
+		options.Describe = func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
+			modules, layouts := describe(where, img)
+			if o.VMs != nil {
+				layouts = nil
+			}
+			return modules, layouts
+		}
 	}
 	var at machine.Addr // of tinyvm_fuel
 	summary, err := trace.Run(ctx, s, options, func(x *trace.Exited) error {
