@@ -18,8 +18,8 @@ func TestFewFiles(t *testing.T) {
 		sh := append([]string{"-c", `ulimit -n 16; exec "$0" "$@"`, binary}, args...)
 		return finish(t, exec.CommandContext(t.Context(), livetest.Tool(t, "bash"), sh...))
 	}
-	for _, verb := range []string{"frames", "maps", "explain"} {
-		r := limited(verb, "-p", pid(p))
+	for _, verb := range []string{"frames", "maps", "maps --check", "explain"} {
+		r := limited(append(strings.Fields(verb), "-p", pid(p))...)
 		require.Equal(t, 1, r.code, "%s: %s", verb, r.stderr)
 		said := r.stdout + r.stderr
 		require.Regexp(t, `\d+ of its \d+ files could not be opened: /\S+: too many open files; what they hold, and objects that are registered in them, are not known`, said, verb)

@@ -134,7 +134,11 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	}
 	defer release()
 	if f.check {
-		return a.checkMaps(maps, f.vms)
+		if err := a.checkMaps(maps, f.vms); err != nil || !maps.Unopened {
+			return err
+		}
+		a.note(strings.Join(maps.Notes, "; "))
+		return &status{code: exitPartial}
 	}
 	if err := maps.Unreadable(); err != nil {
 		return err
@@ -165,7 +169,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	return nil
 }
 
-// noMaps reports that there is no stack map. That is a failure only for a caller who asked for one.
+// noMaps prints why there is no stack map. It returns an error only if the user asked for one.
 func (a *app) noMaps(none *maps.Maps, f *mapsFlags, want *maps.Filter, why error) error {
 	if f.require || !want.All() {
 		return &status{exitPartial, why.Error()}
