@@ -67,7 +67,7 @@ test:
 
 # Every case of every test, of which make test runs a share: all programs that the interpreter is held against, all mutated stack maps that verify
 # must find, 100,000 exits of instrumented programs, every byte of the files that are broken, all kills that a traced process must survive, 10,000 patches of running code, a million
-# exits of random programs, 20,000 moments of patched code, 10,000 stacks of JITs that compile again, all exits of 1,000 programs of tinyvm. It takes hours.
+# exits of random programs, 20,000 moments of patched code, 10,000 stacks of JITs that compile again, all exits of 1,000 programs of tinyvm; and what make test has not at all: releases, and LLVM's own tests. It takes hours.
 fidelity:
 	@scripts/setup.sh test
 	@scripts/sources.sh llvm-tests

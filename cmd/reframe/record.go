@@ -46,10 +46,12 @@ By default the core is small: the registers of all threads, their stacks, regist
 objects with their data, and the pages that registers and stacks lead to. With --ir the
 reference interpreter runs from every frame that can be resumed while the process stands
 still, and the pages that it touches are kept too. What files hold is not in the core but
-noted with their build ids. The environment of the process, where passwords and tokens often
-are, is left out unless --environment is given, but not of a core that is made small; all else
-that was in those pages is in the core: look at it before you give it to others. --memory writable keeps all that no file has, as the kernel
+noted with their build ids. --memory writable keeps all that no file has, as the kernel
 does; --memory all keeps the files too.
+
+A small core has no environment block, where passwords and tokens often are, unless
+--environment is given. All other content of the pages is in the core: look at it before you
+give it to others. A small core of a core (--core) keeps what that has of the environment.
 
 With --record, --function, --site, --at, --stop-at or --hit, or where it starts the
 process itself, record waits for an exit (see trace), with --for no longer than that, and
