@@ -102,9 +102,6 @@ func (s span) outside(others []addrRange) (out []span) {
 
 // withoutRange are the parts of spans that lie outside of a range.
 func withoutRange(spans []span, r addrRange) (out []span) {
-	if r.start >= r.end {
-		return spans
-	}
 	for _, s := range spans {
 		out = append(out, s.outside([]addrRange{r})...)
 	}

@@ -45,7 +45,7 @@ func readAbout(pid int) (*coreAbout, error) {
 	}
 	a.state, a.parent, a.group, a.session, a.flags, a.nice = fields[0][0], number(1), number(2), number(3), uint64(number(6)), number(16)
 	if len(fields) > 48 { // env_start and env_end of proc_pid_stat(5), 0 without permission
-		a.environment = addrRange{machine.Addr(address(fields[47])), machine.Addr(address(fields[48]))}
+		a.environment = addrRange{machine.Addr(number(47)), machine.Addr(number(48))}
 	}
 	for field, to := range map[string]*uint32{"Uid": &a.uid, "Gid": &a.gid} {
 		if _, err := fmt.Sscan(system.StatusField(pid, field), to); err != nil {
@@ -59,12 +59,6 @@ func readAbout(pid int) (*coreAbout, error) {
 	defer f.Close()
 	a.auxv, err = io.ReadAll(io.LimitReader(f, maxAUXV))
 	return a, err
-}
-
-// address reads a number of /proc/PID/stat; it is the kernel's own text.
-func address(text string) uint64 {
-	n, _ := strconv.ParseUint(text, 10, 64)
-	return n
 }
 
 // notes are those of the process after the general registers of its first thread, as the kernel has them, then those of

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"runtime/debug"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -15,7 +14,7 @@ const collectAt = 1 << 30
 func maxMemory() int64 {
 	limit := debug.SetMemoryLimit(-1)
 	if group, err := memlimit.FromCgroup(); err == nil { // an error: there is no group with a limit
-		limit = min(limit, int64(min(group/2, math.MaxInt64)))
+		limit = min(limit, int64(group/2))
 	}
 	return limit
 }

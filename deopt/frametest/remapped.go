@@ -1,10 +1,10 @@
 package frametest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,19 +16,16 @@ import (
 // Remapped returns the path of a copy of an unlinked object in whose stack map something was changed. The change leaves the map as long as it was.
 func Remapped(t *testing.T, path string, change func(*stackmap.Blob)) string {
 	t.Helper()
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	img, err := object.New(path, f, int64(len(data)))
+	img, err := object.New(path, bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
 	section, err := img.StackMaps()[0].Data()
 	require.NoError(t, err)
 	parsed, err := stackmap.Parse(section, stackmap.Options{Order: binary.LittleEndian})
 	require.NoError(t, err)
 	require.Len(t, parsed.Maps, 1)
-	at := strings.Index(string(data), string(section))
+	at := bytes.Index(data, section)
 	require.Positive(t, at)
 	blob := parsed.Maps[0].Blob()
 	change(blob)

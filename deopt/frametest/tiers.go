@@ -3,6 +3,7 @@ package frametest
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,7 +60,8 @@ func Tiers(t *testing.T, version int) (path string, modules []*ir.Module) {
 	host := filepath.Join(dir, "host.c")
 	require.NoError(t, os.WriteFile(host, []byte(tierHost), 0o600))
 	args := []string{"-w", "-O1", "-rdynamic", "-Wl,-rpath,$ORIGIN", host}
-	for number, operands := range map[string]string{"1": "i64 %x, i64 %y", "2": "i64 %y, i64 %x"} {
+	for n, operands := range []string{"i64 %x, i64 %y", "i64 %y, i64 %x"} {
+		number := strconv.Itoa(n + 1)
 		text := strings.NewReplacer("OPERANDS", operands, "TIER", number).Replace(tier)
 		modules = append(modules, ReadModule(t, "tier"+number+".ll", text))
 		library := filepath.Join(dir, "tier"+number+".so")

@@ -89,7 +89,13 @@ func scalarOf(t *ir.Type) *ir.Type {
 
 // floatBits returns the width of floats and doubles, and 0 for other types. Vectors have that of their elements.
 func floatBits(t *ir.Type) int {
-	return map[ir.TypeKind]int{ir.FloatKind: 32, ir.DoubleKind: 64}[scalarOf(t).Kind]
+	switch scalarOf(t).Kind {
+	case ir.FloatKind:
+		return 32
+	case ir.DoubleKind:
+		return 64
+	}
+	return 0
 }
 
 // lanes yields the bits of a value in parts of a width, 32 or 64.
