@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/ir"
 )
 
-// A function that stands in for an intrinsic has the same results.
+// TestStandInsAreAsTheIntrinsics requires that each function that replaces an intrinsic returns the same results.
 func TestStandInsAreAsTheIntrinsics(t *testing.T) {
 	values := []string{"0", "1", "-1", "127", "-127", "100", "31", "8"}
 	types := map[string]string{"fshl": "i8, i8, i8", "abs": "i8, i1"}

@@ -108,7 +108,8 @@ func TestEmbeddedFiles(t *testing.T) {
 	require.Subset(t, names, []string{"__jit_debug_descriptor", "__jit_debug_register_code", "__llvm_deoptimize"})
 }
 
-// The committed program is what its recipe builds: the same bytes if the tools are the same versions, and the same behaviour with any.
+// TestRebuild requires that the recipe builds the committed program: the same bytes with the same versions of the tools, and the same behaviour with
+// any.
 func TestRebuild(t *testing.T) {
 	for _, tool := range []string{"llc", "opt"} {
 		livetest.LLVM(t, 19, tool)

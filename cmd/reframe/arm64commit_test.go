@@ -83,8 +83,8 @@ define dso_local i32 @main() {
 	return b.String()
 }
 
-// After a commit on arm64, registers, memory and results of all kinds are what native code would have left: the caller finds each result, and the
-// registers that it preserves for its own caller are intact.
+// TestCommitOnARM64 requires that a commit on arm64 leaves the same registers, memory and results as native code: the caller gets each result, and
+// callee-saved registers are intact.
 func TestCommitOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	c, head := arm64(t)

@@ -15,7 +15,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// After a pause or a cancellation the interpreter is where it was.
+// TestDAPPause requires that a pause or a cancellation leaves the interpreter at its place.
 func TestDAPPause(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)

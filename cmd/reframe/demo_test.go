@@ -177,7 +177,8 @@ func TestDemoKeep(t *testing.T) {
 	}
 }
 
-// If programs cannot be executed in the temporary directory, the target runs from memory; if there is no such directory, nothing is left.
+// TestDemoKeepElsewhere requires that the target runs from memory if the temporary directory forbids programs, and that nothing is left behind if there
+// is no such directory.
 func TestDemoKeepElsewhere(t *testing.T) {
 	t.Parallel()
 	c := command(t, "demo", "--keep")

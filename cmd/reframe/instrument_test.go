@@ -40,7 +40,7 @@ func TestInstrumentAndVerify(t *testing.T) {
 	}
 }
 
-// Values that are left out are reported with the first place, and if nothing remains to be written there is no file.
+// TestInstrumentSays requires that instrument names the first place of the values that it leaves out, and that it writes no file if none is left.
 func TestInstrumentSays(t *testing.T) {
 	t.Parallel()
 	module := write(t, "m.ll", `declare void @g()

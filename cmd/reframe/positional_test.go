@@ -86,7 +86,7 @@ func TestPositional(t *testing.T) {
 	unharmed(t, p)
 }
 
-// If there is no such frame or thread, the error says which exist.
+// TestNoSuchFrame requires that the error for an unknown frame or thread lists the existing ones.
 func TestNoSuchFrame(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")

@@ -25,8 +25,8 @@ var (
 	phases   = regexp.MustCompile(`\(\d+\.\d{3}s\)`)
 )
 
-// All commands of doc/replay.md are run, in one folder: their output is what it shows. README=update in the environment rewrites screens that
-// differ.
+// TestReplayDocument runs all commands of doc/replay.md in one folder and requires the output that it shows. README=update in the environment rewrites
+// screens that differ.
 func TestReplayDocument(t *testing.T) {
 	livetest.Slow(t)
 	const path = "../../doc/replay.md"

@@ -250,7 +250,7 @@ func capture(pid int, p ptrace.Options, o deopt.Options) (*ptrace.Target, *deopt
 	return framesOf(t, err, o)
 }
 
-// framesOf builds the frames of a target, unless err reports that there is no target.
+// framesOf builds the frames of a target. It returns err if that is set.
 func framesOf(t *ptrace.Target, err error, o deopt.Options) (*ptrace.Target, *deopt.View, error) {
 	if err != nil {
 		return nil, nil, err

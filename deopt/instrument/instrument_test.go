@@ -369,7 +369,7 @@ func TestSpelling(t *testing.T) {
 	require.ErrorContains(t, err, "there are no more ids")
 }
 
-// TestBundles requires that a bundle is where LLVM expects it, whatever follows the call.
+// TestBundles requires that bundles are written before all that may follow a call, as LLVM expects.
 func TestBundles(t *testing.T) {
 	const text = `declare i32 @g(i32)
 declare i32 @p(...)

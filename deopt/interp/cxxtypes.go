@@ -96,7 +96,7 @@ func (in *Interp) typeAt(a machine.Addr) (typeInfo, error) {
 	return t, err
 }
 
-// is reports whether both are the same type: its name is what counts, unless it is local to a module.
+// is reports whether both are the same type. It compares their names, or the addresses of types that are local to a module.
 func (t typeInfo) is(u typeInfo) bool {
 	return t.addr == u.addr || t.name == u.name && (t.name == "" || t.name[0] != '*')
 }

@@ -68,7 +68,7 @@ func (p promise) enforce(words []word) {
 	}
 }
 
-// kept reports whether all lanes of an operand are what is promised.
+// kept reports whether all lanes of the operand keep the promise.
 func (p promise) kept(fr *frame) bool {
 	lane, n := p.value.s.lane()
 	for k := range n {

@@ -161,7 +161,7 @@ func (c *ccall) take(f *openFile, size uint64) []byte {
 	return p
 }
 
-// seek moves a file's position (lseek(2)); back is how many bytes before it a stream is that has bytes pushed back.
+// seek moves a file's position (lseek(2)). back counts the bytes that the stream has pushed back: it is so many bytes before that position.
 func (c *ccall) seek(f *openFile, offset, whence int64, back uint64) uint64 {
 	base := int64(0)
 	switch whence {

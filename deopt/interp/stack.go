@@ -96,8 +96,8 @@ func (a Activation) check() error {
 	return nil
 }
 
-// behind reports whether Point is where a frame continues after its Call has returned: after it in its block, at once or after instructions without
-// code, such as a lifetime.end.
+// behind reports whether Point follows Call in its block, with at most instructions without code between them, such as a lifetime.end: the frame
+// continues there after the call has returned.
 func (a Activation) behind() bool {
 	if a.Call.Op == ir.OpInvoke {
 		return a.Point.Index == 0 && len(a.Call.Blocks) > 0 && a.Call.Blocks[0] == a.Point.Block

@@ -11,9 +11,8 @@ const (
 	unsure           // nothing here defines it, and the target may
 )
 
-// weak reports whether there is what a declaration names that need not be defined
-// (LangRef, "Linkage Types", extern_weak). All other names are present: that nothing
-// defines them is an error when they are used.
+// weak reports whether a weak declaration (LangRef, "Linkage Types", extern_weak) has a definition.
+// It takes all other names as present: if they have no definition, their use is an error.
 func (b *binding) weak(v ir.Value) (presence, error) {
 	var name string
 	var m *ir.Module

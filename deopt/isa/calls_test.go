@@ -11,7 +11,7 @@ import (
 	"reframe/deopt/machine"
 )
 
-// TestPatchpointCall uses the calls of patchpoints as llc 19 writes them, and code that is no such call.
+// TestPatchpointCall decodes the calls that llc 19 writes for patchpoints, and requires that other code is refused.
 func TestPatchpointCall(t *testing.T) {
 	const arm64 = "f0ffdfd2f0ffbff2509e9ff200023fd6" // mov x16, #0xffff00000000; movk x16, #0xffff, lsl #16; movk x16, #0xfff2; blr x16
 	const amd64 = "49bb efbeaddeffff0000 41ffd3"     // movabs $0xffffdeadbeef,%r11; call *%r11

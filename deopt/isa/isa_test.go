@@ -37,7 +37,7 @@ type instruction struct {
 	text   string
 }
 
-// TestLibraries requires that the length of each instruction of real libraries, whether it calls and where it jumps to are what objdump prints.
+// TestLibraries requires the length, call and jump target of each instruction of real libraries that objdump prints.
 func TestLibraries(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

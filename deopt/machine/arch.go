@@ -66,7 +66,7 @@ type Arch struct {
 	// CallerSP is the value of the stack pointer just before the call, as the distance from the CFA: 0 unless the ABI puts the CFA past an area
 	// that the caller leaves to its callees.
 	CallerSP int64
-	// Vector is how many bytes, from its first, of a wider vector register unwind information covers when it gives its saved place; 0 if unknown.
+	// Vector counts the low bytes of a vector register that unwind information saves. The register may have more. 0 if unknown.
 	Vector int
 	// Calls are the instructions that call, if their bits identify them.
 	Calls Calls

@@ -18,7 +18,7 @@ import (
 	"reframe/ptrace"
 )
 
-// TestStackIsGDBs requires that every word of the stack on the page of a core is what gdb reads of the same core, and that its frames end at the
+// TestStackIsGDBs requires that the page of a core shows the same words of the stack that gdb reads from it, and that its frames end at the
 // same addresses as gdb's.
 func TestStackIsGDBs(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")

@@ -113,7 +113,7 @@ func ModuleTrouble(t *ptrace.Target) (trouble []string) {
 	return trouble
 }
 
-// ErrNoMaps reports that there is no stack map in a file or process.
+// ErrNoMaps is the error for a file or process without a stack map.
 var ErrNoMaps = errors.New("no stack map")
 
 // WhyNameless is the reason why a core without a list of files has no code.

@@ -16,8 +16,8 @@ const (
 	exitCheck = "exit"
 )
 
-// nobody is the name of a method that no program has.
-const nobody = "reframe.check: no program has this method"
+// unknownMethod is the name of a method that no program has.
+const unknownMethod = "reframe.check: no program has this method"
 
 // check is one check: try's error is the violation; otherwise try may return a remark.
 type check struct {
@@ -108,7 +108,7 @@ func (c *checker) refuses(params any) (string, error) {
 
 func (c *checker) nobody() (string, error) {
 	first := int64(0)
-	return c.refuses(&vmproto.Resume{Frames: []vmproto.Frame{{Method: nobody, Position: &first, Resume: "reexecute", Locals: []vmproto.Value{}, Stack: []vmproto.Value{}}}})
+	return c.refuses(&vmproto.Resume{Frames: []vmproto.Frame{{Method: unknownMethod, Position: &first, Resume: "reexecute", Locals: []vmproto.Value{}, Stack: []vmproto.Value{}}}})
 }
 
 func (c *checker) noFrames() (string, error) {

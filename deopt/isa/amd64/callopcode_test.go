@@ -9,8 +9,8 @@ import (
 	"reframe/internal/livetest"
 )
 
-// TestMayEndInCall requires that the opcode of each call which the decoder finds at the end of the bytes is where mayEndInCall looks: for random
-// bytes, and for those around opcodes, where calls are frequent.
+// TestMayEndInCall requires that mayEndInCall accepts all bytes that end in a call by the decoder: random bytes, and bytes around opcodes,
+// where calls are frequent.
 func TestMayEndInCall(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(4, 4))
