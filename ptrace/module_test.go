@@ -84,7 +84,7 @@ func TestOddMappings(t *testing.T) {
 	b := make([]byte, 7)
 	require.NoError(t, target.ReadMemory(b, pc-7))
 	require.Equal(t, []byte{0xb8, 34, 0, 0, 0, 0x0f, 0x05}, b)
-	require.ErrorContains(t, target.ReadMemory(b, pc+0x8000), "/memfd:jit (deleted) cannot be read")
+	require.ErrorContains(t, target.ReadMemory(b, pc+6<<20), "/memfd:jit (deleted) cannot be read")
 
 	files := 0
 	for _, m := range target.Modules {

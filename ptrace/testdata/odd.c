@@ -28,11 +28,13 @@ int main(void) {
   if (fd < 0 || ftruncate(fd, 4096) || mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED) return failed("pipe");
   if (unlink("pipe") || mkfifo("pipe", 0600)) return failed("mkfifo");
 
+  // Much more than is copied whole: the kernel may give the one page that is used as a part of a huge one.
+  enum { JIT_SIZE = 8 << 20 };
   // mov $34, %eax; syscall; jmp back: pause, for ever.
   static const unsigned char code[] = {0xb8, 34, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xf7};
   int jit = memfd_create("jit", 0);
-  if (jit < 0 || ftruncate(jit, 1 << 20) || pwrite(jit, code, sizeof code, 4096) != sizeof code) return failed("memfd");
-  char *mapped = mmap(NULL, 1 << 20, PROT_READ | PROT_EXEC, MAP_SHARED, jit, 0);
+  if (jit < 0 || ftruncate(jit, JIT_SIZE) || pwrite(jit, code, sizeof code, 4096) != sizeof code) return failed("memfd");
+  char *mapped = mmap(NULL, JIT_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED, jit, 0);
   if (mapped == MAP_FAILED) return failed("mmap memfd");
   puts("ready");
   fflush(stdout);
