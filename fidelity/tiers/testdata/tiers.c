@@ -5,6 +5,7 @@
 //   r SLOT...       call work of these slots, each from the one before; the innermost prints the log and waits for a line
 //
 // The log has a line for each activation, outermost first: what work itself stored into its cells before it called next.
+#define _GNU_SOURCE
 #include "gdbjit.h"
 #include "load.h"
 
@@ -14,8 +15,8 @@
 #include <sys/mman.h>
 
 enum { SLOTS = 8, CELLS = 5, DEPTH = 16 };
-#define SPACE ((char *)0x10000000) // near the program, which is linked at 0x400000: calls reach 2 GiB
-static const size_t SLOT_SIZE = 1 << 20;
+enum { SLOT_SIZE = 1 << 20 };
+static char *space; // of the slots
 
 int64_t cells[CELLS];
 static struct slot { struct jit_code_entry entry; void *object; int64_t (*work)(int64_t); } slots[SLOTS];
@@ -57,7 +58,7 @@ static void load_slot(int n, const char *path) {
   if (!s->object || fread(s->object, 1, size, f) != size) die(path);
   fclose(f);
   if (lay_out(s->object, 4096).offset[GROUPS] > SLOT_SIZE) die("too large");
-  char *memory = mmap(SPACE + n * SLOT_SIZE, SLOT_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  char *memory = mmap(space + n * SLOT_SIZE, SLOT_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (memory == MAP_FAILED) die("mmap");
   int failed = load(s->object, memory, resolve);
   if (failed) { fprintf(stderr, "relocation %d\n", failed); exit(1); }
@@ -77,11 +78,21 @@ static void unload_slot(int n) {
   __jit_debug_descriptor.relevant_entry = e;
   __jit_debug_descriptor.action_flag = 2; // JIT_UNREGISTER_FN
   __jit_debug_register_code();
-  munmap(SPACE + n * SLOT_SIZE, SLOT_SIZE);
+  munmap(space + n * SLOT_SIZE, SLOT_SIZE);
   free(s->object);
 }
 
+// Reserves the slots near the program, which is linked at 0x400000: calls reach 2 GiB. The heap begins anywhere in the first of them.
+static void reserve(void) {
+  for (uintptr_t at = 0x10000000; at < 0x70000000; at += SLOTS * SLOT_SIZE) {
+    space = mmap((void *)at, SLOTS * SLOT_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (space != MAP_FAILED) return;
+  }
+  die("no room for the slots");
+}
+
 int main(void) {
+  reserve();
   char line[4096];
   while (fgets(line, sizeof line, stdin)) {
     line[strcspn(line, "\n")] = 0;
