@@ -47,6 +47,9 @@ func (ms *Modules) computedAt(of Namer, e RecordEntry, s *ir.Site) string {
 		if !m.run(code.code, int(e.Record.Offset), StatepointLike(s)) {
 			return ""
 		}
+		if why := m.storedAt(code, values, s); why != "" {
+			return why
+		}
 		for k, v := range s.Live {
 			l, located := a.Location(k)
 			if !located {
@@ -188,11 +191,14 @@ type calculation struct {
 	regs  map[machine.DWARFReg]uint64
 	stack map[uint64]uint64 // words of 8 bytes
 	sizes map[uint64]int    // how many bytes of them are known
+
+	stores      []codeStore // in variables
+	offset, end int         // of the instruction that is calculated
 }
 
 func newCalculation(f *ir.Func, values calculated) *calculation {
 	const entry = 0x7000_0000_0008 // as calls leave the stack pointer, 8 bytes beyond a multiple of 16
-	m := &calculation{map[machine.DWARFReg]uint64{machine.AMD64.SP: entry}, map[uint64]uint64{}, map[uint64]int{}}
+	m := &calculation{regs: map[machine.DWARFReg]uint64{machine.AMD64.SP: entry}, stack: map[uint64]uint64{}, sizes: map[uint64]int{}}
 	for n, p := range f.Params {
 		m.regs[argumentRegisters[n]] = values[p]
 	}
@@ -216,7 +222,8 @@ func (m *calculation) run(code []byte, to int, atCall bool) bool {
 		if !known || inst.Len == 0 {
 			return false
 		}
-		at += inst.Len
+		m.offset, m.end = at, at+inst.Len
+		at = m.end
 		if inst.Op == x86asm.CALL {
 			if at == to && atCall {
 				return true
@@ -413,6 +420,8 @@ func (m *calculation) put(a x86asm.Arg, n uint64, known bool, size int) bool {
 		if !where {
 			if a.Base != x86asm.RIP { // which leads to variables, and not into the frame
 				m.forgetStack()
+			} else if known {
+				m.stores = append(m.stores, codeStore{m.offset, m.end, a.Disp, size, n})
 			}
 			return true
 		}
