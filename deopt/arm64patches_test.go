@@ -21,17 +21,45 @@ func mustAbs(t *testing.T, path string) string {
 	return path
 }
 
+// arm64Program builds the program of testdata/arm64patches.
+func arm64Program(t *testing.T, version int) (cross livetest.Cross, program string, m *ir.Module) {
+	t.Helper()
+	at := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
+	cross = livetest.Crosses[at]
+	module := mustAbs(t, "testdata/arm64patches/f.ll")
+	m, err := ir.ParseFile(module)
+	require.NoError(t, err)
+	object := livetest.Object(t, version, module, "-O2", "-relocation-model=pic")
+	program = cross.Build(t, []string{"-O1", "-fno-omit-frame-pointer", "-static", "-Wl,-z,separate-code", object}, mustAbs(t, "testdata/arm64patches/host.c"))
+	return cross, program, m
+}
+
+// In a core of arm64, the caller of a stub without CFI is found by the stub's instructions, which have saved the link register.
+func TestCallerOfStubWithoutCFIOnARM64(t *testing.T) {
+	cross, program, m := arm64Program(t, 19)
+	core, err := ptrace.OpenCore(cross.Core(t, program, "call saves"), ptrace.CoreOptions{Exe: program})
+	require.NoError(t, err)
+	defer core.Close()
+	v, err := deopt.Frames(core, deopt.Options{Modules: []*ir.Module{m}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"handler cfi", "stub_saves cfi", "main code"}, certainFrames(v, "handler", "stub_saves", "main"))
+}
+
+// certainFrames lists the frames of some functions that are not guesses, each with its rule.
+func certainFrames(v *deopt.View, functions ...string) (list []string) {
+	for _, f := range v.Threads[0].Frames {
+		if slices.Contains(functions, f.Function) && f.Guess() == "" && f.Frame.Guess == "" {
+			list = append(list, f.Function+" "+string(f.Rule))
+		}
+	}
+	return list
+}
+
 // In cores of arm64 a function is found whose shadow was patched: by calls, by jumps to stubs with and without CFI, and by traps.
 func TestPatchedShadowsOnARM64(t *testing.T) {
 	livetest.Slow(t)
-	at := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
-	cross := livetest.Crosses[at]
 	for _, version := range livetest.ShareOf([]int{14, 19, 22}, "patched shadows on arm64") {
-		module := mustAbs(t, "testdata/arm64patches/f.ll")
-		m, err := ir.ParseFile(module)
-		require.NoError(t, err)
-		object := livetest.Object(t, version, module, "-O2", "-relocation-model=pic")
-		program := cross.Build(t, []string{"-O1", "-fno-omit-frame-pointer", "-static", "-Wl,-z,separate-code", object}, mustAbs(t, "testdata/arm64patches/host.c"))
+		cross, program, m := arm64Program(t, version)
 		for _, form := range []string{"bl", "nop bl", "push bl", "bl stub", "b cfi", "b nocfi", "brk", "udf"} {
 			core, err := ptrace.OpenCore(cross.Core(t, program, form), ptrace.CoreOptions{Exe: program})
 			require.NoError(t, err)

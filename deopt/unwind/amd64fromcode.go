@@ -10,6 +10,9 @@ import (
 // fromFunction returns the step that the instructions of the function of f give, read from its start; nil and the reason if the start is unknown or
 // the instructions do not give one.
 func (w *walk) fromFunction(f *Frame) (*step, string) {
+	if w.Arch == machine.ARM64 {
+		return w.arm64FromFunction(f)
+	}
 	if w.Arch != machine.AMD64 || f.code.Functions == nil {
 		return nil, ""
 	}

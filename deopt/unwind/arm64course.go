@@ -62,12 +62,8 @@ type ARM64Course struct {
 // only that range is followed.
 func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
 	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, unwinder: u, own: own, written: written}
-	begin := &ARM64Moment{slots: map[int64]arm64Value{}}
-	for n := range begin.regs {
-		begin.regs[n] = arm64Value{arm64Initial, uint8(n), 0}
-	}
 	queue := []machine.Addr{written.Start}
-	c.At[written.Start] = begin
+	c.At[written.Start] = firstMoment()
 	for steps := 0; len(queue) > 0 && steps < maxCourseSteps; steps++ {
 		at := queue[0]
 		queue = queue[1:]
@@ -87,6 +83,15 @@ func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
 		clear(c.At)
 	}
 	return c
+}
+
+// firstMoment returns the moment at the start of a course.
+func firstMoment() *ARM64Moment {
+	m := &ARM64Moment{slots: map[int64]arm64Value{}}
+	for n := range m.regs {
+		m.regs[n] = arm64Value{arm64Initial, uint8(n), 0}
+	}
+	return m
 }
 
 // comes notes that the course comes to an address, and reports whether that is new.

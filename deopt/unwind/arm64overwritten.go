@@ -6,58 +6,59 @@ import (
 	"reframe/deopt/machine"
 )
 
-// arm64Overwritten finds out whether the pc of f is where the code of its function was overwritten. If several places may have led there, it leaves
-// f unchanged.
+// arm64Overwritten finds the place where f has left its function, if a runtime has written over that. If several places may have led there, it
+// leaves f unchanged.
 func (w *walk) arm64Overwritten(f *Frame) {
 	var callee *Frame
 	if f.Index > 0 {
-		callee = &w.frames[f.Index-1]
+		callee = &w.frames[f.Index-1-w.dropped]
 	}
-	var found *Overwritten
-	var regs *machine.Registers
 	all := w.Overwritten(f, callee)
-	for n := range all[:min(len(all), maxOverwritten)] {
-		o := &all[n]
-		at := w.arm64At(f, o)
-		if at == nil {
-			continue
-		}
-		if found != nil {
-			f.undecided = "jumps that were written into the code of several functions lead to the code here, and the stack does not show which of them it came from"
-			return
-		}
-		found, regs = o, at
+	if len(all) > maxOverwritten {
+		f.undecided = undecidedPlaces
+		return
 	}
-	if found != nil {
-		f.Overwritten, f.Registers, f.code = found, regs, w.Finder.Code(found.At)
+	var found *departed
+	var count [proven + 1]int
+	for n := range all {
+		d := w.arm64Depart(f, &all[n])
+		if count[d.evidence]++; d.evidence == proven {
+			found = d
+		}
+	}
+	switch {
+	case count[proven] > 1 || found == nil && count[doubtful] > 0:
+		f.undecided = undecidedPlaces
+	case found != nil:
+		f.Overwritten, f.Registers, f.code = found.place, found.regs, w.Finder.Code(found.place.At)
 	}
 }
 
-// arm64At returns the registers that f had at a place; nil if f is not stopped there, or may have come from elsewhere.
-func (w *walk) arm64At(f *Frame, o *Overwritten) *machine.Registers {
+const undecidedPlaces = "jumps that were written into the code of several functions lead to the code here, and the stack does not show which of them it came from"
+
+// arm64Depart computes the registers that f had at a place, and grades how well the stack agrees.
+func (w *walk) arm64Depart(f *Frame, o *Overwritten) *departed {
+	d := &departed{place: o}
 	s, err := w.Finder.Code(o.At).cfi(o.At)
 	if err != nil || s == nil || s.signal {
-		return nil
+		return d
 	}
-	course := w.CourseARM64(machine.Range{Start: o.At, End: o.End}, s.Range)
-	m := course.At[f.PC]
-	if f.Return {
-		if m = course.Returns[f.PC]; m != nil {
-			m.regs[arm64Link] = arm64Value{} // the call has put its return address there
-		}
-	}
+	m := w.CourseARM64(machine.Range{Start: o.At, End: o.End}, s.Range).at(f)
 	if m == nil {
-		return nil
+		return d
+	}
+	if f.Return {
+		m.regs[arm64Link] = arm64Value{} // the call has put its return address there
 	}
 	sp, ok := w.arm64SPAt(f, m)
 	if !ok {
-		return nil
+		return d
 	}
-	regs := w.arm64Registers(f, m, sp)
-	if !o.Sure && !w.arm64Agrees(f, o, s, regs, m) {
-		return nil
+	d.regs, d.evidence = w.arm64Registers(f, m, sp), proven
+	if !o.Sure {
+		d.evidence = w.arm64Agrees(f, o, s, d.regs, m)
 	}
-	return regs
+	return d
 }
 
 // arm64SPAt is the stack pointer at the start of the course.
@@ -105,46 +106,57 @@ func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Regi
 	return regs
 }
 
-// arm64Agrees reports whether the stack shows that f has reached the code after a jump from the place o: its function has a frame of the size in
+// arm64Agrees grades how well the stack shows that f has reached the code after a jump from the place o: its function has a frame of the size in
 // the stack map, and was called. A jump leaves no return address, so the code may also have been called from a function whose frame looks the same.
 // Therefore a call must name the function of o, and that function must not call the code itself; or the link register, which the code has saved,
 // shows that the code was not called.
-func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Registers, m *ARM64Moment) bool {
+func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Registers, m *ARM64Moment) evidence {
 	at := Frame{Index: f.Index, PC: o.At, Registers: regs, code: w.Finder.Code(o.At)}
 	cfa, err := w.cfa(regs, s.row.CFA)
 	sp, errSP := regs.Addr(w.Arch.SP)
 	if err != nil || errSP != nil || cfa <= w.floor || at.code.Functions == nil {
-		return false
+		return excluded
 	}
 	size, sized := at.code.Functions.FrameSize(o.At)
 	if !sized || size > maxFrame || sp+machine.Addr(size) != cfa {
-		return false
+		return excluded
 	}
 	at.CFA = cfa
 	pc, err := w.returnAddress(&at, s.row)
 	if err != nil || pc == 0 {
-		return false
+		return excluded
 	}
 	if _, err := w.called(pc, false); err != nil {
-		return false
+		return excluded
 	}
-	set := isa.Of(w.Arch)
-	to, direct := set.CallTarget(w.Memory, w.unsigned(pc))
-	if direct && to != s.Start {
-		return false
+	to := w.arm64Callee(pc, s.Start)
+	if to == callsAnother {
+		return excluded
 	}
 	if called, ok := w.arm64Called(sp, m, o); called || !ok {
-		return called && ok
+		if called && ok {
+			return proven
+		}
+		return excluded
 	}
 	link, err := regs.Addr(arm64Link)
 	switch {
+	case err != nil && to == callsIt && !w.arm64MayCall(s.Range, o.From):
+		return proven
 	case err != nil:
-		return direct && !w.arm64MayCall(s.Range, o.From)
+		return plausible
 	case s.Contains(link): // that of the last call that the function has made
-		to, direct := set.CallTarget(w.Memory, link)
-		return direct && to != o.From
+		switch w.arm64Callee(link, o.From) {
+		case callsIt:
+			return excluded
+		case callsUnknown:
+			return doubtful
+		}
+		return proven
+	case link == pc: // it has made no call
+		return proven
 	}
-	return link == pc // it has made no call
+	return excluded
 }
 
 // arm64Called reports whether the code was called from the place: it has saved the link register. ok is false where the stack contradicts that.

@@ -32,6 +32,9 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	if pc == 0 && s.rule == FromCode && !f.code.NoneKept && w.goesOn(f, w.caller(f, s, pc).regs) {
 		return caller{}, nil, errors.New("its return address would be zero, and the stack goes on above it")
 	}
+	if pc != 0 && s.rule == FromCode && w.Arch == machine.ARM64 && !w.arm64MayHaveCalled(pc, f) {
+		return caller{}, nil, fmt.Errorf("the call before %v, which would be its return address, is of another function", pc)
+	}
 	if s.switched && pc != 0 {
 		if how, _ := w.fits(pc, f); how == fitsNot {
 			return caller{}, nil, fmt.Errorf("the call before %v, which would be its return address, is of another function", pc)

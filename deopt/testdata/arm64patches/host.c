@@ -68,6 +68,10 @@ int main(int count, char **arguments)
 	form = arguments[1];
 	signal(SIGTRAP, onsignal);
 	signal(SIGILL, onsignal);
+	if (!strcmp(form, "call saves"))
+		stub_saves();
+	if (!strcmp(form, "call nocfi"))
+		stub_nocfi();
 	long m = 1000;
 	printf("%ld\n", f(&m, 7));
 	return 0;

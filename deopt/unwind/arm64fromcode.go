@@ -1,0 +1,84 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+
+	"reframe/deopt/machine"
+	"reframe/deopt/unwind/cfi"
+)
+
+// arm64FromFunction returns the step that the instructions of the function of f give, read from its start, where a call has left the return address
+// in the link register; nil and the reason if the start is unknown or the instructions do not give one.
+func (w *walk) arm64FromFunction(f *Frame) (*step, string) {
+	if f.code.Functions == nil {
+		return nil, ""
+	}
+	start, _ := f.code.Functions.Function(f.lookup())
+	if start == 0 {
+		return nil, ""
+	}
+	m := w.arm64Function(start).at(f)
+	if m == nil {
+		return nil, fmt.Sprintf("%s: the function at %v: its instructions do not lead to the pc", FromCode, start)
+	}
+	row, err := m.row(f.PC, f.Return)
+	if err != nil {
+		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
+	}
+	if row.Rule(arm64Link).Kind == cfi.RuleNone {
+		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, errLinkLost)
+	}
+	return w.fromRow(f, row), ""
+}
+
+// arm64Function follows the code of a function from where calls lead to.
+func (u *Unwinder) arm64Function(start machine.Addr) *ARM64Course {
+	return u.CourseARM64(machine.Range{Start: start, End: start}, machine.Range{})
+}
+
+// at returns the registers and the stack where f is, or nil where the course does not lead there.
+func (c *ARM64Course) at(f *Frame) *ARM64Moment {
+	if f.Return {
+		return c.Returns[f.PC]
+	}
+	return c.At[f.PC]
+}
+
+var (
+	errLinkLost = errors.New("it has not saved the link register, and has made a call")
+	errMovedSP  = errors.New("the distance of its stack pointer from the first one is not known")
+)
+
+// row returns the rules that hold at a moment, relative to the stack pointer at the start of the course, which is the CFA. It has no rule for the
+// link register where that is lost.
+func (m *ARM64Moment) row(pc machine.Addr, returned bool) (*cfi.Row, error) {
+	row := &cfi.Row{Range: machine.Range{Start: pc, End: pc + 1}, ReturnAddress: arm64Link}
+	for n := len(m.regs) - 1; n >= 19 && row.CFA.Kind != cfi.CFARegister; n-- {
+		if by, of := m.regs[n].fromSP(); of && n != arm64Link {
+			row.CFA = cfi.CFARule{Kind: cfi.CFARegister, Register: machine.DWARFReg(n), Offset: -by}
+		}
+	}
+	if row.CFA.Kind != cfi.CFARegister {
+		return nil, errMovedSP
+	}
+	for n := uint8(19); n <= arm64Link; n++ {
+		initial := arm64Value{arm64Initial, n, 0}
+		if m.regs[n] == initial && !(n == arm64Link && returned) {
+			row.SetRule(machine.DWARFReg(n), cfi.RegisterRule{Kind: cfi.RuleSameValue})
+		} else if slot, ok := m.slotOf(initial); ok {
+			row.SetRule(machine.DWARFReg(n), cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: slot})
+		}
+	}
+	return row, nil
+}
+
+// slotOf returns the lowest slot that has a value.
+func (m *ARM64Moment) slotOf(v arm64Value) (slot int64, ok bool) {
+	for at, has := range m.slots {
+		if has == v && (!ok || at < slot) {
+			slot, ok = at, true
+		}
+	}
+	return slot, ok
+}

@@ -1,0 +1,69 @@
+package unwind
+
+import (
+	"reframe/deopt/isa"
+	"reframe/deopt/isa/arm64"
+	"reframe/deopt/machine"
+)
+
+// maxThunk bounds the instructions of a thunk: adrp, ldr, add and br of an entry of a procedure linkage table, after a bti.
+const maxThunk = 6
+
+// arm64Thunk returns where the code at an address jumps that does nothing else, or 0. It may change the registers x16 and x17, as the code that a
+// linker makes does (AAPCS64, "Use of IP0 and IP1 by the linker").
+func (u *Unwinder) arm64Thunk(addr machine.Addr) machine.Addr {
+	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, unwinder: u}
+	begin := firstMoment()
+	m := begin.clone()
+	for at := range maxThunk {
+		at := addr + machine.Addr(at*arm64.Size)
+		next, _ := c.step(m, at)
+		if len(next) != 1 || len(c.Returns) > 0 {
+			return 0
+		}
+		for n := range m.regs {
+			if n != 16 && n != 17 && m.regs[n] != begin.regs[n] {
+				return 0
+			}
+		}
+		if next[0] != at+arm64.Size {
+			return next[0]
+		}
+	}
+	return 0
+}
+
+// arm64Callee reports whether the call that returns to pc leads to the function at start, if by thunks or by a jump at the end of another function.
+func (w *walk) arm64Callee(pc, start machine.Addr) calls {
+	target, direct := isa.Of(w.Arch).CallTarget(w.Memory, w.unsigned(pc))
+	if !direct {
+		return callsUnknown
+	}
+	if w.arm64Leads(target, start) {
+		return callsIt
+	}
+	return callsAnother
+}
+
+// arm64Leads reports whether code that is called at one address leads to another one by jumps.
+func (w *walk) arm64Leads(from, to machine.Addr) bool {
+	for at, n := from, 0; at != 0 && n <= maxStubs; n++ {
+		if at == to {
+			return true
+		}
+		at = w.arm64Thunk(at)
+	}
+	return w.arm64Function(from).At[to] != nil
+}
+
+// arm64MayHaveCalled reports whether the call that returns to pc may have led to f, whose function starts at an address.
+func (w *walk) arm64MayHaveCalled(pc machine.Addr, f *Frame) bool {
+	target, direct := isa.Of(w.Arch).CallTarget(w.Memory, w.unsigned(pc))
+	if !direct {
+		return true
+	}
+	if start, _ := f.code.Functions.Function(f.lookup()); start == target || w.arm64Leads(target, start) {
+		return true
+	}
+	return w.arm64Function(target).at(f) != nil
+}
