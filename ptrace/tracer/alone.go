@@ -332,8 +332,8 @@ func (a *solo) comebacks() iter.Seq[uint64] {
 	}
 }
 
-// unplace removes the breakpoints that place has set. A thread that was stopped because its time was up, and hit one of them just then, is moved
-// back before it: the breakpoint is gone, and the signal would end the program.
+// unplace removes the breakpoints that place has set. A thread that was stopped because its time was up, and hit one of them just then, was
+// moved back before it: the breakpoint is gone, and the signal would end the program.
 func (a *solo) unplace() {
 	for at, code := range a.placed {
 		exchange(a.memory, at, Trap, code)
@@ -342,19 +342,17 @@ func (a *solo) unplace() {
 	if t.hasReport && t.report.Stopped() && int(t.report)>>16 == 0 && t.report.StopSignal() == unix.SIGTRAP {
 		var regs General
 		info, err := t.sigInfo()
-		if err == nil && info.Code == trapCode && getRegs(t.tid, &regs) == nil && a.isPlaced(regs.trapped()) {
-			if regs.rewind(); setRegs(t.tid, &regs) == nil {
-				t.hasReport = false
-			}
+		if err == nil && info.Code == trapCode && t.rewound && getRegs(t.tid, &regs) == nil && a.isPlaced(regs.pc()) {
+			t.hasReport, t.rewound = false, false
 		}
 	}
 	a.placed = nil
 }
 
-// trapped reports whether the thread ran into a breakpoint of ours, and puts it before that.
+// trapped reports whether the thread ran into a breakpoint of ours, and was moved back before it.
 func (a *solo) trapped(info *sigInfo, regs *General) bool {
-	if info.Code == trapCode && a.isPlaced(regs.trapped()) {
-		regs.rewind()
+	if info.Code == trapCode && a.t.rewound && a.isPlaced(regs.pc()) {
+		a.t.rewound = false
 		return true
 	}
 	_, ours := a.hitBy(a.t, info, regs)

@@ -125,8 +125,9 @@ func (s *server) rewind(b *breakpoint) {
 			continue
 		}
 		switch {
-		case info.Code == trapCode && !b.held && regs.trapped() == b.Addr:
-			regs.rewind()
+		case info.Code == trapCode && !b.held && t.rewound && regs.pc() == b.Addr:
+			t.hasReport, t.rewound = false, false
+			continue
 		case info.Code == trapHardware && b.held && regs.pc() == b.Addr:
 			regs.arrive()
 		default:

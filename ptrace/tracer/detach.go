@@ -38,7 +38,7 @@ func (s *server) letGo() {
 		signal := t.signal
 		if t.hasReport && t.report.Stopped() && int(t.report)>>16 == 0 {
 			signal = t.report.StopSignal()
-			if info, err := getSigInfo(t.tid); err == nil && t.stepped(&info) {
+			if info, err := getSigInfo(t.tid); t.rewound || err == nil && t.stepped(&info) {
 				signal = 0
 			}
 		}

@@ -106,15 +106,18 @@ func (s *server) trap(t *thread) (done bool) {
 	return s.hit(t, b, &regs)
 }
 
-// hitBy returns the breakpoint that a thread hit which is stopped at a SIGTRAP, with its registers before the instruction there; nil if a debug
-// register held it and it is gone. ours is false if the trap is the target's own.
+// hitBy returns the breakpoint that a thread hit which is stopped at a SIGTRAP, with its registers before the instruction there; nil if it
+// is gone. ours is false if the trap is the target's own.
 func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, ours bool) {
 	switch info.Code {
 	case trapCode:
-		if b = s.breakpoints[regs.trapped()]; b == nil || b.held {
+		if !t.rewound {
 			return nil, false
 		}
-		regs.rewind()
+		t.rewound = false
+		if b = s.breakpoints[regs.pc()]; b != nil && b.held { // set anew since
+			b = nil
+		}
 		return b, true
 	case trapHardware:
 		if b = s.breakpoints[regs.pc()]; b != nil && b.held {
@@ -207,7 +210,7 @@ func (s *server) await(tid int, ws *unix.WaitStatus) bool {
 func (s *server) sleep(tid int, ws *unix.WaitStatus) (int, error) {
 	s.sleeps.Store(true)
 	defer s.sleeps.Store(false)
-	return unix.Wait4(tid, ws, unix.WALL, nil)
+	return s.collect(tid, ws, unix.WALL)
 }
 
 // stranger handles the first report of what a thread has started. A new thread belongs to the target; a new process has

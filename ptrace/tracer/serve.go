@@ -101,7 +101,7 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 		var ws unix.WaitStatus
 		// It sleeps here, which is not only polite: the kernel then runs the target on the same processor,
 		// and to wake another one takes longer than all the rest of a stop.
-		tid, err := unix.Wait4(-1, &ws, unix.WALL, nil)
+		tid, err := s.collect(-1, &ws, unix.WALL)
 		switch {
 		case err == unix.ECHILD:
 			s.end()
@@ -120,7 +120,10 @@ const lookEvery = 20 * time.Millisecond
 func (s *server) lookAtEnds() {
 	for s.pid != 0 && s.stopped {
 		var ws unix.WaitStatus
-		tid, err := wait(-1, &ws, unix.WALL|unix.WNOHANG)
+		tid, err := s.collect(-1, &ws, unix.WALL|unix.WNOHANG)
+		if err == unix.EINTR {
+			continue
+		}
 		if err != nil || tid == 0 {
 			return
 		}

@@ -30,6 +30,7 @@ type thread struct {
 	// report is its stop while all were being stopped, to be handled when they resume.
 	report    unix.WaitStatus
 	hasReport bool
+	rewound   bool        // it ran into a breakpoint, and was moved back before it when that was collected
 	signal    unix.Signal // to be delivered when it resumes
 	at        *breakpoint // where it is and which it must step over when it resumes
 	again     *place      // a breakpoint to which it comes back without a new hit

@@ -1,0 +1,73 @@
+//go:build linux
+
+package tracer
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// collect is wait4(2), which moves a thread that ran into a breakpoint back before it first. The kernel forgets the signal of a stop that was waited
+// for: if the tracer is killed after that, the thread resumes without it. On x86-64 it would then resume after the breakpoint, in the middle of the
+// instruction there, and the program would print a wrong result.
+func (s *server) collect(tid int, ws *unix.WaitStatus, options int) (int, error) {
+	which, id := unix.P_PID, tid
+	if tid == -1 {
+		which, id = unix.P_ALL, 0
+	}
+	var info waitInfo
+	if err := info.peek(which, id, options); err != nil {
+		return -1, err
+	}
+	if info.PID == 0 {
+		return 0, nil // with WNOHANG
+	}
+	if t := s.threads[int(info.PID)]; t != nil {
+		t.rewound = info.trapped() && s.moveBack(t)
+	}
+	got, err := unix.Wait4(int(info.PID), ws, options|unix.WNOHANG, nil)
+	if got == 0 || err == unix.ECHILD { // it was killed meanwhile, or ended by the exec of another thread
+		return 0, unix.EINTR
+	}
+	return got, err
+}
+
+// waitInfo is what waitid(2) writes: the kernel's siginfo_t of SIGCHLD.
+type waitInfo struct {
+	Signo, Errno, Code int32
+	_                  int32
+	PID, UID           uint32
+	Status             int32
+	_                  [25]int32
+}
+
+// peek waits, as wait4(2) with the options would, and leaves the report where it is.
+func (info *waitInfo) peek(which, id, options int) error {
+	_, _, errno := syscall.Syscall6(unix.SYS_WAITID, uintptr(which), uintptr(id), uintptr(unsafe.Pointer(info)), uintptr(options|unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// trapped reports whether a thread is stopped at a SIGTRAP, and not at an event of ptrace(2).
+func (info *waitInfo) trapped() bool {
+	const cldTrapped = 4 // sigaction(2)
+	return info.Code == cldTrapped && info.Status == int32(unix.SIGTRAP)
+}
+
+// moveBack moves a thread that is stopped at a SIGTRAP back before the breakpoint that it ran into, and reports whether it ran into one.
+func (s *server) moveBack(t *thread) bool {
+	var regs General
+	info, err := getSigInfo(t.tid)
+	if err != nil || info.Code != trapCode || getRegs(t.tid, &regs) != nil {
+		return false
+	}
+	if b := s.breakpoints[regs.trapped()]; !s.isPlaced(regs.trapped()) && (b == nil || b.held || b.lifted) {
+		return false
+	}
+	regs.rewind()
+	return setRegs(t.tid, &regs) == nil
+}
