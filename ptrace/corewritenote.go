@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -52,12 +50,11 @@ func readAbout(pid int) (*coreAbout, error) {
 			return nil, ErrGone
 		}
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/auxv", pid))
-	if err != nil {
-		return nil, err
+	var from, to machine.Addr
+	if len(fields) > 45 { // startstack and arg_start
+		from, to = machine.Addr(number(25)), machine.Addr(number(45))
 	}
-	defer f.Close()
-	a.auxv, err = io.ReadAll(io.LimitReader(f, maxAUXV))
+	a.auxv, err = auxiliaryVector(pid, from, to)
 	return a, err
 }
 

@@ -2,6 +2,7 @@ package ptrace
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 
@@ -96,19 +97,12 @@ func (m *sessionMemory) change(addr machine.Addr, e *tracer.Event) {
 // salvage restores the bytes under all breakpoints if the tracer no longer can, and returns the result as text. A thread may have hit one before
 // that.
 func (m *sessionMemory) salvage() string {
-	var now tracer.Code
-	back := 0
-	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", m.via), os.O_RDWR, 0)
+	back, err := m.restore()
+	if errors.Is(err, os.ErrPermission) { // the file is not this user's; ptrace(2) may be permitted all the same
+		back, err = m.restoreTraced()
+	}
 	if err != nil {
 		return "breakpoints may be left in the process: " + err.Error()
-	}
-	defer f.Close()
-	for addr, code := range m.originals {
-		if _, err := f.ReadAt(now[:], int64(addr)); err == nil && now == tracer.Trap {
-			if _, err := f.WriteAt(code[:], int64(addr)); err == nil {
-				back++
-			}
-		}
 	}
 	text := fmt.Sprintf("what lies under %d breakpoints was put back", back)
 	if n := len(m.held); n > 0 {
@@ -120,23 +114,60 @@ func (m *sessionMemory) salvage() string {
 	return text + ", and a thread that had come to one of them before may have ended the process"
 }
 
+// restore puts back what lies under the breakpoints, by /proc/PID/mem, and returns how many it found.
+func (m *sessionMemory) restore() (back int, err error) {
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", m.via), os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var now tracer.Code
+	for addr, code := range m.originals {
+		if _, err := f.ReadAt(now[:], int64(addr)); err == nil && now == tracer.Trap {
+			if _, err := f.WriteAt(code[:], int64(addr)); err == nil {
+				back++
+			}
+		}
+	}
+	return back, nil
+}
+
+// restoreTraced has another tracer do that.
+func (m *sessionMemory) restoreTraced() (back int, err error) {
+	r := tracer.Request{Op: tracer.Restore}
+	for addr, code := range m.originals {
+		r.Changes = append(r.Changes, tracer.Change{Addr: uint64(addr), Data: code[:]})
+	}
+	reply, err := m.again(r)
+	if err != nil {
+		return 0, err
+	}
+	return reply.Restored, nil
+}
+
 // release has another tracer take the breakpoints out of the debug registers of all threads.
 func (m *sessionMemory) release() error {
-	conn, err := tracer.Start(true)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if _, err := conn.Do(tracer.Request{Op: tracer.Attach, PID: m.pid}); err != nil {
-		return err
-	}
 	r := tracer.Request{Op: tracer.Clear}
 	for addr := range m.held {
 		r.Addrs = append(r.Addrs, uint64(addr))
 	}
-	_, err = conn.Do(r)
+	_, err := m.again(r)
+	return err
+}
+
+// again has another tracer attach, do what is requested, and detach.
+func (m *sessionMemory) again(r tracer.Request) (*tracer.Reply, error) {
+	conn, err := tracer.Start(true)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if _, err := conn.Do(tracer.Request{Op: tracer.Attach, PID: m.pid}); err != nil {
+		return nil, err
+	}
+	reply, err := conn.Do(r)
 	if _, end := conn.Do(tracer.Request{Op: tracer.Detach}); err == nil {
 		err = end
 	}
-	return err
+	return reply, err
 }

@@ -19,7 +19,7 @@ func (s *server) commit(changes []Change, raw *Raw) error {
 	before := make([][]byte, len(changes))
 	for i, c := range changes {
 		before[i] = make([]byte, len(c.Data))
-		if err := s.whole(unix.Pread, before[i], c.Addr); err != nil {
+		if err := whole(s.memory.read, before[i], c.Addr); err != nil {
 			return fmt.Errorf("nothing was written: cannot read %d bytes at %#x: %w", len(c.Data), c.Addr, err)
 		}
 	}
@@ -27,7 +27,7 @@ func (s *server) commit(changes []Change, raw *Raw) error {
 	written := 0
 	for ; err == nil && written < len(changes); written++ {
 		c := changes[written]
-		if err = s.whole(unix.Pwrite, c.Data, c.Addr); err != nil {
+		if err = whole(s.memory.write, c.Data, c.Addr); err != nil {
 			err = fmt.Errorf("cannot write %d bytes at %#x: %w", len(c.Data), c.Addr, err)
 		}
 	}
@@ -38,7 +38,7 @@ func (s *server) commit(changes []Change, raw *Raw) error {
 		err = fmt.Errorf("cannot set registers: %w", err)
 	}
 	for i := written - 1; i >= 0; i-- {
-		if back := s.whole(unix.Pwrite, before[i], changes[i].Addr); back != nil {
+		if back := whole(s.memory.write, before[i], changes[i].Addr); back != nil {
 			return fmt.Errorf("%d bytes at %#x were written and cannot be put back (%v): %w", len(before[i]), changes[i].Addr, back, err)
 		}
 	}
@@ -46,8 +46,8 @@ func (s *server) commit(changes []Change, raw *Raw) error {
 }
 
 // whole reads or writes memory of the target, all of it or with an error.
-func (s *server) whole(f func(int, []byte, int64) (int, error), p []byte, addr uint64) error {
-	n, err := f(s.memory, p, int64(addr))
+func whole(f func([]byte, uint64) (int, error), p []byte, addr uint64) error {
+	n, err := f(p, addr)
 	switch {
 	case err != nil:
 		return err

@@ -3,7 +3,7 @@
 package tracer
 
 import (
-	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,17 +58,17 @@ func (s *server) letGo() {
 // restoreCopy takes the breakpoints out of the memory of a child, which has a copy of the
 // target's.
 func (s *server) restoreCopy(pid int) {
-	fd, err := unix.Open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	m, err := openMemory(memoryOf(pid, pid), slices.Values([]int{pid}))
 	if err != nil {
 		return // it was killed
 	}
-	defer unix.Close(fd)
+	defer m.close()
 	for _, b := range s.breakpoints {
 		if !b.held {
-			exchange(fd, b.Addr, Trap, s.under(b))
+			exchange(m, b.Addr, Trap, s.under(b))
 		}
 	}
 	for addr, code := range s.placed {
-		exchange(fd, addr, Trap, code)
+		exchange(m, addr, Trap, code)
 	}
 }

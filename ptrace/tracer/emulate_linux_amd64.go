@@ -25,9 +25,9 @@ func shadowStack(pid int) bool {
 }
 
 // decode finds out whether the instruction under a breakpoint can be emulated.
-func (b *breakpoint) decode(memory int, shadowed bool) {
+func (b *breakpoint) decode(memory memory, shadowed bool) {
 	var code [amd64.Longest]byte
-	n, err := unix.Pread(memory, code[:], int64(b.Addr))
+	n, err := memory.read(code[:], b.Addr)
 	if err != nil || n == 0 {
 		return
 	}
@@ -49,7 +49,7 @@ func (s *server) emulates(t *thread, b *breakpoint, regs *General) bool {
 	}
 	var code [amd64.Longest]byte
 	now := code[:len(b.code)]
-	if n, err := unix.Pread(s.memory, now, int64(b.Addr)); err != nil || n < len(now) {
+	if n, err := s.memory.read(now, b.Addr); err != nil || n < len(now) {
 		return false
 	}
 	if !bytes.Equal(now, b.code) {

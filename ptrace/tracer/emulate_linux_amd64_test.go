@@ -19,7 +19,7 @@ func traced(t *testing.T) *server {
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	path := livetest.Tool(t, "true")
-	s := &server{threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, memory: -1}
+	s := &server{threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, memory: memory{file: -1}}
 	require.NoError(t, s.launch([]string{path, path}, Launching{}))
 	t.Cleanup(func() {
 		_ = syscall.Kill(s.pid, syscall.SIGKILL)
@@ -143,14 +143,14 @@ func TestEmulation(t *testing.T) {
 			memory[i] = byte(random.IntN(256))
 		}
 		write := func() {
-			_, err := unix.Pwrite(s.memory, memory, int64(stack-0x800))
+			_, err := s.memory.write(memory, uint64(stack-0x800))
 			require.NoError(t, err)
-			_, err = unix.Pwrite(s.memory, code, int64(start.Rip))
+			_, err = s.memory.write(code, uint64(start.Rip))
 			require.NoError(t, err)
 		}
 		read := func() []byte {
 			b := make([]byte, window)
-			_, err := unix.Pread(s.memory, b, int64(stack-0x800))
+			_, err := s.memory.read(b, uint64(stack-0x800))
 			require.NoError(t, err)
 			return b
 		}
@@ -221,12 +221,12 @@ func TestEmulationHeedsProtection(t *testing.T) {
 		emulate := emulationOf(code)
 		require.NotNil(t, emulate, "% x", code)
 		before, after := make([]byte, 4096), make([]byte, 4096)
-		_, err := unix.Pread(s.memory, before, int64(regs.Rsp-0x800))
+		_, err := s.memory.read(before, uint64(regs.Rsp-0x800))
 		require.NoError(t, err)
 		got := regs
 		require.False(t, emulate(s, &got), "% x", code)
 		require.Equal(t, regs, got)
-		_, err = unix.Pread(s.memory, after, int64(regs.Rsp-0x800))
+		_, err = s.memory.read(after, uint64(regs.Rsp-0x800))
 		require.NoError(t, err)
 		require.Equal(t, before, after)
 	}

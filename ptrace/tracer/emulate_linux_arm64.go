@@ -5,6 +5,6 @@ type emulated struct{}
 
 func shadowStack(int) bool { return false }
 
-func (b *breakpoint) decode(int, bool) {}
+func (b *breakpoint) decode(memory, bool) {}
 
 func (s *server) emulates(*thread, *breakpoint, *General) bool { return false }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // looking is the state of the checks whether the target has overwritten breakpoints. A target that does so runs past them, and nothing else reports
@@ -121,7 +119,7 @@ func (s *server) overwritten(addrs []uint64, to []*breakpoint) []*breakpoint {
 		here := addrs[:n]
 		addrs = addrs[n:]
 		code := page[:here[n-1]-from+uint64(len(Trap))]
-		if got, err := unix.Pread(s.memory, code, int64(from)); err != nil || got < len(code) {
+		if got, err := s.memory.read(code, from); err != nil || got < len(code) {
 			for _, addr := range here { // some of it is gone
 				if is, err := codeAt(s.memory, addr); err == nil {
 					to = s.differs(addr, is, to)

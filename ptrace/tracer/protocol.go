@@ -61,6 +61,7 @@ const (
 	Commit            // Changes of memory, and Raw's registers
 	Rseq              // where the kernel writes for thread TID
 	Clear             // the debug registers of a tracer that was killed, those for Addrs
+	Restore           // Changes, where a breakpoint of a tracer that was killed lies
 	Detach            // put everything back and end
 )
 
@@ -150,6 +151,7 @@ type Reply struct {
 	Rseq    Range
 	// Hardware lists the requested breakpoints that debug registers hold.
 	Hardware []uint64
+	Restored int // how many of the Changes were made
 }
 
 // EventKind is the kind of an event.

@@ -64,7 +64,7 @@ const pushedByCall = 8
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {
 	const longest = 15 // bytes of an instruction
 	var word [8]byte
-	if n, err := unix.Pread(s.memory, word[:], int64(g.Rsp)); err != nil || n < len(word) {
+	if n, err := s.memory.read(word[:], g.Rsp); err != nil || n < len(word) {
 		return place{}, false
 	}
 	back = place{binary.LittleEndian.Uint64(word[:]), from.sp}

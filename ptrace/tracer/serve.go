@@ -46,7 +46,7 @@ func serve() {
 	if _, err := conn.Write([]byte{0}); err != nil { // it has started; the client may be gone
 		os.Exit(2)
 	}
-	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: -1}
+	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: memory{file: -1}}
 	k := &kicker{tid: unix.Gettid()}
 	if err := k.prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "reframe: the guard process:", err)

@@ -24,7 +24,7 @@ type server struct {
 	asked    func() bool // there is a request, or the client is gone
 	out      *writer
 	pid      int
-	memory   int // /proc/PID/mem, -1 where it is not open
+	memory   memory
 	threads  map[int]*thread
 	stopped  bool // all threads are stopped until they are to go
 	stopping bool // they are being stopped
@@ -120,6 +120,13 @@ func (s *server) do(r Request, reply *Reply) error {
 		return nil
 	case Clear:
 		return s.clear(r.Addrs)
+	case Restore:
+		for _, c := range r.Changes {
+			if len(c.Data) == len(Code{}) && exchange(s.memory, c.Addr, Trap, Code(c.Data)) {
+				reply.Restored++
+			}
+		}
+		return nil
 	case Threads:
 		reply.Threads = s.registers()
 		return nil
@@ -194,22 +201,25 @@ func (s *server) attach(pid int) error {
 }
 
 // openMemory opens the memory of the target, which is another after an exec.
-func (s *server) openMemory() error {
-	if s.memory >= 0 {
-		unix.Close(s.memory)
-		s.memory = -1
-	}
+func (s *server) openMemory() (err error) {
+	s.memory.close()
 	for tid := range s.threads {
-		fd, err := unix.Open(fmt.Sprintf("/proc/%d/task/%d/mem", s.pid, tid), unix.O_RDWR|unix.O_CLOEXEC, 0)
-		if err == nil {
-			s.memory = fd
-			return nil
-		}
-		if err != unix.ENOENT && err != unix.ESRCH {
+		if s.memory, err = openMemory(memoryOf(s.pid, tid), s.atRest); err != unix.ENOENT && err != unix.ESRCH {
 			return err
 		}
 	}
 	return unix.ESRCH
+}
+
+// atRest yields the threads that are stopped, which requests reach, and then the others.
+func (s *server) atRest(yield func(int) bool) {
+	for _, running := range []bool{false, true} {
+		for tid, t := range s.threads {
+			if t.running == running && !yield(tid) {
+				return
+			}
+		}
+	}
 }
 
 // launch starts a program, seizes it and stops it before its first instruction.

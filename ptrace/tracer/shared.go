@@ -9,8 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"reframe/ptrace/system"
 )
 
@@ -134,6 +132,6 @@ func (s *server) sharedNow(addr uint64) string {
 
 // write puts a breakpoint into the code, which is not in shared memory.
 func (s *server) write(addr uint64) error {
-	_, err := unix.Pwrite(s.memory, Trap[:], int64(addr))
+	_, err := s.memory.write(Trap[:], addr)
 	return err
 }

@@ -25,17 +25,17 @@ func (s *server) stepOver(t *thread, b *breakpoint, regs *General) {
 }
 
 // exchange writes code over known code, and reports whether it did. The target may have written or mapped something else there.
-func exchange(memory int, addr uint64, known, code Code) bool {
+func exchange(memory memory, addr uint64, known, code Code) bool {
 	if now, err := codeAt(memory, addr); err != nil || now != known {
 		return false
 	}
-	n, err := unix.Pwrite(memory, code[:], int64(addr))
+	n, err := memory.write(code[:], addr)
 	return err == nil && n == len(code)
 }
 
 // codeAt reads what lies where a breakpoint is, or is to be.
-func codeAt(memory int, addr uint64) (code Code, err error) {
-	n, err := unix.Pread(memory, code[:], int64(addr))
+func codeAt(memory memory, addr uint64) (code Code, err error) {
+	n, err := memory.read(code[:], addr)
 	if err == nil && n < len(code) {
 		err = unix.ESRCH // its memory is gone (mem_rw of Linux's fs/proc/base.c)
 	}

@@ -4,8 +4,6 @@ package tracer
 
 import (
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // versions holds the current and earlier code under a breakpoint in memory that the target overwrites. A target that saves the code that it finds,
@@ -36,8 +34,8 @@ const nearbySize = 15
 const maxVersions = 64
 
 // nearby reads bytes near a breakpoint.
-func (s *server) nearby(memory int, from uint64) (n nearby) {
-	got, err := unix.Pread(memory, n.data[:], int64(from))
+func (s *server) nearby(memory memory, from uint64) (n nearby) {
+	got, err := memory.read(n.data[:], from)
 	for i := range n.data {
 		n.unknown[i] = err != nil || i >= got
 	}
@@ -64,7 +62,7 @@ func (n *nearby) agrees(other *nearby) int {
 	return nearbySize
 }
 
-func (s *server) behind(memory int, b *breakpoint) nearby {
+func (s *server) behind(memory memory, b *breakpoint) nearby {
 	return s.nearby(memory, b.Addr+uint64(len(Trap)))
 }
 
@@ -75,7 +73,7 @@ func (s *server) begin(b *breakpoint) {
 }
 
 // underIn returns what lies under a breakpoint, in the memory of the target or of a child that has a copy.
-func (s *server) underIn(memory int, b *breakpoint) Code {
+func (s *server) underIn(memory memory, b *breakpoint) Code {
 	now := s.behind(memory, b)
 	best, length := 0, -1
 	for i, v := range b.list {

@@ -1,0 +1,68 @@
+package ptrace
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"reframe/deopt/machine"
+)
+
+// auxiliaryVector reads the auxiliary vector of a process (getauxval(3)). /proc/PID/auxv belongs to the user of the process. Where permission to
+// open it is missing, CAP_SYS_PTRACE permits reading the copy on the stack of the first thread, between from, where that stack begins, and to,
+// where the arguments are (execve(2); startstack and arg_start of proc_pid_stat(5)).
+func auxiliaryVector(pid int, from, to machine.Addr) ([]byte, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/auxv", pid))
+	if err == nil {
+		defer f.Close()
+		return io.ReadAll(io.LimitReader(f, maxAUXV))
+	}
+	if !errors.Is(err, os.ErrPermission) || from == 0 || to <= from || to-from > maxStart {
+		return nil, err
+	}
+	block, unread := readAll(live(pid), from, uint64(to-from))
+	if unread != nil {
+		return nil, err
+	}
+	if vector := vectorIn(block); vector != nil {
+		return vector, nil
+	}
+	return nil, err
+}
+
+// maxStart bounds the size of a program's arguments, environment and auxiliary vector on its stack, without the strings.
+const maxStart = 16 << 20
+
+// vectorIn returns the auxiliary vector of the block that execve(2) puts on the stack: the number of the arguments, pointers to them, 0, pointers
+// to the environment, 0, and the vector. It returns nil where that is not there any more: the vector of a Linux process has the size of a page.
+func vectorIn(block []byte) []byte {
+	const pageSize = 6 // AT_PAGESZ
+	word := func(at int) uint64 {
+		if at < 0 || at+8 > len(block) {
+			return 0
+		}
+		return binary.LittleEndian.Uint64(block[at:])
+	}
+	at := 8
+	for range 2 {
+		for at+8 <= len(block) && word(at) != 0 {
+			at += 8
+		}
+		at += 8
+	}
+	sound := false
+	for end := at; end+16 <= len(block) && end-at < maxAUXV; end += 16 {
+		switch word(end) {
+		case pageSize:
+			sound = word(end+8) == uint64(os.Getpagesize())
+		case 0:
+			if !sound {
+				return nil
+			}
+			return block[at : end+16]
+		}
+	}
+	return nil
+}

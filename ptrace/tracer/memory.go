@@ -1,0 +1,129 @@
+//go:build linux
+
+package tracer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory is the memory of a traced process. It reads and writes /proc/PID/mem. Where that file cannot be opened it uses requests for a thread that
+// is stopped: the file belongs to the user of the process, so that CAP_SYS_PTRACE, which permits tracing, does not permit opening it
+// (CAP_DAC_OVERRIDE of capabilities(7) does).
+type memory struct {
+	file    int           // -1 where it is not open
+	threads iter.Seq[int] // that share the memory, those that are stopped first
+}
+
+// openMemory opens the memory of a thread.
+func openMemory(path string, threads iter.Seq[int]) (memory, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	switch err {
+	case nil:
+		return memory{fd, threads}, nil
+	case unix.EACCES, unix.EPERM:
+		return memory{-1, threads}, nil
+	}
+	return memory{file: -1}, err
+}
+
+// close closes the file, and leaves memory that has neither file nor threads.
+func (m *memory) close() {
+	if m.file >= 0 {
+		unix.Close(m.file)
+	}
+	*m = memory{file: -1}
+}
+
+// read reads as pread(2) does: up to the first byte that cannot be read.
+func (m memory) read(p []byte, addr uint64) (int, error) {
+	return m.access(unix.Pread, readTraced, p, addr)
+}
+
+// write writes as pwrite(2) does, also where the process itself may not write.
+func (m memory) write(p []byte, addr uint64) (int, error) {
+	return m.access(unix.Pwrite, writeTraced, p, addr)
+}
+
+// access tries the file, and then the threads until one of them is stopped. A kernel may deny writing by the file what the process may not write
+// (proc_mem.force_override of Linux's kernel-parameters.txt, since 6.12).
+func (m memory) access(file func(int, []byte, int64) (int, error), thread func(int, []byte, uint64) (int, error), p []byte, addr uint64) (int, error) {
+	first := error(unix.ESRCH)
+	if m.file >= 0 {
+		n, err := file(m.file, p, int64(addr))
+		if err == nil {
+			return n, nil
+		}
+		first = err
+	}
+	if m.threads == nil || len(p) == 0 {
+		return 0, first
+	}
+	for tid := range m.threads {
+		if n, err := thread(tid, p, addr); err != unix.ESRCH { // it is not stopped, or has ended
+			return n, err
+		}
+	}
+	return 0, first
+}
+
+// wordSize is the number of bytes that one request reads or writes.
+const wordSize = 8
+
+// readTraced reads the memory of a thread by process_vm_readv(2), and what that cannot read by PTRACE_PEEKDATA: the first does not need a stopped
+// thread, the second does, and ignores the protection of pages.
+func readTraced(tid int, p []byte, addr uint64) (int, error) {
+	local := [1]unix.Iovec{{Base: &p[0]}}
+	local[0].SetLen(len(p))
+	remote := [1]unix.RemoteIovec{{Base: uintptr(addr), Len: len(p)}}
+	n, err := readMemory(tid, local[:], remote[:])
+	if err != nil {
+		n = 0
+	}
+	for n < len(p) {
+		at := addr + uint64(n)
+		word, err := peek(tid, at&^(wordSize-1))
+		if err != nil {
+			return n, partly(n, err)
+		}
+		n += copy(p[n:], word[at%wordSize:])
+	}
+	return n, nil
+}
+
+// peek reads an aligned word of the memory of a stopped thread.
+func peek(tid int, addr uint64) (word [wordSize]byte, err error) {
+	return word, ptraceAt(unix.PTRACE_PEEKDATA, tid, uintptr(addr), unsafe.Pointer(&word))
+}
+
+// writeTraced writes the memory of a stopped thread by PTRACE_POKEDATA, in aligned words: none of them lies on two pages.
+func writeTraced(tid int, p []byte, addr uint64) (int, error) {
+	for n := 0; n < len(p); {
+		at := addr + uint64(n)
+		word, err := peek(tid, at&^(wordSize-1))
+		if err != nil {
+			return n, partly(n, err)
+		}
+		size := copy(word[at%wordSize:], p[n:])
+		if _, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_POKEDATA, uintptr(tid), uintptr(at&^(wordSize-1)), uintptr(binary.NativeEndian.Uint64(word[:])), 0, 0); errno != 0 {
+			return n, partly(n, errno)
+		}
+		n += size
+	}
+	return len(p), nil
+}
+
+// partly returns the error of an access that failed after n bytes: none where it has done some, as read(2) does.
+func partly(n int, err error) error {
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// memoryOf returns the path of a thread's memory.
+func memoryOf(pid, tid int) string { return fmt.Sprintf("/proc/%d/task/%d/mem", pid, tid) }
