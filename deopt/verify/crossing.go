@@ -509,24 +509,34 @@ func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machi
 			if (data[i]^have[i])&^undefined[i] == 0 {
 				continue
 			}
-			if k := i - (uint64(own)+i)%8; k < n && k+8 <= n { // not of a word that began before
-				word := binary.LittleEndian.Uint64(data[k:])
-				if binary.LittleEndian.Uint64(undefined[k:]) == 0 && p.machine.Made(word) {
-					same, why := p.sameNested(machine.Addr(word), machine.Addr(binary.LittleEndian.Uint64(have[k:])), mem, depth)
-					if why != "" {
-						return "", false, why
-					}
-					if same {
-						i = k + 7
-						continue
-					}
-				}
+			same, why := p.sameWord(own+machine.Addr(i), native+machine.Addr(i), mem, depth)
+			if why != "" {
+				return "", false, why
+			}
+			if same {
+				i += 7 - (uint64(own)+i)%8
+				continue
 			}
 			return fmt.Sprintf("+%d", done+i), false, ""
 		}
 		done, own, native = done+n, own+machine.Addr(n), native+machine.Addr(n)
 	}
 	return "", true, ""
+}
+
+// sameWord compares the words that two bytes which differ belong to, also where only a part of them is passed: the interpreter's may be the address of
+// memory of its own.
+func (p *prediction) sameWord(own, native machine.Addr, mem machine.Memory, depth int) (same bool, why string) {
+	var data, undefined, have [8]byte
+	into := own % 8
+	if p.machine.Peek(data[:], undefined[:], own-into) != nil || mem.ReadMemory(have[:], native-into) != nil {
+		return false, ""
+	}
+	word := binary.LittleEndian.Uint64(data[:])
+	if undefined != [8]byte{} || !p.machine.Made(word) {
+		return false, ""
+	}
+	return p.sameNested(machine.Addr(word), machine.Addr(binary.LittleEndian.Uint64(have[:])), mem, depth)
 }
 
 // missed is for a call that native code returned without.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/frametest"
+	"reframe/deopt/ir"
 	"reframe/deopt/names"
 	"reframe/internal/livetest"
 )
@@ -91,6 +92,49 @@ func TestVerifyPointersToOwnMemory(t *testing.T) {
 				require.Equal(t, c.status, v.Status, "%s: %s %+v", c.keep, v.Why, v.Call)
 				require.Contains(t, v.Why, c.why)
 			}
+		}
+	}
+}
+
+const partlyPassed = `
+@slot = global [2 x ptr] zeroinitializer
+declare ptr @memfrob(ptr, i64)
+define i64 @work(i64 %n) noinline {
+  %own = alloca i64
+  %other = alloca i64
+  store i64 %n, ptr %own
+  store i64 99, ptr %other
+  %second = getelementptr ptr, ptr @slot, i64 1
+  store ptr %own, ptr @slot
+  store ptr STORED, ptr %second
+  %r = call ptr @memfrob(ptr dereferenceable(BYTES) @slot, i64 0)
+  store [2 x ptr] zeroinitializer, ptr @slot
+  %v = load i64, ptr %own
+  ret i64 %v
+}
+define i32 @main() {
+  %a = call i64 @work(i64 1)
+  ret i32 0
+}
+`
+
+// Of a word that holds the address of memory which the interpreter has elsewhere, a call may be given only some bytes.
+func TestVerifyPartsOfPointersToOwnMemory(t *testing.T) {
+	livetest.Slow(t)
+	for _, bytes := range []string{"1", "11"} {
+		text := strings.NewReplacer("STORED", "%own", "BYTES", bytes).Replace(partlyPassed)
+		native, right := frametest.Written(t, "right.ll", text)
+		_, wrong := frametest.Written(t, "wrong.ll", strings.NewReplacer("STORED", "%other", "BYTES", "11").Replace(partlyPassed))
+		for _, c := range []struct {
+			module *ir.Module
+			status string
+		}{{right, Same}, {wrong, Different}} {
+			t.Setenv("JITDUMPDIR", t.TempDir())
+			o := Options{EntriesOf: []*names.Pattern{frametest.Pattern(names.Exact, "work")}}
+			o.Modules = append(o.Modules, c.module)
+			_, all := verified(t, []string{livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", native}, o)
+			require.Len(t, all, 1)
+			require.Equal(t, c.status, all[0].Status, "%s bytes: %s %+v", bytes, all[0].Why, all[0].Call)
 		}
 	}
 }
