@@ -41,6 +41,8 @@ func TestVerifyNativeCodeThatCrashes(t *testing.T) {
 		{"native code reads elsewhere", scale, "inttoptr i64 27 to ptr", []string{"load"}, Different, "it raised SIGSEGV, address 0x1b, which no handler takes", ""},
 		{"an address that no page can have", scale, "inttoptr i64 -6510615555426900571 to ptr", []string{"load"}, Different, "it raised SIGSEGV, which no handler takes", ""},
 		{"a handler ends the process", scale, "inttoptr i64 27 to ptr", []string{"load", "handler"}, Different, "it raised SIGSEGV, and the process ended in its handler", ""},
+		{"a handler lets the instruction run again", "%r = call i64 @native", "%q = load volatile i64, ptr inttoptr (i64 27 to ptr)\n  %r = call i64 @native", []string{"call", "again"}, Different,
+			"it raised SIGSEGV, address 0x1b, which no handler takes", ""},
 		{"both read nowhere", scale, scale, []string{"nowhere"}, Same, "", ""},
 		{"both read nowhere, in places of their own", scale, "inttoptr i64 27 to ptr", []string{"nowhere"}, Different, "it raised SIGSEGV, address 0x1b, which no handler takes", ""},
 		{"both divide by zero", "sdiv", "sdiv", []string{"divide"}, Same, "", ""},

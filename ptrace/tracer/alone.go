@@ -202,9 +202,9 @@ func (a *solo) entered(regs *General) {
 }
 
 // leaves notes where the thread went outside and, if it was by a call, where that returns to: elsewhere no breakpoint must be
-// written.
+// written. A handler of a signal that the instruction raised was not called.
 func (a *solo) leaves(regs *General, from place) {
-	a.way = !a.called[regs.pc()] && len(a.run.Calls) < maxCalls
+	a.way = a.t.fault != from && !a.called[regs.pc()] && len(a.run.Calls) < maxCalls
 	if a.way {
 		a.called[regs.pc()] = true
 		a.run.Calls = append(a.run.Calls, regs.pc())

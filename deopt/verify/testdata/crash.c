@@ -8,13 +8,14 @@ long load(long *, long), divide(long, long), trap(long), call(long *), deep(long
 long table[4] = {1, 2, 3, 4};
 
 static void leave(int signal) { _exit(3); }
+static void again(int number) { signal(number, SIG_DFL); }
 
 long native(long *p) { return *(volatile long *)p; }
 
 int main(int argc, char **argv) {
   static char *mode;
   mode = argv[1];
-  if (argc > 2) signal(SIGSEGV, leave);
+  if (argc > 2) signal(SIGSEGV, strcmp(argv[2], "again") ? leave : again);
   if (!strcmp(mode, "load")) return load(table, 3);
   if (!strcmp(mode, "nowhere")) return load((long *)4096, 3);
   if (!strcmp(mode, "divide")) return divide(5, 0);
