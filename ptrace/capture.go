@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/system"
@@ -218,12 +219,28 @@ func (t *Target) survey() error {
 	if err != nil {
 		return err
 	}
+	if err := readable(t.via, maps); err != nil {
+		return explain(t.PID, "cannot read its memory", err)
+	}
 	t.maps, t.provided, t.Modules = maps, &provisions{tid: t.via}, readModules(t.via, maps, nil)
 	t.debugFiles()
 	t.places = newPlaces(t.Modules)
 	t.findPerf()
 	t.find()
 	return t.place(t.wanted)
+}
+
+// readable returns the error of a process whose memory cannot be read at all. One mapping tells: the first is of the program, whose pages are there.
+func readable(tid int, maps []machine.Mapping) error {
+	for _, m := range maps {
+		if m.Read {
+			if _, err := live(tid).readUpTo(make([]byte, 1), m.Start); !errors.Is(err, syscall.EFAULT) {
+				return err
+			}
+			return nil
+		}
+	}
+	return nil
 }
 
 // find finds what a JIT made in the target: the lists of registered objects and, if there is none, memory that looks like a stack map.
@@ -358,7 +375,7 @@ func kernelThread(pid int) bool {
 // check64 refuses a 32-bit process before it is touched.
 func check64(pid int) error {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
-	if errors.Is(err, os.ErrNotExist) && kernelThread(pid) {
+	if err != nil && kernelThread(pid) {
 		return &Error{pid, "cannot read it", errKernel, ""}
 	}
 	if err != nil {

@@ -25,14 +25,14 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 		return ErrGone
 	}
 	if err := live(s.via).readMany(code.whole); err != nil {
-		return ErrGone
+		return err
 	}
 	for _, t := range s.threads {
 		if t.missing != "" {
 			continue
 		}
-		if t.raw.fetch(t.tid) != nil {
-			return ErrGone // a thread that is stopped ends only when the process is killed
+		if err := t.raw.fetch(t.tid); err != nil {
+			return err // a thread that is stopped ends only when the process is killed (ESRCH)
 		}
 		if !t.raw.is64() {
 			return Err32Bit

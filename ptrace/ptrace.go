@@ -80,8 +80,8 @@ func explain(pid int, op string, err error) error {
 		return err
 	case errors.Is(err, syscall.ESRCH) || errors.Is(err, os.ErrNotExist):
 		return &Error{pid, op, ErrGone, ""}
-	case errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES):
-		return &Error{pid, op, ErrPermission, permissionHint(pid)}
+	case errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOSYS):
+		return denied(pid, op, err)
 	}
 	return &Error{pid, op, err, ""}
 }

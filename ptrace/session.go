@@ -140,6 +140,9 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	if err := check64(firstAlive(pid)); err != nil {
 		return nil, err
 	}
+	if pid == os.Getpid() { // its tracer would stop this process, which then waits for it without end
+		return nil, &Error{pid, "cannot attach", ErrPermission, (&denial{self: true}).hint()}
+	}
 	var conn *tracer.Conn
 	stopped := false
 	err := pastLeaving(pid, func() (err error) {

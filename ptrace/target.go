@@ -327,6 +327,9 @@ func exists(pid int) error {
 	}
 	switch state {
 	case '?':
+		if hint := hiddenHint(pid); hint != "" {
+			return &Error{pid, "cannot attach", ErrPermission, hint}
+		}
 		return &Error{pid, "cannot attach", ErrNoProcess, fmt.Sprintf("list the processes with: ps -e | grep %d", pid)}
 	case 'Z', 'X':
 		if !system.Ended(pid, firstAlive(pid)) {

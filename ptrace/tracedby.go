@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"reframe/ptrace/system"
@@ -81,7 +80,7 @@ func pastLeaving(pid int, try func() error) error {
 	begin, unseen := time.Now(), 0
 	for {
 		err := try()
-		if !errors.Is(err, ErrPermission) {
+		if !errors.Is(err, ErrPermission) || errors.Is(err, errFile) {
 			return err
 		}
 		switch h := holderOf(pid); {
@@ -108,48 +107,4 @@ func (h *holder) hint() string {
 		return text + "; have it detach, or write a core, (gdb) gcore FILE, and look at that: reframe frames --core FILE"
 	}
 	return text + "; have it detach first"
-}
-
-// denial holds the facts about a process that may not be traced, and that has no visible tracer.
-type denial struct {
-	root, capable bool   // this process runs as root; it has CAP_SYS_PTRACE
-	foreign       bool   // the other one belongs to another user
-	scope         string // kernel.yama.ptrace_scope, "" if the kernel does not have it
-}
-
-// hint returns which of the kernel's rules (ptrace(2), "Ptrace access mode checking", Yama in Documentation/admin-guide/LSM/Yama.rst) applies, with
-// advice.
-func (d *denial) hint() string {
-	switch {
-	case d.scope == "3":
-		return "kernel.yama.ptrace_scope is 3: nothing may be traced until this machine is started again"
-	case d.foreign && !d.root:
-		return "it belongs to another user; run as root"
-	case d.scope != "" && d.scope != "0" && !d.root && !d.capable:
-		return fmt.Sprintf("kernel.yama.ptrace_scope is %s; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0", d.scope)
-	case d.capable:
-		return "the kernel protects this process, or it is of another user namespace, or traced from outside of this container, where the tracer cannot be seen"
-	case d.root:
-		return "root is without the capability CAP_SYS_PTRACE here (in a container: --cap-add=SYS_PTRACE), or the kernel protects this process"
-	}
-	return "run as root, or with the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
-}
-
-// permissionHint returns what prevents a process from being traced, with advice.
-func permissionHint(pid int) string {
-	if h := holderOf(pid); h.pid != 0 {
-		return h.hint()
-	}
-	d := denial{root: os.Geteuid() == 0}
-	if uid := strings.Fields(system.StatusField(pid, "Uid")); len(uid) > 0 {
-		d.foreign = uid[0] != strconv.Itoa(os.Getuid())
-	}
-	const sysPtrace = 19 // CAP_SYS_PTRACE of linux/capability.h
-	if have, err := strconv.ParseUint(system.StatusField(os.Getpid(), "CapEff"), 16, 64); err == nil {
-		d.capable = have>>sysPtrace&1 != 0
-	}
-	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
-		d.scope = strings.TrimSpace(string(scope))
-	}
-	return d.hint()
 }

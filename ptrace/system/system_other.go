@@ -20,6 +20,9 @@ func Pages(uintptr, machine.Addr, machine.Addr, func(start, end machine.Addr)) e
 func ThisThread() int                                 { return 0 }
 func Request(int, int, uintptr) error                 { return errors.ErrUnsupported }
 func PollStop(int) (Progress, syscall.Signal)         { return HasEnded, 0 }
+func PtraceDenied() bool                              { return false }
+func FileOwner(string) (uid int, known bool)          { return 0, false }
+func Exists(int) bool                                 { return false }
 func Urgently(f func() error) error                   { return f() }
 func Nap()                                            {}
 func WakeOnTime()                                     {}

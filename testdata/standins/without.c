@@ -1,5 +1,5 @@
-// without NAME... -- COMMAND [ARG...]: runs a command for which the kernel has no such system calls (ENOSYS): a filter of seccomp(2)
-// stands in for a kernel that was built without them, or a container that forbids them. Names are those of the table below.
+// without NAME[=EPERM]... -- COMMAND [ARG...]: runs a command for which the kernel has no such system calls (ENOSYS), or denies them (EPERM): a
+// filter of seccomp(2) stands in for a kernel that was built without them, or a container that forbids them. Names are those of the table below.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -15,13 +15,15 @@ static const struct { const char *name; int number; } calls[] = {
     {"userfaultfd", SYS_userfaultfd},
     {"kcmp", SYS_kcmp},
     {"process_vm_readv", SYS_process_vm_readv},
+    {"process_vm_writev", SYS_process_vm_writev},
+    {"ptrace", SYS_ptrace},
     {"pidfd_open", SYS_pidfd_open},
     {"memfd_create", SYS_memfd_create},
 };
 
-static int number(const char *name) {
+static int number(const char *name, size_t length) {
   for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++)
-    if (!strcmp(calls[i].name, name)) return calls[i].number;
+    if (strlen(calls[i].name) == length && !strncmp(calls[i].name, name, length)) return calls[i].number;
   fprintf(stderr, "without: %s is not in its table\n", name);
   _exit(64);
 }
@@ -35,12 +37,14 @@ int main(int argc, char **argv) {
   };
   int n = 4, at = 1;
   for (; at < argc && strcmp(argv[at], "--") && n < 60; at++) {
-    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number(argv[at]), 0, 1);
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
+    size_t length = strcspn(argv[at], "=");
+    int error = strcmp(argv[at] + length, "=EPERM") ? ENOSYS : EPERM;
+    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number(argv[at], length), 0, 1);
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error);
   }
   code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   if (at + 1 >= argc) {
-    fprintf(stderr, "usage: without NAME... -- COMMAND [ARG...]\n");
+    fprintf(stderr, "usage: without NAME[=EPERM]... -- COMMAND [ARG...]\n");
     return 64;
   }
   struct sock_fprog program = {n, code};
