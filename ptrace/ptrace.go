@@ -28,7 +28,7 @@
 // A capture writes nothing into the process. It is seized (PTRACE_SEIZE), so the kernel resumes the process when the reader dies, however it dies.
 //
 // A session writes breakpoints, and the changes of [Session.Commit]. The breakpoints are removed however it ends; if this process is killed, the
-// tracer removes them.
+// tracer removes them, and if that is killed too, its watchdog does (package ptrace/tracer).
 //
 // The kernel leaves one trace: a thread that is stopped in one of a few system calls, such as epoll_wait, semop and sigtimedwait, has that call
 // fail with EINTR, as it would after SIGCONT (signal(7), "Interruption of system calls and library functions by stop signals"). All other calls

@@ -123,10 +123,13 @@ func (m *sessionMemory) restore() (back int, err error) {
 	defer f.Close()
 	var now tracer.Code
 	for addr, code := range m.originals {
-		if _, err := f.ReadAt(now[:], int64(addr)); err == nil && now == tracer.Trap {
-			if _, err := f.WriteAt(code[:], int64(addr)); err == nil {
-				back++
-			}
+		_, err := f.ReadAt(now[:], int64(addr))
+		if err == nil && now == tracer.Trap {
+			_, err = f.WriteAt(code[:], int64(addr))
+			now = code
+		}
+		if err == nil && now == code { // the watchdog may have restored it before
+			back++
 		}
 	}
 	return back, nil

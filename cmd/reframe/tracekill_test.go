@@ -313,11 +313,11 @@ func tracer(pid int) int {
 	return n
 }
 
-// childOf returns a process that parent has started, or 0.
+// childOf returns a process that parent has started, or 0. The watchdog of a tracer does not count.
 func childOf(parent int) int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
 	for _, dir := range dirs {
-		if n, err := strconv.Atoi(filepath.Base(dir)); err == nil && status(n, n, "PPid") == strconv.Itoa(parent) {
+		if n, err := strconv.Atoi(filepath.Base(dir)); err == nil && status(n, n, "PPid") == strconv.Itoa(parent) && status(n, n, "Name") != "rf-watchdog" {
 			return n
 		}
 	}

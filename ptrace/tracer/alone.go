@@ -76,6 +76,10 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 		return a.run, nil
 	}
 	t.put.giveBack(t, !a.interrupted)
+	s.disarm(t)
+	if s.threads[tid] != t || t.running {
+		return a.run, nil
+	}
 	a.run.Thread = Raw{TID: tid, Others: getOthers(tid)}
 	return a.run, getRegs(tid, &a.run.Thread.General)
 }
@@ -302,7 +306,7 @@ func (a *solo) place(pc uint64) bool {
 		}
 		if code, err := codeAt(a.memory, at); err == nil && code != Trap {
 			a.placed[at] = code
-			_ = a.write(at) // where it cannot be written to, the time limit ends the run
+			_ = a.write(at, code) // where it cannot be written to, the time limit ends the run
 		}
 	}
 	for at := range a.comebacks() {
@@ -337,6 +341,7 @@ func (a *solo) comebacks() iter.Seq[uint64] {
 func (a *solo) unplace() {
 	for at, code := range a.placed {
 		exchange(a.memory, at, Trap, code)
+		a.ledger.drop(at)
 	}
 	t := a.t
 	if t.hasReport && t.report.Stopped() && int(t.report)>>16 == 0 && t.report.StopSignal() == unix.SIGTRAP {

@@ -74,7 +74,7 @@ func (s *server) insertOne(want Breakpoint, shared string) error {
 			return fmt.Errorf("there is one of the program's own, or of another debugger")
 		}
 		s.begin(b)
-		if err := s.write(want.Addr); err != nil {
+		if err := s.write(want.Addr, b.original); err != nil {
 			return err
 		}
 		b.decode(s.memory, s.shadowed)
@@ -93,6 +93,7 @@ func (s *server) remove(addrs []uint64) {
 	for _, addr := range addrs {
 		if b := s.breakpoints[addr]; b != nil {
 			s.takeOut(b)
+			s.ledger.drop(addr)
 			s.keep(b)
 			delete(s.breakpoints, addr)
 			s.rewind(b)
@@ -217,6 +218,9 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 // standStill reports an event after which all threads are stopped until the receiver of the event resumes them.
 func (s *server) standStill(e *Event) {
 	s.look(stands)
+	for _, t := range s.ordered() {
+		s.disarm(t)
+	}
 	e.Held = true
 	s.standing++
 	s.out.event(e)

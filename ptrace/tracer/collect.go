@@ -18,7 +18,10 @@ func (s *server) collect(tid int, ws *unix.WaitStatus, options int) (int, error)
 		which, id = unix.P_ALL, 0
 	}
 	var info waitInfo
-	if err := info.peek(which, id, options); err != nil {
+	s.asleep.Store(true)
+	err := info.peek(which, id, options)
+	s.asleep.Store(false)
+	if err != nil {
 		return -1, err
 	}
 	if info.PID == 0 {

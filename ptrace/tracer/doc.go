@@ -6,6 +6,8 @@
 // process at once, with the breakpoints in place, so any later cleanup would be too late. So the tracer is a small process that users have no
 // reason to kill, and the large one, which reads modules, runs the interpreter and prints, traces nothing.
 //
+// A third process, the watchdog, traces the tracer: if the tracer is killed, the kernel holds it until the watchdog has restored the target's code.
+//
 // The tracer has one loop on one thread, as ptrace(2) requires: it handles the reports of wait(2) and the client's requests, one at a time. All
 // threads of the target either run or are stopped; while one steps over a breakpoint, the others are stopped, so that none runs past it.
 //

@@ -280,6 +280,7 @@ func (s *server) becameAnother(t *thread) {
 	s.debug, t.debug = debugRegisters{}, debugRegisters{} // the kernel has cleared them
 	t.at, t.again, t.vforks = nil, nil, false
 	s.stopAll()
+	s.ledger.clear()
 	_ = s.openMemory() // without it nothing can be inserted, which is reported there
 	s.programs++
 	s.standStill(&Event{Kind: Exec, Time: time.Now().UnixNano(), Raw: Raw{TID: s.pid}})

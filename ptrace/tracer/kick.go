@@ -14,8 +14,9 @@ import (
 // kicker wakes the loop where it sleeps in wait4(2): by a signal to its thread, whose handler, unlike those
 // that Go installs, does not make the kernel wait on.
 type kicker struct {
-	tid  int
-	asks atomic.Int32 // requests that have come, and have not been taken, and the end of them
+	tid    int
+	asleep *atomic.Bool // the loop is in a wait that a signal ends
+	asks   atomic.Int32 // requests that have come, and have not been taken, and the end of them
 }
 
 // kick is a signal that nothing else here uses.
@@ -53,7 +54,9 @@ func (k *kicker) wake() {
 	k.asks.Add(1)
 	go func() {
 		for pause := 50 * time.Microsecond; k.asked(); pause = min(2*pause, gather) {
-			k.kick()
+			if k.asleep.Load() {
+				k.kick()
+			}
 			time.Sleep(pause)
 		}
 	}()

@@ -43,11 +43,12 @@ func serve() {
 		os.Exit(2)
 	}
 	end.Close()
+	permitWatchdog()
 	if _, err := conn.Write([]byte{0}); err != nil { // it has started; the client may be gone
 		os.Exit(2)
 	}
-	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: memory{file: -1}}
-	k := &kicker{tid: unix.Gettid()}
+	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: memory{file: -1}, ledger: newLedger()}
+	k := &kicker{tid: unix.Gettid(), asleep: &s.asleep}
 	if err := k.prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "reframe: the guard process:", err)
 		os.Exit(2)

@@ -41,9 +41,11 @@ type server struct {
 	number      uint64 // of counted hits
 	chosen      uint64 // of them, those that count for the limit
 	standing    uint64 // events that were reported after which all threads are stopped
-	programs    uint64 // of them, those of an exec
-	bound       bool   // the target is killed when the client is gone
-	limit       bool   // the requested number of hits was reached
+	ledger      *ledger
+	asleep      atomic.Bool // in a wait that a signal ends
+	programs    uint64      // of them, those of an exec
+	bound       bool        // the target is killed when the client is gone
+	limit       bool        // the requested number of hits was reached
 }
 
 // options of the threads that are traced: those that start are traced too.
@@ -197,6 +199,7 @@ func (s *server) attach(pid int) error {
 		return unix.ESRCH
 	}
 	s.stopAll()
+	spare()
 	return s.openMemory()
 }
 
@@ -205,6 +208,7 @@ func (s *server) openMemory() (err error) {
 	s.memory.close()
 	for tid := range s.threads {
 		if s.memory, err = openMemory(memoryOf(s.pid, tid), s.atRest); err != unix.ENOENT && err != unix.ESRCH {
+			s.ledger.memory(s.memory.file)
 			return err
 		}
 	}
@@ -239,6 +243,7 @@ func (s *server) launch(command []string, l Launching) error {
 	}
 	pid := p.Pid
 	_ = p.Release() // the loop collects it
+	spare()
 	// It is stopped after its exec, traced in the old way, in which a thread cannot be stopped without a signal. It is released into a stop, seized
 	// there, and continued.
 	var ws unix.WaitStatus
@@ -388,5 +393,6 @@ func (s *server) gone() {
 	}
 	s.pid, s.threads, s.breakpoints, s.debug = 0, map[int]*thread{}, map[uint64]*breakpoint{}, debugRegisters{}
 	s.stopped, s.looking.changed = true, true
+	s.ledger.clear()
 	s.out.flush()
 }

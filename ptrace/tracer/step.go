@@ -101,3 +101,17 @@ func (s *server) step(t *thread, at place) (done bool) {
 		t.put.add(t, &info)
 	}
 }
+
+// disarm makes a thread that stays stopped after a step leave that state: where the tracer is killed, the kernel does not end the single-stepping of
+// its threads (__ptrace_unlink of Linux's kernel/ptrace.c), and the next SIGTRAP would end the process. The thread runs no instruction, since it is
+// interrupted before it resumes.
+func (s *server) disarm(t *thread) {
+	if !t.stepping || t.running || t.hasReport || t.signal != 0 || t.guest || t.ending {
+		return
+	}
+	if ptrace(unix.PTRACE_INTERRUPT, t.tid, 0) != nil || ptrace(unix.PTRACE_CONT, t.tid, 0) != nil {
+		return // it was killed, which it reports next
+	}
+	t.running, t.stepping = true, false
+	s.halt(t)
+}

@@ -101,6 +101,7 @@ func (s *server) under(b *breakpoint) Code {
 func (s *server) settleVersion(b *breakpoint) {
 	if code := s.underIn(s.memory, b); code != b.original {
 		b.original = code
+		s.ledger.set(b.Addr, code)
 		s.out.event(&Event{Kind: Missed, Time: time.Now().UnixNano(), Addr: b.Addr, Armed: true, Under: code})
 	}
 	b.decode(s.memory, s.shadowed)
@@ -132,7 +133,7 @@ func (s *server) setAgain(b *breakpoint, is Code) (why string) {
 	if shared := s.sharedNow(b.Addr); shared != "" {
 		return errShared(shared).Error()
 	}
-	if err := s.write(b.Addr); err != nil {
+	if err := s.write(b.Addr, is); err != nil {
 		return err.Error()
 	}
 	b.original = is

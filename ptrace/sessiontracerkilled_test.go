@@ -1,0 +1,176 @@
+package ptrace
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace/system"
+	"reframe/ptrace/tracer"
+)
+
+// watchdogHolds waits until the watchdog of a tracer has seized it.
+func watchdogHolds(t *testing.T, tracing int) {
+	t.Helper()
+	seized := func() bool {
+		by := strings.TrimSpace(system.StatusField(tracing, "TracerPid"))
+		return by != "0" && by != ""
+	}
+	require.Eventually(t, seized, livetest.Patience, time.Millisecond)
+}
+
+// killTracer runs a target with a breakpoint and kills the tracer after some hits: while the target is stopped at one with hold, and otherwise while it
+// runs. It returns the output and the status of the target.
+func killTracer(t *testing.T, path string, site machine.Addr, mode, count string, hold bool) (output string, code int) {
+	t.Helper()
+	n, err := strconv.Atoi(count)
+	require.NoError(t, err)
+	w := startWaiting(t, path, mode, n)
+	s, err := Open(context.Background(), w.pid())
+	require.NoError(t, err)
+	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: hold}))
+	watchdogHolds(t, s.tracer.PID())
+	w.begin(t)
+	hits := rand.IntN(400)
+	for n := 0; err == nil; n++ {
+		if n == hits {
+			require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
+		}
+		_, err = s.Next(context.Background())
+	}
+	require.ErrorIs(t, err, tracer.ErrKilled)
+	require.ErrorIs(t, s.Detach(), tracer.ErrKilled)
+	return w.finish(t)
+}
+
+// tracerKills lists the targets whose tracers are killed.
+var tracerKills = []struct {
+	mode, count, want string
+	cflags            []string
+}{
+	{"plain", "20000", "ready\nplain 599990000\n", nil},
+	{"plain", "20000", "ready\nplain 599990000\n", []string{stepped}},
+	{"threads", "2000", sitesOutput["threads"], nil},
+	{"threads", "2000", sitesOutput["threads"], []string{stepped}},
+}
+
+// TestTracerKilledWhileTargetIsStopped requires that a target whose tracer is killed while it is stopped finishes as if it had not been traced: the
+// watchdog restores the code before the kernel resumes the threads.
+func TestTracerKilledWhileTargetIsStopped(t *testing.T) {
+	livetest.Slow(t)
+	for _, k := range tracerKills {
+		path, site, _ := sitesProgram(t, k.cflags...)
+		for range livetest.Times(5, 50) {
+			output, code := killTracer(t, path, site, k.mode, k.count, true)
+			require.Equal(t, k.want, output, "%s %v", k.mode, k.cflags)
+			require.Equal(t, 7, code)
+		}
+	}
+}
+
+// TestTracerKilledWhileTargetRuns requires that a target whose tracer is killed while it runs prints the right result, or ends by SIGTRAP: it never
+// prints a wrong result.
+func TestTracerKilledWhileTargetRuns(t *testing.T) {
+	livetest.Slow(t)
+	right, all := 0, 0
+	for _, k := range tracerKills {
+		path, site, _ := sitesProgram(t, k.cflags...)
+		for range livetest.Times(5, 50) {
+			output, code := killTracer(t, path, site, k.mode, k.count, false)
+			all++
+			if code != -1 { // of a process that a signal ended
+				require.Equal(t, k.want, output, "%s %v", k.mode, k.cflags)
+				require.Equal(t, 7, code)
+				right++
+			}
+		}
+	}
+	t.Logf("%d of %d targets were right; a thread of each other came to a breakpoint without a tracer", right, all)
+}
+
+// TestStandingWatcher is no test by itself: TestTracerAndWatcherKilled runs and kills it.
+func TestStandingWatcher(t *testing.T) {
+	command := os.Getenv("STANDING")
+	if command == "" {
+		return
+	}
+	s, err := Launch(context.Background(), strings.Fields(command))
+	require.NoError(t, err)
+	var b Breakpoint
+	var hits int
+	_, err = fmt.Sscan(os.Getenv("STANDING_AT"), (*uint64)(&b.Addr), &hits)
+	require.NoError(t, err)
+	b.Hold = true
+	require.NoError(t, s.Insert(b))
+	watchdogHolds(t, s.tracer.PID())
+	for range hits {
+		_, err := s.Next(context.Background())
+		require.NoError(t, err)
+	}
+	fmt.Fprintln(os.Stderr, s.tracer.PID())
+	select {}
+}
+
+// TestTracerAndWatcherKilled requires the same where the tracer and the session's own process are killed together.
+func TestTracerAndWatcherKilled(t *testing.T) {
+	livetest.Slow(t)
+	for _, k := range tracerKills {
+		path, site, _ := sitesProgram(t, k.cflags...)
+		for range livetest.Times(5, 50) {
+			file := filepath.Join(t.TempDir(), "output")
+			out, err := os.Create(file)
+			require.NoError(t, err)
+			cmd := exec.Command(os.Args[0], "-test.run", "^TestStandingWatcher$")
+			cmd.Env = append(os.Environ(), "STANDING="+path+" "+k.mode+" "+k.count, fmt.Sprintf("STANDING_AT=%d %d", uint64(site), 1+rand.IntN(400)))
+			cmd.Stdout = out
+			said, err := cmd.StderrPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			out.Close()
+			var tracing int
+			_, err = fmt.Fscan(said, &tracing)
+			require.NoError(t, err)
+			require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
+			require.NoError(t, syscall.Kill(tracing, syscall.SIGKILL))
+			_ = cmd.Wait() // killed
+			eventually(t, func() string {
+				b, err := os.ReadFile(file)
+				require.NoError(t, err)
+				return string(b)
+			}, k.want, k.mode, k.cflags)
+		}
+	}
+}
+
+// TestTracerIsSpared requires that the kernel ends another process than the tracer where memory runs out, if it permits that, and that a program which
+// the tracer starts has the value of a program started without it.
+func TestTracerIsSpared(t *testing.T) {
+	value := func(pid int) int {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))
+		require.NoError(t, err)
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		require.NoError(t, err)
+		return n
+	}
+	own := value(os.Getpid())
+	permitted := exec.Command("sh", "-c", "echo -900 > /proc/self/oom_score_adj").Run() == nil
+	s, _ := launch(t, livetest.Tool(t, "true"))
+	require.Equal(t, own, value(s.PID()))
+	if permitted {
+		require.Equal(t, -900, value(s.tracer.PID()))
+	} else {
+		require.LessOrEqual(t, value(s.tracer.PID()), own)
+	}
+}

@@ -1,0 +1,108 @@
+//go:build linux
+
+package tracer
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// watchdogName is the name of the watchdog in lists of processes.
+const watchdogName = "rf-watchdog"
+
+func init() {
+	if len(os.Args) == 2 && os.Args[0] == watchdogName {
+		if pid, err := strconv.Atoi(os.Args[1]); err == nil {
+			watchdog(pid)
+		}
+		os.Exit(0)
+	}
+}
+
+// startWatchdog starts a process that waits for the tracer's end. If the tracer is killed, the kernel holds it at PTRACE_EVENT_EXIT, where the threads
+// that it traces are still stopped or stop at their next breakpoint; the watchdog restores the code, and lets it end. Without a watchdog the tracer
+// works as well.
+func startWatchdog(pid int) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{watchdogName, strconv.Itoa(pid)}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no signal of a terminal reaches it
+	if cmd.Start() == nil {
+		go func() { _ = cmd.Wait() }()
+	}
+}
+
+// permitWatchdog permits the siblings of the tracer to trace it, where the kernel lets only ancestors (Yama).
+func permitWatchdog() { _ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(unix.Getppid()), 0, 0, 0) }
+
+// watchdog is the watchdog's whole life: it passes on every signal to the tracer's thread, until that has ended.
+func watchdog(pid int) {
+	runtime.LockOSThread()
+	_ = os.WriteFile("/proc/self/comm", []byte(watchdogName), 0)
+	if ptrace(unix.PTRACE_SEIZE, pid, unix.PTRACE_O_TRACEEXIT) != nil {
+		return
+	}
+	spare()
+	for {
+		var ws unix.WaitStatus
+		if _, err := wait(pid, &ws, unix.WALL); err != nil || !ws.Stopped() {
+			return
+		}
+		request, signal := unix.PTRACE_CONT, unix.Signal(0)
+		switch event := int(ws) >> 16; {
+		case event == unix.PTRACE_EVENT_EXIT:
+			restoreOf(pid)
+		case event == unix.PTRACE_EVENT_STOP && ws.StopSignal() != unix.SIGTRAP:
+			request = unix.PTRACE_LISTEN
+		case event == 0:
+			signal = ws.StopSignal()
+		}
+		_ = ptrace(request, pid, uintptr(signal)) // it may have been killed, which is reported next
+	}
+}
+
+// restoreOf restores the code of a target whose tracer is about to end.
+func restoreOf(tracer int) {
+	pidfd, err := unix.PidfdOpen(tracer, 0)
+	if err != nil {
+		return
+	}
+	number, found := ledgerOf(tracer)
+	if !found {
+		return
+	}
+	ledger, err := unix.PidfdGetfd(pidfd, number, 0)
+	if err != nil {
+		return
+	}
+	number, found = memoryIn(ledger)
+	if !found {
+		return
+	}
+	if memory, err := unix.PidfdGetfd(pidfd, number, 0); err == nil {
+		restoreBy(ledger, memory)
+	}
+}
+
+// ledgerOf finds the file descriptor of a tracer's ledger.
+func ledgerOf(tracer int) (fd int, found bool) {
+	dir := fmt.Sprintf("/proc/%d/fd", tracer)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, false
+	}
+	for _, e := range entries {
+		to, err := os.Readlink(dir + "/" + e.Name())
+		if err == nil && strings.HasPrefix(to, "/memfd:"+ledgerName) {
+			fd, err = strconv.Atoi(e.Name())
+			return fd, err == nil
+		}
+	}
+	return 0, false
+}
