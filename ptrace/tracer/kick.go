@@ -34,17 +34,31 @@ type kernelAction struct {
 // program may have blocked it.
 func (k *kicker) prepare() error {
 	const restart = 0x10000000 // SA_RESTART
-	var a kernelAction
-	if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(kick), 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0); errno != 0 {
-		return errno
-	}
-	a.flags &^= restart
-	if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(kick), uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0); errno != 0 {
-		return errno
+	if err := changeAction(kick, func(flags uint64) uint64 { return flags &^ restart }); err != nil {
+		return err
 	}
 	var set unix.Sigset_t
 	set.Val[0] = 1 << (kick - 1)
 	return unix.PthreadSigmask(unix.SIG_UNBLOCK, &set, nil)
+}
+
+// noStops prevents a signal for each stop of a traced thread. The loop waits for stops, and each signal would stop the loop itself for the watchdog.
+func noStops() error {
+	const noChildStops = 1 // SA_NOCLDSTOP of sigaction(2)
+	return changeAction(unix.SIGCHLD, func(flags uint64) uint64 { return flags | noChildStops })
+}
+
+// changeAction changes the flags of a signal's handler, which is Go's.
+func changeAction(signal unix.Signal, change func(flags uint64) uint64) error {
+	var a kernelAction
+	if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(signal), 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0); errno != 0 {
+		return errno
+	}
+	a.flags = change(a.flags)
+	if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(signal), uintptr(unsafe.Pointer(&a)), 0, 8, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 func (k *kicker) asked() bool { return k.asks.Load() > 0 }

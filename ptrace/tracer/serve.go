@@ -5,6 +5,7 @@ package tracer
 import (
 	"bufio"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -49,7 +50,7 @@ func serve() {
 	}
 	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: memory{file: -1}, ledger: newLedger()}
 	k := &kicker{tid: unix.Gettid(), asleep: &s.asleep}
-	if err := k.prepare(); err != nil {
+	if err := errors.Join(k.prepare(), noStops()); err != nil {
 		fmt.Fprintln(os.Stderr, "reframe: the guard process:", err)
 		os.Exit(2)
 	}
