@@ -21,7 +21,9 @@ type Conn struct {
 	decoder *gob.Decoder
 	encoder *gob.Encoder
 	cmd     *exec.Cmd
-	waiting []*Event // that came before the reply to a request
+	// watchdog is closed when the tracer's watchdog has ended.
+	watchdog <-chan struct{}
+	waiting  []*Event // that came before the reply to a request
 	// abandoned counts replies that are still to come and that are discarded.
 	abandoned      int
 	seen, programs uint64 // of [Request]
@@ -198,7 +200,11 @@ const lasting = 10 * time.Second
 func (c *Conn) Close() error {
 	c.net.Close()
 	ended := make(chan error, 1)
-	go func() { ended <- c.cmd.Wait() }()
+	go func() {
+		err := c.cmd.Wait()
+		<-c.watchdog // which ends after the tracer
+		ended <- err
+	}()
 	select {
 	case err := <-ended:
 		return err

@@ -39,7 +39,7 @@ func Start(own bool) (c *Conn, err error) {
 			return nil, err
 		}
 		if err = c.born(); err == nil {
-			startWatchdog(c.PID())
+			c.watchdog = startWatchdog(c.PID())
 			return c, nil
 		}
 		c.net.Close()

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"reframe/ptrace/system"
 )
 
 // watchdogName is the name of the watchdog in lists of processes.
@@ -28,14 +30,21 @@ func init() {
 
 // startWatchdog starts a process that waits for the tracer's end. If the tracer is killed, the kernel holds it at PTRACE_EVENT_EXIT, where the threads
 // that it traces are still stopped or stop at their next breakpoint; the watchdog restores the code, and lets it end. Without a watchdog the tracer
-// works as well.
-func startWatchdog(pid int) {
+// works as well. ended is closed when it has ended.
+func startWatchdog(pid int) (ended <-chan struct{}) {
+	end := make(chan struct{})
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{watchdogName, strconv.Itoa(pid)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no signal of a terminal reaches it
-	if cmd.Start() == nil {
-		go func() { _ = cmd.Wait() }()
+	if cmd.Start() != nil {
+		close(end)
+		return end
 	}
+	go func() {
+		defer close(end)
+		_ = cmd.Wait() // it has nothing to say
+	}()
+	return end
 }
 
 // permitWatchdog permits the siblings of the tracer to trace it, where the kernel lets only ancestors (Yama).
@@ -45,7 +54,8 @@ func permitWatchdog() { _ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(unix.Getppid
 func watchdog(pid int) {
 	runtime.LockOSThread()
 	_ = os.WriteFile("/proc/self/comm", []byte(watchdogName), 0)
-	if ptrace(unix.PTRACE_SEIZE, pid, unix.PTRACE_O_TRACEEXIT) != nil {
+	sibling := system.StatusField(pid, "PPid") == strconv.Itoa(os.Getppid()) // and not another process that has got the number of a tracer which has ended
+	if !sibling || ptrace(unix.PTRACE_SEIZE, pid, unix.PTRACE_O_TRACEEXIT) != nil {
 		return
 	}
 	spare()
