@@ -19,7 +19,7 @@ type codeStore struct {
 	value        uint64
 }
 
-// variableStores are what the first block of a module's function stores in variables before an instruction.
+// variableStores holds the stores of a module's function to variables, in its first block and before an instruction.
 type variableStores struct {
 	of  map[string][]*ir.Instr // by the name of the variable
 	odd map[string]bool        // variables that may be stored to in other ways, too
@@ -46,7 +46,8 @@ func storesBefore(i *ir.Instr) (s *variableStores, ok bool) {
 			}
 		}
 		for n, v := range before.Args {
-			if loaded := before.Op == ir.OpLoad; !loaded && (to == "" || n != 1) {
+			accessed := before.Op == ir.OpLoad || to != "" && n == 1 // it is the address of the access
+			if !accessed {
 				s.use(v)
 			}
 		}
@@ -63,31 +64,26 @@ func storesBefore(i *ir.Instr) (s *variableStores, ok bool) {
 
 // storedTo returns the name of the variable that a pointer is the address of, "" for memory that is in no variable. apart is false where it may be in one.
 func storedTo(pointer ir.Value) (variable string, apart bool) {
+	whole := true
 	for range maxNested {
-		switch p := pointer.(type) {
-		case *ir.Global:
+		i, ok := pointer.(*ir.Instr)
+		if !ok || i.Op != ir.OpGEP && i.Op != ir.OpBitCast {
+			break
+		}
+		pointer, whole = i.Args[0], false // which may be a part of a variable
+	}
+	switch p := pointer.(type) {
+	case *ir.Param:
+		return "", true
+	case *ir.Instr:
+		return "", p.Op == ir.OpAlloca
+	case *ir.Global:
+		if whole {
 			return p.Name, true
-		case *ir.Param:
-			return "", true
-		case *ir.Const:
-			if g, ok := p.Target.(*ir.Global); ok && p.Kind == ir.ConstRef {
-				return g.Name, true
-			}
-			return "", false
-		case *ir.Instr:
-			switch p.Op {
-			case ir.OpAlloca:
-				return "", true
-			case ir.OpGEP, ir.OpBitCast:
-				pointer = p.Args[0]
-				if variable, apart = storedTo(pointer); variable != "" {
-					return "", false // a part of a variable
-				}
-				return "", apart
-			}
-			return "", false
-		default:
-			return "", false
+		}
+	case *ir.Const:
+		if g, ok := p.Target.(*ir.Global); ok && whole && p.Kind == ir.ConstRef {
+			return g.Name, true
 		}
 	}
 	return "", false
