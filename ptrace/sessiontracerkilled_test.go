@@ -32,8 +32,8 @@ func watchdogHolds(t *testing.T, tracing int) {
 }
 
 // killTracer runs a target with a breakpoint and kills the tracer after some hits: while the target is stopped at one with hold, and otherwise while it
-// runs. It returns the output and the status of the target.
-func killTracer(t *testing.T, path string, site machine.Addr, mode, count string, hold bool) (output string, code int) {
+// runs. It returns the output and the status of the target, and the signal that ended it.
+func killTracer(t *testing.T, path string, site machine.Addr, mode, count string, hold bool) (output string, code int, ended syscall.Signal) {
 	t.Helper()
 	n, err := strconv.Atoi(count)
 	require.NoError(t, err)
@@ -52,7 +52,8 @@ func killTracer(t *testing.T, path string, site machine.Addr, mode, count string
 	}
 	require.ErrorIs(t, err, tracer.ErrKilled)
 	require.ErrorIs(t, s.Detach(), tracer.ErrKilled)
-	return w.finish(t)
+	output, code = w.finish(t)
+	return output, code, w.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal()
 }
 
 // tracerKills lists the targets whose tracers are killed.
@@ -73,7 +74,7 @@ func TestTracerKilledWhileTargetIsStopped(t *testing.T) {
 	for _, k := range tracerKills {
 		path, site, _ := sitesProgram(t, k.cflags...)
 		for range livetest.Times(5, 50) {
-			output, code := killTracer(t, path, site, k.mode, k.count, true)
+			output, code, _ := killTracer(t, path, site, k.mode, k.count, true)
 			require.Equal(t, k.want, output, "%s %v", k.mode, k.cflags)
 			require.Equal(t, 7, code)
 		}
@@ -88,9 +89,11 @@ func TestTracerKilledWhileTargetRuns(t *testing.T) {
 	for _, k := range tracerKills {
 		path, site, _ := sitesProgram(t, k.cflags...)
 		for range livetest.Times(5, 50) {
-			output, code := killTracer(t, path, site, k.mode, k.count, false)
+			output, code, ended := killTracer(t, path, site, k.mode, k.count, false)
 			all++
-			if code != -1 { // of a process that a signal ended
+			if code == -1 { // a signal ended it
+				require.Equal(t, syscall.SIGTRAP, ended)
+			} else {
 				require.Equal(t, k.want, output, "%s %v", k.mode, k.cflags)
 				require.Equal(t, 7, code)
 				right++

@@ -2,7 +2,9 @@ package main_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,12 +20,12 @@ func withTracing(t *testing.T) []string {
 	return []string{livetest.Tool(t, "setpriv"), "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", "-all,+sys_ptrace", "--inh-caps", "-all,+sys_ptrace", "--ambient-caps", "-all,+sys_ptrace"}
 }
 
-// runUnder runs reframe by the beginning of a command.
-func runUnder(t *testing.T, under []string, args ...string) result {
+// commandUnder returns the command that runs reframe by the beginning of a command.
+func commandUnder(t *testing.T, under []string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := command(t, args...)
-	c.Path, c.Args = under[0], append(append(under[:len(under):len(under)], binary), args...)
-	return finish(t, c)
+	c.Path, c.Args = under[0], slices.Concat(under, []string{binary}, args)
+	return c
 }
 
 // frames, record and trace need no capability but CAP_SYS_PTRACE for the process of another user, whose breakpoints go by ptrace(2) then. A child
@@ -34,7 +36,7 @@ func TestCapSysPtraceAlone(t *testing.T) {
 	o := livetest.ObjectHostOptions{Threads: 2, Rounds: 2, Middle: "fork"}
 	p, begin := livetest.ObjectHost(t, object, o)
 	under := withTracing(t)
-	r := runUnder(t, under, "frames", "-p", pid(p))
+	r := finish(t, commandUnder(t, under, "frames", "-p", pid(p)))
 	require.Equal(t, 0, r.code, r.stderr)
 	require.Regexp(t, `(?m)^  #\d+ +native  main\+0x`, r.stdout)
 
@@ -44,7 +46,7 @@ func TestCapSysPtraceAlone(t *testing.T) {
 	require.NoError(t, os.Chmod(dir, 0o777))
 	core := filepath.Join(dir, "core")
 	for _, memory := range []string{"minimal", "writable"} {
-		r = runUnder(t, under, "record", "-p", pid(p), "--memory", memory, "--force", "-o", core)
+		r = finish(t, commandUnder(t, under, "record", "-p", pid(p), "--memory", memory, "--force", "-o", core))
 		require.Equal(t, 0, r.code, r.stderr)
 		r = reframe(t, "frames", "--core", core)
 		require.Equal(t, 0, r.code, r.stderr)
@@ -57,8 +59,7 @@ func TestCapSysPtraceAlone(t *testing.T) {
 		require.Contains(t, string(file), string(vector), "the core's auxiliary vector is that of the process")
 	}
 
-	c := command(t, "trace", "-p", pid(p), "--count")
-	c.Path, c.Args = under[0], append(append(under[:len(under):len(under)], binary), c.Args[1:]...)
+	c := commandUnder(t, under, "trace", "-p", pid(p), "--count")
 	var out strings.Builder
 	c.Stdout, c.Stderr = &out, &out
 	require.NoError(t, c.Start())

@@ -37,7 +37,7 @@ func (s *server) collect(tid int, ws *unix.WaitStatus, options int) (int, error)
 	return got, err
 }
 
-// waitInfo is what waitid(2) writes: the kernel's siginfo_t of SIGCHLD.
+// waitInfo is the kernel's siginfo_t of SIGCHLD, which waitid(2) writes.
 type waitInfo struct {
 	Signo, Errno, Code int32
 	_                  int32

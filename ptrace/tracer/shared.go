@@ -130,7 +130,7 @@ func (s *server) sharedNow(addr uint64) string {
 	return x.of(addr)
 }
 
-// write puts a breakpoint into the code, which is not in shared memory. original is what lies there.
+// write puts a breakpoint into the code, which is not in shared memory. original is the code that lies there.
 func (s *server) write(addr uint64, original Code) error {
 	s.ledger.set(addr, original)
 	_, err := s.memory.write(Trap[:], addr)
