@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt"
+	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
+	"reframe/deopt/names"
 	"reframe/internal/livetest"
 )
 
@@ -62,5 +64,20 @@ func TestVerifyNativeCodeThatCrashes(t *testing.T) {
 		cores, err := filepath.Glob(filepath.Join(keep, "*.core"))
 		require.NoError(t, err)
 		require.Len(t, cores, int(oneIf(c.status == Different)), c.about)
+	}
+}
+
+// An activation whose code calls itself without end is followed to the crash: at full speed after its steps, and without a stop at each further
+// entry once so many activations are followed as there may be.
+func TestVerifyRecursionWithoutEnd(t *testing.T) {
+	program, m := crashing(t, 19, "icmp eq i64 %n, 0", "icmp eq i64 %n, 1234567")
+	for _, function := range []string{"deep", "down"} {
+		o := Options{Options: deopt.Options{Modules: []*ir.Module{m}}, Steps: 100, EntriesOf: []*names.Pattern{frametest.Pattern(names.Exact, function)}, Baseline: function}
+		summary, list := verified(t, []string{program, "small"}, o)
+		require.NotEmpty(t, list)
+		for _, out := range list {
+			require.Equal(t, "native code has used up its stack", out.Why)
+		}
+		require.Equal(t, uint64(len(list)), summary.NotComparable)
 	}
 }

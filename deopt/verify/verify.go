@@ -108,6 +108,7 @@ type verifier struct {
 	aside    bool
 	outer    []ptrace.Return
 	gone     bool   // the thread that ran is no more
+	vainly   bool   // native code that had run all its steps was let run at full speed, and its time was up
 	followed uint64 // instructions of native code, in the place of an owner
 	// For ByLayout: the reason why an activation is not followed from its entry, and for each function the number of activations without an exit.
 	unfollowed map[ptrace.Return]string
@@ -304,7 +305,7 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 			return nil
 		}
 	}
-	if v.enough() || v.entriesPending()+2 > maxEntries {
+	if v.enough() || !v.roomForEntry() {
 		v.notFollowed(x, "too many activations are followed at once")
 		if o.EntriesOf != nil {
 			v.skip(x.Point, 1, v.whyNoEntry())
@@ -368,6 +369,9 @@ func (v *verifier) entriesPending() (n int) {
 	}
 	return n
 }
+
+// roomForEntry reports whether one more activation may be followed from its entry, which takes up to two runs.
+func (v *verifier) roomForEntry() bool { return v.entriesPending()+2 <= maxEntries }
 
 // from takes down how sure it is that what runs at a breakpoint was compiled from the module, and warns where it was not. It is asked once.
 func (v *verifier) from(at machine.Addr, ask func() *frame.CompiledFrom) {
@@ -436,13 +440,13 @@ func (v *verifier) native() error {
 	}()
 	stretch := newStretch(&v.options)
 	for len(v.pending) > 0 {
-		if stretch.steps == 0 {
+		atSpeed := stretch.steps == 0
+		if atSpeed && !v.followsAtSpeed() {
 			return v.abandon(fmt.Sprintf("native code did not come to the return: it ran %d instructions", v.options.Steps))
 		}
 		first := v.pending[0]
-		entries := v.entriesPending()
 		exits, _ := v.exitsPending(0)
-		full := exits >= maxInAll || v.options.EntriesOf != nil && entries == maxEntries || v.enough()
+		full := exits >= maxInAll || v.options.EntriesOf != nil && !v.roomForEntry() || v.enough()
 		var before []ptrace.Hits
 		var pass []machine.Addr
 		if !full && !v.aside {
@@ -462,7 +466,7 @@ func (v *verifier) native() error {
 				p.left = true
 			}
 		case v.now.native != nil:
-		case hurries:
+		case hurries, atSpeed:
 			for _, p := range v.pending {
 				p.left = true // for all that is known
 			}
@@ -476,6 +480,9 @@ func (v *verifier) native() error {
 			if v.aside && o.Entries == nil {
 				o.Steps = min(o.Steps, followed-v.followed)
 			}
+		}
+		if atSpeed { // what it runs now is not counted
+			o.Steps = 1
 		}
 		for _, c := range v.underWay() {
 			o.Returns = append(o.Returns, c.to)
@@ -512,7 +519,9 @@ func (v *verifier) native() error {
 		case run.Stopped != "" && v.gone:
 			err = v.ended("native code did not come to the return: " + run.Stopped)
 		case run.Stopped != "" && !hurries && v.hurries(): // at full speed from here on
+		case run.Stopped != "" && !run.Late && stretch.steps == 0 && !atSpeed && v.followsAtSpeed():
 		case run.Stopped != "":
+			v.vainly = v.vainly || atSpeed && run.Late
 			err = v.abandon("native code did not come to the return: " + v.bounded(run, &o))
 		case run.Return >= 0:
 			err = v.returned(run)
@@ -546,6 +555,10 @@ func (s *stretch) took(run *ptrace.AloneRun, since time.Time) {
 	s.steps -= min(s.steps, run.Steps)
 	s.time = max(least, s.time-time.Since(since))
 }
+
+// followsAtSpeed reports whether native code that has run all its steps is let run at full speed for the rest of its time: to the return of a whole
+// activation, which is compared with no next hit, or to its crash.
+func (v *verifier) followsAtSpeed() bool { return v.options.EntriesOf != nil && !v.vainly }
 
 // bounded returns the reason why native code was stopped, by the whole of its bounds, not by the rest that calls and exits on its way left.
 func (v *verifier) bounded(run *ptrace.AloneRun, o *ptrace.AloneOptions) string {

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 long load(long *, long), divide(long, long), trap(long), call(long *), deep(long);
@@ -21,6 +22,10 @@ int main(int argc, char **argv) {
   if (!strcmp(mode, "divide")) return divide(5, 0);
   if (!strcmp(mode, "trap")) return trap(5);
   if (!strcmp(mode, "call")) return call((long *)4096);
+  if (!strcmp(mode, "small")) { // a stack of which little is left
+    setrlimit(RLIMIT_STACK, &(struct rlimit){1 << 18, 1 << 18});
+    return deep(3);
+  }
   if (!strcmp(mode, "deep")) return deep(3000);
   return 0;
 }
