@@ -54,6 +54,7 @@ var namesArchitecture = map[string]string{
 	"deopt/unwind/cfi/program.go":  "two instructions of CFI are AArch64's alone",
 	"deopt/unwind/prove.go":        "functions of x86-64 that begin with a nop",
 	"deopt/unwind/scan.go":         "the alignment of x86-64 stacks at calls",
+	"deopt/unwind/stackplace.go":   "by what code its places in frames are found",
 	"deopt/unwind/unwinder.go":     "what an x86-64 return has taken off the stack",
 	"ptrace/copy.go":               "where signal handlers of x86-64 keep what they interrupted",
 	"ptrace/coredelve.go":          "the notes that Delve writes for threads",

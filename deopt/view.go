@@ -30,6 +30,8 @@ type Options struct {
 	// error.
 	Mistake func(error)
 	Depth   unwind.Depth // which frames of deep stacks are made; the zero value means [DefaultDepth]
+	// Direct means that frames without a record show the variables that other records of their function locate by address.
+	Direct bool
 	// MapsInQuestion is as in [sites.Modules].
 	MapsInQuestion bool
 	// TrustIR is as in [sites.Modules].
@@ -60,6 +62,9 @@ type View struct {
 	patched *patched.Finder
 
 	unregistered bool // a frame is in unregistered code
+
+	showDirect bool                               // as in [Options]
+	directs    map[*progspace.Objfile]directTable // what was found for it
 }
 
 // Thread is one thread and its frames, innermost first.
@@ -126,7 +131,7 @@ func Frames(t *ptrace.Target, o Options) (*View, error) {
 
 // New makes a view without frames. It returns an error if a layout does not fit the modules.
 func New(t *ptrace.Target, o Options) (*View, error) {
-	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts, vms: o.VMs, mistake: o.Mistake, depth: o.Depth}
+	v := &View{target: t, memory: t, space: progspace.New(t), modules: sites.NewModules(o.Modules), layouts: o.Layouts, vms: o.VMs, mistake: o.Mistake, depth: o.Depth, showDirect: o.Direct}
 	if v.depth == (unwind.Depth{}) {
 		v.depth = DefaultDepth
 	}
@@ -231,6 +236,7 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 		if f.blind = v.unreadAt(at); f.code.MapsErr != nil {
 			f.blind = "its stack map cannot be read: " + f.code.MapsErr.Error()
 		}
+		f.fillDirect(name, f.code.SymbolAt(at).Owner)
 		return f, nil
 	}
 	if f.Offset == nil { // the record gives the distance from the start of its function

@@ -118,7 +118,9 @@ func (s *Session) View() (*deopt.View, error) {
 		return nil, err
 	}
 	sites.EachImage(t, func(where string, img *object.Image) { s.learn(where, img) })
-	v, err := deopt.Frames(t, s.config.Options)
+	o := s.config.Options
+	o.Direct = true
+	v, err := deopt.Frames(t, o)
 	if err != nil {
 		return nil, err
 	}

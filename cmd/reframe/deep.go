@@ -56,7 +56,8 @@ func repeated(list []*deopt.Frame) (period, count int) {
 }
 
 func same(a, b *deopt.Frame) bool {
-	return a.Record == nil && b.Record == nil && a.PC == b.PC && a.Rule == b.Rule && a.Guess() == "" && b.Guess() == "" && len(a.Notes) == 0 && len(b.Notes) == 0
+	return a.Record == nil && b.Record == nil && a.PC == b.PC && a.Rule == b.Rule && a.Guess() == "" && b.Guess() == "" && len(a.Notes) == 0 && len(b.Notes) == 0 &&
+		len(a.Direct) == 0 && len(b.Direct) == 0
 }
 
 func printRepeated(w io.Writer, s style, turn []*deopt.Frame, more int) {

@@ -49,6 +49,10 @@ func (p *explainer) place(at *explain.Place) {
 			p.value(&at.Values[n])
 		}
 	}
+	if len(at.Direct) > 0 {
+		p.title("variables in its memory, by other records of its function")
+		p.direct(at.Direct)
+	}
 	if at.VM != nil {
 		p.vm(at)
 	}

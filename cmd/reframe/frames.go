@@ -311,6 +311,7 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 			fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))
 		}
 	}
+	printDirect(w, s, f.Direct)
 	for _, n := range f.Notes {
 		fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))
 	}
@@ -386,26 +387,32 @@ func joined(where string, gc *frame.GC) string {
 
 func printSlot(w io.Writer, s style, slot *frame.Slot, width int) {
 	name := nameOf(slot)
-	value := slot.Value
-	if value == "" {
-		value = string(slot.Hex)
-	}
-	plain := value
-	switch slot.Status {
-	case frame.Missing:
-		plain = "unavailable: " + printable(slot.Reason)
-		value = s.yellow(plain)
-	case frame.Undefined:
-		plain = "undef: " + printable(slot.Reason)
-		value = s.dim(plain)
-	case frame.Guessed: // why, the frame says
-		plain = "guess: " + printable(value)
-		value = s.yellow(plain)
-	}
+	plain, value := content(s, slot)
 	where := ""
 	if slot.Location != nil {
 		where = joined(slot.Location.String(), slot.GC)
 	}
 	line := fmt.Sprintf("        %-*s %-*s %s  %s", width, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
+}
+
+// content returns the value of a slot, or the reason why it has none, plain and painted.
+func content(s style, slot *frame.Slot) (plain, painted string) {
+	painted = slot.Value
+	if painted == "" {
+		painted = string(slot.Hex)
+	}
+	plain = painted
+	switch slot.Status {
+	case frame.Missing:
+		plain = "unavailable: " + printable(slot.Reason)
+		painted = s.yellow(plain)
+	case frame.Undefined:
+		plain = "undef: " + printable(slot.Reason)
+		painted = s.dim(plain)
+	case frame.Guessed: // why, the frame says
+		plain = "guess: " + printable(painted)
+		painted = s.yellow(plain)
+	}
+	return plain, painted
 }

@@ -194,7 +194,7 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 		k.mistake = k.mistaken(func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) })
 	}
 	o, err := k.options(a)
-	o.Mistake = k.mistake
+	o.Mistake, o.Direct = k.mistake, true
 	if err != nil {
 		return nil, nil, err
 	}

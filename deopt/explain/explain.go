@@ -37,7 +37,8 @@ type Place struct {
 	Stack   []UnwoundFrame `json:"stack,omitempty"` // from frame #0 up to this one
 	Records []NearRecord   `json:"records"`         // that matched, and those near
 	Values  []Value        `json:"values,omitempty"`
-	VM      *frame.VM      `json:"vm,omitempty"` // frames of a virtual machine, whose values say which of Values they are read from
+	Direct  []frame.Direct `json:"direct,omitempty"` // of a frame without a record, as in [frame.Frame]
+	VM      *frame.VM      `json:"vm,omitempty"`     // frames of a virtual machine, whose values say which of Values they are read from
 	Carries *CarriesOn     `json:"carries_on,omitempty"`
 	Notes   []string       `json:"notes,omitempty"`
 	Code    *Disassembly   `json:"code,omitempty"` // nil where the place is one of several of a record
@@ -232,7 +233,7 @@ func explainFrame(v *deopt.View, s standing, all []FrameName) Place {
 	f, name := s.frame, s.name()
 	p := Place{Address: frame.HexOf(f.Physical().PC), Frame: &name, Frames: all, In: codePlace(v, f),
 		Stack: s.unwound(), Records: around(f), Code: disassembly(f, shownBefore, shownFrom), partial: f.Lacks() != ""}
-	p.Notes = otherNotes(f, p.Records)
+	p.Notes, p.Direct = otherNotes(f, p.Records), f.Direct
 	if len(p.Records) == 0 && len(p.Notes) == 0 {
 		p.Notes = withoutRecords(f)
 	}

@@ -84,9 +84,11 @@ type Frame struct {
 	Record    *Record  `json:"record,omitempty"`
 	Resume    *Resume  `json:"resume,omitempty"`
 	Slots     []Slot   `json:"slots,omitempty"`
-	Also      []Also   `json:"also,omitempty"`  // other records at the same address
-	VM        *VM      `json:"vm,omitempty"`    // of a record that a VM's layout reads
-	Notes     []string `json:"notes,omitempty"` // records that were near and why they were refused; why slots have no names
+	Also      []Also   `json:"also,omitempty"` // other records at the same address
+	// Direct lists variables in the frame's memory that other records of its function locate, for a frame without a record.
+	Direct []Direct `json:"direct,omitempty"`
+	VM     *VM      `json:"vm,omitempty"`    // of a record that a VM's layout reads
+	Notes  []string `json:"notes,omitempty"` // records that were near and why they were refused; why slots have no names
 	// CompiledFrom is asked of those that show it alone.
 	CompiledFrom *CompiledFrom `json:"compiled_from,omitempty"`
 }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"reframe/deopt/frame"
+)
+
+// printDirect prints the variables of a frame without a record.
+func printDirect(w io.Writer, s style, list []frame.Direct) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "        %s\n", s.dim("at no record; variables in its memory that the records of its function locate:"))
+	for i := range list {
+		d := &list[i]
+		printVariable(w, s, d)
+		if d.Status == frame.Guessed {
+			fmt.Fprintf(w, "          %s\n", s.dim("("+printable(d.Reason)+")"))
+		}
+	}
+}
+
+// printVariable prints one of them: its name, type and content, and its address.
+func printVariable(w io.Writer, s style, d *frame.Direct) {
+	shown := frame.Slot{Name: d.Name, Variable: d.Variable, Type: d.Type, Value: d.Value, Hex: d.Hex, Status: d.Status, Reason: d.Reason}
+	if d.Name == "" {
+		shown.Name = d.Location.String()
+	}
+	name := nameOf(&shown)
+	plain, value := content(s, &shown)
+	where := fmt.Sprintf("record %d", d.Record)
+	if d.Address != "" {
+		where = fmt.Sprintf("%s = %s, record %d", d.Address, d.Place, d.Record)
+	}
+	line := fmt.Sprintf("        %-*s %-*s %s  %s", nameWidth, name, typeWidth, printable(d.Type.Source), pad(plain, value, valueWidth), s.dim(where))
+	fmt.Fprintln(w, strings.TrimRight(line, " "))
+}
+
+// direct prints the variables of a frame without a record, with how their addresses are known and why one has no certain content.
+func (p *explainer) direct(list []frame.Direct) {
+	for i := range list {
+		d := &list[i]
+		printVariable(&p.out, p.style, d)
+		fewer := "recorded as " + d.Location.String()
+		if d.Records > 1 {
+			fewer += fmt.Sprintf(" by record %d and %s", d.Record, count(d.Records-1, "other"))
+		}
+		p.line("          %s", p.dim(fewer))
+		if d.Status == frame.Guessed {
+			p.line("          %s", p.yellow(printable(d.Reason)))
+		}
+	}
+}

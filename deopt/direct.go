@@ -1,0 +1,179 @@
+package deopt
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/interp"
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/maps"
+	"reframe/deopt/sites"
+)
+
+var errDisagree = errors.New("the records of the function have it in different places")
+
+// fillDirect shows the variables that other records of the frame's function locate by their addresses: "the runtime can determine this alloca's
+// relative location on the stack immediately after compilation, or at any time thereafter" ("Direct Stack Map Entries").
+func (f *Frame) fillDirect(name string, owner machine.Addr) {
+	if !f.view.showDirect || f.code.Records == nil || owner == 0 || f.physical.Undecided() || f.physical.Overwritten != nil {
+		return
+	}
+	places := f.view.directPlaces(f.code, name, owner)
+	for k := range places {
+		f.Direct = append(f.Direct, f.direct(&places[k]))
+	}
+}
+
+// direct reads one variable.
+func (f *Frame) direct(p *directPlace) frame.Direct {
+	out := frame.Direct{Location: *maps.LocationOf(p.entry.Map, p.location, f.view.target.Arch()), Record: uint64(p.entry.Record.ID), Records: p.records, Status: frame.Missing}
+	if p.value != nil {
+		out.Name = p.value.Ref()
+		out.Type = interp.FrameType(p.site.Func.Module.Layout, p.content())
+		if all := f.view.modules.Variables(p.site); p.number < len(all) {
+			out.Variable = strings.TrimPrefix(all[p.number], "&")
+		}
+	}
+	if p.err != nil {
+		out.Reason = p.err.Error()
+		return out
+	}
+	at, err := f.view.unwinder.AddressIn(&f.physical, p.place)
+	if err != nil {
+		out.Reason = err.Error()
+		return out
+	}
+	out.Address, out.Place = frame.HexOf(at), p.place.String()
+	f.readDirect(&out, p, at)
+	return out
+}
+
+// readDirect reads the content of a variable at an address.
+func (f *Frame) readDirect(out *frame.Direct, p *directPlace, at machine.Addr) {
+	arch := f.view.target.Arch()
+	if out.Reason = cmp.Or(f.outOfFrame(at), p.shared, p.unsized(out.Type), p.misaligned(at)); out.Reason != "" {
+		return
+	}
+	b := make([]byte, out.Type.Size())
+	if err := f.view.memory.ReadMemory(b, at); err != nil {
+		out.Reason = err.Error()
+		return
+	}
+	b = mask(b, out.Type, arch)
+	out.Status, out.Hex, out.Value = frame.OK, frame.HexBytes(b, arch.Order), out.Type.Format(b, arch.Order)
+	if out.Reason = cmp.Or(f.Uncertain(), p.dead); out.Reason != "" {
+		out.Status = frame.Guessed
+	}
+}
+
+// outOfFrame returns the reason why an address does not lie in the frame at this pc, or "". Below the stack pointer is memory that the prologue has yet to
+// reserve, or the epilogue has released. Memory from the CFA up is the caller's; a tail call may have put its arguments there.
+func (f *Frame) outOfFrame(at machine.Addr) string {
+	arch := f.view.target.Arch()
+	sp, err := f.physical.Registers.Addr(arch.SP)
+	switch {
+	case err != nil:
+		return err.Error()
+	case at < sp:
+		return "it is below the stack pointer: the prologue has yet to reserve it, or the epilogue has released it"
+	case at >= f.physical.CFA && !f.physical.Return:
+		return "it is in the memory of the caller, where the arguments of a tail call may be"
+	}
+	return ""
+}
+
+// content returns the type of what lies at the place.
+func (p *directPlace) content() *ir.Type {
+	switch v := p.value.(type) {
+	case *ir.Param:
+		return v.Attrs.ByVal
+	case *ir.Instr:
+		if len(v.Args) == 0 {
+			return v.Elem
+		}
+		if n := v.Args[0].(*ir.Const); n.Kind == ir.ConstInt && n.Int.IsUint64() && n.Int.Uint64() != 1 {
+			return &ir.Type{Kind: ir.ArrayKind, Elem: v.Elem, Len: n.Int.Uint64()}
+		}
+		return v.Elem
+	}
+	return nil
+}
+
+// unsized returns the reason why the size of the content is not known, or too large to be read.
+func (p *directPlace) unsized(t frame.Type) string {
+	switch {
+	case p.value == nil:
+		return "no module says what lies there"
+	case t.IsZero() || t.Size() == 0:
+		return fmt.Sprintf("a value of type %s is not read", t.Source)
+	}
+	return ""
+}
+
+// misaligned returns the reason why a variable of the module cannot lie at an address.
+func (p *directPlace) misaligned(at machine.Addr) string {
+	if i, ok := p.value.(*ir.Instr); ok && i.Align > 1 && uint64(at)%uint64(i.Align) != 0 {
+		return fmt.Sprintf("the module aligns it to %d bytes, and the address is not", i.Align)
+	}
+	return ""
+}
+
+// mayBeDead returns the reason why a variable may have no content at some pc, or "". LLVM gives the same memory to variables whose lifetimes the
+// module limits and which do not overlap (StackColoring.cpp).
+func (p *directPlace) mayBeDead() string {
+	i, ok := p.value.(*ir.Instr)
+	if !ok {
+		return ""
+	}
+	blocks, err := i.Block.Func.Body()
+	if err != nil {
+		return err.Error()
+	}
+	for _, b := range blocks {
+		for _, c := range b.Instrs {
+			if c.Call == nil || !strings.HasPrefix(sites.CalledName(c), "llvm.lifetime.") {
+				continue
+			}
+			for _, arg := range c.Args {
+				if inFrame(arg) == p.value {
+					return "it has a lifetime in the module (llvm.lifetime), outside of which its memory may be another variable's"
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// sharing returns the reason why place k may hold another variable, or "".
+func (d *directFinder) sharing(k int) string {
+	p := &d.places[k]
+	for n := range d.places {
+		q := &d.places[n]
+		if n == k || p.err != nil || q.err != nil {
+			continue
+		}
+		bytes, known := q.place.Near(p.place)
+		if !known || bytes >= p.bytes() || -bytes >= q.bytes() {
+			continue
+		}
+		name := "another variable"
+		if q.value != nil {
+			name = q.value.Ref()
+		}
+		return fmt.Sprintf("%s has some of the same memory, and nothing shows which of them is there now", name)
+	}
+	return ""
+}
+
+// bytes returns the size of what lies at the place: one where it is not known.
+func (p *directPlace) bytes() int64 {
+	const most = 1 << 31
+	if p.value == nil {
+		return 1
+	}
+	return int64(max(1, min(most, p.site.Func.Module.Layout.Size(p.content()))))
+}

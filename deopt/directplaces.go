@@ -1,0 +1,215 @@
+package deopt
+
+import (
+	"errors"
+	"slices"
+
+	"reframe/deopt/ir"
+	"reframe/deopt/machine"
+	"reframe/deopt/progspace"
+	"reframe/deopt/sites"
+	"reframe/deopt/stackmap"
+	"reframe/deopt/unwind"
+)
+
+// A directPlace is one address in the frames of a function that its records have as a Direct location.
+type directPlace struct {
+	value  ir.Value // an alloca or an argument in memory; nil if no module names it
+	site   *ir.Site // that names it first
+	number int      // of the live value of that site
+
+	location stackmap.Location // as the first record has it
+	entry    sites.RecordEntry // that record
+	records  int
+
+	place  unwind.StackPlace
+	err    error  // why the place is unknown
+	shared string // why the content may be another variable's
+	dead   string // why there may be no content
+}
+
+// directTable holds the places of functions, by their starts.
+type directTable map[machine.Addr][]directPlace
+
+const (
+	maxDirectRecords = 1024 // of one function; more are not read, and nothing is shown
+	maxDirectPlaces  = 128  // of one function
+)
+
+// directPlaces returns the Direct locations of all records of the function that starts at owner. The result is cached.
+func (v *View) directPlaces(c *progspace.Objfile, name string, owner machine.Addr) []directPlace {
+	if v.directs[c] == nil {
+		if v.directs == nil {
+			v.directs = map[*progspace.Objfile]directTable{}
+		}
+		v.directs[c] = directTable{}
+	}
+	places, known := v.directs[c][owner]
+	if !known {
+		places = v.findDirect(c, name, owner)
+		v.directs[c][owner] = places
+	}
+	return places
+}
+
+// findDirect reads the records of a function. It returns nil if there are too many to read them all: those that were not read may disagree.
+func (v *View) findDirect(c *progspace.Objfile, name string, owner machine.Addr) []directPlace {
+	end := owner + sites.MaxFunction
+	if s := c.SymbolAt(owner); s.Known && s.Start == owner && s.Size != 0 {
+		end = owner + machine.Addr(s.Size) + 1 // a record after the last call is at the end
+	}
+	span := c.Records.Range(owner, end)
+	d := directFinder{view: v, code: c, name: name}
+	_, d.folded = c.Folded(owner)
+	for n, read := 0, 0; n < span.Len(); n++ {
+		entry := span.Entry(n)
+		if entry.Function.Addr != owner {
+			continue
+		}
+		if read++; read > maxDirectRecords || len(d.places) > maxDirectPlaces || n > sites.MaxFunction {
+			return nil
+		}
+		d.add(sites.RecordEntry{Entry: entry, Record: entry.Record()})
+	}
+	return d.settled()
+}
+
+// directFinder collects the Direct locations of the records of one function.
+type directFinder struct {
+	view   *View
+	code   *progspace.Objfile
+	name   string
+	folded bool // the linker folded several functions: nothing shows which one names the values
+	places []directPlace
+}
+
+// add collects the Direct locations of one record.
+func (d *directFinder) add(e sites.RecordEntry) {
+	var named map[int]directPlace
+	for k, l := range e.Record.Locations {
+		if l.Kind != stackmap.Direct {
+			continue
+		}
+		if named == nil {
+			named = d.named(e)
+		}
+		p := named[k]
+		p.location, p.entry, p.records = l, e, 1
+		p.place, p.err = d.placeOf(e, l)
+		d.merge(p)
+	}
+}
+
+// placeOf returns the place of a location. The record of a statepoint is at a return address; a stackmap's record may look like one, so where the
+// two readings differ the place is unknown.
+func (d *directFinder) placeOf(e sites.RecordEntry, l stackmap.Location) (unwind.StackPlace, error) {
+	of := func(returned bool) (unwind.StackPlace, error) {
+		return d.view.unwinder.StackPlaceOf(d.code.Unwind, e.Addr, returned, l.Reg, int64(l.Offset))
+	}
+	if _, shaped := e.Record.AsStatepoint(); !shaped {
+		return of(false)
+	}
+	place, err := of(true)
+	if other, no := of(false); err == nil && no == nil && other != place {
+		return place, errors.New("its place differs before and after the call that the record may be of")
+	}
+	return place, err
+}
+
+// named returns the variables of the module at the locations of a record, by the number of the location. Each site that fits must have the same
+// variable there.
+func (d *directFinder) named(e sites.RecordEntry) map[int]directPlace {
+	named := map[int]directPlace{}
+	if d.folded {
+		return named
+	}
+	candidates, err := d.view.modules.OfRecord(d.code, e, d.name)
+	if err != nil {
+		return named
+	}
+	for n, s := range candidates.Sites {
+		here := map[int]directPlace{}
+		a, _ := sites.Align(s, e)
+		for k, live := range s.Live {
+			if v := inFrame(live); v != nil && a.Place(k) >= 0 {
+				here[a.First+a.Place(k)] = directPlace{value: v, site: s, number: k}
+			}
+		}
+		for at, p := range named {
+			if here[at].value != p.value {
+				delete(named, at)
+			}
+		}
+		if n == 0 {
+			named = here
+		}
+	}
+	return named
+}
+
+// inFrame returns the alloca or argument in memory whose address v is, or nil.
+func inFrame(v ir.Value) ir.Value {
+	switch v := v.(type) {
+	case *ir.Param:
+		if v.Attrs.ByVal != nil {
+			return v
+		}
+	case *ir.Instr:
+		if v.Op == ir.OpBitCast && len(v.Args) == 1 {
+			return inFrame(v.Args[0])
+		}
+		if sites.OnFrame(v) && v.Flags&ir.SwiftError == 0 {
+			return v
+		}
+	}
+	return nil
+}
+
+// merge adds a place, or counts it where an earlier record has the same.
+func (d *directFinder) merge(p directPlace) {
+	for k := range d.places {
+		q := &d.places[k]
+		same := q.err == nil && p.err == nil && q.place == p.place || q.err != nil && p.err != nil && q.location == p.location
+		switch {
+		case p.value != nil && q.value == p.value && same, same && (p.value == nil || q.value == nil):
+			if q.value == nil {
+				q.value, q.site, q.number = p.value, p.site, p.number
+			}
+			if q.entry.Entry != p.entry.Entry {
+				q.records++
+			}
+			return
+		case p.value != nil && q.value == p.value:
+			q.err, q.records = errDisagree, q.records+1
+			return
+		}
+	}
+	d.places = append(d.places, p)
+}
+
+// settled returns the places with their doubts, by address. It drops all names if they are of several functions.
+func (d *directFinder) settled() []directPlace {
+	var of *ir.Func
+	for k := range d.places {
+		if s := d.places[k].site; s != nil && of == nil {
+			of = s.Func
+		} else if s != nil && s.Func != of {
+			d.unname()
+			break
+		}
+	}
+	for k := range d.places {
+		d.places[k].shared, d.places[k].dead = d.sharing(k), d.places[k].mayBeDead()
+	}
+	slices.SortStableFunc(d.places, func(a, b directPlace) int {
+		bytes, _ := a.place.Near(b.place)
+		return int(max(-1, min(1, bytes)))
+	})
+	return d.places
+}
+
+func (d *directFinder) unname() {
+	for k := range d.places {
+		d.places[k].value, d.places[k].site = nil, nil
+	}
+}
