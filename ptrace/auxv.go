@@ -22,7 +22,9 @@ func auxiliaryVector(pid int, from, to machine.Addr) ([]byte, error) {
 	if !errors.Is(err, os.ErrPermission) || from == 0 || to <= from || to-from > maxStart {
 		return nil, err
 	}
-	block, unread := readAll(live(pid), from, uint64(to-from))
+	mem := live(pid)
+	defer mem.mem.Close()
+	block, unread := readAll(mem, from, uint64(to-from))
 	if unread != nil {
 		return nil, err
 	}

@@ -219,10 +219,12 @@ func (t *Target) survey() error {
 	if err != nil {
 		return err
 	}
-	if err := readable(t.via, maps); err != nil {
+	t.maps = maps
+	t.know()
+	if err := readable(t.source, maps); err != nil {
 		return explain(t.PID, "cannot read its memory", err)
 	}
-	t.maps, t.provided, t.Modules = maps, &provisions{tid: t.via}, readModules(t.via, maps, nil)
+	t.Modules = readModules(t.source, t.via, maps, nil)
 	t.debugFiles()
 	t.places = newPlaces(t.Modules)
 	t.findPerf()
@@ -231,16 +233,22 @@ func (t *Target) survey() error {
 }
 
 // readable returns the error of a process whose memory cannot be read at all. One mapping tells: the first is of the program, whose pages are there.
-func readable(tid int, maps []machine.Mapping) error {
+func readable(mem memory, maps []machine.Mapping) error {
 	for _, m := range maps {
 		if m.Read {
-			if _, err := live(tid).readUpTo(make([]byte, 1), m.Start); !errors.Is(err, syscall.EFAULT) {
+			if _, err := mem.readUpTo(make([]byte, 1), m.Start); !errors.Is(err, syscall.EFAULT) {
 				return err
 			}
 			return nil
 		}
 	}
 	return nil
+}
+
+// know makes the memory of a process know its mappings.
+func (t *Target) know() {
+	t.provided = &provisions{tid: t.via}
+	t.process.know(t.maps, t.provided)
 }
 
 // find finds what a JIT made in the target: the lists of registered objects and, if there is none, memory that looks like a stack map.
@@ -331,6 +339,7 @@ func (t *Target) readObjects(s *stopped) {
 // finish makes threads and memory of what was copied, and of what else is known of the memory at that moment.
 func (t *Target) finish(s *stopped, code *codeCopy, ranges []span) {
 	ranges = append(ranges, code.spans()...)
+	unread := unreadOf(code.whole)
 	slices.SortFunc(s.threads, func(a, b *stoppedThread) int {
 		first := func(x *stoppedThread) int {
 			if x.tid == t.PID {
@@ -351,13 +360,14 @@ func (t *Target) finish(s *stopped, code *codeCopy, ranges []span) {
 				t.raw = append(t.raw, coreThread{thread.tid, thread.raw})
 			}
 			ranges = append(ranges, thread.ranges()...)
+			unread = append(append(unread, thread.unread...), unreadOf(thread.code)...)
 		}
 		t.threads = append(t.threads, out)
 	}
 	if t.recorded != nil {
 		t.recorded.take(s.gatherer, ranges)
 	}
-	t.memory = moment{newCopied(ranges, NotCopied), fileMemory{t.places, code.own}}
+	t.memory = moment{newCopied(ranges, NotCopied), fileMemory{t.places, code.own}, unread, t.provided}
 }
 
 var errKernel = errors.New("a kernel thread, which has no memory of its own")

@@ -24,7 +24,7 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
 		return ErrGone
 	}
-	if err := live(s.via).readMany(code.whole); err != nil {
+	if err := of.process.readMany(code.whole); err != nil {
 		return err
 	}
 	for _, t := range s.threads {
@@ -39,7 +39,7 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 		}
 		t.arch = of.arch
 		t.sp, t.pc, t.link = t.raw.general(t.arch.SP), t.raw.general(t.arch.PC), t.raw.general(t.arch.Link)
-		t.copyAll(live(s.via), of.maps, code.around, code.pages)
+		t.copyAll(of.process, of.maps, code.around, code.pages)
 	}
 	if s.gatherer != nil {
 		var from []start
@@ -48,7 +48,7 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 				from = append(from, start{t.sp, t.raw.words(), t.stacks[0]})
 			}
 		}
-		return s.gather(live(s.via), of, from)
+		return s.gather(of.process, of, from)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (t *stoppedThread) copyAll(mem memory, maps, code []machine.Mapping, pages 
 
 // ranges returns the ranges that were copied.
 func (t *stoppedThread) ranges() (list []span) {
-	for _, stack := range t.stacks {
+	for _, stack := range append(slices.Clone(t.stacks), t.past...) {
 		list = append(list, span{stack.addr, bytes.Clone(stack.data)})
 	}
 	return append(list, spansOf(t.code)...)
@@ -72,20 +72,24 @@ func (t *stoppedThread) ranges() (list []span) {
 func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 	room := len(t.stacks[0].data)
 	block := t.raw.threadBlock()
-	t.stacks[0].copy(mem, maps, t.sp, block, t.deep)
+	copyOne := func(s *span, sp machine.Addr) {
+		past, unread := s.copy(mem, maps, sp, block, t.deep)
+		t.past, t.unread = append(t.past, past...), append(t.unread, unread...)
+	}
+	copyOne(&t.stacks[0], t.sp)
 	for i := 0; t.arch == machine.AMD64 && i < len(t.stacks) && len(t.stacks) <= maxInterrupted; i++ {
 		t.stacks[i].eachInterrupted(func(sp machine.Addr) {
 			known := slices.ContainsFunc(t.stacks, func(s span) bool { return s.addr <= sp && sp < s.end() })
 			if !known && len(t.stacks) <= maxInterrupted {
 				more := span{data: make([]byte, room)}
-				more.copy(mem, maps, sp, block, t.deep)
+				copyOne(&more, sp)
 				t.stacks = append(t.stacks, more)
 			}
 		})
 	}
 	if sp, left := t.leftStack(maps, block); left && len(t.stacks) <= maxInterrupted {
 		more := span{data: make([]byte, room)}
-		more.copy(mem, maps, sp, block, t.deep)
+		copyOne(&more, sp)
 		t.stacks = append(t.stacks, more)
 	}
 }
@@ -122,8 +126,10 @@ func (t *stoppedThread) leftStack(maps []machine.Mapping, block machine.Addr) (s
 // all the rest. So does memory that the program has mapped there, which the kernel merges with the stack; but the thread's own block, which the C
 // library puts at the end of the stack, is part of no stack.
 //
-// A thread's own stack may be deep: for it there is more room than s has. deep is the remaining number of such bytes for all threads.
-func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, deep *int) {
+// A thread's own stack may be deep: for it there is more room than s has. deep is the remaining number of such bytes for all threads. past is what
+// could be read of the stack after pages that cannot be read, and unread are these.
+func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, deep *int) (past []span, unread []machine.Range) {
+	var into []byte
 	read := func(from machine.Addr) int {
 		end := writableEnd(maps, from)
 		own := slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Path == "[stack]" && m.Contains(from) })
@@ -136,7 +142,7 @@ func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, 
 				s.data = make([]byte, len(s.data)+int(more))
 			}
 		}
-		into := s.data
+		into = s.data
 		if end > from {
 			into = into[:min(uint64(len(into)), uint64(end-from))]
 		}
@@ -152,11 +158,36 @@ func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, 
 		// The red zone may lie below the end of the stack's mapping.
 		n = read(sp)
 	}
+	if n == 0 && writableEnd(maps, sp) > sp {
+		past, unread = pastHoles(mem, into, sp, 0)
+		s.addr, s.data = sp, nil
+		return past, unread
+	}
 	if n == 0 {
 		// The stack pointer itself may be unreadable, too, after a stack overflow.
 		n = read(aboveGuard(maps, sp))
 	}
 	s.data = s.data[:n]
+	if n > 0 && writableEnd(maps, s.addr) > s.addr {
+		past, unread = pastHoles(mem, into, s.addr, n)
+	}
+	return past, unread
+}
+
+// pastHoles reads on where reading a stack has ended after n bytes, at a page that cannot be read: one that userfaultfd is to provide. A frame may have
+// an array there that it has not used.
+func pastHoles(mem memory, into []byte, from machine.Addr, n int) (past []span, unread []machine.Range) {
+	for n < len(into) {
+		at := from + machine.Addr(n)
+		next := min(at&^(codePage-1)+codePage, from+machine.Addr(len(into)))
+		unread = append(unread, machine.Range{Start: at, End: next})
+		n = int(next - from)
+		if got, err := mem.readUpTo(into[n:], next); err == nil && got > 0 {
+			past = append(past, span{next, into[n : n+got]})
+			n += got
+		}
+	}
+	return past, unread
 }
 
 // maxGuard bounds the distance below a stack at which a stack pointer is assumed to belong to it. Linux keeps 1 MiB free below the stack of the
@@ -249,7 +280,7 @@ func (t *stoppedThread) copyCode(mem memory, code []machine.Mapping, pages map[m
 func (t *stoppedThread) eachCode(f func(machine.Addr)) {
 	f(t.pc)
 	f(codeAddr(t.arch, t.link))
-	for _, s := range t.stacks {
+	for _, s := range append(slices.Clone(t.stacks), t.past...) {
 		s.eachWord(t.arch.Order, func(w machine.Addr) { f(codeAddr(t.arch, w)) })
 	}
 }

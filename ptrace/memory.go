@@ -1,11 +1,8 @@
 package ptrace
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"sort"
-	"syscall"
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/system"
@@ -41,57 +38,6 @@ func readAll(mem machine.Memory, addr machine.Addr, size uint64) ([]byte, error)
 
 // NotCopied is the reason why memory of a process that was resumed cannot be read.
 const NotCopied = "not copied while the process was stopped"
-
-// live reads the memory of a running or stopped process by process_vm_readv(2).
-type live int
-
-func (pid live) size() uint64 { return math.MaxInt64 }
-
-// ReadMemory implements [machine.Memory].
-func (pid live) ReadMemory(p []byte, addr machine.Addr) error {
-	n, err := pid.readUpTo(p, addr)
-	switch {
-	case n == len(p):
-		return nil
-	case err == nil || errors.Is(err, syscall.EFAULT):
-		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not mapped"}
-	}
-	return &machine.MemoryError{Addr: addr, Len: len(p), Why: err.Error()}
-}
-
-// readUpTo reads until p is full or memory ends, and returns how much it read.
-func (pid live) readUpTo(p []byte, addr machine.Addr) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	return system.ReadProcess(int(pid), []system.Want{{Addr: addr, Buf: p}})
-}
-
-// The kernel takes 1024 ranges a call (IOV_MAX).
-const batchSize = 1024
-
-// readMany reads many small ranges in few system calls. An unreadable range does not prevent reading the others: the kernel stops at it, and the
-// rest is requested again.
-func (pid live) readMany(wants []system.Want) error {
-	for len(wants) > 0 {
-		n := min(len(wants), batchSize)
-		got, err := system.ReadProcess(int(pid), wants[:n])
-		if err != nil && !errors.Is(err, syscall.EFAULT) {
-			return err
-		}
-		done := 0
-		for done < n && got >= len(wants[done].Buf) {
-			got -= len(wants[done].Buf)
-			wants[done].OK = true
-			done++
-		}
-		if done < n {
-			done++ // the one that failed
-		}
-		wants = wants[done:]
-	}
-	return nil
-}
 
 // copied is memory that was copied: ranges that do not overlap, by address.
 type copied struct {
@@ -152,7 +98,18 @@ func (c *copied) from(addr machine.Addr, size int) (b []byte, unknown int) {
 // moment is the memory of a process at the stop: the copies, and the files where there is no copy.
 type moment struct {
 	*copied
-	files fileMemory
+	files    fileMemory
+	unread   []machine.Range // could not be read at the stop
+	provided *provisions
+}
+
+// why returns why a range of memory is not there, when the files do not have it for the given reason.
+func (m moment) why(addr machine.Addr, size int, reason string) string {
+	r := machine.Range{Start: addr, End: addr + machine.Addr(size)}
+	if len(overlaps(m.unread, r)) > 0 && m.provided.has(addr, size) {
+		return awaited
+	}
+	return reason
 }
 
 // ReadMemory implements [machine.Memory].
@@ -163,7 +120,7 @@ func (m moment) ReadMemory(p []byte, addr machine.Addr) error {
 			b = p[n : n+unknown]
 			if err := m.files.ReadMemory(b, addr+machine.Addr(n)); err != nil {
 				why := err.(*machine.MemoryError).Why
-				return &machine.MemoryError{Addr: addr, Len: len(p), Why: why}
+				return &machine.MemoryError{Addr: addr, Len: len(p), Why: m.why(addr+machine.Addr(n), unknown, why)}
 			}
 		}
 		n += copy(p[n:], b)

@@ -75,23 +75,23 @@ const (
 
 // readModules groups mappings by file and opens those that are ELF images. Those that were read before and are the
 // same still it takes over from known, and closes the others of known.
-func readModules(pid int, maps []machine.Mapping, known []*Module) []*Module {
+func readModules(mem machine.Memory, pid int, maps []machine.Mapping, known []*Module) []*Module {
 	modules := groupModules(maps)
 	old := map[machine.Addr]*Module{}
 	for _, m := range known {
 		old[m.maps[0].Start] = m
 	}
 	for i, m := range modules {
-		if same := old[m.maps[0].Start]; same != nil && same.unchanged(pid, m) {
+		if same := old[m.maps[0].Start]; same != nil && same.unchanged(mem, m) {
 			delete(old, m.maps[0].Start)
 			modules[i] = same
 			continue
 		}
-		if err := m.open(pid); err != nil {
+		if err := m.open(mem, pid); err != nil {
 			m.fail(err)
 			continue
 		}
-		m.readStackMaps(live(pid))
+		m.readStackMaps(mem)
 	}
 	for _, m := range old {
 		m.close()
@@ -128,14 +128,14 @@ func groupModules(maps []machine.Mapping) []*Module {
 
 // unchanged reports whether m would be the same as now: the same mappings of the same file, and in them the same stack maps, which the dynamic
 // linker may have relocated since.
-func (m *Module) unchanged(pid int, now *Module) bool {
+func (m *Module) unchanged(mem machine.Memory, now *Module) bool {
 	if m.Unopened || m.Path != now.Path || !slices.Equal(m.maps, now.maps) {
 		return false
 	}
 	if m.Image == nil || m.Image.Section(object.StackMapSection) == nil {
 		return true
 	}
-	again := m.withStackMaps(live(pid))
+	again := m.withStackMaps(mem)
 	return bytes.Equal(again.StackMaps, m.StackMaps) && again.MapsWhy == m.MapsWhy
 }
 
@@ -184,9 +184,9 @@ func (m *Module) close() {
 	m.file, m.debugFile, m.Image, m.data = nil, nil, nil, nil
 }
 
-func (m *Module) open(pid int) error {
+func (m *Module) open(mem machine.Memory, pid int) error {
 	if m.Path == vdsoPath {
-		return m.openVDSO(live(pid), arch)
+		return m.openVDSO(mem, arch)
 	}
 	f, err := openMapped(pid, m.maps[0])
 	if err != nil {

@@ -146,6 +146,16 @@ func (c *codeCopy) holds(now []machine.Mapping) bool {
 // spans returns what was copied whole.
 func (c *codeCopy) spans() []span { return spansOf(c.whole) }
 
+// unreadOf returns the ranges that could not be read.
+func unreadOf(wants []system.Want) (list []machine.Range) {
+	for _, w := range wants {
+		if !w.OK {
+			list = append(list, machine.Range{Start: w.Addr, End: w.Addr + machine.Addr(len(w.Buf))})
+		}
+	}
+	return list
+}
+
 // spansOf are those ranges that could be read.
 func spansOf(wants []system.Want) (list []span) {
 	for _, w := range wants {

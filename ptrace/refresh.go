@@ -16,7 +16,9 @@ func (t *Target) again() error {
 	if err != nil {
 		return err
 	}
-	t.maps, t.provided, t.Modules = maps, &provisions{tid: t.via}, readModules(t.via, maps, t.Modules)
+	t.maps = maps
+	t.know()
+	t.Modules = readModules(t.source, t.via, maps, t.Modules)
 	t.debugFiles()
 	t.places = newPlaces(t.Modules)
 	before := t.Registries

@@ -287,11 +287,18 @@ func (s *Session) survey() error {
 	if s.stale {
 		s.base.via = firstAlive(s.pid)
 		s.base.perf.via = s.base.via
-		s.base.source = live(s.base.via)
+		if l := s.base.process; l.tid != s.base.via {
+			l.mem.Close()
+			s.base.process = live(s.base.via)
+			s.base.source = s.base.process
+		}
 		if err := s.base.again(); err != nil {
 			return err
 		}
 		s.stale = false
+	}
+	if l := s.base.process; l.tid == s.memory.via {
+		s.memory.source = l // which knows the mappings
 	}
 	return nil
 }

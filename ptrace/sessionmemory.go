@@ -16,14 +16,26 @@ type sessionMemory struct {
 	pid, via  int
 	originals map[machine.Addr]tracer.Code
 	held      map[machine.Addr]bool // by debug registers
+	source    *liveMemory           // of via, once it is read
+}
+
+// live returns the memory with the breakpoints.
+func (m *sessionMemory) live() *liveMemory {
+	if m.source == nil || m.source.tid != m.via {
+		if m.source != nil {
+			m.source.mem.Close()
+		}
+		m.source = live(m.via)
+	}
+	return m.source
 }
 
 // ReadMemory implements [machine.Memory].
 func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
-	err := live(m.via).ReadMemory(p, addr)
+	err := m.live().ReadMemory(p, addr)
 	if err != nil && system.Ended(m.pid, m.via) { // others may continue, and have the same memory
 		m.via = firstAlive(m.pid)
-		err = live(m.via).ReadMemory(p, addr)
+		err = m.live().ReadMemory(p, addr)
 	}
 	if err != nil || len(m.originals) == 0 {
 		return err

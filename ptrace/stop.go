@@ -107,6 +107,8 @@ type stoppedThread struct {
 	sp, pc  machine.Addr // where it is stopped
 	link    machine.Addr // the register that may have its return address; pc for none
 	arch    *machine.Arch
+	past    []span // of the stacks, after pages that cannot be read
+	unread  []machine.Range
 	stacks  []span // the one it runs on, then those that signals interrupted
 	code    []system.Want
 	deep    *int // bytes that are left for deep stacks; nil for none

@@ -57,6 +57,7 @@ type Target struct {
 	copied   machine.Memory // the memory after a held process was resumed
 	held     *stopped
 	stands   bool         // memory is that of a stopped process
+	process  *liveMemory  // that source reads; nil for a core
 	core     *core        // nil for a process
 	raw      []coreThread // registers as they came; nil where no core is to be made
 	recorded *recorded    // what a core can be made of; nil if not requested
@@ -66,7 +67,8 @@ type Target struct {
 
 func newTarget(pid int, debug []string) *Target {
 	via := firstAlive(pid)
-	return &Target{PID: pid, debug: debugDirs(debug), Command: system.CommandLine(pid), arch: arch, via: via, source: live(via), Stopped: bySignal(pid, via)}
+	mem := live(via)
+	return &Target{PID: pid, debug: debugDirs(debug), Command: system.CommandLine(pid), arch: arch, via: via, source: mem, process: mem, Stopped: bySignal(pid, via)}
 }
 
 // bySignal reports whether a signal has stopped a process that is not traced; via is a thread of it that has not ended.
@@ -274,6 +276,9 @@ func (t *Target) Release() time.Duration {
 func (t *Target) Close() {
 	t.Release()
 	t.closeFiles()
+	if t.process != nil {
+		t.process.mem.Close()
+	}
 	if t.file != nil {
 		t.file.Close()
 	}

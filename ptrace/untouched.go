@@ -83,6 +83,11 @@ type provisions struct {
 	list  []machine.Range
 }
 
+// has reports whether a part of a range is provided on demand.
+func (p *provisions) has(addr machine.Addr, size int) bool {
+	return len(overlaps(p.ranges(), machine.Range{Start: addr, End: addr + machine.Addr(size)})) > 0
+}
+
 func (p *provisions) ranges() []machine.Range {
 	if p == nil {
 		return nil
@@ -97,9 +102,8 @@ func (p *provisions) ranges() []machine.Range {
 // awaited is the reason why a page that is provided on demand and not there yet cannot be read.
 const awaited = "not there yet: somebody provides it when it is touched (userfaultfd)"
 
-// unawaited is the memory of a stopped target, without the pages that would have to be provided on demand first: reading one waits for that, and
-// the provider may be a stopped thread. The mappings are listed when whole pages are read: smaller reads, of stacks, lists and values, are
-// frequent, and use the list only if it is known.
+// unawaited is the memory of a stopped target, without the pages that would have to be provided on demand first: the provider may be a stopped thread.
+// Whole pages, which an interpreter runs on with, are only those that the process may read itself.
 type unawaited struct {
 	machine.Memory
 	of *Target
@@ -110,7 +114,13 @@ func (u unawaited) ReadMemory(p []byte, addr machine.Addr) error {
 	if (len(p) >= elfcore.Page || u.of.provided.known.Load()) && u.of.awaits(addr, len(p)) {
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: awaited}
 	}
-	return u.Memory.ReadMemory(p, addr)
+	if err := u.Memory.ReadMemory(p, addr); err != nil || len(p) < elfcore.Page {
+		return err
+	}
+	if l := u.of.process; l != nil && !l.heeds(addr, len(p)) {
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not mapped"}
+	}
+	return nil
 }
 
 // awaits reports whether memory has pages that are provided on demand and not there yet, or may have, as far as is known since its mappings were

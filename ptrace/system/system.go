@@ -1,8 +1,8 @@
 // Package system is what the rest asks the Linux kernel for: the threads of a process and their data in /proc, memory and registers of another
 // process, and the requests of ptrace(2) that stop and resume a thread.
 //
-// It has no state. Its main functions are [ThreadIDs], [ReadProcess] and [PollStop]; on other systems those that need Linux fail, and are not
-// called.
+// Its main functions are [ThreadIDs] and [PollStop], its main type is [Memory]; all else has no state. On other systems what needs Linux fails, and is
+// not called.
 //
 // # Security
 //
@@ -10,7 +10,14 @@
 // thread that is traced and stopped.
 package system
 
-import "reframe/deopt/machine"
+import (
+	"errors"
+
+	"reframe/deopt/machine"
+)
+
+// ErrLate is the error of a read that did not end within its time.
+var ErrLate = errors.New("reading it takes too long: its file system or the provider of its pages does not answer")
 
 // Want is one range to be read in a batch; OK reports whether it was.
 type Want struct {

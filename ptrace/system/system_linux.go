@@ -4,9 +4,7 @@ package system
 
 import (
 	"debug/elf"
-	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -17,56 +15,6 @@ import (
 
 	"reframe/deopt/machine"
 )
-
-// ReadProcess reads ranges of another process one after the other, up to the first byte that cannot be read, and
-// returns how much it read (process_vm_readv(2)). Where that call is denied, as by a filter of seccomp(2) in a container, it reads /proc/PID/mem. The
-// error names the call that failed.
-func ReadProcess(pid int, wants []Want) (int, error) {
-	local, remote := make([]unix.Iovec, len(wants)), make([]unix.RemoteIovec, len(wants))
-	for i := range wants {
-		w := &wants[i]
-		local[i].Base = &w.Buf[0]
-		local[i].SetLen(len(w.Buf))
-		remote[i] = unix.RemoteIovec{Base: uintptr(w.Addr), Len: len(w.Buf)}
-	}
-	n, err := unix.ProcessVMReadv(pid, local, remote, 0)
-	switch err {
-	case nil, unix.EFAULT, unix.ESRCH:
-		return n, err
-	case unix.EPERM, unix.EACCES, unix.ENOSYS:
-		n, other := readFile(pid, wants)
-		if other == nil || other == unix.EFAULT {
-			return n, other
-		}
-		return 0, fmt.Errorf("process_vm_readv: %w, and %w", err, other)
-	}
-	return n, os.NewSyscallError("process_vm_readv", err)
-}
-
-// readFile is ReadProcess by /proc/PID/mem.
-func readFile(pid int, wants []Want) (got int, err error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	for _, w := range wants {
-		n, err := unix.Pread(int(f.Fd()), w.Buf, int64(w.Addr))
-		got += max(n, 0)
-		switch {
-		case n == len(w.Buf):
-			continue
-		case got > 0:
-			return got, nil
-		case err == unix.EIO: // not mapped
-			return 0, unix.EFAULT
-		case err == nil: // its memory is gone (mem_rw of Linux's fs/proc/base.c)
-			return 0, unix.ESRCH
-		}
-		return 0, os.NewSyscallError("read "+f.Name(), err)
-	}
-	return got, nil
-}
 
 // pagesScan is struct pm_scan_arg of linux/fs.h.
 type pagesScan struct {

@@ -13,7 +13,14 @@ import (
 
 // These functions are not called: callers first check whether live processes are supported.
 
-func ReadProcess(int, []Want) (int, error) { return 0, errors.ErrUnsupported }
+// Memory is the memory of another process.
+type Memory struct{}
+
+func NewMemory(int) *Memory                                   { return nil }
+func (*Memory) Close()                                        {}
+func (*Memory) Open() error                                   { return errors.ErrUnsupported }
+func (*Memory) Read([]byte, machine.Addr) (int, error)        { return 0, errors.ErrUnsupported }
+func (*Memory) ReadWithin(time.Duration, []Want) (int, error) { return 0, errors.ErrUnsupported }
 func Pages(uintptr, machine.Addr, machine.Addr, func(start, end machine.Addr)) error {
 	return errors.ErrUnsupported
 }

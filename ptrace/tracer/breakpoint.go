@@ -263,7 +263,7 @@ func (s *server) tell(t *thread, b *breakpoint, regs *General) *Event {
 		e.Raw.Others = getOthers(t.tid)
 	}
 	if len(b.Reads) > 0 {
-		e.Data, e.Got = read(t.tid, b, regs)
+		e.Data, e.Got = s.read(b, regs)
 	}
 	return e
 }
@@ -278,48 +278,40 @@ func (s *server) untell(b *breakpoint) {
 	}
 }
 
+// reachOnce is the most that is read at once of what comes with a hit.
+const reachOnce = 4096
+
 // read reads what comes with a hit. Most of it lies on one page or two and can be had in one call.
-func read(tid int, b *breakpoint, regs *General) (data []byte, got uint64) {
+func (s *server) read(b *breakpoint, regs *General) (data []byte, got uint64) {
 	words := (*[unsafe.Sizeof(*regs) / 8]uint64)(unsafe.Pointer(regs))
 	data = make([]byte, b.room)
-	var local [1]unix.Iovec
-	var remote [MaxReads]unix.RemoteIovec
+	var addrs [MaxReads]uint64
+	low, high := ^uint64(0), uint64(0)
 	for i, r := range b.Reads {
 		if int(r.Reg) < len(words) {
-			remote[i] = unix.RemoteIovec{Base: uintptr(words[r.Reg] + uint64(r.Offset)), Len: int(r.Size)}
+			addrs[i] = words[r.Reg] + uint64(r.Offset)
 		}
+		low, high = min(low, addrs[i]), max(high, addrs[i]+uint64(r.Size))
 	}
-	if b.room == 0 {
-		return data, 0
-	}
-	local[0].Base = &data[0]
-	local[0].SetLen(len(data))
-	n, err := readMemory(tid, local[:], remote[:len(b.Reads)])
-	if err == nil && n == len(data) {
-		return data, 1<<len(b.Reads) - 1 // of 64 all bits
+	var near [reachOnce]byte
+	together := high > low && high-low <= reachOnce
+	if together {
+		n, err := s.memory.read(near[:high-low], low)
+		together = err == nil && n == int(high-low)
 	}
 	at := 0
 	for i, r := range b.Reads {
-		if r.Size == 0 {
-			continue
+		part := data[at : at+int(r.Size)]
+		at += len(part)
+		switch {
+		case together:
+			copy(part, near[addrs[i]-low:])
+		case len(part) > 0:
+			if n, err := s.memory.read(part, addrs[i]); err != nil || n < len(part) {
+				continue
+			}
 		}
-		local[0].Base = &data[at]
-		local[0].SetLen(int(r.Size))
-		if n, err := readMemory(tid, local[:], remote[i:i+1]); err == nil && n == int(r.Size) {
-			got |= 1 << i
-		}
-		at += int(r.Size)
+		got |= 1 << i
 	}
 	return data, got
-}
-
-// readMemory is process_vm_readv(2), which the kernel does not interrupt. But if a supervisor must permit it first (seccomp_unotify(2)), as in some
-// containers, the signal with which reframe wakes the tracer ends that wait; such signals never come in long succession.
-func readMemory(tid int, local []unix.Iovec, remote []unix.RemoteIovec) (n int, err error) {
-	for range 100 {
-		if n, err = unix.ProcessVMReadv(tid, local, remote, 0); err != unix.EINTR {
-			break
-		}
-	}
-	return n, err
 }

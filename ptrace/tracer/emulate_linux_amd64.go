@@ -360,12 +360,16 @@ func (o *operand) set(s *server, r, after *General, v uint64) bool {
 }
 
 // store and load go by process_vm_writev(2) and process_vm_readv(2), which heed the protection of pages: where the target may
-// not, the instruction has to find out by itself. /proc/PID/mem does not heed it.
+// not, the instruction has to find out by itself. /proc/PID/mem does not heed it, and does not wait for a page that userfaultfd is to provide: what it
+// cannot read, the instruction has to wait for by itself.
 func (s *server) store(addr, v uint64, size int) bool {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
 	local := [1]unix.Iovec{{Base: &b[0], Len: uint64(size)}}
 	remote := [1]unix.RemoteIovec{{Base: uintptr(addr), Len: size}}
+	if !s.present(addr) {
+		return false
+	}
 	n, err := unix.ProcessVMWritev(s.acting, local[:], remote[:], 0)
 	return err == nil && n == size
 }
@@ -374,8 +378,18 @@ func (s *server) load(addr uint64, size int) (v uint64, ok bool) {
 	var b [8]byte
 	local := [1]unix.Iovec{{Base: &b[0], Len: uint64(size)}}
 	remote := [1]unix.RemoteIovec{{Base: uintptr(addr), Len: size}}
+	if !s.present(addr) {
+		return 0, false
+	}
 	n, err := unix.ProcessVMReadv(s.acting, local[:], remote[:], 0)
 	return binary.LittleEndian.Uint64(b[:]), err == nil && n == size
+}
+
+// present reports whether the page of an address is in memory.
+func (s *server) present(addr uint64) bool {
+	var b [1]byte
+	n, err := s.memory.read(b[:], addr)
+	return err == nil && n == 1
 }
 
 // push pushes a word.

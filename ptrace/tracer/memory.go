@@ -39,8 +39,11 @@ func (m *memory) close() {
 	*m = memory{file: -1}
 }
 
-// read reads as pread(2) does: up to the first byte that cannot be read.
+// read reads as pread(2) does: up to the first byte that cannot be read. What the file does not have, threads do not have either.
 func (m memory) read(p []byte, addr uint64) (int, error) {
+	if m.file >= 0 {
+		return unix.Pread(m.file, p, int64(addr))
+	}
 	return m.access(unix.Pread, readTraced, p, addr)
 }
 
@@ -74,26 +77,33 @@ func (m memory) access(file func(int, []byte, int64) (int, error), thread func(i
 // wordSize is the number of bytes that one request reads or writes.
 const wordSize = 8
 
-// readTraced reads the memory of a thread by process_vm_readv(2), and what that cannot read by PTRACE_PEEKDATA: the first does not need a stopped
-// thread, the second does, and ignores the protection of pages.
-func readTraced(tid int, p []byte, addr uint64) (int, error) {
+// readTraced reads the memory of a thread by PTRACE_PEEKDATA if it is stopped. That never waits for a page that userfaultfd is to provide. Of a running
+// thread process_vm_readv(2) reads, which waits for such a page: that of a breakpoint was present when the breakpoint was set.
+func readTraced(tid int, p []byte, addr uint64) (n int, err error) {
+	for n < len(p) && err == nil {
+		at := addr + uint64(n)
+		var word [wordSize]byte
+		if word, err = peek(tid, at&^(wordSize-1)); err == nil {
+			n += copy(p[n:], word[at%wordSize:])
+		}
+	}
+	if n > 0 || err != unix.ESRCH {
+		return n, partly(n, err)
+	}
 	local := [1]unix.Iovec{{Base: &p[0]}}
 	local[0].SetLen(len(p))
 	remote := [1]unix.RemoteIovec{{Base: uintptr(addr), Len: len(p)}}
-	n, err := readMemory(tid, local[:], remote[:])
-	if err != nil {
-		n = 0
-	}
-	for n < len(p) {
-		at := addr + uint64(n)
-		word, err := peek(tid, at&^(wordSize-1))
-		if err != nil {
-			return n, partly(n, err)
+	for range maxInterrupts {
+		if n, err = unix.ProcessVMReadv(tid, local[:], remote[:], 0); err != unix.EINTR {
+			break
 		}
-		n += copy(p[n:], word[at%wordSize:])
 	}
-	return n, nil
+	return max(n, 0), err
 }
+
+// maxInterrupts bounds how often process_vm_readv(2) is called again. The kernel does not interrupt it. But if a supervisor must permit it first
+// (seccomp_unotify(2)), as in some containers, the signal with which reframe wakes the tracer ends that wait; such signals never come in long succession.
+const maxInterrupts = 100
 
 // peek reads an aligned word of the memory of a stopped thread.
 func peek(tid int, addr uint64) (word [wordSize]byte, err error) {
