@@ -59,9 +59,10 @@ func TestSplitBitcode(t *testing.T) {
 
 // llvm-dis may not take all memory of the machine.
 func TestDisassemblerIsBounded(t *testing.T) {
-	hungry := filepath.Join(t.TempDir(), "llvm-dis")
-	script := "#!" + livetest.Tool(t, "python3") + "\nimport sys\nsys.stdin.buffer.read()\ntry:\n  x = bytearray(5 << 30)\nexcept MemoryError:\n  sys.exit('no memory')\n"
-	require.NoError(t, os.WriteFile(hungry, []byte(script), 0o700))
+	hungry, source := filepath.Join(t.TempDir(), "llvm-dis"), filepath.Join(t.TempDir(), "hungry.c")
+	code := "#include <stdio.h>\n#include <stdlib.h>\nint main(void) {\n  if (!malloc(5ul << 30)) return fputs(\"no memory\\n\", stderr), 1;\n  puts(\"; a module\");\n  return 0;\n}\n"
+	require.NoError(t, os.WriteFile(source, []byte(code), 0o600))
+	livetest.Make(t, livetest.Tool(t, "gcc"), "-O0", source, "-o", hungry)
 	_, err := runDisassembler(hungry, []byte(magic))
 	require.ErrorContains(t, err, "no memory")
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unsafe"
 
+	"reframe/internal/confine"
 	"reframe/internal/filekind"
 )
 
@@ -181,7 +182,7 @@ func disassemble(bitcode []byte) ([]byte, error) {
 func runDisassembler(path string, bitcode []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), disassembleFor)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "-o", "-", "-")
+	cmd := confine.Command(ctx, path, disassembleIn(len(bitcode)), "-o", "-", "-")
 	text, complaint := bounded{limit: maxSource}, bounded{limit: maxComplaint}
 	cmd.Stdout, cmd.Stderr = &text, &complaint
 	cmd.WaitDelay = time.Second
@@ -192,15 +193,9 @@ func runDisassembler(path string, bitcode []byte) ([]byte, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	// It is given nothing before it is bounded.
-	err = limitMemory(cmd.Process.Pid, disassembleIn(len(bitcode)))
-	if err == nil {
-		_, _ = input.Write(bitcode) // whoever stops reading says why
-	}
+	_, _ = input.Write(bitcode) // whoever stops reading says why
 	input.Close()
-	if waited := cmd.Wait(); err == nil {
-		err = waited
-	}
+	err = cmd.Wait()
 	switch {
 	case text.full:
 		return nil, errTooLarge

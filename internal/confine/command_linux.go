@@ -1,0 +1,132 @@
+//go:build linux && (amd64 || arm64)
+
+package confine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Confines reports whether this system confines programs.
+const Confines = true
+
+// name is the name of a process between its start and the start of the program that it becomes.
+const name = "rf-confine"
+
+// failed is the exit status of a process that could not confine itself, as that of a shell which cannot start a command.
+const failed = 126
+
+// nobody is the user and the group that own nothing.
+const nobody = 65534
+
+func init() {
+	if len(os.Args) >= 3 && os.Args[0] == name {
+		fmt.Fprintln(os.Stderr, become(os.Args[1], os.Args[2:]))
+		os.Exit(failed)
+	}
+}
+
+// Command returns a command that runs the program at path confined, with as many bytes of address space as memory says. Path is absolute, or relative
+// to the working directory.
+func Command(ctx context.Context, path string, memory uint64, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Args = append([]string{name, strconv.FormatUint(memory, 10), path}, args...)
+	return cmd
+}
+
+// become confines this process and has it run a program. It returns only with an error.
+func become(memory string, command []string) error {
+	runtime.LockOSThread() // which alone is confined, and ends the others when it runs the program
+	size, err := strconv.ParseUint(memory, 10, 64)
+	if err != nil {
+		return err
+	}
+	path, err := syscall.BytePtrFromString(command[0])
+	if err != nil {
+		return err
+	}
+	args, err := syscall.SlicePtrFromStrings(command)
+	if err != nil {
+		return err
+	}
+	env, err := syscall.SlicePtrFromStrings(os.Environ())
+	if err != nil {
+		return err
+	}
+	if err := dropPrivileges(command[0]); err != nil {
+		return fmt.Errorf("cannot drop its privileges: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("cannot renounce new privileges: %w", err)
+	}
+	program := filter(uint32(os.Getpid()))
+	filters := &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	for resource, limit := range map[int]uint64{unix.RLIMIT_AS: size, unix.RLIMIT_CORE: 0} {
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return fmt.Errorf("cannot bound its memory: %w", err)
+		}
+	}
+	// From here to the program, this thread makes only the two system calls.
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(filters))); errno != 0 {
+		return fmt.Errorf("cannot filter its system calls (seccomp): %w", errno)
+	}
+	_, _, errno := unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&args[0])), uintptr(unsafe.Pointer(&env[0])))
+	runtime.KeepAlive(program)
+	return fmt.Errorf("%s: %w", command[0], errno)
+}
+
+// dropPrivileges makes this thread nobody's if it is root's, the kernel knows nobody here, and nobody may run the program; and it drops all
+// capabilities.
+func dropPrivileges(path string) error {
+	if os.Geteuid() == 0 && mayRun(path) {
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 && errno != unix.EPERM { // a user namespace may deny it
+			return errno
+		}
+		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
+			if _, _, errno := unix.RawSyscall(call, nobody, nobody, nobody); errno != 0 {
+				return errno
+			}
+		}
+	}
+	// Root would have them back with the program, but for the bounding set and this.
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureNoRoot|secureNoRootLocked, 0, 0, 0); err != nil && err != unix.EPERM {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	return unix.Capset(&header, &none[0])
+}
+
+// Bits of the securebits flags (capabilities(7)): a program that root runs gets no capabilities.
+const (
+	secureNoRoot       = 1 << 0
+	secureNoRootLocked = 1 << 1
+)
+
+// mayRun reports whether nobody may run a program: a root of a user namespace that has no nobody, or whose LLVM lies below /root, stays itself.
+func mayRun(path string) bool {
+	as := func(id uintptr) bool {
+		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
+			if id == 0 { // back in the other order
+				call = unix.SYS_SETRESGID + unix.SYS_SETRESUID - call
+			}
+			if _, _, errno := unix.RawSyscall(call, ^uintptr(0), id, ^uintptr(0)); errno != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	may := as(nobody) && unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) == nil
+	return as(0) && may
+}
