@@ -130,7 +130,7 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 		}
 	}()
 	t = target
-	c := &core{target: t, path: name, file: r, size: uint64(size), page: 4 << 10, names: map[int]string{}, lender: o.Files, debug: fmt.Sprintf("%q %q", o.Sysroot, o.DebugDirs), open: func(name string) (*os.File, error) { return files.OpenRegular(name, 0) }}
+	c := &core{target: t, path: name, file: r, size: uint64(size), page: 4 << 10, names: map[int]string{}, lender: o.Files, debug: fmt.Sprintf("%q %q", o.Sysroot, o.DebugDirs), open: files.OpenNamed}
 	t.core = c
 	if o.Sysroot != "" {
 		below, err := files.OpenSysroot(o.Sysroot)

@@ -1,0 +1,24 @@
+package files
+
+import (
+	"errors"
+	"os"
+	"runtime"
+)
+
+var errNetwork = errors.New("it lies on another machine; --sysroot DIR names copies that may be opened")
+
+// OpenNamed opens a regular file whose path a core names. On Windows it opens none of another machine ([OnNetwork]).
+func OpenNamed(path string) (*os.File, error) {
+	if runtime.GOOS == "windows" && OnNetwork(path) {
+		return nil, errNetwork
+	}
+	return OpenRegular(path, 0)
+}
+
+// OnNetwork reports whether Windows would take a path for one of another machine's files, or of a device: one that begins with two separators
+// (Microsoft, "File path formats on Windows systems"). To open it sends the user's name and proof of the password to that machine.
+func OnNetwork(path string) bool {
+	separator := func(n int) bool { return len(path) > n && (path[n] == '\\' || path[n] == '/') }
+	return separator(0) && separator(1)
+}
