@@ -127,6 +127,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 	odd := livetest.Lli(t, 19, "odd_types.ll", "orc")
 	refused := livetest.Lli(t, 19, "false_match.ll", "orc")
 	plain := livetest.C(t, "nojit.c", nil)
+	direct := livetest.Lli(t, 19, livetest.Module(t, variables), "mcjit")
 	vm, informed := livetest.Lli(t, 19, "vmsimple.ll", "orc"), filepath.Join(t.TempDir(), "informed.star")
 	require.NoError(t, os.WriteFile(informed, []byte("def frames(site):\n  skip(site.operands)\n  return frame('m', 3)\ndef info(method, position):\n  return {'line': 7}\n"), 0o644))
 	paired := livetest.Lli(t, 19, livetest.Raw(t, derived), "mcjit")
@@ -146,6 +147,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"unsupported":"x"}`)},
 		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"malformed":"x"}`)},
 		{"frames", "-p", pid(exit)},
+		{"frames", "-p", pid(direct), "--ir", direct.IR},
 		{"frames", "-p", pid(exit), "--ir", exit.IR},
 		{"frames", "-p", pid(exit), "--ir", exit.IR, "--layout", layout(t)},
 		{"frames", "-p", pid(exit), "--layout", layout(t)},
