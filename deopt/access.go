@@ -97,7 +97,7 @@ func (f *Frame) Others() []*Match { return f.others }
 // Recorded returns the frame as a record at its address has it alone, without layouts. m is its own record or one of the others.
 func (f *Frame) Recorded(m *Match) *Frame {
 	plain := f.bare()
-	plain.match = m
+	plain.match, plain.others = m, f.besides(m)
 	_ = plain.fill(nil) // which only a layout can make fail
 	return plain
 }
@@ -105,7 +105,7 @@ func (f *Frame) Recorded(m *Match) *Frame {
 // As returns the frame as another match than its own has it, with the view's layouts.
 func (f *Frame) As(m *Match) (*Frame, error) {
 	other := f.bare()
-	other.match = m
+	other.match, other.others = m, f.besides(m)
 	return other, other.Fill()
 }
 

@@ -34,6 +34,7 @@ func (f *Frame) fill(layouts []*layout.Layout) error {
 		f.fillRaw(r)
 	}
 	f.refuseContradictions()
+	f.refuseBetweenRecords()
 	f.fillVM()
 	exit, layout, err := f.ExitOf(layouts)
 	switch {

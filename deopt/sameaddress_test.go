@@ -14,6 +14,7 @@ import (
 	"reframe/deopt/frame"
 	"reframe/deopt/frametest"
 	"reframe/deopt/ir"
+	"reframe/deopt/stackmap"
 	"reframe/internal/livetest"
 )
 
@@ -41,6 +42,43 @@ define i64 @work(i64 %a) noinline {
 			require.Equal(t, second, f.Also[0].Record.ID)
 			require.Equal(t, []string{"%y i64 500", "%a i64 100"}, briefSlots(f.Also[0].Slots))
 		}
+	}
+}
+
+// A value that two records at one address have with different contents is unavailable in both: one of the records is wrong.
+func TestValueThatRecordsAtOneAddressContradict(t *testing.T) {
+	const text = prelude + `
+@three = global i64 300
+@five = global i64 500
+define i64 @work(i64 %n) noinline {
+  %x = load volatile i64, ptr @three
+  %y = load volatile i64, ptr @five
+  %a = load volatile i64, ptr @seed
+  %r = call i64 @wait(i64 %a)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 21, i32 0, i64 %x, i64 %y)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 22, i32 0, i64 %y, i64 %x, i64 %a)
+  %s = add i64 %x, %y
+  %s2 = add i64 %s, %a
+  ret i64 %s2
+}
+` + livetest.Start
+	module := frametest.ReadModule(t, "two.ll", text)
+	for _, version := range []int{14, 19, 22} {
+		object := livetest.Object(t, version, program(t, text), "-relocation-model=pic", "-O2")
+		look := func(change func([]stackmap.Record)) *deopt.Frame {
+			changed := frametest.Remapped(t, object, func(b *stackmap.Blob) { change(b.Functions[0].Records) })
+			p := quiet(t, 0, livetest.Link(t, "two", nil, changed))
+			return frametest.One(t, frametest.Look(t, p, false, deopt.Options{Modules: []*ir.Module{module}}), "work")
+		}
+		f := look(func([]stackmap.Record) {})
+		require.Equal(t, []string{"%x i64 300", "%y i64 500"}, brief(f))
+		require.Equal(t, []string{"%y i64 500", "%x i64 300", "%a i64 100"}, briefSlots(f.Also[0].Slots))
+
+		f = look(func(r []stackmap.Record) { r[1].Locations[1] = r[1].Locations[2] }) // %x where %a is
+		require.Equal(t, []string{"%x i64 unavailable", "%y i64 500"}, brief(f), "LLVM %d", version)
+		require.Contains(t, f.Slots[0].Reason, "record 22 at the same address has another value of it: 0x64 in ")
+		require.Equal(t, []string{"%y i64 500", "%x i64 unavailable", "%a i64 100"}, briefSlots(f.Also[0].Slots))
+		require.Contains(t, f.Also[0].Slots[1].Reason, "record 21 at the same address has another value of it: 0x12c in ")
 	}
 }
 

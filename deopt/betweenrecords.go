@@ -1,0 +1,54 @@
+package deopt
+
+import (
+	"fmt"
+
+	"reframe/deopt/frame"
+	"reframe/deopt/ir"
+)
+
+// besides returns the records at the frame's address but for m.
+func (f *Frame) besides(m *Match) (list []*Match) {
+	for _, other := range append([]*Match{f.match}, f.others...) {
+		if other != nil && other != m {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// refuseBetweenRecords makes an SSA value unavailable if another record at the same address has another value for it. Both records are of the same
+// moment, so one of them is wrong, and nothing shows which.
+func (f *Frame) refuseBetweenRecords() {
+	if !f.match.inPlace() || len(f.values) == 0 {
+		return
+	}
+	for _, m := range f.others[:min(len(f.others), maxAlso)] {
+		if !m.inPlace() {
+			continue
+		}
+		other := f.bare()
+		other.match, other.others = m, nil
+		_ = other.fill(nil) // which only a layout can make fail
+		f.refuseWhereDiffering(other)
+	}
+}
+
+// inPlace reports whether all that the record located is in place. A frame that is after a site may have come there another way.
+func (m *Match) inPlace() bool { return m.Moment == frame.Before || m.Moment == frame.InCall }
+
+// refuseWhereDiffering takes the values away that another record at the address contradicts.
+func (f *Frame) refuseWhereDiffering(other *Frame) {
+	theirs := map[ir.Value]*frame.Slot{}
+	for _, b := range other.values {
+		theirs[b.value] = &other.Slots[b.slot]
+	}
+	for _, b := range f.values {
+		own, their := &f.Slots[b.slot], theirs[b.value]
+		if their == nil || !own.Read() || !their.Read() || sameValue(own, their) {
+			continue
+		}
+		own.Reason = fmt.Sprintf("record %d at the same address has another value of it: %s in %s", other.Record.ID, their.Hex, their.Location)
+		own.Status, own.Value, own.Hex, own.Bytes, own.GC = frame.Missing, "", "", nil, nil
+	}
+}
