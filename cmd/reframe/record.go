@@ -375,6 +375,24 @@ func exitTitle(x *trace.Exited) string {
 	return title
 }
 
+// secrets says what the core holds that may be secret.
+func (k *recording) secrets() string {
+	memory, environment := "all writable memory", "its environment"
+	switch k.held.Memory {
+	case ptrace.All:
+		memory = "all memory"
+	case ptrace.Minimal:
+		memory = "parts of the memory"
+		switch {
+		case k.core != "":
+			environment = "what the other core has of its environment"
+		case !k.held.Environment:
+			environment = "not its environment"
+		}
+	}
+	return fmt.Sprintf("it holds %s of the process, and %s: look for secrets before you share it", memory, environment)
+}
+
 // printRecorded prints what was recorded.
 func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	s := a.styleOf(out)
@@ -396,6 +414,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	for _, left := range r.LeftOut {
 		fmt.Fprintf(&b, "  left out: %s\n", s.yellow(printable(left)))
 	}
+	fmt.Fprintf(&b, "  %s\n", k.secrets())
 	if _, err := io.WriteString(fold.To(out), b.String()); err != nil {
 		return err
 	}

@@ -50,17 +50,19 @@ func TestRecordProcess(t *testing.T) {
 	dir := t.TempDir()
 	core := filepath.Join(dir, "exit.core")
 	live := reframe(t, "frames", "-p", pid(p), "--ir", p.IR)
+	holds := map[string]string{"minimal": "parts of the memory of the process, and not its environment", "writable": "all writable memory of the process, and its environment",
+		"all": "all memory of the process, and its environment"}
 	for _, memory := range []string{"minimal", "writable", "all"} {
 		for _, more := range [][]string{nil, {"--compress"}, {"--ir", p.IR}} {
 			r := reframe(t, append([]string{"record", "-p", pid(p), "-o", core, "--force", "--memory", memory}, more...)...)
 			require.Equal(t, 0, r.code, r.stderr)
 			first, rest, _ := strings.Cut(r.stdout, "\n")
 			require.Regexp(t, "^"+regexp.QuoteMeta(core)+`  1 thread, \d+ (KiB|MiB) of memory \(`+memory+`\)$`, first)
+			touched := ""
 			if len(more) > 1 && memory == "minimal" {
-				require.Contains(t, rest, "with what the interpreter touched in ")
-			} else {
-				require.Empty(t, rest)
+				touched = `  with what the interpreter touched in \d runs?\n`
 			}
+			require.Regexp(t, "^"+touched+"  it holds "+holds[memory]+": look for secrets before you share it\n$", rest)
 			require.Regexp(t, `^it was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core '?`+regexp.QuoteMeta(core), r.stderr) // quoted where TMPDIR asks for it
 			require.True(t, p.Alive())
 			require.Equal(t, []string{"exit.core"}, files(t, dir))
@@ -92,7 +94,7 @@ func TestRecordExit(t *testing.T) {
 		require.Equal(t, 0, r.code, r.stderr)
 		require.Equal(t, untraced(t, host), r.stdout)
 		require.Regexp(t, `^`+regexp.QuoteMeta(core)+`  2 threads, \d+ KiB of memory \(minimal\)\n  at tick\+0x[0-9a-f]+, record 1, stackmap, before\n`+
-			`  with what the interpreter touched in 1 run\nit was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core `, r.stderr)
+			`  with what the interpreter touched in 1 run\n  it holds parts of the memory of the process, and not its environment: .*\nit was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core `, r.stderr)
 		f := reframe(t, "frames", "--core", core, "--ir", module, "--function", "tick", "--json")
 		require.Contains(t, []int{0, 1}, f.code, f.stderr)
 		var slots []map[string]any
