@@ -60,7 +60,7 @@ func TestRecordProcess(t *testing.T) {
 			require.Regexp(t, "^"+regexp.QuoteMeta(core)+`  1 thread, \d+ (KiB|MiB) of memory \(`+memory+`\)$`, first)
 			touched := ""
 			if len(more) > 1 && memory == "minimal" {
-				touched = `  with what the interpreter touched in \d runs?\n`
+				touched = `  with what the interpreter touched in \d runs?\n(?:  frame .*\n)*`
 			}
 			require.Regexp(t, "^"+touched+"  it holds "+holds[memory]+": look for secrets before you share it\n$", rest)
 			require.Regexp(t, `^it was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core '?`+regexp.QuoteMeta(core), r.stderr) // quoted where TMPDIR asks for it
