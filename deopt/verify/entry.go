@@ -132,7 +132,7 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 	name, f := x.Point.Function, x.Frames[0]
 	e := &entry{function: name, reached: map[ir.Value]uint64{}}
 	var baseline *ir.Func
-	if e.fn, baseline, why = v.functions(name); why != "" {
+	if e.fn, baseline, why = v.functions(name, x.Point.Addr); why != "" {
 		return why, nil
 	}
 	if e.fn != nil {
@@ -186,12 +186,16 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 	return "", nil
 }
 
-// functions are the function of the modules whose native code has a name, nil where none is it alone, and the one that it is held against: the
+// functions are the function of the modules whose native code starts at an address, nil where several may be it, and the one that it is held against: the
 // one that was asked for, that of the layouts, or itself.
-func (v *verifier) functions(name string) (own, baseline *ir.Func, why string) {
+func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir.Func, why string) {
 	modules := v.watcher.View().Modules()
-	if all := alone(modules.Definitions(name)); len(all) == 1 {
+	switch all := alone(modules.Definitions(name)); len(all) {
+	case 0:
+	case 1:
 		own = all[0]
+	default:
+		own = v.compiledAt(start, name, all)
 	}
 	as := v.options.Baseline
 	if as == "" {

@@ -10,7 +10,7 @@ import (
 	"reframe/deopt/frametest"
 )
 
-// A function that is compiled twice is verified with the module of each compilation.
+// A function that is compiled twice is verified with the module of each compilation, from its entry on too.
 func TestVerifyTwoTiers(t *testing.T) {
 	for n, version := range []int{14, 19, 22} {
 		path, modules := frametest.Tiers(t, version)
@@ -22,6 +22,9 @@ func TestVerifyTwoTiers(t *testing.T) {
 			require.Equal(t, map[string][]string{"work": {Same}}, outcomes(list), "LLVM %d", version)
 			require.Equal(t, uint64(2), summary.Same, "LLVM %d", version)
 			require.Empty(t, summary.Reasons, "LLVM %d", version)
+			for _, x := range list {
+				require.Equal(t, fromEntry, x.Baseline != nil, "LLVM %d", version)
+			}
 		}
 	}
 }
