@@ -111,8 +111,12 @@ func TestLintRefusesWhatBreaksTheRulesOfSites(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "site.ll")
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 			for _, version := range livetest.ShareOf([]int{16, 19, 22}, c.name) {
-				_, said, ok := livetest.Answer(t, fmt.Sprintf("llvm-as-%d", version), "-o", "/dev/null", path)
-				require.Equal(t, c.want == "", ok, "llvm-as %d: %s", version, said)
+				tool := "llvm-as"
+				if c.name == "variable shadow" && version < 22 {
+					tool = "llc" // which crashes: the verifier of these releases does not look at the shadow's operand
+				}
+				_, said, ok := livetest.Answer(t, fmt.Sprintf("%s-%d", tool, version), "-o", "/dev/null", path)
+				require.Equal(t, c.want == "", ok, "%s %d: %s", tool, version, said)
 			}
 		})
 	}
