@@ -62,6 +62,7 @@ test:
 	@scripts/sources.sh
 	@scripts/clients.sh
 	@scripts/kernel.sh
+	@scripts/prune.sh
 	go vet ./...
 	$(call run-tests,$(FASTER) -p $$(($$(nproc) + 1)) -timeout 85m ./...)
 

@@ -26,6 +26,7 @@ func Answer(t testing.TB, tool string, args ...string) (stdout, stderr string, o
 	}
 	path := filepath.Join(cacheRoot(), r.key(t), r.output)
 	if kept, err := os.ReadFile(path); err == nil {
+		used(filepath.Dir(path))
 		head, said, _ := bytes.Cut(kept, []byte("\n"))
 		var printed int
 		_, err := fmt.Sscan(string(head), &ok, &printed)

@@ -3,6 +3,7 @@ package livetest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -104,4 +105,38 @@ func TestBuildIsKeyedByContent(t *testing.T) {
 	moved, madeMoved := compile(1)
 	require.Equal(t, first, moved)
 	require.Equal(t, made, madeMoved)
+}
+
+// scripts/prune.sh removes what no test has used for long, and nothing else.
+func TestPrune(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	compile := func(status int) string {
+		source := filepath.Join(t.TempDir(), "answer.c")
+		require.NoError(t, os.WriteFile(source, fmt.Appendf(nil, "int main(void) { return %d; }", status), 0o644))
+		return build(t, recipe{output: "answer", tool: Tool(t, "gcc"), args: []string{source}, inputs: []string{source}})
+	}
+	source := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(source, []byte("text"), 0o644))
+	unused, usedAgain := compile(1), compile(2)
+	Printed(t, "cat", source)
+	answers, err := filepath.Glob(filepath.Join(cacheRoot(), "*", "answer"))
+	require.NoError(t, err)
+	require.Len(t, answers, 3)
+	sources := filepath.Join(cacheRoot(), "sources")
+	require.NoError(t, os.Mkdir(sources, 0o755))
+	old := time.Now().Add(-20 * 24 * time.Hour) // a time in the past, also on a slow machine: nothing waits for it
+	for _, file := range append(answers, filepath.Join(sources, "zlib")) {
+		require.NoError(t, os.Chtimes(filepath.Dir(file), old, old))
+	}
+	require.Equal(t, usedAgain, compile(2))
+	Printed(t, "cat", source)
+	out, err := exec.Command(filepath.Join(moduleRoot(t), "scripts", "prune.sh")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Empty(t, out)
+	require.NoFileExists(t, unused)
+	require.FileExists(t, usedAgain)
+	require.DirExists(t, sources)
+	left, err := filepath.Glob(filepath.Join(cacheRoot(), "*", "answer"))
+	require.NoError(t, err)
+	require.Len(t, left, 2)
 }
