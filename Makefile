@@ -52,7 +52,8 @@ RESULTS = dist/tests.json
 define run-tests
 	@mkdir -p $(dir $(RESULTS))
 	go tool gotestsum --format standard-quiet --jsonfile $(RESULTS) -- $(1); status=$$?; \
-	  echo "the slowest:"; go tool gotestsum tool slowest --num 10 --jsonfile $(RESULTS) | sed 's/^/  /'; exit $$status
+	  echo "the slowest:"; go tool gotestsum tool slowest --num 10 --jsonfile $(RESULTS) | sed 's/^/  /'; \
+	  [ $$status = 0 ] || echo "FIDELITY=$${FIDELITY:-$$(git rev-parse --verify --quiet HEAD)} selects the same cases"; exit $$status
 endef
 
 # One package more than there are processors is tested at a time, as tests wait, too.

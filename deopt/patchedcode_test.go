@@ -28,7 +28,7 @@ var gdbWord = regexp.MustCompile(`\t(0x[0-9a-f]{16})`)
 func TestStackThroughPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	for n, kind := range []string{"text", "mem", "rwx", "relocated", "anonymous", "anonymousrwx", "memfd", "memfdcopy", "shared", "sharedcopy", "file"} {
-		if !livetest.Whole() && n%2 != 0 {
+		if livetest.Out(2, n) {
 			continue // the tests of ptrace have each kind
 		}
 		t.Run(kind, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestPatchedSitesForAll(t *testing.T) {
 		p := livetest.StartPatches(t, 19, how, 4)
 		o := frametest.Known(t, p.Process)
 		for k, kind := range []string{"rel32", "mem", "reg", "stub", "push", "indirect"} {
-			if !livetest.Whole() && (k+h)%3 != 0 { // each of the one and of the other several times
+			if livetest.Out(3, k+h) { // each of the one and of the other several times
 				continue
 			}
 			// s16, p16 and g16, in the order of the table, and a call of LLVM's own.

@@ -72,7 +72,7 @@ func TestDAPKilled(t *testing.T) {
 				if doing.name == "compares" && halfway || doing.name == "stops" && halfway { // it would be long on its way
 					continue
 				}
-				if !livetest.Whole() && (n+m+k)%12 != 0 { // each way and each victim still several times
+				if livetest.Out(12, n+m+k) { // each way and each victim still several times
 					continue
 				}
 				pause := time.Duration(random.IntN(150)) * time.Millisecond

@@ -38,7 +38,7 @@ func TestEveryByteOfOthersChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			original := bytes.Clone(data)
 			usual := livetest.Allocated(func() { survey(t, data) })
-			for at := 0; at < len(data); at += livetest.Step(13) {
+			for at := livetest.First(13); at < len(data); at += livetest.Step(13) {
 				values := []byte{0, 1, 0x7f, 0xff, original[at] + 1, original[at] - 1, original[at] ^ 8}
 				spent := livetest.Allocated(func() {
 					for _, v := range values {
@@ -49,7 +49,7 @@ func TestEveryByteOfOthersChanged(t *testing.T) {
 				data[at] = original[at]
 				require.LessOrEqual(t, spent, uint64(len(values))*(4*usual+64*uint64(len(data)))+32<<20, "byte %#x", at)
 			}
-			for n := 0; n < len(data); n += livetest.Step(7) {
+			for n := livetest.First(7); n < len(data); n += livetest.Step(7) {
 				survey(t, data[:n:n])
 			}
 		})

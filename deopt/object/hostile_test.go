@@ -104,7 +104,7 @@ func TestEveryByteChanged(t *testing.T) {
 	original := append([]byte(nil), data...)
 	headers := int(binary.LittleEndian.Uint64(data[40:]))
 	usual := livetest.Allocated(func() { survey(t, data) })
-	for at := 0; at < len(data); at += livetest.Step(13) {
+	for at := livetest.First(13); at < len(data); at += livetest.Step(13) {
 		values := []byte{0, 1, 0x7f, 0x80, 0xff, original[at] + 1, original[at] - 1, original[at] ^ 8, original[at] ^ 0x40}
 		if at < 64 || at >= headers {
 			values = nil
@@ -126,7 +126,7 @@ func TestEveryByteChanged(t *testing.T) {
 
 func TestEveryTruncation(t *testing.T) {
 	data := seed(t, 22, "dup.ll")
-	for n := 0; n < len(data); n += livetest.Step(3) {
+	for n := livetest.First(3); n < len(data); n += livetest.Step(3) {
 		survey(t, data[:n:n])
 	}
 }

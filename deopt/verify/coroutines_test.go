@@ -38,7 +38,7 @@ func TestVerifyCoroutinesThatHandOver(t *testing.T) {
 	for n, order := range []string{"k", "(3-k)"} {
 		for m, by := range []string{"-DUCONTEXT", "-DHANDMADE"} {
 			for k, fromEntry := range []bool{false, true} {
-				if !livetest.Whole() && (n+m+k)%2 == 1 {
+				if livetest.Out(2, n+m+k) {
 					continue
 				}
 				about := fmt.Sprintf("stacks %s, %s, from the entry: %v", order, by, fromEntry)

@@ -1,39 +1,75 @@
 package livetest
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"os"
+	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // Whole reports whether tests run all of their cases, however long they take: FIDELITY=all, as make fidelity sets it.
 func Whole() bool { return os.Getenv("FIDELITY") == "all" }
 
-// Share reports whether make test runs a case: one in of, always the same, selected by a hash of its name, so that a new case changes no other. With
-// FIDELITY=all it runs each.
-func Share(of uint32, name ...any) bool {
-	if Whole() {
-		return true
+// selection returns the text that selects the cases of all shares: the value of FIDELITY, or the commit that is checked out, so that each commit runs
+// other cases and every clone of it the same. Outside a repository, as in the archive of a release, it returns "".
+//
+// It prints the text once: go test shows that line above the failures of a package.
+var selection = sync.OnceValue(func() string {
+	selected := os.Getenv("FIDELITY")
+	if selected == "" {
+		// The owner of the files does not matter here, although git refuses the repository of another user by default (safe.directory).
+		out, err := exec.Command("git", "-c", "safe.directory=*", "rev-parse", "--verify", "--quiet", "HEAD").Output()
+		if err != nil {
+			return ""
+		}
+		selected = strings.TrimSpace(string(out))
 	}
-	h := fnv.New32a()
+	fmt.Printf("livetest: FIDELITY=%s selects the same cases\n", selected)
+	return selected
+})
+
+// number returns a hash of a name under a selection.
+func number(selected string, name ...any) uint32 {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00", selected)
 	for _, n := range name {
 		fmt.Fprintf(h, "%v\x00", n)
 	}
-	return h.Sum32()%of == 0
+	return binary.BigEndian.Uint32(h.Sum(nil))
 }
 
-// ShareOf returns the value of a list with which make test runs a case, selected by a hash of the case's name; with FIDELITY=all it returns all
-// values.
+// Share reports whether make test runs a case: one in of, chosen by a hash of its name and the commit, so that a new case changes no other. With
+// FIDELITY=all it runs each.
+func Share(of uint32, name ...any) bool {
+	return Whole() || number(selection(), name...)%of == 0
+}
+
+// ShareOf returns the value of a list with which make test runs a case, chosen by a hash of the case's name and the commit; with FIDELITY=all it
+// returns all values.
 func ShareOf[V any](values []V, name ...any) []V {
 	if Whole() {
 		return values
 	}
-	h := fnv.New32a()
-	fmt.Fprint(h, strings.TrimSpace(fmt.Sprintln(name...)))
-	n := h.Sum32() % uint32(len(values))
+	n := number(selection(), name...) % uint32(len(values))
 	return values[n : n+1]
+}
+
+// Out reports whether make test skips case n of a row: of every of cases it runs one, another one for each commit. For nested loops n is the sum of
+// their counters, so that each value of each loop is in some case.
+func Out(of, n int) bool {
+	return !Whole() && (n+First(of))%of != 0
+}
+
+// First returns where make test begins in a row of which it runs every of-th element: less than of, and 0 with FIDELITY=all.
+func First(of int) int {
+	if Whole() {
+		return 0
+	}
+	return int(number(selection(), "first") % uint32(of))
 }
 
 // Slow skips a test in make check (go test -short), which runs only what takes no time.
@@ -72,9 +108,9 @@ func Step(of int) int {
 // loop, so that each value is in some selected case.
 type Turns int
 
-// Out reports whether make test skips the next case: it runs the first of every of cases.
+// Out reports whether make test skips the next case: it runs one of every of cases.
 func (n *Turns) Out(of int) bool {
 	at := int(*n)
 	*n++
-	return !Whole() && at%of != 0
+	return Out(of, at)
 }
