@@ -22,14 +22,14 @@ import (
 var emulators = map[string]string{"386": "", "arm": "qemu-arm", "arm64": "qemu-aarch64", "s390x": "qemu-s390x"}
 
 // hosts returns the tested machines: one with 32-bit words, one with a processor that fuses a product with a sum and has its own NaNs, and one with
-// the other byte order.
+// the other byte order. make test has one of them, another one for each commit, because building for one takes longer than most tests.
 func hosts(t *testing.T) []string {
 	t.Helper()
 	narrow := "386"
 	if !livetest.Runs32Bit(t) {
 		narrow = "arm"
 	}
-	return []string{narrow, "arm64", "s390x"}
+	return livetest.ShareOf([]string{narrow, "arm64", "s390x"}, "hosts")
 }
 
 // emulation bounds a run on another host.
@@ -177,8 +177,7 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// The packages that only compute pass their own tests on every host; tests of the interpreter that need LLVM are left out. Because each needs a
-// build, make test has them on the host with the other byte order.
+// The packages that only compute pass their own tests on every host; tests of the interpreter that need LLVM are left out.
 func TestOtherHostsCompute(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -189,9 +188,6 @@ func TestOtherHostsCompute(t *testing.T) {
 	for _, arch := range hosts(t) {
 		for _, dir := range slices.Sorted(maps.Keys(packages)) {
 			tests := packages[dir]
-			if !livetest.Whole() && arch != "s390x" {
-				continue
-			}
 			t.Run(arch+"/"+dir, func(t *testing.T) {
 				t.Parallel()
 				program := filepath.Join(t.TempDir(), "test")
