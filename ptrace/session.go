@@ -92,6 +92,8 @@ const (
 	LimitReached
 	// Missed: the process has overwritten a breakpoint, or a thread cannot have it. Hits of it may have been missed since it was last checked.
 	Missed
+	// Away: the caller did not call Next, after [Session.Yield], and all breakpoints were removed at Time. The process runs.
+	Away
 )
 
 // Event is the result of [Session.Next].
@@ -315,6 +317,11 @@ func (s *Session) Count(c Counting) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Count, Counting: tracer.Counting(c)})
 }
 
+// Yield lets the process run on where many hits without [Breakpoint].Hold wait for Next: all breakpoints are removed then, and [Away] follows those hits.
+func (s *Session) Yield() error {
+	return s.request("cannot control it", tracer.Request{Op: tracer.Yield})
+}
+
 // Pass makes a thread pass its next n counted hits: they are counted, and none is reported, however the breakpoints are set. All threads must be
 // stopped, and the thread at a hit. A run alone ([Session.Alone]) does not count.
 func (s *Session) Pass(tid int, n uint64) error {
@@ -445,6 +452,9 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 		s.ended = true // the files of its program stay open until Detach: they show what was there
 	case tracer.LimitReached:
 		s.stands = true
+	case tracer.Away:
+		s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
+		s.stale = true
 	}
 	return out, nil
 }

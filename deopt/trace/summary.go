@@ -55,7 +55,9 @@ type Summary struct {
 	Absent    uint64 `json:"absent,omitempty"`
 	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
 	Overwritten uint64 `json:"overwritten,omitempty"`
-	End         End    `json:"end"`
+	// Unwatched is the time in which exits are missing, because reframe was stopped or nobody read its output, in seconds.
+	Unwatched float64 `json:"unwatched_seconds,omitempty"`
+	End       End     `json:"end"`
 }
 
 // SiteCount counts the exits at one place.
@@ -87,6 +89,7 @@ type counts struct {
 	unavailable uint64
 	undecided   uint64
 	absent      uint64
+	missing     time.Duration         // in which breakpoints were removed
 	overwritten map[machine.Addr]bool // places whose exits may be missing
 	end         End
 }
@@ -159,7 +162,7 @@ func (t *tracer) settle() error {
 
 func (t *counts) summary(took time.Duration) *Summary {
 	s := &Summary{Schema: SummarySchema, Told: t.told, Seconds: took.Seconds(), Sites: []SiteCount{}, Functions: []FunctionCount{},
-		Unavailable: t.unavailable, Undecided: t.undecided, Absent: t.absent, Overwritten: uint64(len(t.overwritten)), End: t.end}
+		Unavailable: t.unavailable, Undecided: t.undecided, Absent: t.absent, Overwritten: uint64(len(t.overwritten)), Unwatched: t.missing.Seconds(), End: t.end}
 	functions := map[FunctionCount]uint64{}
 	for at, n := range t.sites {
 		if n == 0 {

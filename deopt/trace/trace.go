@@ -108,6 +108,9 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 			return err
 		}
 	}
+	if err := t.session.Yield(); err != nil {
+		return err
+	}
 	if err := t.anew(); err != nil {
 		return err
 	}
@@ -166,6 +169,8 @@ func (t *tracer) event(ev ptrace.Event) error {
 	case ptrace.Missed:
 		t.missed(ev)
 		return nil
+	case ptrace.Away:
+		return t.back(ev)
 	}
 	if registering, watch := t.watches[ev.At]; watch {
 		return t.follow(registering)
@@ -308,6 +313,17 @@ func (t *tracer) caller(v *deopt.View, physical unwind.Frame, callee *unwind.Fra
 	}
 	physical.Registers = regs
 	return v.FrameOf(physical, callee, within)
+}
+
+// back sets the breakpoints again that were removed because nobody read what is reported. What was loaded and registered may have changed since.
+func (t *tracer) back(ev ptrace.Event) error {
+	away := time.Since(ev.Time)
+	t.missing += away
+	t.warn("reframe was stopped, or nobody read its output: it removed its breakpoints for %.3f s, so that the process could run on; exits in that time are missing", away.Seconds())
+	if err := t.session.Stop(); err != nil {
+		return err
+	}
+	return t.anew()
 }
 
 // anew looks at a process of which nothing is known yet.

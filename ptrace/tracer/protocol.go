@@ -53,6 +53,7 @@ const (
 	Insert            // Breakpoints
 	Remove            // the breakpoints at Addrs
 	Count             // as Counting specifies
+	Yield             // do not let the target wait for a client that does not read events
 	Pass              // let thread TID pass so many hits
 	Hits              // how often the breakpoints were hit
 	Look              // whether the target has written over breakpoints
@@ -164,6 +165,7 @@ const (
 	Ended
 	LimitReached
 	Missed // the target has overwritten a breakpoint, or a thread cannot have it: hits may have been missed; Why has details
+	Away   // the client did not read: all breakpoints have been removed, and the target runs
 	Broken // the tracer cannot continue; Why is the reason
 )
 

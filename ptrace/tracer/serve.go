@@ -84,7 +84,7 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 			s.out.event(&Event{Kind: Broken, Why: fmt.Sprintf("the guard process failed: %v", r)})
 			s.detach()
 		}
-		s.out.flush()
+		s.out.drain()
 	}()
 	for {
 		if s.stopped || s.pid == 0 || k.asked() {
@@ -112,6 +112,7 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 		}
 		s.look(due)
 		s.out.due()
+		s.yield()
 	}
 }
 

@@ -45,6 +45,7 @@ type server struct {
 	asleep      atomic.Bool // in a wait that a signal ends
 	programs    uint64      // of them, those of an exec
 	bound       bool        // the target is killed when the client is gone
+	away        bool        // the breakpoints are removed until the client sets some again
 	limit       bool        // the requested number of hits was reached
 }
 
@@ -85,7 +86,7 @@ func (s *server) serve(r Request, open bool) (last bool) {
 
 func (s *server) do(r Request, reply *Reply) error {
 	switch r.Op {
-	case Attach, Launch, Count, Hits, Detach: // these need no process
+	case Attach, Launch, Count, Hits, Yield, Detach: // these need no process
 	default:
 		if s.pid == 0 || r.Programs != s.programs && r.Op != Stop && r.Op != Insert && r.Op != Remove {
 			return unix.ESRCH
@@ -100,7 +101,11 @@ func (s *server) do(r Request, reply *Reply) error {
 	case Stop:
 		s.stopAll()
 		return nil
+	case Yield:
+		s.out.yields = true
+		return nil
 	case Insert:
+		s.away = false
 		return s.still(r.Programs, func() error { return s.insert(r.Breakpoints, reply) })
 	case Remove:
 		return s.still(r.Programs, func() error { s.remove(r.Addrs); return nil })

@@ -3,28 +3,43 @@
 package tracer
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/gob"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // writer sends messages. Events are collected and sent together: to wake the reader for each takes
-// longer than to step over a breakpoint.
+// longer than to step over a breakpoint. It does not wait for a reader that does not read.
 type writer struct {
-	buffer  *bufio.Writer
-	encoder *gob.Encoder
+	socket  syscall.RawConn
+	pending bytes.Buffer
+	encoder *gob.Encoder // into pending
 	flushed time.Time
-	waits   atomic.Bool // something is in the buffer
+	waits   atomic.Bool // something is in pending
+	yields  bool        // the target does not wait for the reader either
 }
 
 // An event waits for others about this long at most.
 const gather = 10 * time.Millisecond
 
+// sendAt is the number of bytes that are sent at once, and maxPending bounds what waits for the reader.
+const (
+	sendAt     = 1 << 16
+	maxPending = 1 << 20
+)
+
+// replyPatience bounds how long a reply waits for its reader, which mostly is waiting for it, in milliseconds.
+const replyPatience = 1000
+
 func newWriter(conn net.Conn) *writer {
-	w := &writer{buffer: bufio.NewWriterSize(conn, 1<<16)}
-	w.encoder = gob.NewEncoder(w.buffer)
+	w := &writer{}
+	w.socket, _ = conn.(*net.UnixConn).SyscallConn() // an error means a closed connection
+	w.encoder = gob.NewEncoder(&w.pending)
 	return w
 }
 
@@ -32,19 +47,61 @@ func newWriter(conn net.Conn) *writer {
 func (w *writer) event(e *Event) {
 	_ = w.encoder.Encode(message{Event: e})
 	w.waits.Store(true)
+	switch {
+	case w.full() && !w.yields:
+		w.drain()
+	case w.pending.Len() >= sendAt:
+		w.flush()
+	}
 }
+
+// full reports whether the reader is far behind.
+func (w *writer) full() bool { return w.pending.Len() >= maxPending }
 
 func (w *writer) reply(r *Reply) {
 	_ = w.encoder.Encode(message{Reply: r})
-	w.waits.Store(true)
-	w.flush()
+	w.send(replyPatience)
 }
 
+// flush sends what the socket takes now.
 func (w *writer) flush() {
 	if w.waits.Load() {
-		w.waits.Store(false)
-		_ = w.buffer.Flush()
-		w.flushed = time.Now()
+		w.send(0)
+	}
+}
+
+// drain sends everything.
+func (w *writer) drain() { w.send(-1) }
+
+// send sends what is pending. Where the socket is full it waits for the reader for at most some milliseconds at a time, or without end if that is
+// negative.
+func (w *writer) send(patience int) {
+	w.flushed = time.Now()
+	_ = w.socket.Write(func(fd uintptr) bool {
+		for w.pending.Len() > 0 {
+			n, err := unix.SendmsgN(int(fd), w.pending.Bytes(), nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+			switch {
+			case err == nil:
+				w.pending.Next(n)
+			case err == unix.EINTR:
+			case err != unix.EAGAIN: // the reader is gone
+				w.pending.Reset()
+			case patience == 0 || !writable(int(fd), patience):
+				return true
+			}
+		}
+		return true
+	})
+	w.waits.Store(w.pending.Len() > 0)
+}
+
+// writable waits until a socket takes more, and reports whether it does.
+func writable(fd, patience int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, patience)
+		if err != unix.EINTR {
+			return n > 0
+		}
 	}
 }
 

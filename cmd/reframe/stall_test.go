@@ -1,0 +1,72 @@
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// many is a program with more exits than are kept for a reader.
+var many = livetest.ObjectHostOptions{Threads: 2, Rounds: 30}
+
+const missing = `(?m)^exits are missing: without breakpoints for \d+\.\d{3} s, while reframe was stopped or nobody read its output$`
+
+// TestTraceNobodyReads requires that a traced process runs to its end while nobody reads what the trace writes, and that the missing exits are reported.
+func TestTraceNobodyReads(t *testing.T) {
+	t.Parallel()
+	object, _ := ticking(t)
+	p, begin := livetest.ObjectHost(t, object, many)
+	from, to, err := os.Pipe()
+	require.NoError(t, err)
+	defer from.Close()
+	c := command(t, "trace", "-p", pid(p))
+	var words bytes.Buffer
+	c.Stdout, c.Stderr = to, &words
+	require.NoError(t, c.Start())
+	require.NoError(t, to.Close())
+	traced(t, p)
+	begin()
+	require.NoError(t, p.Wait(), "nobody has read yet")
+	checksum, _ := livetest.Twin(t, "tick.ll", many)
+	require.Contains(t, p.Output(), checksum)
+	_, err = io.Copy(io.Discard, from)
+	require.NoError(t, err)
+	require.Error(t, c.Wait())
+	require.Equal(t, 1, c.ProcessState.ExitCode(), words.String())
+	require.Regexp(t, missing, words.String())
+}
+
+// TestTraceStopped requires the same of a process whose trace SIGSTOP stops.
+func TestTraceStopped(t *testing.T) {
+	t.Parallel()
+	object, _ := ticking(t)
+	p, begin := livetest.ObjectHost(t, object, many)
+	c := command(t, "trace", "-p", pid(p), "-o", filepath.Join(t.TempDir(), "out"))
+	var words bytes.Buffer
+	c.Stderr = &words
+	require.NoError(t, c.Start())
+	traced(t, p)
+	require.Eventually(t, func() bool { // it was stopped, and runs again
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
+		return err == nil && strings.Contains(string(status), "\nState:\tS")
+	}, livetest.Patience, time.Millisecond)
+	require.NoError(t, c.Process.Signal(syscall.SIGSTOP))
+	begin()
+	require.NoError(t, p.Wait(), "it is not continued yet")
+	checksum, _ := livetest.Twin(t, "tick.ll", many)
+	require.Contains(t, p.Output(), checksum)
+	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
+	require.Error(t, c.Wait())
+	require.Equal(t, 1, c.ProcessState.ExitCode(), words.String())
+	require.Regexp(t, missing, words.String())
+}
