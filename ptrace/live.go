@@ -69,7 +69,7 @@ func (l *liveMemory) readUpTo(p []byte, addr machine.Addr) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if r := (machine.Range{Start: addr, End: addr + machine.Addr(len(p))}); len(overlaps(l.served(), r)) > 0 {
+	if r := (machine.Range{Start: addr, End: addr + machine.Addr(len(p))}); !l.mapped(r) || len(overlaps(l.served(), r)) > 0 {
 		n, err := l.mem.ReadWithin(readPatience, []system.Want{{Addr: addr, Buf: p}})
 		if err == nil || errors.Is(err, syscall.EFAULT) || errors.Is(err, syscall.ESRCH) || errors.Is(err, system.ErrLate) {
 			return n, err
@@ -80,6 +80,18 @@ func (l *liveMemory) readUpTo(p []byte, addr machine.Addr) (int, error) {
 		return l.readWithoutFile([]system.Want{{Addr: addr, Buf: p}}, err)
 	}
 	return n, err
+}
+
+// mapped reports whether a range is known to be mapped. To read /proc/PID/mem below a stack makes that grow, as an access of the process would.
+func (l *liveMemory) mapped(r machine.Range) bool {
+	for r.Start < r.End {
+		m, ok := findMapping(l.maps, r.Start)
+		if !ok {
+			return false
+		}
+		r.Start = m.End
+	}
+	return true
 }
 
 // readMany reads many small ranges. A range that cannot be read does not prevent reading the others.

@@ -1,0 +1,38 @@
+package ptrace
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
+)
+
+// TestReadsBelowStack requires that reading below a stack fails and leaves its mapping as it is: the kernel makes a stack grow where /proc/PID/mem is read
+// there, and the process would have memory that it never touched.
+func TestReadsBelowStack(t *testing.T) {
+	p := program(t, "leader.c", nil)
+	stack := func() machine.Mapping {
+		maps, err := readMaps(p.PID)
+		require.NoError(t, err)
+		n := slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Path == "[stack]" })
+		require.GreaterOrEqual(t, n, 0)
+		return maps[n]
+	}
+	before := stack()
+	look := func(target *Target, err error) {
+		require.NoError(t, err)
+		defer target.Close()
+		for _, size := range []int{8, elfcore.Page, 16 * elfcore.Page} {
+			for _, below := range []machine.Addr{8, elfcore.Page, 4 * elfcore.Page} {
+				require.Error(t, target.ReadMemory(make([]byte, size), before.Start-below))
+			}
+		}
+		require.Equal(t, before, stack())
+	}
+	look(Capture(p.PID, Options{}))
+	look(Capture(p.PID, Options{Hold: true}))
+	look(Survey(p.PID))
+}
