@@ -28,7 +28,11 @@ func TestInstrumentAndVerify(t *testing.T) {
 				r = reframe(t, "lint", path)
 				require.NotContains(t, r.stdout, "not-compiled")
 				object := filepath.Join(t.TempDir(), "probed.o")
-				out, err := exec.Command(livetest.LLVM(t, version, "llc"), level, "-relocation-model=pic", "-filetype=obj", "-o", object, path).CombinedOutput()
+				flags := []string{level, "-relocation-model=pic", "-filetype=obj", "-o", object, path}
+				if version == 14 {
+					flags = append(flags, "-opaque-pointers")
+				}
+				out, err := exec.Command(livetest.LLVM(t, version, "llc"), flags...).CombinedOutput()
 				require.NoError(t, err, "%s", out)
 				host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
 				r = reframe(t, append([]string{"verify", "--ir", path, "--limit", "60", "--every", "3", "--"}, host...)...)
