@@ -21,7 +21,8 @@ type writer struct {
 	encoder *gob.Encoder // into pending
 	flushed time.Time
 	waits   atomic.Bool // something is in pending
-	yields  bool        // the target does not wait for the reader either
+	yields  bool        // the target does not wait for a reader that takes nothing either
+	stalled bool        // it is full, and the reader took nothing for so long as it may
 }
 
 // An event waits for others about this long at most.
@@ -33,8 +34,9 @@ const (
 	maxPending = 1 << 20
 )
 
-// replyPatience bounds how long a reply waits for its reader, which mostly is waiting for it, in milliseconds.
-const replyPatience = 1000
+// patience is how long the reader may take nothing before it has stalled, in milliseconds: one that is merely slow, such as a shell's loop over the
+// lines of a trace, takes some 64 KiB at a time. A reply mostly has a reader that waits for it.
+const patience = 5000
 
 func newWriter(conn net.Conn) *writer {
 	w := &writer{}
@@ -50,17 +52,20 @@ func (w *writer) event(e *Event) {
 	switch {
 	case w.full() && !w.yields:
 		w.drain()
+	case w.full() && !w.stalled:
+		w.send(patience)
+		w.stalled = w.full()
 	case w.pending.Len() >= sendAt:
 		w.flush()
 	}
 }
 
-// full reports whether the reader is far behind.
+// full reports whether so much waits for the reader as may.
 func (w *writer) full() bool { return w.pending.Len() >= maxPending }
 
 func (w *writer) reply(r *Reply) {
 	_ = w.encoder.Encode(message{Reply: r})
-	w.send(replyPatience)
+	w.send(patience)
 }
 
 // flush sends what the socket takes now.
@@ -75,7 +80,7 @@ func (w *writer) drain() { w.send(-1) }
 
 // send sends what is pending. Where the socket is full it waits for the reader for at most some milliseconds at a time, or without end if that is
 // negative.
-func (w *writer) send(patience int) {
+func (w *writer) send(wait int) {
 	w.flushed = time.Now()
 	_ = w.socket.Write(func(fd uintptr) bool {
 		for w.pending.Len() > 0 {
@@ -86,20 +91,26 @@ func (w *writer) send(patience int) {
 			case err == unix.EINTR:
 			case err != unix.EAGAIN: // the reader is gone
 				w.pending.Reset()
-			case patience == 0 || !writable(int(fd), patience):
+			case wait == 0 || !writable(int(fd), wait):
 				return true
 			}
 		}
 		return true
 	})
 	w.waits.Store(w.pending.Len() > 0)
+	w.stalled = w.stalled && w.full()
 }
 
-// writable waits until a socket takes more, and reports whether it does.
-func writable(fd, patience int) bool {
+// writable waits until a socket takes more, at most for some milliseconds or without end, and reports whether it does. Signals interrupt it often.
+func writable(fd, wait int) bool {
+	until := time.Now().Add(time.Duration(wait) * time.Millisecond)
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, patience)
-		if err != unix.EINTR {
+		left := wait
+		if wait > 0 {
+			left = max(0, int(time.Until(until).Milliseconds()))
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, left)
+		if err != unix.EINTR || wait > 0 && left == 0 {
 			return n > 0
 		}
 	}

@@ -7,7 +7,7 @@ import "time"
 // yield removes all breakpoints where the client does not read what is reported: it is stopped, or waits itself for a reader. The target runs on without
 // them. [Away] is the last event before the client sets breakpoints again.
 func (s *server) yield() {
-	if !s.out.yields || s.away || s.pid == 0 || s.stopped || !s.out.full() {
+	if !s.out.yields || s.away || s.pid == 0 || s.stopped || !s.out.stalled {
 		return
 	}
 	_ = s.still(s.programs, func() error {
