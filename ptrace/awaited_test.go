@@ -15,9 +15,9 @@ import (
 	"reframe/ptrace/system"
 )
 
-// TestNobodyProvidesPages requires that no way of looking at a process waits for pages of its stack, code and heap that userfaultfd is to provide, where
-// nobody does: what is present is read, also past such pages, the rest is unavailable for that reason, and the process runs on.
-func TestNobodyProvidesPages(t *testing.T) {
+// TestPagesThatAreNeverProvided requires that no way of looking at a process waits for pages of its stack, code and heap that userfaultfd is to
+// provide and never does: what is present is read, also past such pages, the rest is unavailable for that reason, and the process runs on.
+func TestPagesThatAreNeverProvided(t *testing.T) {
 	const page = elfcore.Page
 	p := program(t, "awaited.c", []string{"-O1", "-fno-omit-frame-pointer"})
 	at := map[string]machine.Addr{}

@@ -121,13 +121,8 @@ const batchSize = 1024
 func (l *liveMemory) readManyWithoutFile(wants []system.Want, denied error) error {
 	for len(wants) > 0 {
 		n := min(len(wants), batchSize)
-		for i, w := range wants[:n] {
-			if l.provided.has(w.Addr, len(w.Buf)) {
-				n = i
-			}
-			if n == i {
-				break
-			}
+		if i := slices.IndexFunc(wants[:n], func(w system.Want) bool { return l.provided.has(w.Addr, len(w.Buf)) }); i >= 0 {
+			n = i
 		}
 		got, err := l.readWithoutFile(wants[:n], denied)
 		switch {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestFramesPastAwaitedPages requires that frames and record show the frames of a process which waits on a stack with pages that userfaultfd is to
-// provide, where nobody does, and that the process runs on.
+// provide and never does, and that the process runs on.
 func TestFramesPastAwaitedPages(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, filepath.Join("..", "ptrace", "testdata", "awaited.c"), []string{"-O1", "-fno-omit-frame-pointer"})

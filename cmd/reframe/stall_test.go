@@ -19,10 +19,10 @@ import (
 // many is a program with more exits than are kept for a reader.
 var many = livetest.ObjectHostOptions{Threads: 2, Rounds: 30}
 
-const missing = `(?m)^exits are missing: without breakpoints for \d+\.\d{3} s, while reframe was stopped or nobody read its output$`
+const missing = `(?m)^exits are missing: without breakpoints for \d+\.\d{3} s, while reframe was stopped or its output was not read$`
 
-// TestTraceNobodyReads requires that a traced process runs to its end while nobody reads what the trace writes, and that the missing exits are reported.
-func TestTraceNobodyReads(t *testing.T) {
+// TestTraceWithoutReader requires that a traced process runs to its end while the output of the trace is not read, and that the missing exits are reported.
+func TestTraceWithoutReader(t *testing.T) {
 	t.Parallel()
 	object, _ := ticking(t)
 	p, begin := livetest.ObjectHost(t, object, many)
@@ -36,7 +36,7 @@ func TestTraceNobodyReads(t *testing.T) {
 	require.NoError(t, to.Close())
 	traced(t, p)
 	begin()
-	require.NoError(t, p.Wait(), "nobody has read yet")
+	require.NoError(t, p.Wait(), "nothing is read yet")
 	checksum, _ := livetest.Twin(t, "tick.ll", many)
 	require.Contains(t, p.Output(), checksum)
 	_, err = io.Copy(io.Discard, from)

@@ -56,8 +56,8 @@ Exits are written to standard output; with COMMAND, which has that for itself, t
 error. -o FILE writes them to a file instead, which must not exist yet unless --force is
 given, and -o - to standard output. The summary goes to standard error; with --json it is the last
 object too. Where --json goes to standard error, nothing else of reframe's does: warnings are objects.
-Where nobody reads the output, or SIGSTOP stops reframe, it removes its breakpoints so that the
-process runs on, and says for how long exits are missing. A process that is stopped for its frames waits.
+If its output is not read for 5 s, or SIGSTOP stops reframe, the breakpoints are removed, so that
+the process runs on, and the summary says for how long exits are missing. A process that is stopped for its frames waits.
 
 Exit status: 0 all of it worked, 1 a value that a record promises, or a frame, is unavailable, or
 exits may be missing, 2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second
@@ -249,7 +249,7 @@ func (a *app) printSummary(s *trace.Summary, k *traced) {
 	}
 	b.WriteString(overwritten(s.Overwritten))
 	if s.Unwatched > 0 {
-		fmt.Fprintf(&b, "exits are missing: without breakpoints for %.3f s, while reframe was stopped or nobody read its output\n", s.Unwatched)
+		fmt.Fprintf(&b, "exits are missing: without breakpoints for %.3f s, while reframe was stopped or its output was not read\n", s.Unwatched)
 	}
 	if s.Undecided > 0 {
 		fmt.Fprintf(&b, "the condition could not be decided at %s: a value it asks for was unavailable\n", count(int(s.Undecided), "exit"))

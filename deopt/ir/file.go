@@ -193,7 +193,7 @@ func runDisassembler(path string, bitcode []byte) ([]byte, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	_, _ = input.Write(bitcode) // whoever stops reading says why
+	_, _ = input.Write(bitcode) // if it fails, the program has ended, and says why
 	input.Close()
 	err = cmd.Wait()
 	switch {

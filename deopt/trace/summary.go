@@ -55,7 +55,7 @@ type Summary struct {
 	Absent    uint64 `json:"absent,omitempty"`
 	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
 	Overwritten uint64 `json:"overwritten,omitempty"`
-	// Unwatched is the time in which exits are missing, because reframe was stopped or nobody read its output, in seconds.
+	// Unwatched is the time in which exits are missing, because reframe was stopped or its output was not read, in seconds.
 	Unwatched float64 `json:"unwatched_seconds,omitempty"`
 	End       End     `json:"end"`
 }

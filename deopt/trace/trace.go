@@ -315,11 +315,11 @@ func (t *tracer) caller(v *deopt.View, physical unwind.Frame, callee *unwind.Fra
 	return v.FrameOf(physical, callee, within)
 }
 
-// back sets the breakpoints again that were removed because nobody read what is reported. What was loaded and registered may have changed since.
+// back sets the breakpoints again that were removed because the events were not read. What was loaded and registered may have changed since.
 func (t *tracer) back(ev ptrace.Event) error {
 	away := time.Since(ev.Time)
 	t.missing += away
-	t.warn("reframe was stopped, or nobody read its output: it removed its breakpoints for %.3f s, so that the process could run on; exits in that time are missing", away.Seconds())
+	t.warn("reframe was stopped, or its output was not read: the breakpoints were removed for %.3f s, so that the process could run on; exits in that time are missing", away.Seconds())
 	if err := t.session.Stop(); err != nil {
 		return err
 	}

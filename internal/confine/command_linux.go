@@ -15,17 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Confines reports whether this system confines programs.
-const Confines = true
-
 // name is the name of a process between its start and the start of the program that it becomes.
 const name = "rf-confine"
 
 // failed is the exit status of a process that could not confine itself, as that of a shell which cannot start a command.
 const failed = 126
 
-// nobody is the user and the group that own nothing.
-const nobody = 65534
+// unprivileged is the number of the user nobody and of its group, which own nothing.
+const unprivileged = 65534
 
 func init() {
 	if len(os.Args) >= 3 && os.Args[0] == name {
@@ -83,15 +80,14 @@ func become(memory string, command []string) error {
 	return fmt.Errorf("%s: %w", command[0], errno)
 }
 
-// dropPrivileges makes this thread nobody's if it is root's, the kernel knows nobody here, and nobody may run the program; and it drops all
-// capabilities.
+// dropPrivileges drops all capabilities. A thread of root gets the user nobody, if that user exists in this user namespace and may run the program.
 func dropPrivileges(path string) error {
 	if os.Geteuid() == 0 && mayRun(path) {
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 && errno != unix.EPERM { // a user namespace may deny it
 			return errno
 		}
 		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
-			if _, _, errno := unix.RawSyscall(call, nobody, nobody, nobody); errno != 0 {
+			if _, _, errno := unix.RawSyscall(call, unprivileged, unprivileged, unprivileged); errno != 0 {
 				return errno
 			}
 		}
@@ -114,19 +110,14 @@ const (
 	secureNoRootLocked = 1 << 1
 )
 
-// mayRun reports whether nobody may run a program: a root of a user namespace that has no nobody, or whose LLVM lies below /root, stays itself.
+// mayRun reports whether the user nobody may run a program. A user namespace may not have that user, and LLVM may lie below /root.
 func mayRun(path string) bool {
-	as := func(id uintptr) bool {
-		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
-			if id == 0 { // back in the other order
-				call = unix.SYS_SETRESGID + unix.SYS_SETRESUID - call
-			}
-			if _, _, errno := unix.RawSyscall(call, ^uintptr(0), id, ^uintptr(0)); errno != 0 {
-				return false
-			}
-		}
-		return true
+	effective := func(call, id uintptr) bool {
+		_, _, errno := unix.RawSyscall(call, ^uintptr(0), id, ^uintptr(0))
+		return errno == 0
 	}
-	may := as(nobody) && unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) == nil
-	return as(0) && may
+	may := effective(unix.SYS_SETRESGID, unprivileged) && effective(unix.SYS_SETRESUID, unprivileged) &&
+		unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) == nil
+	isRoot := effective(unix.SYS_SETRESUID, 0) // first, as only root may change its group
+	return effective(unix.SYS_SETRESGID, 0) && isRoot && may
 }

@@ -14,7 +14,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// output is what a confined program writes to its standard output.
+// output returns the standard output of a confined program.
 func output(t *testing.T, path string, args ...string) string {
 	t.Helper()
 	cmd := Command(context.Background(), path, 1<<30, args...)
@@ -56,7 +56,7 @@ func TestAttacks(t *testing.T) {
 	require.Greater(t, strings.Count(string(free), ": done\n"), 12)
 }
 
-// publicDir returns a directory that nobody, too, may enter.
+// publicDir returns a directory that every user may enter.
 func publicDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "confine")
@@ -66,11 +66,11 @@ func publicDir(t *testing.T) string {
 	return dir
 }
 
-// A confined program has no capability, no way to new ones, and a filter; where it is started by root, it is nobody's.
+// A confined program has no capability, no way to new ones, and a filter. If root starts it, its user is nobody.
 func TestPrivileges(t *testing.T) {
 	uid := os.Geteuid()
 	if uid == 0 {
-		uid = nobody
+		uid = unprivileged
 	}
 	status := output(t, livetest.Tool(t, "cat"), "/proc/self/status")
 	for _, want := range []string{
@@ -80,7 +80,7 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// A program that nobody may run is run by the user itself, without capabilities.
+// A program that the user nobody may not run is run as the user itself, without capabilities.
 func TestPrivateProgram(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o700))
