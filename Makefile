@@ -4,7 +4,7 @@ export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 FUZZTIME ?= 30s
 PREFIX ?= /usr/local
 
-.PHONY: all build install uninstall demo check test fidelity anywhere bench lint cross fuzz man generate release release-check
+.PHONY: all build install uninstall demo check test rotate fidelity anywhere bench lint cross fuzz man generate release release-check
 
 all build:
 	go build -trimpath -o reframe ./cmd/reframe
@@ -53,7 +53,7 @@ define run-tests
 	@mkdir -p $(dir $(RESULTS))
 	go tool gotestsum --format standard-quiet --jsonfile $(RESULTS) -- $(1); status=$$?; \
 	  echo "the slowest:"; go tool gotestsum tool slowest --num 10 --jsonfile $(RESULTS) | sed 's/^/  /'; \
-	  [ $$status = 0 ] || echo "FIDELITY=$${FIDELITY:-$$(git rev-parse --verify --quiet HEAD)} selects the same cases"; exit $$status
+	  [ $$status = 0 ] || echo "FIDELITY=$${FIDELITY:-$$(cat internal/livetest/selection.txt)} selects the same cases"; exit $$status
 endef
 
 # One package more than there are processors is tested at a time, as tests wait, too.
@@ -66,6 +66,10 @@ test:
 	@scripts/prune.sh
 	go vet ./...
 	$(call run-tests,$(FASTER) -p $$(($$(nproc) + 1)) -timeout 85m ./...)
+
+# Selects other cases for the shares of make test, by the name of the commit.
+rotate:
+	git rev-parse HEAD >internal/livetest/selection.txt
 
 # Every case of every test, of which make test runs a share: all programs that the interpreter is held against, all mutated stack maps that verify
 # must find, 100,000 exits of instrumented programs, every byte of the files that are broken, all kills that a traced process must survive, 10,000 patches of running code, a million

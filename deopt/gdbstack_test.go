@@ -23,7 +23,7 @@ type stackProgram struct {
 	name    string
 	threads int
 	frames  int // that agree
-	signals int // signal frames that agree
+	signals int // signal frames that agree: a virtual machine may be in a handler of its own
 	start   func(t *testing.T) *livetest.Process
 	symbols func(t *testing.T) string // a file with debug information, if it is not its own
 	again   bool                      // there is another one like it, so that it is for FIDELITY=all
@@ -213,7 +213,7 @@ func (program *stackProgram) check(t *testing.T, pairs []*stackPair, reasons, lo
 	}
 	require.GreaterOrEqual(t, sum.threads, program.threads)
 	require.GreaterOrEqual(t, sum.agree, program.frames)
-	require.Equal(t, program.signals, signals)
+	require.GreaterOrEqual(t, signals, program.signals)
 	return sum
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds reframe for every system and architecture of Go on which its offline verbs are to work, and vets one of each kind: another
 # system, words of 32 bits, big-endian. Tests are vetted on Linux alone, which is what they and the benchmarks are for.
-# Usage: scripts/cross.sh [share]; the share is one of those that are vetted, another one for each commit. FIDELITY=COMMIT selects that of a
-# commit, as it selects what tests run.
+# Usage: scripts/cross.sh [share]; the share is one of those that are vetted, chosen by FIDELITY or internal/livetest/selection.txt, as the
+# cases of tests are.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
@@ -11,7 +11,7 @@ failed=0
 targets='^(linux|darwin|windows)/'
 if [ "${1-}" = share ]; then
   of=(linux/386 linux/arm linux/arm64 linux/s390x darwin/arm64 windows/amd64)
-  selected=${FIDELITY:-$(git -c safe.directory=* rev-parse --verify --quiet HEAD || true)}
+  selected=${FIDELITY:-$(<internal/livetest/selection.txt)}
   number=$(printf %s "$selected" | cksum)
   targets="^${of[${number%% *} % ${#of[@]}]}\$"
   echo "cross: ${targets//[^a-z0-9\/]/} (FIDELITY=$selected selects the same)"

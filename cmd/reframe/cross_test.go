@@ -22,7 +22,7 @@ import (
 var emulators = map[string]string{"386": "", "arm": "qemu-arm", "arm64": "qemu-aarch64", "s390x": "qemu-s390x"}
 
 // hosts returns the tested machines: one with 32-bit words, one with a processor that fuses a product with a sum and has its own NaNs, and one with
-// the other byte order. make test has one of them, another one for each commit, because building for one takes longer than most tests.
+// the other byte order. make test has one of them, another one for each selection, because building for one takes longer than most tests.
 func hosts(t *testing.T) []string {
 	t.Helper()
 	narrow := "386"

@@ -199,7 +199,7 @@ func TestVerifyFindsMutantsOfWhatJITsWrite(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, level := range []string{"-O0", "-O1", "-O2", "-O3"} {
 			for _, m := range list {
-				// A fault of each kind must be found, so make test has the same ones for each commit.
+				// A fault of each kind must be found, so make test has the same ones for each selection.
 				if turn++; turn%livetest.Step(47) != 0 {
 					continue
 				}

@@ -57,7 +57,7 @@ func TestCommitWithItsOwnInterpreter(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(77, 1))
 	var done, stopped int
-	first := uint64(livetest.First(seeds)) // make test begins at another program for each commit
+	first := uint64(livetest.First(seeds)) // make test begins at another program for each selection
 	reasons := map[string]int{}
 	for _, llvm := range tinyvmtest.Versions {
 		binary := tinyvmtest.Binary(t, llvm)

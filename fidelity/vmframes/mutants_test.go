@@ -101,7 +101,7 @@ func TestLayoutMutants(t *testing.T) {
 	results := make([]found, len(mutants))
 	all := []way{{llvm: 14, opt: "0"}, {llvm: 19, opt: "2"}, {llvm: 22, opt: "0"}, {llvm: 22, opt: "2"}}
 	for seed := range livetest.Times(6, 60) {
-		// Each mutant must differ in some program, so these are the same for each commit.
+		// Each mutant must differ in some program, so these are the same for each selection.
 		some := all[seed%len(all):][:1]
 		if livetest.Whole() {
 			some = all

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,9 +15,8 @@ func TestNumberOfCase(t *testing.T) {
 	require.Equal(t, uint32(0x1d90d0d6), number("abc", "case", 3))
 }
 
-// Each commit has another share, the same each time, and FIDELITY selects the share of a commit in any directory. Outside a repository the share is
-// always the same.
-func TestSharesOfCommits(t *testing.T) {
+// Each selection has another share, the same each time in any directory. FIDELITY takes precedence over the one of the source.
+func TestSharesOfSelections(t *testing.T) {
 	const inner = "LIVETEST_SHARES"
 	if os.Getenv(inner) != "" {
 		cases := []any{First(12), ShareOf([]string{"a", "b", "c", "d", "e"}, "one")}
@@ -33,7 +31,7 @@ func TestSharesOfCommits(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)
 	run := func(dir, fidelity string) (selected, cases string) {
-		c := exec.Command(program, "-test.run=^TestSharesOfCommits$")
+		c := exec.Command(program, "-test.run=^TestSharesOfSelections$")
 		c.Dir = dir
 		c.Env = append(os.Environ(), inner+"=1", "FIDELITY="+fidelity)
 		out, err := c.CombinedOutput()
@@ -43,33 +41,24 @@ func TestSharesOfCommits(t *testing.T) {
 		cases, _, _ = strings.Cut(rest, "\n")
 		return before, cases
 	}
-	repository, plain := t.TempDir(), t.TempDir()
-	git := func(args ...string) string {
-		c := exec.Command(Tool(t, "git"), append([]string{"-C", repository, "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"}, args...)...)
-		out, err := c.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		return strings.TrimSpace(string(out))
-	}
-	git("init", "-q")
-	below := filepath.Join(repository, "below")
-	require.NoError(t, os.Mkdir(below, 0o755))
+	here, elsewhere := t.TempDir(), t.TempDir()
 	seen := map[string]bool{}
 	for n := range 3 {
-		git("commit", "-q", "--allow-empty", "-m", fmt.Sprint(n))
-		commit := git("rev-parse", "HEAD")
-		said, cases := run(below, "")
-		require.Equal(t, "livetest: FIDELITY="+commit+" selects the same cases\n", said)
-		_, again := run(plain, commit)
+		selected := fmt.Sprint("selection ", n)
+		said, cases := run(here, selected)
+		require.Equal(t, "livetest: FIDELITY="+selected+" selects the same cases\n", said)
+		_, again := run(elsewhere, selected)
 		require.Equal(t, cases, again)
 		seen[cases] = true
 	}
 	require.Len(t, seen, 3)
 
-	said, cases := run(plain, "")
-	require.Empty(t, said)
-	// printf '\0first\0' | sha256sum begins with 55e53915, and 0x55e53915 % 12 is 5.
-	require.True(t, strings.HasPrefix(cases, "[5 "), cases)
-	_, all := run(plain, "all")
+	said, cases := run(here, "")
+	selected := strings.TrimSpace(committed)
+	require.Equal(t, "livetest: FIDELITY="+selected+" selects the same cases\n", said)
+	_, again := run(elsewhere, selected)
+	require.Equal(t, cases, again)
+	_, all := run(here, "all")
 	require.True(t, strings.HasPrefix(all, "[0 [a b c d e] 0 1 2 3 "), all)
 }
 
@@ -77,8 +66,8 @@ func TestSharesOfCommits(t *testing.T) {
 func TestRowsRotate(t *testing.T) {
 	t.Setenv("FIDELITY", "") // as Whole reads it
 	first, outer, inner := map[uint32]bool{}, map[int]bool{}, map[int]bool{}
-	for commit := range 100 {
-		first[number(fmt.Sprint(commit), "first")%12] = true
+	for n := range 100 {
+		first[number(fmt.Sprint(n), "first")%12] = true
 	}
 	require.Len(t, first, 12)
 	for n := range 12 {
