@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -46,7 +47,53 @@ func TestTraceWithoutReader(t *testing.T) {
 	require.Regexp(t, missing, words.String())
 }
 
-// TestTraceStopped requires the same of a process whose trace SIGSTOP stops.
+// TestTraceLossy requires that with --lossy a process that is traced loses no exit to a reader that reads nothing until it has ended: each exit is
+// shown or counted as dropped, also where the process is stopped for the frames of each.
+func TestTraceLossy(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]struct {
+		rounds int
+		flags  []string
+	}{"values": {4, nil}, "frames": {1, []string{"--full"}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object, module := ticking(t)
+			o := livetest.ObjectHostOptions{Threads: 2, Rounds: run.rounds}
+			p, begin := livetest.ObjectHost(t, object, o)
+			from, to, err := os.Pipe()
+			require.NoError(t, err)
+			defer from.Close()
+			c := command(t, append([]string{"trace", "--lossy", "--json", "--ir", module, "-p", pid(p)}, run.flags...)...)
+			var words bytes.Buffer
+			c.Stdout, c.Stderr = to, &words
+			require.NoError(t, c.Start())
+			require.NoError(t, to.Close())
+			traced(t, p)
+			begin()
+			require.NoError(t, p.Wait(), "nothing is read yet")
+			checksum, _ := livetest.Twin(t, "tick.ll", o)
+			require.Contains(t, p.Output(), checksum)
+
+			content, err := io.ReadAll(from)
+			require.NoError(t, err)
+			require.Error(t, c.Wait())
+			require.Equal(t, 1, c.ProcessState.ExitCode(), words.String())
+			lines := strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
+			var summary struct {
+				Schema         string
+				Exits, Dropped int
+			}
+			require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &summary))
+			require.Equal(t, "reframe.trace.summary/v1", summary.Schema)
+			require.Equal(t, 2*1000*run.rounds, summary.Exits)
+			require.Positive(t, summary.Dropped)
+			require.Equal(t, summary.Exits, len(lines)-1+summary.Dropped)
+			require.Regexp(t, fmt.Sprintf("(?m)^%d exits dropped by --lossy: ", summary.Dropped), words.String())
+		})
+	}
+}
+
+// TestTraceStopped requires of a process whose trace SIGSTOP stops what TestTraceWithoutReader does.
 func TestTraceStopped(t *testing.T) {
 	t.Parallel()
 	object, _ := ticking(t)

@@ -22,6 +22,7 @@ import (
 type traced struct {
 	watched
 	dry     bool
+	lossy   bool
 	options trace.Options
 }
 
@@ -58,6 +59,8 @@ given, and -o - to standard output. The summary goes to standard error; with --j
 object too. Where --json goes to standard error, nothing else of reframe's does: warnings are objects.
 If its output is not read for 5 s, or SIGSTOP stops reframe, the breakpoints are removed, so that
 the process runs on, and the summary says for how long exits are missing. A process that is stopped for its frames waits.
+With --lossy the process never waits for the reader of the output: 1 MiB of exits is kept for it, further
+ones are dropped, and the summary counts them.
 
 Exit status: 0 all of it worked, 1 a value that a record promises, or a frame, is unavailable, or
 exits may be missing, 2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second
@@ -90,6 +93,7 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
 	f.BoolVar(&o.Quiet, "count", false, "only count exits")
 	flags.Stop(f, &k.stop, flags.Usage{"stop-at": "end at the first exit that fulfils the condition `COND` (reframe help conditions)"})
 	f.BoolVar(&o.Log, "log", false, "with --stop-at: show the exits before it too")
+	f.BoolVar(&k.lossy, "lossy", false, "drop exits for which the reader of the output is too slow, and count them")
 	f.BoolVar(&k.dry, "dry-run", false, "only list the bytes that would be overwritten")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+trace.ExitSchema+")")
 	return c
@@ -112,6 +116,8 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 		return usage("--log is for --stop-at; without it every exit is shown")
 	case o.Log && o.Quiet:
 		return usage("--count shows no exits: --log does not go with it")
+	case o.Quiet && k.lossy:
+		return usage("--count shows no exits: --lossy does not go with it")
 	}
 	var err error
 	k.follows = true
@@ -136,6 +142,9 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := newExitWriter(a, out, cancel)
+	if k.lossy {
+		w.lose()
+	}
 	k.options.Warn = w.warn
 	k.options.Describe, k.options.Mistake = k.describer(w.warn), k.mistaken(w.warn)
 	s, err := k.open(ctx, command)
@@ -146,9 +155,9 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	if late := s.Detach(); err == nil {
 		err = late
 	}
-	end := tracedStatus(sum, err, len(k.mistakes) > 0)
+	end := tracedStatus(sum, err, len(k.mistakes) > 0 || w.dropped > 0)
 	if a.json {
-		w.summary(traceSummary{sum, end.why()})
+		w.summary(traceSummary{sum, w.dropped, end.why()})
 	}
 	if failed := w.close(); failed != nil {
 		return k.writeError(ctx, failed) // whatever else went wrong went wrong by this
@@ -158,7 +167,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	}
 	var by interruption
 	if err == nil || errors.As(err, &by) || sum.Exits > 0 {
-		a.printSummary(sum, k)
+		a.printSummary(sum, w.dropped, k)
 		w.hints()
 	}
 	return end.error
@@ -167,11 +176,12 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 // traceSummary is the last object of --json.
 type traceSummary struct {
 	*trace.Summary
-	Error string `json:"error,omitempty"`
+	Dropped uint64 `json:"dropped,omitempty"` // the exits that --lossy did not show
+	Error   string `json:"error,omitempty"`
 }
 
-// tracedStatus returns the exit status of a trace that ended with err.
-func tracedStatus(s *trace.Summary, err error, mistakes bool) ended {
+// tracedStatus returns the exit status of a trace that ended with err. partial means that something else is not as it was asked for.
+func tracedStatus(s *trace.Summary, err error, partial bool) ended {
 	var by interruption
 	switch {
 	case errors.As(err, &by):
@@ -180,7 +190,7 @@ func tracedStatus(s *trace.Summary, err error, mistakes bool) ended {
 		return ended{err}
 	case s.Exits == 0 && s.Overwritten == 0 && s.Unwatched == 0:
 		return ended{&status{exitFailed, "there was no exit"}}
-	case s.Unavailable > 0 || s.Overwritten > 0 || s.Unwatched > 0 || mistakes:
+	case s.Unavailable > 0 || s.Overwritten > 0 || s.Unwatched > 0 || partial:
 		return ended{&status{exitPartial, ""}}
 	}
 	return ended{}
@@ -211,11 +221,11 @@ func (a *app) plan(k *traced) error {
 }
 
 // printSummary prints the result of a trace on standard error.
-func (a *app) printSummary(s *trace.Summary, k *traced) {
+func (a *app) printSummary(s *trace.Summary, dropped uint64, k *traced) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", count(int(s.Exits), "exit"))
-	if s.Told != s.Exits && !k.options.Quiet {
-		fmt.Fprintf(&b, ", %d shown", s.Told)
+	if shown := s.Told - dropped; shown != s.Exits && !k.options.Quiet {
+		fmt.Fprintf(&b, ", %d shown", shown)
 	}
 	end := k.ending(s.End)
 	if s.End.Kind == trace.EndStopped {
@@ -248,6 +258,9 @@ func (a *app) printSummary(s *trace.Summary, k *traced) {
 		fmt.Fprintf(&b, "%s unavailable\n", count(int(s.Unavailable), "value"))
 	}
 	b.WriteString(overwritten(s.Overwritten))
+	if dropped > 0 {
+		fmt.Fprintf(&b, "%s dropped by --lossy: the output was not read fast enough\n", count(int(dropped), "exit"))
+	}
 	if s.Unwatched > 0 {
 		fmt.Fprintf(&b, "exits are missing: without breakpoints for %.3f s, while reframe was stopped or its output was not read\n", s.Unwatched)
 	}

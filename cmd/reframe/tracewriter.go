@@ -32,9 +32,12 @@ type exitWriter struct {
 	fail  func(error) // called for the first write that fails
 	to    *os.File
 
-	mu  sync.Mutex
-	out *bufio.Writer
-	err error
+	mu    sync.Mutex
+	out   *bufio.Writer
+	err   error
+	queue *outputQueue // below out with --lossy, or nil
+
+	dropped uint64 // the exits for which the queue had no room
 
 	stop, stopped chan struct{}
 
@@ -75,6 +78,14 @@ func linesOf(a *app, to *os.File) io.Writer {
 	return fold.To(to)
 }
 
+// lose makes the writer drop the exits for which the reader of the output is too slow. It is for a writer that was given nothing yet.
+func (w *exitWriter) lose() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = newOutputQueue(linesOf(w.app, w.to))
+	w.out.Reset(w.queue)
+}
+
 func (w *exitWriter) flushing() {
 	defer close(w.stopped)
 	tick := time.NewTicker(flushAfter)
@@ -108,20 +119,39 @@ func (w *exitWriter) write(line []byte) error {
 	return w.err
 }
 
+// writeExit writes the line of an exit, or drops it where the queue has no room.
+func (w *exitWriter) writeExit(line []byte) error {
+	if w.queue != nil && w.queue.size()+len(line) > maxQueued-flushAt {
+		w.dropped++
+		return nil
+	}
+	return w.write(line)
+}
+
 // close writes the remaining lines and returns the first error of all writes.
 func (w *exitWriter) close() error {
 	close(w.stop)
 	<-w.stopped
 	w.failed(w.out.Flush())
+	if w.queue != nil {
+		w.failed(w.queue.finish())
+	}
 	return w.err
 }
 
 func (w *exitWriter) object(v any) error {
-	w.line.Reset()
-	if err := w.json.Encode(v); err != nil {
+	line, err := w.encoded(v)
+	if err != nil {
 		return err
 	}
-	return w.write(safeJSON(w.line.Bytes()))
+	return w.write(line)
+}
+
+// encoded returns the line of an object. It is valid until the next one.
+func (w *exitWriter) encoded(v any) ([]byte, error) {
+	w.line.Reset()
+	err := w.json.Encode(v)
+	return safeJSON(w.line.Bytes()), err
 }
 
 func (w *exitWriter) summary(s any) { _ = w.object(s) } // close returns the error
@@ -170,7 +200,11 @@ func (e ended) silent() error {
 // exit writes one exit.
 func (w *exitWriter) exit(x *trace.Exited) error {
 	if w.app.json {
-		return w.object(x.Report())
+		line, err := w.encoded(x.Report())
+		if err != nil {
+			return err
+		}
+		return w.writeExit(line)
 	}
 	w.line.Reset()
 	fmt.Fprintf(&w.line, "%s  %d", x.Seconds(), x.Thread.ID)
@@ -190,7 +224,7 @@ func (w *exitWriter) exit(x *trace.Exited) error {
 	if len(x.Frames) > 0 && !x.End.Complete {
 		fmt.Fprintf(&w.line, "  %s\n", w.style.yellow(printable(x.End.Reason)))
 	}
-	return w.write(w.line.Bytes())
+	return w.writeExit(w.line.Bytes())
 }
 
 // place writes the end of the line of an exit: the location, and the slots unless the frames show them.
