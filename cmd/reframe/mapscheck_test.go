@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,7 +41,8 @@ func verdict(t *testing.T, r result) (broken map[string][]map[string]any, checke
 	return broken, checked, errors
 }
 
-// LLVM's output keeps every rule, for each release and each target. The objects of one target are members of one archive.
+// LLVM's output keeps every rule, for each release and each target. The objects of one target are members of one archive. make test has a third of all
+// pairs of a program and a target, by one of the releases.
 func TestCheckCorpus(t *testing.T) {
 	livetest.Slow(t)
 	var objects atomic.Int64
@@ -49,6 +51,7 @@ func TestCheckCorpus(t *testing.T) {
 		for _, c := range compilations(t) {
 			t.Run(c.name(), func(t *testing.T) {
 				t.Parallel()
+				c.programs = slices.DeleteFunc(c.programs, func(program string) bool { return !livetest.Share(3, "check", filepath.Base(program), c.triple) })
 				members := c.objects(t)
 				objects.Add(int64(len(members)))
 				if len(members) == 0 {
@@ -71,7 +74,8 @@ func TestCheckCorpus(t *testing.T) {
 		_, checked := seen.Load(rule)
 		require.True(t, checked, rule)
 	}
-	require.Greater(t, objects.Load(), int64(150))
+	t.Logf("%d objects", objects.Load())
+	require.Greater(t, objects.Load(), int64(livetest.Times(40, 150)))
 }
 
 // Each object of x86-64 agrees with the module that it was compiled from.
