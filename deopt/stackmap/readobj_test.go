@@ -40,7 +40,7 @@ func TestReadobj(t *testing.T) {
 func TestVersionFlag(t *testing.T) {
 	livetest.Slow(t)
 	for _, p := range programs {
-		for _, release := range p.releases {
+		for _, release := range livetest.ShareOf(p.releases, "version flag", p.program) {
 			plain := section(t, object(t, release, p.program))
 			for _, version := range []byte{1, 2} {
 				path := object(t, release, p.program, fmt.Sprintf("-stackmap-version=%d", version))
