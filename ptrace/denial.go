@@ -38,7 +38,7 @@ func (d *denial) hint() string {
 	case d.capable:
 		return "the kernel protects this process, or it is of another user namespace, or traced from outside of this container, where the tracer cannot be seen"
 	case d.foreign && !d.root:
-		return "it belongs to another user; run as root"
+		return "it belongs to another user; run as root, or with the capability CAP_SYS_PTRACE"
 	case d.undumpable:
 		return "it is not dumpable (PR_SET_DUMPABLE of prctl(2)), as after a program with more rights than its user, or that its user cannot read; run as root, or with the capability CAP_SYS_PTRACE"
 	case d.scope != "" && d.scope != "0" && !d.root:

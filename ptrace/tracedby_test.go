@@ -10,7 +10,7 @@ import (
 func TestDenials(t *testing.T) {
 	t.Parallel()
 	const (
-		another   = "it belongs to another user; run as root"
+		another   = "it belongs to another user; run as root, or with the capability CAP_SYS_PTRACE"
 		never     = "kernel.yama.ptrace_scope is 3: nothing may be traced until this machine is started again"
 		yama      = "; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0"
 		rootless  = "root is without the capability CAP_SYS_PTRACE here (in a container: --cap-add=SYS_PTRACE), or the kernel protects this process"
