@@ -56,7 +56,8 @@ type Entry struct {
 	Bad string
 
 	raw       [entrySize]byte // the entry itself
-	data      []byte          // the object, where it was read
+	extents   []extent        // that are read of the object
+	content   *content        // of the object, where it was read
 	code      []codeRange
 	variables []codeRange // sections that the object's code may write to
 	image     *object.Image
@@ -159,6 +160,7 @@ func (r *Registry) readHeaders(mem memory) {
 	}
 	tables := make([]system.Want, 0, len(headers))
 	tableOwners := make([]*Entry, 0, len(headers))
+	heads := make([][]byte, 0, len(headers))
 	kinds := make([]elf.Type, 0, len(headers))
 	room := min(maxTables, mem.size())
 	for i, h := range headers {
@@ -173,8 +175,9 @@ func (r *Registry) readHeaders(mem memory) {
 		}
 		off, size, count := order.Uint64(h.Buf[40:]), order.Uint16(h.Buf[58:]), order.Uint16(h.Buf[60:])
 		length := uint64(count) * elfcore.SectionSize
-		if count == 0 && off == 0 {
-			continue // it holds nothing
+		if count == 0 && off == 0 { // it holds nothing
+			e.plan(h.Buf, nil, order)
+			continue
 		}
 		if size != elfcore.SectionSize || count == 0 || off > e.Size || length > e.Size-off {
 			e.Bad = "its section headers lie outside of it"
@@ -186,7 +189,7 @@ func (r *Registry) readHeaders(mem memory) {
 		}
 		room -= length
 		tables = append(tables, system.Want{Addr: e.Start + machine.Addr(off), Buf: make([]byte, length)})
-		tableOwners = append(tableOwners, e)
+		tableOwners, heads = append(tableOwners, e), append(heads, h.Buf)
 		kinds = append(kinds, elf.Type(order.Uint16(h.Buf[16:])))
 	}
 	if err := mem.readMany(tables); err != nil {
@@ -200,6 +203,7 @@ func (r *Registry) readHeaders(mem memory) {
 			continue
 		}
 		e.table = maphash.Bytes(tableSeed, t.Buf)
+		e.plan(heads[i], t.Buf, order)
 		for at := 0; at < len(t.Buf); at += elfcore.SectionSize {
 			flags := elf.SectionFlag(order.Uint64(t.Buf[at+8:]))
 			addr, size := machine.Addr(order.Uint64(t.Buf[at+16:])), order.Uint64(t.Buf[at+32:])
@@ -233,11 +237,11 @@ func (r *Registry) holds(e *Entry, mem memory) bool {
 	if mem.ReadMemory(again.raw[:], e.Addr) != nil || !sameEntry(again.raw[:], e.raw[:]) {
 		return false
 	}
-	if bytesNow, err := readAll(mem, e.Start, uint64(len(e.data))); err != nil || !bytes.Equal(bytesNow, e.data) {
+	if !e.content.is(mem) {
 		return false
 	}
 	now := &Registry{arch: r.arch, Entries: []*Entry{again}}
-	now.readHeaders(&coreMemory{regions: []region{{start: e.Start, end: e.Start + machine.Addr(len(e.data)), from: bytes.NewReader(e.data)}}, limit: uint64(len(e.data))})
+	now.readHeaders(piecemeal{e.content, mem})
 	return now.Broken == "" && again.Bad == "" && again.table == e.table
 }
 
@@ -256,28 +260,6 @@ func (r *Registry) at(addr machine.Addr) *Entry {
 		return nil
 	}
 	return newest.entry
-}
-
-// read reads the object of an entry. An object that cannot be read is bad.
-func (e *Entry) read(mem memory, arch *machine.Arch, number int) {
-	if e.Bad != "" || e.image != nil {
-		return
-	}
-	data, err := readAll(mem, e.Start, e.Size)
-	if err != nil {
-		e.Bad = "it lies partly outside of memory: " + err.Error()
-		return
-	}
-	img, err := object.New(fmt.Sprintf("JIT object %d", number), bytes.NewReader(data), int64(len(data)))
-	if err == nil {
-		err = madeFor(img, arch)
-	}
-	if err != nil {
-		e.Bad = err.Error()
-		return
-	}
-	img.Registered = true
-	e.image, e.data = img, data
 }
 
 // Image returns the object, or nil where it was not read or is bad.

@@ -83,8 +83,10 @@ func (t *Target) about() (*coreAbout, error) {
 }
 
 // pagemap opens the list of the process's pages.
-func (t *Target) pagemap() (*pagemap, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", t.via))
+func (t *Target) pagemap() (*pagemap, error) { return openPagemap(t.via) }
+
+func openPagemap(tid int) (*pagemap, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", tid))
 	if err != nil {
 		return nil, err
 	}
@@ -372,8 +374,8 @@ func (t *Target) immutable(out *RecordedCore) (spans []span) {
 		}
 		late := map[*Entry]bool{} // read after the process was resumed: valid if nothing has changed since
 		for n, e := range r.Entries {
-			if e.image == nil && e.Bad == "" && uint64(room) >= e.Size {
-				room -= int(e.Size)
+			if e.image == nil && e.Bad == "" && uint64(room) >= e.needs() {
+				room -= int(e.needs())
 				e.read(t.source, t.arch, n+1)
 				late[e] = true
 			}
@@ -381,13 +383,13 @@ func (t *Target) immutable(out *RecordedCore) (spans []span) {
 		unchanged := r.unchanged(t.source)
 		for e := range late {
 			if !unchanged || !r.holds(e, t.source) {
-				e.image, e.data = nil, nil
+				e.image, e.content = nil, nil
 			}
 		}
 		for _, e := range r.Entries {
 			switch {
 			case e.image != nil:
-				spans = append(spans, span{e.Start, e.data})
+				spans = append(spans, e.content.spans()...)
 			case e.Bad == "" || late[e]:
 				left++
 			}

@@ -183,8 +183,8 @@ func TestRegisteredAnew(t *testing.T) {
 	require.NotNil(t, e.Image(), e.Bad)
 	require.True(t, r.holds(e, target.source))
 	torn := *e // read while its memory was in use for something else
-	torn.data = slices.Clone(e.data)
-	torn.data[64] ^= 1
+	torn.content = &content{start: e.Start, size: e.Size, parts: newCopied([]span{{e.Start, slices.Clone(e.content.spans()[0].data)}}, "")}
+	torn.content.parts.ranges[0].data[64] ^= 1
 	require.False(t, r.holds(&torn, target.source))
 	at := bytes.Index(b, object)
 	sections := at + int(binary.LittleEndian.Uint64(object[40:]))
@@ -195,7 +195,7 @@ func TestRegisteredAnew(t *testing.T) {
 		}
 	}
 	require.True(t, r.unchanged(target.source))
-	again := &Entry{Addr: e.Addr, Start: e.Start, Size: e.Size, raw: e.raw, table: e.table}
+	again := &Entry{Addr: e.Addr, Start: e.Start, Size: e.Size, raw: e.raw, table: e.table, extents: e.extents}
 	again.read(target.source, target.arch, 1)
 	require.NotNil(t, again.image, again.Bad)
 	require.False(t, r.holds(again, target.source))
@@ -223,7 +223,7 @@ func TestRecordEntryAcrossPages(t *testing.T) {
 	require.NotNil(t, small)
 	require.Empty(t, small.Registries[0].Broken)
 	require.Len(t, small.Registries[0].Entries, 1)
-	require.Equal(t, large.Registries[0].Entries[0].data, small.Registries[0].Entries[0].data)
+	require.Equal(t, objectBytes(t, large.Registries[0].Entries[0]), objectBytes(t, small.Registries[0].Entries[0]))
 }
 
 // TestRecordNoAccess requires that memory without access rights, such as the guard of a stack, is reported as such: no larger core holds it.
@@ -259,7 +259,7 @@ func TestRecordChurn(t *testing.T) {
 			for n, e := range r.Entries {
 				if was.Entries[n].image != nil {
 					require.Empty(t, e.Bad)
-					require.Equal(t, hex.EncodeToString(was.Entries[n].data), hex.EncodeToString(e.data)) // where they differ shows what happened
+					require.Equal(t, objectBytes(t, was.Entries[n]), objectBytes(t, e)) // where they differ shows what happened
 					objects, places[e.Start] = objects+1, true
 				}
 			}
@@ -299,4 +299,13 @@ func TestRecordWithoutFirstThread(t *testing.T) {
 	core := openCore(t, path)
 	require.Equal(t, p.PID, core.PID)
 	require.Len(t, core.Threads(), 1)
+}
+
+// objectBytes returns the bytes of an object that was read, in hexadecimal digits.
+func objectBytes(t *testing.T, e *Entry) string {
+	t.Helper()
+	b := make([]byte, e.Size)
+	_, err := e.content.ReadAt(b, 0)
+	require.NoError(t, err)
+	return hex.EncodeToString(b)
 }

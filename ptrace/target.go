@@ -90,19 +90,21 @@ func firstAlive(pid int) int {
 	return pid
 }
 
-// Limit on all objects that are read. Real JITs register 100,000 of some 10 KiB.
-const maxObjects = 4 << 30
-
 // read reads a registered object, unless what was read before leaves no room for it.
 func (t *Target) read(e *Entry, number int) {
 	if e.Bad != "" || e.image != nil {
 		return
 	}
-	if t.objects+e.Size > min(cmp.Or(t.room, maxObjects), t.source.size()) {
-		e.Bad = fmt.Sprintf("the objects before it took %d MiB", t.objects>>20)
+	need := e.needs()
+	switch most := min(cmp.Or(t.room, maxObjects), t.source.size()); {
+	case need > maxRead:
+		e.Bad = fmt.Sprintf("its sections claim %d MiB; up to %d MiB of an object are read", need>>20, maxRead>>20)
+		return
+	case t.objects+need > most:
+		e.Bad = fmt.Sprintf("it needs %d MiB, and the objects before it took %d MiB; up to %d MiB are read", need>>20, t.objects>>20, most>>20)
 		return
 	}
-	t.objects += e.Size
+	t.objects += need
 	e.read(t.source, t.arch, number)
 }
 

@@ -65,6 +65,27 @@ func provided(tid int) ([]machine.Range, error) {
 	return flagged(f, "um", "ui")
 }
 
+// untouched returns the parts of a range that are zero because the process has not touched them, in ascending order: of private memory without a
+// file and without pages. To read one would allocate pages in the process. The mappings are read again: a file may have been mapped there since.
+func (l *liveMemory) untouched(in machine.Range) (parts []machine.Range) {
+	maps, err := readMaps(l.tid)
+	if err != nil {
+		return nil
+	}
+	pages, err := openPagemap(l.tid)
+	if err != nil {
+		return nil
+	}
+	defer pages.Close()
+	for _, m := range maps {
+		if m.Start, m.End = max(m.Start, in.Start&^(elfcore.Page-1)), min(m.End, (in.End+elfcore.Page-1)&^(elfcore.Page-1)); m.Start >= m.End || !m.Read || !zeroFilled(m) {
+			continue
+		}
+		parts = append(parts, overlaps(pages.without(m), in)...)
+	}
+	return slices.DeleteFunc(parts, func(r machine.Range) bool { return l.provided.has(r.Start, int(r.End-r.Start)) })
+}
+
 // overlaps are the parts of ranges that lie in another one.
 func overlaps(ranges []machine.Range, in machine.Range) (parts []machine.Range) {
 	for _, r := range ranges {

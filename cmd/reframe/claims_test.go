@@ -1,0 +1,19 @@
+package main_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// A frame of a registered object that claims more than is read has the reason, and the status says that a part is missing.
+func TestFramesOfLargeClaims(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "demo", "target")}, "1", "1024", "zero", "plain")
+	r := reframe(t, "frames", "-p", pid(p))
+	require.Equal(t, 1, r.code, r.stderr)
+	require.Contains(t, r.stdout, "(the JIT object registered here cannot be used: its sections claim 1023 MiB; up to 256 MiB of an object are read)")
+	require.Contains(t, r.stdout, "native  descend+0x", "the frames below it are shown")
+}
