@@ -83,5 +83,5 @@ stress MODULE SHORT
 verify --all MODULE ENDLESS
 verify --from-entry=false MODULE ENDLESS
 lint testdata/programs/tick.ll
-run --steps 100000000 testdata/programs/jit_sp.ll
+run testdata/programs/sm_spill.ll
 VERBS
