@@ -178,7 +178,6 @@ func (c *core) nameDelveFiles() {
 
 // execfn is the path that execve(2) was given (AT_EXECFN of getauxval(3)).
 func (c *core) execfn() string {
-	const atExecfn = 31
 	order := c.target.arch.Order
 	for b := c.auxv; len(b) >= 16; b = b[16:] {
 		if order.Uint64(b) == atExecfn {

@@ -2,6 +2,8 @@ package ptrace
 
 import (
 	"bytes"
+	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,4 +40,36 @@ func TestMinimalCoreLeavesOutTheEnvironment(t *testing.T) {
 		}
 	}
 	require.Equal(t, stacks[true], stacks[false])
+}
+
+// TestSmallCoreOfACoreLeavesOutTheEnvironment requires that a small core of one that gdb or this package wrote has neither the environment nor the strings
+// of the auxiliary vector, unless the environment is requested, and that it has the arguments and the stack.
+func TestSmallCoreOfACoreLeavesOutTheEnvironment(t *testing.T) {
+	secret := "correct-horse-battery-staple"
+	t.Setenv("REFRAME_TEST_TOKEN", secret)
+	p := program(t, "secrets.c", []string{"-g"}, "an-argument-of-it")
+	random := make([]byte, 16)
+	auxv := []byte(procFile(t, "%d/auxv", p.PID))
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.PID))
+	require.NoError(t, err)
+	defer mem.Close()
+	for ; len(auxv) > 0; auxv = auxv[16:] {
+		if binary.LittleEndian.Uint64(auxv) == 25 { // AT_RANDOM
+			_, err := mem.ReadAt(random, int64(binary.LittleEndian.Uint64(auxv[8:])))
+			require.NoError(t, err)
+		}
+	}
+	for writer, large := range map[string]string{"gcore": livetest.Gcore(t, p), "record": ownCore(t, p)} {
+		for _, kept := range []bool{false, true} {
+			path := filepath.Join(t.TempDir(), "core")
+			out, err := openCore(t, large).WriteCore(t.Context(), path, RecordOptions{Memory: Minimal, Environment: kept})
+			require.NoError(t, err)
+			require.Equal(t, map[bool]CoreEnvironment{false: EnvironmentLeftOut, true: EnvironmentKept}[kept], out.Environment)
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, kept, bytes.Contains(content, []byte(secret)), writer)
+			require.Equal(t, kept, bytes.Contains(content, random), writer)
+			require.True(t, bytes.Contains(content, []byte("\x00an-argument-of-it\x00")), writer)
+		}
+	}
 }

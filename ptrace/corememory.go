@@ -84,6 +84,7 @@ type region struct {
 	why        string       // from is nil
 	left       *coreMapping // what the core left out of this mapping
 	written    bool         // left is not nil: it was written over a file
+	redacted   bool         // from is nil: the user had it left out
 }
 
 const notHeld = "not in the core"
@@ -114,7 +115,37 @@ func (c *core) held() *coreMemory {
 		}
 		until(m.End, region{why: notHeld, left: m})
 	}
+	mem.redact(c.redacted)
 	return mem
+}
+
+// redact marks the memory in ranges, which are in order, as redacted: neither the core nor a file is read for it.
+func (c *coreMemory) redact(ranges []addrRange) {
+	if len(ranges) == 0 {
+		return
+	}
+	var out []region
+	part := func(r region, p addrRange, redacted bool) {
+		if p.start >= p.end {
+			return
+		}
+		r.off += uint64(p.start - r.start)
+		r.start, r.end = p.start, p.end
+		if redacted {
+			r = region{start: p.start, end: p.end, redacted: true}
+		}
+		out = append(out, r)
+	}
+	for _, r := range c.regions {
+		from := r.start
+		for _, left := range outside(addrRange{r.start, r.end}, ranges) {
+			part(r, addrRange{from, left.start}, true)
+			part(r, left, false)
+			from = left.end
+		}
+		part(r, addrRange{from, r.end}, true)
+	}
+	c.regions = out
 }
 
 // withFiles adds what files hold of the mappings that the core left out.
@@ -196,43 +227,49 @@ func (c *core) apart(regions []region) []region {
 	return out
 }
 
-// read reads until p is full or memory ends, and returns how much it read and why it ended.
-func (c *coreMemory) read(p []byte, addr machine.Addr) (n int, why string) {
+// read reads until p is full or memory ends, and returns how much it read and, if p is not full, the error.
+func (c *coreMemory) read(p []byte, addr machine.Addr) (n int, missing *machine.MemoryError) {
+	fail := func(why string) (int, *machine.MemoryError) {
+		return n, &machine.MemoryError{Addr: addr, Len: len(p), Why: why}
+	}
 	for n < len(p) {
 		at := addr + machine.Addr(n)
 		if at < addr {
-			return n, "past the end of the address space"
+			return fail("past the end of the address space")
 		}
 		i := sort.Search(len(c.regions), func(i int) bool { return c.regions[i].end > at })
 		if i == len(c.regions) || c.regions[i].start > at {
-			return n, notHeld
+			return fail(notHeld)
 		}
 		r := &c.regions[i]
-		if r.from == nil {
-			return n, r.why
+		switch {
+		case r.redacted:
+			return n, machine.RedactedMemory(addr, len(p))
+		case r.from == nil:
+			return fail(r.why)
 		}
 		size := int(min(uint64(len(p)-n), uint64(r.end-at)))
 		got, err := r.from.ReadAt(p[n:n+size], int64(r.off)+int64(at-r.start))
 		n += got
 		if got < size {
-			return n, "cannot be read: " + err.Error()
+			return fail("cannot be read: " + err.Error())
 		}
 	}
-	return n, ""
+	return n, nil
 }
 
 // ReadMemory implements [machine.Memory].
 func (c *coreMemory) ReadMemory(p []byte, addr machine.Addr) error {
-	if n, why := c.read(p, addr); n < len(p) {
-		return &machine.MemoryError{Addr: addr, Len: len(p), Why: why}
+	if _, missing := c.read(p, addr); missing != nil {
+		return missing
 	}
 	return nil
 }
 
 func (c *coreMemory) readUpTo(p []byte, addr machine.Addr) (int, error) {
-	n, why := c.read(p, addr)
-	if n == 0 && len(p) > 0 {
-		return 0, &machine.MemoryError{Addr: addr, Len: len(p), Why: why}
+	n, missing := c.read(p, addr)
+	if n == 0 && missing != nil {
+		return 0, missing
 	}
 	return n, nil
 }

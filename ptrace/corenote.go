@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -93,6 +94,8 @@ func (c *core) readNote(n elfcore.Note) {
 			c.readNames(n)
 		case ntMemory:
 			c.readMemoryNote(n)
+		case ntRedacted:
+			c.readRedacted(n)
 		}
 		return
 	case elfcore.OwnerCore:
@@ -186,6 +189,29 @@ func (c *core) readMemoryNote(n elfcore.Note) {
 		}
 		c.written = append(c.written, r)
 	}
+}
+
+// readRedacted reads which memory `reframe record` left out at the user's request.
+func (c *core) readRedacted(n elfcore.Note) {
+	b, ok := n.Read(16, 16*maxRecordedRanges)
+	ok = ok && n.Desc.Size() == int64(len(b)) && len(b)%16 == 0
+	for order := c.header.Order; ok && len(b) > 0; b = b[16:] {
+		r := addrRange{machine.Addr(order.Uint64(b)), machine.Addr(order.Uint64(b[8:]))}
+		if n := len(c.redacted); r.start >= r.end || n > 0 && r.start < c.redacted[n-1].end {
+			ok = false
+			break
+		}
+		c.redacted = append(c.redacted, r)
+	}
+	if !ok {
+		c.target.Notes = append(c.target.Notes, "its list of redacted memory is corrupt: the reason why memory is not in the core may be wrong")
+		return
+	}
+	bytes := uint64(0)
+	for _, r := range c.redacted {
+		bytes += uint64(r.end - r.start)
+	}
+	c.target.Notes = append(c.target.Notes, fmt.Sprintf("%d bytes of memory were redacted (record --redact): values in them are unavailable", bytes))
 }
 
 // addrRange is memory from start up to end.

@@ -2,6 +2,7 @@ package ptrace
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"io"
 	"sort"
@@ -21,14 +22,14 @@ type coreSource struct {
 // maxNotesKept bounds the notes that are taken over. A thread has some 3 KiB.
 const maxNotesKept = 256 << 20
 
-// identity reads what another core takes over, except the core's notes about its own memory.
-func (c *core) identity() (*coreSource, error) {
+// identity reads what another core takes over, except the core's notes about its own memory and, if nameless, the command line.
+func (c *core) identity(nameless bool) (*coreSource, error) {
 	s := &coreSource{order: c.header.Order, header: c.header.Raw}
 	budget := elfcore.MaxNotes
 	for _, p := range c.notes {
 		var failed error
 		budget.Each(c.file, c.size, s.order, p, func(n elfcore.Note) {
-			if n.Owner == ownOwner && n.Kind == ntMemory || failed != nil {
+			if n.Owner == ownOwner && (n.Kind == ntMemory || n.Kind == ntRedacted) || failed != nil {
 				return
 			}
 			if most := min(maxNotesKept, int64(c.size)); int64(len(s.notes))+n.Whole.Size() > most {
@@ -39,6 +40,10 @@ func (c *core) identity() (*coreSource, error) {
 			if err != nil {
 				failed = c.fail(int64(p.Off), "its notes: %w", err)
 				return
+			}
+			if theirs := n.Owner == elfcore.OwnerCore || c.delve && n.Owner == ""; nameless && theirs && n.Kind == elf.NT_PRPSINFO {
+				desc := b[len(b)-int(n.Desc.Size()):]
+				clear(desc[min(infoCommand, len(desc)):min(infoSize, len(desc))])
 			}
 			s.notes = append(s.notes, b...)
 			s.notes = append(s.notes, make([]byte, -len(b)&3)...)

@@ -26,9 +26,10 @@ type coreMoment struct {
 	pages    io.ReaderAt                            // /proc/PID/pagemap, nil where it cannot be read
 	awaits   func(addr machine.Addr, size int) bool // [Target.awaits]; nil where nothing is
 	mode     CoreMemory
-	spans    []span     // of a minimal core, by address: what it holds
-	own      []keptPart // and of files the pages that are not as in the file
-	held     uint64     // bytes of memory in the core
+	spans    []span      // of a minimal core, by address: what it holds
+	own      []keptPart  // and of files the pages that are not as in the file
+	redacted []addrRange // what the core leaves out at the user's request, by address
+	held     uint64      // bytes of memory in the core
 	progress func(written, of uint64)
 }
 
@@ -125,7 +126,7 @@ func (w *coreWriter) load(m machine.Mapping, p keptPart) error {
 			continue
 		}
 		if w.moment.memory.ReadMemory(b, at) != nil {
-			b = b[:min(len(b), elfcore.Page)]
+			b = b[:min(len(b), elfcore.Page-int(at&(elfcore.Page-1)))]
 			if w.refused == maxUnreadable {
 				w.segment(m, at, p.end, false)
 				return nil

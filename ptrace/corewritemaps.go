@@ -21,6 +21,11 @@ type keptPart struct {
 // kept returns the parts of a mapping that a core is to hold. Of writable memory it is what no file has. That is the kernel's default (0x33 of
 // coredump_filter, core(5)), but by pages, where the kernel keeps a file's mapping as a whole as soon as one page was written.
 func (m *coreMoment) kept(r machine.Mapping) []keptPart {
+	return cut(m.wanted(r), m.redacted)
+}
+
+// wanted returns them without regard to redactions.
+func (m *coreMoment) wanted(r machine.Mapping) []keptPart {
 	whole := []keptPart{{r.Start, r.End, true}}
 	none := []keptPart{{r.Start, r.End, false}}
 	switch {
@@ -100,10 +105,10 @@ func (s span) outside(others []addrRange) (out []span) {
 	return out
 }
 
-// withoutRange are the parts of spans that lie outside of a range.
-func withoutRange(spans []span, r addrRange) (out []span) {
+// withoutRanges returns the parts of spans that lie outside of ranges, which are in order.
+func withoutRanges(spans []span, ranges []addrRange) (out []span) {
 	for _, s := range spans {
-		out = append(out, s.outside([]addrRange{r})...)
+		out = append(out, s.outside(ranges)...)
 	}
 	return out
 }
@@ -214,7 +219,8 @@ func (m *coreMoment) untouched(r machine.Mapping, at machine.Addr, size int) boo
 	if m.pages == nil || !zeroFilled(r) || m.awaits != nil && m.awaits(at, size) {
 		return false
 	}
-	entries := make([]byte, 8*((size+elfcore.Page-1)/elfcore.Page))
+	pages := (int(at&(elfcore.Page-1)) + size + elfcore.Page - 1) / elfcore.Page
+	entries := make([]byte, 8*pages)
 	if _, err := m.pages.ReadAt(entries, int64(at/elfcore.Page*8)); err != nil {
 		return false
 	}

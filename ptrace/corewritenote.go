@@ -25,6 +25,7 @@ type coreAbout struct {
 	name, command               string
 	auxv                        []byte
 	environment                 addrRange // the block with the variables that it was started with; empty if unknown
+	arguments                   addrRange // the block with the arguments; empty if unknown
 }
 
 // readAbout reads it from proc(5).
@@ -42,8 +43,9 @@ func readAbout(pid int) (*coreAbout, error) {
 		return int(n)
 	}
 	a.state, a.parent, a.group, a.session, a.flags, a.nice = fields[0][0], number(1), number(2), number(3), uint64(number(6)), number(16)
-	if len(fields) > 48 { // env_start and env_end of proc_pid_stat(5), 0 without permission
+	if len(fields) > 48 { // arg_start, arg_end, env_start and env_end of proc_pid_stat(5), 0 without permission
 		a.environment = addrRange{machine.Addr(number(47)), machine.Addr(number(48))}
+		a.arguments = addrRange{machine.Addr(number(45)), machine.Addr(number(46))}
 	}
 	for field, to := range map[string]*uint32{"Uid": &a.uid, "Gid": &a.gid} {
 		if _, err := fmt.Sscan(system.StatusField(pid, field), to); err != nil {
@@ -63,7 +65,7 @@ func readAbout(pid int) (*coreAbout, error) {
 func (m *coreMoment) notes() []byte {
 	if m.from != nil {
 		n := elfcore.NoteList{Order: m.from.order, Bytes: m.from.notes}
-		n.Add(ownOwner, ntMemory, m.memoryNote())
+		m.addMemoryNotes(&n)
 		return n.Bytes
 	}
 	n := elfcore.NoteList{Order: binary.LittleEndian}
@@ -93,8 +95,16 @@ func (m *coreMoment) notes() []byte {
 		n.Add(elfcore.OwnerLinux, regset.X86Layout, b)
 	}
 	n.Add(ownOwner, ntNames, m.namesNote())
-	n.Add(ownOwner, ntMemory, m.memoryNote())
+	m.addMemoryNotes(&n)
 	return n.Bytes
+}
+
+// addMemoryNotes adds the notes about the memory of the core.
+func (m *coreMoment) addMemoryNotes(n *elfcore.NoteList) {
+	n.Add(ownOwner, ntMemory, m.memoryNote())
+	if len(m.redacted) > 0 {
+		n.Add(ownOwner, ntRedacted, m.redactedNote())
+	}
 }
 
 // standardVectors are the XSAVE areas of all threads in the layout that debuggers read, and where registers lie in them.
@@ -114,6 +124,9 @@ const (
 	// ntMemory has words of 64 bits: the memory that the core holds, by the numbers of recordedModes, and the start and the end of each range of a
 	// file's mapping that differs from the file and is not in the core either.
 	ntMemory = 0x52460002
+	// ntRedacted has words of 64 bits: the start and the end of each range that was left out at the user's request, by address. It is absent if there
+	// are none.
+	ntRedacted = 0x52460003
 )
 
 // recordedModes lists the numbers of ntMemory.
@@ -136,6 +149,13 @@ func (m *coreMoment) memoryNote() []byte {
 		}
 	}
 	b, _ := binary.Append(nil, m.order(), list) // it fails for types alone that have no size
+	return b
+}
+
+func (m *coreMoment) redactedNote() (b []byte) {
+	for _, r := range m.redacted {
+		b, _ = binary.Append(b, m.order(), []uint64{uint64(r.start), uint64(r.end)}) // it fails for types alone that have no size
+	}
 	return b
 }
 

@@ -38,7 +38,8 @@ type RecordOptions struct {
 	Compress bool // by zstd; [OpenCore] reads it, debuggers do not
 	// Environment keeps the environment block of the process in a minimal core: passwords and tokens are often in it, and no frame needs it.
 	Environment bool
-	Replace     bool // a file that exists and is not empty; otherwise that is an error which wraps [os.ErrExist]
+	Redact      []Redaction // memory that the core leaves out, whatever Memory selects; a [*RedactionError] if one of them fits no memory
+	Replace     bool        // a file that exists and is not empty; otherwise that is an error which wraps [os.ErrExist]
 	// Progress is called often, with the number of bytes written and their total; may be nil.
 	Progress func(written, of uint64)
 }
@@ -50,13 +51,27 @@ type RecordedCore struct {
 	Held    uint64 // bytes of memory that it holds
 	// LeftOut lists what a minimal core should hold and does not, because it is too large.
 	LeftOut []string
+	// Redacted lists the memory that was left out on request, by address; of a core also what that core leaves out on request.
+	Redacted    []machine.Range
+	Environment CoreEnvironment
 }
+
+// CoreEnvironment says whether a core holds the environment block of the process.
+type CoreEnvironment int
+
+// The states of the environment block.
+const (
+	EnvironmentKept    CoreEnvironment = iota
+	EnvironmentLeftOut                 // with the strings of the auxiliary vector
+	EnvironmentUnknown                 // it was to be left out, and its place is not known
+)
 
 // recorded holds what a target needs so that a core can be made of it.
 type recorded struct {
 	about   *coreAbout
 	own     []keptPart        // pages of files, without writable data, that may differ from the file; by address
 	maps    []machine.Mapping // mappings that the target does not have: they were made while it was read; by address
+	after   []machine.Mapping // all mappings after it was read; nil where it was not resumed
 	spans   []span            // what a minimal core holds beside memory that does not change
 	leftOut []string
 }
@@ -101,6 +116,7 @@ func (t *Target) recordChanges() error {
 		return err
 	}
 	r := t.recorded
+	r.after = now
 	r.own = append(r.own, t.ownPages(true)...)
 	same := map[machine.Mapping]bool{}
 	for _, m := range now {
@@ -160,6 +176,9 @@ func (t *Target) collect() error {
 		return err
 	}
 	var mem memory = piecemeal{t.memory, t.source}
+	if t.core != nil && len(t.core.redacted) > 0 {
+		mem = piecemeal{blanked{t.memory, t.core.redacted}, t.source}
+	}
 	code := t.code(t.recorded.own)
 	if err := mem.readMany(code.whole); err != nil {
 		return err
@@ -270,7 +289,14 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 			return nil, err
 		}
 	}
+	redacted, err := t.redacted(o.Redact, r)
+	if err != nil {
+		return nil, err
+	}
 	out := &RecordedCore{}
+	for _, p := range redacted {
+		out.Redacted = append(out.Redacted, machine.Range{Start: p.start, End: p.end})
+	}
 	for _, th := range t.threads {
 		if t.core == nil && th.Registers == nil { // a core has no note for one of which nothing is known
 			out.LeftOut = append(out.LeftOut, fmt.Sprintf("thread %d: %s", th.ID, th.Missing))
@@ -278,13 +304,17 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		}
 		out.Threads++
 	}
-	m := &coreMoment{ctx: ctx, arch: t.arch, about: r.about, threads: slices.Clone(t.raw), vectors: xsave.Host(), maps: t.maps, memory: t.memory, mode: o.Memory, progress: o.Progress}
+	m := &coreMoment{ctx: ctx, arch: t.arch, about: r.about, threads: slices.Clone(t.raw), vectors: xsave.Host(), maps: t.maps, memory: t.memory, mode: o.Memory, redacted: redacted, progress: o.Progress}
 	slices.SortStableFunc(m.threads, func(a, b coreThread) int { return cmp.Compare(btoi(a.tid != o.Thread), btoi(b.tid != o.Thread)) })
 	for _, th := range t.threads {
 		m.names = append(m.names, threadNote{th.ID, th.Name})
 	}
+	if t.core == nil && t.redactsCommand(r.about, redacted) {
+		about := *r.about
+		about.command, m.about = "", &about
+	}
 	if t.core != nil {
-		if m.from, err = t.core.identity(); err != nil {
+		if m.from, err = t.core.identity(t.redactsCommand(r.about, redacted)); err != nil {
 			return nil, err
 		}
 	} else if pages, err := t.pagemap(); err == nil && o.Memory != Minimal { // which has pages already, and not those of now
@@ -309,8 +339,11 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 			spans = append(spans, s.outside(copied)...)
 		}
 		if !o.Environment {
-			spans = withoutRange(spans, r.about.environment)
+			var block []addrRange
+			block, out.Environment = t.environment(r.about)
+			spans = withoutRanges(spans, block)
 		}
+		spans = withoutRanges(spans, redacted)
 		kept = newCopied(spans, "")
 		m.memory, m.spans, m.own = kept, kept.ranges, r.own
 		m.maps = withMore(m.maps, r.maps, kept.ranges)

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/term"
 
 	"reframe/deopt"
+	"reframe/deopt/frame"
+	"reframe/deopt/machine"
 	"reframe/deopt/trace"
 	"reframe/internal/flags"
 	"reframe/internal/fold"
@@ -26,6 +28,7 @@ import (
 type recording struct {
 	watched
 	held    ptrace.RecordOptions // --memory and --compress
+	redact  []string             // ranges and names that the core leaves out
 	script  string
 	hit     uint64
 	limits  deopt.Limits
@@ -50,8 +53,14 @@ noted with their build ids. --memory writable keeps all that no file has, as the
 does; --memory all keeps the files too.
 
 A small core has no environment block, where passwords and tokens often are, unless
---environment is given. All other content of the pages is in the core: look at it before you
-give it to others. A small core of a core (--core) keeps what that has of the environment.
+--environment is given; so has a small core of a core (--core). All other content of the
+pages is in the core: look at it before you give it to others.
+
+--redact leaves out memory, whatever else is kept: an address range (0x1000-0x2000,
+0x1000+64), or all mappings of a name ([heap], [stack], a path or the last part of one).
+Values in it are unavailable when the core is read, because they are redacted. Copies of
+them elsewhere stay in the core: in registers, and in memory that no --redact names. A name
+or an address that the process does not have is an error, and there is no core.
 
 With --record, --function, --site, --at, --stop-at or --hit, or where it starts the
 process itself, record waits for an exit (see trace), with --for no longer than that, and
@@ -73,6 +82,7 @@ SIGTERM or SIGHUP.`,
   reframe record -p 41822 -o exit.core --ir loop.ll --layout loop.layout.json --script exit.txtar
   reframe record --ir loop.ll --record 51 --hit 3 -o exit.core -- ./host loop.o
   reframe record -p 41822 -o exit.core.zst --memory writable --compress
+  reframe record -p 41822 -o exit.core --redact '[heap]' --redact 0x7ffd1000+256
   reframe record --core verify-1-2.core --ir loop.ll -o exit.core --script exit.txtar`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := targetOrCommand(c, args)
@@ -101,6 +111,7 @@ SIGTERM or SIGHUP.`,
 	k.forFlag(c)
 	k.selfFlag(c)
 	f.BoolVar(&k.held.Environment, "environment", false, "keep the environment of the process in a minimal core")
+	f.StringArrayVar(&k.redact, "redact", nil, "leave out the memory of `RANGE`: START-END, START+SIZE or the name of a mapping, such as [heap] (repeatable)")
 	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288, of deep stacks up to 9437184)")
 	f.Uint64Var(&k.limits.Steps, "steps", 1e6, "the interpreter may run `N` instructions for each frame")
 	f.DurationVar(&k.timeout, "timeout", time.Second, "and all of them together for this time")
@@ -150,6 +161,13 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 		return nil, usage("the name behind --script is empty")
 	case waits && k.stack != 0:
 		return nil, usage("--stack-bytes is for a process that is not waited for")
+	}
+	for _, text := range k.redact {
+		r, err := ptrace.ParseRedaction(text)
+		if err != nil {
+			return nil, usage("--redact %v", err)
+		}
+		k.held.Redact = append(k.held.Redact, r)
 	}
 	if err := k.checkOutputs(args); err != nil {
 		return nil, err
@@ -376,21 +394,22 @@ func exitTitle(x *trace.Exited) string {
 }
 
 // secrets says what the core holds that may be secret.
-func (k *recording) secrets() string {
-	memory, environment := "all writable memory", "its environment"
-	switch k.held.Memory {
-	case ptrace.All:
-		memory = "all memory"
-	case ptrace.Minimal:
-		memory = "parts of the memory"
-		switch {
-		case k.core != "":
-			environment = "what the other core has of its environment"
-		case !k.held.Environment:
-			environment = "not its environment"
-		}
+func (k *recording) secrets(r *recorded) string {
+	memory := map[ptrace.CoreMemory]string{ptrace.Minimal: "parts of the memory", ptrace.Writable: "all writable memory", ptrace.All: "all memory"}[k.held.Memory]
+	redacted := ""
+	if len(r.Redacted) > 0 {
+		redacted = " without what was redacted"
 	}
-	return fmt.Sprintf("it holds %s of the process, and %s: look for secrets before you share it", memory, environment)
+	environment := "its environment"
+	switch {
+	case r.Environment == ptrace.EnvironmentLeftOut:
+		environment = "not its environment"
+	case r.Environment == ptrace.EnvironmentUnknown:
+		environment = "perhaps its environment, for its place is not known"
+	case k.core != "":
+		environment = "what the other core has of its environment"
+	}
+	return fmt.Sprintf("it holds %s of the process%s, and %s: look for secrets before you share it", memory, redacted, environment)
 }
 
 // printRecorded prints what was recorded.
@@ -414,7 +433,10 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	for _, left := range r.LeftOut {
 		fmt.Fprintf(&b, "  left out: %s\n", s.yellow(printable(left)))
 	}
-	fmt.Fprintf(&b, "  %s\n", k.secrets())
+	if len(r.Redacted) > 0 {
+		fmt.Fprintf(&b, "  redacted: %s, %d bytes\n", count(len(r.Redacted), "range"), redactedBytes(r.Redacted))
+	}
+	fmt.Fprintf(&b, "  %s\n", k.secrets(r))
 	if _, err := io.WriteString(fold.To(out), b.String()); err != nil {
 		return err
 	}
@@ -450,14 +472,37 @@ type recordReport struct {
 	LeftOut  []string `json:"left_out,omitempty"`
 	Script   string   `json:"script,omitempty"`
 	Compress bool     `json:"compressed"`
+
+	Environment string           `json:"environment"` // kept, left out, unknown
+	Redacted    []redactedReport `json:"redacted,omitempty"`
 }
 
+// redactedReport is memory that was left out on request.
+type redactedReport struct {
+	Start frame.Hex `json:"start"`
+	Bytes uint64    `json:"bytes"`
+}
+
+// environments are the words of the report for the environment block.
+var environments = map[ptrace.CoreEnvironment]string{ptrace.EnvironmentKept: "kept", ptrace.EnvironmentLeftOut: "left out", ptrace.EnvironmentUnknown: "unknown"}
+
 func (r *recorded) report(k *recording) *recordReport {
-	out := &recordReport{recordSchema, k.output, string(k.held.Memory), r.Threads, r.Size, r.Held, nil, r.exit, r.ended, r.why, r.LeftOut, k.script, k.held.Compress}
+	out := &recordReport{recordSchema, k.output, string(k.held.Memory), r.Threads, r.Size, r.Held, nil, r.exit, r.ended, r.why, r.LeftOut, k.script, k.held.Compress, environments[r.Environment], nil}
+	for _, p := range r.Redacted {
+		out.Redacted = append(out.Redacted, redactedReport{frame.HexOf(uint64(p.Start)), uint64(p.End - p.Start)})
+	}
 	if k.core == "" {
 		out.PauseUS = new(r.pause.Microseconds())
 	}
 	return out
+}
+
+// redactedBytes returns the size of all ranges together.
+func redactedBytes(list []machine.Range) (n uint64) {
+	for _, r := range list {
+		n += uint64(r.End - r.Start)
+	}
+	return n
 }
 
 // bytesOf formats an amount of memory.

@@ -226,6 +226,9 @@ func TestRecordUsage(t *testing.T) {
 		"record -p 1 -o x --stop-at %i":       "--stop-at",
 		"record -p 1 -o x --script":           "flag needs an argument",
 		"record -p 1 -o x --stack-bytes 1":    "--stack-bytes 1: 4096 to",
+		"record -p 1 -o x --redact 0x10-0x10": "--redact 0x10-0x10: the range is empty",
+		"record -p 1 -o x --redact 0x20-0x10": "--redact 0x20-0x10: the end is before the start",
+		"record -p 1 -o x --redact 0x10":      "--redact 0x10: expected START-END or START+SIZE",
 		"record -o x --stack-bytes 9999 -- y": "--stack-bytes is for a process that is not waited for",
 	} {
 		reframe(t, strings.Fields(args)...).failsEmpty(t, 64, want)
@@ -261,6 +264,34 @@ func TestRecordJSON(t *testing.T) {
 	require.Equal(t, 0, r.code, r.stderr)
 	valid(t, "record.schema.json", r.stdout)
 	require.NotContains(t, r.object(t), "pause_us")
+}
+
+// TestRecordRedact requires that a core without the stack shows the frame that the registers give, and why there is no other; and that there is no core
+// if a name is mistyped.
+func TestRecordRedact(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
+	dir := t.TempDir()
+	core := filepath.Join(dir, "exit.core")
+	r := reframe(t, "record", "-p", pid(p), "-o", core, "--redact", "[stakc]")
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.stderr, "cannot redact [stakc]: no mapping has this name; did you mean [stack]?")
+	require.Empty(t, files(t, dir))
+
+	r = reframe(t, "record", "-p", pid(p), "-o", core, "--redact", "[stack]")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Regexp(t, `(?m)^  redacted: 1 range, \d+ bytes$`, r.stdout)
+	require.Contains(t, r.stdout, "it holds parts of the memory of the process without what was redacted, and not its environment")
+	r = reframe(t, "frames", "--core", core)
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.stdout, "#0 ")
+	require.Contains(t, unfolded(r.stdout), "redacted: left out of the core on request (record --redact)")
+
+	r = reframe(t, "record", "--core", core, "-o", filepath.Join(dir, "small.core"), "--json")
+	require.Equal(t, 0, r.code, r.stderr)
+	valid(t, "record.schema.json", r.stdout)
+	require.Len(t, r.object(t)["redacted"], 1)
+	require.Equal(t, "left out", r.object(t)["environment"])
 }
 
 // Files that are not regular are not replaced; the target of a link is.

@@ -102,7 +102,7 @@ type page []byte
 
 func (p page) ReadMemory(b []byte, addr Addr) error {
 	if addr < 0x1000 || uint64(addr-0x1000)+uint64(len(b)) > uint64(len(p)) {
-		return &MemoryError{addr, len(b), "not mapped"}
+		return &MemoryError{Addr: addr, Len: len(b), Why: "not mapped"}
 	}
 	copy(b, p[addr-0x1000:])
 	return nil

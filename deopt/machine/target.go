@@ -14,6 +14,13 @@ type MemoryError struct {
 	Addr Addr
 	Len  int
 	Why  string // such as "not mapped", "outside what was copied"
+	// Redacted means that the user had the memory left out of the core (record --redact).
+	Redacted bool
+}
+
+// RedactedMemory returns the error for a read of memory that was left out of a core at the user's request.
+func RedactedMemory(addr Addr, size int) *MemoryError {
+	return &MemoryError{addr, size, "redacted: left out of the core on request (record --redact)", true}
 }
 
 func (e *MemoryError) Error() string {

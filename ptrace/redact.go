@@ -1,0 +1,252 @@
+package ptrace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reframe/deopt/machine"
+	"reframe/internal/near"
+)
+
+// Redaction names memory that a core leaves out: one range of addresses, or all mappings of one name.
+type Redaction struct {
+	Text  string        // as the user wrote it
+	Range machine.Range // empty where Text is a name
+}
+
+// rangeLike matches what a user means as a range, also without 0x, as /proc/PID/maps has it.
+var rangeLike = regexp.MustCompile(`^(?:0[xX]|[0-9]+$|[0-9a-fA-F]+[-+][0-9a-fA-FxX]+$)`)
+
+// ParseRedaction reads START-END, START+SIZE, or the name of a mapping: a path, the last part of one, or a name such as [heap]. Addresses begin with
+// 0x; a size is decimal, or begins with 0x.
+func ParseRedaction(text string) (Redaction, error) {
+	if text == "" {
+		return Redaction{}, errors.New("the range is empty: expected START-END, START+SIZE or the name of a mapping")
+	}
+	if !rangeLike.MatchString(text) {
+		return Redaction{Text: text}, nil
+	}
+	at := strings.IndexAny(text, "-+")
+	if at < 0 {
+		return Redaction{}, fmt.Errorf("%s: expected START-END or START+SIZE, such as %s+64", text, text)
+	}
+	start, err := parseAddress(text[:at])
+	if err != nil {
+		return Redaction{}, fmt.Errorf("%s: %w", text, err)
+	}
+	var end uint64
+	if text[at] == '-' {
+		if end, err = parseAddress(text[at+1:]); err != nil {
+			return Redaction{}, fmt.Errorf("%s: %w", text, err)
+		}
+		if end < start {
+			return Redaction{}, fmt.Errorf("%s: the end is before the start", text)
+		}
+	} else {
+		size, err := strconv.ParseUint(text[at+1:], 0, 64)
+		if err != nil {
+			return Redaction{}, fmt.Errorf("%s: expected a size, got %q", text, text[at+1:])
+		}
+		if end = start + size; end < start {
+			return Redaction{}, fmt.Errorf("%s: the range ends outside of the address space", text)
+		}
+	}
+	if start == end {
+		return Redaction{}, fmt.Errorf("%s: the range is empty", text)
+	}
+	return Redaction{text, machine.Range{Start: machine.Addr(start), End: machine.Addr(end)}}, nil
+}
+
+// parseAddress reads an address. It requires 0x, because 1000 can be decimal or, as in /proc/PID/maps, hexadecimal.
+func parseAddress(text string) (uint64, error) {
+	digits, found := strings.CutPrefix(strings.ToLower(text), "0x")
+	v, err := strconv.ParseUint(digits, 16, 64)
+	if !found || err != nil {
+		return 0, fmt.Errorf("expected an address such as 0x1000, got %q", text)
+	}
+	return v, nil
+}
+
+// RedactionError is a redaction that fits no memory of the target, so that no core is written.
+type RedactionError struct {
+	Redaction
+	Unmapped machine.Addr // of a range: its first address that is not mapped
+	Near     string       // of a name: the most similar name of a mapping, or ""
+	Nameless bool         // of a name: mappings of a core have no names but paths
+}
+
+func (e *RedactionError) Error() string {
+	s := fmt.Sprintf("cannot redact %s: ", e.Text)
+	switch {
+	case e.Range != machine.Range{}:
+		return s + fmt.Sprintf("%v is not mapped", e.Unmapped)
+	case e.Nameless:
+		return s + "a core has no names of mappings but the paths of files; use addresses"
+	case e.Near != "":
+		return s + "no mapping has this name; did you mean " + e.Near + "?"
+	}
+	return s + "no mapping has this name"
+}
+
+// redacted returns the memory that redactions name, by address, and what the core leaves out on request already.
+func (t *Target) redacted(list []Redaction, r *recorded) ([]addrRange, error) {
+	maps := slices.Concat(t.maps, r.maps, r.after)
+	out, err := redactedIn(maps, list, t.core != nil)
+	if err == nil && t.core != nil {
+		out = joinedRanges(append(out, t.core.redacted...))
+	}
+	return out, err
+}
+
+// redactsCommand reports whether redacted memory holds arguments of the program: then the note with the command line has to go too.
+func (t *Target) redactsCommand(about *coreAbout, redacted []addrRange) bool {
+	arguments := about.arguments
+	if s := stringsAtStart(about.auxv, t.arch.Order, t.source); s != nil && arguments.start >= arguments.end {
+		arguments = addrRange{s.random, s.path}
+	}
+	return arguments.start < arguments.end && arguments.meets(redacted)
+}
+
+// redactedIn returns the memory that redactions name in mappings, by address and without overlaps: of a range also the other places at which the same
+// part of a file is mapped.
+func redactedIn(maps []machine.Mapping, list []Redaction, inCore bool) (out []addrRange, err error) {
+	known := joinedRanges(rangesOf(maps, place))
+	for _, r := range list {
+		var found []addrRange
+		if r.Range == (machine.Range{}) {
+			for _, m := range maps {
+				if r.names(m) {
+					found = append(found, place(m))
+				}
+			}
+			if len(found) == 0 {
+				return nil, r.unknown(maps, inCore)
+			}
+		} else {
+			whole := addrRange{r.Range.Start, r.Range.End}
+			if gaps := outside(whole, known); len(gaps) > 0 {
+				return nil, &RedactionError{Redaction: r, Unmapped: gaps[0].start}
+			}
+			found = append(aliases(whole, maps), whole)
+		}
+		out = append(out, found...)
+	}
+	return joinedRanges(out), nil
+}
+
+// names reports whether a redaction by name means a mapping.
+func (r Redaction) names(m machine.Mapping) bool {
+	if m.Path == "" {
+		return false
+	}
+	name := strings.TrimSuffix(m.Path, deletedSuffix)
+	return r.Text == m.Path || r.Text == name || r.Text == path.Base(name)
+}
+
+// unknown returns the error for a name that no mapping has.
+func (r Redaction) unknown(maps []machine.Mapping, inCore bool) error {
+	var names []string
+	for _, m := range maps {
+		if m.Path != "" && !slices.Contains(names, m.Path) && len(names) < maxNear {
+			names = append(names, m.Path)
+		}
+	}
+	e := &RedactionError{Redaction: r, Nameless: inCore && strings.HasPrefix(r.Text, "[")}
+	if names = near.Sorted(r.Text, names); len(names) > 0 && near.Distance(r.Text, names[0]) <= len(r.Text)/2 {
+		e.Near = names[0]
+	}
+	return e
+}
+
+// maxNear bounds the names that a mistyped one is compared with.
+const maxNear = 1 << 10
+
+// aliases returns the other places at which the part of a file that lies in a range is mapped. A file is known by its path and, of a process, its inode.
+func aliases(r addrRange, maps []machine.Mapping) (out []addrRange) {
+	for _, m := range maps {
+		start, end := max(m.Start, r.start), min(m.End, r.end)
+		if start >= end || !ofFile(m) {
+			continue
+		}
+		from, to := m.Offset+uint64(start-m.Start), m.Offset+uint64(end-m.Start)
+		for _, other := range maps {
+			if other.Path != m.Path || other.Inode != m.Inode {
+				continue
+			}
+			lo, hi := max(from, other.Offset), min(to, other.Offset+uint64(other.End-other.Start))
+			if lo < hi {
+				out = append(out, addrRange{other.Start + machine.Addr(lo-other.Offset), other.Start + machine.Addr(hi-other.Offset)})
+			}
+		}
+	}
+	return out
+}
+
+// joinedRanges sorts ranges by address, and joins those that overlap or touch.
+func joinedRanges(list []addrRange) (out []addrRange) {
+	slices.SortFunc(list, func(a, b addrRange) int { return cmp.Compare(a.start, b.start) })
+	for _, r := range list {
+		if n := len(out); n > 0 && r.start <= out[n-1].end {
+			out[n-1].end = max(out[n-1].end, r.end)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// blanked is the memory of a core with zeros where memory was redacted: the rest of such a stack or page is copied too. What is written of the copies has to
+// leave out the ranges.
+type blanked struct {
+	machine.Memory
+	ranges []addrRange // by address
+}
+
+// ReadMemory implements [machine.Memory].
+func (b blanked) ReadMemory(p []byte, addr machine.Addr) error {
+	whole := addrRange{addr, addr + machine.Addr(len(p))}
+	if !whole.meets(b.ranges) {
+		return b.Memory.ReadMemory(p, addr)
+	}
+	clear(p)
+	for _, left := range outside(whole, b.ranges) {
+		if err := b.Memory.ReadMemory(p[left.start-addr:left.end-addr], left.start); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meets reports whether a range overlaps one of others, which are in order.
+func (r addrRange) meets(others []addrRange) bool {
+	left := outside(r, others)
+	return len(left) != 1 || left[0] != r
+}
+
+// cut divides parts of a mapping so that a core keeps nothing of the given ranges, which are in order.
+func cut(parts []keptPart, ranges []addrRange) (out []keptPart) {
+	for _, p := range parts {
+		if !p.keep || !p.place().meets(ranges) {
+			out = append(out, p)
+			continue
+		}
+		from := p.start
+		for _, left := range outside(p.place(), ranges) {
+			if from < left.start {
+				out = append(out, keptPart{from, left.start, false})
+			}
+			out = append(out, keptPart{left.start, left.end, true})
+			from = left.end
+		}
+		if from < p.end {
+			out = append(out, keptPart{from, p.end, false})
+		}
+	}
+	return out
+}
