@@ -133,7 +133,7 @@ func (d *Description) module(name string, img *object.Image) {
 		return
 	}
 	d.taken += len(text)
-	m, err := ir.Parse(name, text)
+	m, err := ir.ParseOwned(name, text)
 	if err != nil {
 		d.note("%v", err)
 		return

@@ -13,6 +13,9 @@ const maxNesting = 200
 // [Func.Body] parses it, and [Module.Check] parses all of them.
 func Parse(name string, src []byte) (*Module, error) { return parseText(name, string(src)) }
 
+// ParseOwned is [Parse] of a source that nobody changes afterwards: the module keeps it, and no copy.
+func ParseOwned(name string, src []byte) (*Module, error) { return parseText(name, bytesText(src)) }
+
 // parseText tries it quickly first. Where that ends in an error the text may be good
 // and not be laid out as LLVM prints it, so then every byte is read.
 //

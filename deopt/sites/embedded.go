@@ -81,11 +81,18 @@ func unpacked(packed []byte, most int) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	text, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
-	if err == nil && len(text) > most {
-		err = fmt.Errorf("over %d bytes", most)
+	var text bytes.Buffer
+	var head zstd.Header // which may hold the size of the text, so that the text need not be copied as it grows
+	if err := head.Decode(packed); err == nil && head.HasFCS && head.FrameContentSize <= uint64(most) {
+		text.Grow(int(head.FrameContentSize) + bytes.MinRead)
 	}
-	return text, err
+	if _, err := text.ReadFrom(io.LimitReader(r, int64(most)+1)); err != nil {
+		return nil, err
+	}
+	if text.Len() > most {
+		return nil, fmt.Errorf("over %d bytes", most)
+	}
+	return text.Bytes(), nil
 }
 
 type embedded struct {
