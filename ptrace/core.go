@@ -164,6 +164,7 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 	t.debugFiles()
 	t.places = newPlaces(t.Modules)
 	mem = c.withFiles(mem)
+	c.holes = mem.holes()
 	t.source, t.memory = mem, mem
 	for _, m := range t.Modules {
 		if m.Image != nil {
@@ -200,6 +201,7 @@ type core struct {
 	kept     CoreMemory     // where `reframe record` wrote it: which memory; "" where it did not
 	written  []addrRange    // memory of files that is not as in those, and not in the core; by address
 	redacted []addrRange    // memory that was left out at the user's request; by address
+	holes    []addrRange    // memory that is not there though a part of the page is; by address
 	exe      string         // that is used in place of the file named
 	named    string
 	open     opener        // of the files that the core names

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"reframe/deopt/machine"
+	"reframe/ptrace/elfcore"
 	"reframe/ptrace/system"
 )
 
@@ -146,6 +147,23 @@ func (c *coreMemory) redact(ranges []addrRange) {
 		part(r, addrRange{from, r.end}, true)
 	}
 	c.regions = out
+}
+
+// holes returns the memory that is not there though a part of the page is in which it begins or ends: what was left out of the stacks and pages that a core
+// keeps.
+func (c *coreMemory) holes() (out []addrRange) {
+	var absent []addrRange
+	for _, r := range c.regions {
+		if r.from == nil {
+			absent = append(absent, addrRange{r.start, r.end})
+		}
+	}
+	for _, r := range joinedRanges(absent) {
+		if (r.start|r.end)&(elfcore.Page-1) != 0 {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // withFiles adds what files hold of the mappings that the core left out.

@@ -176,8 +176,8 @@ func (t *Target) collect() error {
 		return err
 	}
 	var mem memory = piecemeal{t.memory, t.source}
-	if t.core != nil && len(t.core.redacted) > 0 {
-		mem = piecemeal{blanked{t.memory, t.core.redacted}, t.source}
+	if t.core != nil && len(t.core.holes) > 0 {
+		mem = piecemeal{blanked{t.memory, t.core.holes}, t.source}
 	}
 	code := t.code(t.recorded.own)
 	if err := mem.readMany(code.whole); err != nil {
@@ -344,6 +344,9 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 			spans = withoutRanges(spans, block)
 		}
 		spans = withoutRanges(spans, redacted)
+		if t.core != nil {
+			spans = withoutRanges(spans, t.core.holes)
+		}
 		kept = newCopied(spans, "")
 		m.memory, m.spans, m.own = kept, kept.ranges, r.own
 		m.maps = withMore(m.maps, r.maps, kept.ranges)

@@ -167,22 +167,31 @@ func (r Redaction) unknown(maps []machine.Mapping, inCore bool) error {
 // maxNear bounds the names that a mistyped one is compared with.
 const maxNear = 1 << 10
 
-// aliases returns the other places at which the part of a file that lies in a range is mapped. A file is known by its path and, of a process, its inode.
+// aliases returns the places at which the part of a file that lies in a range is mapped. A file is known by its path and, of a process, its inode. Where
+// several parts of a file lie in the range, what is between them counts too, so that the time grows with the number of mappings alone.
 func aliases(r addrRange, maps []machine.Mapping) (out []addrRange) {
+	type file struct {
+		path  string
+		inode uint64
+	}
+	type part struct{ from, to uint64 } // offsets
+	parts := map[file]part{}
 	for _, m := range maps {
 		start, end := max(m.Start, r.start), min(m.End, r.end)
 		if start >= end || !ofFile(m) {
 			continue
 		}
-		from, to := m.Offset+uint64(start-m.Start), m.Offset+uint64(end-m.Start)
-		for _, other := range maps {
-			if other.Path != m.Path || other.Inode != m.Inode {
-				continue
-			}
-			lo, hi := max(from, other.Offset), min(to, other.Offset+uint64(other.End-other.Start))
-			if lo < hi {
-				out = append(out, addrRange{other.Start + machine.Addr(lo-other.Offset), other.Start + machine.Addr(hi-other.Offset)})
-			}
+		p := part{m.Offset + uint64(start-m.Start), m.Offset + uint64(end-m.Start)}
+		if q, ok := parts[file{m.Path, m.Inode}]; ok {
+			p = part{min(p.from, q.from), max(p.to, q.to)}
+		}
+		parts[file{m.Path, m.Inode}] = p
+	}
+	for _, m := range maps {
+		p := parts[file{m.Path, m.Inode}]
+		from, to := max(p.from, m.Offset), min(p.to, m.Offset+uint64(m.End-m.Start))
+		if from < to {
+			out = append(out, addrRange{m.Start + machine.Addr(from-m.Offset), m.Start + machine.Addr(to-m.Offset)})
 		}
 	}
 	return out
@@ -201,8 +210,8 @@ func joinedRanges(list []addrRange) (out []addrRange) {
 	return out
 }
 
-// blanked is the memory of a core with zeros where memory was redacted: the rest of such a stack or page is copied too. What is written of the copies has to
-// leave out the ranges.
+// blanked is the memory of a core with zeros in ranges that are not in the core: the rest of such a stack or page is copied too. What is written of the
+// copies has to leave out the ranges.
 type blanked struct {
 	machine.Memory
 	ranges []addrRange // by address
