@@ -69,7 +69,7 @@ test:
 
 # Selects other cases for the shares of make test, by the name of the commit.
 rotate:
-	git rev-parse HEAD >internal/livetest/selection.txt
+	selected=$$(git rev-parse HEAD) && echo "$$selected" >internal/livetest/selection.txt
 
 # Every case of every test, of which make test runs a share: all programs that the interpreter is held against, all mutated stack maps that verify
 # must find, 100,000 exits of instrumented programs, every byte of the files that are broken, all kills that a traced process must survive, 10,000 patches of running code, a million

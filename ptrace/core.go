@@ -201,7 +201,7 @@ type core struct {
 	kept     CoreMemory     // where `reframe record` wrote it: which memory; "" where it did not
 	written  []addrRange    // memory of files that is not as in those, and not in the core; by address
 	redacted []addrRange    // memory that was left out at the user's request; by address
-	holes    []addrRange    // memory that is not there though a part of the page is; by address
+	holes    []addrRange    // absent memory that begins or ends inside a page; by address
 	exe      string         // that is used in place of the file named
 	named    string
 	open     opener        // of the files that the core names

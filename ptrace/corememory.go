@@ -149,8 +149,7 @@ func (c *coreMemory) redact(ranges []addrRange) {
 	c.regions = out
 }
 
-// holes returns the memory that is not there though a part of the page is in which it begins or ends: what was left out of the stacks and pages that a core
-// keeps.
+// holes returns the absent ranges that begin or end inside a page, such as an environment block that was left out of a stack.
 func (c *coreMemory) holes() (out []addrRange) {
 	var absent []addrRange
 	for _, r := range c.regions {

@@ -237,7 +237,7 @@ func (r *Registry) holds(e *Entry, mem memory) bool {
 	if mem.ReadMemory(again.raw[:], e.Addr) != nil || !sameEntry(again.raw[:], e.raw[:]) {
 		return false
 	}
-	if !e.content.is(mem) {
+	if e.content == nil || !e.content.is(mem) { // nil: the object could not be read
 		return false
 	}
 	now := &Registry{arch: r.arch, Entries: []*Entry{again}}

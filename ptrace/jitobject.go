@@ -19,8 +19,8 @@ import (
 const (
 	maxObjects = 1 << 30   // of all objects of a target
 	maxRead    = 256 << 20 // of one object
-	// A smaller object is read as a whole. Of a larger one only the headers and the sections are read, with what lies between two parts where that
-	// is less than smallGap.
+	// A smaller object is read as a whole. Of a larger one only the headers and the sections are read, and
+	// gaps of up to smallGap between them.
 	maxWholeObject = 1 << 20
 	smallGap       = 64 << 10
 )
@@ -93,6 +93,10 @@ func (e *Entry) read(mem memory, arch *machine.Arch, number int) {
 	if e.Bad != "" || e.image != nil {
 		return
 	}
+	if e.extents == nil {
+		e.Bad = "its section headers were not read"
+		return
+	}
 	data, err := e.load(mem)
 	if err != nil {
 		e.Bad = "it lies partly outside of memory: " + err.Error()
@@ -110,40 +114,60 @@ func (e *Entry) read(mem memory, arch *machine.Arch, number int) {
 	e.image, e.content = img, data
 }
 
+// load reads the extents of the object.
 func (e *Entry) load(mem memory) (*content, error) {
 	c := &content{start: e.Start, size: e.Size}
 	var parts []span
+	var ranges []machine.Range
 	for _, x := range e.extents {
-		err := eachStretch(mem, machine.Range{Start: e.Start + machine.Addr(x.from), End: e.Start + machine.Addr(x.to)}, func(r machine.Range, zero bool) error {
-			if zero {
-				c.zeroes = append(c.zeroes, r)
-				return nil
-			}
-			var last [1]byte // no room is made for what is not there
-			if err := mem.ReadMemory(last[:], r.End-1); err != nil {
-				return err
-			}
-			data := make([]byte, r.End-r.Start)
-			parts = append(parts, span{r.Start, data})
-			return mem.ReadMemory(data, r.Start)
-		})
-		if err != nil {
-			return nil, err
+		ranges = append(ranges, machine.Range{Start: e.Start + machine.Addr(x.from), End: e.Start + machine.Addr(x.to)})
+	}
+	err := eachStretch(mem, ranges, func(r machine.Range, zero bool) error {
+		if zero {
+			c.zeroes = append(c.zeroes, r)
+			return nil
 		}
+		var last [1]byte // no room is made for what is not there
+		if err := mem.ReadMemory(last[:], r.End-1); err != nil {
+			return err
+		}
+		data := make([]byte, r.End-r.Start)
+		parts = append(parts, span{r.Start, data})
+		return mem.ReadMemory(data, r.Start)
+	})
+	if err != nil {
+		return nil, err
 	}
 	c.parts = newCopied(parts, "")
 	return c, nil
 }
 
-// eachStretch calls a function for each part of a range in ascending order, with whether the process has not touched it, so that it is zero.
-func eachStretch(mem memory, in machine.Range, each func(r machine.Range, zero bool) error) error {
-	var zeroes []machine.Range
-	if l, ok := mem.(interface {
-		untouched(machine.Range) []machine.Range
-	}); ok && in.End-in.Start >= minUntouched {
-		zeroes = l.untouched(in)
+// eachStretch calls a function for each part of ranges, which are in ascending order, with whether the process has not touched it, so that it is zero.
+func eachStretch(mem memory, ranges []machine.Range, each func(r machine.Range, zero bool) error) error {
+	var large, zeroes []machine.Range
+	for _, r := range ranges {
+		if r.End-r.Start >= minUntouched {
+			large = append(large, r)
+		}
 	}
-	for _, z := range append(zeroes, machine.Range{Start: in.End, End: in.End}) {
+	if l, ok := mem.(interface {
+		untouched([]machine.Range) []machine.Range
+	}); ok && len(large) > 0 {
+		zeroes = l.untouched(large)
+	}
+	for _, r := range ranges {
+		first := sort.Search(len(zeroes), func(i int) bool { return zeroes[i].End > r.Start })
+		last := sort.Search(len(zeroes), func(i int) bool { return zeroes[i].Start >= r.End })
+		if err := eachPart(r, zeroes[first:last], each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachPart calls a function for each part of a range: those that are zero, and those between them.
+func eachPart(in machine.Range, zeroes []machine.Range, each func(r machine.Range, zero bool) error) error {
+	for _, z := range append(slices.Clip(zeroes), machine.Range{Start: in.End, End: in.End}) {
 		for _, part := range []struct {
 			machine.Range
 			zero bool
@@ -185,7 +209,7 @@ func (c *content) ReadAt(p []byte, off int64) (n int, err error) {
 	case uint64(off)+uint64(n) == c.size:
 		return n, io.EOF
 	}
-	return n, io.ErrUnexpectedEOF // no section lies there
+	return n, io.ErrUnexpectedEOF // this part was not read
 }
 
 // ReadMemory implements [machine.Memory].
@@ -220,15 +244,10 @@ func (c *content) is(mem memory) bool {
 		}
 		return nil
 	}
-	for _, r := range c.ranges() {
-		if eachStretch(mem, r, same) != nil {
-			return false
-		}
-	}
-	return true
+	return eachStretch(mem, c.ranges(), same) == nil
 }
 
-// ranges are the parts that are known, in ascending order.
+// ranges returns the parts that are known, in ascending order.
 func (c *content) ranges() []machine.Range {
 	all := slices.Clone(c.zeroes)
 	for _, s := range c.parts.ranges {
@@ -238,7 +257,15 @@ func (c *content) ranges() []machine.Range {
 	return all
 }
 
-// spans are the parts with their bytes.
+// untouched returns how many bytes are zero because the process has not touched them.
+func (c *content) untouched() (n uint64) {
+	for _, z := range c.zeroes {
+		n += uint64(z.End - z.Start)
+	}
+	return n
+}
+
+// spans returns the parts with their bytes.
 func (c *content) spans() []span {
 	list := slices.Clone(c.parts.ranges)
 	for _, z := range c.zeroes {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +37,7 @@ func TestClaims(t *testing.T) {
 	for _, c := range []struct{ size, sections, bad string }{
 		{"1024", "small", ""},
 		{"200", "plain", ""},
-		{"1024", "plain", "its sections claim 1023 MiB; up to 256 MiB of an object are read"},
+		{"1024", "plain", "its headers and sections claim 1023 MiB; up to 256 MiB of an object are read"},
 		{"1024", "overlapping", "its sections overlap: they claim 8581546078 bytes of its 1073741824"},
 	} {
 		t.Run(c.sections+" "+c.size, func(t *testing.T) {
@@ -71,6 +73,26 @@ func TestClaims(t *testing.T) {
 			_, err := fmt.Sscanf(procFile(t, "%d/statm", p.PID), "%d %d", new(int), &resident)
 			require.NoError(t, err)
 			require.Less(t, resident, 4096, "pages of the process")
+		})
+	}
+}
+
+// TestMinimalCoreOfClaims requires that a minimal core leaves out objects that cannot be used and those whose untouched memory is too large, and
+// that it counts them.
+func TestMinimalCoreOfClaims(t *testing.T) {
+	for _, c := range []struct{ size, sections string }{{"3", "foreign"}, {"200", "plain"}} {
+		t.Run(c.sections, func(t *testing.T) {
+			p := claims(t, "3", c.size, "zero", c.sections)
+			target, err := Capture(p.PID, Options{Record: true})
+			require.NoError(t, err)
+			defer target.Close()
+			path := filepath.Join(t.TempDir(), "core")
+			out, err := target.WriteCore(t.Context(), path, RecordOptions{Memory: Minimal})
+			require.NoError(t, err)
+			require.Contains(t, out.LeftOut, "3 registered JIT objects that no stack leads to, or that are too large")
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			require.Less(t, info.Size(), int64(16<<20))
 		})
 	}
 }

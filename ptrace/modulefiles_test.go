@@ -131,7 +131,8 @@ func TestCoreObjects(t *testing.T) {
 	defer core.Close()
 	e := core.Registries[0].Entries[0]
 	require.Empty(t, e.Bad)
-	for room, want := range map[uint64]string{e.Size: "", e.Size - 1: "it needs 0 MiB, and the objects before it took 0 MiB; up to 0 MiB are read"} {
+	refused := fmt.Sprintf("it needs %d bytes, and the objects before it took 0; up to %d bytes of all are read", e.Size, e.Size-1)
+	for room, want := range map[uint64]string{e.Size: "", e.Size - 1: refused} {
 		core, err := OpenCore(path, CoreOptions{Objects: room})
 		require.NoError(t, err)
 		defer core.Close()

@@ -293,6 +293,9 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	if err != nil {
 		return nil, err
 	}
+	if len(redacted) > maxRecordedRanges {
+		return nil, fmt.Errorf("cannot redact %d ranges of memory: a core lists up to %d", len(redacted), maxRecordedRanges)
+	}
 	out := &RecordedCore{}
 	for _, p := range redacted {
 		out.Redacted = append(out.Redacted, machine.Range{Start: p.start, End: p.end})
@@ -404,6 +407,7 @@ const (
 func (t *Target) immutable(out *RecordedCore) (spans []span) {
 	own := rangesOf(t.recorded.own, keptPart.place)
 	room, left := maxObjects4Core, 0
+	zeroes := uint64(maxObjects4Core) // room for memory that the process has not touched, which takes room in a core
 	for _, r := range t.Registries {
 		if len(r.Entries) > registryPages {
 			spans = append(spans, r.spans()...)
@@ -424,15 +428,16 @@ func (t *Target) immutable(out *RecordedCore) (spans []span) {
 		}
 		for _, e := range r.Entries {
 			switch {
-			case e.image != nil:
+			case e.image != nil && e.content.untouched() <= zeroes:
+				zeroes -= e.content.untouched()
 				spans = append(spans, e.content.spans()...)
-			case e.Bad == "" || late[e]:
+			case e.image != nil || e.Bad == "" || late[e]:
 				left++
 			}
 		}
 	}
 	if left > 0 {
-		out.LeftOut = append(out.LeftOut, fmt.Sprintf("%d registered JIT objects that no stack leads to", left))
+		out.LeftOut = append(out.LeftOut, fmt.Sprintf("%d registered JIT objects that no stack leads to, or that are too large", left))
 	}
 	room = maxFoundAll
 	for _, f := range t.Found {

@@ -34,7 +34,7 @@ func ParseRedaction(text string) (Redaction, error) {
 	}
 	at := strings.IndexAny(text, "-+")
 	if at < 0 {
-		return Redaction{}, fmt.Errorf("%s: expected START-END or START+SIZE, such as %s+64", text, text)
+		return Redaction{}, fmt.Errorf("%s: expected START-END or START+SIZE, such as 0x1000+64", text)
 	}
 	start, err := parseAddress(text[:at])
 	if err != nil {
@@ -49,7 +49,11 @@ func ParseRedaction(text string) (Redaction, error) {
 			return Redaction{}, fmt.Errorf("%s: the end is before the start", text)
 		}
 	} else {
-		size, err := strconv.ParseUint(text[at+1:], 0, 64)
+		digits, base := text[at+1:], 10
+		if rest, hex := strings.CutPrefix(strings.ToLower(digits), "0x"); hex {
+			digits, base = rest, 16
+		}
+		size, err := strconv.ParseUint(digits, base, 64)
 		if err != nil {
 			return Redaction{}, fmt.Errorf("%s: expected a size, got %q", text, text[at+1:])
 		}
@@ -87,7 +91,7 @@ func (e *RedactionError) Error() string {
 	case e.Range != machine.Range{}:
 		return s + fmt.Sprintf("%v is not mapped", e.Unmapped)
 	case e.Nameless:
-		return s + "a core has no names of mappings but the paths of files; use addresses"
+		return s + "in a core only mappings of files have names; give an address range"
 	case e.Near != "":
 		return s + "no mapping has this name; did you mean " + e.Near + "?"
 	}
@@ -110,7 +114,10 @@ func (t *Target) redactsCommand(about *coreAbout, redacted []addrRange) bool {
 	if s := stringsAtStart(about.auxv, t.arch.Order, t.source); s != nil && arguments.start >= arguments.end {
 		arguments = addrRange{s.random, s.path}
 	}
-	return arguments.start < arguments.end && arguments.meets(redacted)
+	if arguments.start >= arguments.end {
+		return len(redacted) > 0 // where they lie is unknown: they may be among what is redacted
+	}
+	return arguments.meets(redacted)
 }
 
 // redactedIn returns the memory that redactions name in mappings, by address and without overlaps: of a range also the other places at which the same
@@ -167,8 +174,8 @@ func (r Redaction) unknown(maps []machine.Mapping, inCore bool) error {
 // maxNear bounds the names that a mistyped one is compared with.
 const maxNear = 1 << 10
 
-// aliases returns the places at which the part of a file that lies in a range is mapped. A file is known by its path and, of a process, its inode. Where
-// several parts of a file lie in the range, what is between them counts too, so that the time grows with the number of mappings alone.
+// aliases returns the places at which the part of a file that lies in a range is mapped. A file is known by its path and, of a process, its inode. Several
+// parts of a file in the range count as one, with what is between them, so that the time is linear.
 func aliases(r addrRange, maps []machine.Mapping) (out []addrRange) {
 	type file struct {
 		path  string
@@ -210,8 +217,7 @@ func joinedRanges(list []addrRange) (out []addrRange) {
 	return out
 }
 
-// blanked is the memory of a core with zeros in ranges that are not in the core: the rest of such a stack or page is copied too. What is written of the
-// copies has to leave out the ranges.
+// blanked reads the memory of a core with zeros in its holes, so that the rest of a page can be copied. The caller removes the holes from the copies.
 type blanked struct {
 	machine.Memory
 	ranges []addrRange // by address
@@ -220,11 +226,12 @@ type blanked struct {
 // ReadMemory implements [machine.Memory].
 func (b blanked) ReadMemory(p []byte, addr machine.Addr) error {
 	whole := addrRange{addr, addr + machine.Addr(len(p))}
-	if !whole.meets(b.ranges) {
-		return b.Memory.ReadMemory(p, addr)
+	known := outside(whole, b.ranges)
+	if len(known) == 0 || known[0] == whole {
+		return b.Memory.ReadMemory(p, addr) // which is an error where nothing of it is there
 	}
 	clear(p)
-	for _, left := range outside(whole, b.ranges) {
+	for _, left := range known {
 		if err := b.Memory.ReadMemory(p[left.start-addr:left.end-addr], left.start); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ const (
 const (
 	maxStrings = 8 << 20 // arguments and environment; the kernel allows three quarters of 8 MiB (_STK_LIM of linux/resource.h)
 	maxPath    = 4 << 10 // PATH_MAX, with the zero byte
-	// maxPointers bounds the pointers to arguments and environment that are looked at.
+	// maxPointers bounds, in bytes, the pointers to arguments and environment that are looked at.
 	maxPointers = 1 << 20
 )
 
@@ -68,7 +68,7 @@ func (s *startStrings) without(arguments addrRange) []addrRange {
 
 // arguments finds the arguments of a program in memory, where nothing else says where they are: below the auxiliary vector lie the number of the
 // arguments, pointers to them, 0, pointers to the environment and 0 (System V ABI, "Process Initialization"). It returns an empty range if the program has
-// changed these words.
+// changed these words, if the environment is empty, or if the end of the last argument is unknown.
 func (s *startStrings) arguments(order binary.ByteOrder, mem machine.Memory) addrRange {
 	b := readEnd(mem, s.random-min(s.random, maxAUXV), s.random)
 	at := bytes.LastIndex(b, s.vector)
@@ -110,11 +110,12 @@ func (s *startStrings) ending(first, last, environment machine.Addr, mem machine
 	if first > last || last >= environment {
 		return addrRange{}
 	}
-	b, err := machine.ReadSome(mem, last, make([]byte, min(environment-last, maxPath)))
-	if n := bytes.IndexByte(b, 0); err == nil && n >= 0 {
-		return addrRange{first, last + machine.Addr(n) + 1}
+	b, err := machine.ReadSome(mem, last, make([]byte, environment-last)) // at most maxStrings
+	n := bytes.IndexByte(b, 0)
+	if err != nil || n < 0 {
+		return addrRange{} // strings that the program has removed from its environment may follow the arguments
 	}
-	return addrRange{first, environment}
+	return addrRange{first, last + machine.Addr(n) + 1}
 }
 
 // readEnd reads the memory before an address, from low on, as far down as all of it is there.

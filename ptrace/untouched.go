@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,9 +66,9 @@ func provided(tid int) ([]machine.Range, error) {
 	return flagged(f, "um", "ui")
 }
 
-// untouched returns the parts of a range that are zero because the process has not touched them, in ascending order: of private memory without a
-// file and without pages. To read one would allocate pages in the process. The mappings are read again: a file may have been mapped there since.
-func (l *liveMemory) untouched(in machine.Range) (parts []machine.Range) {
+// untouched returns the parts of ranges that are zero because the process has not touched them, in ascending order as the ranges: of private memory
+// without a file and without pages. To read one would allocate pages in the process. The mappings are read again: a file may have been mapped there since.
+func (l *liveMemory) untouched(ranges []machine.Range) (parts []machine.Range) {
 	maps, err := readMaps(l.tid)
 	if err != nil {
 		return nil
@@ -77,13 +78,26 @@ func (l *liveMemory) untouched(in machine.Range) (parts []machine.Range) {
 		return nil
 	}
 	defer pages.Close()
-	for _, m := range maps {
-		if m.Start, m.End = max(m.Start, in.Start&^(elfcore.Page-1)), min(m.End, (in.End+elfcore.Page-1)&^(elfcore.Page-1)); m.Start >= m.End || !m.Read || !zeroFilled(m) {
-			continue
+	for _, in := range ranges {
+		first := sort.Search(len(maps), func(i int) bool { return maps[i].End > in.Start })
+		for _, m := range maps[first:] {
+			if m.Start >= in.End {
+				break
+			}
+			m.Start, m.End = max(m.Start, in.Start&^(elfcore.Page-1)), min(m.End, (in.End+elfcore.Page-1)&^(elfcore.Page-1))
+			if m.Read && zeroFilled(m) {
+				parts = append(parts, overlaps(pages.without(m), in)...)
+			}
 		}
-		parts = append(parts, overlaps(pages.without(m), in)...)
 	}
-	return slices.DeleteFunc(parts, func(r machine.Range) bool { return l.provided.has(r.Start, int(r.End-r.Start)) })
+	provided := l.provided.ranges()
+	if l.provided == nil || l.provided.err != nil { // what is provided on demand need not be zero
+		return nil
+	}
+	return slices.DeleteFunc(parts, func(r machine.Range) bool {
+		first := sort.Search(len(provided), func(i int) bool { return provided[i].End > r.Start })
+		return first < len(provided) && provided[first].Start < r.End
+	})
 }
 
 // overlaps are the parts of ranges that lie in another one.
@@ -102,6 +116,7 @@ type provisions struct {
 	once  sync.Once
 	known atomic.Bool
 	list  []machine.Range
+	err   error // of reading them
 }
 
 // has reports whether a part of a range is provided on demand.
@@ -114,7 +129,7 @@ func (p *provisions) ranges() []machine.Range {
 		return nil
 	}
 	p.once.Do(func() {
-		p.list, _ = provided(p.tid)
+		p.list, p.err = provided(p.tid)
 		p.known.Store(true)
 	})
 	return p.list

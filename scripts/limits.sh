@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs verbs in control groups that limit their memory, and prints how each ended: its exit status, "stopped" where it ran until the time was over
 # and then ended by itself at SIGINT, or "KILLED" where the kernel ended a process of the group because memory ran out. In parentheses: the most memory that
-# the group had. A verb that starts its target shares the group with it.
+# the group had. The exit status is 1 if something was killed. A verb that starts its target shares the group with it.
 #
 # It is not part of the tests, which must not need the rights of root. Run it before a release. Each KILLED is a fault.
 #
-# Usage, as root: scripts/limits.sh [SECONDS]   each verb runs for at most so long; 60 if it is absent
+# Usage, as root: scripts/limits.sh [SECONDS]   SECONDS limits each verb (default 60)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1-60}
@@ -17,10 +17,18 @@ if [ -d /sys/fs/cgroup/memory ]; then
   group=/sys/fs/cgroup/memory limit=memory.limit_in_bytes peak=memory.max_usage_in_bytes
 fi
 group=$group/reframe-limits
+[ -d /sys/fs/cgroup/memory ] || echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 mkdir -p "$group"
 spinning=
 # The group can be removed as soon as its last process is gone.
-trap 'kill $spinning 2>/dev/null || true; rm -rf "$work"; rmdir "$group" 2>/dev/null || true' EXIT
+trap 'kill $spinning 2>/dev/null || true; emptied; rm -rf "$work"; rmdir "$group" 2>/dev/null || true' EXIT
+failed=0
+
+# emptied kills what a verb has left in the group: the target of one that the kernel has killed.
+emptied() {
+  local pid
+  for pid in $(cat "$group/cgroup.procs" 2>/dev/null); do kill -9 "$pid" 2>/dev/null || true; done
+}
 
 kills() { cat "$group"/memory.oom_control "$group"/memory.events 2>/dev/null | sed -n 's/^oom_kill //p' || true; }
 
@@ -28,9 +36,12 @@ kills() { cat "$group"/memory.oom_control "$group"/memory.events 2>/dev/null | s
 limited() {
   local bytes=$1 status=0 before said=
   shift
+  emptied
   while [ -d "$group" ] && ! rmdir "$group" 2>/dev/null; do sleep 0.1; done
   mkdir "$group"
   echo "$bytes" >"$group/$limit"
+  [ ! -e "$group/memory.swap.max" ] || echo 0 >"$group/memory.swap.max"
+  [ ! -e "$group/memory.memsw.limit_in_bytes" ] || echo "$bytes" >"$group/memory.memsw.limit_in_bytes"
   before=$(kills)
   (
     echo "$BASHPID" >"$group/cgroup.procs"
@@ -40,7 +51,7 @@ limited() {
   124) said=stopped ;;
   *) said=$status ;;
   esac
-  [ "$(kills)" = "$before" ] || said=KILLED
+  [ "$(kills)" = "$before" ] || { said=KILLED && failed=1; }
   printf '%-18s' "$said ($(($(<"$group/$peak") >> 20)) MiB)"
 }
 
@@ -85,3 +96,4 @@ verify --from-entry=false MODULE ENDLESS
 lint testdata/programs/tick.ll
 run testdata/programs/sm_spill.ll
 VERBS
+exit "$failed"

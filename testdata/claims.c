@@ -1,7 +1,7 @@
-// claims N MIB zero|noise plain|small|overlapping: a process with N registered JIT objects that each claim MIB mebibytes, waiting in pause below a
+// claims N MIB zero|noise plain|small|foreign|overlapping: a process with N registered JIT objects that each claim MIB mebibytes, waiting in pause below a
 // frame of each. After an object's headers lies private memory that nobody has touched (zero), or one mebibyte of other bytes that is mapped again
-// and again (noise), so that it has few pages. An object has one section, of code, in all of that memory (plain) or in a page of it (small), or
-// sections of many kinds, each in all of that memory (overlapping).
+// and again (noise), so that it has few pages. An object has one section, of code, in all of that memory (plain) or in a page of it (small; or
+// foreign, an object of another architecture, in which no thread is), or sections of many kinds, each in all of that memory (overlapping).
 //
 // Built with -I demo/target.
 #define _GNU_SOURCE
@@ -70,11 +70,12 @@ static char *claim(size_t size, const char *kind) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 5) { fputs("usage: claims N MIB zero|noise plain|small|overlapping\n", stderr); return 64; }
+  if (argc != 5) { fputs("usage: claims N MIB zero|noise plain|small|foreign|overlapping\n", stderr); return 64; }
   count = left = atol(argv[1]);
   size_t size = (size_t)atol(argv[2]) * MIB, all = size - MIB;
   int many = !strcmp(argv[4], "overlapping");
-  if (!strcmp(argv[4], "small")) all = PAGE;
+  int foreign = !strcmp(argv[4], "foreign");
+  if (foreign || !strcmp(argv[4], "small")) all = PAGE;
   functions = mmap(NULL, count * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   struct jit_code_entry *entries = calloc(count, sizeof *entries);
   if (functions == MAP_FAILED || !entries) die("memory");
@@ -83,12 +84,12 @@ int main(int argc, char **argv) {
     char *object = claim(size, argv[3]);
     Elf64_Ehdr *h = (Elf64_Ehdr *)object;
     memcpy(h->e_ident, (unsigned char[]){ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, 7);
-    h->e_type = ET_REL, h->e_machine = MACHINE, h->e_version = EV_CURRENT, h->e_ehsize = sizeof *h;
+    h->e_type = ET_REL, h->e_machine = foreign ? EM_S390 : MACHINE, h->e_version = EV_CURRENT, h->e_ehsize = sizeof *h;
     h->e_shoff = PAGE, h->e_shentsize = sizeof(Elf64_Shdr), h->e_shnum = many ? 10 : 3, h->e_shstrndx = 2;
     Elf64_Shdr *s = (Elf64_Shdr *)(object + PAGE);
     memcpy(object + 2 * PAGE, names, sizeof names);
     section(&s[1], ".text", SHT_PROGBITS, MIB, all, 0, 0);
-    s[1].sh_flags = SHF_ALLOC | SHF_EXECINSTR, s[1].sh_addr = (uint64_t)(functions + i * PAGE);
+    s[1].sh_flags = SHF_ALLOC | SHF_EXECINSTR, s[1].sh_addr = (uint64_t)(foreign ? object + MIB : functions + i * PAGE);
     section(&s[2], ".shstrtab", SHT_STRTAB, 2 * PAGE, sizeof names, 0, 0);
     if (many) {
       section(&s[3], ".symtab", SHT_SYMTAB, MIB, all, 4, sizeof(Elf64_Sym));

@@ -22,6 +22,9 @@ import (
 // is the same as here for its cores, and gdb agrees.
 func TestLiveOnARM64(t *testing.T) {
 	livetest.Slow(t)
+	if !machineTurn(t) {
+		return
+	}
 	c, head := arm64(t)
 	text := strings.ReplaceAll(head+crossModule, "void @abort()", "i32 @pause()")
 	text = strings.ReplaceAll(text, "call i32 @pause()", "%r = call i32 @pause()")
@@ -160,6 +163,9 @@ func ticked(t *testing.T, threads, rounds int) string {
 // core of an exit that is written there can be read here.
 func TestControlOnARM64(t *testing.T) {
 	livetest.Slow(t)
+	if !machineTurn(t) {
+		return
+	}
 	c, head := arm64(t)
 	// An exit takes 5 ms of an emulated processor: make test reports a few of them.
 	loop := livetest.Times(40, 1000)
@@ -279,6 +285,9 @@ func share(argument, result uint64) uint64 {
 // A watcher on arm64 may be killed at any moment: the program computes the same as its C version.
 func TestWatcherKilledOnARM64(t *testing.T) {
 	livetest.Slow(t)
+	if !machineTurn(t) {
+		return
+	}
 	_, program := ticksOnARM64(t, 1000)
 	const threads, rounds = 2, 2000 // so many exits that nobody is there when they have been told
 	var script, names []string

@@ -87,6 +87,9 @@ define dso_local i32 @main() {
 // callee-saved registers are intact.
 func TestCommitOnARM64(t *testing.T) {
 	livetest.Slow(t)
+	if !machineTurn(t) {
+		return
+	}
 	c, head := arm64(t)
 	module := write(t, "commits.ll", head+committing())
 	files := map[string]string{"commits.ll": module}

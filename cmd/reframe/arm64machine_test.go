@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,17 @@ type sharedMachine struct {
 }
 
 var arm64Machine = &sharedMachine{}
+
+// machineTurn reports whether make test runs a test on that machine: a selection has two of the four, because emulation takes minutes of processor time.
+func machineTurn(t *testing.T) bool {
+	t.Helper()
+	for _, pair := range livetest.ShareOf([][]string{{"TestLiveOnARM64", "TestWatcherKilledOnARM64"}, {"TestControlOnARM64", "TestCommitOnARM64"}}, "arm64 machine") {
+		if slices.Contains(pair, t.Name()) {
+			return true
+		}
+	}
+	return false
+}
 
 // onARM64 runs the script of a parallel test on that machine, with its files and a reframe, together with those of other tests, and returns all
 // results. Each test registers its files before it waits for the tests that are not parallel, and the first that continues boots the machine.

@@ -14,6 +14,6 @@ func TestFramesOfLargeClaims(t *testing.T) {
 	p := livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "demo", "target")}, "1", "1024", "zero", "plain")
 	r := reframe(t, "frames", "-p", pid(p))
 	require.Equal(t, 1, r.code, r.stderr)
-	require.Contains(t, r.stdout, "(the JIT object registered here cannot be used: its sections claim 1023 MiB; up to 256 MiB of an object are read)")
+	require.Contains(t, r.stdout, "(the JIT object registered here cannot be used: its headers and sections claim 1023 MiB; up to 256 MiB of an object are read)")
 	require.Contains(t, r.stdout, "native  descend+0x", "the frames below it are shown")
 }

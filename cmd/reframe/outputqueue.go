@@ -16,7 +16,7 @@ type outputQueue struct {
 	waiting []byte
 	writing int // the bytes that are being written
 	closed  bool
-	err     error // of the first write that failed
+	err     error // the first one of a write
 	done    chan struct{}
 }
 
@@ -45,16 +45,20 @@ func (q *outputQueue) run() {
 	}
 }
 
-// take returns what waits, once there is something. It reports false where the queue is closed and empty, or a write has failed.
+// take waits for bytes and returns them. It returns false if the queue is closed and empty, or if a write has failed.
 func (q *outputQueue) take() (content []byte, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) == 0 && !q.closed && q.err == nil {
 		q.changed.Wait()
 	}
+	if q.err != nil {
+		q.waiting = nil // so that there is room for the next exit, and who writes it gets the error
+		return nil, false
+	}
 	content, q.waiting = q.waiting, nil
 	q.writing = len(content)
-	return content, len(content) > 0 && q.err == nil
+	return content, len(content) > 0
 }
 
 // Write appends to what waits. Its error is that of an earlier write.

@@ -52,15 +52,14 @@ still, and the pages that it touches are kept too. What files hold is not in the
 noted with their build ids. --memory writable keeps all that no file has, as the kernel
 does; --memory all keeps the files too.
 
-A small core has no environment block, where passwords and tokens often are, unless
---environment is given; so has a small core of a core (--core). All other content of the
-pages is in the core: look at it before you give it to others.
+A small core, also one that is made of a core (--core), omits the environment block, which
+often holds passwords and tokens, unless --environment is given. All other content of the
+pages is in the core: look at it before you share it.
 
---redact leaves out memory, whatever else is kept: an address range (0x1000-0x2000,
+--redact leaves out memory, with any --memory: an address range (0x1000-0x2000,
 0x1000+64), or all mappings of a name ([heap], [stack], a path or the last part of one).
-Values in it are unavailable when the core is read, because they are redacted. Copies of
-them elsewhere stay in the core: in registers, and in memory that no --redact names. A name
-or an address that the process does not have is an error, and there is no core.
+Values in it are unavailable. Copies in registers and in other memory stay. If no mapping
+has the name, or part of the range is not mapped, record fails and writes no core.
 
 With --record, --function, --site, --at, --stop-at or --hit, or where it starts the
 process itself, record waits for an exit (see trace), with --for no longer than that, and
@@ -405,7 +404,7 @@ func (k *recording) secrets(r *recorded) string {
 	case r.Environment == ptrace.EnvironmentLeftOut:
 		environment = "not its environment"
 	case r.Environment == ptrace.EnvironmentUnknown:
-		environment = "perhaps its environment, for its place is not known"
+		environment = "possibly its environment, whose address is unknown"
 	case k.core != "":
 		environment = "what the other core has of its environment"
 	}
@@ -483,7 +482,7 @@ type redactedReport struct {
 	Bytes uint64    `json:"bytes"`
 }
 
-// environments are the words of the report for the environment block.
+// environments holds the word of the report for each state of the environment block.
 var environments = map[ptrace.CoreEnvironment]string{ptrace.EnvironmentKept: "kept", ptrace.EnvironmentLeftOut: "left out", ptrace.EnvironmentUnknown: "unknown"}
 
 func (r *recorded) report(k *recording) *recordReport {

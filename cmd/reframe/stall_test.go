@@ -47,8 +47,8 @@ func TestTraceWithoutReader(t *testing.T) {
 	require.Regexp(t, missing, words.String())
 }
 
-// TestTraceLossy requires that with --lossy a process that is traced loses no exit to a reader that reads nothing until it has ended: each exit is
-// shown or counted as dropped, also where the process is stopped for the frames of each.
+// TestTraceLossy requires that with --lossy a process ends although nothing reads the output, and that each exit is shown or counted as dropped, also where
+// the process is stopped for the frames of each.
 func TestTraceLossy(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]struct {

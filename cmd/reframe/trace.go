@@ -59,8 +59,8 @@ given, and -o - to standard output. The summary goes to standard error; with --j
 object too. Where --json goes to standard error, nothing else of reframe's does: warnings are objects.
 If its output is not read for 5 s, or SIGSTOP stops reframe, the breakpoints are removed, so that
 the process runs on, and the summary says for how long exits are missing. A process that is stopped for its frames waits.
-With --lossy the process never waits for the reader of the output: 1 MiB of exits is kept for it, further
-ones are dropped, and the summary counts them.
+With --lossy, exits never make the process wait for the reader of the output: up to 1 MiB of exits is kept
+for the reader, further ones are dropped, and the summary counts them.
 
 Exit status: 0 all of it worked, 1 a value that a record promises, or a frame, is unavailable, or
 exits may be missing, 2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second
@@ -117,7 +117,7 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 	case o.Log && o.Quiet:
 		return usage("--count shows no exits: --log does not go with it")
 	case o.Quiet && k.lossy:
-		return usage("--count shows no exits: --lossy does not go with it")
+		return usage("--lossy cannot be combined with --count, which shows no exits")
 	}
 	var err error
 	k.follows = true
@@ -155,6 +155,9 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	if late := s.Detach(); err == nil {
 		err = late
 	}
+	if sum.End.Kind == trace.EndStopped {
+		w.writeLast()
+	}
 	end := tracedStatus(sum, err, len(k.mistakes) > 0 || w.dropped > 0)
 	if a.json {
 		w.summary(traceSummary{sum, w.dropped, end.why()})
@@ -180,7 +183,7 @@ type traceSummary struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// tracedStatus returns the exit status of a trace that ended with err. partial means that something else is not as it was asked for.
+// tracedStatus returns the exit status of a trace that ended with err. partial reports whether exits were dropped or a module of --ir is not that of the code.
 func tracedStatus(s *trace.Summary, err error, partial bool) ended {
 	var by interruption
 	switch {

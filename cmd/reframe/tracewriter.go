@@ -37,7 +37,8 @@ type exitWriter struct {
 	err   error
 	queue *outputQueue // below out with --lossy, or nil
 
-	dropped uint64 // the exits for which the queue had no room
+	dropped   uint64 // the exits for which the queue had no room
+	unwritten []byte // the line of the last exit, if it was dropped
 
 	stop, stopped chan struct{}
 
@@ -78,7 +79,7 @@ func linesOf(a *app, to *os.File) io.Writer {
 	return fold.To(to)
 }
 
-// lose makes the writer drop the exits for which the reader of the output is too slow. It is for a writer that was given nothing yet.
+// lose makes the writer drop the exits for which the reader of the output is too slow. Call it before the first write.
 func (w *exitWriter) lose() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,11 +122,24 @@ func (w *exitWriter) write(line []byte) error {
 
 // writeExit writes the line of an exit, or drops it where the queue has no room.
 func (w *exitWriter) writeExit(line []byte) error {
-	if w.queue != nil && w.queue.size()+len(line) > maxQueued-flushAt {
-		w.dropped++
-		return nil
+	w.unwritten = nil
+	if w.queue != nil {
+		if n := w.queue.size(); n > 0 && n+len(line) > maxQueued-flushAt {
+			w.dropped++
+			w.unwritten = bytes.Clone(line)
+			return nil
+		}
 	}
 	return w.write(line)
+}
+
+// writeLast writes the exit that was last, at which the trace stopped, where it was dropped.
+func (w *exitWriter) writeLast() {
+	if w.unwritten != nil {
+		w.dropped--
+		_ = w.write(w.unwritten) // close returns the error
+		w.unwritten = nil
+	}
 }
 
 // close writes the remaining lines and returns the first error of all writes.

@@ -13,7 +13,7 @@ const maxNesting = 200
 // [Func.Body] parses it, and [Module.Check] parses all of them.
 func Parse(name string, src []byte) (*Module, error) { return parseText(name, string(src)) }
 
-// ParseOwned is [Parse] of a source that nobody changes afterwards: the module keeps it, and no copy.
+// ParseOwned parses as [Parse] does, without a copy of src: the caller must not change it afterwards.
 func ParseOwned(name string, src []byte) (*Module, error) { return parseText(name, bytesText(src)) }
 
 // parseText tries it quickly first. Where that ends in an error the text may be good

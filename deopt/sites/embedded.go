@@ -75,6 +75,9 @@ func OwnText(img *object.Image, most int) ([]byte, error) {
 	return bytes.TrimRight(text, "\x00"), err
 }
 
+// maxRatio bounds the room that is made for a text before it is unpacked, by its size as packed. Text of IR is packed to a tenth.
+const maxRatio = 64
+
 func unpacked(packed []byte, most int) ([]byte, error) {
 	r, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderMaxMemory(maxEmbeddedBytes), zstd.WithDecoderConcurrency(1))
 	if err != nil {
@@ -83,7 +86,7 @@ func unpacked(packed []byte, most int) ([]byte, error) {
 	defer r.Close()
 	var text bytes.Buffer
 	var head zstd.Header // which may hold the size of the text, so that the text need not be copied as it grows
-	if err := head.Decode(packed); err == nil && head.HasFCS && head.FrameContentSize <= uint64(most) {
+	if err := head.Decode(packed); err == nil && head.HasFCS && head.FrameContentSize <= min(uint64(most), maxRatio*uint64(len(packed))) {
 		text.Grow(int(head.FrameContentSize) + bytes.MinRead)
 	}
 	if _, err := text.ReadFrom(io.LimitReader(r, int64(most)+1)); err != nil {

@@ -13,6 +13,7 @@ import (
 // The hash of a case depends on nothing but the selection and the name: printf 'abc\0case\0003\0' | sha256sum begins with these digits.
 func TestNumberOfCase(t *testing.T) {
 	require.Equal(t, uint32(0x1d90d0d6), number("abc", "case", 3))
+	require.Equal(t, uint32(0x55e53915), number("", "first"))
 }
 
 // Each selection has another share, the same each time in any directory. FIDELITY takes precedence over the one of the source.
