@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void try(const char *about, long result) {
@@ -24,6 +25,7 @@ static void try(const char *about, long result) {
 
 static long child(long id) {
   if (!id) _exit(0);
+  waitpid(id, NULL, 0); // so that its signal does not stop this process once it is traced
   return id;
 }
 
