@@ -23,7 +23,7 @@ type stackProgram struct {
 	name    string
 	threads int
 	frames  int // that agree
-	signals int // signal frames that agree: a virtual machine may be in a handler of its own
+	signals int // signal frames that agree; a JVM may add frames of its own handlers
 	start   func(t *testing.T) *livetest.Process
 	symbols func(t *testing.T) string // a file with debug information, if it is not its own
 	again   bool                      // there is another one like it, so that it is for FIDELITY=all

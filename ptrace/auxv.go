@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 
 	"reframe/deopt/machine"
@@ -32,6 +33,17 @@ func auxiliaryVector(pid int, from, to machine.Addr) ([]byte, error) {
 		return vector, nil
 	}
 	return nil, err
+}
+
+// auxEntries yields the type and the value of each entry of an auxiliary vector.
+func auxEntries(auxv []byte, order binary.ByteOrder) iter.Seq2[uint64, machine.Addr] {
+	return func(yield func(uint64, machine.Addr) bool) {
+		for b := auxv; len(b) >= 16; b = b[16:] {
+			if !yield(order.Uint64(b), machine.Addr(order.Uint64(b[8:]))) {
+				return
+			}
+		}
+	}
 }
 
 // maxStart bounds the size of a program's arguments, environment and auxiliary vector on its stack, without the strings.

@@ -178,10 +178,9 @@ func (c *core) nameDelveFiles() {
 
 // execfn is the path that execve(2) was given (AT_EXECFN of getauxval(3)).
 func (c *core) execfn() string {
-	order := c.target.arch.Order
-	for b := c.auxv; len(b) >= 16; b = b[16:] {
-		if order.Uint64(b) == atExecfn {
-			return pathAt(segmentMemory{c}, machine.Addr(order.Uint64(b[8:])))
+	for kind, value := range auxEntries(c.auxv, c.target.arch.Order) {
+		if kind == atExecfn {
+			return pathAt(segmentMemory{c}, value)
 		}
 	}
 	return ""

@@ -197,7 +197,7 @@ func (c *core) readRedacted(n elfcore.Note) {
 	ok = ok && n.Desc.Size() == int64(len(b)) && len(b)%16 == 0
 	for order := c.header.Order; ok && len(b) > 0; b = b[16:] {
 		r := addrRange{machine.Addr(order.Uint64(b)), machine.Addr(order.Uint64(b[8:]))}
-		if n := len(c.redacted); r.start >= r.end || n > 0 && r.start < c.redacted[n-1].end {
+		if last := len(c.redacted) - 1; r.start >= r.end || last >= 0 && r.start < c.redacted[last].end {
 			ok = false
 			break
 		}
@@ -207,11 +207,11 @@ func (c *core) readRedacted(n elfcore.Note) {
 		c.target.Notes = append(c.target.Notes, "its list of redacted memory is corrupt: the reason why memory is not in the core may be wrong")
 		return
 	}
-	bytes := uint64(0)
+	size := uint64(0)
 	for _, r := range c.redacted {
-		bytes += uint64(r.end - r.start)
+		size += uint64(r.end - r.start)
 	}
-	c.target.Notes = append(c.target.Notes, fmt.Sprintf("%d bytes of memory were redacted (record --redact): values in them are unavailable", bytes))
+	c.target.Notes = append(c.target.Notes, fmt.Sprintf("%d bytes of memory were redacted (record --redact): values in them are unavailable", size))
 }
 
 // addrRange is memory from start up to end.

@@ -24,7 +24,7 @@ func (m *coreMoment) kept(r machine.Mapping) []keptPart {
 	return cut(m.wanted(r), m.redacted)
 }
 
-// wanted returns them without regard to redactions.
+// wanted returns the parts of a mapping before redaction.
 func (m *coreMoment) wanted(r machine.Mapping) []keptPart {
 	whole := []keptPart{{r.Start, r.End, true}}
 	none := []keptPart{{r.Start, r.End, false}}

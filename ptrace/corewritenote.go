@@ -152,6 +152,7 @@ func (m *coreMoment) memoryNote() []byte {
 	return b
 }
 
+// redactedNote returns the content of ntRedacted.
 func (m *coreMoment) redactedNote() (b []byte) {
 	for _, r := range m.redacted {
 		b, _ = binary.Append(b, m.order(), []uint64{uint64(r.start), uint64(r.end)}) // it fails for types alone that have no size

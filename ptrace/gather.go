@@ -255,8 +255,8 @@ func linkMap(mem machine.Memory, order binary.ByteOrder, auxv []byte, reads func
 // dynamicSection returns the bounds of the program's dynamic section.
 func dynamicSection(word func(machine.Addr) machine.Addr, order binary.ByteOrder, auxv []byte) (from, end machine.Addr) {
 	var headers, count machine.Addr
-	for b := auxv; len(b) >= 16; b = b[16:] {
-		switch value := machine.Addr(order.Uint64(b[8:])); order.Uint64(b) {
+	for kind, value := range auxEntries(auxv, order) {
+		switch kind {
 		case atPhdr:
 			headers = value
 		case atPhnum:

@@ -31,8 +31,8 @@ func (c *counted) ReadMemory(p []byte, addr machine.Addr) error {
 	return c.liveMemory.ReadMemory(p, addr)
 }
 
-// TestClaims requires that what is read of an object, and allocated in the process by reading it, does not grow with memory that the object claims
-// and that nobody has touched, and that an object beyond the bounds is refused by name.
+// TestClaims requires that the bytes that are read of an object, and the pages that reading allocates in the process, do not grow with untouched memory
+// that the object claims. It also requires that an object beyond the bounds is refused by name.
 func TestClaims(t *testing.T) {
 	for _, c := range []struct{ size, sections, bad string }{
 		{"1024", "small", ""},

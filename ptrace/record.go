@@ -142,15 +142,10 @@ func (t *Target) recordChanges() error {
 	return nil
 }
 
-// joined are parts by address, those in one that overlap or touch.
+// joined returns kept parts by address. It joins those that overlap or touch.
 func joined(parts []keptPart) (out []keptPart) {
-	slices.SortFunc(parts, func(a, b keptPart) int { return cmp.Compare(a.start, b.start) })
-	for _, p := range parts {
-		if n := len(out); n > 0 && p.start <= out[n-1].end {
-			out[n-1].end = max(out[n-1].end, p.end)
-			continue
-		}
-		out = append(out, p)
+	for _, r := range joinedRanges(rangesOf(parts, keptPart.place)) {
+		out = append(out, keptPart{r.start, r.end, true})
 	}
 	return out
 }

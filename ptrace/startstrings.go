@@ -32,15 +32,16 @@ type startStrings struct {
 // stringsAtStart finds the strings by the auxiliary vector. It returns nil if the vector does not say where they are.
 func stringsAtStart(auxv []byte, order binary.ByteOrder, mem machine.Memory) *startStrings {
 	s := &startStrings{}
-	for at := 0; at+16 <= len(auxv); at += 16 {
-		value := machine.Addr(order.Uint64(auxv[at+8:]))
-		switch order.Uint64(auxv[at:]) {
+	size := 0
+	for kind, value := range auxEntries(auxv, order) {
+		size += 16
+		switch kind {
 		case atRandom:
 			s.random = value
 		case atExecfn:
 			s.path = value
 		case 0:
-			s.vector = auxv[:at+16]
+			s.vector = auxv[:size]
 		}
 		if s.vector != nil {
 			break

@@ -1,5 +1,5 @@
 // claims N MIB zero|noise plain|small|foreign|overlapping: a process with N registered JIT objects that each claim MIB mebibytes, waiting in pause below a
-// frame of each. After an object's headers lies private memory that nobody has touched (zero), or one mebibyte of other bytes that is mapped again
+// frame of each. After an object's headers lies untouched private memory (zero), or one mebibyte of other bytes that is mapped again
 // and again (noise), so that it has few pages. An object has one section, of code, in all of that memory (plain) or in a page of it (small; or
 // foreign, an object of another architecture, in which no thread is), or sections of many kinds, each in all of that memory (overlapping).
 //

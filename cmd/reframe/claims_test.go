@@ -8,7 +8,7 @@ import (
 	"reframe/internal/livetest"
 )
 
-// A frame of a registered object that claims more than is read has the reason, and the status says that a part is missing.
+// TestFramesOfLargeClaims requires that frames reports why it cannot use an object that claims too much, and that the exit status is 1.
 func TestFramesOfLargeClaims(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "demo", "target")}, "1", "1024", "zero", "plain")

@@ -53,7 +53,7 @@ func (q *outputQueue) take() (content []byte, ok bool) {
 		q.changed.Wait()
 	}
 	if q.err != nil {
-		q.waiting = nil // so that there is room for the next exit, and who writes it gets the error
+		q.waiting = nil // make room: the next Write returns the error
 		return nil, false
 	}
 	content, q.waiting = q.waiting, nil

@@ -266,8 +266,8 @@ func TestRecordJSON(t *testing.T) {
 	require.NotContains(t, r.object(t), "pause_us")
 }
 
-// TestRecordRedact requires that a core without the stack shows the frame that the registers give, and why there is no other; and that there is no core
-// if a name is mistyped.
+// TestRecordRedact requires that a core without the stack shows the frame that the registers give and the reason why the others are missing, and that
+// record writes no core if a name is mistyped.
 func TestRecordRedact(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")

@@ -169,7 +169,7 @@ func (l *liveCase) each(f func(version int, program string)) {
 	}
 }
 
-// share reports whether make test checks a program as a release compiles it: one of those that do.
+// share reports whether make test checks a program with a release. It selects one of the releases that compile the program.
 func (l *liveCase) share(version int, program string) bool {
 	var versions []int
 	l.each(func(v int, p string) {

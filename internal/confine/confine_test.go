@@ -66,7 +66,7 @@ func publicDir(t *testing.T) string {
 	return dir
 }
 
-// A confined program has no capability, no way to new ones, and a filter. If root starts it, its user is nobody.
+// A confined program has no capability, cannot get one, and has a filter. If root starts it, it runs as the user nobody.
 func TestPrivileges(t *testing.T) {
 	uid := os.Geteuid()
 	if uid == 0 {
@@ -80,7 +80,7 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// A program that the user nobody may not run is run as the user itself, without capabilities.
+// If the user nobody may not run a program, it runs as the user that starts it, without capabilities.
 func TestPrivateProgram(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o700))
