@@ -19,9 +19,9 @@ import (
 // ofArchitectures are the folders whose business architectures are, and those that no port of the live verbs touches.
 var ofArchitectures = []string{
 	"deopt/isa", "deopt/abi", "deopt/machine", // an architecture is tables and a decoder here
-	"deopt/object",                                                 // the numbers of machines and relocations in files
-	"deopt/ir",                                                     // what modules spell
-	"bench", "demo", "scripts", "internal/livetest", "cmd/reframe", // builds and examples
+	"deopt/object",                                                                             // the numbers of machines and relocations in files
+	"deopt/ir",                                                                                 // what modules spell
+	"bench", "demo", "scripts", "internal/livetest", "internal/clitest", "test", "cmd/reframe", // builds and examples
 }
 
 // namesArchitecture are the other files of production code that name an architecture, and why. The list must not grow: what differs between

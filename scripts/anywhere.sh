@@ -23,12 +23,22 @@ deopt/stackmap     TestReadobj|TestVersionFlag
 deopt/unwind/cfi   TestExpressionTextAgainstReadelf|TestReadelf
 replay             TestScripts|TestScriptLeavesNothing|TestOneStopsNoOther|TestJUnit|TestJournalOfOddNames
 demo               TestStart|TestKill|TestGDBSeesEveryFrame
-cmd/reframe        TestMainJob|TestFramesWithoutIR|TestSameBytesSameOutput|TestNotPermitted|TestTracedAlready|TestDemo|TestTraceCommand|TestTraceInterrupted|TestTraceUnderNohup|TestTraceFailedWrite|TestVerifyInterrupted|TestVerbsWithSignalsHeldOff|TestRecordProcess|TestRecordWithoutRoom|TestResumeCommit|TestReplayDocument|TestReplayProgress|TestReplayInterrupted|TestHelp|TestColor|TestCompletion|TestMapsOfFile|TestMapsHostileFileNames|TestWrongUsage|TestVersion
+cmd/reframe        TestDemo|TestHelp|TestColor|TestCompletion|TestWrongUsage|TestVersion
+test/frames        TestMainJob|TestFramesWithoutIR|TestSameBytesSameOutput|TestNotPermitted|TestTracedAlready
+test/maps          TestMapsOfFile|TestMapsHostileFileNames
+test/replay        TestRecordProcess|TestRecordWithoutRoom|TestReplayDocument|TestReplayProgress|TestReplayInterrupted
+test/resume        TestResumeCommit
+test/trace         TestTraceCommand|TestTraceInterrupted|TestTraceUnderNohup|TestTraceFailedWrite|TestVerbsWithSignalsHeldOff
+test/verify        TestVerifyInterrupted
 '
 # What a process without CAP_SYS_PTRACE may do where Yama is: look into what reframe itself starts.
 launched='
 demo               TestStart
-cmd/reframe        TestDemo|TestTraceCommand|TestTraceJSON|TestVerifyCommand|TestRecordExit|TestRun|TestMapsOfFile
+cmd/reframe        TestDemo|TestRun
+test/maps          TestMapsOfFile
+test/replay        TestRecordExit
+test/trace         TestTraceCommand|TestTraceJSON
+test/verify        TestVerifyCommand
 ptrace             TestSessionLaunchedAsWithout|TestSessionHits
 '
 

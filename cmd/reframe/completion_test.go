@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
@@ -32,20 +33,20 @@ func TestCompletion(t *testing.T) {
 	jit := livetest.Lli(t, 19, "jit_sp.ll", "orc")
 	for shell, script := range shells {
 		t.Run(shell, func(t *testing.T) {
-			r := reframe(t, "completion", shell)
-			require.Equal(t, 0, r.code, r.stderr)
-			file := write(t, "completion", r.stdout)
+			r := clitest.Run(t, "completion", shell)
+			require.Equal(t, 0, r.Code, r.Stderr)
+			file := clitest.TempFile(t, "completion", r.Stdout)
 			complete := func(words ...string) []string {
-				c := command(t)
+				c := clitest.Command(t)
 				args := map[string][]string{"bash": {"--norc", "-c", script, "bash"}, "zsh": {"-f", "-c", script, "zsh"}, "fish": {"-N", "-c", script}}[shell]
 				c.Path, c.Args = livetest.Tool(t, shell), append(append(append([]string{shell}, args...), file, "reframe"), words...)
 				// Without the locale fish does not find files in a folder with a non-ASCII name; with COLUMNS set bash puts several candidates on a
 				// line.
-				c.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "COLUMNS=")
-				r := finish(t, c)
-				require.Empty(t, r.stderr)
+				c.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+filepath.Dir(clitest.Binary)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "COLUMNS=")
+				r := clitest.Finish(t, c)
+				require.Empty(t, r.Stderr)
 				var out []string
-				for line := range strings.Lines(r.stdout) {
+				for line := range strings.Lines(r.Stdout) {
 					if line = strings.TrimSpace(line); line != "" {
 						word, _, _ := strings.Cut(strings.ReplaceAll(line, ":", "\t"), "\t") // behind it is what it is
 						out = append(out, word)
@@ -66,18 +67,18 @@ func TestCompletion(t *testing.T) {
 					for n, word := range complete(words...) {
 						first[word] = n + 1
 					}
-					return first[pid(jit)] > 0 && first[pid(jit)] < first[pid(plain)]
+					return first[clitest.PID(jit)] > 0 && first[clitest.PID(jit)] < first[clitest.PID(plain)]
 				}, livetest.Patience, time.Millisecond, "%v", first)
 			}
 		})
 	}
 	// Each process is listed with its command.
-	for _, verb := range looks {
-		r := reframe(t, "__complete", verb, "-p", "")
-		require.Equal(t, 0, r.code)
-		require.Contains(t, r.stdout, "\n"+pid(plain)+"\tnojit\n")
-		require.Regexp(t, pid(jit)+"\tlli-19 -jit-kind=orc ", r.stdout)
-		require.NotContains(t, r.stdout, "kthreadd")
+	for _, verb := range clitest.CaptureVerbs {
+		r := clitest.Run(t, "__complete", verb, "-p", "")
+		require.Equal(t, 0, r.Code)
+		require.Contains(t, r.Stdout, "\n"+clitest.PID(plain)+"\tnojit\n")
+		require.Regexp(t, clitest.PID(jit)+"\tlli-19 -jit-kind=orc ", r.Stdout)
+		require.NotContains(t, r.Stdout, "kthreadd")
 	}
-	require.Contains(t, reframe(t, "__complete", "frames", "--color", "").stdout, "never\n")
+	require.Contains(t, clitest.Run(t, "__complete", "frames", "--color", "").Stdout, "never\n")
 }

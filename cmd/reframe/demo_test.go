@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
@@ -35,16 +36,16 @@ func marked(t *testing.T, c *exec.Cmd) func() []string {
 	}
 }
 
-func tellsTheStory(t *testing.T, r result) {
+func tellsTheStory(t *testing.T, r clitest.Result) {
 	t.Helper()
-	require.Equal(t, 0, r.code, "%s%s", r.stdout, r.stderr)
-	require.Empty(t, r.stderr)
-	require.Contains(t, r.stdout, "deoptimize, in call   → sum, block %loop\n")
-	require.Contains(t, r.stdout, "and returns i64 "+sumOfSquaresBelow1000+" after ")
-	require.Regexp(t, `(?m)^the native code runs on and returns to \w+\+0x[0-9a-f]+ with `+sumOfSquaresBelow1000+`$`, r.stdout)
-	require.Regexp(t, `\nthey agree\n\nstarted another, process \d+, [^\n]* it describes itself: layout simple \(JIT object 1\), 1 module\n`, r.stdout)
-	require.True(t, strings.HasSuffix(r.stdout, ordersFrames), r.stdout)
-	require.NotContains(t, r.stdout, escape)
+	require.Equal(t, 0, r.Code, "%s%s", r.Stdout, r.Stderr)
+	require.Empty(t, r.Stderr)
+	require.Contains(t, r.Stdout, "deoptimize, in call   → sum, block %loop\n")
+	require.Contains(t, r.Stdout, "and returns i64 "+clitest.SumOfSquaresBelow1000+" after ")
+	require.Regexp(t, `(?m)^the native code runs on and returns to \w+\+0x[0-9a-f]+ with `+clitest.SumOfSquaresBelow1000+`$`, r.Stdout)
+	require.Regexp(t, `\nthey agree\n\nstarted another, process \d+, [^\n]* it describes itself: layout simple \(JIT object 1\), 1 module\n`, r.Stdout)
+	require.True(t, strings.HasSuffix(r.Stdout, ordersFrames), r.Stdout)
+	require.NotContains(t, r.Stdout, clitest.Escape)
 }
 
 // The values are those that demo/target/orders.tvm computes up to the day on which a price times a count overflows: the sum of 1000 × day² - 50, and
@@ -69,16 +70,16 @@ const ordersFrames = `
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	for _, user := range []string{"root", "nobody"} {
-		c := command(t, "demo")
+		c := clitest.Command(t, "demo")
 		if user == "nobody" {
-			asNobody(t, c)
+			clitest.AsNobody(t, c)
 		}
 		var err error
-		c.Dir, err = os.MkdirTemp(filepath.Dir(binary), "empty-") // t.TempDir is root's alone
+		c.Dir, err = os.MkdirTemp(filepath.Dir(clitest.Binary), "empty-") // t.TempDir is root's alone
 		require.NoError(t, err)
 		require.NoError(t, os.Chmod(c.Dir, 0o777))
 		remain := marked(t, c)
-		tellsTheStory(t, finish(t, c))
+		tellsTheStory(t, clitest.Finish(t, c))
 		require.Empty(t, remain())
 		left, err := os.ReadDir(c.Dir)
 		require.NoError(t, err)
@@ -91,7 +92,7 @@ func TestDemoInterrupted(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	for n := range 20 {
-		c := exec.Command(binary, "demo")
+		c := exec.Command(clitest.Binary, "demo")
 		remain := marked(t, c)
 		require.NoError(t, c.Start())
 		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // any moment, on a slow machine an earlier one
@@ -107,7 +108,7 @@ func TestDemoKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	for n := 0; n < 30; n += livetest.Step(3) {
-		c := command(t, "demo")
+		c := clitest.Command(t, "demo")
 		remain := marked(t, c)
 		require.NoError(t, c.Start())
 		time.Sleep(time.Duration(n) * 8 * time.Millisecond) // any moment, on a slow machine an earlier one
@@ -121,13 +122,13 @@ func TestDemoKilled(t *testing.T) {
 func TestDemoKeep(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"go", "kill"} {
-		c := command(t, "demo", "--keep")
+		c := clitest.Command(t, "demo", "--keep")
 		c.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
-		r := finish(t, c)
-		require.Equal(t, 0, r.code, r.stderr)
-		require.Empty(t, r.stderr)
-		pid := regexp.MustCompile(`process (\d+);`).FindStringSubmatch(r.stdout)[1]
-		vm := regexp.MustCompile(`another, process (\d+),`).FindStringSubmatch(r.stdout)[1]
+		r := clitest.Finish(t, c)
+		require.Equal(t, 0, r.Code, r.Stderr)
+		require.Empty(t, r.Stderr)
+		pid := regexp.MustCompile(`process (\d+);`).FindStringSubmatch(r.Stdout)[1]
+		vm := regexp.MustCompile(`another, process (\d+),`).FindStringSubmatch(r.Stdout)[1]
 		var numbers []int
 		for _, text := range []string{pid, vm} {
 			number, err := strconv.Atoi(text)
@@ -139,25 +140,25 @@ func TestDemoKeep(t *testing.T) {
 			require.Equal(t, number, session)
 		}
 
-		lines := regexp.MustCompile(`(?m)^  (.*)$`).FindAllStringSubmatch(r.stdout, -1)
+		lines := regexp.MustCompile(`(?m)^  (.*)$`).FindAllStringSubmatch(r.Stdout, -1)
 		require.Len(t, lines, 14)
 		ends := []string{"echo > go ", "echo > go-vm ", "kill " + pid + " " + vm + " ", "rm -r "}
 		for n, end := range ends {
-			require.True(t, strings.HasPrefix(lines[10+n][1], end), r.stdout)
+			require.True(t, strings.HasPrefix(lines[10+n][1], end), r.Stdout)
 		}
 		dir := strings.TrimPrefix(lines[0][1], "cd ")
-		s := newShell(t, "/")
+		s := clitest.NewShell(t, "/")
 		screens := ""
 		for n, line := range lines {
 			if (n == 10 || n == 11) && mode == "kill" || n == 12 && mode == "go" || n == 13 {
 				continue
 			}
-			screens += "$ " + line[1] + "\n" + s.typeLine(line[1]+` || printf 'failed: %s\n' $?`)
+			screens += "$ " + line[1] + "\n" + s.TypeLine(line[1]+` || printf 'failed: %s\n' $?`)
 		}
 		require.NotContains(t, screens, "failed: ")
 		require.Contains(t, screens, "  #1   jit     sum_opt+0x44 ")
 		require.Regexp(t, `(?m)^ +%i +i64 +26 `, screens)
-		require.Equal(t, 3, strings.Count(screens, "sum returned i64 "+sumOfSquaresBelow1000+" after 6819 instructions"), screens)
+		require.Equal(t, 3, strings.Count(screens, "sum returned i64 "+clitest.SumOfSquaresBelow1000+" after 6819 instructions"), screens)
 		require.Contains(t, screens, "the thread goes on at call_optimized+0x20")
 		require.Contains(t, screens, "it describes itself")
 		require.Contains(t, screens, ordersFrames)
@@ -165,14 +166,14 @@ func TestDemoKeep(t *testing.T) {
 		for _, number := range numbers {
 			// A container's first process may leave an ended process as a zombie.
 			require.Eventually(t, func() bool {
-				state := status(number, number, "State")
+				state := clitest.ThreadStatus(number, number, "State")
 				return state == "" || strings.HasPrefix(state, "Z")
 			}, livetest.Patience, time.Millisecond)
 		}
 		written, err := os.ReadFile(filepath.Join(dir, "output"))
 		require.NoError(t, err)
-		require.Equal(t, map[string]string{"go": "ready\nnative " + sumOfSquaresBelow1000 + "\n", "kill": "ready\n"}[mode], string(written))
-		require.Empty(t, s.typeLine(lines[13][1]))
+		require.Equal(t, map[string]string{"go": "ready\nnative " + clitest.SumOfSquaresBelow1000 + "\n", "kill": "ready\n"}[mode], string(written))
+		require.Empty(t, s.TypeLine(lines[13][1]))
 		require.NoDirExists(t, dir)
 	}
 }
@@ -181,13 +182,13 @@ func TestDemoKeep(t *testing.T) {
 // is no such directory.
 func TestDemoKeepElsewhere(t *testing.T) {
 	t.Parallel()
-	c := command(t, "demo", "--keep")
+	c := clitest.Command(t, "demo", "--keep")
 	c.Env = append(os.Environ(), "TMPDIR=/nonexistent")
-	finish(t, c).failsEmpty(t, 2, "/nonexistent")
+	clitest.Finish(t, c).FailsEmpty(t, 2, "/nonexistent")
 
 	dir := t.TempDir()
 	script := `mount -t tmpfs -o noexec none "$1" && TMPDIR="$1" "$2" demo --keep && cat "$1"/*/output && for go in "$1"/*/go*; do echo > "$go"; done`
-	out, err := exec.Command(livetest.Tool(t, "unshare"), "-m", "sh", "-c", script, "sh", dir, binary).CombinedOutput()
+	out, err := exec.Command(livetest.Tool(t, "unshare"), "-m", "sh", "-c", script, "sh", dir, clitest.Binary).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "\nready\n")
 }

@@ -1,232 +1,23 @@
 package main_test
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
-
-// shell is an interactive bash into which the test types, so that $! and cd work as for a reader.
-type shell struct {
-	t     *testing.T
-	input io.WriteCloser
-	lines chan string
-	count int
-}
-
-// newShell starts bash in a directory, with the program under test and Debian's own tools on its PATH. The shell and its children end with the test.
-func newShell(t *testing.T, dir string) *shell {
-	t.Helper()
-	// bash reads the commands from a file other than its standard input, so that the commands have no input.
-	script, typed, err := os.Pipe()
-	require.NoError(t, err)
-	out, screen, err := os.Pipe()
-	require.NoError(t, err)
-	c := exec.Command(livetest.Tool(t, "bash"), "--norc", "--noprofile", "/dev/fd/3")
-	c.Dir, c.Stdout, c.Stderr, c.ExtraFiles = dir, screen, screen, []*os.File{script}
-	c.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":/usr/bin:"+os.Getenv("PATH"), "NO_COLOR=1", "LC_ALL=C", "MAKEFLAGS=", "NUMBA_CPU_NAME=generic")
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, c.Start())
-	script.Close()
-	screen.Close()
-	s := &shell{t: t, input: typed, lines: make(chan string)}
-	go func() {
-		defer close(s.lines)
-		scanner := bufio.NewScanner(out)
-		scanner.Buffer(nil, 1<<20)
-		for scanner.Scan() {
-			s.lines <- scanner.Text() + "\n"
-		}
-	}()
-	t.Cleanup(func() {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // its group: it may have ended
-		typed.Close()
-		for range s.lines { // until the last process of the group is gone
-		}
-		_ = c.Wait() // it was killed
-		out.Close()
-	})
-	return s
-}
-
-// A program that an example starts in the background prints this where it is looked at, and then sleeps.
-var standsThere = regexp.MustCompile(`^pid (\d+) `)
-
-// sleeps waits until a process is in clock_nanosleep(2), by its number on x86-64.
-func sleeps(t *testing.T, pid string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		text, _ := os.ReadFile("/proc/" + pid + "/syscall") // it may be in none
-		return strings.HasPrefix(string(text), "230 ")
-	}, livetest.Patience, time.Millisecond)
-}
-
-// typeLine types a line and returns what appears on the screen.
-func (s *shell) typeLine(line string) string {
-	s.t.Helper()
-	s.count++
-	mark := fmt.Sprintf("the end of line %d", s.count)
-	_, err := fmt.Fprintf(s.input, "%s\nprintf '\\n%%s\\n' '%s'\n", line, mark)
-	require.NoError(s.t, err)
-	var screen strings.Builder
-	waits, ended := strings.HasSuffix(line, "&"), false
-	hung := time.After(livetest.Patience)
-	for !ended || waits {
-		select {
-		case text, more := <-s.lines:
-			require.True(s.t, more, "%s: the shell ended\n%s", line, &screen)
-			if text == mark+"\n" {
-				ended = true
-				continue
-			}
-			if pid := standsThere.FindStringSubmatch(text); waits && pid != nil {
-				sleeps(s.t, pid[1])
-				waits = false
-			}
-			screen.WriteString(text)
-		case <-hung:
-			require.FailNow(s.t, "hung", "%s\n%s", line, &screen)
-		}
-	}
-	// The mark is on a line of its own even if the command's last line has no line end.
-	if text, had := strings.CutSuffix(screen.String(), "\n\n"); had && !strings.HasSuffix(line, "&") {
-		return text + "\n"
-	}
-	return strings.TrimPrefix(screen.String(), "\n")
-}
-
-// These vary in the screens of documents between runs, versions of Debian's packages and processors: numbers of processes, times, offsets of frames
-// in functions, and registers or stack slots of values.
-var differs = []struct {
-	what *regexp.Regexp
-	with string
-}{
-	{regexp.MustCompile(`\b(pid|process|thread) \d+`), "$1 N"},
-	{regexp.MustCompile(`-p \d+`), "-p N"},
-	{regexp.MustCompile(`(?m)^\d+\.\d{6}  \d+ `), "N  N "},
-	{regexp.MustCompile(`\b\d+\.\d+ (ms|s)\b`), "N $1"},
-	{regexp.MustCompile(`\b\d+ (KiB|ms)\b`), "N $1"},
-	{regexp.MustCompile(`\d+/s\b`), "N/s"},
-	{regexp.MustCompile(`(?m)( (?:native|jit) +\S+)\+0x[0-9a-f]+`), "$1+N"},
-	{regexp.MustCompile(`( at |\b(?:compiled|work))\+0x[0-9a-f]+`), "$1+N"},
-	{regexp.MustCompile(`(?m)^( {8}\S+ .*\S) +(\[\w+[+-]\d+\]|r\w+)$`), "$1 AT"},
-	{regexp.MustCompile(`\b0x[0-9a-f]{9,}\b`), "0xN"},
-}
-
-func unchanging(screen string) string {
-	for _, d := range differs {
-		screen = d.what.ReplaceAllString(screen, d.with)
-	}
-	return screen
-}
-
-// The files of examples/, built as their Makefile does it.
-var builtExamples struct {
-	sync.Once
-	archive string
-	err     error
-}
-
-// examples returns a directory that holds a copy of examples/ in which make has been called.
-func examples(t *testing.T) string {
-	t.Helper()
-	b := &builtExamples
-	b.Do(func() {
-		b.err = errors.New("another test failed to build them")
-		copied := filepath.Join(t.TempDir(), "examples")
-		require.NoError(t, runAll(exec.Command("cp", "-r", "../../examples", copied), exec.Command("make", "-s", "-C", copied, "clean")))
-		files, err := filepath.Glob(filepath.Join(copied, "*"))
-		require.NoError(t, err)
-		names := make([]string, len(files))
-		for n, path := range files {
-			names[n] = filepath.Base(path)
-		}
-		// The key of the built files is all sources and the compilers. The last argument is the output.
-		const script = `MAKEFLAGS= make -s -C "$(dirname "$1")" && for last; do :; done && tar -C "$(dirname "$1")/.." -cf "$last" examples`
-		args := append([]string{"-c", script, strings.Join(names, " "), filepath.Join(copied, "Makefile")}, files...)
-		for _, tool := range []string{"gcc", "g++", "clang-19", "llvm-config-19"} {
-			args = append(args, livetest.Tool(t, tool))
-		}
-		b.archive = livetest.Made(t, "sh", "examples.tar", args...)
-		b.err = nil
-	})
-	require.NoError(t, b.err)
-	dir := t.TempDir()
-	require.NoError(t, runAll(exec.Command("tar", "-C", dir, "-xf", b.archive)))
-	return dir
-}
-
-func runAll(commands ...*exec.Cmd) error {
-	for _, c := range commands {
-		c.Env = append(os.Environ(), "MAKEFLAGS=")
-		if out, err := c.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", c, err, out)
-		}
-	}
-	return nil
-}
-
-// heldScreen compares the screen in a document with what appeared, after same has removed what varies, and returns the screen that the document
-// should have: with README=update in the environment what appeared, if that differs.
-func heldScreen(t *testing.T, shown, screen string, same func(string) string) string {
-	t.Helper()
-	if os.Getenv("README") != "update" {
-		require.Equal(t, same(shown), same(screen))
-	} else if same(shown) != same(screen) {
-		return screen
-	}
-	return shown
-}
-
-// typeDocument types each line of a document's console blocks that begins with "$ ", in one shell, and compares what appears on the screen with the
-// document. README=update in the environment rewrites screens that differ. It returns the lines.
-func typeDocument(t *testing.T, path, dir string) (typed []string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	s := newShell(t, dir)
-	var out strings.Builder
-	at := 0
-	for _, block := range regexp.MustCompile("(?sm)^```console\n(.*?)^```\n").FindAllStringSubmatchIndex(string(text), -1) {
-		shown, screen := string(text[block[2]:block[3]]), ""
-		for line := range strings.Lines(shown) {
-			if command, isCommand := strings.CutPrefix(line, "$ "); isCommand {
-				command = strings.TrimSuffix(command, "\n")
-				typed = append(typed, command)
-				screen += line + s.typeLine(command)
-			}
-		}
-		out.Write(text[at:block[2]])
-		out.WriteString(heldScreen(t, shown, screen, unchanging))
-		at = block[3]
-	}
-	out.Write(text[at:])
-	require.NotEmpty(t, typed)
-	if os.Getenv("README") == "update" {
-		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644))
-	}
-	return typed
-}
 
 // All commands of doc/host.md are typed.
 func TestHostDocument(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	typed := typeDocument(t, "../../doc/host.md", examples(t))
+	typed := clitest.TypeDocument(t, "../../doc/host.md", clitest.Examples(t))
 	for _, kind := range []string{"stackmap", "patchpoint", "statepoint", "deoptimize"} {
 		require.Contains(t, typed, "./host-c "+kind+" &")
 	}
@@ -244,7 +35,7 @@ func TestLayoutsDocument(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600))
 	}
-	typeDocument(t, "../../doc/layouts.md", dir)
+	clitest.TypeDocument(t, "../../doc/layouts.md", dir)
 }
 
 // This tests what doc/host.md says about a call with a "deopt" bundle that no pass has made a statepoint.
@@ -253,6 +44,6 @@ func TestBundleWithoutPass(t *testing.T) {
 	object := filepath.Join(t.TempDir(), "bundle.o")
 	llc := exec.Command(livetest.LLVM(t, 19, "llc"), "-filetype=obj", "-o", object)
 	llc.Stdin = strings.NewReader("declare i64 @f(i64)\ndefine i64 @work(i64 %i) {\n  %r = call i64 @f(i64 %i) [ \"deopt\"(i64 %i) ]\n  ret i64 %r\n}\n")
-	require.NoError(t, runAll(llc))
-	require.Contains(t, reframe(t, "maps", object).stdout, "record 2882400015 ")
+	require.NoError(t, clitest.RunAll(llc))
+	require.Contains(t, clitest.Run(t, "maps", object).Stdout, "record 2882400015 ")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
@@ -55,7 +56,7 @@ func TestLaunchedHasAllFiles(t *testing.T) {
 				if verb == "record" {
 					args = append(args, "--record", "1", "-o", filepath.Join(t.TempDir(), "exit.core"))
 				}
-				require.Equal(t, want, output(command(t, append(args, "--", "sh", "-c", script)...)), verb)
+				require.Equal(t, want, output(clitest.Command(t, append(args, "--", "sh", "-c", script)...)), verb)
 			}
 		})
 	}

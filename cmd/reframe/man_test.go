@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
@@ -16,11 +17,11 @@ import (
 func manuals(t *testing.T) map[string]string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "new", "man1")
-	c := command(t, "man", dir)
+	c := clitest.Command(t, "man", dir)
 	c.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
-	require.Equal(t, result{}, finish(t, c))
+	require.Equal(t, clitest.Result{}, clitest.Finish(t, c))
 	pages := map[string]string{}
-	for _, name := range files(t, dir) {
+	for _, name := range clitest.FilesIn(t, dir) {
 		pages[name] = filepath.Join(dir, name)
 	}
 	return pages
@@ -36,7 +37,7 @@ func TestManualPages(t *testing.T) {
 		out, err := exec.Command(livetest.Tool(t, "mandoc"), "-Tlint", "-Wwarning", path).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.Empty(t, string(out))
-		text := ran(t, "mandoc", "-Tutf8", path)
+		text := clitest.RunTool(t, "mandoc", "-Tutf8", path)
 		text = regexp.MustCompile(`.\x08`).ReplaceAllString(text, "") // what is bold is struck twice
 		require.Contains(t, text, "2023-11-14")
 		if name == "reframe.1" {
@@ -49,7 +50,7 @@ func TestManualPages(t *testing.T) {
 			if name != "reframe-"+verb+".1" {
 				continue
 			}
-			for _, flag := range word.FindAllStringSubmatch(reframe(t, verb, "--help").stdout, -1) {
+			for _, flag := range word.FindAllStringSubmatch(clitest.Run(t, verb, "--help").Stdout, -1) {
 				require.Regexp(t, `(?m)^ +(-\w, )?`+flag[1]+`\b`, text, "%s", name)
 			}
 			for _, section := range []string{"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS OF ALL COMMANDS", "EXAMPLES", "SEE ALSO"} {
@@ -65,6 +66,6 @@ func TestManualPages(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(one), string(other))
 	}
-	reframe(t, "man").failsEmpty(t, 64, "a directory is missing")
-	require.NotContains(t, reframe(t, "--help").stdout, "manual page")
+	clitest.Run(t, "man").FailsEmpty(t, 64, "a directory is missing")
+	require.NotContains(t, clitest.Run(t, "--help").Stdout, "manual page")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestNothingIsOverwritten(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	object, module := ticking(t)
+	object, module := clitest.TickObject(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -32,7 +33,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 	require.NoError(t, os.Link(at("mine"), at("hard")))
 	require.NoError(t, os.Symlink("mine", at("soft")))
 	require.NoError(t, os.WriteFile(at("pass.txtar"), []byte("exec true\n"), 0o600))
-	there := files(t, dir)
+	there := clitest.FilesIn(t, dir)
 	launched := func(args ...string) []string { return append(append(args, "--"), host...) }
 	ways := map[string][]string{
 		"record -o":       launched("record", "-o", "FILE"),
@@ -46,28 +47,28 @@ func TestNothingIsOverwritten(t *testing.T) {
 		for _, name := range []string{"mine", "hard", "soft"} {
 			args := strings.Split(strings.ReplaceAll(strings.Join(way, "\x00"), "FILE", at(name)), "\x00")
 			_, flag, _ := strings.Cut(what, " ")
-			reframe(t, args...).failsEmpty(t, 2, flag+" "+at(name)+": the file exists", "--force overwrites it")
+			clitest.Run(t, args...).FailsEmpty(t, 2, flag+" "+at(name)+": the file exists", "--force overwrites it")
 			require.Equal(t, mine, read(name), what)
-			require.Equal(t, there, files(t, dir), what)
+			require.Equal(t, there, clitest.FilesIn(t, dir), what)
 		}
 	}
-	reframe(t, "replay", at("pass.txtar"), "--journal", at("mine")).failsEmpty(t, 2, "this is no journal of reframe replay")
+	clitest.Run(t, "replay", at("pass.txtar"), "--journal", at("mine")).FailsEmpty(t, 2, "this is no journal of reframe replay")
 	require.Equal(t, mine, read("mine"))
 
 	for what, way := range ways {
 		verb := way[0]
 		require.NoError(t, os.WriteFile(at("mine"), []byte(mine), 0o600))
 		args := append([]string{verb, "--force"}, strings.Split(strings.ReplaceAll(strings.Join(way[1:], "\x00"), "FILE", at("mine")), "\x00")...)
-		r := reframe(t, args...)
-		require.Zero(t, r.code, "%s: %s", what, r.stderr)
+		r := clitest.Run(t, args...)
+		require.Zero(t, r.Code, "%s: %s", what, r.Stderr)
 		require.NotEqual(t, mine, read("mine"), what)
 	}
 
 	// Without --force a report replaces a report, and any file replaces an empty one.
 	require.NoError(t, os.WriteFile(at("empty"), nil, 0o600))
 	for range 2 {
-		r := reframe(t, "replay", at("pass.txtar"), "--junit", at("empty"))
-		require.Zero(t, r.code, r.stderr)
+		r := clitest.Run(t, "replay", at("pass.txtar"), "--junit", at("empty"))
+		require.Zero(t, r.Code, r.Stderr)
 		require.Contains(t, read("empty"), "<testsuite")
 	}
 }
@@ -75,7 +76,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 // Input files are not overwritten, with --force or without.
 func TestInputsAreNotOverwritten(t *testing.T) {
 	t.Parallel()
-	object, module := ticking(t)
+	object, module := clitest.TickObject(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for from, to := range map[string]string{object: "tick.o", module: "tick.ll"} {
@@ -84,13 +85,13 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 		require.NoError(t, os.WriteFile(at(to), text, 0o600))
 	}
 	host := livetest.ObjectHostCommand(t, at("tick.o"), livetest.ObjectHostOptions{Rounds: 1})
-	r := reframe(t, append([]string{"record", "-o", at("og.core"), "--memory", "writable", "--"}, host...)...)
-	require.Zero(t, r.code, r.stderr)
+	r := clitest.Run(t, append([]string{"record", "-o", at("og.core"), "--memory", "writable", "--"}, host...)...)
+	require.Zero(t, r.Code, r.Stderr)
 	require.NoError(t, os.Link(at("og.core"), at("hard.core")))
 	require.NoError(t, os.Symlink("tick.ll", at("soft.ll")))
 	require.NoError(t, os.WriteFile(at("pass.txtar"), []byte("exec true\n"), 0o600))
 	before := map[string][]byte{}
-	for _, name := range files(t, dir) {
+	for _, name := range clitest.FilesIn(t, dir) {
 		text, err := os.ReadFile(at(name))
 		require.NoError(t, err)
 		before[name] = text
@@ -117,13 +118,13 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 				continue // refused for another reason: it is no report, no journal
 			}
 			args := append(append([]string{c.args[0]}, force...), c.args[1:]...)
-			reframe(t, args...).failsEmpty(t, 64, c.want)
+			clitest.Run(t, args...).FailsEmpty(t, 64, c.want)
 			for name, was := range before {
 				is, err := os.ReadFile(at(name))
 				require.NoError(t, err)
 				require.True(t, bytes.Equal(was, is), "%v: %s", args, name)
 			}
-			require.Len(t, files(t, dir), len(before))
+			require.Len(t, clitest.FilesIn(t, dir), len(before))
 		}
 	}
 }
@@ -131,38 +132,38 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 // The file name - means standard output, where that is possible.
 func TestStandardOutput(t *testing.T) {
 	t.Parallel()
-	object, module := ticking(t)
+	object, module := clitest.TickObject(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
 	dir := t.TempDir()
-	run := func(args ...string) result {
-		c := command(t, args...)
+	run := func(args ...string) clitest.Result {
+		c := clitest.Command(t, args...)
 		c.Dir, c.Env = dir, append(os.Environ(), "TMPDIR="+dir)
-		return finish(t, c)
+		return clitest.Finish(t, c)
 	}
 	core := filepath.Join(t.TempDir(), "exit.core")
-	r := reframe(t, append([]string{"record", "-o", core, "--"}, host...)...)
-	require.Zero(t, r.code, r.stderr)
+	r := clitest.Run(t, append([]string{"record", "-o", core, "--"}, host...)...)
+	require.Zero(t, r.Code, r.Stderr)
 
 	r = run(append([]string{"trace", "--ir", module, "--limit", "1", "-o", "-", "--"}, host...)...)
-	require.Zero(t, r.code, r.stderr)
-	require.Regexp(t, `(?m)`+exitLine.String(), r.stdout) // and what the command itself prints
-	require.NotContains(t, r.stderr, "%i=")
+	require.Zero(t, r.Code, r.Stderr)
+	require.Regexp(t, `(?m)`+clitest.TickExitLine.String(), r.Stdout) // and what the command itself prints
+	require.NotContains(t, r.Stderr, "%i=")
 	r = run(append([]string{"verify", "--ir", module, "--limit", "1", "--all", "-o", "-", "--"}, host...)...)
-	require.Zero(t, r.code, r.stderr)
-	require.Regexp(t, `(?m)^1  \d+ obj_host  tick\+0x[0-9a-f]+  record 1 stackmap  same`, r.stdout)
+	require.Zero(t, r.Code, r.Stderr)
+	require.Regexp(t, `(?m)^1  \d+ obj_host  tick\+0x[0-9a-f]+  record 1 stackmap  same`, r.Stdout)
 
 	for _, more := range [][]string{nil, {"--json"}} {
 		r = run(append([]string{"record", "--core", core, "-o", "-"}, more...)...)
-		require.Zero(t, r.code, r.stderr)
-		f, err := elf.NewFile(strings.NewReader(r.stdout))
+		require.Zero(t, r.Code, r.Stderr)
+		f, err := elf.NewFile(strings.NewReader(r.Stdout))
 		require.NoError(t, err)
 		require.Equal(t, elf.ET_CORE, f.Type)
-		require.Contains(t, r.stderr, map[bool]string{true: "on standard output  ", false: `"core": "-"`}[more == nil])
+		require.Contains(t, r.Stderr, map[bool]string{true: "on standard output  ", false: `"core": "-"`}[more == nil])
 	}
 	r = run("record", "--core", core, "-o", "small.core", "--script", "-")
-	require.Zero(t, r.code, r.stderr)
-	require.Regexp(t, `(?m)^core \$SCRIPTDIR/small\.core`, r.stdout)
-	require.Contains(t, r.stderr, "small.core  ")
+	require.Zero(t, r.Code, r.Stderr)
+	require.Regexp(t, `(?m)^core \$SCRIPTDIR/small\.core`, r.Stdout)
+	require.Contains(t, r.Stderr, "small.core  ")
 	require.NoError(t, os.Remove(filepath.Join(dir, "small.core")))
 
 	for text, args := range map[string][]string{
@@ -173,13 +174,13 @@ func TestStandardOutput(t *testing.T) {
 		"--journal -: the name of a file":              {"replay", ".", "--journal", "-"},
 		"--keep -: a directory":                        append([]string{"verify", "--ir", module, "--keep", "-", "--"}, host...),
 	} {
-		run(args...).failsEmpty(t, 64, text)
+		run(args...).FailsEmpty(t, 64, text)
 	}
-	require.Empty(t, files(t, dir))
+	require.Empty(t, clitest.FilesIn(t, dir))
 
 	master, slave := livetest.Terminal(t)
 	defer master.Close()
-	c := command(t, "record", "--core", core, "-o", "-")
+	c := clitest.Command(t, "record", "--core", core, "-o", "-")
 	var stderr strings.Builder
 	c.Stdout, c.Stderr = slave, &stderr
 	require.Error(t, c.Run())
@@ -193,20 +194,20 @@ func TestStandardOutput(t *testing.T) {
 func TestVerifyKeepsEarlierCores(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	object, module := ticking(t)
+	object, module := clitest.TickObject(t)
 	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 1})
 	dir := t.TempDir()
-	earlier := filepath.Join(dir, "verify-"+pid(p)+"-1.core")
+	earlier := filepath.Join(dir, "verify-"+clitest.PID(p)+"-1.core")
 	require.NoError(t, os.WriteFile(earlier, []byte("mine"), 0o600))
-	c := command(t, "verify", "-p", pid(p), "--ir", module, "--keep", dir, "--limit", "2")
+	c := clitest.Command(t, "verify", "-p", clitest.PID(p), "--ir", module, "--keep", dir, "--limit", "2")
 	var stderr strings.Builder
 	c.Stderr = &stderr
 	require.NoError(t, c.Start())
-	traced(t, p)
+	clitest.WaitTraced(t, p)
 	begin()
 	require.NoError(t, c.Wait(), stderr.String())
 	text, err := os.ReadFile(earlier)
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(text))
-	require.Equal(t, []string{filepath.Base(earlier)}, files(t, dir))
+	require.Equal(t, []string{filepath.Base(earlier)}, clitest.FilesIn(t, dir))
 }

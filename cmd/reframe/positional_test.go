@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
@@ -16,9 +17,9 @@ func TestPositional(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
 	core := filepath.Join(t.TempDir(), "it is a core")
-	object, tick := ticking(t)
-	require.Equal(t, 0, reframe(t, "record", pid(p), "-o", core, "--ir", p.IR).code)
-	files := []string{"--ir", p.IR, "--layout", layout(t)}
+	object, tick := clitest.TickObject(t)
+	require.Equal(t, 0, clitest.Run(t, "record", clitest.PID(p), "-o", core, "--ir", p.IR).Code)
+	files := []string{"--ir", p.IR, "--layout", clitest.DeoptimizeLayout(t)}
 	for _, c := range []struct {
 		words, flags []string
 		code         int
@@ -30,35 +31,35 @@ func TestPositional(t *testing.T) {
 		{[]string{"explain", core, "#3"}, []string{"explain", "--core", core, "#3"}, 0},
 		{[]string{"explain", core, "2882400000"}, []string{"explain", "--core", core, "2882400000"}, 0},
 		{[]string{"maps", core}, []string{"maps", "--core", core}, 0},
-		{[]string{"maps", pid(p)}, []string{"maps", "-p", pid(p)}, 0},
-		{[]string{"trace", pid(p), "--dry-run", "--ir", p.IR}, []string{"trace", "-p", pid(p), "--dry-run", "--ir", p.IR}, 0},
-		{[]string{"trace", "--dry-run", pid(p), "--json"}, []string{"trace", "-p", pid(p), "--dry-run", "--json"}, 0},
+		{[]string{"maps", clitest.PID(p)}, []string{"maps", "-p", clitest.PID(p)}, 0},
+		{[]string{"trace", clitest.PID(p), "--dry-run", "--ir", p.IR}, []string{"trace", "-p", clitest.PID(p), "--dry-run", "--ir", p.IR}, 0},
+		{[]string{"trace", "--dry-run", clitest.PID(p), "--json"}, []string{"trace", "-p", clitest.PID(p), "--dry-run", "--json"}, 0},
 		// For a process that continues the messages differ, because they report how long it was stopped.
-		{[]string{"verify", "--ir", tick, pid(p), "--at", "nosuch", "--site", "stackmap"}, []string{"verify", "--ir", tick, "-p", pid(p), "--at", "nosuch", "--site", "stackmap"}, 64},
+		{[]string{"verify", "--ir", tick, clitest.PID(p), "--at", "nosuch", "--site", "stackmap"}, []string{"verify", "--ir", tick, "-p", clitest.PID(p), "--at", "nosuch", "--site", "stackmap"}, 64},
 		{[]string{"trace", core}, []string{"trace", "--core", core}, 64},
 		{[]string{"verify", core, "--ir", tick}, []string{"verify", "--core", core, "--ir", tick}, 64},
 	} {
-		words, flags := reframe(t, c.words...), reframe(t, c.flags...)
-		require.Equal(t, c.code, words.code, "%v\n%s", c.words, words.stderr)
+		words, flags := clitest.Run(t, c.words...), clitest.Run(t, c.flags...)
+		require.Equal(t, c.code, words.Code, "%v\n%s", c.words, words.Stderr)
 		require.Equal(t, flags, words, "%v", c.words)
 	}
 	for _, verb := range []string{"frames", "resume", "explain"} {
-		r := reframe(t, append([]string{verb, pid(p)}, files...)...)
-		require.Equal(t, 0, r.code, r.stderr)
-		require.Contains(t, r.stdout, "sum_opt+0x")
+		r := clitest.Run(t, append([]string{verb, clitest.PID(p)}, files...)...)
+		require.Equal(t, 0, r.Code, r.Stderr)
+		require.Contains(t, r.Stdout, "sum_opt+0x")
 	}
 	small := filepath.Join(t.TempDir(), "small.core")
-	r := reframe(t, "record", core, "-o", small, "--ir", p.IR)
-	require.Equal(t, 0, r.code, r.stderr)
-	require.Equal(t, 0, reframe(t, "frames", small).code)
+	r := clitest.Run(t, "record", core, "-o", small, "--ir", p.IR)
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Equal(t, 0, clitest.Run(t, "frames", small).Code)
 
 	// A command needs no --.
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})
-	r = reframe(t, append([]string{"trace", "--ir", tick, "--limit", "1"}, host...)...)
-	require.Equal(t, 0, r.code, r.stderr)
-	require.Contains(t, r.stderr, "1 exit in ")
+	r = clitest.Run(t, append([]string{"trace", "--ir", tick, "--limit", "1"}, host...)...)
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Contains(t, r.Stderr, "1 exit in ")
 
-	require.Contains(t, reframe(t, "trace", pid(p), "--help").stdout, "Usage:\n  reframe trace ")
+	require.Contains(t, clitest.Run(t, "trace", clitest.PID(p), "--help").Stdout, "Usage:\n  reframe trace ")
 	for _, c := range []struct{ args, want string }{
 		{"frames lli", `"lli" is neither the number of a process nor a file`},
 		{"frames 99999999999999999999", "99999999999999999999: no process has such a number"},
@@ -76,35 +77,35 @@ func TestPositional(t *testing.T) {
 		{"trace PID -- ls", "-p and a command to start: one of them"},
 		{"record PID CORE -o x", "-p and a command to start: one of them"},
 	} {
-		text := strings.NewReplacer("PID", pid(p), "CORE", core).Replace(c.want)
+		text := strings.NewReplacer("PID", clitest.PID(p), "CORE", core).Replace(c.want)
 		var args []string
 		for _, word := range strings.Fields(c.args) {
-			args = append(args, strings.NewReplacer("PID", pid(p), "CORE", core).Replace(word))
+			args = append(args, strings.NewReplacer("PID", clitest.PID(p), "CORE", core).Replace(word))
 		}
-		reframe(t, args...).failsEmpty(t, 64, text)
+		clitest.Run(t, args...).FailsEmpty(t, 64, text)
 	}
-	unharmed(t, p)
+	clitest.RequireUnharmed(t, p)
 }
 
 // TestNoSuchFrame requires that the error for an unknown frame or thread lists the existing ones.
 func TestNoSuchFrame(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
-	n := len(list(t, list(t, reframe(t, "frames", pid(p), "--json").object(t)["threads"])[0]["frames"]))
+	n := len(clitest.Objects(t, clitest.Objects(t, clitest.Run(t, "frames", clitest.PID(p), "--json").Object(t)["threads"])[0]["frames"]))
 	has := fmt.Sprintf("there is no frame 77; thread %d has %d, #0 to #%d", p.PID, n, n-1)
 	for _, verb := range []string{"frames", "resume", "explain"} {
-		r := reframe(t, verb, pid(p), "-f", "77")
-		require.Equal(t, 2, r.code)
-		require.Contains(t, r.stderr, has)
-		r = reframe(t, verb, pid(p), "-t", "1")
-		r.failsEmpty(t, 2, fmt.Sprintf("has no thread 1; it has %d \"lli", p.PID))
+		r := clitest.Run(t, verb, clitest.PID(p), "-f", "77")
+		require.Equal(t, 2, r.Code)
+		require.Contains(t, r.Stderr, has)
+		r = clitest.Run(t, verb, clitest.PID(p), "-t", "1")
+		r.FailsEmpty(t, 2, fmt.Sprintf("has no thread 1; it has %d \"lli", p.PID))
 	}
-	reframe(t, "frames", pid(p), "--function", "nosuch").fails(t, 2, "there is no frame of nosuch; without --function all are shown")
-	reframe(t, "frames", pid(p), "--function", "main", "-f", "77").fails(t, 2, "there is no frame 77 that is of main; ")
+	clitest.Run(t, "frames", clitest.PID(p), "--function", "nosuch").Fails(t, 2, "there is no frame of nosuch; without --function all are shown")
+	clitest.Run(t, "frames", clitest.PID(p), "--function", "main", "-f", "77").Fails(t, 2, "there is no frame 77 that is of main; ")
 	many := livetest.C(t, "threads.c", []string{"-pthread"}, "12")
-	r := reframe(t, "frames", pid(many), "-f", "77")
-	require.Equal(t, 2, r.code)
-	require.Regexp(t, `there is no frame 77; of its \d+ threads \d+ has the most: \d+, #0 to #\d+`, r.stderr)
-	r = reframe(t, "frames", pid(many), "-t", "1")
-	require.Regexp(t, `has no thread 1; it has \d+ .* and \d+ more`, r.stderr)
+	r := clitest.Run(t, "frames", clitest.PID(many), "-f", "77")
+	require.Equal(t, 2, r.Code)
+	require.Regexp(t, `there is no frame 77; of its \d+ threads \d+ has the most: \d+, #0 to #\d+`, r.Stderr)
+	r = clitest.Run(t, "frames", clitest.PID(many), "-t", "1")
+	require.Regexp(t, `has no thread 1; it has \d+ .* and \d+ more`, r.Stderr)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
@@ -43,15 +44,15 @@ func TestNamesAreNotObeyed(t *testing.T) {
 		{"explain", "-p", process, "-f", "1", "--json"},
 		{"__complete", "frames", "-p", ""},
 	} {
-		r := reframe(t, args...)
-		for _, out := range []string{r.stdout, r.stderr} {
+		r := clitest.Run(t, args...)
+		for _, out := range []string{r.Stdout, r.Stderr} {
 			require.Equal(t, -1, strings.IndexFunc(out, func(r rune) bool {
 				return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0
 			}), "%v: %q", args, out)
 		}
 		if args[0] == "frames" {
-			require.Contains(t, r.stdout, "[31mred")
-			r.notes(t, 0, "no stack map")
+			require.Contains(t, r.Stdout, "[31mred")
+			r.Notes(t, 0, "no stack map")
 		}
 	}
 }
@@ -67,11 +68,11 @@ func TestFilesAreNotObeyed(t *testing.T) {
 		"--ir":     {"define void @f() {\n  bogus \x1b[31m \"\x07\"\n}\n", "bogus", 2},
 		"--layout": {"{\"schema\":\"\x1b[31m\"}", `invalid character '\x1b'`, 1}, // frames do without a layout
 	} {
-		r := reframe(t, "frames", "-p", pid(p), flag, write(t, "file", c.text))
-		require.Equal(t, c.code, r.code, r.stderr)
-		require.Contains(t, r.stderr, c.told)
-		require.NotContains(t, r.stderr, escape)
-		require.NotContains(t, r.stderr, "\x07")
+		r := clitest.Run(t, "frames", "-p", clitest.PID(p), flag, clitest.TempFile(t, "file", c.text))
+		require.Equal(t, c.code, r.Code, r.Stderr)
+		require.Contains(t, r.Stderr, c.told)
+		require.NotContains(t, r.Stderr, clitest.Escape)
+		require.NotContains(t, r.Stderr, "\x07")
 	}
 }
 
@@ -101,25 +102,25 @@ var toldElsewhere = map[string]string{
 func TestOutputCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
-	object, tick := ticking(t)
+	object, tick := clitest.TickObject(t)
 	host := strings.Join(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), " ")
 	var lines [][]string
 	for _, verb := range slices.Sorted(maps.Keys(fullDisks)) {
 		for _, line := range fullDisks[verb] {
-			lines = append(lines, strings.Fields(strings.NewReplacer("PID", pid(p), "IR", p.IR, "TICK", tick, "HOST", host).Replace(line)))
+			lines = append(lines, strings.Fields(strings.NewReplacer("PID", clitest.PID(p), "IR", p.IR, "TICK", tick, "HOST", host).Replace(line)))
 		}
 	}
 	for _, args := range lines {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		require.NoError(t, err)
 		var stderr strings.Builder
-		c := command(t, args...)
+		c := clitest.Command(t, args...)
 		c.Stdout, c.Stderr = full, &stderr
 		remain := marked(t, c)
 		require.Error(t, c.Run())
 		require.NoError(t, full.Close())
-		result{c.ProcessState.ExitCode(), "", stderr.String()}.failsEmpty(t, 2, "no space left on device")
+		clitest.Result{Code: c.ProcessState.ExitCode(), Stdout: "", Stderr: stderr.String()}.FailsEmpty(t, 2, "no space left on device")
 		require.Empty(t, remain())
 	}
-	unharmed(t, p)
+	clitest.RequireUnharmed(t, p)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
@@ -42,13 +43,13 @@ empty:
 // The exit status and the output are those of the program.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	path := write(t, "greeting.ll", greeting)
-	c := command(t, "run", path, "-x", "--steps", "1")
+	path := clitest.TempFile(t, "greeting.ll", greeting)
+	c := clitest.Command(t, "run", path, "-x", "--steps", "1")
 	c.Stdin = strings.NewReader("world\n")
-	require.Equal(t, result{4, "hello world of 4\n", ""}, finish(t, c))
-	c = command(t, "run", path)
+	require.Equal(t, clitest.Result{Code: 4, Stdout: "hello world of 4\n", Stderr: ""}, clitest.Finish(t, c))
+	c = clitest.Command(t, "run", path)
 	c.Stdin = strings.NewReader("")
-	require.Equal(t, result{200, "", "no name\n"}, finish(t, c))
+	require.Equal(t, clitest.Result{Code: 200, Stdout: "", Stderr: "no name\n"}, clitest.Finish(t, c))
 }
 
 // A whole C program prints what the native one prints, from text and from bitcode.
@@ -62,14 +63,14 @@ func TestRunOfBitcode(t *testing.T) {
 	native, err := tool(t, livetest.ModuleBinary(t, 19, text), "20").Output()
 	require.NoError(t, err)
 	for _, module := range []string{text, bitcode} {
-		require.Equal(t, result{0, string(native), ""}, reframe(t, "run", module, "20"))
+		require.Equal(t, clitest.Result{Code: 0, Stdout: string(native), Stderr: ""}, clitest.Run(t, "run", module, "20"))
 	}
 }
 
 // tool runs another program, as command runs reframe.
 func tool(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
-	c := command(t, args...)
+	c := clitest.Command(t, args...)
 	c.Path, c.Args[0] = path, path
 	return c
 }
@@ -97,18 +98,18 @@ end:
 
 func TestRunFunction(t *testing.T) {
 	t.Parallel()
-	path := write(t, "counting.ll", counting)
-	require.Equal(t, result{14, "", ""}, reframe(t, "run", path))
-	require.Equal(t, result{0, "i32 49\n", ""}, reframe(t, "run", "--function", "square", path, "-7"))
-	reframe(t, "run", "--function", "square", path).failsEmpty(t, 64, "@square takes 1 argument, and 0 are given")
-	reframe(t, "run", "--function", "square", path, "x").failsEmpty(t, 64, `argument %x of @square: "x" is no value of type i32`)
-	reframe(t, "run", "--function", "cube", path).failsEmpty(t, 64, "--function cube: the module defines no @cube")
+	path := clitest.TempFile(t, "counting.ll", counting)
+	require.Equal(t, clitest.Result{Code: 14, Stdout: "", Stderr: ""}, clitest.Run(t, "run", path))
+	require.Equal(t, clitest.Result{Code: 0, Stdout: "i32 49\n", Stderr: ""}, clitest.Run(t, "run", "--function", "square", path, "-7"))
+	clitest.Run(t, "run", "--function", "square", path).FailsEmpty(t, 64, "@square takes 1 argument, and 0 are given")
+	clitest.Run(t, "run", "--function", "square", path, "x").FailsEmpty(t, 64, `argument %x of @square: "x" is no value of type i32`)
+	clitest.Run(t, "run", "--function", "cube", path).FailsEmpty(t, 64, "--function cube: the module defines no @cube")
 }
 
 func TestRunTrace(t *testing.T) {
 	t.Parallel()
-	r := reframe(t, "run", "--trace", "--until", "square", write(t, "counting.ll", counting))
-	require.Equal(t, 0, r.code)
+	r := clitest.Run(t, "run", "--trace", "--until", "square", clitest.TempFile(t, "counting.ll", counting))
+	require.Equal(t, 0, r.Code)
 	require.Equal(t, `    8 main:entry           br label %loop
    10 main:loop            %i = phi i32 [ 1, %entry ], [ %next, %loop ]  ; 1
    11 main:loop            %sum = phi i32 [ 0, %entry ], [ %more, %loop ]  ; 0
@@ -116,14 +117,14 @@ func TestRunTrace(t *testing.T) {
 stopped before block %entry of @square, line 2, after 4 instructions
   i32 %x = 1
   called by @main, block %loop, line 12
-`, r.stderr)
+`, r.Stderr)
 }
 
 func TestRunUntil(t *testing.T) {
 	t.Parallel()
-	path := write(t, "counting.ll", counting)
-	r := reframe(t, "run", "--until", "@main:%end", path)
-	require.Equal(t, result{0, "", "stopped before block %end of @main, line 17, after 28 instructions\n  i32 %more = 14\n"}, r)
+	path := clitest.TempFile(t, "counting.ll", counting)
+	r := clitest.Run(t, "run", "--until", "@main:%end", path)
+	require.Equal(t, clitest.Result{Code: 0, Stdout: "", Stderr: "stopped before block %end of @main, line 17, after 28 instructions\n  i32 %more = 14\n"}, r)
 	for until, want := range map[string]string{
 		":start":     "--until :start: it is FUNCTION, or FUNCTION:BLOCK",
 		"main:":      "--until main:: it is FUNCTION, or FUNCTION:BLOCK",
@@ -131,13 +132,13 @@ func TestRunUntil(t *testing.T) {
 		"cube":       "--until cube: the module defines no @cube",
 		"main:start": "--until main:start: @main has no block %start; its first are entry, loop, end",
 	} {
-		reframe(t, "run", "--until", until, path).failsEmpty(t, 64, want)
+		clitest.Run(t, "run", "--until", until, path).FailsEmpty(t, 64, want)
 	}
-	require.Equal(t, result{0, "", "stopped before block %entry of @main, line 7, after 0 instructions\n"},
-		reframe(t, "run", "--until", "main:entry", path))
+	require.Equal(t, clitest.Result{Code: 0, Stdout: "", Stderr: "stopped before block %entry of @main, line 7, after 0 instructions\n"},
+		clitest.Run(t, "run", "--until", "main:entry", path))
 	// A block that is never entered stops nothing.
-	never := write(t, "never.ll", "define i32 @main() {\n  ret i32 14\nnever:\n  ret i32 1\n}\n")
-	require.Equal(t, result{14, "", ""}, reframe(t, "run", "--until", "main:never", never))
+	never := clitest.TempFile(t, "never.ll", "define i32 @main() {\n  ret i32 14\nnever:\n  ret i32 1\n}\n")
+	require.Equal(t, clitest.Result{Code: 14, Stdout: "", Stderr: ""}, clitest.Run(t, "run", "--until", "main:never", never))
 }
 
 // A function of the module can be named in any form, as in other verbs.
@@ -156,20 +157,20 @@ define i32 @_ZN2ns1gEl(i64 %x) {
 	ret i32 4
 }
 `
-	path := write(t, "ns.ll", module)
+	path := clitest.TempFile(t, "ns.ll", module)
 	for _, name := range []string{"_ZN2ns1fEi", "ns::f", "ns::f(int)", "/f/", "@_ZN2ns1fEi"} {
-		require.Equal(t, result{0, "i32 6\n", ""}, reframe(t, "run", "--function", name, path, "5"), name)
+		require.Equal(t, clitest.Result{Code: 0, Stdout: "i32 6\n", Stderr: ""}, clitest.Run(t, "run", "--function", name, path, "5"), name)
 	}
-	r := reframe(t, "run", "--function", "ns::f", "--until", "ns::f:end", path, "5")
-	require.Equal(t, result{0, "", "stopped before block %end of @_ZN2ns1fEi, line 4, after 2 instructions\n  i32 %y = 6\n"}, r)
-	reframe(t, "run", "--function", "ns::g", path, "5").failsEmpty(t, 64, "--function ns::g: 2 functions fit; the first are @_ZN2ns1gEi, @_ZN2ns1gEl")
-	reframe(t, "run", "--function", "ns::F", path, "5").failsEmpty(t, 64, "--function ns::F: the module defines no @ns::F; near it: ns::f")
+	r := clitest.Run(t, "run", "--function", "ns::f", "--until", "ns::f:end", path, "5")
+	require.Equal(t, clitest.Result{Code: 0, Stdout: "", Stderr: "stopped before block %end of @_ZN2ns1fEi, line 4, after 2 instructions\n  i32 %y = 6\n"}, r)
+	clitest.Run(t, "run", "--function", "ns::g", path, "5").FailsEmpty(t, 64, "--function ns::g: 2 functions fit; the first are @_ZN2ns1gEi, @_ZN2ns1gEl")
+	clitest.Run(t, "run", "--function", "ns::F", path, "5").FailsEmpty(t, 64, "--function ns::F: the module defines no @ns::F; near it: ns::f")
 }
 
 func TestRunProfile(t *testing.T) {
 	t.Parallel()
-	r := reframe(t, "run", "--profile", write(t, "counting.ll", counting))
-	require.Equal(t, result{14, "", `  instructions  share         runs  block
+	r := clitest.Run(t, "run", "--profile", clitest.TempFile(t, "counting.ll", counting))
+	require.Equal(t, clitest.Result{Code: 14, Stdout: "", Stderr: `  instructions  share         runs  block
             21  72.4%            3  @main:%loop, line 9
              6  20.7%            3  @square:%entry, line 2
              1   3.4%            1  @main:%entry, line 7
@@ -180,9 +181,9 @@ func TestRunProfile(t *testing.T) {
 // The error of a run says why and where it cannot continue, with the call stack.
 func TestRunThatFails(t *testing.T) {
 	t.Parallel()
-	divides := write(t, "divides.ll", strings.Replace(counting, "mul nsw i32 %x, %x", "sdiv i32 %x, 0", 1))
-	r := reframe(t, "run", divides)
-	require.Equal(t, result{2, "", "reframe: " + divides + ": @square, block %entry, line 3: %s = sdiv i32: division by zero\n" +
+	divides := clitest.TempFile(t, "divides.ll", strings.Replace(counting, "mul nsw i32 %x, %x", "sdiv i32 %x, 0", 1))
+	r := clitest.Run(t, "run", divides)
+	require.Equal(t, clitest.Result{Code: 2, Stdout: "", Stderr: "reframe: " + divides + ": @square, block %entry, line 3: %s = sdiv i32: division by zero\n" +
 		"  3 | %s = sdiv i32 %x, 0\n  called by @main, block %loop, line 12\n"}, r)
 
 	const forever = "define i32 @main() {\n  br label %l\nl:\n  br label %l\n}\n"
@@ -205,40 +206,40 @@ func TestRunThatFails(t *testing.T) {
 			[]string{"--strict"}, 2, "the address is not a multiple of 4, as the instruction promises"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := reframe(t, append(append([]string{"run"}, c.flags...), write(t, "p.ll", c.src))...)
-			require.Equal(t, c.code, r.code)
-			require.Empty(t, r.stdout)
-			require.Contains(t, r.stderr, c.want)
-			require.LessOrEqual(t, strings.Count(r.stderr, "\n"), 20)
+			r := clitest.Run(t, append(append([]string{"run"}, c.flags...), clitest.TempFile(t, "p.ll", c.src))...)
+			require.Equal(t, c.code, r.Code)
+			require.Empty(t, r.Stdout)
+			require.Contains(t, r.Stderr, c.want)
+			require.LessOrEqual(t, strings.Count(r.Stderr, "\n"), 20)
 		})
 	}
 }
 
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
-	path := write(t, "counting.ll", counting)
+	path := clitest.TempFile(t, "counting.ll", counting)
 	dir := t.TempDir()
-	reframe(t, "run").failsEmpty(t, 64, "MODULE.ll is missing")
-	reframe(t, "run", filepath.Join(dir, "none.ll")).failsEmpty(t, 2, "none.ll: no such file or directory")
-	reframe(t, "run", dir).failsEmpty(t, 2, "is a directory")
-	reframe(t, "run", "--steps", "many", path).failsEmpty(t, 64, `"many"`)
+	clitest.Run(t, "run").FailsEmpty(t, 64, "MODULE.ll is missing")
+	clitest.Run(t, "run", filepath.Join(dir, "none.ll")).FailsEmpty(t, 2, "none.ll: no such file or directory")
+	clitest.Run(t, "run", dir).FailsEmpty(t, 2, "is a directory")
+	clitest.Run(t, "run", "--steps", "many", path).FailsEmpty(t, 64, `"many"`)
 	for _, size := range []string{"0", "1X", "-1", "", "99999999999G"} {
-		reframe(t, "run", "--memory", size, path).failsEmpty(t, 64, "--memory "+size+": a size such as 64M or 2G")
+		clitest.Run(t, "run", "--memory", size, path).FailsEmpty(t, 64, "--memory "+size+": a size such as 64M or 2G")
 	}
-	reframe(t, "run", "--depth", "-1", path).failsEmpty(t, 64, "--depth -1")
-	reframe(t, "run", write(t, "nomain.ll", "define void @f() {\n  ret void\n}\n")).failsEmpty(t, 2, "the module defines no @main")
-	r := reframe(t, "run", write(t, "broken.ll", "define i32 @main() {\n  %x = frob i32 1, 2\n  ret i32 %x\n}\n"))
-	require.Equal(t, 2, r.code)
-	require.Contains(t, r.stderr, "broken.ll:2:8: ")
-	require.Contains(t, r.stderr, "\n  %x = frob i32 1, 2\n       ^\n")
+	clitest.Run(t, "run", "--depth", "-1", path).FailsEmpty(t, 64, "--depth -1")
+	clitest.Run(t, "run", clitest.TempFile(t, "nomain.ll", "define void @f() {\n  ret void\n}\n")).FailsEmpty(t, 2, "the module defines no @main")
+	r := clitest.Run(t, "run", clitest.TempFile(t, "broken.ll", "define i32 @main() {\n  %x = frob i32 1, 2\n  ret i32 %x\n}\n"))
+	require.Equal(t, 2, r.Code)
+	require.Contains(t, r.Stderr, "broken.ll:2:8: ")
+	require.Contains(t, r.Stderr, "\n  %x = frob i32 1, 2\n       ^\n")
 }
 
 // Ctrl-C and other signals end an endless program, as a native one.
 func TestRunIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for number, word := range map[syscall.Signal]string{syscall.SIGINT: "interrupt", syscall.SIGTERM: "terminated"} {
-		path := write(t, "p.ll", "declare i32 @puts(ptr)\n@s = constant [3 x i8] c\"on\\00\"\ndefine i32 @main() {\n  %n = call i32 @puts(ptr @s)\n  br label %l\nl:\n  br label %l\n}\n")
-		c := command(t, "run", path)
+		path := clitest.TempFile(t, "p.ll", "declare i32 @puts(ptr)\n@s = constant [3 x i8] c\"on\\00\"\ndefine i32 @main() {\n  %n = call i32 @puts(ptr @s)\n  br label %l\nl:\n  br label %l\n}\n")
+		c := clitest.Command(t, "run", path)
 		var stderr strings.Builder
 		c.Stderr = &stderr
 		out, err := c.StdoutPipe()

@@ -6,79 +6,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
-
-// valid compares JSON with a schema of doc, in which objects may have only named members, and with the schema that was published under that name.
-func valid(t *testing.T, schema, text string) {
-	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	require.NoError(t, err, text)
-	require.NoError(t, schemaOf(t, schema).Validate(v), text)
-	published, err := schemaIn(filepath.Join("testdata", "published", schema), openSchema)
-	require.NoError(t, err)
-	require.NoError(t, published.Validate(v), "what was published refuses: %s", text)
-}
-
-// schemaOf returns a schema of doc, in which objects may have only named members.
-func schemaOf(t *testing.T, name string) *jsonschema.Schema {
-	t.Helper()
-	s, err := schemaIn("../../doc/"+name, closedSchema)
-	require.NoError(t, err)
-	return s
-}
-
-// schemas are the schemas that were requested, each read once.
-var schemas sync.Map
-
-// schemaIn returns the schema in a file, which read reads.
-func schemaIn(path string, read func(path string) (any, error)) (*jsonschema.Schema, error) {
-	once, _ := schemas.LoadOrStore(path, sync.OnceValues(func() (*jsonschema.Schema, error) {
-		schema, err := read(path)
-		if err != nil {
-			return nil, err
-		}
-		c := jsonschema.NewCompiler()
-		if err := c.AddResource(filepath.Base(path), schema); err != nil {
-			return nil, err
-		}
-		return c.Compile(filepath.Base(path))
-	}))
-	return once.(func() (*jsonschema.Schema, error))()
-}
-
-// openSchema reads a schema.
-func openSchema(path string) (any, error) {
-	file, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return jsonschema.UnmarshalJSON(bytes.NewReader(file))
-}
-
-// closedSchema reads a schema, and changes it to reject members that it does not name: readers must accept those, but the program writes none.
-func closedSchema(path string) (any, error) {
-	schema, err := openSchema(path)
-	for _, o := range objectsOf(schema, nil) {
-		if properties, ok := o["properties"].(map[string]any); ok && len(properties) > 0 && o["additionalProperties"] == nil && o["type"] == "object" {
-			o["additionalProperties"] = false
-		}
-	}
-	return schema, err
-}
 
 // The JSON of maps matches its schema, for all kinds of options.
 func TestMapsSchema(t *testing.T) {
 	t.Parallel()
 	statepoint := livetest.Object(t, 19, "jit_sp.ll")
 	patchpoint := livetest.Object(t, 19, "jit_pp.ll")
-	broken := changed(t, patchpoint, "broken.o", func(b []byte, at int) []byte { b[at] = 9; return b })
+	broken := clitest.ChangedObject(t, patchpoint, "broken.o", func(b []byte, at int) []byte { b[at] = 9; return b })
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
 	for _, args := range [][]string{
 		{statepoint},
@@ -88,17 +30,17 @@ func TestMapsSchema(t *testing.T) {
 		{patchpoint, "--function", "nothing"},
 		{patchpoint, "--record", "2001"},
 		{patchpoint, "--address", "0x1"},
-		{"-p", pid(p)},
-		{"-p", pid(p), "--ir", p.IR},
+		{"-p", clitest.PID(p)},
+		{"-p", clitest.PID(p), "--ir", p.IR},
 	} {
-		r := reframe(t, append([]string{"maps", "--json"}, args...)...)
-		require.Contains(t, []int{0, 1}, r.code, "%v\n%s", args, r.stderr)
-		valid(t, "maps.schema.json", r.stdout)
+		r := clitest.Run(t, append([]string{"maps", "--json"}, args...)...)
+		require.Contains(t, []int{0, 1}, r.Code, "%v\n%s", args, r.Stderr)
+		clitest.RequireValid(t, "maps.schema.json", r.Stdout)
 	}
-	for _, args := range [][]string{{statepoint}, {statepoint, "--ir", p.IR}, {broken}, {"-p", pid(p)}, {"-p", pid(p), "--ir", p.IR}} {
-		r := reframe(t, append([]string{"maps", "--check", "--json"}, args...)...)
-		require.Contains(t, []int{0, 1}, r.code, "%v\n%s", args, r.stderr)
-		valid(t, "check.schema.json", r.stdout)
+	for _, args := range [][]string{{statepoint}, {statepoint, "--ir", p.IR}, {broken}, {"-p", clitest.PID(p)}, {"-p", clitest.PID(p), "--ir", p.IR}} {
+		r := clitest.Run(t, append([]string{"maps", "--check", "--json"}, args...)...)
+		require.Contains(t, []int{0, 1}, r.Code, "%v\n%s", args, r.Stderr)
+		clitest.RequireValid(t, "check.schema.json", r.Stdout)
 	}
 }
 
@@ -121,72 +63,72 @@ define i64 @work(i64 %a) noinline {
 func TestFramesAndResumeSchema(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	exit := livetest.Lli(t, 19, storing(t), "orc")
+	exit := livetest.Lli(t, 19, clitest.StoringModule(t), "orc")
 	call := livetest.Lli(t, 22, "jit_pp.ll", "mcjit")
 	chain := livetest.Lli(t, 16, "chain.ll", "mcjit")
 	odd := livetest.Lli(t, 19, "odd_types.ll", "orc")
 	refused := livetest.Lli(t, 19, "false_match.ll", "orc")
 	plain := livetest.C(t, "nojit.c", nil)
-	direct := livetest.Lli(t, 19, livetest.Module(t, variables), "mcjit")
+	direct := livetest.Lli(t, 19, livetest.Module(t, clitest.AllocasModule), "mcjit")
 	vm, informed := livetest.Lli(t, 19, "vmsimple.ll", "orc"), filepath.Join(t.TempDir(), "informed.star")
 	require.NoError(t, os.WriteFile(informed, []byte("def frames(site):\n  skip(site.operands)\n  return frame('m', 3)\ndef info(method, position):\n  return {'line': 7}\n"), 0o644))
-	paired := livetest.Lli(t, 19, livetest.Raw(t, derived), "mcjit")
+	paired := livetest.Lli(t, 19, livetest.Raw(t, clitest.DerivedPointersModule), "mcjit")
 	double := livetest.Lli(t, 19, livetest.Module(t, twice), "mcjit")
 	core, stackmap := livetest.Gcore(t, exit), filepath.Join(t.TempDir(), "stackmap.core")
-	object, tick := ticking(t)
-	kept := reframe(t, append([]string{"record", "--ir", tick, "-o", stackmap, "--"}, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})...)...)
-	require.Equal(t, 0, kept.code, kept.stderr)
+	object, tick := clitest.TickObject(t)
+	kept := clitest.Run(t, append([]string{"record", "--ir", tick, "-o", stackmap, "--"}, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})...)...)
+	require.Equal(t, 0, kept.Code, kept.Stderr)
 	with := func(result string) string {
-		command, _ := answering(t, result)
+		command, _ := clitest.AnsweringInterpreter(t, result)
 		return command
 	}
 	var texts []string
 	for _, args := range [][]string{
-		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(returned42)},
-		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"threw":{"text":"x"}}`)},
-		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"unsupported":"x"}`)},
-		{"resume", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"malformed":"x"}`)},
-		{"frames", "-p", pid(exit)},
-		{"frames", "-p", pid(direct), "--ir", direct.IR},
-		{"frames", "-p", pid(exit), "--ir", exit.IR},
-		{"frames", "-p", pid(exit), "--ir", exit.IR, "--layout", layout(t)},
-		{"frames", "-p", pid(exit), "--layout", layout(t)},
-		{"frames", "-p", pid(exit), "--stack-bytes", "4096"},
-		{"frames", "-p", pid(exit), "-f", "0"},
-		{"frames", "-p", pid(call), "--ir", call.IR},
-		{"frames", "-p", pid(chain), "--ir", chain.IR, "--hold"},
-		{"frames", "-p", pid(odd), "--ir", odd.IR},
-		{"frames", "-p", pid(plain)},
-		{"frames", "-p", pid(refused), "--ir", refused.IR},
-		{"frames", "-p", pid(vm), "--ir", vm.IR, "--layout", "simple"},
-		{"frames", "-p", pid(vm), "--ir", vm.IR, "--layout", informed},
-		{"frames", "-p", pid(exit), "--ir", exit.IR, "--layout", "simple"},
-		{"frames", "-p", pid(paired), "--ir", paired.IR},
-		{"frames", "-p", pid(double), "--ir", double.IR},
-		{"frames", "-p", pid(chain), "--ir", chain.IR, "--depth", "2"},
-		{"resume", "-p", pid(double), "--ir", double.IR},
-		{"frames", "--core", core, "--ir", exit.IR, "--layout", layout(t)},
+		{"resume", "-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(clitest.Returned42)},
+		{"resume", "-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"threw":{"text":"x"}}`)},
+		{"resume", "-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"unsupported":"x"}`)},
+		{"resume", "-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "simple", "--with", with(`{"malformed":"x"}`)},
+		{"frames", "-p", clitest.PID(exit)},
+		{"frames", "-p", clitest.PID(direct), "--ir", direct.IR},
+		{"frames", "-p", clitest.PID(exit), "--ir", exit.IR},
+		{"frames", "-p", clitest.PID(exit), "--ir", exit.IR, "--layout", clitest.DeoptimizeLayout(t)},
+		{"frames", "-p", clitest.PID(exit), "--layout", clitest.DeoptimizeLayout(t)},
+		{"frames", "-p", clitest.PID(exit), "--stack-bytes", "4096"},
+		{"frames", "-p", clitest.PID(exit), "-f", "0"},
+		{"frames", "-p", clitest.PID(call), "--ir", call.IR},
+		{"frames", "-p", clitest.PID(chain), "--ir", chain.IR, "--hold"},
+		{"frames", "-p", clitest.PID(odd), "--ir", odd.IR},
+		{"frames", "-p", clitest.PID(plain)},
+		{"frames", "-p", clitest.PID(refused), "--ir", refused.IR},
+		{"frames", "-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "simple"},
+		{"frames", "-p", clitest.PID(vm), "--ir", vm.IR, "--layout", informed},
+		{"frames", "-p", clitest.PID(exit), "--ir", exit.IR, "--layout", "simple"},
+		{"frames", "-p", clitest.PID(paired), "--ir", paired.IR},
+		{"frames", "-p", clitest.PID(double), "--ir", double.IR},
+		{"frames", "-p", clitest.PID(chain), "--ir", chain.IR, "--depth", "2"},
+		{"resume", "-p", clitest.PID(double), "--ir", double.IR},
+		{"frames", "--core", core, "--ir", exit.IR, "--layout", clitest.DeoptimizeLayout(t)},
 		{"frames", "--core", core, "--sysroot", t.TempDir()},
 		{"frames", "--core", stackmap, "--ir", tick},
 		{"resume", "--core", stackmap, "--ir", tick},
-		{"resume", "-p", pid(exit), "--ir", exit.IR, "--layout", layout(t)},
-		{"resume", "--core", core, "--ir", exit.IR, "--layout", layout(t)},
-		{"resume", "-p", pid(chain), "--ir", chain.IR, "--to-frame", "all", "--result", "-1"},
-		{"resume", "-p", pid(exit), "--ir", exit.IR, "--layout", layout(t), "--commit", "--dry-run"},
+		{"resume", "-p", clitest.PID(exit), "--ir", exit.IR, "--layout", clitest.DeoptimizeLayout(t)},
+		{"resume", "--core", core, "--ir", exit.IR, "--layout", clitest.DeoptimizeLayout(t)},
+		{"resume", "-p", clitest.PID(chain), "--ir", chain.IR, "--to-frame", "all", "--result", "-1"},
+		{"resume", "-p", clitest.PID(exit), "--ir", exit.IR, "--layout", clitest.DeoptimizeLayout(t), "--commit", "--dry-run"},
 	} {
-		r := reframe(t, append(args, "--json")...)
-		require.NotEmpty(t, r.stdout, "%v\n%s", args, r.stderr)
-		texts = append(texts, r.stdout)
+		r := clitest.Run(t, append(args, "--json")...)
+		require.NotEmpty(t, r.Stdout, "%v\n%s", args, r.Stderr)
+		texts = append(texts, r.Stdout)
 	}
 	for _, verb := range []string{"frames", "resume"} {
-		schema, seen := schemaOf(t, verb+".schema.json"), map[string]bool{}
+		schema, seen := clitest.SchemaOf(t, verb+".schema.json"), map[string]bool{}
 		for _, text := range texts {
 			if !strings.Contains(text, `"reframe.`+verb+`/v1"`) {
 				continue
 			}
 			v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 			require.NoError(t, err)
-			objects := objectsOf(v, nil)
+			objects := clitest.ObjectsOf(v, nil)
 			for n, o := range objects {
 				for name, is := range o {
 					if n%(1+len(objects)/20) == 0 || !seen[name] { // those of one kind are many
@@ -208,7 +150,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 		require.NoError(t, err)
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(known))
 		require.NoError(t, err)
-		for _, o := range objectsOf(v, nil) {
+		for _, o := range clitest.ObjectsOf(v, nil) {
 			fields, _ := o["properties"].(map[string]any)
 			for name := range fields {
 				if !seen[name] {
@@ -225,20 +167,4 @@ var elsewhere = []string{
 	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", "operand", // of names and sources
 	"guess",                                            // of frames that are not certain
 	"floating_point", "reason", "known", "environment", // of resume, in a thread whose floating-point environment is not the default
-}
-
-// objectsOf lists the objects in a JSON value.
-func objectsOf(v any, found []map[string]any) []map[string]any {
-	switch v := v.(type) {
-	case map[string]any:
-		found = append(found, v)
-		for _, member := range v {
-			found = objectsOf(member, found)
-		}
-	case []any:
-		for _, member := range v {
-			found = objectsOf(member, found)
-		}
-	}
-	return found
 }

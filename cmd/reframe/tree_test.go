@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/clitest"
 )
 
 // Every verb is documented everywhere: help with examples, README, doc/verbs.md, a row of doc/platforms.md, and for JSON a schema and a section of
@@ -22,7 +24,7 @@ func TestCommandTree(t *testing.T) {
 	require.GreaterOrEqual(t, len(verbs()), 11)
 	withJSON := 0
 	for _, verb := range verbs() {
-		help := reframe(t, verb, "--help").stdout
+		help := clitest.Run(t, verb, "--help").Stdout
 		require.Contains(t, help, "\nExamples:\n  reframe "+verb, verb)
 		require.Regexp(t, "`"+verb+"`|reframe "+verb, readme, "README.md says nothing of %s", verb)
 		require.Contains(t, sections, "reframe "+verb, "doc/verbs.md")
@@ -36,7 +38,7 @@ func TestCommandTree(t *testing.T) {
 		require.Contains(t, strings.Join(strings.Fields(help), " "), name, verb)
 		require.Contains(t, formats, "\n## `reframe "+verb+" --json`: `"+name+"`\n", "doc/formats.md")
 		require.Contains(t, read("doc/"+verb+".schema.json"), `"`+name+`"`)
-		schemaOf(t, verb+".schema.json")
+		clitest.SchemaOf(t, verb+".schema.json")
 	}
 	require.GreaterOrEqual(t, withJSON, 9)
 }

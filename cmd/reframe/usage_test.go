@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
 // verbs are the commands that the program lists, except for those about the program itself.
 var verbs = sync.OnceValue(func() (list []string) {
-	out, err := exec.Command(binary, "--help").Output()
+	out, err := exec.Command(clitest.Binary, "--help").Output()
 	if err != nil {
 		panic(err)
 	}
@@ -93,7 +94,7 @@ func TestWrongUsage(t *testing.T) {
 		{"verify --core x", "verify watches a process run"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			reframe(t, strings.Fields(c.args)...).failsEmpty(t, 64, c.want)
+			clitest.Run(t, strings.Fields(c.args)...).FailsEmpty(t, 64, c.want)
 		})
 	}
 }
@@ -114,35 +115,33 @@ func TestResumeRefuses(t *testing.T) {
 		{[]string{"--ir", p.IR, "--function", "main"}, "main"},
 		{[]string{"--ir", p.IR, "-t", "1"}, "no thread 1"},
 	} {
-		reframe(t, append([]string{"resume", "-p", pid(p)}, c.args...)...).failsEmpty(t, 2, c.want)
+		clitest.Run(t, append([]string{"resume", "-p", clitest.PID(p)}, c.args...)...).FailsEmpty(t, 2, c.want)
 	}
-	unharmed(t, p)
+	clitest.RequireUnharmed(t, p)
 }
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	root := reframe(t, "--help")
-	require.Equal(t, 0, root.code)
-	require.Empty(t, root.stderr)
-	require.Equal(t, root, reframe(t, "help"))
-	require.Contains(t, root.stdout, "\nExamples:\n  reframe ")
+	root := clitest.Run(t, "--help")
+	require.Equal(t, 0, root.Code)
+	require.Empty(t, root.Stderr)
+	require.Equal(t, root, clitest.Run(t, "help"))
+	require.Contains(t, root.Stdout, "\nExamples:\n  reframe ")
 	for _, verb := range verbs() {
-		require.Contains(t, root.stdout, "\n  "+verb+" ")
-		r := reframe(t, verb, "--help")
-		require.Equal(t, 0, r.code)
-		require.Empty(t, r.stderr)
-		require.Contains(t, r.stdout, "\nExamples:\n  reframe "+verb)
-		require.Equal(t, r, reframe(t, "help", verb))
-		require.NotContains(t, r.stdout, "default -1", "a number that stands for nothing")
+		require.Contains(t, root.Stdout, "\n  "+verb+" ")
+		r := clitest.Run(t, verb, "--help")
+		require.Equal(t, 0, r.Code)
+		require.Empty(t, r.Stderr)
+		require.Contains(t, r.Stdout, "\nExamples:\n  reframe "+verb)
+		require.Equal(t, r, clitest.Run(t, "help", verb))
+		require.NotContains(t, r.Stdout, "default -1", "a number that stands for nothing")
 	}
 	for _, verb := range []string{"frames", "resume"} {
 		for _, flag := range []string{"    --core", "    --exe", "    --sysroot", "-p, --pid", "-t, --thread", "-f, --frame", "--function", "--ir", "--layout", "--json", "--color"} {
-			require.Contains(t, reframe(t, verb, "--help").stdout, "  "+flag+" ", "%s", verb)
+			require.Contains(t, clitest.Run(t, verb, "--help").Stdout, "  "+flag+" ", "%s", verb)
 		}
 	}
 }
-
-const escape = "\x1b"
 
 // Colours are only for terminals, unless requested.
 func TestColor(t *testing.T) {
@@ -167,7 +166,7 @@ func TestColor(t *testing.T) {
 		{"dumb terminal", nil, "TERM=dumb", true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			run := command(t, append([]string{"frames", "-p", pid(p), "--ir", p.IR}, c.args...)...)
+			run := clitest.Command(t, append([]string{"frames", "-p", clitest.PID(p), "--ir", p.IR}, c.args...)...)
 			run.Env = []string{"TERM=xterm"}
 			if c.env != "" {
 				run.Env = append(run.Env, c.env)
@@ -176,14 +175,14 @@ func TestColor(t *testing.T) {
 			if c.terminal {
 				out = onTerminal(t, run)
 			} else {
-				out = finish(t, run).stdout
+				out = clitest.Finish(t, run).Stdout
 			}
 			require.Contains(t, out, "sum_opt")
-			require.Equal(t, c.want, strings.Contains(out, escape), "%q", out)
+			require.Equal(t, c.want, strings.Contains(out, clitest.Escape), "%q", out)
 		})
 	}
-	require.NotContains(t, reframe(t, "frames", "-p", pid(p), "--json", "--color", "always").stdout, escape)
-	unharmed(t, p)
+	require.NotContains(t, clitest.Run(t, "frames", "-p", clitest.PID(p), "--json", "--color", "always").Stdout, clitest.Escape)
+	clitest.RequireUnharmed(t, p)
 }
 
 // onTerminal runs c with a pseudo-terminal as its stdout and returns what it wrote there.
@@ -211,29 +210,4 @@ func onTerminal(t *testing.T, c *exec.Cmd) string {
 	}
 	require.NoError(t, c.Wait())
 	return out.String()
-}
-
-// refusal is a wrong command line, and its error.
-type refusal struct{ args, want string }
-
-// refused runs wrong command lines, whose errors also say where help is.
-func refused(t *testing.T, list []refusal) {
-	t.Helper()
-	for _, c := range list {
-		words := strings.Fields(c.args)
-		r := reframe(t, words...)
-		require.Equal(t, 64, r.code, c.args)
-		require.Contains(t, r.stderr, c.want, c.args)
-		require.Contains(t, r.stderr, "try: reframe "+words[0]+" --help", c.args)
-	}
-}
-
-// failing runs command lines that fail, and requires their errors.
-func failing(t *testing.T, list map[string]string) {
-	t.Helper()
-	for args, want := range list {
-		r := reframe(t, strings.Fields(args)...)
-		require.Equal(t, 2, r.code, "%s\n%s", args, r.stderr)
-		require.Contains(t, r.stderr, want, args)
-	}
 }

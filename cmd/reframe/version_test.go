@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reframe/internal/clitest"
 )
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	r := reframe(t, "--version")
-	require.Zero(t, r.code)
-	require.Regexp(t, `^reframe version \S+, `+runtime.Version()+`, `+runtime.GOOS+`/`+runtime.GOARCH+`\n$`, r.stdout)
+	r := clitest.Run(t, "--version")
+	require.Zero(t, r.Code)
+	require.Regexp(t, `^reframe version \S+, `+runtime.Version()+`, `+runtime.GOOS+`/`+runtime.GOARCH+`\n$`, r.Stdout)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
@@ -22,7 +23,7 @@ func atWidth(t *testing.T, columns int, env string, args ...string) string {
 	master, slave := livetest.Terminal(t)
 	defer master.Close()
 	require.NoError(t, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}))
-	c := command(t, args...)
+	c := clitest.Command(t, args...)
 	c.Stdout, c.Stderr = slave, slave
 	c.Env = append(os.Environ(), "TERM=xterm", env)
 	require.NoError(t, c.Start())
@@ -50,13 +51,13 @@ func TestHelpFits(t *testing.T) {
 	t.Parallel()
 	for _, name := range append([]string{"", "scripts", "conditions", "completion", "completion bash", "completion zsh", "completion fish"}, verbs()...) {
 		args := append([]string{"help"}, strings.Fields(name)...)
-		r := reframe(t, args...)
-		require.Equal(t, 0, r.code)
-		require.LessOrEqual(t, utf8.RuneCountInString(widest(r.stdout)), 80, "%s: %s", name, widest(r.stdout))
-		require.NotRegexp(t, `(?m) +$`, r.stdout, name)
+		r := clitest.Run(t, args...)
+		require.Equal(t, 0, r.Code)
+		require.LessOrEqual(t, utf8.RuneCountInString(widest(r.Stdout)), 80, "%s: %s", name, widest(r.Stdout))
+		require.NotRegexp(t, `(?m) +$`, r.Stdout, name)
 		narrow := atWidth(t, 60, "COLUMNS=", args...)
 		require.LessOrEqual(t, utf8.RuneCountInString(widest(narrow)), 60, "%s: %s", name, widest(narrow))
-		require.Equal(t, r.stdout, atWidth(t, 200, "COLUMNS=", args...), "it is no wider where there is room")
+		require.Equal(t, r.Stdout, atWidth(t, 200, "COLUMNS=", args...), "it is no wider where there is room")
 	}
 }
 
@@ -65,10 +66,10 @@ func TestNothingWiderThanTheTerminal(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
-	exit := livetest.Lli(t, 19, storing(t), "mcjit")
+	exit := livetest.Lli(t, 19, clitest.StoringModule(t), "mcjit")
 	core := filepath.Join(t.TempDir(), "a name of some length", "which is not short, in a folder", "exit.core")
 	require.NoError(t, os.MkdirAll(filepath.Dir(core), 0o755))
-	files := []string{"--ir", exit.IR, "--layout", layout(t)}
+	files := []string{"--ir", exit.IR, "--layout", clitest.DeoptimizeLayout(t)}
 	in := func(args ...string) []string { return append(args, files...) }
 	bare := func(text string) string {
 		text = colours.ReplaceAllString(text, "")
@@ -79,18 +80,18 @@ func TestNothingWiderThanTheTerminal(t *testing.T) {
 	}
 	broken := 0
 	for _, args := range [][]string{
-		{"frames", "-p", pid(p), "--ir", p.IR},
-		in("frames", "-p", pid(exit)),
-		{"explain", "-p", pid(p), "--ir", p.IR},
-		in("resume", "-p", pid(exit), "--commit", "--dry-run"),
+		{"frames", "-p", clitest.PID(p), "--ir", p.IR},
+		in("frames", "-p", clitest.PID(exit)),
+		{"explain", "-p", clitest.PID(p), "--ir", p.IR},
+		in("resume", "-p", clitest.PID(exit), "--commit", "--dry-run"),
 		{"maps", livetest.Object(t, 19, "jit_pp.ll"), "--ir", p.IR},
 		{"maps", livetest.Object(t, 19, "jit_pp.ll"), "--check"},
-		in("record", "-p", pid(exit), "--force", "-o", core),
+		in("record", "-p", clitest.PID(exit), "--force", "-o", core),
 		in("frames", core),
 		{"lint", p.IR},
-		{"frames", core, "--layout", layout(t), "--ir", "/no/such/file/of/a/name/that/is/long/and/longer/and/longer.ll"},
+		{"frames", core, "--layout", clitest.DeoptimizeLayout(t), "--ir", "/no/such/file/of/a/name/that/is/long/and/longer/and/longer.ll"},
 	} {
-		piped := reframe(t, args...)
+		piped := clitest.Run(t, args...)
 		for _, columns := range []int{40, 72} {
 			text := atWidth(t, columns, "COLUMNS=", args...)
 			for line := range strings.Lines(text) {
@@ -100,16 +101,16 @@ func TestNothingWiderThanTheTerminal(t *testing.T) {
 				}
 				require.LessOrEqual(t, utf8.RuneCountInString(line), columns, "%v\n%s", args, text)
 			}
-			require.Equal(t, bare(piped.stdout+piped.stderr), bare(text), "%v", args)
+			require.Equal(t, bare(piped.Stdout+piped.Stderr), bare(text), "%v", args)
 		}
-		if utf8.RuneCountInString(widest(piped.stdout+piped.stderr)) > 72 {
+		if utf8.RuneCountInString(widest(piped.Stdout+piped.Stderr)) > 72 {
 			broken++
 		}
 	}
 	require.GreaterOrEqual(t, broken, 6, "lines that had to be broken")
-	wide := atWidth(t, 72, "COLUMNS=300", "frames", "-p", pid(p), "--ir", p.IR)
+	wide := atWidth(t, 72, "COLUMNS=300", "frames", "-p", clitest.PID(p), "--ir", p.IR)
 	require.Greater(t, utf8.RuneCountInString(widest(wide)), 72, "COLUMNS says it")
 	// JSON is not folded on a terminal either.
-	require.Contains(t, atWidth(t, 40, "COLUMNS=", "frames", "-p", pid(p), "--json"), fmt.Sprintf(`{"kind": "process", "pid": %d, "arch": "amd64", "pause_us": `, p.PID))
-	unharmed(t, p)
+	require.Contains(t, atWidth(t, 40, "COLUMNS=", "frames", "-p", clitest.PID(p), "--json"), fmt.Sprintf(`{"kind": "process", "pid": %d, "arch": "amd64", "pause_us": `, p.PID))
+	clitest.RequireUnharmed(t, p)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reframe/internal/clitest"
 	"reframe/internal/livetest"
 )
 
@@ -15,8 +16,8 @@ func TestWrongKindOfFile(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "orc")
 	object := livetest.Object(t, 19, "jit_sp.ll")
-	core := recordedCore(t, "-p", pid(p))
-	bitcode := write(t, "module.bc", ran(t, "llvm-as-19", p.IR, "-o", "-"))
+	core := clitest.RecordedCore(t, "-p", clitest.PID(p))
+	bitcode := clitest.TempFile(t, "module.bc", clitest.RunTool(t, "llvm-as-19", p.IR, "-o", "-"))
 	self, err := os.Executable()
 	require.NoError(t, err)
 	const maps, ir, look = "reframe maps FILE reads its stack maps, and with --check holds them against the rules", "--ir FILE gives it, and reframe lint FILE looks at its sites", "reframe frames FILE looks at it"
@@ -28,29 +29,29 @@ func TestWrongKindOfFile(t *testing.T) {
 		{[]string{"lint", object}, object + ": an ELF object, and no IR; " + maps + write},
 		{[]string{"lint", core}, core + ": a core, and no IR; " + look + write},
 		{[]string{"lint", self}, self + ": an ELF program or library, and no IR; " + maps + write},
-		{[]string{"lint", layout(t)}, layout(t) + ": JSON, and no IR; --layout FILE gives a layout" + write},
+		{[]string{"lint", clitest.DeoptimizeLayout(t)}, clitest.DeoptimizeLayout(t) + ": JSON, and no IR; --layout FILE gives a layout" + write},
 		{[]string{"run", object}, "an ELF object, and no IR; " + maps},
-		{[]string{"frames", pid(p), "--ir", object}, "an ELF object, and no IR; " + maps},
-		{[]string{"verify", pid(p), "--ir", core}, "a core, and no IR; " + look},
+		{[]string{"frames", clitest.PID(p), "--ir", object}, "an ELF object, and no IR; " + maps},
+		{[]string{"verify", clitest.PID(p), "--ir", core}, "a core, and no IR; " + look},
 		{[]string{"frames", p.IR}, "not an ELF core: IR: " + ir},
 		{[]string{"frames", bitcode}, "not an ELF core: LLVM bitcode: " + ir},
-		{[]string{"frames", layout(t)}, "not an ELF core: JSON: --layout FILE gives a layout"},
+		{[]string{"frames", clitest.DeoptimizeLayout(t)}, "not an ELF core: JSON: --layout FILE gives a layout"},
 		{[]string{"resume", object}, "not an ELF core: an unlinked object: reframe maps FILE reads the stack maps of a file"},
 		{[]string{"maps", p.IR}, "not an object file: it is IR; " + ir},
 		{[]string{"maps", bitcode}, "not an object file: it is LLVM bitcode; " + ir},
-		{[]string{"maps", layout(t)}, "not an object file: it is JSON; --layout FILE gives a layout"},
+		{[]string{"maps", clitest.DeoptimizeLayout(t)}, "not an object file: it is JSON; --layout FILE gives a layout"},
 	} {
-		reframe(t, c.args...).failsEmpty(t, 2, c.want)
+		clitest.Run(t, c.args...).FailsEmpty(t, 2, c.want)
 	}
 	for file, want := range map[string]string{p.IR: "IR, and no layout; " + ir, object: "an ELF object, and no layout; " + maps} { // frames do without a layout
-		r := reframe(t, "frames", pid(p), "--layout", file)
-		require.Equal(t, 1, r.code, r.stderr)
-		require.True(t, strings.HasPrefix(r.stderr, "reframe: "+file+": "+want), r.stderr)
-		require.Contains(t, r.stdout, "record 2882400000")
+		r := clitest.Run(t, "frames", clitest.PID(p), "--layout", file)
+		require.Equal(t, 1, r.Code, r.Stderr)
+		require.True(t, strings.HasPrefix(r.Stderr, "reframe: "+file+": "+want), r.Stderr)
+		require.Contains(t, r.Stdout, "record 2882400000")
 	}
 	for file, want := range map[string]string{object: "an ELF object, and no script; " + maps, p.IR: "IR, and no script; " + ir, core: "a core, and no script; --cores looks at cores", bitcode: "LLVM bitcode, and no script; " + ir} {
-		r := reframe(t, "replay", file)
-		require.Equal(t, 2, r.code)
-		require.Contains(t, r.stdout, "  "+want+"\n")
+		r := clitest.Run(t, "replay", file)
+		require.Equal(t, 2, r.Code)
+		require.Contains(t, r.Stdout, "  "+want+"\n")
 	}
 }

@@ -24,7 +24,7 @@ func Answer(t testing.TB, tool string, args ...string) (stdout, stderr string, o
 			return r.ask(t) // a part of it, which is another one each time
 		}
 	}
-	path := filepath.Join(cacheRoot(), r.key(t), r.output)
+	path := filepath.Join(CacheRoot(), r.key(t), r.output)
 	if kept, err := os.ReadFile(path); err == nil {
 		used(filepath.Dir(path))
 		head, said, _ := bytes.Cut(kept, []byte("\n"))

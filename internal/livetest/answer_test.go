@@ -20,11 +20,11 @@ func TestAnswer(t *testing.T) {
 			require.Equal(t, []any{text, "no\n", false}, []any{stdout, stderr, ok})
 		}
 	}
-	kept, err := filepath.Glob(filepath.Join(cacheRoot(), "*", "answer"))
+	kept, err := filepath.Glob(filepath.Join(CacheRoot(), "*", "answer"))
 	require.NoError(t, err)
 	require.Len(t, kept, 4)
 	require.Equal(t, "one\n", Printed(t, "sh", "-c", "cat "+path))
-	again, err := filepath.Glob(filepath.Join(cacheRoot(), "*", "answer"))
+	again, err := filepath.Glob(filepath.Join(CacheRoot(), "*", "answer"))
 	require.NoError(t, err)
 	require.Equal(t, kept, again)
 }

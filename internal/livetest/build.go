@@ -74,7 +74,7 @@ func Make(t testing.TB, tool string, args ...string) {
 // make makes the output, or returns why it could not. The cache holds failures too.
 func (r recipe) make(t testing.TB) (output, failure string) {
 	t.Helper()
-	dir := filepath.Join(cacheRoot(), r.key(t))
+	dir := filepath.Join(CacheRoot(), r.key(t))
 	output = filepath.Join(dir, r.output)
 	used(dir)
 	if _, err := os.Stat(output); err == nil {
@@ -132,7 +132,8 @@ func used(dir string) {
 	}
 }
 
-func cacheRoot() string {
+// CacheRoot returns the directory in which tests keep what they build.
+func CacheRoot() string {
 	dir, err := os.UserCacheDir()
 	if err != nil { // neither HOME nor XDG_CACHE_HOME is set
 		dir = os.TempDir()

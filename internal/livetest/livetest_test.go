@@ -119,10 +119,10 @@ func TestPrune(t *testing.T) {
 	require.NoError(t, os.WriteFile(source, []byte("text"), 0o644))
 	unused, usedAgain := compile(1), compile(2)
 	Printed(t, "cat", source)
-	answers, err := filepath.Glob(filepath.Join(cacheRoot(), "*", "answer"))
+	answers, err := filepath.Glob(filepath.Join(CacheRoot(), "*", "answer"))
 	require.NoError(t, err)
 	require.Len(t, answers, 3)
-	sources := filepath.Join(cacheRoot(), "sources")
+	sources := filepath.Join(CacheRoot(), "sources")
 	require.NoError(t, os.Mkdir(sources, 0o755))
 	old := time.Now().Add(-20 * 24 * time.Hour) // a time in the past, also on a slow machine: nothing waits for it
 	for _, file := range append(answers, filepath.Join(sources, "zlib")) {
@@ -136,7 +136,7 @@ func TestPrune(t *testing.T) {
 	require.NoFileExists(t, unused)
 	require.FileExists(t, usedAgain)
 	require.DirExists(t, sources)
-	left, err := filepath.Glob(filepath.Join(cacheRoot(), "*", "answer"))
+	left, err := filepath.Glob(filepath.Join(CacheRoot(), "*", "answer"))
 	require.NoError(t, err)
 	require.Len(t, left, 2)
 }

@@ -27,7 +27,7 @@ const bootLimit = 30 * time.Minute
 // Go program. It returns what init sends between the lines BEGIN and END: the files of a tar archive.
 func BootARM64(t testing.TB, dir string, files map[string]string, script ...string) map[string][]byte {
 	t.Helper()
-	kernel := filepath.Join(cacheRoot(), "kernel", "arm64")
+	kernel := filepath.Join(CacheRoot(), "kernel", "arm64")
 	_, err := os.Stat(kernel)
 	require.NoError(t, err, "scripts/kernel.sh fetches it")
 	// The file is built once for all tests, because linking takes a second. The words after the script are $0, the release of Go and, from build, -o

@@ -13,7 +13,7 @@ func NodeModules(t testing.TB) string {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(moduleRoot(t), "scripts", "clients", "package-lock.json"))
 	require.NoError(t, err)
-	dir := filepath.Join(cacheRoot(), "clients")
+	dir := filepath.Join(CacheRoot(), "clients")
 	fetched, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
 	require.NoError(t, err, "run scripts/clients.sh")
 	require.Equal(t, string(lock), string(fetched), "other releases were fetched: run scripts/clients.sh")

@@ -1,0 +1,74 @@
+package arm64_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/livetest"
+)
+
+// sharedMachine is a Linux for arm64 in QEMU, which boots once for all tests that run something on it.
+type sharedMachine struct {
+	files  map[string]string
+	script []string
+	once   sync.Once
+	booted bool
+	out    map[string][]byte
+}
+
+var arm64Machine = &sharedMachine{}
+
+// machineTurn reports whether make test runs a test on that machine: a selection has two of the four, because emulation takes minutes of processor time.
+func machineTurn(t *testing.T) bool {
+	t.Helper()
+	for _, pair := range livetest.ShareOf([][]string{{"TestLiveOnARM64", "TestWatcherKilledOnARM64"}, {"TestControlOnARM64", "TestCommitOnARM64"}}, "arm64 machine") {
+		if slices.Contains(pair, t.Name()) {
+			return true
+		}
+	}
+	return false
+}
+
+// onARM64 runs the script of a parallel test on that machine, with its files and a reframe, together with those of other tests, and returns all
+// results. Each test registers its files before it waits for the tests that are not parallel, and the first that continues boots the machine.
+func onARM64(t *testing.T, files map[string]string, script ...string) map[string][]byte {
+	t.Helper()
+	if arm64Machine.booted { // go test -count
+		arm64Machine = &sharedMachine{}
+	}
+	m := arm64Machine
+	if m.files == nil {
+		m.files = map[string]string{"reframe": buildFor(t, "arm64")}
+	}
+	for name, path := range files {
+		require.NotContains(t, m.files, name, "another test has it")
+		m.files[name] = path
+	}
+	left := map[string]bool{}
+	for _, line := range m.script {
+		left[leaves(line)] = true
+	}
+	for _, line := range script {
+		require.False(t, leaves(line) != "" && left[leaves(line)], "another test has %s", line)
+	}
+	m.script = append(m.script, script...)
+	t.Parallel()
+	m.once.Do(func() {
+		m.booted = true
+		m.out = livetest.BootARM64(t, "testdata/arm64init", m.files, m.script...)
+	})
+	require.NotNil(t, m.out, "another test failed to boot it")
+	return m.out
+}
+
+// leaves returns the name of the results of a line of a script, or "".
+func leaves(line string) string {
+	if words := strings.Fields(line); words[0] == "run" || words[0] == "end" || words[0] == "kill" {
+		return words[1]
+	}
+	return ""
+}

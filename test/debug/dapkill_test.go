@@ -1,0 +1,161 @@
+package debug_test
+
+import (
+	"bufio"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-dap"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+)
+
+// farewell is a way to end a session from outside.
+type farewell struct {
+	name string
+	tcp  bool
+	end  func(t *testing.T, e *editor)
+}
+
+func farewells() (list []farewell) {
+	for _, w := range clitest.Endings[:8] { // by signals, and its group
+		list = append(list, farewell{w.Name, false, func(_ *testing.T, e *editor) { _ = w.End(clitest.Watching{Cmd: e.c, Reader: nil, Terminal: nil}) }}) // it may have ended
+	}
+	gone := func(_ *testing.T, e *editor) { e.in.Close() }
+	return append(list,
+		farewell{"input closed", false, gone},
+		farewell{"connection dropped", true, gone},
+		farewell{"half a message", false, func(t *testing.T, e *editor) {
+			e.raw("Content-Length: 1000\r\n\r\n{")
+			gone(t, e)
+		}},
+		farewell{"disconnect", false, func(_ *testing.T, e *editor) {
+			e.raw(message(`{"seq":1000001,"type":"request","command":"disconnect"}`))
+		}},
+	)
+}
+
+// doing is an activity of the editor meanwhile.
+type doing struct {
+	name    string
+	filters map[string]any
+	stands  bool // at its first exit, from which the interpreter is stepped
+}
+
+// It stops at exits and stays at one; it looks at each and continues; or it compares each with the interpreter.
+var doings = []doing{
+	{"stops", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}, false},
+	{"stands", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}, true},
+	{"looks", map[string]any{"filters": []string{}, "filterOptions": []map[string]any{{"filterId": "stackmap", "condition": "#0 != #0"}, {"filterId": "statepoint", "condition": "#0 != #0"}, {"filterId": "deoptimize", "condition": "#0 != #0"}}}, false},
+	{"compares", map[string]any{"filters": []string{"differ"}}, false},
+}
+
+// A process that an editor has attached to finishes as if it had not been debugged, in whatever way and at whatever moment the session ends, and
+// nothing remains: no byte of the breakpoints in its code, no tracer. A launched program is killed. With FIDELITY=all every victim is combined with
+// every way; otherwise with a twelfth of them.
+func TestDAPKilled(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) // as for TestWatcherKilled
+	random := rand.New(rand.NewPCG(22, 2))
+	killed, compared := 0, 0
+	for n, v := range clitest.Victims {
+		for m, w := range farewells() {
+			for k, doing := range doings {
+				halfway := v.Options.Middle != ""
+				if doing.name == "compares" && halfway || doing.name == "stops" && halfway { // it would be long on its way
+					continue
+				}
+				if livetest.Out(12, n+m+k) { // each way and each victim still several times
+					continue
+				}
+				pause := time.Duration(random.IntN(150)) * time.Millisecond
+				t.Run(doing.name+", "+v.Name+", "+w.name, func(t *testing.T) {
+					killed += 2
+					if leaveAttached(t, v, w, doing, pause, !halfway) {
+						compared++
+					}
+					leaveLaunched(t, v, w, doing, pause)
+				})
+			}
+		}
+	}
+	t.Logf("%d sessions were ended; the code of %d processes was compared", killed, compared)
+	require.Greater(t, compared, 4)
+}
+
+// session starts a session, with reframe at the other end of pipes or of a connection.
+func (w *farewell) session(t *testing.T) *editor {
+	t.Helper()
+	if !w.tcp {
+		return edits(t)
+	}
+	c := clitest.Command(t, "dap", "--listen", "127.0.0.1:0")
+	said, err := c.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	line, err := bufio.NewReader(said).ReadString('\n')
+	require.NoError(t, err)
+	conn, err := net.Dial("tcp", strings.TrimSpace(strings.TrimPrefix(line, "listening on ")))
+	require.NoError(t, err)
+	e := connected(t, conn, conn)
+	e.c = c
+	return e
+}
+
+// ended waits until reframe and its tracer have ended.
+func (w *farewell) ended(t *testing.T, e *editor, tracing int) {
+	t.Helper()
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	clitest.Watching{Cmd: e.c, Reader: null, Terminal: nil}.Over(t, tracing)
+}
+
+// leaveAttached ends a session with an attached process. compared reports whether its code could be compared with its earlier code.
+func leaveAttached(t *testing.T, v clitest.Victim, w farewell, d doing, pause time.Duration, stop bool) (compared bool) {
+	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
+	code := clitest.ExecutableMemory(t, p.PID)
+	e := w.session(t)
+	e.begin("attach", map[string]any{"pid": p.PID, "ir": livetest.IR(t, 19, v.Program), "stopOnEntry": false})
+	tracing := clitest.TracerOf(p.PID)
+	require.Positive(t, tracing)
+	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", d.filters)
+	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
+	e.keepsOn(d.stands)
+	begin()
+	time.Sleep(pause)
+	w.end(t, e)
+	if stop {
+		_ = unix.Kill(p.PID, unix.SIGSTOP) // it may have ended
+	}
+	w.ended(t, e, tracing)
+	compared = stop && clitest.RequireRestored(t, p.PID, code)
+	_ = unix.Kill(p.PID, unix.SIGCONT)
+	require.NoError(t, p.Wait(), p.Output())
+	clitest.RequireFinished(t, v, p.Output())
+	return compared
+}
+
+// leaveLaunched ends a session with a launched program.
+func leaveLaunched(t *testing.T, v clitest.Victim, w farewell, d doing, pause time.Duration) {
+	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
+	e := w.session(t)
+	ask[*dap.InitializeResponse](e, "initialize", map[string]any{"adapterID": "reframe"})
+	ask[*dap.LaunchResponse](e, "launch", map[string]any{"program": host[0], "args": host[1:], "ir": livetest.IR(t, 19, v.Program)})
+	process := event[*dap.ProcessEvent](e).Body.SystemProcessId
+	tracing := clitest.TracerOf(process)
+	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", d.filters)
+	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
+	e.keepsOn(d.stands)
+	time.Sleep(pause)
+	w.end(t, e)
+	w.ended(t, e, tracing)
+	require.Eventually(t, func() bool { return clitest.Ended(process) }, livetest.Patience, time.Millisecond, "it lives on")
+}

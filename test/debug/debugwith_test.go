@@ -1,0 +1,113 @@
+package debug_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+	"reframe/internal/tinyvmtest"
+)
+
+// At the exit of meter.tvm in hour 83, minute 1, each of tinyvm's interpreters runs the program's bytecodes, forwards and backwards, while the
+// process stays stopped. Afterwards the process prints the same as without a debugger.
+func TestDebugStepsBytecodes(t *testing.T) {
+	t.Parallel()
+	vm, _, _ := clitest.TinyVM(t)
+	meter := livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm")
+	plain, err := exec.Command(vm, meter).Output()
+	require.NoError(t, err)
+	for name, command := range map[string]string{"tinyvm": vm + " --serve " + meter, "tinyvm.py": tinyvmtest.ServeInPython(t, meter)} {
+		end := "Meter.hour returned i64 2147530759, says " + name + " after 1666 instructions\n"
+		var commands, want []string
+		for _, c := range [][2]string{
+			{"step", "#0   vm      Meter.reading @ 5\n=>    5  const 41\n"},
+			{"step 3", "#0   vm      Meter.reading @ 10\n=>   10  get 0\n"},
+			{"list", "#0   vm      Meter.reading @ 10\n=>   10  get 0\n"},
+			{"locals", "      vm Meter.reading @ 10, reexecute\n           local[0]         i32    83\n           local[1]         i32    1\n"},
+			{"print local[0] - local[1]", "82\n"},
+			{"up", "#1   vm      Meter.hour @ 11, in call\n=>   11  call Meter.reading\n"},
+			{"print stack[0]", "i32 0\n"},
+			{"down", "#0   vm      Meter.reading @ 10\n=>   10  get 0\n"},
+			{"next 4", "#0   vm      Meter.reading @ 14\n=>   14  add\n"},
+			{"x/s 0x100000000000", "0x100000000000:  \"Main.main\"\n"},
+			{"finish", "#0   vm      Meter.hour @ 12\n=>   12  add\n"},
+			{"print stack[0] + stack[1]", "831\n"},
+			{"step 2", "#0   vm      Meter.hour @ 14\n=>   14  get 1\n"},
+			{"next", "#0   vm      Meter.hour @ 15\n=>   15  const 60\n"},
+			{"locals", "      vm Meter.hour @ 15, reexecute\n           local[0]         i32    83\n           local[1]         i32    1\n           local[2]         i32    831\n           stack[0]         i32    1\n           extra 2          i64    1\n"},
+			{"back", "#0   vm      Meter.hour @ 14\n=>   14  get 1\n"},
+			{"back 6", "#0   vm      Meter.reading @ 12\n=>   12  mul\n"},
+			{"restart", "#0   vm      Meter.reading @ 4\n"},
+			{"finish", "#0   vm      Meter.hour @ 12\n=>   12  add\n"},
+			{"finish", end},
+			{"output", ""},
+			{"back 2", "#0   vm      Meter.hour @ 18\n=>   18  get 2\n"},
+			{"step 5", end},
+			// Minute 41 has the surge: 2147480000 instead of 831.
+			{"set local[1] 41", "local[1] = i32 41\nthe interpreter begins anew at the exit\n"},
+			{"resume", "Meter.hour returned i64 4295009928, says " + name + " after 1662 instructions\n"},
+		} {
+			commands, want = append(commands, c[0]), append(want, c[1])
+		}
+		r := debug(t, "break deoptimize\ncontinue\n"+strings.Join(commands, "\n")+"\ndelete\ncontinue\n", "--with", command, "--", vm, meter)
+		require.Zero(t, r.Code, r.Stderr)
+		out := said(r.Stdout)[2:]
+		require.Equal(t, want, out[:len(want)], name)
+		require.Equal(t, string(plain)+"the process exited with status 0\n", out[len(out)-1], name)
+	}
+}
+
+// Errors at a prompt with an interpreter say why a command is impossible, and what is possible.
+func TestDebugWithSaysWhy(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
+	plain, _ := clitest.AnsweringInterpreter(t, clitest.Returned42)
+	cannot, _ := clitest.AnsweringInterpreter(t, `{"unsupported":"no bytecode 0xba at Foo.bar @ 17"}`)
+	threw, _ := clitest.AnsweringInterpreter(t, `{"threw":{"text":"\u001b[2J"}}`)
+	for _, c := range []struct {
+		with, commands string
+		code           int
+		says           string
+	}{
+		{plain, "resume", 0, "\nFoo.main returned i64 42, says sh after 3 instructions\n"},
+		{plain, "resume\nstep", 2, "it has ended; back, or restart, goes to an earlier place"},
+		{plain, "resume\nrestart", 0, "\n#0   vm      Foo.bar @ 17\n"},
+		{plain, "step", 2, "sh does not offer to stop on the way (doc/protocol.md, step): resume has it go on to the end"},
+		{plain, "restart\nfinish", 2, "sh does not offer to stop on the way"},
+		{plain, "restart\nprint $rsp", 2, "the interpreter has no registers"},
+		{plain, "until loop", 2, "step, next and finish go by its instructions"},
+		{plain, "back", 2, "the interpreter has not gone on from the exit"},
+		{plain, "result 7\nresume", 2, "its innermost frame waits for no call"},
+		{cannot, "resume\nlist", 0, "\nsh cannot go on: no bytecode 0xba at Foo.bar @ 17\n#0   vm      Foo.bar @ 17\n"},
+		{threw, "resume", 0, "\nFoo.main was left by an exception: \uFFFD[2J, says sh after 0 instructions\n"},
+		{"exec ./no-such-vm", "resume", 2, "its answer to initialize (id 1): it has ended (exit status 127): sh has not found it"},
+		{" ", "resume", 64, "the command of --with is empty"},
+	} {
+		r := debug(t, c.commands, "-p", clitest.PID(p), "--ir", p.IR, "--layout", "simple", "--with", c.with)
+		require.Equal(t, c.code, r.Code, "%s\n%s%s", c.commands, r.Stdout, r.Stderr)
+		require.Contains(t, r.Stdout+r.Stderr, c.says, c.commands)
+		require.True(t, p.Alive(), c.commands)
+	}
+}
+
+// A script that was written at the prompt repeats what was tried with an interpreter, from any directory.
+func TestDebugWithKeepsScript(t *testing.T) {
+	t.Parallel()
+	vm, _, _ := clitest.TinyVM(t)
+	dir := t.TempDir()
+	core, script := filepath.Join(dir, "exit.core"), filepath.Join(dir, "exit.txtar")
+	meter := livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm")
+	r := debug(t, "break deoptimize\ncontinue\nrecord "+core+"\nset local[1] 41\nresume\nscript "+script, "--with", vm+" --serve ../../examples/tinyvm/meter.tvm", "--", vm, meter)
+	require.Zero(t, r.Code, r.Stderr)
+	text, err := os.ReadFile(script)
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^set local\[1\] 41\nresume --with 'cd "\$SCRIPTDIR/\.\./.*" && .* --serve ../../examples/tinyvm/meter.tvm'\nreturns 4295009928$`, string(text))
+	r = clitest.Run(t, "replay", script)
+	require.Zero(t, r.Code, r.Stdout+r.Stderr)
+}

@@ -1,0 +1,2 @@
+// Package debug runs debug and dap as users and editors do.
+package debug

@@ -1,0 +1,203 @@
+package frames_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+)
+
+// describing returns vmsimple.ll with a layout, and IR, in sections of it.
+func describing(t *testing.T, layout string, ir []byte) string {
+	t.Helper()
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "vmsimple.ll"))
+	require.NoError(t, err)
+	var b strings.Builder
+	b.Write(text)
+	var used []string
+	for _, s := range []struct {
+		symbol, section string
+		data            []byte
+	}{{"__reframe_layout", ".reframe.layout", append([]byte(layout), 0)}, {"__reframe_ir", ".reframe.ir", ir}} {
+		if len(s.data) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "@%s = constant [%d x i8] c\"", s.symbol, len(s.data))
+		for _, c := range s.data {
+			fmt.Fprintf(&b, "\\%02x", c)
+		}
+		fmt.Fprintf(&b, "\", section \"%s\"\n", s.section)
+		used = append(used, "ptr @"+s.symbol)
+	}
+	fmt.Fprintf(&b, "@llvm.used = appending global [%d x ptr] [%s], section \"llvm.metadata\"\n", len(used), strings.Join(used, ", "))
+	return clitest.TempFile(t, "described.ll", b.String())
+}
+
+// A JIT that describes itself needs no flag: its IR and its layout are taken from the registered object.
+func TestSelfDescription(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	module, err := os.ReadFile(livetest.IR(t, 19, "vmsimple.ll"))
+	require.NoError(t, err)
+	packer, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	own, err := os.ReadFile("../../deopt/vmlayout/layouts/simple.star")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		layout string
+		ir     []byte
+		says   string
+	}{
+		"by its name":     {"simple", module, "layout simple (JIT object 1), 1 module"},
+		"compressed":      {"simple", packer.EncodeAll(module, nil), "layout simple (JIT object 1), 1 module"},
+		"by its own text": {string(own), module, "layout of JIT object 1, 1 module"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := livetest.Lli(t, 19, describing(t, c.layout, c.ir), "orc")
+			r := clitest.Run(t, "frames", "-p", clitest.PID(p))
+			require.Equal(t, 0, r.Code, r.Stderr)
+			require.Contains(t, r.Stderr, "note: it describes itself: "+c.says+"; --no-self-description leaves that out\n")
+			for _, line := range []string{
+				"      vm Foo.bar @ 17, reexecute\n           local[0]         f64    3.5                    slot 11\n           local[1]                object 4\n           local[2]         double 3.5                    slot 15\n",
+				"           fuel             i64    700                    slot 23\n",
+				"         inlined into Foo.main @ 9, in call\n           local[0]         i32    41                     slot 4\n           local[1]                dead\n",
+				"         object 4, not allocated: Point\n           +8               i32    41                     slot 28\n           +16                     object 4\n",
+			} {
+				require.Contains(t, r.Stdout, line)
+			}
+			require.Contains(t, clitest.Run(t, "frames", "-p", clitest.PID(p), "--vm").Stdout, "  0    Foo.bar @ 17, reexecute  (frame #2)\n  1    Foo.main @ 9, in call  (frame #2)\n")
+			r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--no-self-description")
+			require.NotContains(t, r.Stdout+r.Stderr, "Foo.bar")
+			require.NotContains(t, r.Stderr, "describes itself")
+		})
+	}
+}
+
+// A target's description of itself is untrusted: whatever it contains, each error is one line, and the rest of the output is shown.
+func TestHostileSelfDescription(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	module, err := os.ReadFile(livetest.IR(t, 19, "vmsimple.ll"))
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		layout string
+		ir     []byte
+		says   string // a line of standard error, or a part of the output
+	}{
+		"no layout at all":   {"\x1b[2Jnot a program", module, "what it says of itself: JIT object 1, layout:1:1: unexpected input character '\\x1b'"},
+		"an endless loop":    {"while True: pass", module, "what it says of itself: JIT object 1, layout:1:1: it has not ended after 2000000 steps"},
+		"a list of 8 GiB":    {"x = [0] * (1 << 29)\n", module, "what it says of itself: the layout's process ended, as it does where it wants over 256 MiB"},
+		"doubled text":       {"x = 'x'\nfor i in range(40): x += x\n", module, "what it says of itself: the layout's process ended, as it does where it wants over 256 MiB"},
+		"doubled at an exit": {"def frames(site):\n  x = 'x'\n  for i in range(40):\n    x += x\n", module, "no VM frames: JIT object 1, layout: record 2882400000 of @compiled: the layout's process ended, as it does where it wants over 256 MiB"},
+		"endless at an exit": {"def frames(site):\n  while True: pass\n", module, "no VM frames: JIT object 1, layout:1:1: record 2882400000 of @compiled: it has not ended after 2000000 steps"},
+		"endless recursion":  {"def frames(site):\n  return frames(site)\n", module, "no VM frames: JIT object 1, layout:2:10: record 2882400000 of @compiled: function frames called recursively"},
+		"endless names":      {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  while True: pass\n", module, "the name of its method: it has not ended after 2000000 steps"},
+		"memory of others":   {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  return read_string(1 << 62)\n", module, "the name of its method: read_string: 32 bytes at 0x4000000000000000"},
+		"hostile IR":         {"simple", []byte("define void @f( {{{{ \x00\xff"), "what it says of itself: JIT object 1, .reframe.ir:1:"},
+		"a bomb":             {"simple", bomb(t), "what it says of itself: JIT object 1, .reframe.ir: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := livetest.Lli(t, 19, describing(t, c.layout, c.ir), "orc")
+			r := clitest.Run(t, "frames", "-p", clitest.PID(p))
+			require.Contains(t, clitest.JoinedLines(r.Stdout+r.Stderr), c.says)
+			require.Contains(t, r.Stdout, "  #2   jit     compiled+0x")
+			require.Contains(t, r.Stdout, "native  _start+0x")
+			if strings.Contains(c.says, "VM frames") || strings.Contains(c.says, "its method") {
+				require.Equal(t, 1, r.Code, "what a layout was to name is not there")
+			}
+			require.NotContains(t, r.Stdout+r.Stderr, "\x1b")
+		})
+	}
+}
+
+// bomb is a GiB of zeros, compressed.
+func bomb(t *testing.T) []byte {
+	t.Helper()
+	var out strings.Builder
+	w, err := zstd.NewWriter(&out)
+	require.NoError(t, err)
+	zeros := make([]byte, 1<<20)
+	for range 1 << 10 {
+		_, err := w.Write(zeros)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return []byte(out.String())
+}
+
+// maps --check compares the records of an object with a layout without any module: the layout needs only their constants.
+func TestMapsCheckVM(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	for _, version := range []int{14, 19, 22} {
+		object := livetest.PICObject(t, version, "vmsimple.ll", "-O2")
+		r := clitest.Run(t, "maps", object, "--check", "--layout", "simple")
+		require.Equal(t, 0, r.Code, r.Stdout)
+		require.Contains(t, r.Stdout, "  kept    a layout of a virtual machine reads every record  1\n")
+		// A field fewer than the record says leaves the tag of a second one.
+		wrong := livetest.PICObject(t, version, clitest.EditedCopy(t, livetest.Testdata(t, "programs", "vmsimple.ll"), "i32 2,", "i32 1,"), "-O2")
+		r = clitest.Run(t, "maps", wrong, "--check", "--layout", "simple")
+		require.Equal(t, 1, r.Code, r.Stdout)
+		require.Contains(t, clitest.JoinedLines(r.Stdout), "BROKEN a layout of a virtual machine reads every record 1 of 1 because tags")
+		require.Contains(t, clitest.JoinedLines(r.Stdout), "compiled: simple:")
+		require.Contains(t, clitest.JoinedLines(r.Stdout), "record 2882400000 of @compiled: fail: operand 29 is no tag: 6")
+		r = clitest.Run(t, "maps", object, "--check", "--layout", "simple", "--json")
+		clitest.RequireValid(t, "check.schema.json", r.Stdout)
+	}
+	r := clitest.Run(t, "lint", livetest.Testdata(t, "programs", "vmsimple.ll"), "--layout", "Simple")
+	require.Equal(t, 2, r.Code)
+	require.Contains(t, r.Stderr, "open Simple: no such file or directory; the layouts that come with reframe are ark, jeandle, jllvm, simple, wanco")
+	r = clitest.Run(t, "maps", "vm.o", "--layout", "simple")
+	require.Equal(t, 64, r.Code)
+	require.Contains(t, r.Stderr, "--layout goes with --check")
+}
+
+// Values of a virtual machine's frames can be used in --stop-at, and the first script of a core expects them.
+func TestVMInTracesAndScripts(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	// The program ends where the original one waits.
+	module := livetest.IR(t, 19, clitest.EditedCopy(t, clitest.EditedCopy(t, livetest.Testdata(t, "programs", "vmsimple.ll"),
+		"  %r = call i32 @pause()\n  br label %l\n", "  call void @exit(i32 0)\n  unreachable\n"), "declare i32 @pause()", "declare void @exit(i32)"))
+	program := livetest.LliWords(t, 19)
+	dir := t.TempDir()
+	core, script := filepath.Join(dir, "exit.core"), filepath.Join(dir, "exit.txtar")
+	traced := func(args ...string) clitest.Result {
+		return clitest.Run(t, append(append(append([]string{"trace", "--ir", module, "--layout", "simple"}, args...), "--"), append(program, module)...)...)
+	}
+	r := traced("--stop-at", "local[0] > 3 && local[0] < 4 && caller[1].local[0] == 41 && object[4].8 == stack[1]")
+	require.Contains(t, r.Stderr, "vm Foo.bar @ 17, reexecute")
+	require.Contains(t, r.Stderr, "local[0] > 3")
+	r = traced("--stop-at", "local[0] > 4")
+	require.NotContains(t, r.Stderr, "Foo.bar")
+	r = traced("--limit", "1")
+	require.Contains(t, clitest.JoinedLines(r.Stderr), "Foo.bar @ 17, reexecute local[0]=3.5 local[1]=object(4) local[2]=3.5 stack[0]=0x")
+	require.Contains(t, clitest.JoinedLines(r.Stderr), " stack[1]=41 fuel=700 in Foo.main @ 9, in call ")
+	r = traced("--limit", "1", "--json")
+	exit := strings.SplitN(r.Stderr, "\n", 2)[0]
+	clitest.RequireValid(t, "trace.schema.json", exit)
+	require.Contains(t, exit, `"vm":{"layout":"simple","frames":[{"method":"Foo.bar","position":17,"resume":"reexecute","locals":[{"index":0,"type":"f64","value":"3.5","hex":"0x400d000000000000","status":"ok","slot":11},{"index":1,"object":4}`)
+
+	r = clitest.Run(t, append([]string{"record", "--ir", module, "--layout", "simple", "-o", core, "--script", script, "--"}, append(program, module)...)...)
+	require.Equal(t, 0, r.Code, r.Stderr)
+	text, err := os.ReadFile(script)
+	require.NoError(t, err)
+	for _, line := range []string{"expect method Foo.bar\n", "expect position 17\n", "expect local[0] = 3.5\n", "expect local[1] object 4\n", "expect caller[1].local[1] dead\n", "expect object[4].8 = 41\n"} {
+		require.Contains(t, string(text), line)
+	}
+	r = clitest.Run(t, "replay", script)
+	require.Equal(t, 0, r.Code, r.Stdout+r.Stderr)
+	for from, c := range map[string][2]string{"position 17": {"position 18", "position 17, not 18"}, "local[0] = 3.5": {"local[0] = 3.25", "local[0] is 3.5"}, "object 4": {"object 5", "is object 4, not object 5"}} {
+		require.NoError(t, os.WriteFile(script, []byte(strings.Replace(string(text), from, c[0], 1)), 0o600))
+		r = clitest.Run(t, "replay", script)
+		require.NotEqual(t, 0, r.Code)
+		require.Contains(t, r.Stdout+r.Stderr, c[1])
+	}
+}

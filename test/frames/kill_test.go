@@ -1,0 +1,80 @@
+package frames_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+)
+
+// kills is the number of times that each test kills the program before it has ended, at moments spread over the duration of a look.
+var kills = livetest.Times(25, 50)
+
+// If reframe is killed at any moment of frames, the target continues.
+func TestKilledDuringFrames(t *testing.T) {
+	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	killAtAnyMoment(t, p, "--ir", p.IR)
+	// The target is intact: frames and resume work.
+	r := clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", clitest.DeoptimizeLayout(t))
+	require.Equal(t, 0, r.Code, r.Stderr)
+}
+
+// The same holds for 64 threads: some sleep, some spin, some wait, some start and end. If a system call of theirs were interrupted, they would
+// report it and end the process.
+func TestKilledDuringFramesOfManyThreads(t *testing.T) {
+	livetest.Slow(t)
+	p := livetest.C(t, "threads.c", nil, "30", "1", "30", "2")
+	killAtAnyMoment(t, p)
+	before := cpuTicks(t, p)
+	require.Eventually(t, func() bool { return cpuTicks(t, p) > before }, livetest.Patience, time.Millisecond, "it makes no progress")
+}
+
+func killAtAnyMoment(t *testing.T, p *livetest.Process, args ...string) {
+	t.Helper()
+	args = append([]string{"frames", "-p", clitest.PID(p)}, args...)
+	whole, interrupted := takes(t, args...), 0
+	for n := 0; interrupted < kills; n++ {
+		require.Less(t, n, 10*kills, "most runs have ended when they are to be killed")
+		c := exec.Command(clitest.Binary, args...)
+		require.NoError(t, c.Start())
+		time.Sleep(whole * time.Duration(n%kills) / time.Duration(kills))
+		require.NoError(t, c.Process.Kill())
+		_ = c.Wait() // its error says how it ended, which is counted
+		if !c.ProcessState.Exited() {
+			interrupted++
+		}
+		clitest.RequireUnharmed(t, p)
+	}
+}
+
+// takes returns how long a run takes when little else runs.
+func takes(t *testing.T, args ...string) time.Duration {
+	t.Helper()
+	least := livetest.Patience
+	for range 3 {
+		began := time.Now()
+		clitest.Run(t, args...)
+		least = min(least, time.Since(began))
+	}
+	return least
+}
+
+// cpuTicks returns the processor time of a process in the ticks of proc_pid_stat(5): utime, which includes threads that have ended.
+func cpuTicks(t *testing.T, p *livetest.Process) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+	require.NoError(t, err)
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	ticks, err := strconv.Atoi(fields[14-3]) // the state, which follows the name, is field 3
+	require.NoError(t, err)
+	return ticks
+}

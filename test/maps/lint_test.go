@@ -1,0 +1,155 @@
+package maps_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+)
+
+func lintFile(t *testing.T, name string) string { return livetest.Testdata(t, "lint", name) }
+
+func TestLint(t *testing.T) {
+	t.Parallel()
+	path := lintFile(t, "gclive.ll")
+	r := clitest.Run(t, "lint", path)
+	require.Equal(t, 1, r.Code)
+	require.Equal(t, path+":15: cannot resume: statepoint 2 of @two, block %0: %o, %p are live after it and in no deopt bundle, "+
+		"and of the 2 gc pointers for which that is so a record tells none from another; add them to its deopt bundle [gc-live]\n", r.Stdout)
+	require.Equal(t, path+": 3 sites, 1 × cannot resume, 0 warnings\n", r.Stderr)
+
+	// Warnings alone are not a failure.
+	r = clitest.Run(t, "lint", lintFile(t, "dropped.ll"))
+	require.Equal(t, 0, r.Code)
+	require.Equal(t, 2, strings.Count(r.Stdout, ": warning: "))
+	require.Equal(t, 2, strings.Count(r.Stdout, "\n"))
+
+	clean := livetest.Testdata(t, "programs", "deoptimize.ll")
+	r = clitest.Run(t, "lint", clean, "--layout", clitest.DeoptimizeLayout(t))
+	require.Equal(t, clitest.Result{Code: 0, Stdout: "", Stderr: clean + ": 1 site, 0 × cannot resume, 0 warnings\n"}, r)
+
+	none := clitest.TempFile(t, "none.ll", "define void @f() {\n  ret void\n}\n")
+	r = clitest.Run(t, "lint", none)
+	require.Equal(t, clitest.Result{Code: 0, Stdout: "", Stderr: none + ": no stackmap, patchpoint, statepoint, deoptimize or guard\n"}, r)
+}
+
+// The function in which a layout resumes may be in another module.
+func TestLintOfSeveralModules(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(text), "define i64 @sum(")
+	require.True(t, found)
+	sum, after, found := strings.Cut(rest, "\n}\n")
+	require.True(t, found)
+	optimized, baseline := clitest.TempFile(t, "optimized.ll", before+after), clitest.TempFile(t, "baseline.ll", "define i64 @sum("+sum+"\n}\n")
+	r := clitest.Run(t, "lint", optimized, "--layout", clitest.DeoptimizeLayout(t))
+	require.Equal(t, 1, r.Code)
+	require.Contains(t, r.Stdout, "no module defines a function @sum")
+	r = clitest.Run(t, "lint", optimized, baseline, "--layout", clitest.DeoptimizeLayout(t))
+	require.Equal(t, 0, r.Code, r.Stdout)
+	require.Empty(t, r.Stdout)
+}
+
+func TestLintRefuses(t *testing.T) {
+	t.Parallel()
+	good := lintFile(t, "guard.ll")
+	clitest.Run(t, "lint").FailsEmpty(t, 64, "MODULE.ll is missing")
+	clitest.Run(t, "lint", good, "--nosuch").FailsEmpty(t, 64, "--nosuch")
+	clitest.Run(t, "lint", "/nosuch.ll").FailsEmpty(t, 2, "/nosuch.ll", "no such file")
+	clitest.Run(t, "lint", t.TempDir()).FailsEmpty(t, 2, "no file *.ll or *.bc is in it")
+	clitest.Run(t, "lint", good, "--layout", "/nosuch.json").FailsEmpty(t, 2, "/nosuch.json", "no such file")
+	clitest.Run(t, "lint", good, "--layout", good).FailsEmpty(t, 2, "guard.ll: IR, and no layout")
+	for name, text := range map[string]string{"broken.ll": "define void @f( {\n}\n", "readme.txt": "no IR at all\n"} {
+		r := clitest.Run(t, "lint", clitest.TempFile(t, name, text)) // what is wrong in one line, and below it the line of the file
+		require.Equal(t, 2, r.Code)
+		require.Empty(t, r.Stdout)
+		line, _, _ := strings.Cut(r.Stderr, "\n")
+		require.Contains(t, line, name+":")
+		require.Contains(t, line, "expected")
+	}
+	variable := clitest.TempFile(t, "variable.ll", `declare void @llvm.experimental.stackmap(i64, i32, ...)
+define void @f(i64 %a) {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %a, i32 0)
+  ret void
+}
+`)
+	clitest.Run(t, "lint", variable).FailsEmpty(t, 2, "variable.ll:3: argument 1 of stackmap must be a constant")
+}
+
+// The JSON of lint matches its schema, and the same input always gives the same output.
+func TestLintJSON(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(lintFile(t, "") + "/*.ll")
+	require.NoError(t, err)
+	for _, path := range files {
+		for _, args := range [][]string{{}, {"--layout", lintFile(t, "misfit.layout.json")}, {"--layout", lintFile(t, "guard.layout.json")}} {
+			args = append([]string{"lint", "--json", path}, args...)
+			r := clitest.Run(t, args...)
+			require.Contains(t, []int{0, 1}, r.Code, "%v\n%s", args, r.Stderr)
+			require.Empty(t, r.Stderr)
+			clitest.RequireValid(t, "lint.schema.json", r.Stdout)
+			require.Equal(t, r, clitest.Run(t, args...))
+		}
+	}
+	one := clitest.Run(t, "lint", "--json", lintFile(t, "gclive.ll")).Object(t)
+	require.Equal(t, "reframe.lint/v1", one["schema"])
+	finding := clitest.Objects(t, one["findings"])[0]
+	require.Equal(t, []any{"%o", "%p"}, finding["names"])
+	require.Equal(t, "two", finding["function"])
+}
+
+func TestLintColor(t *testing.T) {
+	t.Parallel()
+	path := lintFile(t, "gclive.ll")
+	require.NotContains(t, clitest.Run(t, "lint", path).Stdout, clitest.Escape)
+	require.Contains(t, clitest.Run(t, "lint", path, "--color", "always").Stdout, clitest.Escape)
+	require.NotContains(t, clitest.Run(t, "lint", path, "--json", "--color", "always").Stdout, clitest.Escape)
+	// The names of a module's values are safe for a terminal.
+	named := clitest.TempFile(t, "named.ll", "define i64 @\"\\1B[31m\"(i64 %\"\\1B[32m\") {\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0)\n"+
+		"  ret i64 %\"\\1B[32m\"\n}\ndeclare void @llvm.experimental.stackmap(i64, i32, ...)\n")
+	for _, flag := range []string{"--color=never", "--json"} {
+		r := clitest.Run(t, "lint", named, flag)
+		require.Equal(t, 1, r.Code, r.Stderr)
+		require.NotContains(t, r.Stdout, clitest.Escape)
+	}
+}
+
+func TestLintHelp(t *testing.T) {
+	t.Parallel()
+	r := clitest.Run(t, "lint", "--help")
+	require.Equal(t, 0, r.Code)
+	require.Contains(t, r.Stdout, "\nExamples:\n  reframe lint ")
+	for _, flag := range []string{"--layout", "--json", "--color"} {
+		require.Contains(t, r.Stdout, "  "+flag+" ")
+	}
+	require.Contains(t, clitest.Run(t, "__complete", "lint", "").Stdout, "ll\n:8\n")
+	require.Contains(t, clitest.Run(t, "__complete", "lint", "--layout", "").Stdout, "json\nstar\n:8\n")
+}
+
+// A layout that allocates ever more memory at a site is ended, and the finding says so. The limit is that of its own process.
+func TestLintBoundsMemoryOfLayouts(t *testing.T) {
+	t.Parallel()
+	module := livetest.Testdata(t, "programs", "vmsimple.ll")
+	grows := "\n  text = 'x'\n  for n in range(30): text = text + text\n"
+	for place, star := range map[string]string{
+		"at a site": "def frames(site):" + grows + "  return None\n",
+		"at once":   "def grow():" + grows + "grow()\ndef frames(site):\n  return None\n",
+	} {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			c := clitest.Command(t, "lint", module, "--layout", clitest.TempFile(t, "grows.star", star))
+			r := clitest.Finish(t, c)
+			require.Contains(t, r.Stdout+r.Stderr, "the layout's process ended, as it does where it wants over 256 MiB")
+			require.Equal(t, map[string]int{"at a site": 1, "at once": 2}[place], r.Code)
+			used := c.ProcessState.SysUsage().(*syscall.Rusage)
+			require.Less(t, used.Maxrss, int64(640<<10), "in KiB: without the bound its texts had 1 GiB")
+		})
+	}
+}

@@ -1,0 +1,2 @@
+// Package replay runs record and replay, and reads damaged cores.
+package replay

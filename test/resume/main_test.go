@@ -1,0 +1,10 @@
+package resume_test
+
+import (
+	"os"
+	"testing"
+
+	"reframe/internal/clitest"
+)
+
+func TestMain(m *testing.M) { os.Exit(clitest.Main(m)) }

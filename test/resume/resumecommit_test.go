@@ -1,0 +1,123 @@
+package resume_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+)
+
+// A dry run reports what a commit then writes, as text and as JSON; the process ends by itself.
+func TestResumeCommit(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	path := clitest.StoringModule(t)
+	layout := livetest.Testdata(t, "programs", "deoptimize.layout.json")
+	for _, version := range []int{16, 19, 22} {
+		p := livetest.Lli(t, version, path, "mcjit")
+		args := []string{"resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", layout, "--commit"}
+		r := clitest.Run(t, append(args, "--dry-run")...)
+		require.Equal(t, 0, r.Code, r.Stderr)
+		require.Regexp(t, `(?m)^sum returned i64 332833500 after \d+ instructions
+it would write: 2 bytes in 1 place, 9 registers
+  0x[0-9a-f]+  0500 -> 0203
+  rax   0x[0-9a-f]+ -> 0x13d6a2dc
+(  (rbx|rbp|r1[2-5])   0x[0-9a-f]+ (-> 0x[0-9a-f]+|as it is)
+|  rsp   0x[0-9a-f]+ -> 0x[0-9a-f]+
+){7}  rip   0x[0-9a-f]+ -> 0x[0-9a-f]+
+result i64 332833500 in rax
+frames #0 to #\d+ are left, and the thread goes on at main\+0x[0-9a-f]+, frame #\d+
+\z`, r.Stdout)
+		require.Regexp(t, `^pid \d+ was stopped for \d+\.\d+ ms and is running again\n\z`, r.Stderr)
+
+		r = clitest.Run(t, append(args, "--dry-run", "--json")...)
+		require.Equal(t, 0, r.Code, r.Stderr)
+		dry := r.Object(t)["committed"].(map[string]any)
+		require.Equal(t, false, dry["written"])
+		clitest.RequireUnharmed(t, p)
+		p.AwaitPause(t)
+
+		r = clitest.Run(t, append(args, "--json")...)
+		require.Equal(t, 0, r.Code, r.Stderr)
+		done := r.Object(t)["committed"].(map[string]any)
+		require.Equal(t, true, done["written"])
+		require.NoError(t, p.Wait())
+		require.Equal(t, "ready\nsum 332833500 770\n", p.Output())
+
+		dry["written"] = true
+		require.Equal(t, dry, done)
+		require.Equal(t, []any{map[string]any{"type": "i64", "value": "332833500", "register": "rax"}}, done["result"])
+		require.Equal(t, json.Number("2"), done["bytes"])
+		memory := clitest.Objects(t, done["memory"])
+		require.Len(t, memory, 1)
+		require.Equal(t, json.Number("2"), memory[0]["size"])
+		require.Equal(t, []any{"0500", "0203"}, []any{memory[0]["old"], memory[0]["new"]})
+		registers := clitest.Objects(t, done["registers"])
+		require.Len(t, registers, 9)
+		to := done["continues"].(map[string]any)
+		require.Equal(t, []any{"main", registers[8]["new"]}, []any{to["function"], to["pc"]})
+		require.Equal(t, "rip", registers[8]["name"])
+	}
+
+	p := livetest.Lli(t, 19, path, "mcjit")
+	r := clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", layout, "--commit")
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Contains(t, r.Stdout, "\nwritten: 2 bytes in 1 place, 9 registers\nresult i64 332833500 in rax\nframes #0 to #")
+	require.NoError(t, p.Wait())
+	require.Equal(t, "ready\nsum 332833500 770\n", p.Output())
+}
+
+// A commit that is refused says why, and leaves the process unchanged.
+func TestResumeCommitRefuses(t *testing.T) {
+	t.Parallel()
+	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
+	clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--dry-run").FailsEmpty(t, 64, "--dry-run says what --commit would write; give both")
+	clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--commit", "--result", "7", "--to-frame", "all").FailsEmpty(t, 2,
+		"nothing is committed: the interpreter called @printf, whose effect would be lost", "ms and is running again)")
+	clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--commit", "-f", "99").FailsEmpty(t, 2, "no frame to resume: there is no frame 99")
+	r := clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--commit")
+	require.Equal(t, 2, r.Code)
+	require.Contains(t, r.Stderr, "nothing is committed: frame #")
+	require.Contains(t, r.Stderr, "--result says what it is to return")
+	clitest.RequireUnharmed(t, p)
+	p.AwaitPause(t)
+	r = clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--commit", "--result", "7")
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Contains(t, r.Stdout, "\nresult i64 7 in rax\n")
+	require.NoError(t, p.Wait())
+	require.Equal(t, "ready\nsum 7123\n", p.Output())
+}
+
+// If reframe is killed at any moment, it has committed all or nothing.
+func TestResumeCommitKilled(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	path := clitest.StoringModule(t)
+	random := rand.New(rand.NewPCG(6, 3))
+	for range livetest.Times(7, 20) {
+		p := livetest.Lli(t, 19, path, "mcjit")
+		c := clitest.Command(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", livetest.Testdata(t, "programs", "deoptimize.layout.json"), "--commit")
+		require.NoError(t, c.Start())
+		time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond) // any moment, on a slow machine an earlier one
+		_ = c.Process.Signal(syscall.SIGKILL)                         // it may be done
+		_ = c.Wait()
+		// The tracer detaches from the process before it ends.
+		var r clitest.Result
+		require.Eventually(t, func() bool {
+			if !p.Alive() {
+				return true
+			}
+			r = clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", livetest.Testdata(t, "programs", "deoptimize.layout.json"), "--commit")
+			return r.Code == 0
+		}, livetest.Patience, 20*time.Millisecond, &r)
+		require.NoError(t, p.Wait())
+		require.Equal(t, "ready\nsum 332833500 770\n", p.Output(), fmt.Sprint(r))
+	}
+}

@@ -1,0 +1,2 @@
+// Package trace runs trace on running processes, and ends it in all ways.
+package trace

@@ -1,0 +1,73 @@
+package trace_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+)
+
+// One signal ends a verb that waits for the reader of a pipe, or for one that reads nothing, and the program continues.
+func TestSignalWhilePipeIsAwaited(t *testing.T) {
+	t.Parallel()
+	object, module := clitest.TickObject(t)
+	for _, verb := range [][]string{{"trace"}, {"verify", "--ir", module}} {
+		t.Run(verb[0], func(t *testing.T) {
+			p, _ := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+			pipe := filepath.Join(t.TempDir(), "pipe")
+			require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+			c := clitest.Command(t, append(verb, "-p", clitest.PID(p), "-o", pipe)...)
+			var stderr strings.Builder
+			c.Stderr = &stderr
+			require.NoError(t, c.Start())
+			require.Eventually(t, func() bool { return opens(c.Process.Pid) }, livetest.Patience, time.Millisecond)
+			require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+			_ = c.Wait() // the status is checked below
+			require.Equal(t, 143, c.ProcessState.ExitCode(), "%v: %s", c.ProcessState, stderr.String())
+			require.Equal(t, "reframe: interrupted; -o "+pipe+" has no reader\n", stderr.String())
+			require.True(t, p.Alive())
+			p.Kill()
+		})
+	}
+	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 1, Rounds: 1 << 30})
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	c := clitest.Command(t, "trace", "-p", clitest.PID(p), "-o", pipe)
+	require.NoError(t, c.Start())
+	reader, err := os.Open(pipe)
+	require.NoError(t, err)
+	defer reader.Close()
+	writer, err := unix.Open(pipe, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) // to ask whether a write would block
+	require.NoError(t, err)
+	defer unix.Close(writer)
+	begin()
+	require.Eventually(t, func() bool { // the pipe is full, so that a write is under way that cannot end
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(writer), Events: unix.POLLOUT}}, 0)
+		return err == nil && n == 0
+	}, livetest.Patience, time.Millisecond)
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	_ = c.Wait() // the status is checked below
+	require.Equal(t, 143, c.ProcessState.ExitCode(), "%v", c.ProcessState)
+	require.True(t, p.Alive())
+	p.Kill()
+}
+
+// opens reports whether a thread of a process waits in open(2).
+func opens(pid int) bool {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+	for _, task := range tasks {
+		if text, err := os.ReadFile(task); err == nil && strings.HasPrefix(string(text), fmt.Sprintf("%d ", unix.SYS_OPENAT)) {
+			return true
+		}
+	}
+	return false
+}

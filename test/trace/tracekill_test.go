@@ -1,0 +1,109 @@
+package trace_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+)
+
+// A process whose watcher is ended at any moment and in any way finishes as if it had not been watched, and nothing of the watcher remains: no byte
+// of its code, no tracer. With FIDELITY=all every victim is combined with every way, which makes 440 watchers; otherwise with a twelfth of them.
+func TestWatcherKilled(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	// A process whose parent was killed becomes this process's child (PR_SET_CHILD_SUBREAPER(2const)).
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	random := rand.New(rand.NewPCG(6, 6))
+	before := time.Now()
+	killed, compared := 0, 0
+	for n, v := range clitest.Victims {
+		for m, w := range clitest.Endings {
+			for k, verb := range []string{"trace", "verify"} {
+				halfway := v.Options.Middle != ""
+				if verb == "verify" && halfway { // it would be long on its way
+					continue
+				}
+				if livetest.Out(12, n+m+k) { // each way and each victim still several times
+					continue
+				}
+				args := append([]string{verb, "--ir", livetest.IR(t, 19, v.Program)}, w.Args...)
+				if verb == "verify" {
+					args = append(args, "--all")
+				}
+				stop := m%2 == 0 && !w.Writes && !halfway
+				pause := time.Duration(random.IntN(150)) * time.Millisecond
+				t.Run(fmt.Sprintf("%s, %s, %s", verb, v.Name, w.Name), func(t *testing.T) {
+					killed++
+					if killAttached(t, v, w, args, pause, stop) {
+						compared++
+					}
+					if !w.Attach {
+						killed++
+						killLaunched(t, v, w, args, pause)
+					}
+				})
+			}
+		}
+	}
+	t.Logf("%d watchers were killed in %v; the code of %d processes was compared", killed, time.Since(before), compared)
+	require.Greater(t, compared, 4)
+}
+
+// killAttached ends a reframe that has attached itself. compared reports whether the code of the process could be compared with its earlier code.
+func killAttached(t *testing.T, v clitest.Victim, w clitest.Ending, args []string, pause time.Duration, stop bool) (compared bool) {
+	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
+	code := clitest.ExecutableMemory(t, p.PID)
+	c := clitest.Watch(t, nil, append(args[:len(args):len(args)], "-p", clitest.PID(p))...)
+	clitest.WaitTraced(t, p)
+	tracing := clitest.TracerOf(p.PID)
+	begin()
+	time.Sleep(pause)
+	if err := w.End(c); err != nil {
+		require.ErrorIs(t, err, os.ErrProcessDone)
+	}
+	if stop {
+		_ = unix.Kill(p.PID, unix.SIGSTOP) // it may have ended
+	}
+	c.Over(t, tracing)
+	compared = stop && clitest.RequireRestored(t, p.PID, code)
+	_ = unix.Kill(p.PID, unix.SIGCONT)
+	require.NoError(t, p.Wait(), p.Output())
+	clitest.RequireFinished(t, v, p.Output())
+	return compared
+}
+
+// killLaunched ends a reframe that has started the process itself.
+func killLaunched(t *testing.T, v clitest.Victim, w clitest.Ending, args []string, pause time.Duration) {
+	file := filepath.Join(t.TempDir(), "output")
+	out, err := os.Create(file)
+	require.NoError(t, err)
+	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
+	c := clitest.Watch(t, out, append(append(args[:len(args):len(args)], "--"), host...)...) // which is the process's own; the exits go to standard error
+	out.Close()
+	tracing, process := clitest.TracedHost(t, c.Process.Pid)
+	time.Sleep(pause)
+	if err := w.End(c); err != nil {
+		require.ErrorIs(t, err, os.ErrProcessDone)
+	}
+	c.Over(t, tracing)
+	checksum, _ := livetest.Twin(t, v.Program, v.Options)
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return strings.Contains(string(text), checksum)
+	}, livetest.Patience, time.Millisecond)
+	clitest.RequireEndedWell(t, process)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	clitest.RequireFinished(t, v, string(text))
+}

@@ -1,0 +1,2 @@
+// Package verify runs verify and stress, also on programs that are compiled wrong.
+package verify

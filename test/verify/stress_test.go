@@ -1,0 +1,220 @@
+package verify_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/stackmap"
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+)
+
+// The command's output is not shown, and is unchanged: only the summary is printed.
+func TestStressCommand(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 70})
+	stress := func(args ...string) clitest.Result {
+		return clitest.Run(t, append(append([]string{"stress", "--ir", module}, args...), append([]string{"--"}, host...)...)...)
+	}
+	r := stress("--probability", "1", "--seed", "7")
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Empty(t, r.Stderr)
+	require.Regexp(t, `^71 exits, 71 chosen with --probability 1 --seed 7: 69 committed, 2 left to native code
+  2  the interpreter called @puts, whose effect would be lost: .*
+nothing differs: exit status 0, \d+ bytes of output
+$`, r.Stdout)
+
+	// Without --seed the seed differs each time; it is reported, and repeats the run.
+	r = stress("--probability", "20%")
+	require.Equal(t, 0, r.Code, r.Stderr)
+	_, seed, _ := strings.Cut(r.Stdout, "--seed ")
+	seed, _, _ = strings.Cut(seed, ":")
+	require.Equal(t, r.Stdout, stress("--probability", "0.2", "--seed", seed).Stdout)
+
+	// The program gets the same input in each run.
+	const text = "some input\n"
+	c := clitest.Command(t, "stress", "--ir", module, "--stdin", "-", "--json", "--", "cat")
+	c.Stdin = strings.NewReader(text)
+	r = clitest.Finish(t, c)
+	require.Equal(t, 2, r.Code)
+	require.Contains(t, r.Stderr, "there was no exit")
+	clitest.RequireValid(t, "stress.schema.json", r.Stdout)
+	var out struct {
+		Untouched, Stressed struct{ Stdout struct{ Bytes int } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.Stdout), &out))
+	require.Equal(t, []int{len(text), len(text)}, []int{out.Untouched.Stdout.Bytes, out.Stressed.Stdout.Bytes})
+}
+
+// If the interpreter does not reach the return nothing is committed, and so nothing differs; the summary says so.
+func TestStressFault(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
+	object = clitest.WithChangedMap(t, object, func(b *stackmap.Blob) { // %heap is the number 0
+		l := b.Functions[0].Records[0].Locations
+		l[0] = l[1]
+	})
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 3})
+	args := append([]string{"stress", "--ir", module, "--record", "31", "--probability", "1"}, append([]string{"--"}, host...)...)
+	r := clitest.Run(t, args...)
+	require.Equal(t, 2, r.Code, r.Stderr)
+	require.Contains(t, r.Stdout, "\n  3  @rewrite, block %entry, line ")
+	require.Contains(t, r.Stderr, "at 3 exits that were left the interpreter ran into an error which native code may not come to: the frame may be wrong\n")
+	found := clitest.RunInShell(t, clitest.Suggestions(r.Stderr)[0])
+	require.Equal(t, 3, found.Code, found.Stderr)
+	require.Contains(t, found.Stderr, "native code returns, and the interpreter does not get there")
+	r = clitest.Run(t, append([]string{"stress", "--json"}, args[1:]...)...)
+	require.Contains(t, r.Stdout, `"failed": 3,`)
+	clitest.RequireValid(t, "stress.schema.json", r.Stdout)
+}
+
+// A wrong stack map is found, shown and kept, and found again by the commands in the report.
+func TestStressDifference(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	object, module := clitest.WrongTick(t)
+	cores := filepath.Join(t.TempDir(), "it's here")
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
+	args := append([]string{"--ir", module, "--seed", "1", "--keep", cores, "--"}, host...)
+	r := clitest.Run(t, append([]string{"stress"}, args...)...)
+	require.Equal(t, 3, r.Code, r.Stderr)
+	require.Regexp(t, `^\d+ exits, \d+ chosen with --probability 0.01 --seed 1: \d+ committed, 0 left to native code
+different stdout, byte 9, in line 1
+        untouched  checksum \d+
+        stressed   checksum \d+
+
+exit 2:168, hit 168 of record 1, thread obj_host alone makes the difference \(\d+ runs more\)
+  #0   jit     tick\+0x[0-9a-f]+ +record 1, stackmap, before   → tick, block %loop, at instruction 5
+        %i       i64    167 +\w+
+        %acc     i64    -3114145823040589968 +\w+
+        %x       i64    5931748030718079902 +\[\w+-\d+\]
+        %y       i64    5931748030718079902 +\[\w+-\d+\]
+written: 0 bytes in 0 places, 9 registers
+result i64 7946794147618810192 in rax
+frame #0 is left, and the thread goes on at entry\+0x[0-9a-f]+, frame #1
+  core: .*/it's here/stress-\d+-2-168.core
+  script: .*/it's here/stress-\d+-2-168.core.txtar
+  reproduce: reframe stress --ir .* --only 2:168 -- .*
+  compare with native code: reframe verify --ir .* --record 1 --skip 167 --limit 1 -- .*
+$`, r.Stdout)
+	found := clitest.RunSuggestion(t, r.Stdout)
+	require.Equal(t, 3, found.Code, found.Stderr)
+	require.Contains(t, found.Stdout, "\nexit 2:168, hit 168 of record 1, thread obj_host alone makes the difference (2 runs more)\n")
+	_, verify, _ := strings.Cut(r.Stdout, "compare with native code: ")
+	found = clitest.RunInShell(t, strings.TrimSpace(verify))
+	require.Equal(t, 3, found.Code, found.Stderr)
+	require.Contains(t, found.Stderr, "\n        interpreter  7946794147618810192\n")
+	scripts, err := filepath.Glob(filepath.Join(cores, "*.txtar"))
+	require.NoError(t, err)
+	require.Len(t, scripts, 1)
+	text, err := os.ReadFile(scripts[0])
+	require.NoError(t, err)
+	require.Contains(t, string(text), "\nreturns i64 7946794147618810192\n")
+	replayed := clitest.Run(t, "replay", scripts[0])
+	require.Equal(t, 0, replayed.Code, replayed.Stdout)
+
+	r = clitest.Run(t, append([]string{"stress", "--json"}, args...)...)
+	require.Equal(t, 3, r.Code, r.Stderr)
+	clitest.RequireValid(t, "stress.schema.json", r.Stdout)
+	var out struct {
+		Seed, Status string
+		Culprit      struct {
+			Exit, Native string
+			Alone        bool
+			Slots        []struct{ Name, Value string }
+			Result       []struct{ Value, Register string }
+			Core, Script string
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.Stdout), &out))
+	require.Equal(t, []string{"1", "different", "2:168", "2:168"}, []string{out.Seed, out.Status, out.Culprit.Exit, out.Culprit.Native})
+	require.Equal(t, out.Culprit.Slots[2].Value, out.Culprit.Slots[3].Value)
+	require.Equal(t, "rax", out.Culprit.Result[0].Register)
+	require.FileExists(t, out.Culprit.Core)
+	require.FileExists(t, out.Culprit.Script)
+}
+
+func TestStressUsage(t *testing.T) {
+	t.Parallel()
+	object, module := clitest.TickObject(t)
+	clitest.RequireRefusals(t, []clitest.Refusal{
+		{Args: "stress --ir x", Want: "the command to run, behind --, is missing"},
+		{Args: "stress --no-self-description -- ls", Want: "stress needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
+		{Args: "stress --ir x --probability 0 -- ls", Want: `--probability "0": a share of all exits, such as 0.01 or 1%, above 0 and up to 1`},
+		{Args: "stress --ir x --probability 101% -- ls", Want: `--probability "101%": a share`},
+		{Args: "stress --ir x --probability NaN -- ls", Want: `--probability "NaN": a share`},
+		{Args: "stress --ir x --only 0 -- ls", Want: `--only "0": the number of an exit, such as 17, or 2:17 of the second thread`},
+		{Args: "stress --ir x --only 3 --seed 1 -- ls", Want: "--only says which exits: --probability and --seed do not go with it"},
+		{Args: "stress --ir x --steps 0 -- ls", Want: "--steps 0: 1 to 1099511627776"},
+		{Args: "stress --ir x --time 0s -- ls", Want: "--time 0s: a time above 0"},
+		{Args: "stress --ir x --reruns 0 -- ls", Want: "--reruns 0: a number above 0"},
+		{Args: "stress --ir x --keep - -- ls", Want: "--keep -: a directory"},
+		{Args: "stress --ir x --at f --record 3 -- ls", Want: "--at takes the place of sites"},
+		{Args: "stress --ir x --site nosuch -- ls", Want: "--site nosuch: one of "},
+	})
+	host := strings.Join(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), " ")
+	clitest.RequireErrors(t, map[string]string{
+		"stress --ir " + module + " -- /nothing/here":                 "/nothing/here",
+		"stress --ir /nothing/here.ll -- ls":                          "/nothing/here.ll",
+		"stress --ir " + module + " --stdin /nothing/here -- ls":      "/nothing/here",
+		"stress --keep /dev/null/x --ir " + module + " -- true":       "/dev/null",
+		"stress --ir " + module + " -- true":                          "there was no exit\n",
+		"stress -- true":                                              "there was no exit; there is no module that the interpreter could run: the target has none in it, and none was given with --ir FILE.ll\n",
+		"stress -- " + host:                                           "no exit that was chosen could be committed; there is no module that the interpreter could run: ",
+		"stress --ir " + module + " --only 5000 -- " + host:           "none of the exits of --only was among 1000 exits",
+		"stress --ir " + module + " --steps 10 --only 2:5 -- " + host: "no exit that was chosen could be committed",
+		"stress --ir " + module + " --probability 1e-9 -- " + host:    "none of 1000 exits was chosen",
+		"stress --ir " + module + " --time 1ms -- sleep 100":          "untouched it runs for longer than 1ms",
+	})
+}
+
+// A signal ends stress and the command, in whichever run; and if reframe is killed, the command is killed too.
+func TestStressInterrupted(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	_, module := clitest.TickObject(t)
+	const endless = `echo $$ > "$0"; exec sleep 1000`
+	for _, c := range []struct {
+		signal syscall.Signal
+		script string
+		status int
+	}{
+		{syscall.SIGTERM, endless, 143},
+		{syscall.SIGINT, `if mkdir "$0.d"; then exit; fi; ` + endless, 130},
+		{syscall.SIGKILL, `if mkdir "$0.d"; then exit; fi; ` + endless, -1},
+	} {
+		pipe := filepath.Join(t.TempDir(), "pipe")
+		require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+		run := clitest.Command(t, "stress", "--ir", module, "--time", "1h", "--", "sh", "-c", c.script, pipe)
+		var stderr strings.Builder
+		run.Stderr = &stderr
+		require.NoError(t, run.Start())
+		text, err := os.ReadFile(pipe) // it runs
+		require.NoError(t, err)
+		number, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		require.NoError(t, err)
+		require.NoError(t, run.Process.Signal(c.signal))
+		_ = run.Wait() // its status is what counts
+		require.Equal(t, c.status, run.ProcessState.ExitCode(), stderr.String())
+		if c.status > 0 {
+			require.Contains(t, stderr.String(), "interrupted; the command was killed")
+		}
+		require.Eventually(t, func() bool {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", number))
+			_, state, _ := strings.Cut(string(text), ") ")
+			return err != nil || strings.HasPrefix(state, "Z") // whose child it is from then on may not look after it: another test's
+		}, livetest.Patience, time.Millisecond)
+	}
+}

@@ -1,0 +1,117 @@
+package verify_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+	"reframe/internal/tinyvmtest"
+)
+
+// A virtual machine that describes itself needs only its interpreter: every exit and every activation is the same, and the program prints the same
+// as without reframe.
+func TestVerifyWith(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program, serve := clitest.TinyVM(t)
+	plain := tinyvmtest.Run(t, binary, "--interpret", program)
+	r := clitest.Run(t, "verify", "--with", serve, "--limit", "40", "--", binary, "--fuel", tinyvmtest.Fuel, "--entries", program)
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Equal(t, plain.Output, r.Stdout)
+	require.Contains(t, r.Stderr, "40 exits verified in ")
+	require.Contains(t, r.Stderr, "40 same, 0 different, 0 not comparable")
+}
+
+// A value that a compiler omits from its frames is a difference, shown with the frames, with the last instructions of both sides, and with a command
+// that finds it again.
+func TestVerifyWithFinds(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program, serve := clitest.TinyVM(t)
+	command := []string{"--", binary, "--fuel", tinyvmtest.Fuel, "--entries", "--fault", "stale", program}
+	pages := t.TempDir()
+	r := clitest.Run(t, append([]string{"verify", "--with", serve, "--html", pages}, command...)...)
+	require.Equal(t, 3, r.Code, r.Stderr)
+	for _, name := range clitest.FilesIn(t, pages) {
+		text, err := os.ReadFile(filepath.Join(pages, name))
+		require.NoError(t, err)
+		if name == "index.html" {
+			continue
+		}
+		for _, says := range []string{"Frames of the virtual machine", `<svg class="graph"`, "result, i64 in rax", "Interpreter and native code", `id="stack"`} {
+			require.Contains(t, string(text), says, name)
+		}
+	}
+	require.Greater(t, len(clitest.FilesIn(t, pages)), 1)
+	for _, says := range []string{"  different result, i64 in rax\n", "      vm ", "  interpreter, the last of ", "  native code, the last of ", "  reproduce: reframe verify ", " --with '" + serve + "' --record "} {
+		require.Contains(t, r.Stderr, says)
+	}
+	require.NotContains(t, r.Stderr, "what native code alone wrote")
+	again := strings.Fields(strings.SplitN(strings.SplitN(r.Stderr, " --with '"+serve+"' ", 2)[1], "\n", 2)[0])
+	r = clitest.Run(t, append([]string{"verify", "--with", serve}, again...)...)
+	require.Equal(t, 3, r.Code, r.Stderr)
+	require.Contains(t, r.Stderr, "1 exit verified in ")
+}
+
+// Malformed frames are a difference too, for which a core is kept, and the JSON matches its schema.
+func TestVerifyWithMalformedFrames(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program, serve := clitest.TinyVM(t)
+	dir, file := filepath.Join(t.TempDir(), "kept"), filepath.Join(t.TempDir(), "exits.json")
+	r := clitest.Run(t, "verify", "--with", serve, "--limit", "2", "--keep", dir, "--json", "-o", file, "--", binary, "--entries", "--fault", "mode", program)
+	require.Equal(t, 3, r.Code, r.Stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, lines, 3)
+	for n, line := range lines {
+		clitest.RequireValid(t, "verify.schema.json", line)
+		var report struct {
+			Status, Core string
+			Interpreter  struct{ Failed string }
+			Different    int
+		}
+		if n == 2 { // the summary
+			require.NoError(t, json.Unmarshal([]byte(line), &report))
+			require.Equal(t, 2, report.Different)
+			continue
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &report))
+		require.Equal(t, "different", report.Status)
+		require.Equal(t, "there are no such frames: the operand stack of Math.step @ 1 has 0 values, and 1 are there", report.Interpreter.Failed)
+		require.FileExists(t, report.Core)
+	}
+}
+
+// Contradictory flags are rejected, and a broken interpreter ends the verification but not the program.
+func TestVerifyWithWrong(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program, serve := clitest.TinyVM(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--with", " "}, 64, "the command of --with is empty"},
+		{[]string{"--with", serve, "--from-entry"}, 64, "--with and --from-entry, --entry or --baseline: one of them"},
+		{[]string{"--with", serve, "--no-self-description"}, 64, "--with needs the layout of the virtual machine"},
+		{[]string{"--no-self-description"}, 64, "verify needs the module that was compiled: --ir FILE.ll"},
+		{[]string{"--with", serve, "--layout", "ark"}, 2, "ark"},
+		{[]string{"--with", "exec ./no-such-vm"}, 2, "exec ./no-such-vm: its answer to initialize (id 1): it has ended (exit status 127): sh has not found it"},
+	} {
+		r := clitest.Run(t, append(append([]string{"verify"}, c.args...), "--", binary, "--fuel", tinyvmtest.Fuel, program)...)
+		require.Equal(t, c.code, r.Code, "%v\n%s", c.args, r.Stderr)
+		require.Contains(t, r.Stderr, c.says, "%v", c.args)
+		if c.code == 2 {
+			require.Equal(t, tinyvmtest.Run(t, binary, "--interpret", program).Output, r.Stdout, "%v", c.args)
+		}
+	}
+}
