@@ -50,8 +50,10 @@ var (
 	ErrNoProcess  = errors.New("no such process")
 	ErrPermission = errors.New("operation not permitted")
 	ErrGone       = errors.New("the process ended while it was being read")
-	Err32Bit      = errors.New("a 32-bit process; only 64-bit ones can be read")
-	ErrUnsettled  = errors.New("the registered JIT objects kept changing while they were read")
+	// ErrReleased is an ErrGone too: what was stopped is not stopped any more.
+	ErrReleased  error = releasedError{}
+	Err32Bit           = errors.New("a 32-bit process; only 64-bit ones can be read")
+	ErrUnsettled       = errors.New("the registered JIT objects kept changing while they were read")
 )
 
 // Error is an operation that failed on a process, with advice.

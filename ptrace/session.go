@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"syscall"
 	"time"
 
 	"reframe/deopt/machine"
@@ -37,6 +38,8 @@ type Session struct {
 	names   map[int]string // of threads
 
 	shadowless []byte // the mappings without a shadow stack when that was last determined
+
+	away time.Time // since when the process runs without breakpoints, until they are set again, or zero
 }
 
 // Breakpoint is a place in the code and what is to happen there.
@@ -92,7 +95,8 @@ const (
 	LimitReached
 	// Missed: the process has overwritten a breakpoint, or a thread cannot have it. Hits of it may have been missed since it was last checked.
 	Missed
-	// Away: the caller did not call Next, after [Session.Yield], and all breakpoints were removed at Time. The process runs.
+	// Away: the process was let run ([Session.Yield], [Session.LetRun]), and all breakpoints were removed at Time. It runs, also if an event before this one
+	// has stopped it.
 	Away
 )
 
@@ -224,6 +228,7 @@ func (s *Session) Kill(ended bool) error {
 func newSession(pid int, conn *tracer.Conn) *Session {
 	s := &Session{pid: pid, tracer: conn, stands: true, memory: &sessionMemory{pid: pid, via: pid, originals: map[machine.Addr]tracer.Code{}},
 		reads: map[machine.Addr][]Read{}, vectors: map[machine.Addr]bool{}, names: map[int]string{}}
+	s.memory.released = s.Released
 	conn.Changed = func(e *tracer.Event) { s.memory.change(machine.Addr(e.Addr), e) }
 	return s
 }
@@ -249,7 +254,7 @@ func (s *Session) Target() (*Target, error) {
 	}
 	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Threads})
 	if err != nil {
-		return nil, explain(s.pid, "cannot read its threads", err)
+		return nil, s.explain("cannot read its threads", err)
 	}
 	t := *s.base
 	t.memory, t.Stopped = unawaited{s.memory, &t}, s.stopped
@@ -317,9 +322,45 @@ func (s *Session) Count(c Counting) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Count, Counting: tracer.Counting(c)})
 }
 
-// Yield lets the process run on where many hits without [Breakpoint].Hold wait for Next: all breakpoints are removed then, and [Away] follows those hits.
-func (s *Session) Yield() error {
-	return s.request("cannot control it", tracer.Request{Op: tracer.Yield})
+// Yield sets whether the process waits for this one where this one cannot go on. With on, all breakpoints are removed and the process runs on where many
+// hits without [Breakpoint].Hold wait for Next, and where a signal has stopped this process for a second. [Away] follows the events before that. What this
+// process asks of it in between fails with [ErrReleased], and so does a read of its memory that may have come after that.
+func (s *Session) Yield(on bool) error {
+	return s.request("cannot control it", tracer.Request{Op: tracer.Yield, On: on})
+}
+
+// LetRun removes all breakpoints and lets the process run, until the caller has seen [Away] and stops it ([Session.Stop]).
+func (s *Session) LetRun() error {
+	return s.request("cannot let it run", tracer.Request{Op: tracer.LetRun})
+}
+
+// Released reports whether the process runs, without breakpoints, although Next has stopped it and did not return [Away] yet. What was read of the
+// stopped process before is right if Released is false afterwards.
+func (s *Session) Released() bool { return s.stands && s.tracer.Released() }
+
+// Away returns since when the process runs without breakpoints because it was let run, or the zero time.
+func (s *Session) Away() time.Time {
+	for _, e := range s.tracer.TakeAway() {
+		s.released(e)
+	}
+	return s.away
+}
+
+// released notes that the process was let run.
+func (s *Session) released(e *tracer.Event) {
+	s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
+	s.stale, s.stands = true, false
+	if s.away.IsZero() {
+		s.away = time.Unix(0, e.Time)
+	}
+}
+
+// explain returns the error of a request.
+func (s *Session) explain(op string, err error) error {
+	if errors.Is(err, syscall.ESRCH) && s.Released() {
+		return &Error{s.pid, op, ErrReleased, ""}
+	}
+	return explain(s.pid, op, err)
 }
 
 // Pass makes a thread pass its next n counted hits: they are counted, and none is reported, however the breakpoints are set. All threads must be
@@ -334,7 +375,7 @@ func (s *Session) request(op string, r tracer.Request) error {
 		return &Error{s.pid, op, ErrGone, ""}
 	}
 	if _, err := s.tracer.Do(r); err != nil {
-		return explain(s.pid, op, err)
+		return s.explain(op, err)
 	}
 	return nil
 }
@@ -367,7 +408,10 @@ func (s *Session) Insert(list ...Breakpoint) error {
 		s.memory.hold(reply.Hardware)
 	}
 	if err != nil {
-		return explain(s.pid, "cannot set a breakpoint", err)
+		return s.explain("cannot set a breakpoint", err)
+	}
+	if !s.Released() {
+		s.away = time.Time{}
 	}
 	return nil
 }
@@ -453,8 +497,7 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 	case tracer.LimitReached:
 		s.stands = true
 	case tracer.Away:
-		s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
-		s.stale = true
+		s.released(e)
 	}
 	return out, nil
 }
@@ -522,12 +565,13 @@ func (s *Session) thread(raw *tracer.Raw, vectors bool) machine.Thread {
 
 // Stop stops all threads.
 func (s *Session) Stop() error {
-	if s.stands {
+	if s.stands && !s.Released() {
 		return nil
 	}
 	if err := s.request("cannot stop it", tracer.Request{Op: tracer.Stop}); err != nil {
 		return err
 	}
+	s.Away() // it was let run before that
 	s.stands = true
 	return nil
 }

@@ -88,7 +88,7 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, explain(s.pid, fmt.Sprintf("cannot run thread %d alone", tid), err)
+		return nil, s.explain(fmt.Sprintf("cannot run thread %d alone", tid), err)
 	}
 	run := reply.Alone
 	return &AloneRun{Stopped: run.Stopped, Late: run.Late, Return: run.Return, Hit: machine.Addr(run.Hit), Load: run.Load, Entered: machine.Addr(run.Entered),
@@ -109,7 +109,7 @@ func addresses(list []uint64) []machine.Addr {
 func (s *Session) KernelArea(tid int) (machine.Range, error) {
 	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Rseq, TID: tid})
 	if err != nil {
-		return machine.Range{}, explain(s.pid, "cannot read its threads", err)
+		return machine.Range{}, s.explain("cannot read its threads", err)
 	}
 	return machine.Range{Start: machine.Addr(reply.Rseq.Start), End: machine.Addr(reply.Rseq.End)}, nil
 }

@@ -28,7 +28,7 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 	}
 	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Threads})
 	if err != nil {
-		return explain(s.pid, op, err)
+		return s.explain(op, err)
 	}
 	at := slices.IndexFunc(reply.Threads, func(r tracer.Raw) bool { return r.TID == tid && r.Missing == "" })
 	if at < 0 {

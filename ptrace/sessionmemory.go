@@ -17,6 +17,7 @@ type sessionMemory struct {
 	originals map[machine.Addr]tracer.Code
 	held      map[machine.Addr]bool // by debug registers
 	source    *liveMemory           // of via, once it is read
+	released  func() bool           // the process runs although it is to be stopped
 }
 
 // live returns the memory with the breakpoints.
@@ -36,6 +37,9 @@ func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	if err != nil && system.Ended(m.pid, m.via) { // others may continue, and have the same memory
 		m.via = firstAlive(m.pid)
 		err = m.live().ReadMemory(p, addr)
+	}
+	if err == nil && m.released != nil && m.released() {
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: ErrReleased.Error()}
 	}
 	if err != nil || len(m.originals) == 0 {
 		return err

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"io"
 	"sync"
+	"time"
 )
 
-// maxQueued bounds the bytes of exits that wait for the reader of the output, with --lossy.
+// maxQueued bounds the bytes that wait for the reader of the output.
 const maxQueued = 1 << 20
+
+// chunk is the number of bytes that are written at once. A pipe has room for so many again each time its reader has read as many (PIPE_BUF of pipe(7)).
+const chunk = 4096
 
 // outputQueue writes to a file that may not be read, in a goroutine of its own: its Write never waits.
 type outputQueue struct {
@@ -18,10 +23,12 @@ type outputQueue struct {
 	closed  bool
 	err     error // the first one of a write
 	done    chan struct{}
+	taken   chan struct{} // has an element when something was written
+	went    time.Time     // when the reader last made room after the process was let run
 }
 
 func newOutputQueue(to io.Writer) *outputQueue {
-	q := &outputQueue{to: to, done: make(chan struct{})}
+	q := &outputQueue{to: to, done: make(chan struct{}), taken: make(chan struct{}, 1)}
 	q.changed = sync.NewCond(&q.mu)
 	go q.run()
 	return q
@@ -35,13 +42,79 @@ func (q *outputQueue) run() {
 		if !ok {
 			return
 		}
-		_, err := q.to.Write(content)
-		q.mu.Lock()
-		if q.err == nil {
-			q.err = err
+		for len(content) > 0 {
+			n := min(len(content), chunk)
+			_, err := q.to.Write(content[:n])
+			content = content[n:]
+			if q.wrote(n, err); err != nil {
+				break
+			}
 		}
-		q.writing = 0
-		q.mu.Unlock()
+	}
+}
+
+// wrote notes what was written.
+func (q *outputQueue) wrote(n int, err error) {
+	q.mu.Lock()
+	q.writing -= n
+	if err != nil {
+		q.err, q.writing = err, 0
+	}
+	q.mu.Unlock()
+	select {
+	case q.taken <- struct{}{}:
+	default:
+	}
+}
+
+// fits reports whether there is room for n bytes. An empty queue has room for any.
+func (q *outputQueue) fits(n int) bool {
+	size := q.size()
+	return size == 0 || size+n <= maxQueued-flushAt
+}
+
+// The reader of the output has stalled when it takes nothing for stalledFor. After that, it may hold a process up again for at most a twentieth of the
+// time that has passed since then.
+const (
+	stalledFor = time.Second
+	heldShare  = 20
+)
+
+// wait waits until there is room for n bytes. If the reader has stalled, it calls stalled, and waits until the queue is nearly empty.
+func (q *outputQueue) wait(ctx context.Context, n int, stalled func()) error {
+	patience := time.NewTimer(q.patience())
+	defer patience.Stop()
+	called := false
+	for !q.fits(n) || called && q.size() > maxQueued/8 {
+		select {
+		case <-q.taken:
+			patience.Reset(q.patience())
+		case <-patience.C:
+			if !called {
+				called = true
+				stalled()
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-q.done:
+			return nil // the next write returns its error
+		}
+	}
+	if called {
+		q.went = time.Now()
+	}
+	return nil
+}
+
+// patience returns how long the reader may take nothing now.
+func (q *outputQueue) patience() time.Duration {
+	return min(stalledFor, time.Since(q.went)/heldShare)
+}
+
+// offer appends to what waits if there is room.
+func (q *outputQueue) offer(text string) {
+	if q.fits(len(text)) {
+		_, _ = q.Write([]byte(text))
 	}
 }
 

@@ -177,15 +177,17 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	if err != nil {
 		return err
 	}
-	o.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
+	words := newOutputQueue(a.stderr) // a stalled reader of warnings holds no process up
+	o.Warn = func(text string) { words.offer(fold.Text(a.stderr, "reframe: "+printableLines(text)+"\n")) }
 	o.Describe = k.describer
 	clear := func() {}
 	if term.IsTerminal(int(a.stderr.Fd())) {
-		o.Progress = func(what string) { fmt.Fprintf(a.stderr, "\r%s\x1b[K", what) }
-		clear = func() { fmt.Fprint(a.stderr, "\r\x1b[K") }
+		o.Progress = func(what string) { words.offer(fmt.Sprintf("\r%s\x1b[K", what)) }
+		clear = func() { words.offer("\r\x1b[K") }
 	}
 	r, err := stress.Run(ctx, k.command, *o)
 	clear()
+	_ = words.finish() // there is nowhere to report it
 	var by interruption
 	switch {
 	case errors.As(err, &by):

@@ -57,8 +57,9 @@ Exits are written to standard output; with COMMAND, which has that for itself, t
 error. -o FILE writes them to a file instead, which must not exist yet unless --force is
 given, and -o - to standard output. The summary goes to standard error; with --json it is the last
 object too. Where --json goes to standard error, nothing else of reframe's does: warnings are objects.
-If its output is not read for 5 s, or SIGSTOP stops reframe, the breakpoints are removed, so that
-the process runs on, and the summary says for how long exits are missing. A process that is stopped for its frames waits.
+If 1 MiB of output waits and its reader takes nothing for 1 s, or a signal such as SIGSTOP stops
+reframe for 1 s, the breakpoints are removed, and the process runs on. They are set again when the
+reader has taken most of it, or reframe goes on; a line of the output and the summary say for how long exits are missing.
 With --lossy, exits never make the process wait for the reader of the output: up to 1 MiB of exits is kept
 for the reader, further ones are dropped, and the summary counts them.
 
@@ -142,8 +143,9 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := newExitWriter(a, out, cancel)
-	if k.lossy {
-		w.lose()
+	w.lossy = k.lossy
+	if !k.options.Quiet {
+		k.options.Gap = w.gap
 	}
 	k.options.Warn = w.warn
 	k.options.Describe, k.options.Mistake = k.describer(w.warn), k.mistaken(w.warn)
@@ -151,6 +153,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	if err != nil {
 		return err
 	}
+	w.holds(ctx, s.LetRun)
 	sum, err := trace.Run(ctx, s, k.options, w.exit)
 	if late := s.Detach(); err == nil {
 		err = late
@@ -264,9 +267,7 @@ func (a *app) printSummary(s *trace.Summary, dropped uint64, k *traced) {
 	if dropped > 0 {
 		fmt.Fprintf(&b, "%s dropped by --lossy: the output was not read fast enough\n", count(int(dropped), "exit"))
 	}
-	if s.Unwatched > 0 {
-		fmt.Fprintf(&b, "exits are missing: without breakpoints for %.3f s, while reframe was stopped or its output was not read\n", s.Unwatched)
-	}
+	b.WriteString(unwatched(s.Unwatched))
 	if s.Undecided > 0 {
 		fmt.Fprintf(&b, "the condition could not be decided at %s: a value it asks for was unavailable\n", count(int(s.Undecided), "exit"))
 	}
@@ -286,6 +287,14 @@ func overwritten(places uint64) string {
 		return ""
 	}
 	return fmt.Sprintf("exits may be missing: the program has overwritten breakpoints at %s\n", count(int(places), "place"))
+}
+
+// unwatched returns the line about exits that are missing, or "".
+func unwatched(seconds float64) string {
+	if seconds == 0 {
+		return ""
+	}
+	return fmt.Sprintf("exits are missing: without breakpoints for %.3f s, while reframe was stopped or its output was not read\n", seconds)
 }
 
 // shownSites bounds the lines of each table of a summary.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"reframe/deopt/names"
 	"reframe/deopt/trace"
 	"reframe/internal/fold"
+	"reframe/ptrace"
 )
 
 // exitWriter writes exits, each as a whole, several at a time.
@@ -35,7 +37,12 @@ type exitWriter struct {
 	mu    sync.Mutex
 	out   *bufio.Writer
 	err   error
-	queue *outputQueue // below out with --lossy, or nil
+	queue *outputQueue // below out
+	words *outputQueue // for standard error; it is queue where that goes there
+
+	ctx    context.Context // ends a wait for the reader
+	letRun func() error    // lets the process run meanwhile
+	lossy  bool            // drop exits in the place of a wait
 
 	dropped   uint64 // the exits for which the queue had no room
 	unwritten []byte // the line of the last exit, if it was dropped
@@ -63,8 +70,12 @@ const (
 )
 
 func newExitWriter(a *app, to *os.File, fail func(error)) *exitWriter {
-	w := &exitWriter{app: a, style: a.styleOf(to), fail: fail, to: to, out: bufio.NewWriterSize(linesOf(a, to), flushAt), stop: make(chan struct{}), stopped: make(chan struct{}),
+	w := &exitWriter{app: a, style: a.styleOf(to), fail: fail, to: to, queue: newOutputQueue(linesOf(a, to)), stop: make(chan struct{}), stopped: make(chan struct{}),
 		asked: map[uint64]bool{}, wanted: map[string]string{}}
+	w.out = bufio.NewWriterSize(w.queue, flushAt)
+	if w.words = w.queue; to != a.stderr {
+		w.words = newOutputQueue(a.stderr)
+	}
 	w.json = json.NewEncoder(&w.line)
 	w.json.SetEscapeHTML(false)
 	go w.flushing()
@@ -79,13 +90,9 @@ func linesOf(a *app, to *os.File) io.Writer {
 	return fold.To(to)
 }
 
-// lose makes the writer drop the exits for which the reader of the output is too slow. Call it before the first write.
-func (w *exitWriter) lose() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.queue = newOutputQueue(linesOf(w.app, w.to))
-	w.out.Reset(w.queue)
-}
+// holds tells the writer that a process may wait for it. Where the reader of the output has stalled, the writer calls letRun, and waits until ctx is
+// done.
+func (w *exitWriter) holds(ctx context.Context, letRun func() error) { w.ctx, w.letRun = ctx, letRun }
 
 func (w *exitWriter) flushing() {
 	defer close(w.stopped)
@@ -120,17 +127,32 @@ func (w *exitWriter) write(line []byte) error {
 	return w.err
 }
 
-// writeExit writes the line of an exit, or drops it where the queue has no room.
+// writeExit writes the line of an exit. Where the queue has no room it waits, or drops the line with lossy.
 func (w *exitWriter) writeExit(line []byte) error {
 	w.unwritten = nil
-	if w.queue != nil {
-		if n := w.queue.size(); n > 0 && n+len(line) > maxQueued-flushAt {
-			w.dropped++
-			w.unwritten = bytes.Clone(line)
-			return nil
+	switch {
+	case w.queue.fits(len(line)):
+	case w.lossy:
+		w.dropped++
+		w.unwritten = bytes.Clone(line)
+		return nil
+	case w.letRun != nil:
+		var failed error
+		err := w.queue.wait(w.ctx, len(line), func() { failed = w.letRun() })
+		if err = cmp.Or(err, failed); err != nil && !errors.Is(err, ptrace.ErrGone) {
+			return err
 		}
 	}
 	return w.write(line)
+}
+
+// gap writes that exits are missing.
+func (w *exitWriter) gap(g trace.Gap) error {
+	if w.app.json {
+		w.warnObject(g.String())
+		return w.err
+	}
+	return w.write(fmt.Appendf(nil, "%s  %s\n", g.Seconds(), w.style.yellow(g.String())))
 }
 
 // writeLast writes the exit that was last, at which the trace stopped, where it was dropped.
@@ -147,8 +169,9 @@ func (w *exitWriter) close() error {
 	close(w.stop)
 	<-w.stopped
 	w.failed(w.out.Flush())
-	if w.queue != nil {
-		w.failed(w.queue.finish())
+	w.failed(w.queue.finish())
+	if w.words != w.queue {
+		_ = w.words.finish() // there is nowhere to report it
 	}
 	return w.err
 }
@@ -179,13 +202,30 @@ const warningSchema = "reframe.warning/v1"
 // warn writes a warning.
 func (w *exitWriter) warn(text string) {
 	if w.alone() {
-		_ = w.object(struct { // close returns the error
-			Schema string `json:"schema"`
-			Text   string `json:"text"`
-		}{warningSchema, text})
+		w.warnObject(text)
 		return
 	}
-	fmt.Fprintln(w.app.stderr, "reframe: "+printableLines(text))
+	w.say("reframe: " + printableLines(text) + "\n")
+}
+
+// warnObject writes the JSON of a warning.
+func (w *exitWriter) warnObject(text string) {
+	_ = w.object(struct { // close returns the error
+		Schema string `json:"schema"`
+		Text   string `json:"text"`
+	}{warningSchema, text})
+}
+
+// say writes to standard error, and does not wait for its reader.
+func (w *exitWriter) say(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.words == w.queue { // which folds
+		w.failed(w.out.Flush()) // what was written before
+		w.words.offer(text)
+		return
+	}
+	w.words.offer(fold.Text(w.app.stderr, text))
 }
 
 // ended is the error that a verb ends with, or nil.

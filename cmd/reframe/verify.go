@@ -257,6 +257,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	if err != nil {
 		return err
 	}
+	w.holds(ctx, s.LetRun)
 	sum, err := verify.Run(ctx, s, k.options, w.verified)
 	if k.interesting != "" && len(k.command) > 0 { // it was run to be tried
 		if late := s.Kill(sum.End.Kind == trace.EndExited || sum.End.Kind == trace.EndKilled); err == nil {
@@ -376,7 +377,7 @@ func (k *verified) verdict(s *verify.Summary, err error) error {
 		return nothing("there was no " + what)
 	case s.Same == 0:
 		return nothing("no " + what + " could be verified")
-	case s.NotComparable > 0 || s.Overwritten > 0:
+	case s.NotComparable > 0 || s.Overwritten > 0 || s.Unwatched > 0:
 		return &status{exitPartial, ""}
 	}
 	return nil

@@ -46,7 +46,7 @@ func (w *verifyWriter) counts(v *verify.Verified) {
 	}
 	if now := time.Now(); w.progress && now.Sub(w.began) >= progressAfter && now.After(w.quiet) {
 		w.quiet, w.shown = now.Add(progressAfter/5), true
-		fmt.Fprintf(w.app.stderr, "\r%s: %d same, %d different, %d not comparable\x1b[K", count(int(w.same+w.not+w.no), "exit"), w.same, w.no, w.not)
+		w.say(fmt.Sprintf("\r%s: %d same, %d different, %d not comparable\x1b[K", count(int(w.same+w.not+w.no), "exit"), w.same, w.no, w.not))
 	}
 }
 
@@ -54,7 +54,7 @@ func (w *verifyWriter) counts(v *verify.Verified) {
 func (w *verifyWriter) clear() {
 	if w.shown {
 		w.shown = false
-		fmt.Fprint(w.app.stderr, "\r\x1b[K")
+		w.say("\r\x1b[K")
 	}
 }
 
@@ -90,7 +90,11 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 		if different {
 			r.Reproduce = w.k.reproduce(v)
 		}
-		return w.object(r)
+		line, err := w.encoded(r)
+		if err != nil {
+			return err
+		}
+		return w.writeExit(line)
 	}
 	w.line.Reset()
 	if different {
@@ -98,7 +102,7 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 	} else {
 		w.outcome(v)
 	}
-	return w.write(w.line.Bytes())
+	return w.writeExit(w.line.Bytes())
 }
 
 // plain returns the description of a difference without colours and without the last instructions, which a page shows side by side.
@@ -351,6 +355,7 @@ func verifiedText(s *verify.Summary, k *watched, entries bool) string {
 	}
 	fmt.Fprintf(&b, "%s\n", k.ending(s.End))
 	b.WriteString(overwritten(s.Overwritten))
+	b.WriteString(unwatched(s.Unwatched))
 	b.WriteString(reasonLines(s.Reasons, ""))
 	b.WriteString(reasonLines(s.ExitOnly, "from the exit on alone: "))
 	b.WriteString(reasonLines(s.SkippedPending(), "skipped: "))

@@ -81,18 +81,36 @@ type hit struct {
 	failed bool
 }
 
-// attempt runs the command once. It returns an error where the run gave no result.
+// maxGaps bounds how often a run is repeated in which exits are missing, because reframe was stopped.
+const maxGaps = 10
+
+// attempt runs the command once. It returns an error where the run gave no result. It repeats a run in which exits are missing, because reframe was
+// stopped: the numbers of exits would be wrong.
 func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
+	for range maxGaps {
+		a, missing, err := s.once(ctx, p)
+		if err != nil && missing == 0 || ctx.Err() != nil {
+			return nil, err
+		}
+		if missing == 0 {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("exits are missing in each of %d runs, because reframe was stopped", maxGaps)
+}
+
+// once runs the command, and returns for how long exits are missing.
+func (s *stresser) once(ctx context.Context, p plan) (made *attempt, missing time.Duration, err error) {
 	run, cancel := s.timed(ctx)
 	defer cancel()
 	io, err := newStreams()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	w := &walker{stresser: s, ctx: run, plan: p, made: &attempt{reasons: trace.Reasons{}}, numbers: map[int]uint64{}, native: map[int]uint64{}, passing: map[int]uint64{}, last: time.Now()}
 	defer io.finish(&w.made.Outcome)
 	if w.session, err = s.controlled(run, io); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	o := &s.options
 	filter := o.ExitFilter
@@ -114,18 +132,19 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	}
 	var over trace.End
 	over, w.made.overwritten, _ = w.watcher.Finish()
+	missing = w.watcher.Gaps()
 	w.made.TimedOut = err != nil && (w.endless || errors.Is(context.Cause(run), errTime))
 	switch late := w.session.Kill(over.Kind == trace.EndExited || over.Kind == trace.EndKilled); {
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return nil, missing, context.Cause(ctx)
 	case w.made.TimedOut:
 	case err != nil:
-		return nil, err
+		return nil, missing, err
 	case late != nil:
-		return nil, late
+		return nil, missing, late
 	}
 	w.made.ExitCode, w.made.Signal = over.ExitCode, over.Signal
-	return w.made, nil
+	return w.made, missing, nil
 }
 
 // wants counts a hit, and returns whether to handle it.

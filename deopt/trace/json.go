@@ -38,8 +38,10 @@ type ExitReport struct {
 }
 
 // Seconds spells how long after the beginning of the trace the exit happened.
-func (x *Exited) Seconds() string {
-	return fmt.Sprintf("%d.%06d", x.After/time.Second, x.After%time.Second/time.Microsecond)
+func (x *Exited) Seconds() string { return seconds(x.After) }
+
+func seconds(after time.Duration) string {
+	return fmt.Sprintf("%d.%06d", after/time.Second, after%time.Second/time.Microsecond)
 }
 
 // Report makes the JSON of the exit.

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 		out = &Moment{Frame: x.Frame, Point: x.Point}
 		return errThere
 	})
-	err = tr.run(ctx, func() error { return nil })
+	err = tr.toExit(ctx, func() { held, out = 0, nil })
 	switch {
 	case err == nil:
 		early, err := tr.notReached(s, before, o.Hit)
@@ -118,6 +119,23 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 		return nil, err
 	}
 	return out, nil
+}
+
+// toExit runs until an exit is reached where the process is still stopped. It calls again before it begins anew.
+func (t *tracer) toExit(ctx context.Context, again func()) error {
+	for {
+		err := t.run(ctx, func() error { return nil })
+		if off := t.session.Yield(false); off != nil && !errors.Is(off, ptrace.ErrGone) { // the caller holds the process from here on
+			return cmp.Or(err, off)
+		}
+		if !errors.Is(err, errThere) || !t.session.Released() {
+			return err
+		}
+		again()
+		if err := cmp.Or(t.session.Stop(), t.gap(t.session.Away())); err != nil {
+			return err
+		}
+	}
 }
 
 // notReached counts how often the process reached a selected place.

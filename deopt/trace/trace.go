@@ -44,6 +44,8 @@ type Options struct {
 	Describe described.Ask
 	// Wait means that a process which has no such exits yet may get them.
 	Wait bool
+	// Gap is called where the trace goes on after exits are missing. Nil: Warn gets its text.
+	Gap func(Gap) error
 	// Warn receives warnings for the user. It is not nil.
 	Warn func(string)
 }
@@ -98,6 +100,11 @@ func newTracer(s *ptrace.Session, o Options, each func(*Exited) error) *tracer {
 // run handles events until the trace ends. It calls then after each event.
 func (t *tracer) run(ctx context.Context, then func() error) error {
 	err := t.untilEnd(ctx, then)
+	if t.end.Kind != "" {
+		if since := t.session.Away(); !since.IsZero() {
+			t.missing += time.Since(since)
+		}
+	}
 	t.lookAgain()
 	return err
 }
@@ -108,7 +115,7 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 			return err
 		}
 	}
-	if err := t.session.Yield(); err != nil {
+	if err := t.session.Yield(true); err != nil {
 		return err
 	}
 	if err := t.anew(); err != nil {
@@ -147,6 +154,9 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 		// A thread that calls execve ends all others, also those that are stopped at an exit: the next event shows that the process became another
 		// program, or that it ended.
 		if err != nil && !errors.Is(err, ptrace.ErrGone) {
+			if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+				t.end.Kind = EndInterrupted
+			}
 			return err
 		}
 	}
@@ -207,23 +217,28 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	chosen := !t.chooses() || o.Every < 2 || number%o.Every == 0
 	told := chosen && !o.Quiet && (o.Stop == nil || o.Log)
 	stops := false
+	lost := func() bool { return p.held && t.session.Released() } // what was read may be of different moments
 	for _, point := range p.points {
 		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point}
 		err := t.fill(x, view, ev.Thread.Registers)
 		if err != nil {
 			return err
 		}
+		x.Stops = o.Stop != nil && t.decide(o.Stop, x)
+		if x.Stops && !o.Full { // all of them, once
+			if err := t.walk(x, view, ev.Thread.Registers); err != nil {
+				return err
+			}
+		}
+		if lost() {
+			return nil
+		}
 		if !t.unseen() {
 			t.count(x)
 		}
-		if o.Stop != nil && t.decide(o.Stop, x) {
-			x.Stops, stops = true, true
+		if x.Stops {
+			stops = true
 			t.end.Kind = EndStopped
-			if !o.Full { // all of them, once
-				if err := t.walk(x, view, ev.Thread.Registers); err != nil {
-					return err
-				}
-			}
 		}
 		if told || x.Stops {
 			t.tell(x)
@@ -317,13 +332,25 @@ func (t *tracer) caller(v *deopt.View, physical unwind.Frame, callee *unwind.Fra
 
 // back sets the breakpoints again that were removed because the events were not read. What was loaded and registered may have changed since.
 func (t *tracer) back(ev ptrace.Event) error {
-	away := time.Since(ev.Time)
-	t.missing += away
-	t.warn("reframe was stopped, or its output was not read: the breakpoints were removed for %.3f s, so that the process could run on; exits in that time are missing", away.Seconds())
-	if err := t.session.Stop(); err != nil {
+	stopped := t.session.Stop()
+	if err := t.gap(ev.Time); err != nil {
 		return err
 	}
+	if stopped != nil {
+		return stopped
+	}
 	return t.anew()
+}
+
+// gap reports that exits are missing since a time.
+func (t *tracer) gap(since time.Time) error {
+	g := Gap{since.Sub(t.began), time.Since(since)}
+	t.missing += g.Time
+	if t.options.Gap != nil {
+		return t.options.Gap(g)
+	}
+	t.warn("%s", g)
+	return nil
 }
 
 // anew looks at a process of which nothing is known yet.

@@ -161,6 +161,8 @@ type Summary struct {
 	Seconds  float64           `json:"seconds"`
 	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
 	Overwritten uint64 `json:"overwritten,omitempty"`
+	// Unwatched is the time in which exits are missing, because reframe was stopped or its output was not read, in seconds.
+	Unwatched float64 `json:"unwatched_seconds,omitempty"`
 	// CompiledFrom holds for each function that was verified how sure it is that it was compiled from the given module.
 	CompiledFrom []frame.CompiledFrom `json:"compiled_from,omitempty"`
 	End          trace.End            `json:"end"`

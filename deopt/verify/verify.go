@@ -142,13 +142,21 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified)
 	if kind != "" {
 		end.Kind = kind
 	}
-	v.summary.Overwritten, v.summary.NeverVerified = overwritten, v.records.never()
+	v.summary.Overwritten, v.summary.NeverVerified, v.summary.Unwatched = overwritten, v.records.never(), v.watcher.Gaps().Seconds()
 	v.summary.finish(end, took)
 	return &v.summary, err
 }
 
 // vanished is the reason why nothing is known of an exit at which the thread was ended, by another one's execve(2) or with the process.
 const vanished = "the process ended or became another program"
+
+// gone returns why nothing is known of an exit, by the error that says so.
+func gone(err error) string {
+	if errors.Is(err, ptrace.ErrReleased) {
+		return ptrace.ErrReleased.Error()
+	}
+	return vanished
+}
 
 // errTimeUp ends a verification: it took as long as it may.
 var errTimeUp = errors.New("the time for the verification is over")
@@ -163,7 +171,7 @@ func (v *verifier) run() (end string, err error) {
 			if !errors.Is(err, ptrace.ErrGone) {
 				return err
 			}
-			if err := v.ended(vanished); err != nil {
+			if err := v.ended(gone(err)); err != nil {
 				return err
 			}
 		}
@@ -232,7 +240,7 @@ func (v *verifier) exit(x *trace.Exited) error {
 	p, err := predict(x, out)
 	switch {
 	case errors.Is(err, ptrace.ErrGone):
-		out.notComparable(vanished)
+		out.notComparable(gone(err))
 		return v.tell(out)
 	case errors.Is(err, errTimeUp):
 		out.notComparable(errTimeUp.Error())
@@ -322,7 +330,7 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 	why, err := v.enter(x)
 	switch {
 	case errors.Is(err, ptrace.ErrGone):
-		why, err = vanished, nil
+		why, err = gone(err), nil
 	case errors.Is(err, errTimeUp):
 		why, err = errTimeUp.Error(), nil // which ends the next wait, too
 	}
@@ -415,6 +423,9 @@ func oneIf(is bool) uint64 {
 
 // tell reports the outcome of an exit. It does not keep the core of one without a difference.
 func (v *verifier) tell(out *Verified) error {
+	if v.session.Released() { // what was compared may be of different moments
+		out.notComparable(gone(ptrace.ErrReleased))
+	}
 	if out.Status != Different && out.Core != "" {
 		if err := os.Remove(out.Core); err != nil {
 			return err
@@ -492,6 +503,9 @@ func (v *verifier) native() error {
 		run, err := v.alone(first.out.Exit.Thread.ID, o)
 		if err != nil {
 			if errors.Is(err, ptrace.ErrGone) {
+				if errors.Is(err, ptrace.ErrReleased) {
+					return v.abandon(gone(err))
+				}
 				return v.ended("the process ended")
 			}
 			return err

@@ -57,6 +57,17 @@ func To(out *os.File) io.Writer {
 	return out
 }
 
+// Text returns the text as the writer of [To] would write it.
+func Text(out *os.File, text string) string {
+	width := Width(out)
+	if width == 0 || !strings.Contains(text, "\n") {
+		return text
+	}
+	var b strings.Builder
+	_, _ = (&folder{out: &b, width: width}).Write([]byte(text)) // a Builder takes all
+	return b.String()
+}
+
 // proposal matches the words before a command that can be copied.
 var proposal = regexp.MustCompile(`^(try|more of the stack|  reproduce): `)
 

@@ -27,6 +27,8 @@ type Conn struct {
 	// abandoned counts replies that are still to come and that are discarded.
 	abandoned      int
 	seen, programs uint64 // of [Request]
+	lease          *lease
+	away           uint32 // the [Away] events that the caller has got
 	err            error  // the tracer is gone
 	// Changed is called with each [Missed] as it comes: what lies under the breakpoint may be another thing from then on.
 	Changed func(*Event)
@@ -121,14 +123,26 @@ func (c *Conn) Event(ctx context.Context) (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.returned(e)
+	return e, nil
+}
+
+// returned counts an event that the caller gets.
+func (c *Conn) returned(e *Event) {
 	if e.Held {
 		c.seen++
 	}
-	if e.Kind == Exec {
+	if e.Kind == Exec || e.Kind == Away {
 		c.programs++
 	}
-	return e, nil
+	if e.Kind == Away {
+		c.away++
+	}
 }
+
+// Released reports whether the tracer has let the target run although the client, for all that it has seen, holds it: what the client has read since
+// may be of different moments. It may be called concurrently with itself.
+func (c *Conn) Released() bool { return c.lease.count() != c.away }
 
 func (c *Conn) next(ctx context.Context) (*Event, error) {
 	if len(c.waiting) > 0 {
@@ -192,6 +206,23 @@ func (c *Conn) Take(kind EventKind) (list []*Event) {
 	return list
 }
 
+// TakeAway takes the [Away] events that are at hand. It drops hits before them that held the target, which has run since.
+func (c *Conn) TakeAway() (list []*Event) {
+	for n := len(c.waiting) - 1; n >= 0; n-- {
+		e := c.waiting[n]
+		switch {
+		case e.Kind == Away:
+			list = append(list, e)
+		case e.Kind != Hit || !e.Held || list == nil:
+			continue
+		}
+		c.returned(e)
+		c.waiting = slices.Delete(c.waiting, n, n+1)
+	}
+	slices.Reverse(list)
+	return list
+}
+
 // lasting bounds how long Close waits for the tracer. A tracer that takes longer has restored everything, and only waits for a thread that sleeps
 // in the kernel.
 const lasting = 10 * time.Second
@@ -199,6 +230,7 @@ const lasting = 10 * time.Second
 // Close ends the tracer, which restores everything, and waits until it has.
 func (c *Conn) Close() error {
 	c.net.Close()
+	c.lease.close()
 	ended := make(chan error, 1)
 	go func() {
 		err := c.cmd.Wait()

@@ -53,7 +53,8 @@ const (
 	Insert            // Breakpoints
 	Remove            // the breakpoints at Addrs
 	Count             // as Counting specifies
-	Yield             // do not let the target wait for a client that does not read events
+	Yield             // as On says: do not let the target wait for a client that does not read events, or that is stopped
+	LetRun            // remove all breakpoints and let the target run; [Away] follows
 	Pass              // let thread TID pass so many hits
 	Hits              // how often the breakpoints were hit
 	Look              // whether the target has written over breakpoints
@@ -69,8 +70,8 @@ const (
 // Request is one thing that the tracer is asked to do.
 type Request struct {
 	Op Op
-	// Seen counts the events after which all threads are stopped, and Programs those of an exec, that the client has seen: a request in ignorance
-	// of one is not executed.
+	// Seen counts the events after which all threads are stopped, and Programs those of an exec and those called [Away], that the client has seen: a
+	// request in ignorance of one is not executed.
 	Seen, Programs uint64
 
 	PID, TID    int
@@ -81,6 +82,7 @@ type Request struct {
 	Changes     []Change
 	Counting    Counting
 	Pass        uint64
+	On          bool
 	Alone       AloneOptions
 	Raw         *Raw
 }
@@ -165,7 +167,7 @@ const (
 	Ended
 	LimitReached
 	Missed // the target has overwritten a breakpoint, or a thread cannot have it: hits may have been missed; Why has details
-	Away   // the client did not read: all breakpoints have been removed, and the target runs
+	Away   // the client did not read, was stopped or asked for it: all breakpoints have been removed, and the target runs
 	Broken // the tracer cannot continue; Why is the reason
 )
 

@@ -37,6 +37,7 @@ func serve() {
 	end := os.NewFile(uintptr(max(socket, firstExtra)), "guard")
 	if err == nil {
 		unix.CloseOnExec(socket)
+		unix.CloseOnExec(socket + 1)
 		conn, err = net.FileConn(end)
 	}
 	if err != nil {
@@ -44,17 +45,24 @@ func serve() {
 		os.Exit(2)
 	}
 	end.Close()
+	lease, err := openLease(socket + 1)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "reframe: the guard process:", err)
+		os.Exit(2)
+	}
 	permitWatchdog()
 	if _, err := conn.Write([]byte{0}); err != nil { // it has started; the client may be gone
 		os.Exit(2)
 	}
-	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: memory{file: -1}, ledger: newLedger()}
+	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: memory{file: -1}, ledger: newLedger(),
+		client: client{pid: os.Getppid()}, lease: lease}
 	k := &kicker{tid: unix.Gettid(), asleep: &s.asleep}
 	if err := errors.Join(k.prepare(), noStops()); err != nil {
 		fmt.Fprintln(os.Stderr, "reframe: the guard process:", err)
 		os.Exit(2)
 	}
-	s.asked = k.asked
+	s.asked = func() bool { return k.asked() || s.deserted() }
+	s.out.asked, s.out.deserted = k.asked, s.deserted
 	requests := make(chan Request)
 	go k.watch(&s.out.waits, &s.sleeps, &s.looking.wanted)
 	go receive(conn, requests, k)
@@ -97,6 +105,7 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 				}
 			case <-time.After(lookEvery):
 				s.lookAtEnds()
+				s.yield()
 			}
 			continue
 		}

@@ -43,10 +43,12 @@ type server struct {
 	standing    uint64 // events that were reported after which all threads are stopped
 	ledger      *ledger
 	asleep      atomic.Bool // in a wait that a signal ends
-	programs    uint64      // of them, those of an exec
-	bound       bool        // the target is killed when the client is gone
-	away        bool        // the breakpoints are removed until the client sets some again
-	limit       bool        // the requested number of hits was reached
+	programs    uint64      // of them, those of an exec, and how often the target was let run unasked
+	client      client
+	lease       *lease
+	bound       bool // the target is killed when the client is gone
+	away        bool // the breakpoints are removed until the client sets some again
+	limit       bool // the requested number of hits was reached
 }
 
 // options of the threads that are traced: those that start are traced too.
@@ -55,6 +57,7 @@ const options = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE
 
 // serve executes a request, and reports whether it was the last.
 func (s *server) serve(r Request, open bool) (last bool) {
+	s.client.spoke()
 	if !open {
 		if s.bound && s.pid != 0 {
 			_ = unix.Kill(s.pid, unix.SIGKILL)
@@ -86,7 +89,7 @@ func (s *server) serve(r Request, open bool) (last bool) {
 
 func (s *server) do(r Request, reply *Reply) error {
 	switch r.Op {
-	case Attach, Launch, Count, Hits, Yield, Detach: // these need no process
+	case Attach, Launch, Count, Hits, Yield, LetRun, Detach: // these need no process
 	default:
 		if s.pid == 0 || r.Programs != s.programs && r.Op != Stop && r.Op != Insert && r.Op != Remove {
 			return unix.ESRCH
@@ -102,7 +105,12 @@ func (s *server) do(r Request, reply *Reply) error {
 		s.stopAll()
 		return nil
 	case Yield:
-		s.out.yields = true
+		s.out.yields = r.On
+		return nil
+	case LetRun:
+		if r.Programs == s.programs {
+			s.letRun()
+		}
 		return nil
 	case Insert:
 		s.away = false

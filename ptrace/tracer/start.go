@@ -43,6 +43,7 @@ func Start(own bool) (c *Conn, err error) {
 			return c, nil
 		}
 		c.net.Close()
+		c.lease.close()
 		if ended := c.cmd.Wait(); ended != nil {
 			err = ended
 		}
@@ -72,9 +73,16 @@ func start(own bool) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	lease, shared, err := newLease()
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("cannot start the guard process: %w", err)
+	}
+	defer shared.Close()
 	files, err := inherited()
 	if err != nil {
 		conn.Close()
+		lease.close()
 		return nil, fmt.Errorf("cannot start the guard process: %w", err)
 	}
 	defer func() {
@@ -85,13 +93,14 @@ func start(own bool) (*Conn, error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{Name, strconv.Itoa(firstExtra + len(files))}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.ExtraFiles = append(slices.Clip(files), theirs)
+	cmd.ExtraFiles = append(slices.Clip(files), theirs, shared)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: own}
 	if err := cmd.Start(); err != nil {
 		conn.Close()
+		lease.close()
 		return nil, fmt.Errorf("cannot start the guard process: %w", err)
 	}
-	c := &Conn{net: conn.(*net.UnixConn), cmd: cmd}
+	c := &Conn{net: conn.(*net.UnixConn), cmd: cmd, lease: lease}
 	c.in = bufio.NewReaderSize(c.net, 1<<16)
 	c.decoder, c.encoder = gob.NewDecoder(c.in), gob.NewEncoder(c.net)
 	return c, nil

@@ -16,13 +16,15 @@ import (
 // writer sends messages. Events are collected and sent together: to wake the reader for each takes
 // longer than to step over a breakpoint. It does not wait for a reader that does not read.
 type writer struct {
-	socket  syscall.RawConn
-	pending bytes.Buffer
-	encoder *gob.Encoder // into pending
-	flushed time.Time
-	waits   atomic.Bool // something is in pending
-	yields  bool        // the target does not wait for a reader that takes nothing either
-	stalled bool        // it is full, and the reader took nothing for so long as it may
+	socket   syscall.RawConn
+	pending  bytes.Buffer
+	encoder  *gob.Encoder // into pending
+	flushed  time.Time
+	waits    atomic.Bool // something is in pending
+	yields   bool        // the target does not wait for a reader that takes nothing either
+	stalled  bool        // it is full, and the reader took nothing for so long as it may
+	asked    func() bool // the reader has made a request
+	deserted func() bool // the reader is stopped
 }
 
 // An event waits for others about this long at most.
@@ -54,7 +56,7 @@ func (w *writer) event(e *Event) {
 		w.drain()
 	case w.full() && !w.stalled:
 		w.send(patience)
-		w.stalled = w.full()
+		w.stalled = w.full() && !w.asked()
 	case w.pending.Len() >= sendAt:
 		w.flush()
 	}
@@ -91,7 +93,7 @@ func (w *writer) send(wait int) {
 			case err == unix.EINTR:
 			case err != unix.EAGAIN: // the reader is gone
 				w.pending.Reset()
-			case wait == 0 || !writable(int(fd), wait):
+			case wait == 0 || !w.writable(int(fd), wait):
 				return true
 			}
 		}
@@ -101,17 +103,23 @@ func (w *writer) send(wait int) {
 	w.stalled = w.stalled && w.full()
 }
 
-// writable waits until a socket takes more, at most for some milliseconds or without end, and reports whether it does. Signals interrupt it often.
-func writable(fd, wait int) bool {
+// writable waits until a socket takes more, at most for some milliseconds or without end, and reports whether it does. Signals interrupt it often. A
+// limited wait ends when the reader makes a request, or is stopped.
+func (w *writer) writable(fd, wait int) bool {
 	until := time.Now().Add(time.Duration(wait) * time.Millisecond)
 	for {
-		left := wait
+		step := wait
 		if wait > 0 {
-			left = max(0, int(time.Until(until).Milliseconds()))
+			step = max(0, min(int(time.Until(until).Milliseconds()), int(lookEvery.Milliseconds())))
 		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, left)
-		if err != unix.EINTR || wait > 0 && left == 0 {
-			return n > 0
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, step)
+		switch {
+		case n > 0:
+			return true
+		case err != nil && err != unix.EINTR:
+			return false
+		case wait > 0 && (step == 0 || w.asked() || w.deserted()):
+			return false
 		}
 	}
 }

@@ -21,18 +21,19 @@ import (
 // many is a program with more exits than are kept for a reader.
 var many = livetest.ObjectHostOptions{Threads: 2, Rounds: 30}
 
+const gap = `exits are missing: reframe was stopped, or its output was not read, and the process ran without breakpoints for \d+\.\d{3} s$`
+
 const missing = `(?m)^exits are missing: without breakpoints for \d+\.\d{3} s, while reframe was stopped or its output was not read$`
 
-// unread traces a process to its end before anything reads the output of the trace, with the given flags. It requires that the process computes the
-// right result and that the trace ends with status 1, and returns the output and the standard error of the trace.
-func unread(t *testing.T, o livetest.ObjectHostOptions, args ...string) (output, words string) {
+// unread runs a verb on a process, which runs an object, to the process's end before anything reads the output of the verb. It requires that the process
+// computes the right result and that the verb ends with a status, and returns the output and the standard error of the verb.
+func unread(t *testing.T, object string, o livetest.ObjectHostOptions, status int, verb string, flags ...string) (output, words string) {
 	t.Helper()
-	object, _ := clitest.TickObject(t)
 	p, begin := livetest.ObjectHost(t, object, o)
 	from, to, err := os.Pipe()
 	require.NoError(t, err)
 	defer from.Close()
-	c := clitest.Command(t, append([]string{"trace", "-p", clitest.PID(p)}, args...)...)
+	c := clitest.Command(t, append([]string{verb, "-p", clitest.PID(p)}, flags...)...)
 	var stderr bytes.Buffer
 	c.Stdout, c.Stderr = to, &stderr
 	require.NoError(t, c.Start())
@@ -45,29 +46,53 @@ func unread(t *testing.T, o livetest.ObjectHostOptions, args ...string) (output,
 	content, err := io.ReadAll(from)
 	require.NoError(t, err)
 	require.Error(t, c.Wait())
-	require.Equal(t, 1, c.ProcessState.ExitCode(), stderr.String())
+	require.Equal(t, status, c.ProcessState.ExitCode(), stderr.String())
 	return string(content), stderr.String()
 }
 
-// TestTraceWithoutReader requires that a traced process runs to its end while the output of the trace is not read, and that the missing exits are reported.
-func TestTraceWithoutReader(t *testing.T) {
+// stalling are the verbs, with flags, that hold a process at breakpoints while they look at it.
+func stalling(module string) map[string][]string {
+	return map[string][]string{
+		"values": {"trace"},
+		"frames": {"trace", "--full"},
+		"verify": {"verify", "--ir", module, "--all", "--json"},
+	}
+}
+
+// TestWithoutReader requires that a process runs to its end while the output of a verb is not read, and that the missing exits are reported where the
+// output goes on, or in a warning, and at the end.
+func TestWithoutReader(t *testing.T) {
 	t.Parallel()
-	_, words := unread(t, many)
-	require.Regexp(t, missing, words)
+	object, _ := clitest.TickObject(t)
+	for _, flags := range [][]string{nil, {"--full"}} {
+		t.Run(fmt.Sprint("trace", flags), func(t *testing.T) {
+			t.Parallel()
+			output, words := unread(t, object, many, 1, "trace", flags...)
+			require.Regexp(t, missing, words)
+			require.Regexp(t, `(?m)^\d+\.\d{6}  `+gap, output)
+		})
+	}
+	t.Run("verify", func(t *testing.T) {
+		t.Parallel()
+		object, module := clitest.WrongTick(t)
+		_, words := unread(t, object, many, 3, "verify", "--ir", module, "--tail", "4000") // long differences
+		require.Regexp(t, missing, words)
+		require.Regexp(t, `(?m)^reframe: `+gap, words)
+	})
 }
 
 // TestTraceLossy requires that with --lossy a process ends although nothing reads the output, and that each exit is shown or counted as dropped, also where
 // the process is stopped for the frames of each.
 func TestTraceLossy(t *testing.T) {
 	t.Parallel()
-	_, module := clitest.TickObject(t)
+	object, module := clitest.TickObject(t)
 	for name, run := range map[string]struct {
 		rounds int
 		flags  []string
 	}{"values": {4, nil}, "frames": {1, []string{"--full"}}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			content, words := unread(t, livetest.ObjectHostOptions{Threads: 2, Rounds: run.rounds}, append(run.flags, "--lossy", "--json", "--ir", module)...)
+			content, words := unread(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: run.rounds}, 1, "trace", append(run.flags, "--lossy", "--json", "--ir", module)...)
 			lines := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 			var summary struct {
 				Schema         string
@@ -83,14 +108,45 @@ func TestTraceLossy(t *testing.T) {
 	}
 }
 
-// TestTraceStopped requires of a process whose trace SIGSTOP stops what TestTraceWithoutReader does.
-func TestTraceStopped(t *testing.T) {
+// TestStopped requires of a process whose verb SIGSTOP stops in the middle what TestWithoutReader does.
+func TestStopped(t *testing.T) {
 	t.Parallel()
-	object, _ := clitest.TickObject(t)
+	object, module := clitest.TickObject(t)
+	for name, verb := range stalling(module) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, begin := livetest.ObjectHost(t, object, many)
+			out := filepath.Join(t.TempDir(), "out")
+			c := clitest.Command(t, append(verb, "-p", clitest.PID(p), "-o", out)...)
+			var words bytes.Buffer
+			c.Stderr = &words
+			require.NoError(t, c.Start())
+			clitest.WaitTraced(t, p)
+			begin()
+			require.Eventually(t, func() bool { // exits are reported
+				content, err := os.Stat(out)
+				return err == nil && content.Size() > 0
+			}, livetest.Patience, time.Millisecond)
+			require.NoError(t, c.Process.Signal(syscall.SIGSTOP))
+			require.NoError(t, p.Wait(), "it is not continued yet")
+			checksum, _ := livetest.Twin(t, "tick.ll", many)
+			require.Contains(t, p.Output(), checksum)
+			require.NoError(t, c.Process.Signal(syscall.SIGCONT))
+			require.Error(t, c.Wait())
+			require.Equal(t, 1, c.ProcessState.ExitCode(), words.String())
+			require.Regexp(t, missing, words.String())
+		})
+	}
+}
+
+// TestDebugStopped requires that a process which runs to a breakpoint does not wait for a debugger that SIGSTOP has stopped, and that the debugger says so.
+func TestDebugStopped(t *testing.T) {
+	t.Parallel()
+	object, module := clitest.TickObject(t)
 	p, begin := livetest.ObjectHost(t, object, many)
-	c := clitest.Command(t, "trace", "-p", clitest.PID(p), "-o", filepath.Join(t.TempDir(), "out"))
-	var words bytes.Buffer
-	c.Stderr = &words
+	c := clitest.Command(t, "debug", "--ir", module, "-x", clitest.TempFile(t, "session.txt", "break tick if %i == 5000\ncontinue\n"), "-p", clitest.PID(p)) // it holds at no exit
+	var out, words bytes.Buffer
+	c.Stdout, c.Stderr = &out, &words
 	require.NoError(t, c.Start())
 	clitest.WaitTraced(t, p)
 	require.Eventually(t, func() bool { // it was stopped, and runs again
@@ -103,7 +159,7 @@ func TestTraceStopped(t *testing.T) {
 	checksum, _ := livetest.Twin(t, "tick.ll", many)
 	require.Contains(t, p.Output(), checksum)
 	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
-	require.Error(t, c.Wait())
-	require.Equal(t, 1, c.ProcessState.ExitCode(), words.String())
-	require.Regexp(t, missing, words.String())
+	require.NoError(t, c.Wait(), words.String())
+	require.Contains(t, out.String(), "the process exited with status 0")
+	require.Regexp(t, `(?m)`+gap, words.String()+out.String())
 }
