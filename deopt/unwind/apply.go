@@ -68,14 +68,18 @@ func (w *walk) returnAddress(f *Frame, row *cfi.Row) (machine.Addr, error) {
 		return 0, errors.New("no rule says where the return address is")
 	}
 	if rule.Kind == cfi.RuleSameValue && f.Return && f.Overwritten == nil {
-		link := w.Arch.RegisterName(row.ReturnAddress)
-		return 0, fmt.Errorf("the return address: the CFI says that it is in %s, where the call that frame #%d has made left its own", link, f.Index)
+		return 0, w.linkLost(f)
 	}
 	v, err := w.value(f, row.ReturnAddress, rule)
 	if err != nil {
 		return 0, fmt.Errorf("the return address: %w", err)
 	}
 	return machine.Addr(v), nil
+}
+
+// linkLost returns the reason why the return address of f is unknown, which has made a call.
+func (w *walk) linkLost(f *Frame) error {
+	return fmt.Errorf("the return address: the CFI says that it is in %s, where the call that frame #%d has made left its own", w.Arch.RegisterName(w.Arch.Link), f.Index)
 }
 
 // unsigned strips the signature that pointer authentication puts into an address of code.

@@ -50,6 +50,7 @@ type ARM64Moment struct {
 type ARM64Course struct {
 	At      map[machine.Addr]*ARM64Moment // before each instruction
 	Returns map[machine.Addr]*ARM64Moment // at each call, by its return address
+	Calls   map[machine.Addr]machine.Addr // targets of the calls in the written code, by their return addresses
 	Exit    machine.Addr                  // the first address outside of the written code that it leads to; 0 for none
 
 	unwinder *Unwinder
@@ -61,7 +62,7 @@ type ARM64Course struct {
 // CourseARM64 follows arm64 code from the start of a range which a runtime has written, along its branches. Inside own, the function's own code,
 // only that range is followed.
 func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
-	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, unwinder: u, own: own, written: written}
+	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, Calls: map[machine.Addr]machine.Addr{}, unwinder: u, own: own, written: written}
 	queue := []machine.Addr{written.Start}
 	c.At[written.Start] = firstMoment()
 	for steps := 0; len(queue) > 0 && steps < maxCourseSteps; steps++ {
@@ -80,6 +81,7 @@ func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
 	}
 	if len(queue) > 0 || c.full { // what was found may not hold for the paths that were not followed
 		clear(c.Returns)
+		clear(c.Calls)
 		clear(c.At)
 	}
 	return c
@@ -256,6 +258,7 @@ func (c *ARM64Course) target(w uint32, at machine.Addr) machine.Addr {
 	if to == 0 {
 		return 0
 	}
+	c.Calls[at+arm64.Size] = to
 	if s, err := c.unwinder.Finder.Code(to).cfi(to); err != nil || s != nil {
 		return 0
 	}

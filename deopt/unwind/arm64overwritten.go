@@ -1,6 +1,8 @@
 package unwind
 
 import (
+	"encoding/binary"
+
 	"reframe/deopt/isa"
 	"reframe/deopt/isa/arm64"
 	"reframe/deopt/machine"
@@ -29,9 +31,27 @@ func (w *walk) arm64Overwritten(f *Frame) {
 	switch {
 	case count[proven] > 1 || found == nil && count[doubtful] > 0:
 		f.undecided = undecidedPlaces
-	case found != nil:
+	case found == nil || count[plausible] > 0:
+		f.ambiguous = count[plausible]+count[proven] > 0
+	case !found.place.Sure && w.arm64MayBeCalled(f, all):
+		f.ambiguous = true
+	default:
 		f.Overwritten, f.Registers, f.code = found.place, found.regs, w.Finder.Code(found.place.At)
 	}
+}
+
+// arm64MayBeCalled reports whether a call that leads to the code of f, and is in none of the places, agrees with the stack. The link register shows
+// otherwise if f has saved it.
+func (w *walk) arm64MayBeCalled(f *Frame, places []Overwritten) bool {
+	s, start := w.linkStep(f, places[0].From)
+	if s == nil {
+		return false
+	}
+	var regions []machine.Range
+	for n := range places {
+		regions = append(regions, machine.Range{Start: places[n].At, End: places[n].End})
+	}
+	return w.arm64AnyCall(f, s, start, regions)
 }
 
 const undecidedPlaces = "jumps that were written into the code of several functions lead to the code here, and the stack does not show which of them it came from"
@@ -144,7 +164,7 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 	case err != nil && to == callsIt && !w.arm64MayCall(s.Range, o.From):
 		return proven
 	case err != nil:
-		return plausible
+		return w.arm64Above(at, s)
 	case s.Contains(link): // that of the last call that the function has made
 		switch w.arm64Callee(link, o.From) {
 		case callsIt:
@@ -153,10 +173,35 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 			return doubtful
 		}
 		return proven
-	case link == pc: // it has made no call
+	case link == pc && w.arm64CallFree(s.Start, o.At): // it has made no call
 		return proven
 	}
 	return excluded
+}
+
+// arm64CallFree reports whether code leads from one address to another without a call. It follows at most the instructions of a course.
+func (w *walk) arm64CallFree(from, to machine.Addr) bool {
+	seen := map[machine.Addr]bool{from: true}
+	for queue := []machine.Addr{from}; len(queue) > 0 && len(seen) <= maxCourse; queue = queue[1:] {
+		at := queue[0]
+		if at == to {
+			return true
+		}
+		var code [arm64.Size]byte
+		if w.Memory.ReadMemory(code[:], at) != nil || arm64.IsCall(code[:]) {
+			continue
+		}
+		next, jumps := arm64.Jump(code[:], at)
+		word := binary.LittleEndian.Uint32(code[:])
+		if jumps && !seen[next] {
+			seen[next], queue = true, append(queue, next)
+		}
+		ends := word&0xfc000000 == 0x14000000 || word&0xfe000000 == 0xd6000000 // b; branches to registers
+		if behind := at + arm64.Size; !ends && !seen[behind] {
+			seen[behind], queue = true, append(queue, behind)
+		}
+	}
+	return len(seen) > maxCourse
 }
 
 // arm64Called reports whether the code was called from the place: it has saved the link register. ok is false where the stack contradicts that.

@@ -33,6 +33,18 @@ func (u *Unwinder) arm64Thunk(addr machine.Addr) machine.Addr {
 	return 0
 }
 
+// ThunkTo returns where the code of arm64 at an address leads that jumps and does nothing else, if through other thunks; otherwise the address itself.
+func (u *Unwinder) ThunkTo(at machine.Addr) machine.Addr {
+	for range maxStubs {
+		to := u.arm64Thunk(at)
+		if to == 0 {
+			break
+		}
+		at = to
+	}
+	return at
+}
+
 // arm64Callee reports whether the call that returns to pc leads to the function at start, if by thunks or by a jump at the end of another function.
 func (w *walk) arm64Callee(pc, start machine.Addr) calls {
 	target, direct := isa.Of(w.Arch).CallTarget(w.Memory, w.unsigned(pc))

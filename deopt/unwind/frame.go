@@ -70,6 +70,8 @@ type Frame struct {
 	// Overwritten is set if PC is the return address of a call that a runtime has written over the function's code.
 	Overwritten *Overwritten
 
+	// ambiguous is set if jumps that were written into functions may have led to f, and the stack does not decide.
+	ambiguous bool
 	undecided string // why it cannot be unwound: its pc may be in one of several functions
 
 	// Signal means that this is the frame of a signal trampoline, which the kernel made; the next frame is the interrupted one.

@@ -12,7 +12,8 @@ import (
 // defaultMax is the default for the maximum number of frames of a walk.
 const defaultMax = 512
 
-// Unwinder walks the stacks of one stopped target. All fields are required but Max, Overwritten, Patchable, Compiled and Conventions.
+// Unwinder walks the stacks of one stopped target. All fields are required but Max, Overwritten, Callers, Patchable,
+// Compiled and Conventions.
 type Unwinder struct {
 	Arch       *machine.Arch
 	Memory     machine.Memory
@@ -21,6 +22,8 @@ type Unwinder struct {
 	Max        int                     // maximum number of frames; 0 means 512
 	// Overwritten lists the places that f may be stopped at if code that was written over its own function has called callee. It may be nil.
 	Overwritten func(f, callee *Frame) []Overwritten
+	// Callers lists the return addresses of the calls of compiled code that lead to a function, if through thunks. It may be nil.
+	Callers func(start machine.Addr) []machine.Addr
 	// Patchable reports whether a call that a runtime has written, and may have removed again, may have ended at an address. It may be nil.
 	Patchable func(pc machine.Addr) bool
 	// Compiled reads code as it was before a runtime wrote over it. It may be nil.
@@ -51,8 +54,9 @@ type walk struct {
 	until    []int
 	word     [8]byte
 
-	looking bool                      // the walk only finds out where frames lead that another walk has reached
-	entries map[machine.Addr]*reading // code that calls on the stack lead to, by its start; see entry
+	looking bool                          // the walk only finds out where frames lead that another walk has reached
+	courses map[machine.Addr]*ARM64Course // functions that were read, by their start
+	entries map[machine.Addr]*reading     // code that calls on the stack lead to, by its start; see entry
 
 	depth   *Depth // nil where all frames are kept
 	head    int    // how many of the first frames are kept for good
@@ -153,6 +157,17 @@ func (w *walk) step(f *Frame) (caller, *End) {
 	}
 	if s := way.cfi; s != nil {
 		f.FDE, f.Signal = s.Range, s.signal
+		if f.Overwritten == nil && w.lostLink(f, s.row) {
+			if c, ok := w.byCall(f); ok {
+				return c, nil
+			}
+			if f.ambiguous {
+				return caller{}, cutShort("frame #%d: %s", f.Index, undecidedPlaces)
+			}
+			if cfa, err := w.cfa(f.Registers, s.row.CFA); err == nil && cfa == w.floor { // it has no size
+				return caller{}, cutShort("frame #%d: %v", f.Index, w.linkLost(f))
+			}
+		}
 		c, end, err := w.apply(f, s)
 		if err != nil && f.NoCFA != "" && !s.signal {
 			// An inner frame was unwound in a way that did not give the place of a register.
@@ -221,6 +236,9 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 	}
 	if c, end, ok := follow(true); ok {
 		return c, end
+	}
+	if c, ok := w.byCall(f); ok {
+		return c, nil
 	}
 	if c, end, err := w.byCallee(f); err == nil {
 		return c, end

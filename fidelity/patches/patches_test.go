@@ -72,9 +72,7 @@ func TestPatchedCode(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %s", machine, of)
-		if machine == "amd64" {
-			require.Greater(t, of.share(), 90.0)
-		}
+		require.Greater(t, of.share(), 90.0)
 	}
 }
 

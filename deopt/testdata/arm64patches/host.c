@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-long f(long *, long);
+long f(long *, long), g(long *, long);
 
 static uint32_t *site;
 static const char *form;
@@ -55,6 +55,21 @@ void runtime(long y)
 		put(0, b, stub_cfi);
 	if (!strcmp(form, "b nocfi"))
 		put(0, b, stub_nocfi);
+	if (!strcmp(form, "bl cfi"))
+		put(0, bl, stub_cfi);
+	if (!strcmp(form, "bl nocfi"))
+		put(0, bl, stub_nocfi);
+	if (!strcmp(form, "blr cfi")) {
+		uintptr_t to = (uintptr_t)stub_cfi;
+		put(0, 0xd2800000 | (to & 0xffff) << 5 | 16, NULL);
+		put(1, 0xf2a00000 | (to >> 16 & 0xffff) << 5 | 16, NULL);
+		put(2, 0xd63f0000 | 16 << 5, NULL);
+	}
+	if (!strcmp(form, "shared")) { /* the code of g is that of f */
+		uint32_t *other = site + ((uint32_t *)g - (uint32_t *)f);
+		put(0, b, stub_nocfi);
+		put((int)(other - site), b, stub_nocfi);
+	}
 	if (!strcmp(form, "brk"))
 		put(0, nop, NULL), put(1, brk, NULL);
 	if (!strcmp(form, "udf"))
@@ -72,7 +87,10 @@ int main(int count, char **arguments)
 		stub_saves();
 	if (!strcmp(form, "call nocfi"))
 		stub_nocfi();
+	if (!strcmp(form, "call cfi"))
+		stub_cfi();
+	long (*volatile indirect)(long *, long) = f; /* the call does not name f */
 	long m = 1000;
-	printf("%ld\n", f(&m, 7));
+	printf("%ld\n", count > 2 ? indirect(&m, 7) : f(&m, 7));
 	return 0;
 }

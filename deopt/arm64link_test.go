@@ -1,0 +1,68 @@
+package deopt_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt"
+	"reframe/deopt/ir"
+	"reframe/internal/livetest"
+	"reframe/ptrace"
+)
+
+// linkLosers are patches and calls of main that lead to stubs which do not save the link register, with the functions that are active.
+var linkLosers = []struct {
+	form   string
+	active []string
+}{
+	{"bl cfi", []string{"handler", "stub_cfi", "f", "main"}},
+	{"blr cfi", []string{"handler", "stub_cfi", "f", "main"}},
+	{"bl nocfi", []string{"handler", "f", "main"}}, // the stub runs in the frame of f
+	{"b cfi", []string{"handler", "f", "main"}},
+	{"b nocfi", []string{"handler", "f", "main"}},
+	{"call cfi", []string{"handler", "stub_cfi", "main"}},
+	{"call nocfi", []string{"handler", "stub_nocfi", "main"}},
+}
+
+// In cores of arm64 the caller of a stub that has lost the link register is found: the one call or jump that leads to the stub and agrees with the
+// stack. The call of f names f, or leads there through a pointer.
+func TestStubsThatLoseTheLinkRegister(t *testing.T) {
+	livetest.Slow(t)
+	cross, program, m := arm64Program(t, 19)
+	for _, l := range linkLosers {
+		for _, call := range [][]string{{l.form}, {l.form, "indirect"}} {
+			core, err := ptrace.OpenCore(cross.Core(t, program, call...), ptrace.CoreOptions{Exe: program})
+			require.NoError(t, err)
+			v, err := deopt.Frames(core, deopt.Options{Modules: []*ir.Module{m}})
+			require.NoError(t, err)
+			var names []string
+			for _, f := range v.Threads[0].Frames {
+				switch f.Function {
+				case "handler", "stub_cfi", "stub_nocfi", "f", "main":
+					require.Empty(t, f.Guess(), "%v", call)
+					names = append(names, f.Function)
+				}
+				if f.Function == "f" {
+					require.NotNil(t, f.Record, "%v: %q", call, f.Notes)
+					require.Equal(t, uint64(77), f.Record.ID)
+					require.Equal(t, "21", f.Slots[0].Value, "%v", call)
+				}
+			}
+			require.Equal(t, l.active, names, "%v: %+v", call, v.Threads[0].End)
+			core.Close()
+		}
+	}
+}
+
+// Where jumps to such a stub were written into two functions whose frames look the same, neither is shown.
+func TestSharedStubThatLosesTheLinkRegister(t *testing.T) {
+	cross, program, m := arm64Program(t, 19)
+	core, err := ptrace.OpenCore(cross.Core(t, program, "shared", "indirect"), ptrace.CoreOptions{Exe: program})
+	require.NoError(t, err)
+	defer core.Close()
+	v, err := deopt.Frames(core, deopt.Options{Modules: []*ir.Module{m}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"handler cfi", "stub_nocfi cfi"}, certainFrames(v, "handler", "stub_nocfi", "f", "g", "main"))
+	require.Contains(t, v.Threads[0].End.Reason, "the stack does not show which of them it came from")
+}

@@ -1,0 +1,84 @@
+package unwind
+
+import "reframe/deopt/machine"
+
+// maxAbove bounds the frames that are examined above an assumed one.
+const maxAbove = 5
+
+// arm64Above grades how well the stack agrees with a frame whose registers are assumed: at is a place of its function, and s the CFI there. In the
+// frame and in those above it, the stack pointer and the frame pointer must be where the code has them, and the return addresses must follow calls
+// that may lead to the functions. It is proven if the call to the function names it; or if the frame pointer is that of a frame up to the first
+// whose function is named by the call to it.
+func (w *walk) arm64Above(at Frame, s *step) evidence {
+	linked := false
+	for level := range maxAbove {
+		links, ok := w.arm64Placed(&at, s)
+		if linked = linked || links; !ok {
+			return excluded
+		}
+		at.CFA, _ = w.cfa(at.Registers, s.row.CFA)
+		pc, err := w.returnAddress(&at, s.row)
+		if err != nil || pc == 0 {
+			return plausible
+		}
+		if pc, err = w.called(pc, false); err != nil {
+			return excluded
+		}
+		switch to := w.arm64Callee(pc, s.Start); {
+		case to == callsAnother:
+			return excluded
+		case to == callsIt && (level == 0 || linked):
+			return proven
+		case to == callsIt:
+			return plausible
+		}
+		next := Frame{Index: at.Index + 1, PC: pc, Return: true, Registers: w.caller(&at, s, pc).regs, code: w.Finder.Code(pc - 1)}
+		if s, err = next.code.cfi(pc - 1); err != nil || s == nil || s.signal || w.Overwritten != nil && len(w.Overwritten(&next, nil)) > 0 {
+			return plausible
+		}
+		at = next
+	}
+	return plausible
+}
+
+// arm64Placed reports whether the stack pointer of a frame and its frame pointer have the distance from its CFA that its instructions and its stack
+// map give. links is set if it keeps a frame pointer, and both are known and agree.
+func (w *walk) arm64Placed(f *Frame, s *step) (links, ok bool) {
+	cfa, err := w.cfa(f.Registers, s.row.CFA)
+	sp, errSP := f.Registers.Addr(w.Arch.SP)
+	if err != nil || errSP != nil || cfa <= sp {
+		return false, false
+	}
+	if f.code.Functions != nil {
+		if size, sized := f.code.Functions.FrameSize(f.lookup()); sized && (size > maxFrame || sp+machine.Addr(size) != cfa) {
+			return false, false
+		}
+	}
+	m := w.arm64Read(s.Start).at(f)
+	if m == nil {
+		return false, true
+	}
+	below, known := m.regs[arm64SP].fromSP()
+	if known && cfa+machine.Addr(below) != sp {
+		return false, false
+	}
+	if by, keeps := m.regs[arm64FP].fromSP(); keeps {
+		fp, err := f.Registers.Addr(arm64FP)
+		return known && err == nil, err != nil || cfa+machine.Addr(by) == fp
+	}
+	return false, true
+}
+
+// arm64Read is arm64Function, which it remembers for this walk.
+func (w *walk) arm64Read(start machine.Addr) *ARM64Course {
+	c := w.courses[start]
+	if c == nil {
+		if w.courses == nil {
+			w.courses = map[machine.Addr]*ARM64Course{}
+		}
+		if c = w.arm64Function(start); len(w.courses) < maxRead {
+			w.courses[start] = c
+		}
+	}
+	return c
+}
