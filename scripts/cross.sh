@@ -27,7 +27,7 @@ for target in $(go tool dist list | grep -E "$targets"); do
     # Files, not packages: vet takes the tests of a package with it.
     while read -r dir files; do
       (cd "$dir" && go vet $files) || { echo "$target: vet $dir"; failed=1; }
-    done < <(go list -e -f '{{if .GoFiles}}{{.Dir}} {{join .GoFiles " "}}{{end}}' ./... | grep -vE '/(bench|internal/livetest|internal/tinyvmtest|deopt/frametest) ')
+    done < <(go list -e -f '{{if .GoFiles}}{{.Dir}} {{join .GoFiles " "}}{{end}}' ./... | grep -vE '/(bench|internal/livetest|internal/clitest|internal/tinyvmtest|deopt/frametest) ')
     ;;
   esac
 done
