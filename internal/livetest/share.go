@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +16,7 @@ import (
 // Whole reports whether tests run all of their cases, however long they take: FIDELITY=all, as make fidelity sets it.
 func Whole() bool { return os.Getenv("FIDELITY") == "all" }
 
-// committed is the selection of this version of the source: make rotate writes another one.
+// committed is the selection of this version of the source: make rotate writes the next one.
 //
 //go:embed selection.txt
 var committed string
@@ -72,12 +74,32 @@ func First(of int) int {
 	return int(number(selection(), "first") % uint32(of))
 }
 
-// Slow skips a test in make check (go test -short), which runs only what takes no time.
+// turns is the number of selections after which each slow test has run.
+const turns = 4
+
+// Slow skips a test in make check (go test -short), which runs only what takes no time, and in three of four selections of make test. A test that is
+// named, by go test -run, is not skipped, so that make test-all runs each.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("not in make check: it takes its time")
 	}
+	if named := flag.Lookup("test.run"); named != nil && named.Value.String() != "" || Whole() {
+		return
+	}
+	if !turn(selection(), t.Name()) {
+		t.Skip("not in this selection: go test -run names it, make test-all runs it")
+	}
+}
+
+// turn reports whether a slow test runs in a selection. Selections are numbers that make rotate counts up, so that each test runs in one of any four
+// that follow each other. For another text the turn is random.
+func turn(selected, name string) bool {
+	at, err := strconv.ParseUint(selected, 10, 32)
+	if err != nil {
+		at = uint64(number(selected, "turn"))
+	}
+	return (at+uint64(number("", name)))%turns == 0
 }
 
 // OnlyWhole skips a test in make test: only make fidelity runs it.

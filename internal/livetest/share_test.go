@@ -81,3 +81,40 @@ func TestRowsRotate(t *testing.T) {
 	require.Len(t, outer, 12)
 	require.Len(t, inner, 12)
 }
+
+// Each slow test runs in one of four selections that follow each other, and about a quarter of them in each.
+func TestSlowTestsTakeTurns(t *testing.T) {
+	runs := make([]int, turns)
+	for n := range 400 {
+		name := fmt.Sprint("Test", n)
+		in := 0
+		for selected := range turns {
+			if turn(fmt.Sprint(1000+selected), name) {
+				in++
+				runs[selected]++
+			}
+		}
+		require.Equal(t, 1, in, name)
+	}
+	for _, n := range runs {
+		require.InDelta(t, 100, n, 40)
+	}
+}
+
+// A slow test that go test -run names is not skipped, in any selection.
+func TestSlowTestsRunByName(t *testing.T) {
+	const inner = "LIVETEST_SLOW"
+	if os.Getenv(inner) != "" {
+		Slow(t)
+		return
+	}
+	program, err := os.Executable()
+	require.NoError(t, err)
+	for n := range turns {
+		c := exec.Command(program, "-test.run=^TestSlowTestsRunByName$", "-test.v")
+		c.Env = append(os.Environ(), inner+"=1", "FIDELITY="+fmt.Sprint(n))
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.NotContains(t, string(out), "SKIP")
+	}
+}
