@@ -28,6 +28,7 @@ words=("$@"); CURRENT=$#; _reframe`,
 
 // The script for each shell completes in that shell.
 func TestCompletion(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	plain := livetest.C(t, "nojit.c", nil)
 	jit := livetest.Lli(t, 19, "jit_sp.ll", "orc")

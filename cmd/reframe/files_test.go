@@ -14,6 +14,7 @@ import (
 
 // A launched program has the same open files beyond standard error as without reframe, by every verb and with the same numbers, and no others.
 func TestLaunchedHasAllFiles(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	module := livetest.IR(t, 19, "tick.ll")
 	dir := t.TempDir()

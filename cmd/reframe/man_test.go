@@ -29,6 +29,7 @@ func manuals(t *testing.T) map[string]string {
 
 // Each verb has a manual page, in which a reader of man(7) finds no errors, and which has the text of the help.
 func TestManualPages(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	pages := manuals(t)
 	require.Len(t, pages, len(verbs())+4, "those of reframe, completion, scripts and conditions too")

@@ -75,6 +75,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 
 // Input files are not overwritten, with --force or without.
 func TestInputsAreNotOverwritten(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := clitest.TickObject(t)
 	dir := t.TempDir()
@@ -131,6 +132,7 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 
 // The file name - means standard output, where that is possible.
 func TestStandardOutput(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := clitest.TickObject(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})

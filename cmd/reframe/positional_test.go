@@ -14,6 +14,7 @@ import (
 
 // A number is a process and a file is a core, for every verb that looks at one: the output is that of -p and --core.
 func TestPositional(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
 	core := filepath.Join(t.TempDir(), "it is a core")

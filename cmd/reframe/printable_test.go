@@ -100,6 +100,7 @@ var toldElsewhere = map[string]string{
 
 // Data that cannot be written is a failure of every verb.
 func TestOutputCannotBeWritten(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
 	object, tick := clitest.TickObject(t)

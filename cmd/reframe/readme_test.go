@@ -28,6 +28,7 @@ func TestReadmeShowsRealScreens(t *testing.T) {
 
 // doc/verbs.md, the longer part, shows real screens too, with test programs of the repository.
 func TestVerbsShowRealScreens(t *testing.T) {
+	livetest.Slow(t)
 	const path, begin, end = "../../doc/verbs.md", "```console\n$ ./reframe ", "```\n"
 	dir := t.TempDir() // where its commands are run
 	clitest.CopyFile(t, livetest.IR(t, 19, "deoptimize.ll"), filepath.Join(dir, "loop.ll"))

@@ -33,6 +33,7 @@ var verbs = sync.OnceValue(func() (list []string) {
 })
 
 func TestWrongUsage(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for _, c := range []struct{ args, want string }{
 		{"nosuch", `unknown command "nosuch"`},
@@ -121,6 +122,7 @@ func TestResumeRefuses(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	root := clitest.Run(t, "--help")
 	require.Equal(t, 0, root.Code)

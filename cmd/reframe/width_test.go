@@ -48,6 +48,7 @@ func widest(text string) (line string) {
 
 // The help of every command fits 80 columns, and a narrower terminal.
 func TestHelpFits(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for _, name := range append([]string{"", "scripts", "conditions", "completion", "completion bash", "completion zsh", "completion fish"}, verbs()...) {
 		args := append([]string{"help"}, strings.Fields(name)...)

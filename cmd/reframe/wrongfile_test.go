@@ -13,6 +13,7 @@ import (
 
 // For a file of the wrong kind the error says what it is, and which verb or flag takes it.
 func TestWrongKindOfFile(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "orc")
 	object := livetest.Object(t, 19, "jit_sp.ll")

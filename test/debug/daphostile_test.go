@@ -109,6 +109,7 @@ func message(text string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\
 // Bytes that are not a message end the server with one error, and an attached process continues; a message that makes no sense is refused, and ends
 // nothing.
 func TestDAPHostileClients(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	for _, c := range []struct{ name, sends, says string }{

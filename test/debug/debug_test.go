@@ -225,6 +225,7 @@ func TestDebugCommits(t *testing.T) {
 
 // The error for a wrong command is one line that says what to type instead.
 func TestDebugWrongWords(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	clitest.Run(t, "debug").FailsEmpty(t, 64, "debug needs something to debug: a process (reframe debug PID), a core (reframe debug FILE.core), or a command to start")
 	clitest.Run(t, "debug", "-p", "1", "--", "true").FailsEmpty(t, 64, "one of them")
@@ -276,6 +277,7 @@ func TestDebugWrongWords(t *testing.T) {
 // Native code runs beside the interpreter: in each turn of the loop of tick.ll, and where it has returned, they agree. For an exit whose record
 // swaps two values they do not, and once these are set right they do.
 func TestDebugBoth(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{})
 	r := debug(t, "diff\n", append([]string{"--ir", livetest.IR(t, 19, "tick.ll"), "--"}, host...)...)
@@ -307,6 +309,7 @@ func TestDebugBoth(t *testing.T) {
 
 // bisect names the instruction of a module that differs from the compiled one: in the module the loop ends at 500.
 func TestDebugBisects(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	wrong := clitest.EditedCopy(t, livetest.IR(t, 19, "tick.ll"), "icmp ult i64 %i1, 1000", "icmp ult i64 %i1, 500")
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{})
@@ -323,6 +326,7 @@ func TestDebugBisects(t *testing.T) {
 
 // Each command is in help, in one of its groups, and its help has its usage.
 func TestDebugHelp(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	r := debug(t, "help\n", "--", "true")
 	require.Zero(t, r.Code)

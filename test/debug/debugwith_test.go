@@ -17,6 +17,7 @@ import (
 // At the exit of meter.tvm in hour 83, minute 1, each of tinyvm's interpreters runs the program's bytecodes, forwards and backwards, while the
 // process stays stopped. Afterwards the process prints the same as without a debugger.
 func TestDebugStepsBytecodes(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	vm, _, _ := clitest.TinyVM(t)
 	meter := livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm")
@@ -65,6 +66,7 @@ func TestDebugStepsBytecodes(t *testing.T) {
 
 // Errors at a prompt with an interpreter say why a command is impossible, and what is possible.
 func TestDebugWithSaysWhy(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
 	plain, _ := clitest.AnsweringInterpreter(t, clitest.Returned42)

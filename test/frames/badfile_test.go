@@ -92,6 +92,7 @@ func TestBrokenModule(t *testing.T) {
 
 // Each name and number of a layout is compared with the module. A mistake is reported, and hides no frame.
 func TestBrokenLayout(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	good, err := os.ReadFile(clitest.DeoptimizeLayout(t))

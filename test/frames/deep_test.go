@@ -14,6 +14,7 @@ import (
 
 // For a stack of 100,000 frames both ends are shown, repeated frames are folded, and -f selects from either end.
 func TestFramesOfADeepStack(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.C(t, "deep.c", nil, "100000")
 	pid := fmt.Sprint(p.PID)
 	r := clitest.Run(t, "frames", pid)

@@ -111,6 +111,7 @@ func TestExplainColor(t *testing.T) {
 
 // The JSON of explain matches its schema, for every kind of question.
 func TestExplainSchema(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
 	chain := livetest.Lli(t, 19, "chain.ll", "orc")

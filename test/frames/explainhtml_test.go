@@ -15,6 +15,7 @@ import (
 
 // explain --html writes a page for a process, for its core, and for each kind of question; wrong outputs are refused.
 func TestExplainHTML(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
 	dir := t.TempDir()

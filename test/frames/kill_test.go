@@ -21,6 +21,7 @@ var kills = livetest.Times(25, 50)
 
 // If reframe is killed at any moment of frames, the target continues.
 func TestKilledDuringFrames(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	killAtAnyMoment(t, p, "--ir", p.IR)
 	// The target is intact: frames and resume work.

@@ -216,6 +216,7 @@ func TestFunctionsByName(t *testing.T) {
 
 // --function selects frames, records and exits by any form of a name; without slashes that of trace is an expression, as before.
 func TestFunctionOfRecords(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	ir, layout := mangledModule(t)
 	p := livetest.Program(t, livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", ir)

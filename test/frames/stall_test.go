@@ -62,6 +62,7 @@ func stalling(module string) map[string][]string {
 // TestWithoutReader requires that a process runs to its end while the output of a verb is not read, and that the missing exits are reported where the
 // output goes on, or in a warning, and at the end.
 func TestWithoutReader(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, _ := clitest.TickObject(t)
 	for _, flags := range [][]string{nil, {"--full"}} {
@@ -84,6 +85,7 @@ func TestWithoutReader(t *testing.T) {
 // TestTraceLossy requires that with --lossy a process ends although nothing reads the output, and that each exit is shown or counted as dropped, also where
 // the process is stopped for the frames of each.
 func TestTraceLossy(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := clitest.TickObject(t)
 	for name, run := range map[string]struct {

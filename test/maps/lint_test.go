@@ -85,6 +85,7 @@ define void @f(i64 %a) {
 
 // The JSON of lint matches its schema, and the same input always gives the same output.
 func TestLintJSON(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	files, err := filepath.Glob(lintFile(t, "") + "/*.ll")
 	require.NoError(t, err)
@@ -135,6 +136,7 @@ func TestLintHelp(t *testing.T) {
 
 // A layout that allocates ever more memory at a site is ended, and the finding says so. The limit is that of its own process.
 func TestLintBoundsMemoryOfLayouts(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	module := livetest.Testdata(t, "programs", "vmsimple.ll")
 	grows := "\n  text = 'x'\n  for n in range(30): text = text + text\n"

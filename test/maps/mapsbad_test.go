@@ -30,6 +30,7 @@ func bare(t *testing.T, object string) []byte {
 }
 
 func TestMapsOfWrongFile(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	object := livetest.Object(t, 19, "jit_pp.ll")
@@ -80,6 +81,7 @@ func TestMapsOfWrongFile(t *testing.T) {
 
 // A section that cannot be read at all is a failure, and a broken rule for --check.
 func TestMapsCannotBeRead(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object := livetest.Object(t, 19, "jit_pp.ll")
 	set := func(off int, text string) func([]byte, int) []byte {
@@ -200,6 +202,7 @@ func TestMapsUnreadable(t *testing.T) {
 
 // --core accepts only cores, and cores are accepted only there.
 func TestMapsOfWrongCore(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
 	core := livetest.Gcore(t, p)

@@ -149,6 +149,7 @@ func TestMapsOfSection(t *testing.T) {
 
 // maps shows the members of an archive that have maps, and skips the others.
 func TestMapsOfArchive(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	objects := threeObjects(t, "x86_64-linux-gnu")
 	without := named(t, "without.o", compiled(t, "define void @plain() {\n  ret void\n}\n", "x86_64-linux-gnu"))

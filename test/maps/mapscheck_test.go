@@ -149,6 +149,7 @@ const (
 
 // One change breaks exactly one rule, which is found.
 func TestCheckFindsEachRule(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	shapes, err := filepath.Abs("../../deopt/stackmap/testdata/shapes.ll")
 	require.NoError(t, err)

@@ -66,6 +66,7 @@ func shown(t *testing.T, report map[string]any) (records []string) {
 }
 
 func TestMapsFilters(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	path, at := filteredFile(t)
 	// Both stackmaps of a function that moves nothing are at the end of its only push; a shadow of 4 bytes follows the other (llvm-objdump shows
@@ -178,6 +179,7 @@ func TestMapsNothingFits(t *testing.T) {
 
 // Contradictory flags are rejected before the file is opened.
 func TestMapsUsage(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	const missing = "/nonexistent"
 	for _, c := range []struct {

@@ -144,6 +144,7 @@ func TestMapsRegisterOffset(t *testing.T) {
 
 // Live-outs of a patchpoint that returns in a register are that register, those that the calling convention preserves, and the stack pointer.
 func TestMapsLiveOuts(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	numbered := func(prefix string, from, to, size int) string {
 		var list []string

@@ -95,6 +95,7 @@ func TestRecordExit(t *testing.T) {
 
 // If no such exit comes there is no core, and the command has run as without reframe.
 func TestRecordNoExit(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := clitest.TickObject(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})

@@ -135,6 +135,7 @@ frames #0 to #\d+ are left, and the thread goes on at main\+0x[0-9a-f]+, frame #
 
 // A result is stored where the caller expects one of the type that the native function returns.
 func TestResumeWithCommitsResults(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -165,6 +166,7 @@ func TestResumeWithCommitsResults(t *testing.T) {
 
 // A commit that is refused says why, and the process is unchanged: it does not have the interpreter's stores to @heap.
 func TestResumeWithCommitRefuses(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := leavingI64.start(t)
 	heap := heapOf(t, p)
@@ -236,6 +238,7 @@ func TestResumeWithCommitRefusesBefore(t *testing.T) {
 // Of frames that wait for calls, one or several are run by the interpreter, and their caller by native code, with the result of the outermost of
 // them.
 func TestResumeWithCommitCallers(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "chain.ll"))
 	require.NoError(t, err)

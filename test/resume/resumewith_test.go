@@ -54,6 +54,7 @@ func TestResumeWithHandsFramesOver(t *testing.T) {
 
 // The interpreter's result is reported, as text and in JSON, for a process and for its core.
 func TestResumeWithSaysWhatCameOfIt(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
 	core := livetest.Gcore(t, p)

@@ -58,6 +58,7 @@ func TestStopAt(t *testing.T) {
 
 // A condition that can hold nowhere is refused at once, with the existing names, and the process is not started.
 func TestStopAtNoSuchName(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	_, tick := clitest.TickObject(t)
 	guards, layout := livetest.IR(t, 19, "guards.ll"), livetest.Testdata(t, "programs", "guards.layout.json")

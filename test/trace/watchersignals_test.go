@@ -77,6 +77,7 @@ func TestWatchedAgainAtOnce(t *testing.T) {
 
 // A signal to the group, as a terminal sends it, does not reach the tracer, however young that is; it does reach the launched program.
 func TestGuardIsBornSafe(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, _ := clitest.TickObject(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 1 << 30})

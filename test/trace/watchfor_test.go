@@ -61,6 +61,7 @@ func TestFor(t *testing.T) {
 
 // --count stops exactly at a limit as well: where the tracer counts, and where exits are looked at.
 func TestCountToLimit(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := clitest.TickObject(t)
 	for _, threads := range []int{1, 4} {

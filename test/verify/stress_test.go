@@ -147,6 +147,7 @@ $`, r.Stdout)
 }
 
 func TestStressUsage(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	object, module := clitest.TickObject(t)
 	clitest.RequireRefusals(t, []clitest.Refusal{

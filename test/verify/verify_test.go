@@ -425,6 +425,7 @@ out:
 // A signal that a thread sends to itself is delivered while the thread runs alone: its handler has run when raise(3) returns. abort(3) ends the
 // program as usual; the processor's own stop would be SIGSEGV.
 func TestVerifyOfRaisedSignals(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for name, c := range map[string]struct{ fifth, verdict string }{
 		"raise":        {"", "5 exits verified in .*: 5 same, 0 different, 0 not comparable; the process exited with status 0"},
