@@ -41,7 +41,7 @@ func ArgumentArea(f *ir.Func, arch *machine.Arch) (most uint64) {
 	for _, rules := range argumentsOf[arch] {
 		a := newArguments(rules, f.Module.Layout, arch)
 		for _, p := range f.Params {
-			a.give(p.Typ, p.Attrs)
+			a.give(p.Typ, *p.Attrs)
 		}
 		most = max(most, a.bytes)
 	}

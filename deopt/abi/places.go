@@ -64,7 +64,7 @@ type Signature struct {
 func SignatureOf(f *ir.Func) Signature {
 	s := Signature{Layout: f.Module.Layout, CC: f.CC}
 	for _, p := range f.Params {
-		s.Types, s.Attrs = append(s.Types, p.Typ), append(s.Attrs, p.Attrs)
+		s.Types, s.Attrs = append(s.Types, p.Typ), append(s.Attrs, *p.Attrs)
 	}
 	return s
 }

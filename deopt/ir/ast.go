@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Module is one parsed .ll file.
@@ -26,6 +27,7 @@ type Module struct {
 	lines      []int      // where each line starts, once asked for
 	types      typeTable
 	attrGroups map[string]*attrGroup // by N of group #N
+	attrs      map[ParamAttrs]*ParamAttrs
 	typed      bool                  // pointers are written with what they point to
 	opaque     bool                  // pointers are spelled in both ways, and each is read as ptr
 	implicit   map[implicitKey]*Func // intrinsics that are called without a declaration
@@ -71,8 +73,8 @@ type Func struct {
 	Name    string // without the @ sign
 	Sig     *Type  // FuncKind
 	Params  []*Param
-	Ret     ParamAttrs // of the result
-	CC      string     // "", fastcc, coldcc, "cc 10"...
+	Ret     *ParamAttrs // of the result; values that are alike are one
+	CC      string      // "", fastcc, coldcc, "cc 10"...
 	Linkage string
 	GC      string // the collector's name, or ""
 	Line    int
@@ -82,15 +84,13 @@ type Func struct {
 	space   int  // address space
 	nextID  int  // the first number that the parameters leave to blocks and instructions
 	debug   span // of its !dbg, in the module's source
-	body    lazyBody
-	live    lazyLiveness
+	body    extent
+	lazy    atomic.Pointer[lazyFunc]
 	pure    bool              // by an attribute of its own
 	naked   bool              // alike
 	ordered bool              // its body has uselistorder
 	groups  []string          // of attributes
 	strings map[string]string // attributes of its own
-
-	described lazyDescriptions
 }
 
 // Declared reports whether the function has no body here.
@@ -134,7 +134,7 @@ func (f *Func) OrdersUses() bool { return f.ordered }
 type Param struct {
 	Name  string // without the % sign; "0", "1" ... where the source gives none
 	Typ   *Type
-	Attrs ParamAttrs
+	Attrs *ParamAttrs // values that are alike are one
 	Index int
 }
 

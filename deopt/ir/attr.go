@@ -87,6 +87,17 @@ func (p *parser) parseAttributes(at place) attributes {
 	return a
 }
 
+// sharedAttrs returns the one copy that the module has of what is equal to a.
+func (m *Module) sharedAttrs(a ParamAttrs) *ParamAttrs {
+	if known := m.attrs[a]; known != nil {
+		return known
+	}
+	made := new(ParamAttrs) // only now: &a would put every one that is looked up on the heap
+	*made = a
+	m.attrs[a] = made
+	return made
+}
+
 func (a *attributes) set(key, value string) {
 	if a.strings == nil {
 		a.strings = map[string]string{}

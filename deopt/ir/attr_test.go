@@ -40,8 +40,8 @@ func TestAttributesOfParametersAndResults(t *testing.T) {
 	bytes3 := m.Func("in_memory").Params[1].Attrs.SRet
 	require.Equal(t, "[3 x i8]", bytes3.String())
 
-	require.Equal(t, ParamAttrs{NoUndef: true, NonNull: true, Align: 8}, m.Func("result").Ret)
-	require.Equal(t, ParamAttrs{NoUndef: true, Range: &Range{big.NewInt(254), big.NewInt(3)}}, m.Func("small").Ret)
+	require.Equal(t, ParamAttrs{NoUndef: true, NonNull: true, Align: 8}, *m.Func("result").Ret)
+	require.Equal(t, ParamAttrs{NoUndef: true, Range: &Range{big.NewInt(254), big.NewInt(3)}}, *m.Func("small").Ret)
 	for name, want := range map[string][]ParamAttrs{
 		"result":    {{NoUndef: true, SignExt: true}, {ZeroExt: true}},
 		"small":     {{Range: &Range{big.NewInt(1<<32 - 1), new(big.Int)}}},
@@ -52,7 +52,7 @@ func TestAttributesOfParametersAndResults(t *testing.T) {
 	} {
 		var got []ParamAttrs
 		for _, p := range m.Func(name).Params {
-			got = append(got, p.Attrs)
+			got = append(got, *p.Attrs)
 		}
 		require.Equal(t, want, got, name)
 	}

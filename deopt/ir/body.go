@@ -15,19 +15,19 @@ type bodyParser struct {
 	partial bool // names of the module that are not known are let pass
 }
 
-func (f *Func) parseBody() {
+func (f *Func) parseBody(to *lazyBody) {
 	m := f.Module
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := f.newBodyParser()
-	defer p.guard(&f.body.err)
+	defer p.guard(&to.err)
 	p.next()
 	p.parseBlocks()
 	if p.err != nil {
-		f.body.err = p.err
+		to.err = p.err
 		return
 	}
-	f.body.blocks, f.body.names = p.body.blocks, p.body.locals
+	to.blocks, to.names = p.body.blocks, p.body.locals
 }
 
 func (f *Func) newBodyParser() *parser {

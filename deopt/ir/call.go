@@ -81,7 +81,7 @@ func (p *parser) implicitIntrinsic(name token, sig, t *Type) *Func {
 	if f := p.m.implicit[key]; f != nil {
 		return f
 	}
-	f := &Func{Name: name.text, Sig: sig, Line: name.line, Module: p.m, typ: t, space: t.AddrSpace}
+	f := &Func{Ret: p.m.sharedAttrs(ParamAttrs{}), Name: name.text, Sig: sig, Line: name.line, Module: p.m, typ: t, space: t.AddrSpace}
 	for k, param := range sig.Fields {
 		f.Params = append(f.Params, &Param{Name: strconv.Itoa(k), Typ: param, Index: k})
 	}

@@ -315,7 +315,8 @@ func (p *parser) parseBlockAddress(t *Type) *Const {
 	p.refer(globalRef{tok: fn, target: &c.Target, function: true})
 	addr := blockAddress{c: c, pos: fn.pos, tok: block}
 	if p.body != nil {
-		p.body.fn.body.addresses = append(p.body.fn.body.addresses, addr)
+		to := &p.body.fn.computed().body.addresses
+		*to = append(*to, addr)
 	} else {
 		p.m.addresses = append(p.m.addresses, addr)
 	}

@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,7 @@ func (p *parser) parseFunc(define bool) {
 	head := p.parseHead()
 	f.Linkage = head.linkage
 	f.CC, _ = p.optConvention()
-	f.Ret = p.parseAttributes(beforeType).param
+	f.Ret = p.m.sharedAttrs(p.parseAttributes(beforeType).param)
 	resultPos := p.tok.pos
 	result := p.parseType()
 	name := p.tok
@@ -30,12 +31,11 @@ func (p *parser) parseFunc(define bool) {
 	}
 	sig := Type{Kind: FuncKind, Elem: result}
 	sig.Variadic = p.parseParams(f)
-	if len(f.Params) > 0 {
-		sig.Fields = make([]*Type, len(f.Params))
+	p.fields = p.fields[:0]
+	for _, param := range f.Params {
+		p.fields = append(p.fields, param.Typ)
 	}
-	for i, param := range f.Params {
-		sig.Fields[i] = param.Typ
-	}
+	sig.Fields = p.fields
 	f.Sig = p.mk(sig)
 	p.parseFuncTail(f, define)
 	p.define(name, f)
@@ -54,6 +54,8 @@ func (p *parser) parseParams(f *Func) bool {
 	if p.accept(')') {
 		return false
 	}
+	p.params = p.params[:0]
+	defer func() { f.Params = pointers(slices.Clone(p.params)) }()
 	var names map[string]bool // of more than a few
 	for {
 		if p.tok.kind == tokEllipsis {
@@ -62,11 +64,11 @@ func (p *parser) parseParams(f *Func) bool {
 			return true
 		}
 		pos := p.tok.pos
-		param := &Param{Typ: p.parseType(), Index: len(f.Params)}
+		param := Param{Typ: p.parseType(), Index: len(p.params)}
 		if param.Typ.Kind == VoidKind || param.Typ.Kind == FuncKind || param.Typ.Kind == LabelKind {
 			p.fail(pos, "a parameter cannot have type '%v'", param.Typ)
 		}
-		param.Attrs = p.parseAttributes(ofParameter).param
+		param.Attrs = p.m.sharedAttrs(p.parseAttributes(ofParameter).param)
 		pos = p.tok.pos
 		if p.tok.kind == tokLocal {
 			param.Name = p.tok.text
@@ -74,24 +76,33 @@ func (p *parser) parseParams(f *Func) bool {
 		}
 		param.Name = p.numbered(pos, param.Name, &f.nextID)
 		taken := names[param.Name]
-		for _, other := range f.Params[:min(len(f.Params), fewParams)] {
+		for _, other := range p.params[:min(len(p.params), fewParams)] {
 			taken = taken || other.Name == param.Name
 		}
 		if taken {
 			p.fail(pos, "redefinition of argument '%%%s'", quoteName(param.Name))
 		}
-		if len(f.Params) >= fewParams {
+		if len(p.params) >= fewParams {
 			if names == nil {
 				names = map[string]bool{}
 			}
 			names[param.Name] = true
 		}
-		f.Params = append(f.Params, param)
+		p.params = append(p.params, param)
 		if p.err != nil || !p.accept(',') {
 			p.expect(')', "at end of parameters")
 			return false
 		}
 	}
+}
+
+// pointers returns pointers to all elements of a list.
+func pointers(list []Param) []*Param {
+	to := make([]*Param, len(list))
+	for i := range list {
+		to[i] = &list[i]
+	}
+	return to
 }
 
 // numbered gives a value without a name the next number, and fails for a value whose number is less than the next.

@@ -47,7 +47,7 @@ func LiveEach(b *Block, indices []int, visit func(index int, live []Value) error
 			return fmt.Errorf("block %s has no instruction %d", b.Ref(), index)
 		}
 	}
-	l := &b.Func.live
+	l := &b.Func.computed().live
 	l.once.Do(func() { l.err = l.compute(b.Func) })
 	if l.err != nil {
 		return l.err

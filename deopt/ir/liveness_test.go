@@ -156,7 +156,7 @@ func TestLivenessIsThatOfRewriteStatepoints(t *testing.T) {
 		src := gcModule(rand.New(rand.NewSource(seed)))
 		before := parse(t, src).Func("f")
 		after := parse(t, opt(t, version, write(t, "gc.ll", src), "-passes=rewrite-statepoints-for-gc")).Func("f")
-		for _, b := range after.body.blocks {
+		for _, b := range after.computed().body.blocks {
 			old := before.Block(b.Name)
 			if old == nil {
 				continue

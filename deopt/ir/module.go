@@ -35,7 +35,9 @@ func (m *Module) Check() error {
 	}
 	addresses := slices.Clone(m.addresses)
 	for _, f := range m.Funcs {
-		addresses = append(addresses, f.body.addresses...)
+		if l := f.lazy.Load(); l != nil {
+			addresses = append(addresses, l.body.addresses...)
+		}
 	}
 	for _, a := range addresses {
 		if err := a.check(m); err != nil {
@@ -45,12 +47,31 @@ func (m *Module) Check() error {
 	return nil
 }
 
-// lazyBody is a function's text and, once asked for, its blocks.
-type lazyBody struct {
+// extent is where the text between the braces of a function's body is in the module's source.
+type extent struct {
 	present  bool
-	pos, end int // of the text between the braces in the module's source
+	pos, end int
 	line     int // of pos
+}
 
+// lazyFunc is what is computed of a function with a body when somebody asks for it: in a module with many functions, of few of them.
+type lazyFunc struct {
+	body      lazyBody
+	live      lazyLiveness
+	described lazyDescriptions
+}
+
+// computed returns what is computed of the function. It may be called concurrently.
+func (f *Func) computed() *lazyFunc {
+	if l := f.lazy.Load(); l != nil {
+		return l
+	}
+	f.lazy.CompareAndSwap(nil, &lazyFunc{})
+	return f.lazy.Load()
+}
+
+// lazyBody is what a function's text was parsed into.
+type lazyBody struct {
 	once      sync.Once
 	err       error
 	blocks    []*Block
@@ -64,8 +85,9 @@ func (f *Func) Body() ([]*Block, error) {
 	if f.Declared() {
 		return nil, fmt.Errorf("%s: %s is declared here and has no body", f.Module.Name, f.Ref())
 	}
-	f.body.once.Do(f.parseBody)
-	return f.body.blocks, f.body.err
+	b := &f.computed().body
+	b.once.Do(func() { f.parseBody(b) })
+	return b.blocks, b.err
 }
 
 // Block returns the block of that name (without the % sign), or nil where the function has none or its body does not parse.
@@ -95,7 +117,7 @@ func (f *Func) local(name string) Value {
 	if _, err := f.Body(); err != nil {
 		return nil
 	}
-	return f.body.names[name]
+	return f.computed().body.names[name]
 }
 
 // LineText returns a line of the module's text, from 1 on, without the white space around it; "" for a line that does not exist.

@@ -60,7 +60,7 @@ func parseModule(name, src string, quick, opaque bool) (m *Module, err error) {
 	m = &Module{
 		// Printed by clang, a module has a name at its top level for every kilobyte or two.
 		Name: name, TypeNames: map[string]*Type{}, globalsMap: make(map[string]Value, len(src)/2048),
-		src: src, types: newTypeTable(), attrGroups: map[string]*attrGroup{}, opaque: opaque,
+		src: src, types: newTypeTable(), attrGroups: map[string]*attrGroup{}, attrs: map[ParamAttrs]*ParamAttrs{}, opaque: opaque,
 	}
 	p := &parser{lexer: lexer{file: name, src: m.src, end: len(m.src), line: 1}, m: m, quick: quick}
 	p.functions, p.stars = mark{char: '@', next: -1}, mark{char: '*', next: -1}
@@ -90,6 +90,9 @@ type parser struct {
 	nextGlobal int // the least number that @N may have
 
 	body *bodyParser // nil outside function bodies
+
+	params []Param // of the function whose head is being read
+	fields []*Type // their types
 }
 
 // guard turns a panic, which would be a defect of this package, into an error at

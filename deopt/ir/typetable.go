@@ -2,6 +2,7 @@ package ir
 
 import (
 	"encoding/binary"
+	"slices"
 )
 
 // Bounds on the depth and the length of a type that is written out. An alias (%a = type { %b, %b }) lets a short text expand to an exponentially long
@@ -107,6 +108,7 @@ func (t *typeTable) intern(typ Type) *Type {
 	}
 	made := new(Type) // only now: &typ would put every type that is looked up on the heap
 	*made = typ
+	made.Fields = slices.Clone(typ.Fields) // the caller's may be used again
 	t.known[k] = made
 	return made
 }

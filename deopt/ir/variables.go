@@ -44,7 +44,7 @@ type record struct {
 func (i *Instr) Variables(values []Value) [][]string {
 	names := make([][]string, len(values))
 	f := i.Block.Func
-	d := &f.described
+	d := &f.computed().described
 	d.once.Do(func() { d.find(f) })
 	if len(d.all) == 0 {
 		return names
@@ -130,8 +130,8 @@ func (m *Module) text(at span) string { return trimRight(m.src[at.pos:at.end]) }
 // find lists the contents of the function's records and intrinsics.
 func (d *lazyDescriptions) find(f *Func) {
 	d.all, d.in, d.at = map[variable][]description{}, map[*Block]map[variable][]int{}, map[variable]span{}
-	d.preds = make([][]*Block, len(f.body.blocks))
-	for _, b := range f.body.blocks {
+	d.preds = make([][]*Block, len(f.computed().body.blocks))
+	for _, b := range f.computed().body.blocks {
 		for _, s := range successors(b) {
 			d.preds[s.Index] = append(d.preds[s.Index], b)
 		}
@@ -201,10 +201,10 @@ func (f *Func) describedBy(at span) Value {
 	if l.err != nil || last.kind != tokLocal || last.pos == at.pos {
 		return nil
 	}
-	if _, block := f.body.names[last.text].(*Block); block {
+	if _, block := f.computed().body.names[last.text].(*Block); block {
 		return nil
 	}
-	return f.body.names[last.text]
+	return f.computed().body.names[last.text]
 }
 
 // arguments returns the places of the arguments in brackets, which commas separate.

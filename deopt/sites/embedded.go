@@ -75,27 +75,44 @@ func OwnText(img *object.Image, most int) ([]byte, error) {
 	return bytes.TrimRight(text, "\x00"), err
 }
 
-// maxRatio bounds the room that is made for a text before it is unpacked, by its size as packed. Text of IR is packed to a tenth.
-const maxRatio = 64
+// maxRatio bounds the room that is made for a text before it is unpacked, by its size as packed. Text of IR is packed to a tenth, that of many functions
+// which are alike to a hundredth.
+const maxRatio = 1024
 
+// unpacked returns the text that was compressed. Where the header states its size, the text is unpacked in one piece, which takes no room besides.
 func unpacked(packed []byte, most int) ([]byte, error) {
+	if size := statedSize(packed, most); size > 0 {
+		r, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(uint64(size)), zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		if text, err := r.DecodeAll(packed, make([]byte, 0, size)); err == nil {
+			return text, nil
+		}
+	}
 	r, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderMaxMemory(maxEmbeddedBytes), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	var text bytes.Buffer
-	var head zstd.Header // which may hold the size of the text, so that the text need not be copied as it grows
-	if err := head.Decode(packed); err == nil && head.HasFCS && head.FrameContentSize <= min(uint64(most), maxRatio*uint64(len(packed))) {
-		text.Grow(int(head.FrameContentSize) + bytes.MinRead)
-	}
-	if _, err := text.ReadFrom(io.LimitReader(r, int64(most)+1)); err != nil {
+	text, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err != nil {
 		return nil, err
 	}
-	if text.Len() > most {
+	if len(text) > most {
 		return nil, fmt.Errorf("over %d bytes", most)
 	}
-	return text.Bytes(), nil
+	return text, nil
+}
+
+// statedSize returns the size of the text that the header states, or 0 if it states none or an improbable one.
+func statedSize(packed []byte, most int) int {
+	var head zstd.Header
+	if head.Decode(packed) != nil || !head.HasFCS || head.FrameContentSize > min(uint64(most), maxRatio*uint64(len(packed))) {
+		return 0
+	}
+	return int(head.FrameContentSize)
 }
 
 type embedded struct {
