@@ -57,7 +57,8 @@ define run-tests
 endef
 
 # One package more than there are processors is tested at a time, as tests wait, too.
-# Installs what is missing (LLVM, clang, lld, gdb, elfutils, gcc, csmith, qemu-user, Node, a JDK, numba: scripts/setup.sh), then runs everything.
+# Installs what is missing (LLVM, clang, lld, gdb, elfutils, gcc, csmith, qemu-user, Node, a JDK, numba: scripts/setup.sh), then runs the
+# fast tests and a quarter of the slow ones (make rotate chooses the next).
 test:
 	@scripts/setup.sh test
 	@scripts/sources.sh

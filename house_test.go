@@ -119,20 +119,3 @@ func TestProgramsAreStartedWithAllSignals(t *testing.T) {
 	}
 	require.Greater(t, checked, 10)
 }
-
-// TestPackagesSayWhatTheyAre requires that the doc of a package names its main type, or function, and what it trusts.
-func TestPackagesSayWhatTheyAre(t *testing.T) {
-	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Name}}\t{{.Dir}}", "./...").Output()
-	require.NoError(t, err)
-	for line := range strings.Lines(string(list)) {
-		words := strings.Fields(line)
-		path, dir := words[0], words[2]
-		if path == "reframe" || strings.HasSuffix(path, "/unwindtest") || strings.HasPrefix(path, "reframe/test/") {
-			continue // no code
-		}
-		text, err := exec.Command("go", "doc", "-C", dir).Output()
-		require.NoError(t, err, path)
-		require.Regexp(t, `(?i)main (type|types|function|functions)\b`, string(text), path)
-		require.Regexp(t, `(?i)# security|trust`, string(text), path)
-	}
-}

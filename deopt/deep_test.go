@@ -19,6 +19,7 @@ import (
 // TestDeepStacks requires that both ends of a deep stack are made, and the frames between are counted: the numbers are those of eu-stack, which
 // lists all. A frame in the middle is made if it is chosen.
 func TestDeepStacks(t *testing.T) {
+	livetest.Slow(t)
 	for _, depth := range []string{"100000", "-1"} {
 		p := livetest.C(t, "deep.c", nil, depth)
 		target, err := ptrace.Capture(p.PID, ptrace.Options{})

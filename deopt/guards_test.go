@@ -23,6 +23,7 @@ import (
 // layout the frame resumes. The guard of %acc fails at the first i at which the sum of the squares below i has reached 5000; that of %i
 // never does.
 func TestRecordOfALoweredGuard(t *testing.T) {
+	livetest.Slow(t)
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
 	require.NoError(t, err)
 	const written = `  br i1 %g, label %ok, label %exit

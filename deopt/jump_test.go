@@ -16,6 +16,7 @@ import (
 // TestAddressThatIsJumpedTo has a stackmap at the end of its block, so that its address is also that of the loop after it: a thread there may have
 // come round the loop, where the recorded register changes. A stackmap at the head of the loop is run each time.
 func TestAddressThatIsJumpedTo(t *testing.T) {
+	livetest.Slow(t)
 	text := prelude + again + `
 define i64 @work(i64 %s) noinline minsize optsize {
 entry:

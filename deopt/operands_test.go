@@ -133,6 +133,7 @@ define i64 @work(i64 %s) noinline {
 // TestNumberOfAnAlloca requires that an alloca's address as a number is recorded as that address, in each kind of site, and equals what the program
 // has computed.
 func TestNumberOfAnAlloca(t *testing.T) {
+	livetest.Slow(t)
 	for _, site := range []string{
 		"%r = call i64 @wait(i64 %s)\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 9, i32 0, i64 %x, i64 %y, ptr %p)",
 		"%r = call i64 @wait(i64 %s) [ \"deopt\"(i64 %x, i64 %y, ptr %p) ]",

@@ -143,6 +143,7 @@ define i32 @main() gc "statepoint-example" {
 // TestResumeAChain requires that a whole chain of frames, up to main, prints the same as the native code when it continues. pause returns -1 after
 // a signal.
 func TestResumeAChain(t *testing.T) {
+	livetest.Slow(t)
 	for name, text := range chains {
 		for _, version := range []int{16, 19, 22} {
 			t.Run(fmt.Sprintf("%s lli-%d", name, version), func(t *testing.T) {

@@ -227,6 +227,7 @@ func TestGiflibBranchesOnWhatWasNeverStored(t *testing.T) {
 // TestTCCIsAsNative compiles with tcc: its tests and examples to objects, whose bytes must be the same, and a program that it links, which must run.
 // Missing declarations in its headers are errors of both.
 func TestTCCIsAsNative(t *testing.T) {
+	livetest.Slow(t)
 	headers := map[string][]byte{}
 	for name, text := range packaged(t, "tcc", "include/*.h") {
 		headers["include/"+name] = text
@@ -273,6 +274,7 @@ func TestTCCIsAsNative(t *testing.T) {
 
 // TestMawkIsAsNative runs the scripts of mawk's own tests and examples.
 func TestMawkIsAsNative(t *testing.T) {
+	livetest.Slow(t)
 	files := packaged(t, "mawk", "test/*.awk", "test/*.dat", "examples/*.awk")
 	scripts := [][]string{
 		{"-f", "wfrq0.awk", "mawktest.dat"},

@@ -153,6 +153,7 @@ func TestCoreOfUnregistered(t *testing.T) {
 
 // The section of ahead-of-time code: where the dynamic linker relocated it the core holds it, elsewhere it is the file's.
 func TestCoreOfLinked(t *testing.T) {
+	livetest.Slow(t)
 	for flag, inCore := range map[string]bool{"-pie": true, "-no-pie": false} {
 		t.Run(flag, func(t *testing.T) {
 			p := livetest.Linked(t, 19, "deoptimize.ll", flag)
@@ -191,6 +192,7 @@ func regionAt(t *testing.T, core *Target, addr machine.Addr) region {
 // TestCoreMemory requires that every page that a core claims to have equals that of the process, whether it comes from the core or from a file; and
 // that all code is there.
 func TestCoreMemory(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.Linked(t, 19, "deoptimize.ll", "-pie")
 	// The kernel writes the number of the processor into the memory of a thread (rseq(2)) when it resumes.
 	var first unix.CPUSet

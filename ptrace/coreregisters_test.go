@@ -19,6 +19,7 @@ import (
 // Values that gdb gives registers of other architectures are those that are read from the core that
 // it writes: the general ones, and those of floating point and vectors.
 func TestCoreRegistersOfOtherArchitectures(t *testing.T) {
+	livetest.Slow(t)
 	for _, c := range livetest.Crosses {
 		if c.Arch == "riscv64" {
 			continue // gdb-multiarch 13 writes a note of the size that x86-64's has

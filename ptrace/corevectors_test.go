@@ -336,6 +336,7 @@ func TestReadCoreOfUncertainVectors(t *testing.T) {
 // TestReadVectorsOfThisMachine requires that the registers of this machine in cores of the kernel, gdb and reframe are those that the program set;
 // and that gdb's are not read if they are uncertain.
 func TestReadVectorsOfThisMachine(t *testing.T) {
+	livetest.Slow(t)
 	p := program(t, "regs.c", []string{"-no-pie"}, "pause")
 	p.Quiet(t, 0)
 	width := 32

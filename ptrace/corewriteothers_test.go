@@ -57,6 +57,7 @@ func TestWriteCoreForLLDB(t *testing.T) {
 
 // Delve opens a core of a Go program, and finds the functions that its threads are in.
 func TestWriteCoreForDelve(t *testing.T) {
+	livetest.Slow(t)
 	exe := livetest.GoBinary(t, "../deopt/testdata/gdbstack/goprogram")
 	p := livetest.Program(t, exe)
 	p.Quiet(t, 1)

@@ -75,6 +75,7 @@ func walkList(t *testing.T, pid int, descriptor machine.Addr) []listed {
 }
 
 func TestManyObjects(t *testing.T) {
+	livetest.Slow(t)
 	const n = 20000
 	p := livetest.ManyObjects(t, n)
 	target := capture(t, p.PID, Options{})

@@ -40,6 +40,7 @@ func (m *inStop) readMany(wants []system.Want) error {
 // TestCaptureWhileJITCompiles requires that a stop reads only the descriptor of a JIT that registers objects all the time, and that the list is the
 // one of that moment: the tail of the later list.
 func TestCaptureWhileJITCompiles(t *testing.T) {
+	livetest.Slow(t)
 	const n = 9000
 	p := livetest.ManyObjects(t, n, "compile")
 	runtime.LockOSThread()

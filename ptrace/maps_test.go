@@ -14,6 +14,7 @@ import (
 
 // Lines as proc_pid_maps(5) has them.
 func TestParseMaps(t *testing.T) {
+	livetest.Slow(t)
 	for _, c := range []struct {
 		line string
 		Want machine.Mapping

@@ -43,6 +43,7 @@ func seenIn(t testing.TB, path string, files *ModuleFiles) []string {
 // Files that stay open for the next core show in it what files that are opened for it do, wherever the modules lie, and
 // with several cores open at once.
 func TestModuleFiles(t *testing.T) {
+	livetest.Slow(t)
 	var cores []string
 	for _, version := range []int{19, 19, 22} {
 		cores = append(cores, ownCore(t, livetest.Lli(t, version, "deoptimize.ll", "mcjit")))

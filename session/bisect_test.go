@@ -96,6 +96,7 @@ func texts(list ...*ir.Instr) (all []string) {
 
 // Bisect names the instruction in which the module differs from the compiled one: in each case there is one.
 func TestBisectNamesTheInstruction(t *testing.T) {
+	livetest.Slow(t)
 	const at = "call void (i64, i32, ...) @llvm.experimental.stackmap"
 	for _, c := range []struct {
 		name, old, with     string
@@ -164,6 +165,7 @@ func TestBisectShowsOperands(t *testing.T) {
 
 // A difference that shows after hundreds of rounds is found too, and one after calls of native code.
 func TestBisectGoesFar(t *testing.T) {
+	livetest.Slow(t)
 	changed := func(program, old, with string) string {
 		text, err := os.ReadFile(livetest.Testdata(t, "programs", program))
 		require.NoError(t, err)

@@ -53,6 +53,7 @@ func shown(p *session.Pair) (native, interpreted []string) {
 // In the loop of @tick native code and the interpreter have the same values each time, those that the test computes from the loop's text, and in the
 // end the same result.
 func TestBothAgree(t *testing.T) {
+	livetest.Slow(t)
 	s := launched(t, "tick.ll")
 	toExit(t, s, 1)
 	acc, x, y := uint64(0), uint64(12345), uint64(1)
@@ -313,6 +314,7 @@ func TestBothOfPatchpoints(t *testing.T) {
 // If native code takes long it is followed for a while, and then runs at full speed with checks in between; signals that arrive meanwhile are
 // delivered later.
 func TestBothTakesLong(t *testing.T) {
+	livetest.Slow(t)
 	module := livetest.Raw(t, header+`declare i32 @usleep(i32)
 define i64 @f(i64 %x) noinline {
 entry:
@@ -474,6 +476,7 @@ func TestBothOfThreads(t *testing.T) {
 
 // If the way to the next site ends otherwise, the reason is reported, and the process continues from there.
 func TestBothCannotCompare(t *testing.T) {
+	livetest.Slow(t)
 	leaves := `declare void @leave_optimized(i64)
 declare i64 @call_optimized(ptr, i64, i64, i64)
 declare void @__jit_debug_register_code()

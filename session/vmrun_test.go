@@ -34,6 +34,7 @@ read l; END
 // An interpreter that is cancelled, that dies, or that fails does not change the place of the run or its memory. Another interpreter continues from
 // there.
 func TestVMRunStandsWhereItStood(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for _, c := range []struct{ end, says, failed string }{
 		{end: "echo waits >&2; sleep 100", says: "enough"},

@@ -37,6 +37,7 @@ const (
 // TestCommitRefuses requires that nothing is written where it is not certain that the thread can continue, or where the interpreter had effects that
 // cannot be written. The process keeps waiting.
 func TestCommitRefuses(t *testing.T) {
+	livetest.Slow(t)
 	for name, c := range map[string]struct{ define, body, main, want string }{
 		"a call of malloc": {plainWork, "  %m = call ptr @malloc(i64 8)\n" + returnZero, livetest.Start, "the interpreter called @malloc, whose effect would be lost"},
 		"a call of exit":   {plainWork, "  call void @exit(i32 3)\n" + returnZero, livetest.Start, "the interpreter called @exit, whose effect would be lost"},
@@ -96,6 +97,7 @@ define i32 @main() {
 // TestCommitFastcc requires that a fastcc function which removes its arguments from the stack, or keeps the stack so aligned that it could, is
 // distinguished from one that returns as any other does, by its code alone.
 func TestCommitFastcc(t *testing.T) {
+	livetest.Slow(t)
 	text := left("define internal fastcc i64 @work(i64 %a) noinline", "  ret i64 %a") + `
 declare i32 @printf(ptr, ...)
 @format = private constant [5 x i8] c"%ld\0A\00"

@@ -104,6 +104,7 @@ define i32 @main() {
 
 // TestCommitRefusesResults requires a refusal for results that cannot be returned where the caller finds them.
 func TestCommitRefusesResults(t *testing.T) {
+	livetest.Slow(t)
 	for name, c := range map[string]struct{ typ, body, want string }{
 		"in memory":              {"[4 x i64]", "  ret [4 x i64] zeroinitializer", "the result, of type [4 x i64]: its type is returned in memory, or on the x87 stack"},
 		"on the x87 stack":       {"x86_fp80", "  ret x86_fp80 0xK3FFF8000000000000000", "where a value of type x86_fp80 is returned is not known"},

@@ -58,6 +58,7 @@ func inOrder(m map[string]Builtin) []string {
 // TestEffectsAgreeWithLLVM requires that the effect of a C library function agrees with the memory that LLVM takes it to read and write (LangRef,
 // "memory").
 func TestEffectsAgreeWithLLVM(t *testing.T) {
+	livetest.Slow(t)
 	const headers = "#define _GNU_SOURCE\n#include <string.h>\n#include <stdlib.h>\n#include <math.h>\n#include <stdio.h>\n#include <ctype.h>\n" +
 		"#include <time.h>\n#include <inttypes.h>\n#include <unistd.h>\n#include <sys/time.h>\n#include <malloc.h>\n#include <wchar.h>\n" +
 		"#include <complex.h>\n#include <regex.h>\n"

@@ -39,6 +39,7 @@ var environments = map[*machine.Arch][]machine.FloatControl{
 
 // TestFloatEnvironmentIsTheProcessors requires that the interpreter computes what the processor computes, in each environment.
 func TestFloatEnvironmentIsTheProcessors(t *testing.T) {
+	livetest.Slow(t)
 	for arch, list := range environments {
 		t.Run(arch.Name, func(t *testing.T) {
 			source, err := os.ReadFile("testdata/environment/environment.ll")

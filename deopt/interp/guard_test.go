@@ -47,6 +47,7 @@ define i32 @alone() {
 
 // TestGuards requires that a guard has the same result unchanged and lowered by LLVM's own passes, whether it holds or not.
 func TestGuards(t *testing.T) {
+	livetest.Slow(t)
 	modules := map[string]string{"as it stands": guards}
 	for _, version := range []int{14, 16, 19, 22} {
 		for name, passes := range map[string]string{

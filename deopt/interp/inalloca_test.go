@@ -49,6 +49,7 @@ func TestInAllocaOfCxxIsAsNative(t *testing.T) {
 
 // LLVM compiles preallocated for 32-bit x86, for which it was made. opt writes the attribute of llvm.call.preallocated.arg into a group.
 func TestPreallocatedIsAsNative(t *testing.T) {
+	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, level := range []string{"-O0", "-O2"} {
 			t.Run(fmt.Sprint(version, level), func(t *testing.T) {

@@ -102,6 +102,7 @@ func sameAsLinked(t *testing.T, src, version string) {
 }
 
 func TestProgramsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	files, err := filepath.Glob("testdata/*.ll")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -126,6 +127,7 @@ func rewritten(t *testing.T, file, version string) string {
 }
 
 func TestTypedPointersAndStatepointsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	const file = "testdata/typed/statepoint.ll"
 	plain, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"reframe/internal/livetest"
 )
 
 // opaque is a type without lanes of its own, of that many bytes in memory.
@@ -98,6 +100,7 @@ func fixed(rows [][]byte, k int) [][]byte {
 }
 
 func TestElementsAreAsNative(t *testing.T) {
+	livetest.Slow(t)
 	var g table
 	for _, elem := range []typ{intType(1), intType(7), intType(8), intType(32), intType(64), intType(100), {"half", 16, 0}, {"float", 32, 0}, {"double", 64, 0}, {"ptr", 64, 0}} {
 		for _, n := range []int{2, 3, 4, 7} {

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reframe/deopt/interp"
+
+	"reframe/internal/livetest"
 )
 
 // undefinedCompare prints the result of icmp for an i16 of which one byte is undefined.
@@ -28,6 +30,7 @@ define i32 @main() {
 
 // csmith's seed 181 at -O1 compares a field of a struct in place, with undefined padding in the bits below it.
 func TestOrderIsKnownWhereUndefinedBitsHaveNoSay(t *testing.T) {
+	livetest.Slow(t)
 	const low, high, negative = "i8 undef, i8 5", "i8 5, i8 undef", "i8 undef, i8 -123"
 	for _, c := range []struct {
 		memory, predicate string
