@@ -213,7 +213,9 @@ func (s *server) attach(pid int) error {
 	}
 	s.stopAll()
 	spare()
-	return s.openMemory()
+	err = s.openMemory()
+	dropPrivileges(s.needed())
+	return err
 }
 
 // openMemory opens the memory of the target, which is another after an exec.
@@ -296,7 +298,9 @@ func (s *server) launch(command []string, l Launching) error {
 		return err
 	}
 	s.stopped = true
-	return s.openMemory()
+	err = s.openMemory()
+	dropPrivileges(s.needed())
+	return err
 }
 
 // open opens the files of a program that is to be started.

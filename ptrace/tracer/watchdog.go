@@ -59,6 +59,7 @@ func watchdog(pid int) {
 		return
 	}
 	spare()
+	dropPrivileges(capSysPtrace)
 	for {
 		var ws unix.WaitStatus
 		if _, err := wait(pid, &ws, unix.WALL); err != nil || !ws.Stopped() {

@@ -1,0 +1,64 @@
+//go:build linux
+
+package tracer
+
+import (
+	"math"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// capabilities is a set of capabilities, a bit each (capabilities(7)).
+type capabilities uint64
+
+const (
+	capDACOverride capabilities = 1 << unix.CAP_DAC_OVERRIDE
+	capKill        capabilities = 1 << unix.CAP_KILL
+	capSysPtrace   capabilities = 1 << unix.CAP_SYS_PTRACE
+)
+
+// needed returns the capabilities that the tracer needs once it traces its target. The memory file of another user's process, which is opened again after
+// an execve(2), takes CAP_DAC_OVERRIDE. To kill a program that has become another user's takes CAP_KILL.
+func (s *server) needed() capabilities {
+	need := capSysPtrace
+	var st unix.Stat_t
+	if unix.Stat(memoryOf(s.pid, s.pid), &st) == nil && int(st.Uid) != os.Geteuid() {
+		need |= capDACOverride
+	}
+	if s.bound {
+		need |= capKill
+	}
+	return need
+}
+
+// dropPrivileges gives up all capabilities but those of keep, in all threads of this process, and the possibility to get others by a program that it
+// executes. Programs that it has started keep theirs. What cannot be given up is kept: this process does its work in any case.
+func dropPrivileges(keep capabilities) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if unix.Capget(&header, &data[0]) != nil {
+		return
+	}
+	for n := range data {
+		kept := uint32(keep >> (32 * n) & math.MaxUint32)
+		data[n].Effective &= kept
+		data[n].Permitted &= kept
+		data[n].Inheritable = 0
+	}
+	inAll(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])))
+	inAll(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
+	runtime.KeepAlive(&header)
+	runtime.KeepAlive(&data)
+}
+
+// inAll makes a system call in all threads of this process. Where the program was built with cgo, the runtime does not support that, and it makes the call
+// in this thread alone, which is the one that traces.
+func inAll(number, a, b uintptr) {
+	if _, _, errno := syscall.AllThreadsSyscall6(number, a, b, 0, 0, 0, 0); errno == unix.ENOTSUP {
+		_, _, _ = unix.RawSyscall6(number, a, b, 0, 0, 0, 0)
+	}
+}

@@ -1,0 +1,44 @@
+package frames_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/internal/clitest"
+	"reframe/internal/livetest"
+)
+
+// TestTracerPrivileges requires that all threads of the tracer of an attached process, and of the watchdog, which traces the tracer, have no capability but
+// CAP_SYS_PTRACE, and can get no others.
+func TestTracerPrivileges(t *testing.T) {
+	t.Parallel()
+	const sysPtrace = "0000000000080000" // bit 19 (linux/capability.h)
+	object, _ := clitest.TickObject(t)
+	o := livetest.ObjectHostOptions{Threads: 2, Rounds: 2}
+	p, begin := livetest.ObjectHost(t, object, o)
+	c := clitest.Command(t, "trace", "-p", clitest.PID(p), "--count")
+	require.NoError(t, c.Start())
+	clitest.WaitTraced(t, p)
+	tracer := clitest.TracerOf(p.PID)
+	watchdog := 0
+	require.Eventually(t, func() bool {
+		watchdog = clitest.TracerOf(tracer)
+		return watchdog != 0
+	}, livetest.Patience, time.Millisecond)
+	for name, pid := range map[string]int{"rf-guard": tracer, "rf-watchdog": watchdog} {
+		require.Equal(t, name, clitest.ThreadStatus(pid, pid, "Name"))
+		for _, tid := range clitest.Threads(pid) {
+			for field, want := range map[string]string{"CapEff": sysPtrace, "CapPrm": sysPtrace, "CapInh": "0000000000000000", "CapAmb": "0000000000000000", "NoNewPrivs": "1"} {
+				require.Eventually(t, func() bool { return clitest.ThreadStatus(pid, tid, field) == want }, livetest.Patience, time.Millisecond,
+					"%s, thread %d: %s", name, tid, field)
+			}
+		}
+	}
+	begin()
+	require.NoError(t, c.Wait())
+	require.NoError(t, p.Wait())
+	checksum, _ := livetest.Twin(t, "tick.ll", o)
+	require.Contains(t, p.Output(), checksum)
+}
