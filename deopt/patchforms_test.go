@@ -150,4 +150,18 @@ func TestOverwrittenReturnAddress(t *testing.T) {
 	names = functionsOf(t, v)
 	require.Equal(t, "cfi_return", names[len(names)-1], "its CFI leads to a word of the frame of f")
 	require.False(t, v.Threads[0].End.Complete)
+
+	p, known = patchFormsOf(t, 19, "returneddeclared")
+	v = frametest.Look(t, p, false, known)
+	names = functionsOf(t, v)
+	require.Equal(t, "cfi_base", names[len(names)-1], "its CFI says that it has no caller")
+	require.Regexp(t, `^cut short: frame #\d+: its CFI says that it has no return address, and the stack goes on above it$`, v.Threads[0].End.Reason)
+
+	p, known = patchFormsOf(t, 19, "returnedbare")
+	v = frametest.Look(t, p, false, known)
+	names = functionsOf(t, v)
+	require.NotContains(t, names, "f", "it has no CFI")
+	require.Contains(t, names, "bare_return")
+	beyond := v.Threads[0].Frames[slices.Index(names, "bare_return")+1]
+	require.Contains(t, beyond.Guess(), "nothing says where the stack of frame", beyond.Function)
 }

@@ -22,18 +22,34 @@ func (w *walk) overwrittenReturn(f *Frame, s *step, pc machine.Addr) bool {
 	return w.goesOn(f, w.caller(f, s, pc).regs)
 }
 
+// disowned reports whether the CFI of f says that it has no return address, while frames of the thread lie right above it: a runtime has written the
+// address of such code over the return address of another frame, and that has returned there. Go's stacks are adjacent.
+func (w *walk) disowned(f *Frame, s *step) bool {
+	if w.Arch != machine.AMD64 || w.looking || !f.Return || f.code.NoneKept {
+		return false
+	}
+	at := *f
+	look := walk{Unwinder: w.Unwinder, frames: []Frame{at}} // what it reads decides no frame
+	return look.goesOnAbove(&at, look.leadsAbove(&at, look.caller(&at, s, 0).regs))
+}
+
+// leadsAbove returns a function that reports whether a return address in a slot leads on. regs are the registers of the caller of f.
+func (w *walk) leadsAbove(f *Frame, regs *machine.Registers) func(slot, pc machine.Addr) bool {
+	return func(slot, pc machine.Addr) bool {
+		at := regs.Clone()
+		at.SetUint(w.Arch.PC, uint64(pc))
+		at.SetUint(w.Arch.SP, uint64(slot)+uint64(w.Arch.Pointer))
+		return w.leadsOn(f, caller{pc: pc, regs: at, rule: FromCFI}, slot+1)
+	}
+}
+
 // goesOn reports whether frames of the thread lie on the stack above the CFA of f, or on another stack, of which a word there is the stack
 // pointer at the entry of code that has switched stacks. regs are the registers of the caller of f.
 func (w *walk) goesOn(f *Frame, regs *machine.Registers) bool {
 	if w.looking {
 		return false
 	}
-	leads := func(slot, pc machine.Addr) bool {
-		at := regs.Clone()
-		at.SetUint(w.Arch.PC, uint64(pc))
-		at.SetUint(w.Arch.SP, uint64(slot)+uint64(w.Arch.Pointer))
-		return w.leadsOn(f, caller{pc: pc, regs: at, rule: FromCFI}, slot+1)
-	}
+	leads := w.leadsAbove(f, regs)
 	word := machine.Addr(w.Arch.Pointer)
 	for at := f.CFA; at < f.CFA+maxBaseWords*word; at += word {
 		slot, err := machine.ReadAddr(w, w.Arch, at)
@@ -48,6 +64,11 @@ func (w *walk) goesOn(f *Frame, regs *machine.Registers) bool {
 			return true
 		}
 	}
+	return w.goesOnAbove(f, leads)
+}
+
+// goesOnAbove reports whether a word above the CFA of f is a return address that leads on.
+func (w *walk) goesOnAbove(f *Frame, leads func(slot, pc machine.Addr) bool) bool {
 	goesOn := false
 	words := 0
 	_ = w.eachReturn(f.CFA, func(slot, pc machine.Addr) bool {

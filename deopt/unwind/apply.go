@@ -20,6 +20,9 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	if s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined && (f.Index == 0 || cfa >= w.floor) {
 		// On architectures whose calls push nothing, its CFA may equal that of the frame it called.
 		f.CFA, f.NoCFA = cfa, ""
+		if w.disowned(f, s) {
+			return caller{}, cutShort("frame #%d: %v, and the stack goes on above it", f.Index, errOutermost), nil
+		}
 		return caller{}, outermost("frame #%d is the outermost: %v", f.Index, errOutermost), nil
 	}
 	if end := w.settle(f, cfa); end != nil {

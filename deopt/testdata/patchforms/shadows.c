@@ -47,6 +47,7 @@ CFI(cfi_push, "push $77\n.cfi_adjust_cfa_offset 8\ncall handler");
 CFI(cfi_frame, "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset 6,-16\nmov %rsp,%rbp\n.cfi_def_cfa_register 6\nsub $64,%rsp\ncall handler");
 CFI(cfi_return, "nop\nsub $8,%rsp\n.cfi_adjust_cfa_offset 8\ncall handler");
 CFI(cfi_base, "nop\n.cfi_undefined rip\nsub $8,%rsp\ncall handler");
+FN(bare_return, "sub $8,%rsp; push %rax; push %rax; call handler");
 FN(pushregs, "push %rax; push %rcx; push %rdx; push %rbx; push %rbp; push %rsi; push %rdi; push %r12; push %r14; push %r15; mov %rsp,%rdi; call handler");
 FN(common, "push $77; jmp 1f; .skip 64,0xcc; 1: push %rdi; push %rsi; call handler");
 FN(switches, "mov %rsp,saved_sp(%rip); lea altstack_end(%rip),%rsp; push saved_sp(%rip); call handler");
@@ -136,6 +137,8 @@ static void patch(void **ret) {
 	IF("int3late") trap(SIGTRAP, 0, "\x90\x90\x90\x90\xcc", 5);
 	IF("ud2late") trap(SIGILL, 0, "\x90\x90\x90\x90\x0f\x0b", 6);
 	IF("returned") *ret = (uint8_t *)cfi_return;
+	IF("returneddeclared") *ret = (uint8_t *)cfi_base + 1;
+	IF("returnedbare") *ret = (uint8_t *)bare_return;
 	IF("returnedbase") {
 		*ret = (uint8_t *)cfi_base + 1;
 		ready();
