@@ -1,7 +1,5 @@
-// Command bench measures what reframe costs the process it looks at and the user who
-// waits for it, beside gdb and eu-stack on the same processes and llvm-readobj on the
-// same stack maps in the same run. Run it with `make bench`; it takes about seven minutes,
-// and `go run ./bench records` measures one section of it.
+// Command bench measures the time and memory that reframe costs a process and its user, beside gdb, eu-stack and llvm-readobj in the same run. Run it
+// with `make bench`; it takes about seven minutes, and `go run ./bench records` measures one section of it.
 //
 // Its main type is [bench]: the built binary, the peers, and where rows are printed.
 // A figure is the median of several runs, with the smallest and the largest behind

@@ -1,6 +1,5 @@
-// Package demo carries the target of `reframe demo`: a small prebuilt program for x86-64 Linux that runs
-// LLVM-compiled code into an OSR exit, so that the whole story can be told on a machine without LLVM. Its main type
-// is [Process], the running target.
+// Package demo contains the target of `reframe demo`: a small prebuilt program for x86-64 Linux that runs LLVM-compiled code into an OSR exit, so
+// that the demo works on a machine without LLVM. Its main type is [Process], the running target.
 //
 // The same program has a method that the JIT of examples/tinyvm compiled, and runs into an exit of that where it is started for it.
 //

@@ -1,6 +1,5 @@
-// Package ptrace provides targets, and nothing else: a running process that is
-// captured without a trace, one that runs under control from one breakpoint to
-// the next, or a core.
+// Package ptrace opens targets: a running process, which it stops only to copy its state; a process that runs under control from one breakpoint to
+// the next; or a core.
 //
 // Its main type is [Target]: the threads of a process with their registers, the
 // memory that was copied while they were stopped, the files that are mapped, and

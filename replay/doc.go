@@ -1,5 +1,5 @@
-// Package replay runs moments that were kept as tests: scripts, each of which opens a core or launches a program and states what must be seen there,
-// and whole folders of cores.
+// Package replay runs saved exits as tests: scripts, each of which opens a core or launches a program and states the expected output, and whole
+// folders of cores.
 //
 // Its main type is [Run], which processes many items: it works on as many as there are processors, reports their [Result]s in the order of their
 // names, and keeps a journal with which a run that was killed is continued. [Scripts] runs one script, [Cores] looks at one core.

@@ -1,5 +1,5 @@
-// Command reframe looks from outside at a process whose code LLVM compiled just in time, and rebuilds the frames that an interpreter would have had
-// at the same place.
+// Command reframe inspects a process whose code LLVM compiled just in time, and rebuilds the frames that an interpreter would have had at the same
+// point.
 //
 // It consists of flags, one call into the library, and printing. Data goes to standard output, messages to standard error. Its main type is app, one
 // run of the program.

@@ -1,5 +1,5 @@
-// Package abi knows calling conventions: where a function returns its value, which registers it keeps, how much of its caller's stack may
-// hold its arguments and who takes those away, what its symbol is called, and which number each has.
+// Package abi describes calling conventions: where a function returns its value, which registers it preserves, how much of its caller's stack may
+// hold its arguments and who removes them, how its symbol is spelled, and the number of each convention.
 //
 // Its main types are [ResultRegisters], by which [CompareResult] holds a value of the interpreter against registers, and [Convention], what
 // a convention of LLVM keeps otherwise than C's does. Sources are the System V ABI's AMD64 supplement, AAPCS64, and LLVM's lists of

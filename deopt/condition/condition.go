@@ -1,5 +1,5 @@
-// Package condition is the language in which a user says at which exit something is to happen: %i > 100 && (%p == 0 || %x + 1 < %y).
-// Its main type is [Condition].
+// Package condition parses and evaluates the conditions by which a user selects exits: %i > 100 && (%p == 0 || %x + 1 < %y). Its main type is
+// [Condition].
 //
 // # Language
 //

@@ -1,4 +1,4 @@
-// Package described finds what a target says of itself: the IR that its code was compiled from, and the layout of its virtual machine.
+// Package described reads the descriptions that a target contains: the IR that its code was compiled from, and the layout of its virtual machine.
 //
 // Its main type is [Description]; [Of] makes one. A file or a registered object says it by
 //

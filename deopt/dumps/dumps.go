@@ -1,4 +1,4 @@
-// Package dumps decides which of the modules that lie in files may name the values of which code, where a process writes such files while it runs.
+// Package dumps decides which dumped module may name the values of which code, where a process writes its IR to files while it runs.
 //
 // Its main type is [Set]: the versions of modules that were read, and which object the process registered after it wrote which of them. It trusts the
 // order of events alone where the process writes a module and then registers its code; where it does not, and of files from before the process, it

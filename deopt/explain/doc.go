@@ -1,5 +1,5 @@
-// Package explain says how a frame came to be: how the stack was unwound to it, which record it has and why the others near it are not
-// its own, from which bytes its values were read, where it resumes and who says so. It explains places in the code, too.
+// Package explain explains a rebuilt frame: how the stack was unwound to it, which record it has and why no other record near it fits, from which
+// bytes its values were read, and where it resumes. It explains code addresses, too. It explains places in the code, too.
 //
 // Its main type is [Explanation], plain data that [Explain] makes while the target can be read.
 //

@@ -1,6 +1,6 @@
-// Package frame is the abstract frame: what an interpreter needs to continue where compiled code stopped, and its JSON. Other packages import it
-// and it imports none of them, so it knows no stack map, no process and no LLVM: a slot's type is a plain kind and width, with the source's own
-// spelling beside it.
+// Package frame defines the abstract frame, the state that an interpreter needs to continue where compiled code stopped, and its JSON. Other packages
+// import it and it imports none of them, so it knows no stack map, no process and no LLVM: a slot's type is a plain kind and width, with the source's
+// own spelling beside it.
 //
 // Its main type is [Frame]; a [Report] is all frames of one moment.
 //

@@ -1,4 +1,4 @@
-// Package handover hands the frames of a virtual machine that a view has read to the VM's own interpreter (package vmproto), and reports the result.
+// Package handover passes the frames of a virtual machine to the VM's own interpreter (package vmproto), and reports the result.
 //
 // Its main type is [Stack], the frames that are handed over.
 //

@@ -1,4 +1,5 @@
-// Package instrument writes sites into modules of LLVM IR: stackmaps that have all live values, at places that the user selects, and deopt bundles.
+// Package instrument inserts sites into modules of LLVM IR: stackmaps that record all live values, at places that the user selects, and deopt
+// bundles.
 //
 // The module's text is edited and not printed anew: text outside of the new sites stays byte for byte the same. Its main type is [Options], which
 // selects the places of sites; [Module] writes them.

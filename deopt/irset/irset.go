@@ -1,5 +1,4 @@
-// Package irset finds the modules of LLVM IR that a user means: files, patterns, and folders into which a JIT
-// compiler dumped what it compiled.
+// Package irset finds the modules of LLVM IR that a user names: files, patterns, and folders with the dumps of a JIT compiler.
 //
 // Its main type is [File].
 //

@@ -1,4 +1,4 @@
-// Package lanes says how the elements of a vector lie in the register or the stack slot that a stack map records for it.
+// Package lanes computes where the elements of a vector are in the register or the stack slot that a stack map records for it.
 //
 // LLVM's selection DAG gives each vector type one that fits a register of the target (TargetLoweringBase::getTypeConversion). It treats the operand
 // of a stackmap or patchpoint in one of two ways. It leaves a type that has such a register unchanged; or it promotes integer elements to the next

@@ -1,5 +1,5 @@
-// Package lint says of IR modules, before anything runs, which values LLVM is going to lose or to confuse in their stack maps, and where a
-// layout does not fit.
+// Package lint finds the values that LLVM will lose or confuse in the stack maps of IR modules, and the places where a layout does not fit. Nothing
+// needs to run.
 //
 // Its main type is [Report], which [Lint] makes; doc/verbs.md says more of each [Rule].
 //

@@ -1,5 +1,5 @@
-// Package machine is the leaf that every other package knows: addresses, registers and their values, memory, and architectures written as tables. It
-// imports none of the other packages.
+// Package machine defines addresses, registers and their values, memory, and architectures as tables. Every other package uses it. It imports none of
+// the other packages.
 //
 // Its main type is [Arch]: the DWARF number of each register, its width and whether it is callee-saved. A new architecture is a new table, not new
 // code.

@@ -1,5 +1,5 @@
-// Package maps lists the stack maps of a file, an archive, a process or a core, says what each location of a record is for, and checks what
-// LLVM promises of them ([Maps.Check]).
+// Package maps lists the stack maps of a file, an archive, a process or a core, tells the meaning of each location of a record, and checks the
+// promises of LLVM about them ([Maps.Check]).
 //
 // Its main type is [Maps], with an [Image] for each section; [OfFile] and [OfTarget] make one. A [Reading] is the meaning of a record.
 //

@@ -1,5 +1,5 @@
-// Package names says what functions are called: what a symbol was before it was mangled, which symbols a user means by
-// what he types, and which are near where he mistyped.
+// Package names handles the names of functions: it demangles symbols, finds the symbols that a pattern of the user matches, and suggests near ones
+// for a misspelled name.
 //
 // Its main type is [Pattern].
 //

@@ -1,5 +1,5 @@
-// Package object reads one image of machine code as it lies in a file or in a target: an executable, a shared object or an unlinked object, in ELF,
-// Mach-O or COFF.
+// Package object reads an image of machine code from a file or from a target: an executable, a shared object or an unlinked object, in ELF, Mach-O or
+// COFF.
 //
 // Its main type is [Image]: sections at their loaded addresses, relocations applied where they are not applied yet, and symbols by name and by
 // address. [Images] opens files that hold several images: archives and universal files.

@@ -1,6 +1,6 @@
-// Package perfmap reads what just-in-time compilers write for the profiler perf: which function lies at
-// which address. There are two formats: the text of /tmp/perf-PID.map (Linux, tools/perf/Documentation/jit-interface.txt)
-// and the binary jitdump (tools/perf/Documentation/jitdump-specification.txt, version 1).
+// Package perfmap reads the files that just-in-time compilers write for the profiler perf, which give the address of each function. There are two
+// formats: the text of /tmp/perf-PID.map (Linux, tools/perf/Documentation/jit-interface.txt) and the binary jitdump
+// (tools/perf/Documentation/jitdump-specification.txt, version 1).
 //
 // Its main type is [Map]: the functions that a file has told of so far. Both formats only grow, so a Map
 // reads on where it ended when the file is longer.

@@ -1,4 +1,4 @@
-// Package progspace is all code that a target has, as gdb's program space is: the objects that a JIT registered, modules, and maps that were only
+// Package progspace holds all code of a target, like the program space of gdb: the objects that a JIT registered, modules, and maps that were only
 // found in memory, each with its symbols, its stack maps and its unwind information.
 //
 // Its main type is [Space], which finds the [Objfile] of an address, names it, and compares code with its original ([Original]). If nothing has a

@@ -1,5 +1,5 @@
-// Package protocheck holds an interpreter against doc/protocol.md: it sends the requests that reframe sends, those that a later reframe may send,
-// and the errors that occur in real targets, and reports what the interpreter does differently from that page.
+// Package protocheck tests an interpreter against doc/protocol.md: it sends the requests that reframe sends, those that a later reframe may send, and
+// the errors that occur in real targets, and reports each deviation from that page.
 //
 // Its main function is [Run].
 //

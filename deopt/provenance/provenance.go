@@ -1,4 +1,4 @@
-// Package provenance says how sure it is that the code of a frame was compiled from the module which names its values.
+// Package provenance rates the evidence that the code of a frame was compiled from the module that names its values.
 //
 // Its main function is [OfFrame]; [OfCode] says it of code where no frame stands.
 //

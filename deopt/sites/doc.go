@@ -1,5 +1,5 @@
-// Package sites matches the records of stack maps with the calls of IR modules that they were made from: which sites a record may be, what these
-// have in common, and which location is which operand's.
+// Package sites matches the records of stack maps with the calls in IR modules that produced them: the possible sites of a record, their common
+// facts, and the operand of each location.
 //
 // Its main type is [Modules], the modules that a user gave; [Modules.OfRecord] finds the sites of a record. [Align] finds the operands that LLVM
 // dropped, and [MismatchError] reports that a module cannot be what was compiled.

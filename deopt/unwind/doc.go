@@ -1,4 +1,4 @@
-// Package unwind finds the physical frames of a stopped thread, and says of each how.
+// Package unwind finds the physical frames of a stopped thread, and reports the source of each.
 //
 // Its main type is [Unwinder]. It gets the [Code] that a pc lies in from a [Finder], and makes a [cfi.Row] of what is known of that code: where the
 // canonical frame address is, and where the caller's registers are. Rows come, in this order, from

@@ -1,4 +1,4 @@
-// Package filekind tells by its beginning what a file is, so that who was given the wrong one can say so, and which verb or flag takes it.
+// Package filekind recognizes the type of a file by its first bytes, so that an error can name the verb or flag that reads it.
 //
 // Its main functions are [Of] and [Compressor].
 //

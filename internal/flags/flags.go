@@ -1,5 +1,4 @@
-// Package flags has what a verb and the command of a script are asked by the same flags: their names, their defaults, and what is wrong with a
-// value.
+// Package flags defines the flags that verbs and the commands of scripts share: names, defaults, and the errors of their values.
 //
 // Each of its functions and types adds some flags to a set. Its main types are [Inputs], for modules and layouts, [Exits], which selects exits, and
 // [Resume]. The help texts are the verb's own, as [Usage].

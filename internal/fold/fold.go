@@ -1,4 +1,4 @@
-// Package fold breaks lines that are wider than the terminal, so that what is set in stays set in and words stay whole.
+// Package fold breaks lines that are wider than the terminal, and keeps indentation and words.
 //
 // Its main function is [To], which returns a writer that breaks lines if it writes to a terminal.
 //

@@ -1,5 +1,4 @@
-// Package jsonat reads JSON that a person wrote, and says of a mistake on which line and in which column it is, and in which member. encoding/json
-// alone gives at best the offset of the byte, and for an unknown member only its name.
+// Package jsonat reads JSON that a person wrote, and reports the line, the column and the member of a mistake.
 //
 // Its main function is [Decode]; mistakes are [Error]s.
 //

@@ -1,4 +1,4 @@
-// Package manpage makes the manual page of a command, in the language of man(7), of what its help says. Its main function is [Page]. Commands are the
+// Package manpage writes the manual page of a command, in the language of man(7), from its help. Its main function is [Page]. Commands are the
 // program's own and are trusted.
 package manpage
 

@@ -1,5 +1,4 @@
-// Package near finds the names that somebody may have meant who typed another one. Its main function is [Sorted]. Names may be
-// anything, and none is trusted.
+// Package near suggests names that are close to a misspelled one. Its main function is [Sorted]. Names may be anything, and none is trusted.
 package near
 
 import (

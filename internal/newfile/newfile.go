@@ -1,6 +1,5 @@
-// Package newfile makes files and loses none: what has content is replaced only where somebody says so, and a [File], which
-// is the main type, is there under its name when it is whole, or not at all. Nothing is read; what is trusted is the
-// folder that the file comes to.
+// Package newfile creates output files and loses none. It replaces existing content only on request, and a [File], the main type, appears under
+// its name when it is complete, or not at all. Nothing is read; what is trusted is the folder that the file comes to.
 package newfile
 
 import (

@@ -1,5 +1,4 @@
-// Package elfcore reads and writes the frame of ELF cores: their headers, their program headers, their notes, and what zstd has made of a whole
-// one. Its users interpret the notes and the places of memory in a core.
+// Package elfcore reads and writes the headers and notes of ELF cores, also of cores compressed with zstd. Its users interpret the notes and the places of memory in a core.
 //
 // Its main types are [Header] and [Note].
 //

@@ -1,5 +1,5 @@
-// Package files opens files that targets name, and reads them: only regular ones, below the root of another machine if that is given, and a few
-// bytes here and there without a system call for each.
+// Package files opens and reads the files that targets name: only regular ones, below the root of another machine if one is given. It caches
+// blocks of them.
 //
 // Its main function is [OpenRegular]; [Sysroot] is another machine's root, and [Cache] caches what was read of a file.
 //

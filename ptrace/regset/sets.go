@@ -1,5 +1,5 @@
-// Package regset says which sets of registers the kernel hands out of a thread, which of the notes of a core hold registers, and where each lies in
-// them. Captures, sessions and cores go by these tables.
+// Package regset lists the register sets that the kernel provides for a thread, the notes of a core that contain registers, and the place of each
+// register in them. Captures, sessions and cores go by these tables.
 //
 // Its main types are [Set] and [Note]; the tables are [Sets] and [Notes].
 //

@@ -1,5 +1,5 @@
-// Package system is what the rest asks the Linux kernel for: the threads of a process and their data in /proc, memory and registers of another
-// process, and the requests of ptrace(2) that stop and resume a thread.
+// Package system wraps the interfaces of the Linux kernel that the other packages use: a process's threads and their data in /proc, the memory and
+// registers of another process, and the requests of ptrace(2) that stop and resume a thread.
 //
 // Its main functions are [ThreadIDs] and [PollStop], its main type is [Memory]; all else has no state. On other systems what needs Linux fails, and is
 // not called.

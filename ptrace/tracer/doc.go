@@ -1,5 +1,4 @@
-// Package tracer is the process that does the tracing: it holds the breakpoints of a watched process, and restores every byte when its client is
-// gone.
+// Package tracer is the process that traces a target: it sets the breakpoints, and restores every byte when its client has ended.
 //
 // Its main types are [Conn], the client's end, and server, the tracer itself: the same binary, started again by [Start] under the name [Name]. They
 // communicate over a socket. The tracer is a separate process for a reason: a killed tracer cannot clean up, and the kernel resumes the traced

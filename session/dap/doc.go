@@ -1,5 +1,4 @@
-// Package dap is a debugging session in an editor: a server of the Debug Adapter Protocol
-// (https://microsoft.github.io/debug-adapter-protocol/specification) over package session.
+// Package dap serves debugging sessions to editors by the Debug Adapter Protocol (https://microsoft.github.io/debug-adapter-protocol/specification).
 //
 // Its main type is [Server]. An [Opener] opens the targets; all that the server shows comes from a [session.Session].
 //

@@ -1,4 +1,4 @@
-// Package prompt is a debugging session's face for people: commands in the manner of gdb and dlv, read line by line.
+// Package prompt is the command line of a debugging session: commands as in gdb and dlv, read line by line.
 //
 // Its main type is [Prompt], which runs the command of a line in a session. A [Printer] formats frames; the data come from package session.
 //

@@ -1,4 +1,4 @@
-// Package cfi reads call frame information, which says of each address of code where the caller's registers are.
+// Package cfi reads call frame information, which gives the places of the caller's registers for each code address.
 //
 // Its main type is [Table]: the unwind information of one image. [Table.Find] gives the [FDE] of an
 // address, and [FDE.Rules] the [Row] that holds there: where the canonical frame address (CFA) is, and
