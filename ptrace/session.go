@@ -323,7 +323,7 @@ func (s *Session) Count(c Counting) error {
 }
 
 // Yield sets whether the process waits for this one where this one cannot go on. With on, all breakpoints are removed and the process runs on where many
-// hits without [Breakpoint].Hold wait for Next, and where a signal has stopped this process for a second. [Away] follows the events before that. What this
+// hits without [Breakpoint].Hold wait for Next, and where a signal has stopped this process for a moment. [Away] follows the events before that. What this
 // process asks of it in between fails with [ErrReleased], and so does a read of its memory that may have come after that.
 func (s *Session) Yield(on bool) error {
 	return s.request("cannot control it", tracer.Request{Op: tracer.Yield, On: on})

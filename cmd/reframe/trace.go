@@ -58,7 +58,7 @@ error. -o FILE writes them to a file instead, which must not exist yet unless --
 given, and -o - to standard output. The summary goes to standard error; with --json it is the last
 object too. Where --json goes to standard error, nothing else of reframe's does: warnings are objects.
 If 1 MiB of output waits and its reader takes nothing for 1 s, or a signal such as SIGSTOP stops
-reframe for 1 s, the breakpoints are removed, and the process runs on. They are set again when the
+reframe, the breakpoints are removed, and the process runs on. They are set again when the
 reader has taken most of it, or reframe goes on; a line of the output and the summary say for how long exits are missing.
 With --lossy, exits never make the process wait for the reader of the output: up to 1 MiB of exits is kept
 for the reader, further ones are dropped, and the summary counts them.

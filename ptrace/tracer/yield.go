@@ -47,7 +47,7 @@ type client struct {
 
 // stoppedFor is how long a client must be stopped before the target no longer waits for it. The target may wait because its threads are stopped for the
 // client, or because the tracer waits for room for events.
-const stoppedFor = time.Second
+const stoppedFor = 200 * time.Millisecond
 
 // spoke notes that the client runs.
 func (c *client) spoke() { c.stopped = time.Time{} }
