@@ -406,6 +406,7 @@ func (s *Session) Insert(list ...Breakpoint) error {
 	reply, err := s.tracer.Do(r)
 	if reply != nil {
 		s.memory.hold(reply.Hardware)
+		s.memory.unhandled = reply.Unhandled
 	}
 	if err != nil {
 		return s.explain("cannot set a breakpoint", err)

@@ -18,6 +18,7 @@ type sessionMemory struct {
 	held      map[machine.Addr]bool // by debug registers
 	source    *liveMemory           // of via, once it is read
 	released  func() bool           // the process runs although it is to be stopped
+	unhandled string                // why the process has no handler of SIGTRAP of the tracer's; "" where it has one
 }
 
 // live returns the memory with the breakpoints.
@@ -110,8 +111,8 @@ func (m *sessionMemory) change(addr machine.Addr, e *tracer.Event) {
 	}
 }
 
-// salvage restores the bytes under all breakpoints if the tracer no longer can, and returns the result as text. A thread may have hit one before
-// that.
+// salvage restores the bytes under all breakpoints, and the action for SIGTRAP, if the tracer no longer can, and returns the result as text. A thread may
+// have hit one before that.
 func (m *sessionMemory) salvage() string {
 	back, err := m.restore()
 	if errors.Is(err, os.ErrPermission) { // the file is not this user's; ptrace(2) may be permitted all the same
@@ -121,13 +122,22 @@ func (m *sessionMemory) salvage() string {
 		return "breakpoints may be left in the process: " + err.Error()
 	}
 	text := fmt.Sprintf("what lies under %d breakpoints was put back", back)
+	if len(m.originals)+len(m.held) > 0 && m.unhandled == "" {
+		_, err := m.again(tracer.Request{Op: tracer.Unhandle})
+		if err != nil { // it does what the default action does
+			text += fmt.Sprintf(", the handler of SIGTRAP stays in the process: %v", err)
+		}
+	}
 	if n := len(m.held); n > 0 {
 		text += fmt.Sprintf(", %d that debug registers held were taken out", n)
 		if err := m.release(); err != nil {
 			text = fmt.Sprintf("debug registers of the process may hold %d breakpoints: %v; what lies under %d others was put back", n, err, back)
 		}
 	}
-	return text + ", and a thread that had come to one of them before may have ended the process"
+	if m.unhandled != "" {
+		text += ", and a thread that had come to one of them before may have ended the process: " + m.unhandled
+	}
+	return text
 }
 
 // restore puts back what lies under the breakpoints, by /proc/PID/mem, and returns how many it found.

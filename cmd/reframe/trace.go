@@ -37,9 +37,9 @@ the record's values, while the process runs on: one line an exit, in order per t
 what the process loads and what its JIT registers, asks each whether it has IR and a layout in it,
 and takes breakpoints out when their code is unregistered. All bytes are put back when the trace
 ends, by SIGKILL too: a second process, rf-guard, traces. If rf-guard is killed, alone or with
-reframe, a third, rf-watchdog, puts the bytes back. A process that was stopped then goes on
-unharmed; one that was running ends by SIGTRAP if a thread comes to a breakpoint before that.
-doc/threats.md has what is promised for each kind of kill. Where the program is meant to patch its code, as in
+reframe, a third, rf-watchdog, puts the bytes back, and a handler of SIGTRAP, which the process
+has meanwhile, lets its threads wait for that. doc/threats.md has what is promised for each kind
+of kill, and which processes cannot have the handler. Where the program is meant to patch its code, as in
 the shadow of a stackmap or in the sled of a patchpoint, debug registers hold the breakpoint (four on
 x86-64), which leave the code as it is. Any other that the program overwrites is set again within
 10 ms, where that is safe; that exits may be missing is said, and the exit status is 1.

@@ -52,6 +52,7 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 	case t == nil || t.running || t.hasReport && t.report.Stopped() && int(t.report)>>16 != 0:
 		return nil, unix.ESRCH
 	}
+	s.handleTraps()
 	t.group, t.rejoin = false, t.rejoin || t.group
 	o.Tail = min(o.Tail, maxTail)
 	a := &solo{server: s, t: t, o: o, run: &AloneRun{Return: -1, Handling: t.handling}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}, before: ^uint64(0), shared: s.sharing()}
@@ -349,6 +350,8 @@ func (a *solo) unplace() {
 		info, err := t.sigInfo()
 		if err == nil && info.Code == trapCode && t.rewound && getRegs(t.tid, &regs) == nil && a.isPlaced(regs.pc()) {
 			t.hasReport, t.rewound = false, false
+			regs.arrive()
+			_ = setRegs(t.tid, &regs) // it was killed
 		}
 	}
 	a.placed = nil
@@ -358,6 +361,7 @@ func (a *solo) unplace() {
 func (a *solo) trapped(info *sigInfo, regs *General) bool {
 	if info.Code == trapCode && a.t.rewound && a.isPlaced(regs.pc()) {
 		a.t.rewound = false
+		regs.arrive()
 		return true
 	}
 	_, ours := a.hitBy(a.t, info, regs)
@@ -501,7 +505,7 @@ func (a *solo) fatal(info *sigInfo) string {
 	}
 	caught, err := strconv.ParseUint(system.StatusField(a.t.tid, "SigCgt"), 16, 64)
 	blocked, _ := signalMask(a.t)
-	if err != nil || caught&^blocked&info.bit() != 0 {
+	if err != nil || caught&^blocked&info.bit() != 0 && !a.defaultTrap(info) {
 		return ""
 	}
 	a.run.Fatal = int(info.Signo)
@@ -512,6 +516,12 @@ func (a *solo) fatal(info *sigInfo) string {
 		}
 	}
 	return "it raised a signal that ends the process"
+}
+
+// defaultTrap reports whether a signal is SIGTRAP and its handler is the tracer's, which does what the default action does.
+func (a *solo) defaultTrap(info *sigInfo) bool {
+	base := a.handler.base
+	return unix.Signal(info.Signo) == unix.SIGTRAP && base != 0 && a.hasHandler(a.t, base)
 }
 
 // lend runs the process to which the thread has lent its memory, by vfork(2) or posix_spawn(3), until that has its own or has ended: the thread

@@ -29,6 +29,14 @@ func (t *thread) clearDebug([]uint64) error                    { return errors.E
 func (b *breakpoint) decode(memory, bool)                      {}
 func (s *server) emulates(*thread, *breakpoint, *General) bool { return false }
 
+func keepCall(int) (restore func())                       { return func() {} }
+func (g *General) setCall(uint64, uint64, [6]uint64)      {}
+func (g *General) called(uint64) (result uint64, ok bool) { return 0, false }
+
+var syscallCode = []byte{0}
+
+const seekStep, sysSigaction = 1, 0
+
 const pushedByCall = 0
 
 func (s *server) calledFrom(*General, place) (back place, call bool) { return place{}, false }

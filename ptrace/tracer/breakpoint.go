@@ -26,6 +26,7 @@ type breakpoint struct {
 
 // insert sets breakpoints, and errs with the first that could not be set; the others are.
 func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
+	s.handleTraps()
 	s.shadowed = shadowStack(s.pid)
 	shared := s.sharing()
 	defer shared.close()
@@ -128,6 +129,8 @@ func (s *server) rewind(b *breakpoint) {
 		switch {
 		case info.Code == trapCode && !b.held && t.rewound && regs.pc() == b.Addr:
 			t.hasReport, t.rewound = false, false
+			regs.arrive()
+			_ = setRegs(t.tid, &regs) // it was killed
 			continue
 		case info.Code == trapHardware && b.held && regs.pc() == b.Addr:
 			regs.arrive()

@@ -15,6 +15,7 @@ func (s *server) detach() {
 	}
 	s.stopAll()
 	s.restoreAll()
+	s.removeHandler()
 	s.letGo()
 	s.out.flush()
 	s.pid = 0
@@ -55,9 +56,9 @@ func (s *server) letGo() {
 	s.threads = map[int]*thread{}
 }
 
-// restoreCopy takes the breakpoints out of the memory of a child, which has a copy of the
-// target's.
-func (s *server) restoreCopy(pid int) {
+// restoreCopy takes the breakpoints, and the handler of SIGTRAP, out of a child, which has a copy of the target's memory.
+func (s *server) restoreCopy(child *thread) {
+	pid := child.tid
 	m, err := openMemory(memoryOf(pid, pid), slices.Values([]int{pid}))
 	if err != nil {
 		return // it was killed
@@ -70,5 +71,8 @@ func (s *server) restoreCopy(pid int) {
 	}
 	for addr, code := range s.placed {
 		exchange(m, addr, Trap, code)
+	}
+	if s.handler.base != 0 && child.able() {
+		s.removeFrom(child, m, s.handler.base, true)
 	}
 }

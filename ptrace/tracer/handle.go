@@ -115,6 +115,7 @@ func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, 
 			return nil, false
 		}
 		t.rewound = false
+		regs.arrive()
 		if b = s.breakpoints[regs.pc()]; b != nil && b.held { // set anew since
 			b = nil
 		}
@@ -168,6 +169,7 @@ func (s *server) threadEnded(t *thread, ws unix.WaitStatus) {
 	if len(s.threads) > 0 {
 		s.stopAll()
 		s.restoreAll()
+		s.removeHandler()
 		s.letGo()
 	}
 	s.out.event(e)
@@ -238,7 +240,7 @@ func (s *server) stranger(tid int, ws unix.WaitStatus) {
 			same = false // a vfork's child alone shares it; its bytes are put back there, for both
 		}
 		if !same {
-			s.restoreCopy(tid)
+			s.restoreCopy(t)
 			_ = ptrace(unix.PTRACE_DETACH, tid, uintptr(t.signal))
 			return
 		}
@@ -280,6 +282,7 @@ func (s *server) becameAnother(t *thread) {
 	s.debug, t.debug = debugRegisters{}, debugRegisters{} // the kernel has cleared them
 	t.at, t.again, t.vforks = nil, nil, false
 	s.stopAll()
+	s.handler = trapHandler{}
 	s.ledger.clear()
 	_ = s.openMemory() // without it nothing can be inserted, which is reported there
 	s.programs++

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
+
+	"reframe/ptrace/trapcode"
 )
 
 // ledger lists what lies under the breakpoints in memory, in a file of the tracer's memory. If the tracer is killed, the watchdog reads it and
@@ -15,15 +17,17 @@ type ledger struct {
 	slots map[uint64]int
 	free  []int
 	size  int // slots in the file
+	table table
 }
 
-// The file has a head, the number of the file descriptor that holds the target's memory, and slots: an address, the code that lies there, and
-// whether the slot is in use.
+// The file has a head, the number of the file descriptor that holds the target's memory and the address of the table of the target's handler of SIGTRAP;
+// and slots: an address, the code that lies there, and whether the slot is in use.
 const (
 	ledgerName = "rf-breakpoints"
-	slotSize   = 16
-	slotCode   = 8
-	slotUsed   = 12
+	ledgerBase = 8 // in the head
+	slotSize   = trapcode.SlotSize
+	slotCode   = trapcode.SlotCode
+	slotUsed   = trapcode.SlotUsed
 )
 
 func newLedger() *ledger {
@@ -41,7 +45,45 @@ func (l *ledger) memory(fd int) {
 	}
 	var head [slotSize]byte
 	binary.LittleEndian.PutUint32(head[:], uint32(fd))
-	_, _ = unix.Pwrite(l.fd, head[:], 0) // without it nothing is restored
+	_, _ = unix.Pwrite(l.fd, head[:ledgerBase], 0) // without it nothing is restored
+}
+
+// table is the table of a handler in the target, which holds the slots too.
+type table struct {
+	memory memory
+	at     uint64 // 0 where there is none
+	size   int    // slots, as it says
+}
+
+// mirror makes the handler at base have the slots from now on; with 0, none does. No slot is used yet.
+func (l *ledger) mirror(m memory, base uint64) {
+	l.table = table{memory: m}
+	if base != 0 {
+		l.table.at = base + trapcode.Table
+		l.table.announce(0)
+	}
+	_, _ = unix.Pwrite(l.fd, binary.LittleEndian.AppendUint64(nil, l.table.at), ledgerBase)
+}
+
+// announced is the number of slots that a table says to have more at once.
+const announced = 64
+
+// announce writes that there are so many slots.
+func (t *table) announce(slots int) {
+	if t.size = min(slots, trapcode.Slots); t.at != 0 {
+		_, _ = t.memory.write(binary.LittleEndian.AppendUint32(nil, uint32(t.size)), t.at) // without it they are not known there
+	}
+}
+
+// set writes a slot.
+func (t *table) set(slot int, b []byte) {
+	if t.at == 0 || slot > trapcode.Slots {
+		return
+	}
+	_, _ = t.memory.write(b, t.at+uint64(slot)*slotSize)
+	if slot > t.size {
+		t.announce((slot + announced - 1) / announced * announced)
+	}
 }
 
 // set notes what lies under a breakpoint.
@@ -62,8 +104,9 @@ func (l *ledger) set(addr uint64, code Code) {
 	var b [slotSize]byte
 	binary.LittleEndian.PutUint64(b[:], addr)
 	copy(b[slotCode:], code[:])
-	b[slotUsed] = 1
+	b[slotUsed] = trapcode.Planted
 	_, _ = unix.Pwrite(l.fd, b[:], int64(slot)*slotSize)
+	l.table.set(slot, b[:])
 }
 
 // drop notes that a breakpoint is gone.
@@ -79,6 +122,7 @@ func (l *ledger) drop(addr uint64) {
 	l.free = append(l.free, slot)
 	var none [slotSize]byte
 	_, _ = unix.Pwrite(l.fd, none[:], int64(slot)*slotSize)
+	l.table.set(slot, none[:])
 }
 
 // clear notes that the target's memory is gone.
@@ -87,22 +131,29 @@ func (l *ledger) clear() {
 		return
 	}
 	_ = unix.Ftruncate(l.fd, 0)
-	l.slots, l.free, l.size = map[uint64]int{}, nil, 0
+	l.slots, l.free, l.size, l.table = map[uint64]int{}, nil, 0, table{}
 }
 
 // restoreBy puts back what a ledger lists, and file is the target's memory.
 func restoreBy(ledger, file int) {
 	var slots [256 * slotSize]byte
+	at8 := make([]byte, 8)
+	_, _ = unix.Pread(ledger, at8, ledgerBase) // in the head
+	there, target := binary.LittleEndian.Uint64(at8), memory{file: file}
 	for at := int64(slotSize); ; at += int64(len(slots)) {
 		n, err := unix.Pread(ledger, slots[:], at)
 		if err != nil || n < slotSize {
 			return
 		}
-		for b := slots[:n]; len(b) >= slotSize; b = b[slotSize:] {
+		for i := 0; i+slotSize <= n; i += slotSize {
+			b := slots[i : i+slotSize]
 			var code Code
 			copy(code[:], b[slotCode:])
-			if b[slotUsed] == 1 {
-				exchange(memory{file: file}, binary.LittleEndian.Uint64(b), Trap, code)
+			if b[slotUsed] != trapcode.Planted {
+				continue
+			}
+			if exchange(target, binary.LittleEndian.Uint64(b), Trap, code) && there != 0 {
+				_, _ = target.write([]byte{trapcode.Restored}, there+uint64(at)+uint64(i)+slotUsed)
 			}
 		}
 	}

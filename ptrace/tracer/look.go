@@ -92,6 +92,9 @@ func (s *server) look(why lookReason) {
 			return nil
 		})
 	}
+	if why == due {
+		s.keepHandler()
+	}
 	l.at = time.Now()
 	l.took = l.at.Sub(began)
 }

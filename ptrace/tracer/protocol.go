@@ -46,25 +46,26 @@ type Op uint8
 
 // The requests. All but Go have a reply.
 const (
-	Attach  Op = iota // to PID
-	Launch            // Command, and stop before its first instruction
-	Go                // all threads, if they are stopped
-	Stop              // all threads
-	Insert            // Breakpoints
-	Remove            // the breakpoints at Addrs
-	Count             // as Counting specifies
-	Yield             // as On says: do not let the target wait for a client that does not read events, or that is stopped
-	LetRun            // remove all breakpoints and let the target run; [Away] follows
-	Pass              // let thread TID pass so many hits
-	Hits              // how often the breakpoints were hit
-	Look              // whether the target has written over breakpoints
-	Threads           // their registers; they are stopped
-	Alone             // let thread TID run by itself
-	Commit            // Changes of memory, and Raw's registers
-	Rseq              // where the kernel writes for thread TID
-	Clear             // the debug registers of a tracer that was killed, those for Addrs
-	Restore           // Changes, where a breakpoint of a tracer that was killed lies
-	Detach            // put everything back and end
+	Attach   Op = iota // to PID
+	Launch             // Command, and stop before its first instruction
+	Go                 // all threads, if they are stopped
+	Stop               // all threads
+	Insert             // Breakpoints
+	Remove             // the breakpoints at Addrs
+	Count              // as Counting specifies
+	Yield              // as On says: do not let the target wait for a client that does not read events, or that is stopped
+	LetRun             // remove all breakpoints and let the target run; [Away] follows
+	Pass               // let thread TID pass so many hits
+	Hits               // how often the breakpoints were hit
+	Look               // whether the target has written over breakpoints
+	Threads            // their registers; they are stopped
+	Alone              // let thread TID run by itself
+	Commit             // Changes of memory, and Raw's registers
+	Rseq               // where the kernel writes for thread TID
+	Clear              // the debug registers of a tracer that was killed, those for Addrs
+	Restore            // Changes, where a breakpoint of a tracer that was killed lies
+	Unhandle           // take out the handler of SIGTRAP of a tracer that was killed
+	Detach             // put everything back and end
 )
 
 // Request is one thing that the tracer is asked to do.
@@ -155,6 +156,8 @@ type Reply struct {
 	// Hardware lists the requested breakpoints that debug registers hold.
 	Hardware []uint64
 	Restored int // how many of the Changes were made
+	// Unhandled is the reason why a kill of the tracer may end the process, which has no handler of SIGTRAP; "" where it has one.
+	Unhandled string
 }
 
 // EventKind is the kind of an event.

@@ -32,8 +32,12 @@ func (g *General) sp() uint64 { return g.Rsp }
 // trapped returns the address of the breakpoint instruction after which a thread has stopped.
 func (g *General) trapped() uint64 { return g.Rip - 1 }
 
-// rewind puts the thread before the breakpoint instruction.
-func (g *General) rewind() { g.Rip = g.trapped() }
+// rewind puts the thread before the breakpoint instruction, and marks that for the handler of SIGTRAP (package trapcode): another breakpoint may lie
+// just before.
+func (g *General) rewind() {
+	g.Rip = g.trapped()
+	g.pass()
+}
 
 // pass lets the thread run its current instruction in spite of a debug register: RF (Intel, "Instruction-Breakpoint Exception Condition").
 func (g *General) pass() { g.Eflags |= resumeFlag }

@@ -42,6 +42,7 @@ type server struct {
 	chosen      uint64 // of them, those that count for the limit
 	standing    uint64 // events that were reported after which all threads are stopped
 	ledger      *ledger
+	handler     trapHandler
 	asleep      atomic.Bool // in a wait that a signal ends
 	programs    uint64      // of them, those of an exec, and how often the target was let run unasked
 	client      client
@@ -114,6 +115,7 @@ func (s *server) do(r Request, reply *Reply) error {
 		return nil
 	case Insert:
 		s.away = false
+		defer func() { reply.Unhandled = s.handler.why }()
 		return s.still(r.Programs, func() error { return s.insert(r.Breakpoints, reply) })
 	case Remove:
 		return s.still(r.Programs, func() error { s.remove(r.Addrs); return nil })
@@ -140,6 +142,11 @@ func (s *server) do(r Request, reply *Reply) error {
 			if len(c.Data) == len(Code{}) && exchange(s.memory, c.Addr, Trap, Code(c.Data)) {
 				reply.Restored++
 			}
+		}
+		return nil
+	case Unhandle:
+		if s.handler.base = s.leftHandler(); s.handler.base != 0 {
+			s.removeHandler()
 		}
 		return nil
 	case Threads:
@@ -410,6 +417,7 @@ func (s *server) gone() {
 	}
 	s.pid, s.threads, s.breakpoints, s.debug = 0, map[int]*thread{}, map[uint64]*breakpoint{}, debugRegisters{}
 	s.stopped, s.looking.changed = true, true
+	s.handler = trapHandler{}
 	s.ledger.clear()
 	s.out.flush()
 }

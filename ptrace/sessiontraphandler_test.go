@@ -1,0 +1,232 @@
+package ptrace
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reframe/deopt/machine"
+	"reframe/internal/livetest"
+	"reframe/ptrace/system"
+)
+
+// trapped is a process of traps.c.
+type trapped struct {
+	*testing.T
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines *bufio.Reader
+	site  machine.Addr
+}
+
+func startTraps(t *testing.T, mode string) *trapped {
+	t.Helper()
+	path := livetest.CBinary(t, "../ptrace/testdata/traps.c", "-no-pie")
+	p := &trapped{T: t, cmd: exec.Command(path, mode), site: symbols(t, path)["site"]}
+	var err error
+	p.stdin, err = p.cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() })
+	p.lines = bufio.NewReader(out)
+	require.Equal(t, "ready", p.line())
+	return p
+}
+
+func (p *trapped) pid() int { return p.cmd.Process.Pid }
+
+func (p *trapped) line() string {
+	p.Helper()
+	line, err := p.lines.ReadString('\n')
+	if err != nil {
+		require.NoError(p, err, "ended by %v", p.ended())
+	}
+	return strings.TrimSpace(line)
+}
+
+// order has it do something.
+func (p *trapped) order(what string) {
+	p.Helper()
+	_, err := io.WriteString(p.stdin, what)
+	require.NoError(p, err)
+}
+
+// says has it do something, which it writes a line about.
+func (p *trapped) says(what string) string {
+	p.Helper()
+	p.order(what)
+	return p.line()
+}
+
+// ended returns the signal that ends it.
+func (p *trapped) ended() syscall.Signal {
+	_ = p.cmd.Wait() // a signal ends it
+	return p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal()
+}
+
+// trace opens a session with a breakpoint at the site, and lets the process run.
+func (p *trapped) trace(o Breakpoint) *Session {
+	p.Helper()
+	s, err := Open(context.Background(), p.pid())
+	require.NoError(p, err)
+	p.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	o.Addr = p.site
+	require.NoError(p, s.Insert(o))
+	_, err = s.Next(cancelled())
+	require.ErrorIs(p, err, context.Canceled)
+	watchdogHolds(p.T, s.tracer.PID())
+	return s
+}
+
+const sumOfTraps = "1000000"
+
+// TestTrapHandlerIsTakenOut requires that a process has another action for SIGTRAP while it is traced, and the default one and no pages more before and
+// after that, and in a child which it forks meanwhile.
+func TestTrapHandlerIsTakenOut(t *testing.T) {
+	p := startTraps(t, "plain")
+	maps := func() string {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid()) + "/maps")
+		require.NoError(t, err)
+		return string(b)
+	}
+	require.Equal(t, "default", p.says("a"))
+	code, before := p.says("m"), maps()
+	s := p.trace(Breakpoint{})
+	require.Empty(t, s.memory.unhandled)
+	require.Equal(t, "other", p.says("a"))
+	require.NotEqual(t, code, p.says("m"))
+	require.Equal(t, sumOfTraps, p.says("c"))
+	require.Equal(t, "default "+code, p.says("f"))
+	require.Equal(t, "other", p.says("a"))
+	require.NoError(t, s.Detach())
+	require.Equal(t, "default", p.says("a"))
+	require.Equal(t, code, p.says("m"))
+	require.Equal(t, before, maps())
+	require.Equal(t, sumOfTraps, p.says("c"))
+	p.order("i")
+	require.Equal(t, syscall.SIGTRAP, p.ended())
+}
+
+// TestTrapHandlerOfTheProgram requires that the program's own handler of SIGTRAP stays.
+func TestTrapHandlerOfTheProgram(t *testing.T) {
+	p := startTraps(t, "own")
+	code := p.says("m")
+	s := p.trace(Breakpoint{})
+	require.Equal(t, "the process handles SIGTRAP itself", s.memory.unhandled)
+	require.Equal(t, "own", p.says("a"))
+	require.Equal(t, code, p.says("m"))
+	require.Equal(t, sumOfTraps, p.says("c"))
+	require.NoError(t, s.Detach())
+	require.Equal(t, "own", p.says("a"))
+}
+
+// TestTrapHandlerUnderAFilter requires that a process whose seccomp filter ends it at the system calls that the handler takes survives: they are made
+// without the filter, or not at all.
+func TestTrapHandlerUnderAFilter(t *testing.T) {
+	p := startTraps(t, "filter")
+	s := p.trace(Breakpoint{})
+	if why := s.memory.unhandled; why != "" {
+		require.Contains(t, why, "a seccomp filter of the process may forbid it, and cannot be suspended: ")
+	}
+	require.Equal(t, sumOfTraps, p.says("c"))
+	require.NoError(t, s.Detach())
+	require.Equal(t, sumOfTraps, p.says("c"))
+	p.order("a")
+	require.Equal(t, syscall.SIGSYS, p.ended()) // and the filter applies
+}
+
+// TestTrapHandlerIsTheDefault requires that a SIGTRAP of the program's own ends the process as it does without a tracer: while it is traced, and after
+// all three processes of reframe were killed.
+func TestTrapHandlerIsTheDefault(t *testing.T) {
+	for _, own := range []string{"i", "s"} {
+		for _, killed := range []bool{false, true} {
+			p := startTraps(t, "plain")
+			s := p.trace(Breakpoint{})
+			if killed {
+				killAll(t, s)
+				require.Equal(t, "other", p.says("a"))
+			}
+			p.order(own)
+			if !killed {
+				for {
+					e, err := s.Next(context.Background())
+					require.NoError(t, err)
+					if e.Kind == Ended {
+						require.Equal(t, int(syscall.SIGTRAP), e.Signal)
+						break
+					}
+				}
+			}
+			require.Equal(t, syscall.SIGTRAP, p.ended())
+		}
+	}
+}
+
+// killAll kills the watchdog and the tracer of a session.
+func killAll(t *testing.T, s *Session) {
+	t.Helper()
+	watchdog, err := strconv.Atoi(strings.TrimSpace(system.StatusField(s.tracer.PID(), "TracerPid")))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(watchdog, syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
+	_, err = s.Next(context.Background())
+	require.Error(t, err)
+}
+
+// TestTrapHandlerAlone requires that the handler restores the code where neither tracer nor watchdog is left to do that, or lets a thread pass a debug
+// register; and that a later session takes the handler out.
+func TestTrapHandlerAlone(t *testing.T) {
+	for _, hardware := range []bool{false, true} {
+		t.Log("in debug registers:", hardware)
+		p := startTraps(t, "plain")
+		code := p.says("m")
+		killAll(t, p.trace(Breakpoint{Hardware: hardware}))
+		require.Equal(t, sumOfTraps, p.says("c"))
+		require.Equal(t, "other", p.says("a"))
+		s := p.trace(Breakpoint{})
+		require.Empty(t, s.memory.unhandled)
+		require.Equal(t, sumOfTraps, p.says("c"))
+		require.NoError(t, s.Detach())
+		require.Equal(t, "default", p.says("a"))
+		require.Equal(t, code, p.says("m"))
+		require.Equal(t, sumOfTraps, p.says("c"))
+	}
+}
+
+// TestTrapHandlerIsSalvaged requires that reframe takes out the handler of a tracer that was killed.
+func TestTrapHandlerIsSalvaged(t *testing.T) {
+	p := startTraps(t, "plain")
+	code := p.says("m")
+	s := p.trace(Breakpoint{})
+	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
+	require.ErrorContains(t, s.Detach(), "the guard process was killed: what lies under 1 breakpoints was put back")
+	require.Equal(t, "default", p.says("a"))
+	require.Equal(t, code, p.says("m"))
+	require.Equal(t, sumOfTraps, p.says("c"))
+}
+
+// TestTrapHandlerIsRestored requires that a process has the handler again soon after a thread has come to a breakpoint with SIGTRAP blocked, whose action
+// the kernel resets then.
+func TestTrapHandlerIsRestored(t *testing.T) {
+	p := startTraps(t, "blocked")
+	s := p.trace(Breakpoint{})
+	require.Equal(t, sumOfTraps, p.says("c"))
+	handled := func() bool {
+		caught, err := strconv.ParseUint(system.StatusField(p.pid(), "SigCgt"), 16, 64)
+		return err == nil && caught>>(syscall.SIGTRAP-1)&1 != 0
+	}
+	require.Eventually(t, handled, livetest.Patience, time.Millisecond)
+	require.NoError(t, s.Detach())
+	require.Equal(t, "default", p.says("a"))
+}

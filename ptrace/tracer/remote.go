@@ -1,0 +1,192 @@
+//go:build linux
+
+package tracer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// remote makes a thread of a target, which is stopped as all others are, run system calls.
+type remote struct {
+	s        *server
+	t        *thread
+	memory   memory
+	at       uint64 // a system call instruction
+	before   General
+	keepCall func()
+	again    *place
+	raised   *General
+}
+
+// newRemote returns one for a thread. The caller calls end.
+func (s *server) newRemote(t *thread, m memory, at uint64) (*remote, error) {
+	r := &remote{s: s, t: t, memory: m, at: at, keepCall: keepCall(t.tid), again: t.again, raised: t.raised}
+	if err := getRegs(t.tid, &r.before); err != nil {
+		return nil, err
+	}
+	t.group, t.rejoin = false, t.rejoin || t.group
+	return r, nil
+}
+
+// call makes a system call.
+func (r *remote) call(number uint64, args ...uint64) (uint64, error) {
+	t := r.t
+	if t.signal != 0 { // that came during the last call
+		if info, err := getSigInfo(t.tid); err == nil {
+			info.Signo, t.signal = int32(t.signal), 0
+			t.put.add(t, &info)
+		}
+	}
+	var six [6]uint64
+	copy(six[:], args)
+	regs := r.before
+	regs.setCall(r.at, number, six)
+	if err := setGeneral(t.tid, regs); err != nil {
+		return 0, err
+	}
+	if !r.s.step(t, place{regs.pc(), regs.sp()}) {
+		t.signal = 0 // that the call raised
+		return 0, errors.New("the thread did not return from a system call")
+	}
+	if err := getRegs(t.tid, &regs); err != nil {
+		return 0, err
+	}
+	result, ok := regs.called(r.at)
+	if !ok {
+		return 0, errors.New("the thread did not return from a system call")
+	}
+	if errno := -result; errno != 0 && errno <= maxErrno {
+		return 0, unix.Errno(errno)
+	}
+	return result, nil
+}
+
+// maxErrno is the largest error of a system call (MAX_ERRNO of Linux's include/linux/err.h).
+const maxErrno = 4095
+
+// end restores the thread.
+func (r *remote) end() {
+	t := r.t
+	t.again, t.raised = r.again, r.raised
+	if t.running { // it has ended
+		return
+	}
+	_ = setRegs(t.tid, &r.before)
+	r.keepCall()
+	r.s.disarm(t)
+}
+
+// able returns a thread of the target that can make system calls: it is stopped, and not at a report that is still to be handled. It returns nil if
+// there is none, or if a thread is in the kernel, where it may hold what a call waits for.
+func (s *server) able() (able *thread) {
+	for _, t := range s.ordered() {
+		if t.running || t.late {
+			return nil
+		}
+		if able == nil && !t.guest && t.able() && s.leaveEvent(t) {
+			able = t
+		}
+	}
+	return able
+}
+
+// leaveEvent makes a thread leave the system call in which it reports an event (clone, fork, vfork, exec), of which it has not got the result yet. It
+// runs no instruction, since it is interrupted before it resumes.
+func (s *server) leaveEvent(t *thread) bool {
+	info, err := getSigInfo(t.tid) // which a group-stop does not have (EINVAL, ptrace(2))
+	event := info.Code >> 8
+	if err == unix.EINVAL || err == nil && (info.Code&0xff != int32(unix.SIGTRAP) || event == 0 || event == unix.PTRACE_EVENT_STOP) {
+		return true
+	}
+	if err != nil || ptrace(unix.PTRACE_INTERRUPT, t.tid, 0) != nil || ptrace(unix.PTRACE_CONT, t.tid, 0) != nil {
+		return false
+	}
+	t.running = true
+	s.halt(t)
+	return s.threads[t.tid] == t && t.able()
+}
+
+// able reports whether a stopped thread can make system calls.
+func (t *thread) able() bool {
+	return !t.running && !t.late && !t.hasReport && !t.ending && !t.vforks && t.signal == 0 && !t.killed()
+}
+
+// maxSought bounds the pages in which a system call instruction is sought.
+const maxSought = 1 << 12
+
+// syscallAt finds a system call instruction in the target: mostly a thread has just run one.
+func (s *server) syscallAt() (at uint64, found bool) {
+	size := uint64(len(syscallCode))
+	var code [8]byte
+	for _, t := range s.threads {
+		var regs General
+		if t.guest || t.running || getRegs(t.tid, &regs) != nil {
+			continue
+		}
+		if n, err := s.memory.read(code[:size], regs.pc()-size); err == nil && n == int(size) && bytes.Equal(code[:size], syscallCode) {
+			return regs.pc() - size, true
+		}
+	}
+	x := s.sharing()
+	defer x.close()
+	if x.pages == nil || x.maps == nil {
+		return 0, false
+	}
+	return s.seekSyscall(x)
+}
+
+// seekSyscall looks for the instruction in the pages that the target has in memory: it does not wait for those that it would have to read.
+func (s *server) seekSyscall(x *sharing) (at uint64, found bool) {
+	pageSize := uint64(os.Getpagesize())
+	page := make([]byte, pageSize)
+	lines, left := bufio.NewScanner(x.maps), maxSought
+	for n := 0; n < maxMaps && lines.Scan(); n++ {
+		var from, to uint64
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 2 || !strings.HasPrefix(fields[1], "r-x") {
+			continue
+		}
+		if _, err := fmt.Sscanf(fields[0], "%x-%x", &from, &to); err != nil {
+			continue
+		}
+		for a := from; a < to && left > 0; a += pageSize {
+			left--
+			if !x.present(a / pageSize) {
+				continue
+			}
+			if got, err := s.memory.read(page, a); err != nil || got < len(page) {
+				continue
+			}
+			if i := indexOf(page, syscallCode, seekStep); i >= 0 {
+				return a + uint64(i), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// present reports whether the process has a page in memory.
+func (x *sharing) present(number uint64) bool {
+	const present, entrySize = 1 << 63, 8
+	var entry [entrySize]byte
+	n, err := x.pages.ReadAt(entry[:], int64(number*entrySize))
+	return err == nil && n == entrySize && binary.NativeEndian.Uint64(entry[:])&present != 0
+}
+
+// indexOf returns the index of code in b that is a multiple of step, or -1.
+func indexOf(b, code []byte, step int) int {
+	for i := 0; i+len(code) <= len(b); i += step {
+		if bytes.HasPrefix(b[i:], code) {
+			return i
+		}
+	}
+	return -1
+}

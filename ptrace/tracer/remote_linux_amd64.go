@@ -1,0 +1,26 @@
+package tracer
+
+import "golang.org/x/sys/unix"
+
+// syscallCode is the instruction of a system call: syscall.
+var syscallCode = []byte{0x0f, 0x05}
+
+// seekStep is the alignment of instructions.
+const seekStep = 1
+
+// setCall makes a thread's next instruction a system call, which lies at an address. If the tracer is killed before it has restored the registers, the
+// code after the call has no stack, and ends the process: it cannot compute a wrong result.
+func (g *General) setCall(at, number uint64, args [6]uint64) {
+	g.Rip, g.Rsp, g.Rax, g.OrigRax = at, 0, number, ^uint64(0)
+	g.Rdi, g.Rsi, g.Rdx, g.R10, g.R8, g.R9 = args[0], args[1], args[2], args[3], args[4], args[5]
+}
+
+// called returns the result of that system call; ok is false if the thread has not returned from it.
+func (g *General) called(at uint64) (result uint64, ok bool) {
+	return g.Rax, g.Rip == at+uint64(len(syscallCode))
+}
+
+const sysSigaction = unix.SYS_RT_SIGACTION
+
+// keepCall has nothing to do: the general registers hold the number of the system call.
+func keepCall(int) (restore func()) { return func() {} }
