@@ -32,6 +32,16 @@ started() {
   running+=("$pid")
 }
 
+# released waits until a target gets more than half of the time of its twin: what waits for the reader has reached its bound.
+released() {
+  local before other
+  for _ in {1..40}; do
+    before=$(used "$1") other=$(used "$2")
+    sleep 1.5
+    [ $((2 * ($(used "$1") - before))) -lt $(($(used "$2") - other)) ] || return 0
+  done
+}
+
 failed=0
 # stalled STALL VERB... runs a verb on a process, stalls it, and measures.
 stalled() {
@@ -49,8 +59,8 @@ stalled() {
   "$work/reframe" "$@" -p "$target" >"$work/out" 2>"$work/words" 3>&- &
   verb=$!
   running+=("$verb")
-  sleep 6 # until what waits for the reader has reached its bound
-  [ "$stall" = unread ] || kill -STOP "$verb"
+  sleep 3 # it attaches meanwhile
+  if [ "$stall" = unread ]; then released "$target" "$twin"; else kill -STOP "$verb"; fi
   before=$(used "$target") other=$(used "$twin")
   sleep "$seconds"
   got=$(($(used "$target") - before)) want=$(($(used "$twin") - other))
