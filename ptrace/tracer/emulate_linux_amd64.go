@@ -361,13 +361,13 @@ func (o *operand) set(s *server, r, after *General, v uint64) bool {
 
 // store and load go by process_vm_writev(2) and process_vm_readv(2), which heed the protection of pages: where the target may
 // not, the instruction has to find out by itself. /proc/PID/mem does not heed it, and does not wait for a page that userfaultfd is to provide: what it
-// cannot read, the instruction has to wait for by itself.
+// cannot read, the instruction has to wait for by itself, and also for a page that userfaultfd protects from writing.
 func (s *server) store(addr, v uint64, size int) bool {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
 	local := [1]unix.Iovec{{Base: &b[0], Len: uint64(size)}}
 	remote := [1]unix.RemoteIovec{{Base: uintptr(addr), Len: size}}
-	if !s.present(addr) {
+	if !s.present(addr) || s.memory.writeProtected(addr) {
 		return false
 	}
 	n, err := unix.ProcessVMWritev(s.acting, local[:], remote[:], 0)
@@ -390,6 +390,15 @@ func (s *server) present(addr uint64) bool {
 	var b [1]byte
 	n, err := s.memory.read(b[:], addr)
 	return err == nil && n == 1
+}
+
+// writeProtected reports whether userfaultfd protects the page of an address from writing, or whether that is not known: a store would wait until
+// the protection is taken away. The page must be in memory. Source: Documentation/admin-guide/mm/pagemap.rst of Linux, bit 57.
+func (m memory) writeProtected(addr uint64) bool {
+	const protected = 1 << 57
+	var entry [8]byte
+	_, err := m.pages.ReadAt(entry[:], int64(addr/pageSize*8))
+	return err != nil || binary.NativeEndian.Uint64(entry[:])&protected != 0
 }
 
 // push pushes a word.

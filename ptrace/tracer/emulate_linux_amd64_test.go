@@ -3,9 +3,11 @@ package tracer
 import (
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -229,5 +231,33 @@ func TestEmulationHeedsProtection(t *testing.T) {
 		_, err = s.memory.read(after, uint64(regs.Rsp-0x800))
 		require.NoError(t, err)
 		require.Equal(t, before, after)
+	}
+}
+
+// A store to a page that userfaultfd protects from writing, and nobody provides, is not made for the thread: the tracer would wait for it without end.
+func TestEmulationDoesNotWait(t *testing.T) {
+	p := livetest.C(t, filepath.Join("..", "ptrace", "tracer", "testdata", "protected.c"), []string{"-O1"})
+	var page uint64
+	_, err := fmt.Sscanf(p.Output(), "page %v", &page)
+	require.NoError(t, err, p.Output())
+	s := &server{memory: memory{file: -1}, acting: p.PID}
+	s.memory, err = openMemory(memoryOf(p.PID, p.PID), func(func(int) bool) {})
+	require.NoError(t, err)
+	defer s.memory.close()
+	made := make(chan []bool)
+	go func() {
+		var is []bool
+		for _, at := range []uint64{page + 0x800, page + pageSize + 0x800} {
+			for _, code := range [][]byte{{0x50}, {0xe8, 0, 0, 0, 0}, {0x48, 0x89, 0x04, 0x24}, {0x48, 0x83, 0x04, 0x24, 1}} {
+				is = append(is, emulationOf(code)(s, &General{Rsp: at}))
+			}
+		}
+		made <- is
+	}()
+	select {
+	case is := <-made:
+		require.Equal(t, []bool{false, false, false, false, true, true, true, true}, is, "only the second page can be written")
+	case <-time.After(livetest.Patience):
+		require.FailNow(t, "the tracer waits")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,23 +18,26 @@ import (
 // (CAP_DAC_OVERRIDE of capabilities(7) does).
 type memory struct {
 	file    int           // -1 where it is not open
+	pages   *os.File      // /proc/PID/pagemap, nil where it is not open
 	threads iter.Seq[int] // that share the memory, those that are stopped first
 }
 
-// openMemory opens the memory of a thread.
+// openMemory opens the memory of a thread by the path of its file.
 func openMemory(path string, threads iter.Seq[int]) (memory, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	switch err {
 	case nil:
-		return memory{fd, threads}, nil
+		pages, _ := os.Open(filepath.Join(filepath.Dir(path), "pagemap")) // without it writeProtected assumes the worst
+		return memory{file: fd, pages: pages, threads: threads}, nil
 	case unix.EACCES, unix.EPERM:
-		return memory{-1, threads}, nil
+		return memory{file: -1, threads: threads}, nil
 	}
 	return memory{file: -1}, err
 }
 
-// close closes the file, and leaves memory that has neither file nor threads.
+// close closes the files, and leaves memory that has neither files nor threads.
 func (m *memory) close() {
+	m.pages.Close() // nil is closed already
 	if m.file >= 0 {
 		unix.Close(m.file)
 	}
