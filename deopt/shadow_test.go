@@ -200,8 +200,10 @@ func TestShadowsEverywhere(t *testing.T) {
 			held := frametest.Look(t, p, true, o)
 			want := reports(held)
 			held.Target().Release()
+			p.AwaitPause(t) // before that, the pc is that of the system call
 			require.Equal(t, want, reports(frametest.Look(t, p, false, o)))
 
+			p.AwaitPause(t)
 			target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true})
 			require.NoError(t, err)
 			defer target.Close()
