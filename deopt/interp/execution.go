@@ -116,6 +116,9 @@ func (in *Interp) StartStack(stack []Activation) (*Execution, error) {
 	return in.start(outer.Func, func(_ *shape, out []word) error { return in.stacked(stack, out) })
 }
 
+// Deepest returns the greatest number of activations that existed at once in any run of the interpreter.
+func (in *Interp) Deepest() int { return len(in.frames.list) }
+
 // Run continues to the end, or to a block that [Execution.StopAt] named: then the result is nil and so is the error. A run that cannot finish returns
 // a [*RunError] and a Result with the counts and the output so far; its frames can still be read.
 func (x *Execution) Run(ctx context.Context) (*Result, error) {

@@ -16,6 +16,9 @@ import (
 func (v *verifier) crashed(run *ptrace.AloneRun) error {
 	f := fatal{signal: run.Fatal, fault: run.Fault}
 	f.sp, _ = run.Thread.Registers.Addr(run.Thread.Registers.Arch().SP)
+	if f.overflows(v) {
+		f.nested = v.nested(run.Thread.Registers)
+	}
 	return v.ends(f)
 }
 
@@ -25,6 +28,7 @@ type fatal struct {
 	fault   machine.Addr // what the instruction accessed; 0 where the kernel does not say
 	sp      machine.Addr // 0 where it is not known
 	handler bool         // a handler took the signal, and ended the process
+	nested  []returns    // the calls in progress, where the stack is used up
 }
 
 func (f *fatal) String() string {
@@ -87,7 +91,11 @@ func (p *prediction) compareCrash(v *verifier, f fatal) {
 		out.notComparable(p.gone)
 		return
 	case f.overflows(v):
-		out.notComparable("native code has used up its stack")
+		if why := p.runaway(v, f.nested); why != "" {
+			p.differs(v, why)
+		} else {
+			out.notComparable("native code has used up its stack")
+		}
 		return
 	case p.ask != nil && !allocates(p.ask.Name) && p.mayHaveMade(v, p.ask): // code generators do not leave out allocations
 		out.notComparable(fmt.Sprintf("native code did not come to the call of %s, which it may have left out: %s", p.called(p.ask), f.String()))
@@ -98,7 +106,14 @@ func (p *prediction) compareCrash(v *verifier, f fatal) {
 	case p.failed != nil && p.sameEnd(f):
 		out.Status = Same
 		return
-	case p.with == nil:
+	}
+	p.differs(v, f.String())
+}
+
+// differs reports that native code does not come to the return, for a reason, while the interpreter ended otherwise.
+func (p *prediction) differs(v *verifier, failed string) {
+	out := p.out
+	if p.with == nil {
 		why := p.loose()
 		if why == "" {
 			why = p.patched(v)
@@ -108,7 +123,7 @@ func (p *prediction) compareCrash(v *verifier, f fatal) {
 			return
 		}
 	}
-	out.Status, out.Native.Failed = Different, f.String()
+	out.Status, out.Native.Failed = Different, failed
 	if p.failed != nil {
 		out.Interpreter.Failed = p.failed.Error()
 	}

@@ -97,6 +97,7 @@ type verifier struct {
 	child     *vmproto.Child // the user's own interpreter, once it was started
 	number    uint64         // exits so far, or entries where those are what is verified
 	entries   uint64         // that were followed
+	begun     uint64         // predictions that were followed
 	warned    map[string]bool
 	asked     map[machine.Addr]bool // breakpoints whose code was held against the module
 	hits      map[uint64]uint64
@@ -284,6 +285,7 @@ func (v *verifier) exit(x *trace.Exited) error {
 
 // follow adds a prediction to those that are pending.
 func (v *verifier) follow(p *prediction) {
+	v.begun++
 	v.pending = append(v.pending, p)
 	if !v.now.within(p.call) {
 		v.now = p.call
@@ -469,7 +471,7 @@ func (v *verifier) native() error {
 				return err
 			}
 		}
-		o := ptrace.AloneOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.aside, Steps: stretch.steps, Time: stretch.time, Tail: v.options.Tail}
+		o := ptrace.AloneOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.aside, Steps: stretch.next(v.aside), Time: stretch.time, Tail: v.options.Tail}
 		hurries := v.hurries()
 		switch {
 		case v.now == nil: // on a stack of which nothing is pending
@@ -521,8 +523,17 @@ func (v *verifier) native() error {
 		for _, p := range v.beside() { // of the others what was called is a part of what native code does in the place of a call
 			p.went(run.Calls)
 		}
-		stretch.took(run, began)
+		look := stretch.took(run, began)
 		v.followed += run.Steps
+		if (look || run.Late) && !v.aside {
+			done, err := v.endRunaway(run)
+			if err != nil {
+				return err
+			}
+			if done {
+				return nil
+			}
+		}
 		switch {
 		case run.Fatal != 0:
 			err = v.crashed(run)
@@ -533,6 +544,7 @@ func (v *verifier) native() error {
 		case run.Stopped != "" && v.gone:
 			err = v.ended("native code did not come to the return: " + run.Stopped)
 		case run.Stopped != "" && !hurries && v.hurries(): // at full speed from here on
+		case run.Stopped != "" && look && !run.Late && run.Steps >= o.Steps && stretch.steps > 0 && !atSpeed: // stopped for the look
 		case run.Stopped != "" && !run.Late && stretch.steps == 0 && !atSpeed && v.followsAtSpeed():
 		case run.Stopped != "":
 			v.vainly = v.vainly || atSpeed && run.Late
@@ -542,32 +554,18 @@ func (v *verifier) native() error {
 		case run.Entered != 0:
 			err = v.entered(run)
 		default:
-			if !run.Load { // a program may load code for ever
+			begun := v.begun
+			err = v.watcher.Arrived(run.Hit, run.Thread)
+			// A program may load code for ever, and a recursion may pass sites for ever of which none is verified.
+			if v.begun > begun || v.aside && !run.Load {
 				stretch = newStretch(&v.options)
 			}
-			err = v.watcher.Arrived(run.Hit, run.Thread)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// stretch bounds what native code may still run up to the next exit or return.
-type stretch struct {
-	steps uint64
-	time  time.Duration
-}
-
-// least is the remaining time once the time is up.
-const least = time.Millisecond
-
-func newStretch(o *Options) *stretch { return &stretch{o.Steps, o.Time} }
-
-func (s *stretch) took(run *ptrace.AloneRun, since time.Time) {
-	s.steps -= min(s.steps, run.Steps)
-	s.time = max(least, s.time-time.Since(since))
 }
 
 // followsAtSpeed reports whether native code that has run all its steps is let run at full speed for the rest of its time: to the return of a whole

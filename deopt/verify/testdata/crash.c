@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
   if (!strcmp(mode, "trap")) return trap(5);
   if (!strcmp(mode, "call")) return call((long *)4096);
   if (!strcmp(mode, "small")) { // a stack of which little is left
-    setrlimit(RLIMIT_STACK, &(struct rlimit){1 << 18, 1 << 18});
+    setrlimit(RLIMIT_STACK, &(struct rlimit){1 << 19, 1 << 19});
     return deep(3);
   }
   if (!strcmp(mode, "deep")) return deep(3000);
