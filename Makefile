@@ -2,6 +2,8 @@ export CGO_ENABLED = 0
 # Go and the tests keep what they make below the home directory, which not every CI names.
 export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 FUZZTIME ?= 30s
+# Flags of make test for go test; not from the environment.
+RUN :=
 PREFIX ?= /usr/local
 
 .PHONY: all build install uninstall demo check test test-all rotate fidelity anywhere bench lint cross fuzz man generate release release-check

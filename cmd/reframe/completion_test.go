@@ -43,7 +43,7 @@ func TestCompletion(t *testing.T) {
 				c.Path, c.Args = livetest.Tool(t, shell), append(append(append([]string{shell}, args...), file, "reframe"), words...)
 				// Without the locale fish does not find files in a folder with a non-ASCII name; with COLUMNS set bash puts several candidates on a
 				// line.
-				c.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+filepath.Dir(clitest.Binary)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "COLUMNS=")
+				c.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+filepath.Dir(clitest.Binary())+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "COLUMNS=")
 				r := clitest.Finish(t, c)
 				require.Empty(t, r.Stderr)
 				var out []string

@@ -75,7 +75,7 @@ func TestDemo(t *testing.T) {
 			clitest.AsNobody(t, c)
 		}
 		var err error
-		c.Dir, err = os.MkdirTemp(filepath.Dir(clitest.Binary), "empty-") // t.TempDir is root's alone
+		c.Dir, err = os.MkdirTemp(filepath.Dir(clitest.Binary()), "empty-") // t.TempDir is root's alone
 		require.NoError(t, err)
 		require.NoError(t, os.Chmod(c.Dir, 0o777))
 		remain := marked(t, c)
@@ -92,7 +92,7 @@ func TestDemoInterrupted(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	for n := range 20 {
-		c := exec.Command(clitest.Binary, "demo")
+		c := exec.Command(clitest.Binary(), "demo")
 		remain := marked(t, c)
 		require.NoError(t, c.Start())
 		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // any moment, on a slow machine an earlier one
@@ -188,7 +188,7 @@ func TestDemoKeepElsewhere(t *testing.T) {
 
 	dir := t.TempDir()
 	script := `mount -t tmpfs -o noexec none "$1" && TMPDIR="$1" "$2" demo --keep && cat "$1"/*/output && for go in "$1"/*/go*; do echo > "$go"; done`
-	out, err := exec.Command(livetest.Tool(t, "unshare"), "-m", "sh", "-c", script, "sh", dir, clitest.Binary).CombinedOutput()
+	out, err := exec.Command(livetest.Tool(t, "unshare"), "-m", "sh", "-c", script, "sh", dir, clitest.Binary()).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "\nready\n")
 }

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { os.Exit(clitest.Main(m)) }
 
 // The README promises one static binary.
 func TestBinaryIsStatic(t *testing.T) {
-	f, err := elf.Open(clitest.Binary)
+	f, err := elf.Open(clitest.Binary())
 	require.NoError(t, err)
 	defer f.Close()
 	for _, p := range f.Progs {

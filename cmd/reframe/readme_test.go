@@ -42,7 +42,7 @@ func TestVerbsShowRealScreens(t *testing.T) {
 	clitest.CopyFile(t, swapped+".o", filepath.Join(dir, "sum.o"))
 	clitest.CopyFile(t, livetest.Testdata(t, "programs", "baseline.layout.json"), filepath.Join(dir, "sum.layout.json"))
 	require.NoError(t, os.Symlink(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})[0], filepath.Join(dir, "host")))
-	require.NoError(t, os.Symlink(clitest.Binary, filepath.Join(dir, "reframe")))
+	require.NoError(t, os.Symlink(clitest.Binary(), filepath.Join(dir, "reframe")))
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	parts := strings.Split(string(text), begin)

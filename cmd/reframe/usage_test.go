@@ -17,7 +17,7 @@ import (
 
 // verbs are the commands that the program lists, except for those about the program itself.
 var verbs = sync.OnceValue(func() (list []string) {
-	out, err := exec.Command(clitest.Binary, "--help").Output()
+	out, err := exec.Command(clitest.Binary(), "--help").Output()
 	if err != nil {
 		panic(err)
 	}

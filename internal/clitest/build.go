@@ -6,14 +6,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"reframe/internal/livetest"
 )
 
-// Binary is the path of the program, built as a release is, in a directory that all users may read: some tests run it as another user.
-var Binary string
+// program is the path of the built program.
+var program string
+
+// Binary returns the path of the program, built as a release is, in a directory that all users may read: some tests run it as another user.
+func Binary() string {
+	dependOnSources()
+	return program
+}
 
 // Main builds the program, runs the tests of a package with it, and returns their exit status. Each package's TestMain calls it.
 func Main(m *testing.M) int {
@@ -24,17 +32,32 @@ func Main(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	os.Setenv("JITDUMPDIR", dir) // where MCJIT's perf listener writes what is gone with it (livetest's processes have their own)
-	Binary = filepath.Join(dir, "reframe")
-	if err := build(dir, Binary); err != nil {
+	program = filepath.Join(dir, "reframe")
+	if err := build(dir, program); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
 }
 
+// dependOnSources makes the results that the go command remembers of these tests depend on the sources of the program, which the tests do not import:
+// it remembers which files of the module a running test has looked at, and runs the test again if one has changed (go help test).
+var dependOnSources = sync.OnceFunc(func() {
+	const files = `{{if .Module}}{{if .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}
+{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}
+{{end}}{{end}}{{end}}`
+	list, err := exec.Command("go", "list", "-deps", "-f", files, "reframe/cmd/reframe").Output()
+	if err != nil {
+		panic(fmt.Errorf("go list -deps: %w", err)) // it was built a moment ago
+	}
+	for path := range strings.Lines(string(list)) {
+		_, _ = os.Stat(strings.TrimSuffix(path, "\n")) // a file that has been removed since counts as changed
+	}
+})
+
 // build builds the program into the cache of the tests and copies it. Packages that run at the same time wait for one build, and the go command links
 // nothing again that is up to date. A later build, of changed sources, does not change the copy.
-func build(dir, program string) error {
+func build(dir, path string) error {
 	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask is
 		return err
 	}
@@ -64,8 +87,8 @@ func build(dir, program string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(program, content, 0o755); err != nil {
+	if err := os.WriteFile(path, content, 0o755); err != nil {
 		return err
 	}
-	return os.Chmod(program, 0o755)
+	return os.Chmod(path, 0o755)
 }

@@ -38,7 +38,7 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	t.Cleanup(cancel)
-	c := exec.CommandContext(ctx, Binary, args...)
+	c := exec.CommandContext(ctx, Binary(), args...)
 	c.Cancel = func() error {
 		t.Errorf("%s hung", c)
 		return c.Process.Kill()

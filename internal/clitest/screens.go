@@ -38,7 +38,7 @@ func NewShell(t *testing.T, dir string) *Shell {
 	require.NoError(t, err)
 	c := exec.Command(livetest.Tool(t, "bash"), "--norc", "--noprofile", "/dev/fd/3")
 	c.Dir, c.Stdout, c.Stderr, c.ExtraFiles = dir, screen, screen, []*os.File{script}
-	c.Env = append(os.Environ(), "PATH="+filepath.Dir(Binary)+":/usr/bin:"+os.Getenv("PATH"), "NO_COLOR=1", "LC_ALL=C", "MAKEFLAGS=", "NUMBA_CPU_NAME=generic")
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(Binary())+":/usr/bin:"+os.Getenv("PATH"), "NO_COLOR=1", "LC_ALL=C", "MAKEFLAGS=", "NUMBA_CPU_NAME=generic")
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, c.Start())
 	script.Close()

@@ -28,7 +28,7 @@ func RunInShell(t *testing.T, line string) Result {
 	t.Helper()
 	c := Command(t)
 	c.Path, c.Args = livetest.Tool(t, "sh"), []string{"sh", "-c", line}
-	c.Env = append(os.Environ(), "PATH="+filepath.Dir(Binary)+":"+os.Getenv("PATH"))
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(Binary())+":"+os.Getenv("PATH"))
 	return Finish(t, c)
 }
 

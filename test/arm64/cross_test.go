@@ -62,7 +62,7 @@ var builds = map[string]*sync.Once{"386": {}, "arm": {}, "arm64": {}, "s390x": {
 // buildFor builds reframe for a host.
 func buildFor(t *testing.T, arch string) string {
 	t.Helper()
-	path := clitest.Binary + "-" + arch
+	path := clitest.Binary() + "-" + arch
 	builds[arch].Do(func() { goFor(t, arch, "build", "-o", path, "reframe/cmd/reframe") })
 	require.FileExists(t, path, "another test failed to build it")
 	return path
@@ -127,7 +127,7 @@ func TestOtherHostsSayTheSame(t *testing.T) {
 					continue
 				}
 				seen[verb] = true
-				native := said(exec.Command(clitest.Binary, args...), verb)
+				native := said(exec.Command(clitest.Binary(), args...), verb)
 				require.Equal(t, native, said(onHost(t, arch, program, args...), verb), "%q", args)
 			}
 		})

@@ -36,7 +36,7 @@ func TestDAPOfVSCode(t *testing.T) {
 	launch := launchNull(t)
 	launch["noSelfDescription"] = true
 	given, err := json.Marshal(map[string]any{
-		"binary": clitest.Binary, "patience": livetest.Patience.Milliseconds(), "launch": launch, "line": lineWith(t, launch["ir"].(string), "call void (i64, i32"),
+		"binary": clitest.Binary(), "patience": livetest.Patience.Milliseconds(), "launch": launch, "line": lineWith(t, launch["ir"].(string), "call void (i64, i32"),
 		"attach": map[string]any{"pid": p.PID, "ir": p.IR, "layout": clitest.DeoptimizeLayout(t)},
 	})
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestDAPOfEmacs(t *testing.T) {
 	launch := launchNull(t)
 	c := exec.Command(livetest.Tool(t, "emacs"), "--batch", "-l", "testdata/dap/emacs.el")
 	home := t.TempDir()
-	c.Env = append(os.Environ(), "HOME="+home, "DAP_HOME="+home, "DAP_BINARY="+clitest.Binary, fmt.Sprintf("DAP_PATIENCE=%d", int(livetest.Patience.Seconds())),
+	c.Env = append(os.Environ(), "HOME="+home, "DAP_HOME="+home, "DAP_BINARY="+clitest.Binary(), fmt.Sprintf("DAP_PATIENCE=%d", int(livetest.Patience.Seconds())),
 		"DAP_IR="+launch["ir"].(string), "DAP_PROGRAM="+launch["program"].(string), "DAP_ARGS="+strings.Join(launch["args"].([]string), " "))
 	driven(t, c)
 }

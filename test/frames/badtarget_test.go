@@ -245,7 +245,7 @@ func TestResumeLimits(t *testing.T) {
 	}
 	for _, signal := range []os.Signal{os.Interrupt, os.Kill} {
 		ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
-		c := exec.CommandContext(ctx, clitest.Binary, append(given, "--timeout=1m", "--steps=1000000000000")...)
+		c := exec.CommandContext(ctx, clitest.Binary(), append(given, "--timeout=1m", "--steps=1000000000000")...)
 		require.NoError(t, c.Start())
 		require.Eventually(t, func() bool { return held(p) }, livetest.Patience, time.Millisecond, "it is not held")
 		require.NoError(t, c.Process.Signal(signal))

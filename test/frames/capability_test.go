@@ -25,7 +25,7 @@ func withTracing(t *testing.T) []string {
 func commandUnder(t *testing.T, under []string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := clitest.Command(t, args...)
-	c.Path, c.Args = under[0], slices.Concat(under, []string{clitest.Binary}, args)
+	c.Path, c.Args = under[0], slices.Concat(under, []string{clitest.Binary()}, args)
 	return c
 }
 

@@ -16,7 +16,7 @@ func TestFewFiles(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
 	limited := func(args ...string) clitest.Result {
-		sh := append([]string{"-c", `ulimit -n 16; exec "$0" "$@"`, clitest.Binary}, args...)
+		sh := append([]string{"-c", `ulimit -n 16; exec "$0" "$@"`, clitest.Binary()}, args...)
 		return clitest.Finish(t, exec.CommandContext(t.Context(), livetest.Tool(t, "bash"), sh...))
 	}
 	for _, verb := range []string{"frames", "maps", "maps --check", "explain"} {

@@ -18,7 +18,7 @@ func TestKernelsThatAllowLess(t *testing.T) {
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 2})
 	run := func(under []string, args ...string) clitest.Result {
 		c := clitest.Command(t, args...)
-		c.Path, c.Args = under[0], append(append(under[:len(under):len(under)], clitest.Binary), args...)
+		c.Path, c.Args = under[0], append(append(under[:len(under):len(under)], clitest.Binary()), args...)
 		return clitest.Finish(t, c)
 	}
 	yama := livetest.UnderYama(t)

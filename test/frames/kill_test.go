@@ -45,7 +45,7 @@ func killAtAnyMoment(t *testing.T, p *livetest.Process, args ...string) {
 	whole, interrupted := takes(t, args...), 0
 	for n := 0; interrupted < kills; n++ {
 		require.Less(t, n, 10*kills, "most runs have ended when they are to be killed")
-		c := exec.Command(clitest.Binary, args...)
+		c := exec.Command(clitest.Binary(), args...)
 		require.NoError(t, c.Start())
 		time.Sleep(whole * time.Duration(n%kills) / time.Duration(kills))
 		require.NoError(t, c.Process.Kill())

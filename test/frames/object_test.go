@@ -142,7 +142,7 @@ define i64 @jf(i64 %a, i64 %b, double %d) {
 		{[]string{"verify", "--limit", "1"}, "1 exit verified in "},
 		{[]string{"verify", "--limit", "1"}, ": 1 same, 0 different, 0 not comparable"},
 	} {
-		watcher := exec.CommandContext(ctx, clitest.Binary, append(c.args, "-p", clitest.PID(p), "--object", given, "--ir", module)...)
+		watcher := exec.CommandContext(ctx, clitest.Binary(), append(c.args, "-p", clitest.PID(p), "--object", given, "--ir", module)...)
 		var out bytes.Buffer
 		watcher.Stdout, watcher.Stderr = &out, &out
 		require.NoError(t, watcher.Start())

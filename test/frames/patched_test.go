@@ -29,7 +29,7 @@ func TestFramesOfPatchedCode(t *testing.T) {
 		require.Equal(t, want, shown(clitest.Run(t, "frames", "-p", clitest.PID(p), "--hold")))
 		c := clitest.Command(t, "frames", "-p", clitest.PID(p))
 		c.Path = livetest.Tool(t, "unshare")
-		c.Args = []string{c.Path, "-m", "sh", "-c", fmt.Sprintf(`mount --bind /dev/null /proc/%d/pagemap && exec "$@"`, p.PID), "sh", clitest.Binary, "frames", "-p", clitest.PID(p)}
+		c.Args = []string{c.Path, "-m", "sh", "-c", fmt.Sprintf(`mount --bind /dev/null /proc/%d/pagemap && exec "$@"`, p.PID), "sh", clitest.Binary(), "frames", "-p", clitest.PID(p)}
 		require.Equal(t, want, shown(clitest.Finish(t, c)))
 		clitest.RequireUnharmed(t, p)
 	}

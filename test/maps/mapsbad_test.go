@@ -42,7 +42,7 @@ func TestMapsOfWrongFile(t *testing.T) {
 		code       int
 		want       string
 	}{
-		{"no section", clitest.Binary, 0, "no stack map: it has no section .llvm_stackmaps"},
+		{"no section", clitest.Binary(), 0, "no stack map: it has no section .llvm_stackmaps"},
 		{"text", clitest.TempFile(t, "text.o", "this is not an object file\n"), 2, "not an object file"},
 		{"empty", clitest.TempFile(t, "empty.o", ""), 2, "not an object file"},
 		{"three bytes", clitest.TempFile(t, "three.o", "\x03\x00\x00"), 2, "not an object file"},

@@ -114,7 +114,7 @@ func TestMapsNameThatGrows(t *testing.T) {
 	for _, args := range [][]string{nil, {"--json"}, {"--function", "f.*"}, {"--check"}} {
 		// The address space is limited, so that a failure ends only this process.
 		c := clitest.Command(t)
-		c.Path, c.Args = livetest.Tool(t, "prlimit"), append([]string{"prlimit", "--as=2147483648", clitest.Binary, "maps", object}, args...)
+		c.Path, c.Args = livetest.Tool(t, "prlimit"), append([]string{"prlimit", "--as=2147483648", clitest.Binary(), "maps", object}, args...)
 		r := clitest.Finish(t, c)
 		if args == nil || args[0] != "--function" {
 			require.Equal(t, 0, r.Code)

@@ -125,7 +125,7 @@ func TestRecordWithoutRoom(t *testing.T) {
 	const mount = `mount -t tmpfs -o size=128k none "$1" && shift && "$@"; status=$?; ls -A full; exit $status`
 	for _, more := range [][]string{nil, {"--memory", "writable"}, {"--memory", "all", "--compress"}, {"--ir", p.IR}} {
 		c := clitest.Command(t)
-		c.Args = slices.Concat(livetest.OwnMounts(t), []string{"sh", "-c", mount, "sh", "full", clitest.Binary, "record", "-p", clitest.PID(p), "-o", "full/exit.core"}, more)
+		c.Args = slices.Concat(livetest.OwnMounts(t), []string{"sh", "-c", mount, "sh", "full", clitest.Binary(), "record", "-p", clitest.PID(p), "-o", "full/exit.core"}, more)
 		c.Path, c.Dir = c.Args[0], dir
 		r := clitest.Finish(t, c)
 		require.Equal(t, 2, r.Code, r.Stderr)

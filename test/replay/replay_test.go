@@ -204,7 +204,7 @@ func TestReplayKilled(t *testing.T) {
 	}
 	killed := 0
 	for _, after := range []int{1, 40, 90} {
-		c := exec.Command(clitest.Binary, args...)
+		c := exec.Command(clitest.Binary(), args...)
 		require.NoError(t, c.Start())
 		for deadline := time.Now().Add(livetest.Patience); lines() < after && time.Now().Before(deadline); {
 			time.Sleep(200 * time.Microsecond) // and again, however slow it is
@@ -370,7 +370,7 @@ func TestReplayWithoutRoom(t *testing.T) {
 	const mount = `mount -t tmpfs -o size=64k none full && "$@" --journal full/journal; status=$?; cp full/journal kept; exit $status`
 	args := append([]string{"replay", "--json", "--cores", cores}, clitest.ReplayNames(t)...)
 	c := clitest.Command(t)
-	c.Args = slices.Concat(livetest.OwnMounts(t), []string{"sh", "-c", mount, "sh", clitest.Binary}, args)
+	c.Args = slices.Concat(livetest.OwnMounts(t), []string{"sh", "-c", mount, "sh", clitest.Binary()}, args)
 	c.Path, c.Dir = c.Args[0], dir
 	r := clitest.Finish(t, c)
 	require.Equal(t, 2, r.Code, r.Stderr)

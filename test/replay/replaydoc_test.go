@@ -88,7 +88,7 @@ func TestDebugYourJITDocument(t *testing.T) {
 
 // documentEnv returns the environment of a reader of a document: reframe is in PATH.
 func documentEnv(more ...string) []string {
-	return append(append(os.Environ(), "PATH="+filepath.Dir(clitest.Binary)+":"+os.Getenv("PATH"), "NO_COLOR=1",
+	return append(append(os.Environ(), "PATH="+filepath.Dir(clitest.Binary())+":"+os.Getenv("PATH"), "NO_COLOR=1",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org", "GIT_CONFIG_GLOBAL=/dev/null"), more...)
 }
 

@@ -54,7 +54,7 @@ status = subprocess.run(sys.argv[1:]).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 sys.exit(status)`
 		c := clitest.Command(t)
-		c.Args = slices.Concat([]string{livetest.Tool(t, "python3"), "-c", measured, clitest.Binary, "replay", "--cores", dir, "--jobs", "2"}, clitest.ReplayNames(t))
+		c.Args = slices.Concat([]string{livetest.Tool(t, "python3"), "-c", measured, clitest.Binary(), "replay", "--cores", dir, "--jobs", "2"}, clitest.ReplayNames(t))
 		c.Path = c.Args[0]
 		var out, words strings.Builder
 		c.Stdout, c.Stderr = &out, &words

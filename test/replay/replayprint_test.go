@@ -70,7 +70,7 @@ func TestReplayScriptInterrupted(t *testing.T) {
 		if by == syscall.SIGINT {
 			require.NoError(t, os.WriteFile(script, []byte("env MARK="+script+"\nlaunch sh -c 'sleep 1000 & sleep 1000'\ncontinue\n"), 0o644))
 		}
-		c := exec.Command(clitest.Binary, "replay", script)
+		c := exec.Command(clitest.Binary(), "replay", script)
 		c.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // the folder of a script stays when reframe is killed
 		require.NoError(t, c.Start())
 		started := func() (n int) {

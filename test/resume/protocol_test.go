@@ -216,6 +216,6 @@ func TestProtocolDocument(t *testing.T) {
 	clitest.CopyFile(t, core, filepath.Join(dir, "exit.core"))
 	clitest.CopyFile(t, program, filepath.Join(dir, "points.tvm"))
 	require.NoError(t, os.Symlink(vm, filepath.Join(dir, "tinyvm")))
-	require.NoError(t, os.Symlink(clitest.Binary, filepath.Join(dir, "reframe")))
+	require.NoError(t, os.Symlink(clitest.Binary(), filepath.Join(dir, "reframe")))
 	require.Len(t, clitest.TypeDocument(t, "../../doc/protocol.md", dir), 1)
 }

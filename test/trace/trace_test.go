@@ -363,7 +363,7 @@ func TestTraceFlushes(t *testing.T) {
 	p := livetest.Lli(t, 19, "stop_at.ll", "mcjit")
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
 	defer cancel()
-	c := exec.CommandContext(ctx, clitest.Binary, "trace", "-p", clitest.PID(p), "-t", clitest.PID(p), "--ir", p.IR)
+	c := exec.CommandContext(ctx, clitest.Binary(), "trace", "-p", clitest.PID(p), "-t", clitest.PID(p), "--ir", p.IR)
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())

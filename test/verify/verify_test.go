@@ -296,7 +296,7 @@ func TestVerifyReduces(t *testing.T) {
 	require.NoError(t, os.Symlink(livetest.ObjectHostCommand(t, swapped+".o", livetest.ObjectHostOptions{})[0], filepath.Join(dir, "host")))
 	run := func(command string) int {
 		c := exec.Command(livetest.Tool(t, "sh"), "-c", command)
-		c.Dir, c.Env = dir, append(os.Environ(), "PATH="+filepath.Dir(clitest.Binary)+":"+os.Getenv("PATH"))
+		c.Dir, c.Env = dir, append(os.Environ(), "PATH="+filepath.Dir(clitest.Binary())+":"+os.Getenv("PATH"))
 		out, err := c.CombinedOutput()
 		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
 			require.NoError(t, err, "%s", out)
@@ -451,7 +451,7 @@ func TestVerifyOfProcessesAndMappings(t *testing.T) {
 		"processes.c": "2 1 8\n6 2 8\n12 3 8\n",
 		"mappings.c":  "7 1 1\n9 2 2\n12 3 3\n16 4 4\n21 5 5\n",
 	} {
-		sites := clitest.ModuleWithSites(t, name)
+		sites := clitest.ModuleWithSites(t, filepath.Join("testdata", name))
 		program := livetest.ModuleBinary(t, 19, sites)
 		for _, args := range [][]string{{"--from-entry=false"}, {"--from-entry"}} {
 			r := clitest.Run(t, slices.Concat([]string{"verify", "--ir", sites}, args, []string{"--", program})...)
