@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -153,12 +154,31 @@ func (q *outputQueue) size() int {
 	return len(q.waiting) + q.writing
 }
 
-// finish waits until everything is written, or a write has failed, and returns the first error.
-func (q *outputQueue) finish() error {
+// errUnread is the error of output whose reader takes nothing after the run was interrupted.
+var errUnread = errors.New("the reader of the output takes nothing; the rest was not written")
+
+// finish waits until everything is written, or a write has failed, and returns the first error. Once ctx is done it waits only as long as the reader
+// takes something.
+func (q *outputQueue) finish(ctx context.Context) error {
 	q.mu.Lock()
 	q.closed = true
 	q.changed.Signal()
 	q.mu.Unlock()
-	<-q.done
-	return q.err
+	select {
+	case <-q.done:
+		return q.err
+	case <-ctx.Done():
+	}
+	patience := time.NewTimer(stalledFor)
+	defer patience.Stop()
+	for {
+		select {
+		case <-q.done:
+			return q.err
+		case <-q.taken:
+			patience.Reset(stalledFor)
+		case <-patience.C:
+			return errUnread
+		}
+	}
 }

@@ -71,7 +71,7 @@ const (
 
 func newExitWriter(a *app, to *os.File, fail func(error)) *exitWriter {
 	w := &exitWriter{app: a, style: a.styleOf(to), fail: fail, to: to, queue: newOutputQueue(linesOf(a, to)), stop: make(chan struct{}), stopped: make(chan struct{}),
-		asked: map[uint64]bool{}, wanted: map[string]string{}}
+		asked: map[uint64]bool{}, wanted: map[string]string{}, ctx: context.Background()}
 	w.out = bufio.NewWriterSize(w.queue, flushAt)
 	if w.words = w.queue; to != a.stderr {
 		w.words = newOutputQueue(a.stderr)
@@ -169,9 +169,9 @@ func (w *exitWriter) close() error {
 	close(w.stop)
 	<-w.stopped
 	w.failed(w.out.Flush())
-	w.failed(w.queue.finish())
+	w.failed(w.queue.finish(w.ctx))
 	if w.words != w.queue {
-		_ = w.words.finish() // there is nowhere to report it
+		_ = w.words.finish(w.ctx) // there is nowhere to report it
 	}
 	return w.err
 }

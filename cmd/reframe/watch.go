@@ -172,8 +172,12 @@ func (w *watched) created(ctx context.Context, a *app, command []string) (out *o
 // writeError returns the error of a verb whose output cannot be written.
 func (w *watched) writeError(ctx context.Context, failed error) error {
 	var by interruption
-	if errors.Is(failed, os.ErrDeadlineExceeded) && errors.As(context.Cause(ctx), &by) {
-		return &status{by.status(), fmt.Sprintf("interrupted; the reader of -o %s took no more", w.output)}
+	if (errors.Is(failed, os.ErrDeadlineExceeded) || errors.Is(failed, errUnread)) && errors.As(context.Cause(ctx), &by) {
+		to := "standard output"
+		if w.output != "" {
+			to = "-o " + w.output
+		}
+		return &status{by.status(), fmt.Sprintf("interrupted; the reader of %s took no more", to)}
 	}
 	return failed
 }

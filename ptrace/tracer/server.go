@@ -114,9 +114,11 @@ func (s *server) do(r Request, reply *Reply) error {
 		}
 		return nil
 	case Insert:
-		s.away = false
 		defer func() { reply.Unhandled = s.handler.why }()
-		return s.still(r.Programs, func() error { return s.insert(r.Breakpoints, reply) })
+		return s.still(r.Programs, func() error {
+			s.away = false
+			return s.insert(r.Breakpoints, reply)
+		})
 	case Remove:
 		return s.still(r.Programs, func() error { s.remove(r.Addrs); return nil })
 	case Count:

@@ -38,27 +38,40 @@ func TestSignalWhilePipeIsAwaited(t *testing.T) {
 			p.Kill()
 		})
 	}
-	p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 1, Rounds: 1 << 30})
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	c := clitest.Command(t, "trace", "-p", clitest.PID(p), "-o", pipe)
-	require.NoError(t, c.Start())
-	reader, err := os.Open(pipe)
-	require.NoError(t, err)
-	defer reader.Close()
-	writer, err := unix.Open(pipe, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) // to ask whether a write would block
-	require.NoError(t, err)
-	defer unix.Close(writer)
-	begin()
-	require.Eventually(t, func() bool { // the pipe is full, so that a write is under way that cannot end
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(writer), Events: unix.POLLOUT}}, 0)
-		return err == nil && n == 0
-	}, livetest.Patience, time.Millisecond)
-	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
-	_ = c.Wait() // the status is checked below
-	require.Equal(t, 143, c.ProcessState.ExitCode(), "%v", c.ProcessState)
-	require.True(t, p.Alive())
-	p.Kill()
+}
+
+// TestSignalWhileNothingIsRead requires that one signal ends a trace whose output is not read, from the file of -o or from standard output.
+func TestSignalWhileNothingIsRead(t *testing.T) {
+	t.Parallel()
+	object, _ := clitest.TickObject(t)
+	for _, to := range []string{"-o", "standard output"} {
+		t.Run(to, func(t *testing.T) {
+			t.Parallel()
+			p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 1, Rounds: 1 << 30})
+			pipe := filepath.Join(t.TempDir(), "pipe")
+			require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+			ends, err := os.OpenFile(pipe, os.O_RDWR, 0) // a reader, which reads nothing
+			require.NoError(t, err)
+			defer ends.Close()
+			c := clitest.Command(t, "trace", "-p", clitest.PID(p))
+			if to == "-o" {
+				c.Args = append(c.Args, "-o", pipe)
+			} else {
+				c.Stdout = ends
+			}
+			require.NoError(t, c.Start())
+			begin()
+			require.Eventually(t, func() bool { // the pipe is full, so that a write is under way that cannot end
+				n, err := unix.Poll([]unix.PollFd{{Fd: int32(ends.Fd()), Events: unix.POLLOUT}}, 0)
+				return err == nil && n == 0
+			}, livetest.Patience, time.Millisecond)
+			require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+			_ = c.Wait() // the status is checked below
+			require.Equal(t, 143, c.ProcessState.ExitCode(), "%v", c.ProcessState)
+			require.True(t, p.Alive())
+			p.Kill()
+		})
+	}
 }
 
 // opens reports whether a thread of a process waits in open(2).
