@@ -44,7 +44,7 @@ type Options struct {
 	Describe described.Ask
 	// Wait means that a process which has no such exits yet may get them.
 	Wait bool
-	// Gap is called where the trace goes on after exits are missing. Nil: Warn gets its text.
+	// Gap is called when the trace resumes after a gap in the exits. Nil: Warn gets its text.
 	Gap func(Gap) error
 	// Warn receives warnings for the user. It is not nil.
 	Warn func(string)
