@@ -7,13 +7,12 @@ const maxAbove = 5
 
 // arm64Above grades how well the stack agrees with a frame whose registers are assumed: at is a place of its function, and s the CFI there. In the
 // frame and in those above it, the stack pointer and the frame pointer must be where the code has them, and the return addresses must follow calls
-// that may lead to the functions. It is proven if the call to the function names it; or if the frame pointer is that of a frame up to the first
-// whose function is named by the call to it.
+// that may lead to the functions. The frame is proven if it links with the frame pointer and the call to its function names it. A function that was
+// entered through a pointer is not: another one, whose frame looks the same, may have been entered there.
 func (w *walk) arm64Above(at Frame, s *step) evidence {
-	linked := false
 	for level := range maxAbove {
 		links, ok := w.arm64Placed(&at, s)
-		if linked = linked || links; !ok {
+		if !ok {
 			return excluded
 		}
 		at.CFA, _ = w.cfa(at.Registers, s.row.CFA)
@@ -27,7 +26,7 @@ func (w *walk) arm64Above(at Frame, s *step) evidence {
 		switch to := w.arm64Callee(pc, s.Start); {
 		case to == callsAnother:
 			return excluded
-		case to == callsIt && (level == 0 || linked):
+		case to == callsIt && level == 0 && links && w.arm64Target(pc) == s.Start:
 			return proven
 		case to == callsIt:
 			return plausible

@@ -90,10 +90,14 @@ func (w *walk) arm64OnlyCall(f *Frame, s *step, start machine.Addr) (pc machine.
 // arm64AnyCall reports whether a call that leads to the function of f agrees with the stack. Calls in some ranges are not considered.
 func (w *walk) arm64AnyCall(f *Frame, s *step, start machine.Addr, without []machine.Range) (found bool) {
 	w.arm64Calls(f, s, start, func(to machine.Addr, _ evidence) {
-		inside := slices.ContainsFunc(without, func(r machine.Range) bool { return to > r.Start && to <= r.End })
-		found = found || !inside
+		found = found || !within(without, to)
 	})
 	return found
+}
+
+// within reports whether an instruction that ends at an address lies in one of some ranges.
+func within(ranges []machine.Range, end machine.Addr) bool {
+	return slices.ContainsFunc(ranges, func(r machine.Range) bool { return end > r.Start && end <= r.End })
 }
 
 // arm64Calls calls agree with the return address of each call that leads to the function of f and that the stack does not contradict.
@@ -105,6 +109,7 @@ func (w *walk) arm64Calls(f *Frame, s *step, start machine.Addr, agree func(to m
 	at := *f
 	at.Overwritten, at.code, at.CFA, at.NoCFA = nil, w.Finder.Code(f.PC-1), cfa, ""
 	tried := map[machine.Addr]bool{}
+	var proved []machine.Addr // functions
 	try := func(to machine.Addr) {
 		if tried[to] {
 			return
@@ -116,8 +121,12 @@ func (w *walk) arm64Calls(f *Frame, s *step, start machine.Addr, agree func(to m
 			return
 		}
 		call.Registers = w.atCall(&at, s, to).regs
-		if how := w.arm64Above(call, by); how >= plausible {
+		how := w.arm64Above(call, by)
+		if how >= plausible {
 			agree(to, how)
+		}
+		if how == proven {
+			proved = append(proved, by.Start)
 		}
 	}
 	if w.Callers != nil {
@@ -126,6 +135,15 @@ func (w *walk) arm64Calls(f *Frame, s *step, start machine.Addr, agree func(to m
 		}
 	}
 	w.callsOnStack(cfa, start, try)
+	for _, function := range proved {
+		others := w.arm64Others(function, start)
+		for _, to := range others.calls {
+			try(to)
+		}
+		for _, to := range others.jumps {
+			agree(to, plausible)
+		}
+	}
 }
 
 // callsOnStack calls f with the calls that may lead to the function at start, by their return addresses: those of functions which were called
@@ -134,10 +152,8 @@ func (w *walk) callsOnStack(sp, start machine.Addr, f func(pc machine.Addr)) {
 	judged := 0
 	_ = w.eachReturn(sp, func(slot, pc machine.Addr) bool {
 		if to := w.arm64Target(pc); to != 0 {
-			for _, call := range w.callsIn(to) {
-				if target := w.arm64Target(call); target == 0 || w.arm64Leads(target, start) {
-					f(call)
-				}
+			for _, call := range w.arm64Others(to, start).calls {
+				f(call)
 			}
 		}
 		judged++
@@ -156,23 +172,4 @@ func (w *walk) arm64Target(pc machine.Addr) machine.Addr {
 		return 0
 	}
 	return w.ThunkTo(pc - arm64.Size + machine.Addr(int64(int32(code<<6)>>4)))
-}
-
-// callsIn lists the return addresses of the calls of a function that has CFI.
-func (w *walk) callsIn(start machine.Addr) (list []machine.Addr) {
-	const most = 64 << 10
-	s, err := w.Finder.Code(start).cfi(start)
-	if err != nil || s == nil || s.Start != start || s.End-s.Start > most {
-		return nil
-	}
-	code := make([]byte, s.End-s.Start)
-	if w.Memory.ReadMemory(code, s.Start) != nil {
-		return nil
-	}
-	for n := 0; n+arm64.Size <= len(code); n += arm64.Size {
-		if arm64.IsCall(code[n:]) {
-			list = append(list, s.Start+machine.Addr(n+arm64.Size))
-		}
-	}
-	return list
 }

@@ -2,8 +2,8 @@ package unwind
 
 import (
 	"encoding/binary"
+	"slices"
 
-	"reframe/deopt/isa"
 	"reframe/deopt/isa/arm64"
 	"reframe/deopt/machine"
 )
@@ -29,7 +29,7 @@ func (w *walk) arm64Overwritten(f *Frame) {
 		}
 	}
 	switch {
-	case count[proven] > 1 || found == nil && count[doubtful] > 0:
+	case count[proven] > 1 || found == nil && (count[doubtful] > 0 || count[plausible] > 1):
 		f.undecided = undecidedPlaces
 	case found == nil || count[plausible] > 0:
 		f.ambiguous = count[plausible]+count[proven] > 0
@@ -50,6 +50,14 @@ func (w *walk) arm64MayBeCalled(f *Frame, places []Overwritten) bool {
 	var regions []machine.Range
 	for n := range places {
 		regions = append(regions, machine.Range{Start: places[n].At, End: places[n].End})
+	}
+	for n := range places { // jumps from the same functions
+		if by, err := w.Finder.Code(places[n].At).cfi(places[n].At); err == nil && by != nil {
+			jumps := w.arm64Others(by.Start, start).jumps
+			if slices.ContainsFunc(jumps, func(to machine.Addr) bool { return !within(regions, to) }) {
+				return true
+			}
+		}
 	}
 	return w.arm64AnyCall(f, s, start, regions)
 }
@@ -161,8 +169,6 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 	}
 	link, err := regs.Addr(arm64Link)
 	switch {
-	case err != nil && to == callsIt && !w.arm64MayCall(s.Range, o.From):
-		return proven
 	case err != nil:
 		return w.arm64Above(at, s)
 	case s.Contains(link): // that of the last call that the function has made
@@ -215,25 +221,4 @@ func (w *walk) arm64Called(sp machine.Addr, m *ARM64Moment, o *Overwritten) (cal
 		return true, err == nil && saved == pc
 	}
 	return false, true
-}
-
-// arm64MayCall reports whether a function has a call that leads to an address, or through a register.
-func (w *walk) arm64MayCall(function machine.Range, target machine.Addr) bool {
-	const most = 64 << 10
-	if function.Empty() || function.End-function.Start > most {
-		return true
-	}
-	code := make([]byte, function.End-function.Start)
-	if w.Memory.ReadMemory(code, function.Start) != nil {
-		return true
-	}
-	set := isa.Of(w.Arch)
-	for n := 0; n+arm64.Size <= len(code); n += arm64.Size {
-		if set.IsCall(code[n:]) {
-			if to, direct := set.CallTarget(w.Memory, function.Start+machine.Addr(n+arm64.Size)); !direct || to == target {
-				return true
-			}
-		}
-	}
-	return false
 }

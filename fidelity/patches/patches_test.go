@@ -53,6 +53,10 @@ func run(t testing.TB, p *program, n, alone int) *comparer {
 	return c
 }
 
+// least is the share of the frames that has to be found, in percent. On arm64 nothing shows the caller of a stub that has lost the link register if it
+// was entered through a pointer.
+var least = map[string]float64{"amd64": 90, "arm64": 70}
+
 // TestPatchedCode is the campaign.
 func TestPatchedCode(t *testing.T) {
 	livetest.Slow(t)
@@ -72,7 +76,7 @@ func TestPatchedCode(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %s", machine, of)
-		require.Greater(t, of.share(), 90.0)
+		require.Greater(t, of.share(), least[machine])
 	}
 }
 

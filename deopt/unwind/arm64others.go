@@ -1,0 +1,132 @@
+package unwind
+
+import (
+	"encoding/binary"
+
+	"reframe/deopt/isa/arm64"
+	"reframe/deopt/machine"
+)
+
+// Bounds of following the jumps of a function to other functions.
+const (
+	maxOthers      = 64       // functions
+	maxOthersBytes = 64 << 10 // of a function
+)
+
+// arm64Ways holds the ways by which a function may lead to a callee.
+type arm64Ways struct {
+	calls []machine.Addr // return addresses of calls that lead to the callee, or whose target is unknown
+	jumps []machine.Addr // addresses behind jumps that leave the function and may lead to the callee with the same frame
+}
+
+// An arm64Search looks for the ways to one callee.
+type arm64Search struct {
+	*walk
+	callee machine.Addr
+	leads  map[machine.Addr]bool // whether functions may lead to the callee; false while one is examined
+}
+
+// arm64Others returns the ways by which a function that was called may lead to callee. A function that the stack cannot tell from it may be reached by
+// a tail call: its calls count as the jump to it. Code that cannot be read counts as a jump.
+func (w *walk) arm64Others(start, callee machine.Addr) *arm64Ways {
+	return (&arm64Search{w, callee, map[machine.Addr]bool{}}).ways(start)
+}
+
+// mayLead reports whether a function has a way to the callee, or may have one.
+func (w *arm64Search) mayLead(start machine.Addr) bool {
+	if leads, known := w.leads[start]; known {
+		return leads
+	}
+	if len(w.leads) >= maxOthers {
+		return true
+	}
+	w.leads[start] = false
+	ways := w.ways(start)
+	w.leads[start] = len(ways.calls)+len(ways.jumps) > 0
+	return w.leads[start]
+}
+
+// ways returns the ways from a function to the callee.
+func (w *arm64Search) ways(start machine.Addr) *arm64Ways {
+	ways := &arm64Ways{}
+	s, err := w.Finder.Code(start).cfi(start)
+	if err != nil || s == nil || s.Start != start || s.End-s.Start > maxOthersBytes {
+		ways.jumps = append(ways.jumps, start)
+		return ways
+	}
+	code := make([]byte, s.End-s.Start)
+	if w.Memory.ReadMemory(code, s.Start) != nil {
+		ways.jumps = append(ways.jumps, start)
+		return ways
+	}
+	course := w.arm64Read(start)
+	for n := 0; n+arm64.Size <= len(code); n += arm64.Size {
+		at := s.Start + machine.Addr(n)
+		to, jumps := arm64.Jump(code[n:], at)
+		switch word := binary.LittleEndian.Uint32(code[n:]); {
+		case arm64.IsCall(code[n:]):
+			if w.callMayLead(course, at) {
+				ways.calls = append(ways.calls, at+arm64.Size)
+			}
+		case jumps && !s.Contains(to), word&0xfeff0000 == 0xd61f0000: // br, and those that authenticate
+			if w.jumpMayLead(course, at, to) {
+				ways.jumps = append(ways.jumps, at+arm64.Size)
+			}
+		}
+	}
+	return ways
+}
+
+// callMayLead reports whether the call at an address may lead to the callee: by itself, or by a function that makes no frame before it calls on.
+func (w *arm64Search) callMayLead(course *ARM64Course, at machine.Addr) bool {
+	to := w.arm64Target(at + arm64.Size)
+	if to == 0 {
+		to = w.arm64Through(course, at)
+	}
+	if to == 0 || w.arm64Leads(to, w.callee) {
+		return true
+	}
+	into := w.arm64Read(to)
+	frameless := len(into.At) == 0 // too long to follow
+	for _, m := range into.Returns {
+		by, known := m.regs[arm64SP].fromSP()
+		frameless = frameless || !known || by == 0
+	}
+	return frameless && w.mayLead(to)
+}
+
+// jumpMayLead reports whether a jump that leaves a function, to an address or through a register where that is 0, may lead to the callee with a frame
+// that looks like that of the function.
+func (w *arm64Search) jumpMayLead(course *ARM64Course, at, to machine.Addr) bool {
+	m := course.At[at]
+	popped := false // the frame
+	if m != nil {
+		by, known := m.regs[arm64SP].fromSP()
+		popped = known && by == 0
+		if to == 0 && known && by != 0 && w.arm64Through(course, at) == 0 {
+			return false // a table of jumps inside of the function
+		}
+	}
+	if to == 0 {
+		if to = w.arm64Through(course, at); to == 0 {
+			return true
+		}
+	}
+	if to = w.ThunkTo(to); w.arm64Leads(to, w.callee) {
+		return !popped
+	}
+	return w.mayLead(to)
+}
+
+// arm64Through returns the number in the register that the branch at an address goes to, through thunks; 0 if it is unknown.
+func (w *walk) arm64Through(course *ARM64Course, at machine.Addr) machine.Addr {
+	var b [arm64.Size]byte
+	m := course.At[at]
+	if m == nil || w.Memory.ReadMemory(b[:], at) != nil {
+		return 0
+	}
+	if v := m.get(binary.LittleEndian.Uint32(b[:]) >> 5 & 31); v.kind == arm64Number && v.n != 0 {
+		return w.ThunkTo(machine.Addr(v.n))
+	}
+	return 0
+}
