@@ -521,7 +521,11 @@ func (a *solo) fatal(info *sigInfo) string {
 // defaultTrap reports whether a signal is SIGTRAP and its handler is the tracer's, which does what the default action does.
 func (a *solo) defaultTrap(info *sigInfo) bool {
 	base := a.handler.base
-	return unix.Signal(info.Signo) == unix.SIGTRAP && base != 0 && a.hasHandler(a.t, base)
+	if unix.Signal(info.Signo) != unix.SIGTRAP || base == 0 {
+		return false
+	}
+	ours, err := a.hasHandler(a.t, base)
+	return ours && err == nil
 }
 
 // lend runs the process to which the thread has lent its memory, by vfork(2) or posix_spawn(3), until that has its own or has ended: the thread

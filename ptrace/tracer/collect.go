@@ -27,6 +27,8 @@ func (s *server) collect(tid int, ws *unix.WaitStatus, options int) (int, error)
 	if info.PID == 0 {
 		return 0, nil // with WNOHANG
 	}
+	const cldTrapped = 4 // sigaction(2)
+	s.payBack(int(info.PID), info.Code == cldTrapped, int(info.Status)>>8)
 	if t := s.threads[int(info.PID)]; t != nil {
 		t.rewound = info.trapped() && s.moveBack(t)
 	}

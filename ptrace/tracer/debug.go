@@ -64,10 +64,10 @@ func (s *server) arm(t *thread) {
 	}
 }
 
-// linger waits for threads that did not stop when all others were released, and that a debug register would kill later: they sleep in the kernel.
-// No client waits for it.
+// linger waits for threads that did not stop when all others were released, and that a debug register would kill later, or whose registers are those of
+// a system call for the tracer: they sleep in the kernel. No client waits for it.
 func (s *server) linger() {
-	for len(s.lingering) > 0 {
+	for len(s.lingering)+len(s.owed) > 0 {
 		var ws unix.WaitStatus
 		tid, err := wait(-1, &ws, unix.WALL)
 		if err != nil {
@@ -77,12 +77,14 @@ func (s *server) linger() {
 		if t == nil {
 			t = &thread{tid: tid} // started by one of them
 		}
+		t.stepping = t.stepping || s.owed[tid] != nil
+		s.payBack(tid, ws.Stopped(), int(ws)>>16)
 		if !ws.Stopped() {
 			delete(s.lingering, tid)
 			continue
 		}
 		signal := unix.Signal(0)
-		if info, err := t.sigInfo(); int(ws)>>16 == 0 && !(err == nil && info.Code == trapHardware && ws.StopSignal() == unix.SIGTRAP) {
+		if info, err := t.sigInfo(); int(ws)>>16 == 0 && !(err == nil && (info.Code == trapHardware || t.stepped(&info)) && ws.StopSignal() == unix.SIGTRAP) {
 			signal = ws.StopSignal()
 		}
 		_ = t.setDebug(debugRegisters{})

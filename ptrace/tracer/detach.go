@@ -36,24 +36,31 @@ func (s *server) restoreAll() {
 // letGo detaches from all threads, each with the signal that was on its way to it.
 func (s *server) letGo() {
 	for _, t := range s.ordered() {
-		signal := t.signal
-		if t.hasReport && t.report.Stopped() && int(t.report)>>16 == 0 {
-			signal = t.report.StopSignal()
-			if info, err := getSigInfo(t.tid); t.rewound || err == nil && t.stepped(&info) {
-				signal = 0
-			}
-		}
 		if t.running { // it does not stop: what it does in the kernel may be over by now
 			var ws unix.WaitStatus
-			s.await(t.tid, &ws)
+			if s.await(t.tid, &ws) {
+				t.running, t.report, t.hasReport = false, ws, true
+			}
 		}
+		signal := t.deliverable()
 		t.put.giveBack(t, false)
 		_ = t.setDebug(debugRegisters{}) // one that cannot have ends, or is not stopped
-		if ptrace(unix.PTRACE_DETACH, t.tid, uintptr(signal)) != nil && t.debug != (debugRegisters{}) && !t.ended() {
+		if ptrace(unix.PTRACE_DETACH, t.tid, uintptr(signal)) != nil && (t.debug != (debugRegisters{}) || s.owed[t.tid] != nil) && !t.ended() {
 			s.lingering[t.tid] = t
 		}
 	}
 	s.threads = map[int]*thread{}
+}
+
+// deliverable returns the signal that is on its way to a thread, or 0.
+func (t *thread) deliverable() unix.Signal {
+	if !t.hasReport || !t.report.Stopped() || int(t.report)>>16 != 0 {
+		return t.signal
+	}
+	if info, err := getSigInfo(t.tid); t.rewound || err == nil && t.stepped(&info) {
+		return 0
+	}
+	return t.report.StopSignal()
 }
 
 // restoreCopy takes the breakpoints, and the handler of SIGTRAP, out of a child, which has a copy of the target's memory.

@@ -241,7 +241,9 @@ func (s *server) stranger(tid int, ws unix.WaitStatus) {
 		}
 		if !same {
 			s.restoreCopy(t)
-			_ = ptrace(unix.PTRACE_DETACH, tid, uintptr(t.signal))
+			if s.owed[tid] == nil { // otherwise it reports again
+				_ = ptrace(unix.PTRACE_DETACH, tid, uintptr(t.deliverable()))
+			}
 			return
 		}
 		t.guest = true
@@ -267,6 +269,7 @@ func (s *server) becameAnother(t *thread) {
 	for tid, other := range s.threads {
 		if !other.guest && tid != s.pid {
 			delete(s.threads, tid) // they ended with the exec
+			delete(s.owed, tid)
 		}
 	}
 	if t.tid != s.pid { // the kernel reports it under the number of the process

@@ -55,12 +55,18 @@ type table struct {
 	size   int    // slots, as it says
 }
 
-// mirror makes the handler at base have the slots from now on; with 0, none does. No slot is used yet.
+// mirror makes the handler at base have the slots from now on; with 0, none does.
 func (l *ledger) mirror(m memory, base uint64) {
 	l.table = table{memory: m}
 	if base != 0 {
 		l.table.at = base + trapcode.Table
 		l.table.announce(0)
+		for _, slot := range l.slots {
+			var b [slotSize]byte
+			if _, err := unix.Pread(l.fd, b[:], int64(slot)*slotSize); err == nil {
+				l.table.set(slot, b[:])
+			}
+		}
 	}
 	_, _ = unix.Pwrite(l.fd, binary.LittleEndian.AppendUint64(nil, l.table.at), ledgerBase)
 }

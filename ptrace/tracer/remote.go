@@ -21,14 +21,29 @@ type remote struct {
 	memory   memory
 	at       uint64 // a system call instruction
 	before   General
+	programs uint64 // that the target had become
 	keepCall func()
 	again    *place
 	raised   *General
 }
 
+// Reasons why a thread cannot make a system call now.
+var (
+	errNoThread = errors.New("no thread of the process can make a system call now")
+	errFrozen   = errors.New("the control group of the process is frozen")
+	errSequence = errors.New("the thread is in a restartable sequence (rseq)")
+	errLateCall = errors.New("the thread did not return from a system call in time")
+)
+
 // newRemote returns one for a thread. The caller calls end.
 func (s *server) newRemote(t *thread, m memory, at uint64) (*remote, error) {
-	r := &remote{s: s, t: t, memory: m, at: at, keepCall: keepCall(t.tid), again: t.again, raised: t.raised}
+	switch {
+	case frozen(t.tid):
+		return nil, errFrozen
+	case inSequence(t.tid, m):
+		return nil, errSequence
+	}
+	r := &remote{s: s, t: t, memory: m, at: at, programs: s.programs, keepCall: keepCall(t.tid), again: t.again, raised: t.raised}
 	if err := getRegs(t.tid, &r.before); err != nil {
 		return nil, err
 	}
@@ -39,6 +54,9 @@ func (s *server) newRemote(t *thread, m memory, at uint64) (*remote, error) {
 // call makes a system call.
 func (r *remote) call(number uint64, args ...uint64) (uint64, error) {
 	t := r.t
+	if t.running {
+		return 0, errLateCall
+	}
 	if t.signal != 0 { // that came during the last call
 		if info, err := getSigInfo(t.tid); err == nil {
 			info.Signo, t.signal = int32(t.signal), 0
@@ -54,6 +72,9 @@ func (r *remote) call(number uint64, args ...uint64) (uint64, error) {
 	}
 	if !r.s.step(t, place{regs.pc(), regs.sp()}) {
 		t.signal = 0 // that the call raised
+		if t.running {
+			return 0, errLateCall
+		}
 		return 0, errors.New("the thread did not return from a system call")
 	}
 	if err := getRegs(t.tid, &regs); err != nil {
@@ -72,16 +93,32 @@ func (r *remote) call(number uint64, args ...uint64) (uint64, error) {
 // maxErrno is the largest error of a system call (MAX_ERRNO of Linux's include/linux/err.h).
 const maxErrno = 4095
 
-// end restores the thread.
+// end restores the thread. One that has not returned from its call is interrupted; if it does not stop either, it is restored at its next report.
 func (r *remote) end() {
 	t := r.t
 	t.again, t.raised = r.again, r.raised
-	if t.running { // it has ended
+	if r.programs != r.s.programs {
 		return
 	}
-	_ = setRegs(t.tid, &r.before)
-	r.keepCall()
+	if t.running {
+		r.s.owe(t.tid, r.restore)
+		if ptrace(unix.PTRACE_INTERRUPT, t.tid, 0) != nil { // it has ended
+			delete(r.s.owed, t.tid)
+			return
+		}
+		if r.s.halt(t); t.running {
+			return
+		}
+	} else {
+		r.restore()
+	}
 	r.s.disarm(t)
+}
+
+// restore restores the registers.
+func (r *remote) restore() {
+	_ = setRegs(r.t.tid, &r.before) // it was killed
+	r.keepCall()
 }
 
 // able returns a thread of the target that can make system calls: it is stopped, and not at a report that is still to be handled. It returns nil if
@@ -91,7 +128,7 @@ func (s *server) able() (able *thread) {
 		if t.running || t.late {
 			return nil
 		}
-		if able == nil && !t.guest && t.able() && s.leaveEvent(t) {
+		if able == nil && !t.guest && t.able() && !inSequence(t.tid, s.memory) && s.leaveEvent(t) {
 			able = t
 		}
 	}

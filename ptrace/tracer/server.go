@@ -33,6 +33,7 @@ type server struct {
 	debug       debugRegisters // as the threads are to have them
 	looking     looking
 	lingering   map[int]*thread   // that do not stop, and have debug registers set
+	owed        map[int]func()    // restore the registers of threads that run, at their next report
 	shadowed    bool              // it keeps its return addresses in a second place too
 	acting      int               // the thread whose instruction is emulated
 	placed      map[uint64]Code   // breakpoints for a thread that runs alone, and what lies under them
@@ -148,6 +149,7 @@ func (s *server) do(r Request, reply *Reply) error {
 		return nil
 	case Unhandle:
 		if s.handler.base = s.leftHandler(); s.handler.base != 0 {
+			s.restoreLeft(s.handler.base)
 			s.removeHandler()
 		}
 		return nil

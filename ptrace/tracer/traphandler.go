@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -21,14 +22,14 @@ import (
 // trapHandler is the handler of SIGTRAP that the target has while breakpoints lie in its code (package trapcode).
 type trapHandler struct {
 	base  uint64 // 0 where there is none
-	tried bool   // for this program
+	tried bool   // without success, for a reason that lasts as long as this program
 	why   string // the reason why there is none
 }
 
 // trapCodeHere is the handler for this machine.
 var trapCodeHere, _ = trapcode.For(runtime.GOARCH)
 
-// trapRoom is the size of the handler's mapping, and trapScratch where the page behind it lies that the kernel writes to.
+// trapRoom is the size of the handler's mapping, and trapScratch is the offset of the page after it, to which the kernel writes.
 var (
 	trapRoom    = roundUp(trapcode.Size)
 	trapScratch = trapRoom
@@ -40,18 +41,26 @@ func roundUp(n uint64) uint64 {
 	return (n + page - 1) &^ (page - 1)
 }
 
-// handleTraps gives the target a handler of SIGTRAP, once for each program. All threads are stopped. Where the target cannot have one, a kill of the
-// tracer may end it.
+// handleTraps gives the target a handler of SIGTRAP, unless it has one. All threads are stopped. Where the target cannot have one, a kill of the tracer may
+// end it.
 func (s *server) handleTraps() {
 	h := &s.handler
-	if h.tried || s.pid == 0 {
+	if h.tried || h.base != 0 || s.pid == 0 {
 		return
 	}
-	h.tried = true
+	h.why = ""
 	if err := s.installHandler(); err != nil {
-		h.why = err.Error()
+		h.why, h.tried = err.Error(), !passing(err)
 	}
 }
+
+// passing reports whether the reason why there is no handler may soon be gone.
+func passing(err error) bool {
+	return errors.Is(err, errNoThread) || errors.Is(err, errFrozen) || errors.Is(err, errSequence) || errors.Is(err, errLateCall) || errors.Is(err, errNoCode)
+}
+
+// errNoCode means that no page in memory has the instruction.
+var errNoCode = errors.New("no system call instruction was found in the process")
 
 // installHandler maps the handler and makes it that of SIGTRAP.
 func (s *server) installHandler() error {
@@ -65,11 +74,11 @@ func (s *server) installHandler() error {
 	}
 	t := s.able()
 	if t == nil {
-		return fmt.Errorf("no thread of the process can make a system call now")
+		return errNoThread
 	}
 	at, found := s.syscallAt()
 	if !found {
-		return fmt.Errorf("no system call instruction was found in the process")
+		return errNoCode
 	}
 	return s.withoutFilter(t, func() error {
 		r, err := s.newRemote(t, s.memory, at)
@@ -189,9 +198,22 @@ func (r *remote) setAction(action, old uint64) error {
 
 // adoptHandler takes over the handler of a tracer that was killed. A handler of the program's own stays.
 func (s *server) adoptHandler() error {
+	itself := errors.New("the process handles SIGTRAP itself")
 	base := s.leftHandler()
-	if t := s.able(); base == 0 || t == nil || !s.hasHandler(t, base) {
-		return fmt.Errorf("the process handles SIGTRAP itself")
+	if base == 0 {
+		return itself
+	}
+	s.restoreLeft(base)
+	t := s.able()
+	if t == nil {
+		return errNoThread
+	}
+	ours, err := s.hasHandler(t, base)
+	switch {
+	case err != nil:
+		return err
+	case !ours:
+		return itself
 	}
 	s.handler.base = base
 	s.ledger.mirror(s.memory, base)
@@ -211,9 +233,27 @@ func (s *server) leftHandler() (base uint64) {
 	return base
 }
 
+// restoreLeft restores the code under the breakpoints of a tracer that was killed, which the table of its handler at base lists.
+func (s *server) restoreLeft(base uint64) {
+	var count [4]byte
+	if whole(s.memory.read, count[:], base+trapcode.Table) != nil {
+		return
+	}
+	left := make([]byte, min(binary.LittleEndian.Uint32(count[:]), trapcode.Slots)*trapcode.SlotSize)
+	if whole(s.memory.read, left, base+trapcode.Table+trapcode.SlotSize) != nil {
+		return
+	}
+	for ; len(left) > 0; left = left[trapcode.SlotSize:] {
+		addr, code := binary.LittleEndian.Uint64(left), Code(left[trapcode.SlotCode:])
+		if left[trapcode.SlotUsed] == trapcode.Planted && s.breakpoints[addr] == nil && !s.isPlaced(addr) {
+			exchange(s.memory, addr, Trap, code)
+		}
+	}
+}
+
 // hasHandler reports whether the handler at base is that of the process of a stopped thread.
-func (s *server) hasHandler(t *thread, base uint64) (ours bool) {
-	err := s.withoutFilter(t, func() error {
+func (s *server) hasHandler(t *thread, base uint64) (ours bool, err error) {
+	err = s.withoutFilter(t, func() error {
 		r, err := s.newRemote(t, s.memory, trapCodeHere.Syscall(base))
 		if err != nil {
 			return err
@@ -223,7 +263,7 @@ func (s *server) hasHandler(t *thread, base uint64) (ours bool) {
 		ours = handler == base
 		return err
 	})
-	return ours && err == nil
+	return ours, err
 }
 
 // action returns the address of the process's handler of SIGTRAP; base is that of the handler's pages.

@@ -1,0 +1,24 @@
+package ptrace
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestBreakpointsThatAKilledTracerLeft requires that a later session restores the code under the breakpoints of a session of which all processes were
+// killed, wherever its own breakpoint lies: the process has no handler of SIGTRAP any more when that session has ended.
+func TestBreakpointsThatAKilledTracerLeft(t *testing.T) {
+	for _, function := range []string{"site", "main"} {
+		p := startTraps(t, "plain")
+		killAll(t, p.trace(Breakpoint{}))
+		s, err := Open(context.Background(), p.pid())
+		require.NoError(t, err)
+		require.NoError(t, s.Insert(Breakpoint{Addr: symbols(t, p.cmd.Path)[function]}))
+		require.Empty(t, s.memory.unhandled)
+		require.NoError(t, s.Detach())
+		require.Equal(t, sumOfTraps, p.says("c"))
+		require.Equal(t, "default", p.says("a"))
+	}
+}

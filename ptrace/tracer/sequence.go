@@ -1,0 +1,33 @@
+//go:build linux
+
+package tracer
+
+import "encoding/binary"
+
+// inSequence reports whether a stopped thread is within a restartable sequence (rseq(2)). If the tracer moved its pc out of the sequence, the kernel would
+// forget the sequence (rseq_ip_fixup of Linux's kernel/rseq.c), and the thread would commit what it must abort. It returns false where the kernel does not
+// report the area (before 5.13): the C library registers one, and has no sequences of its own.
+func inSequence(tid int, m memory) bool {
+	const (
+		sequence = 8 // rseq_cs in struct rseq
+		start    = 8 // start_ip in struct rseq_cs, and post_commit_offset after it
+	)
+	area := rseq(tid)
+	if area.Start == area.End {
+		return false
+	}
+	var pointer [8]byte
+	if whole(m.read, pointer[:], area.Start+sequence) != nil {
+		return true
+	}
+	at := binary.LittleEndian.Uint64(pointer[:])
+	if at == 0 {
+		return false
+	}
+	var bounds [16]byte
+	var regs General
+	if whole(m.read, bounds[:], at+start) != nil || getRegs(tid, &regs) != nil {
+		return true
+	}
+	return regs.pc()-binary.LittleEndian.Uint64(bounds[:]) < binary.LittleEndian.Uint64(bounds[8:])
+}
