@@ -22,15 +22,36 @@ func (w *walk) overwrittenReturn(f *Frame, s *step, pc machine.Addr) bool {
 	return w.goesOn(f, w.caller(f, s, pc).regs)
 }
 
-// disowned reports whether the CFI of f says that it has no return address, while frames of the thread lie right above it: a runtime has written the
-// address of such code over the return address of another frame, and that has returned there. Go's stacks are adjacent.
+// disowned reports whether the CFI of f says that it has no return address, though a runtime has written an address in the code of f over the return
+// address of another frame, and that has returned there: the address is still on the stack, and the stack goes on above it. A coroutine's first
+// function has no such word below its CFA, and other frames may lie above its stack. Go's stacks are adjacent.
 func (w *walk) disowned(f *Frame, s *step) bool {
-	if w.Arch != machine.AMD64 || w.looking || !f.Return || f.code.NoneKept {
+	if w.Arch != machine.AMD64 || w.looking || !f.Return || f.code.NoneKept || !w.returnedInto(f, s) {
 		return false
 	}
 	at := *f
 	look := walk{Unwinder: w.Unwinder, frames: []Frame{at}} // what it reads decides no frame
 	return look.goesOnAbove(&at, look.leadsAbove(&at, look.caller(&at, s, 0).regs))
+}
+
+// returnedInto reports whether a return has led into the middle of the function of f, where no call ends: the word that was returned to lies where
+// a call of the function would have left its return address. Where the CFI counts that word as if a call had left one, the word is one lower.
+func (w *walk) returnedInto(f *Frame, s *step) bool {
+	sp, err := f.Registers.Addr(w.Arch.SP)
+	if err != nil {
+		return false
+	}
+	word := machine.Addr(w.Arch.Pointer)
+	for slot := f.CFA - word; slot >= sp && slot+2*word >= f.CFA && slot < f.CFA; slot -= word {
+		to, err := machine.ReadAddr(w, w.Arch, slot)
+		if err != nil || !s.Contains(to) || to == s.Start {
+			continue
+		}
+		if called, err := w.callEndsAt(to); err == nil && !called {
+			return true
+		}
+	}
+	return false
 }
 
 // leadsAbove returns a function that reports whether a return address in a slot leads on. regs are the registers of the caller of f.
