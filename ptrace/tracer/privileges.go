@@ -4,12 +4,14 @@ package tracer
 
 import (
 	"math"
-	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"reframe/ptrace/system"
 )
 
 // capabilities is a set of capabilities, a bit each (capabilities(7)).
@@ -19,20 +21,29 @@ const (
 	capDACOverride capabilities = 1 << unix.CAP_DAC_OVERRIDE
 	capKill        capabilities = 1 << unix.CAP_KILL
 	capSysPtrace   capabilities = 1 << unix.CAP_SYS_PTRACE
+	capSysAdmin    capabilities = 1 << unix.CAP_SYS_ADMIN
 )
 
 // needed returns the capabilities that the tracer needs once it traces its target. The memory file of another user's process, which is opened again after
-// an execve(2), takes CAP_DAC_OVERRIDE. To kill a program that has become another user's takes CAP_KILL.
+// an execve(2), takes CAP_DAC_OVERRIDE: any target may become another user's. To kill a program that has become another user's takes CAP_KILL. To suspend a
+// seccomp filter that the target has takes CAP_SYS_ADMIN.
 func (s *server) needed() capabilities {
-	need := capSysPtrace
-	var st unix.Stat_t
-	if unix.Stat(memoryOf(s.pid, s.pid), &st) == nil && int(st.Uid) != os.Geteuid() {
-		need |= capDACOverride
-	}
+	need := capDACOverride | capSysPtrace
 	if s.bound {
 		need |= capKill
 	}
+	for tid := range s.threads {
+		if filtered(tid) {
+			need |= capSysAdmin
+		}
+	}
 	return need
+}
+
+// filtered reports whether a seccomp filter applies to a thread.
+func filtered(tid int) bool {
+	mode := strings.TrimSpace(system.StatusField(tid, "Seccomp"))
+	return mode != "0" && mode != ""
 }
 
 // dropPrivileges gives up all capabilities but those of keep, in all threads of this process, and the possibility to get others by a program that it

@@ -66,7 +66,7 @@ var errNoCode = errors.New("no system call instruction was found in the process"
 func (s *server) installHandler() error {
 	switch {
 	case s.ledger == nil || s.ledger.fd < 0:
-		return fmt.Errorf("there is no list of breakpoints")
+		return fmt.Errorf("cannot create the list of breakpoints (memfd_create)")
 	case s.disposes("SigIgn"):
 		return fmt.Errorf("the process ignores SIGTRAP")
 	case s.disposes("SigCgt"):
@@ -103,7 +103,7 @@ func (s *server) disposes(set string) bool {
 // withoutFilter calls f while no seccomp filter applies to a thread: a filter may end the process at a system call that it does not make by itself. That
 // takes CAP_SYS_ADMIN.
 func (s *server) withoutFilter(t *thread, f func() error) error {
-	if mode := strings.TrimSpace(system.StatusField(t.tid, "Seccomp")); mode == "0" || mode == "" {
+	if !filtered(t.tid) {
 		return f()
 	}
 	const suspendSeccomp = 1 << 21 // PTRACE_O_SUSPEND_SECCOMP, linux/ptrace.h

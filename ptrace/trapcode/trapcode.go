@@ -7,7 +7,7 @@
 //
 // testdata holds the source in assembly language. The handler knows the breakpoints by a table behind its code: a word with the number of slots, and the
 // slots, of [SlotSize] bytes each: the address, the code under the breakpoint, and a byte that is 1 while the breakpoint lies there and [Restored] once the
-// code is restored. The first slot is in the place after the number's.
+// code is restored. The first slot follows the word with the number.
 //
 // # Security
 //
