@@ -124,6 +124,7 @@ func killTracers(t *testing.T, alone bool) {
 		}
 	}
 	t.Logf("%d of %d targets were right", right, all)
+	require.Positive(t, right)
 }
 
 // TestStandingWatcher is no test by itself: TestTracerAndWatcherKilled runs and kills it.
