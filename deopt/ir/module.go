@@ -47,14 +47,14 @@ func (m *Module) Check() error {
 	return nil
 }
 
-// extent is where the text between the braces of a function's body is in the module's source.
+// extent holds the range of a function's body in the module's source, without its braces.
 type extent struct {
 	present  bool
 	pos, end int
 	line     int // of pos
 }
 
-// lazyFunc is what is computed of a function with a body when somebody asks for it: in a module with many functions, of few of them.
+// lazyFunc holds the results for a function with a body that are computed on first use. Of a module with many functions, few are used.
 type lazyFunc struct {
 	body      lazyBody
 	live      lazyLiveness
@@ -70,7 +70,7 @@ func (f *Func) computed() *lazyFunc {
 	return f.lazy.Load()
 }
 
-// lazyBody is what a function's text was parsed into.
+// lazyBody holds the parsed body of a function.
 type lazyBody struct {
 	once      sync.Once
 	err       error

@@ -22,9 +22,9 @@ func (w *walk) overwrittenReturn(f *Frame, s *step, pc machine.Addr) bool {
 	return w.goesOn(f, w.caller(f, s, pc).regs)
 }
 
-// disowned reports whether the CFI of f says that it has no return address, though a runtime has written an address in the code of f over the return
-// address of another frame, and that has returned there: the address is still on the stack, and the stack goes on above it. A coroutine's first
-// function has no such word below its CFA, and other frames may lie above its stack. Go's stacks are adjacent.
+// disowned reports whether f was entered by a return address that a runtime has overwritten, although its CFI says that it has no caller. The evidence is
+// that the written address is still on the stack and that other frames lie above it. The first function of a coroutine has no such word below its
+// CFA, even where other frames lie above its stack. Go's stacks are adjacent.
 func (w *walk) disowned(f *Frame, s *step) bool {
 	if w.Arch != machine.AMD64 || w.looking || !f.Return || f.code.NoneKept || !w.returnedInto(f, s) {
 		return false

@@ -78,7 +78,7 @@ var Endings = []Ending{
 	BySignal(syscall.SIGINT),
 	BySignal(syscall.SIGTERM),
 	BySignal(syscall.SIGHUP),
-	BySignal(syscall.SIGQUIT), // of which Go dies as of a panic that nobody catches
+	BySignal(syscall.SIGQUIT), // Go ends with a trace of its goroutines, as after a panic
 	BySignal(syscall.SIGSTOP, syscall.SIGKILL),
 	BySignal(syscall.SIGTERM, syscall.SIGKILL),
 	{Name: "its group killed", Attach: true, End: func(w Watching) error { return unix.Kill(-w.Process.Pid, unix.SIGKILL) }},

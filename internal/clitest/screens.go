@@ -63,7 +63,7 @@ func NewShell(t *testing.T, dir string) *Shell {
 	return s
 }
 
-// A program that an example starts in the background prints this where it is looked at, and then sleeps.
+// WaitingLine matches the line that an example prints in the background before it sleeps to be inspected.
 var WaitingLine = regexp.MustCompile(`^pid (\d+) `)
 
 // WaitSleeping waits until a process is in clock_nanosleep(2), by its number on x86-64.
@@ -109,8 +109,8 @@ func (s *Shell) TypeLine(line string) string {
 	return strings.TrimPrefix(screen.String(), "\n")
 }
 
-// These vary in the screens of documents between runs, versions of Debian's packages and processors: numbers of processes, times, offsets of frames
-// in functions, and registers or stack slots of values.
+// ScreenVariations lists the parts of screens that vary between runs, versions of Debian's packages and processors: numbers of processes, times, offsets
+// of frames in functions, and registers or stack slots of values.
 var ScreenVariations = []struct {
 	what *regexp.Regexp
 	with string
@@ -127,6 +127,7 @@ var ScreenVariations = []struct {
 	{regexp.MustCompile(`\b0x[0-9a-f]{9,}\b`), "0xN"},
 }
 
+// WithoutVariations replaces the parts of a screen that vary.
 func WithoutVariations(screen string) string {
 	for _, d := range ScreenVariations {
 		screen = d.what.ReplaceAllString(screen, d.with)
@@ -134,7 +135,7 @@ func WithoutVariations(screen string) string {
 	return screen
 }
 
-// The files of examples/, built as their Makefile does it.
+// BuiltExamples holds an archive of examples/, built by its Makefile.
 var BuiltExamples struct {
 	sync.Once
 	archive string
@@ -170,6 +171,7 @@ func Examples(t *testing.T) string {
 	return dir
 }
 
+// RunAll runs commands up to the first that fails.
 func RunAll(commands ...*exec.Cmd) error {
 	for _, c := range commands {
 		c.Env = append(os.Environ(), "MAKEFLAGS=")
@@ -222,7 +224,7 @@ func TypeDocument(t *testing.T, path, dir string) (typed []string) {
 	return typed
 }
 
-// These vary between runs: the process and how long it was stopped.
+// These match numbers that vary between runs: of the process, and how long it was stopped.
 var (
 	ProcessNumber = regexp.MustCompile(`(process|pid|thread) \d+`)
 	PausedFor     = regexp.MustCompile(`paused \d+\.\d\d ms`)
@@ -233,6 +235,7 @@ var (
 	ExitRate      = regexp.MustCompile(`(?m)^in [\d.]+ s, \d+/s; the slowest: (\S+) \d+ ms$`)
 )
 
+// WithoutTimes replaces those numbers.
 func WithoutTimes(screen string) string {
 	screen = ExitTime.ReplaceAllString(screen, "N  N ")
 	screen = PausedFor.ReplaceAllString(ProcessNumber.ReplaceAllString(screen, "$1 N"), "paused N ms")
@@ -241,6 +244,7 @@ func WithoutTimes(screen string) string {
 	return TookSeconds.ReplaceAllString(screen, "in N s")
 }
 
+// CopyFile copies a file.
 func CopyFile(t *testing.T, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(from)

@@ -32,6 +32,7 @@ func RunInShell(t *testing.T, line string) Result {
 	return Finish(t, c)
 }
 
+// Escape begins the control sequences of terminals.
 const Escape = "\x1b"
 
 // Refusal is a wrong command line, and its error.

@@ -234,7 +234,7 @@ func TestEmulationHeedsProtection(t *testing.T) {
 	}
 }
 
-// A store to a page that userfaultfd protects from writing, and nobody provides, is not made for the thread: the tracer would wait for it without end.
+// The tracer emulates no store to a page that userfaultfd protects from writing: it would wait until the protection is taken away.
 func TestEmulationDoesNotWait(t *testing.T) {
 	p := livetest.C(t, filepath.Join("..", "ptrace", "tracer", "testdata", "protected.c"), []string{"-O1"})
 	var page uint64

@@ -38,7 +38,7 @@ func (s *server) letRun() {
 	s.resume()
 }
 
-// client is what the tracer knows of its client's state.
+// client holds the state of the tracer's client, as the tracer last saw it.
 type client struct {
 	pid     int
 	looked  time.Time // the last look at its state

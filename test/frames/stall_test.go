@@ -59,8 +59,8 @@ func stalling(module string) map[string][]string {
 	}
 }
 
-// TestWithoutReader requires that a process runs to its end while the output of a verb is not read, and that the missing exits are reported where the
-// output goes on, or in a warning, and at the end.
+// TestWithoutReader requires that a process runs to its end while the output of a verb is not read, and that the gap is reported twice: when the output
+// resumes, or in a warning, and in the summary.
 func TestWithoutReader(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
