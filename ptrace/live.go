@@ -6,8 +6,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -39,7 +37,7 @@ func live(tid int) *liveMemory {
 // know sets the mappings, as they are now, and those of them that are provided on demand.
 func (l *liveMemory) know(maps []machine.Mapping, provided *provisions) {
 	l.maps, l.provided = maps, provided
-	l.served = sync.OnceValue(func() []machine.Range { return servedMappings(l.tid) })
+	l.served = sync.OnceValue(func() []machine.Range { return system.Served(l.tid) })
 }
 
 func (l *liveMemory) size() uint64 { return math.MaxInt64 }
@@ -71,7 +69,8 @@ func (l *liveMemory) readUpTo(p []byte, addr machine.Addr) (int, error) {
 	}
 	if r := (machine.Range{Start: addr, End: addr + machine.Addr(len(p))}); !l.mapped(r) || len(overlaps(l.served(), r)) > 0 {
 		n, err := l.mem.ReadWithin(readPatience, []system.Want{{Addr: addr, Buf: p}})
-		if err == nil || errors.Is(err, syscall.EFAULT) || errors.Is(err, syscall.ESRCH) || errors.Is(err, system.ErrLate) {
+		late := errors.Is(err, system.ErrLate)
+		if err == nil || errors.Is(err, syscall.EFAULT) || errors.Is(err, syscall.ESRCH) || late && !resident(l.tid, r) {
 			return n, err
 		}
 	}
@@ -92,6 +91,16 @@ func (l *liveMemory) mapped(r machine.Range) bool {
 		r.Start = m.End
 	}
 	return true
+}
+
+// resident reports whether a process has all pages of a range in memory, so that to read it waits for no file system.
+func resident(tid int, r machine.Range) bool {
+	pages, err := openPagemap(tid)
+	if err != nil {
+		return false
+	}
+	defer pages.Close()
+	return pages.all(r)
 }
 
 // readMany reads many small ranges. A range that cannot be read does not prevent reading the others.
@@ -177,48 +186,4 @@ func (l *liveMemory) heeds(addr machine.Addr, size int) bool {
 		wants = wants[n:]
 	}
 	return true
-}
-
-// servingTypes are the types of file systems whose pages another process or machine provides. Layers of an overlay may be of these.
-var servingTypes = []string{"fuse", "fuseblk", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "overlay", "virtiofs"}
-
-// servedMappings returns the mappings of a process that are of a file on such a file system: the page of a file waits until the file system answers.
-func servedMappings(tid int) (list []machine.Range) {
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", tid))
-	if err != nil || !strings.Contains(string(maps), " 00:") { // these have no device
-		return nil
-	}
-	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", tid))
-	if err != nil {
-		return nil
-	}
-	devices := servingDevices(string(mounts))
-	for line := range strings.Lines(string(maps)) {
-		m, ok := parseMapping(strings.TrimSuffix(line, "\n"))
-		if fields := strings.Fields(line); ok && m.Inode != 0 && len(fields) > 3 && devices[fields[3]] {
-			list = append(list, machine.Range{Start: m.Start, End: m.End})
-		}
-	}
-	return list
-}
-
-// servingDevices returns the numbers of the devices of such file systems, as /proc/PID/maps prints them; mounts is the text of /proc/PID/mountinfo
-// (proc_pid_mountinfo(5)).
-func servingDevices(mounts string) map[string]bool {
-	devices := map[string]bool{}
-	for line := range strings.Lines(mounts) {
-		about, kind, found := strings.Cut(line, " - ")
-		fields, kinds := strings.Fields(about), strings.Fields(kind)
-		if !found || len(fields) < 3 || len(kinds) == 0 {
-			continue
-		}
-		kind, _, _ = strings.Cut(kinds[0], ".") // fuse.sshfs
-		major, minor, _ := strings.Cut(fields[2], ":")
-		a, err := strconv.ParseUint(major, 10, 32)
-		b, err2 := strconv.ParseUint(minor, 10, 32)
-		if err == nil && err2 == nil && slices.Contains(servingTypes, kind) {
-			devices[fmt.Sprintf("%02x:%02x", a, b)] = true
-		}
-	}
-	return devices
 }

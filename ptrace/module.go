@@ -178,7 +178,7 @@ func (m *Module) close() {
 	}
 	for _, f := range []*os.File{m.file, m.debugFile} {
 		if f != nil {
-			f.Close()
+			files.CloseWithin(f)
 		}
 	}
 	m.file, m.debugFile, m.Image, m.data = nil, nil, nil, nil
@@ -196,12 +196,12 @@ func (m *Module) open(mem machine.Memory, pid int) error {
 }
 
 func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
-	m.file, m.data = f, &files.Cache{File: f}
-	info, err := f.Stat()
+	m.file = f
+	info, err := files.StatWithin(f.Stat)
 	if err != nil {
 		return err
 	}
-	m.opened = info
+	m.opened, m.data = info, &files.Cache{File: files.Bounded(f, info)}
 	return m.openImage(info.Size(), arch)
 }
 
@@ -230,7 +230,7 @@ func (m *Module) changes() bool {
 	if m.file == nil {
 		return false
 	}
-	now, err := m.file.Stat()
+	now, err := files.StatWithin(m.file.Stat)
 	return err != nil || now.Size() != m.opened.Size() || !now.ModTime().Equal(m.opened.ModTime()) || time.Since(now.ModTime()) < fresh
 }
 
@@ -317,11 +317,11 @@ func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 		fmt.Sprintf("/proc/%d/exe", pid),
 		fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, uint64(r.Start), uint64(r.End)),
 	} {
-		f, err := files.OpenRegular(path, r.Inode)
+		f, err := files.OpenWithin(path, r.Inode)
 		if err == nil {
 			return f, nil
 		}
-		if exhausted(err) {
+		if exhausted(err) || errors.Is(err, files.ErrLate) {
 			return nil, err
 		}
 	}

@@ -3,6 +3,7 @@ package ptrace
 import (
 	"io"
 	"os"
+	"slices"
 
 	"reframe/deopt/machine"
 	"reframe/ptrace/elfcore"
@@ -40,6 +41,13 @@ func (p *pagemap) without(r machine.Mapping) (parts []machine.Range) {
 		}
 	}
 	return parts
+}
+
+// all reports whether a range has all of its pages.
+func (p *pagemap) all(r machine.Range) bool {
+	whole := machine.Mapping{Start: r.Start &^ (elfcore.Page - 1), End: (r.End + elfcore.Page - 1) &^ (elfcore.Page - 1)}
+	missing := partsWhere(p, whole, func(_ machine.Addr, entry uint64) bool { return !isPage(entry) })
+	return !slices.ContainsFunc(missing, func(part keptPart) bool { return part.keep })
 }
 
 // where returns the parts of a mapping by pages for which f is true, or all of it if there is no list.

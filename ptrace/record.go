@@ -13,6 +13,7 @@ import (
 	"reframe/deopt/object"
 	"reframe/internal/newfile"
 	"reframe/ptrace/elfcore"
+	"reframe/ptrace/files"
 	"reframe/ptrace/system"
 	"reframe/ptrace/xsave"
 )
@@ -500,11 +501,11 @@ func (m *Module) gone() bool {
 	if m.file == nil {
 		return false
 	}
-	there, err := os.Stat(m.Path)
+	there, err := files.StatWithin(func() (os.FileInfo, error) { return os.Stat(m.Path) })
 	if err != nil {
 		return true
 	}
-	own, err := m.file.Stat()
+	own, err := files.StatWithin(m.file.Stat)
 	return err == nil && !os.SameFile(there, own)
 }
 

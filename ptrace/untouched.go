@@ -171,10 +171,7 @@ func (t *Target) awaits(addr machine.Addr, size int) bool {
 		return true
 	}
 	defer pages.Close()
-	return slices.ContainsFunc(parts, func(r machine.Range) bool {
-		whole := machine.Mapping{Start: r.Start &^ (elfcore.Page - 1), End: (r.End + elfcore.Page - 1) &^ (elfcore.Page - 1)}
-		return slices.ContainsFunc(partsWhere(pages, whole, func(_ machine.Addr, entry uint64) bool { return !isPage(entry) }), func(p keptPart) bool { return p.keep })
-	})
+	return slices.ContainsFunc(parts, func(r machine.Range) bool { return !pages.all(r) })
 }
 
 // flagged are the mappings of /proc/PID/smaps of which VmFlags has one of these (Linux, "The /proc Filesystem").

@@ -41,3 +41,10 @@ func Owner(info os.FileInfo) (uid int, ok bool) {
 	}
 	return int(st.Uid), true
 }
+
+// onDisk reports whether a file is on a file system of a block device. Others, such as FUSE, NFS and overlays, have a number of major 0
+// (Documentation/admin-guide/devices.txt of Linux).
+func onDisk(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && unix.Major(uint64(st.Dev)) != 0
+}

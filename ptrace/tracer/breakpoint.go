@@ -30,6 +30,9 @@ func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
 	s.shadowed = shadowStack(s.pid)
 	shared := s.sharing()
 	defer shared.close()
+	if slices.ContainsFunc(list, func(b Breakpoint) bool { return !s.memory.present(b.Addr, len(Trap)) }) {
+		s.listServed()
+	}
 	// Debug registers are for code in shared memory first: elsewhere a breakpoint can lie in the code.
 	slices.SortStableFunc(list, func(a, b Breakpoint) int {
 		return cmp.Compare(min(1, len(shared.of(b.Addr))), min(1, len(shared.of(a.Addr))))

@@ -20,6 +20,7 @@ type memory struct {
 	file    int           // -1 where it is not open
 	pages   *os.File      // /proc/PID/pagemap, nil where it is not open
 	threads iter.Seq[int] // that share the memory, those that are stopped first
+	served  *served       // nil where no page of it is fetched before it is read
 }
 
 // openMemory opens the memory of a thread by the path of its file.
@@ -46,6 +47,9 @@ func (m *memory) close() {
 
 // read reads as pread(2) does: up to the first byte that cannot be read. What the file does not have, threads do not have either.
 func (m memory) read(p []byte, addr uint64) (int, error) {
+	if err := m.fetch(addr, len(p)); err != nil {
+		return 0, err
+	}
 	if m.file >= 0 {
 		return unix.Pread(m.file, p, int64(addr))
 	}
@@ -54,6 +58,9 @@ func (m memory) read(p []byte, addr uint64) (int, error) {
 
 // write writes as pwrite(2) does, also where the process itself may not write.
 func (m memory) write(p []byte, addr uint64) (int, error) {
+	if err := m.fetch(addr, len(p)); err != nil {
+		return 0, err
+	}
 	return m.access(unix.Pwrite, writeTraced, p, addr)
 }
 

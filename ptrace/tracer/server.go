@@ -235,6 +235,7 @@ func (s *server) openMemory() (err error) {
 	for tid := range s.threads {
 		if s.memory, err = openMemory(memoryOf(s.pid, tid), s.atRest); err != unix.ENOENT && err != unix.ESRCH {
 			s.ledger.memory(s.memory.file)
+			s.memory.served = serving(tid)
 			return err
 		}
 	}
