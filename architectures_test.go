@@ -33,7 +33,6 @@ var namesArchitecture = map[string]string{
 	"deopt/interp/environment.go":  "the control registers of floating-point units",
 	"deopt/interp/format.go":       "the order of bytes in text",
 	"deopt/interp/interp.go":       "the architecture that a module without a triple is taken for",
-	"deopt/interp/libcstat.go":     "glibc's struct stat",
 	"deopt/interp/varargs.go":      "varargs as the System V ABI of x86-64 passes them",
 	"deopt/lanes/lanes.go":         "how each target legalizes vectors",
 	"deopt/lint/code.go":           "what LLVM's code generators do to patchpoints",

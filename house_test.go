@@ -15,7 +15,7 @@ import (
 // lies on lower floors.
 var floors = [][]string{
 	{"internal/filekind", "internal/confine"},
-	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "deopt/interp/internal/regex", "internal/newfile", "internal/jsonat", "internal/near", "internal/fold", "internal/manpage", "internal/peer", "ptrace/elfcore", "ptrace/files"},
+	{"deopt/machine", "deopt/frame", "deopt/ir", "deopt/interp/internal/softfloat", "internal/newfile", "internal/jsonat", "internal/near", "internal/fold", "internal/manpage", "internal/peer", "ptrace/elfcore", "ptrace/files"},
 	{"deopt/object", "deopt/names", "deopt/condition", "deopt/irset", "deopt/perfmap", "deopt/lanes", "deopt/isa/amd64", "deopt/isa/arm64", "deopt/interp/internal/libm", "ptrace/system", "ptrace/regset", "ptrace/trapcode"},
 	{"ptrace/tracer", "ptrace/xsave", "deopt/isa", "deopt/unwind/cfi", "deopt/unwind/internal/unwindtest"},
 	{"deopt/stackmap", "deopt/source", "ptrace"},

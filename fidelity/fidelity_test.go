@@ -4,8 +4,8 @@
 //   - random C programs of csmith, by clang 14 and 19 at four levels each, for 32-bit x86, and for a
 //     processor with AVX2 (csmith_test.go);
 //   - random modules of llvm-stress (stress_test.go);
-//   - programs of Debian source packages on real input (source_test.go, script_test.go), on files of their own too
-//     (program_test.go).
+//   - programs of Debian source packages on real input (source_test.go, script_test.go), and on files that
+//     testdata/host keeps in their memory (program_test.go).
 //
 // Beside that, native code is held against the interpreter at exits of such programs, into which package instrument writes sites (exits_test.go).
 //
@@ -53,16 +53,10 @@ const bound = 5 * time.Minute
 // shells.
 func native(t testing.TB, stdin []byte, name string, args ...string) outcome {
 	t.Helper()
-	return nativeIn(t, "", stdin, name, args...)
-}
-
-// nativeIn is native in a working directory, "" for the test's.
-func nativeIn(t testing.TB, dir string, stdin []byte, name string, args ...string) outcome {
-	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(stdin)
+	cmd.Stdin = bytes.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -105,32 +99,25 @@ func interpreted(t testing.TB, module string, stdin []byte, args ...string) outc
 // run is interpreted for a program that may fail.
 func run(t testing.TB, module string, stdin []byte, steps uint64, args ...string) (outcome, error) {
 	t.Helper()
-	out, _, err := runWith(t, module, interp.Options{Stdin: bytes.NewReader(stdin), MaxSteps: steps}, args...)
-	return out, err
-}
-
-// runWith is run with the caller's options, and also returns the interpreter.
-func runWith(t testing.TB, module string, o interp.Options, args ...string) (outcome, *interp.Interp, error) {
-	t.Helper()
 	text, err := os.ReadFile(module)
 	require.NoError(t, err)
 	m, err := ir.Parse(module, text)
 	require.NoError(t, err)
-	in, err := interp.New(m, o)
+	in, err := interp.New(m, interp.Options{Stdin: bytes.NewReader(stdin), MaxSteps: steps})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	res, err := in.Main(ctx, args)
 	if err != nil {
-		return outcome{Output: res.Output, Errors: res.Errors}, in, err
+		return outcome{Output: res.Output, Errors: res.Errors}, err
 	}
 	out := outcome{Output: res.Output, Errors: res.Errors}
 	if res.ExitCode != nil {
 		out.Status = *res.ExitCode & 0xff
-		return out, in, nil
+		return out, nil
 	}
 	v, ok := res.Value.Uint()
 	require.True(t, ok, "the result of main is %s", res.Value.Format())
 	out.Status = int(v & 0xff)
-	return out, in, nil
+	return out, nil
 }

@@ -43,7 +43,7 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run [flags] MODULE.ll [ARG...]",
 		Short: "Run a whole module in the reference interpreter",
 		Long: `run interprets a module of LLVM IR (text, or bitcode where llvm-dis is installed) from
-the start of main, with the C library's functions that a program without files needs.
+the start of main, with the functions of the C library that doc/interpreter.md lists.
 What the program writes goes to standard output and standard error, what it reads comes
 from standard input, and its exit status is that of run.
 

@@ -535,3 +535,8 @@ func (c *ccall) guarded(f machine.Addr, args ...machine.Addr) (v Value, left boo
 	}
 	return v, left
 }
+
+// refuse is a function that cannot be run: its call returns an error with the hint.
+func refuse(hint string) Builtin {
+	return func(c *Invocation) (Value, error) { return Value{}, unsupported(hint, "a call of @%s", c.Name) }
+}

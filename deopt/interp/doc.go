@@ -29,12 +29,13 @@
 // # The C library
 //
 // A function that the module only declares runs where [Options].Funcs or the table
-// that is built in has it: most of ISO C17 and what programs use of POSIX, with the
-// results of glibc on x86 in the "C" locale. There is no environment and there
-// are no files but standard input, output and error, which behave as pipes do. The
-// date stands still at 1970-01-01, clocks go on by a nanosecond a step, and no signal
-// arrives. What a program printed is
-// there when it aborts, as if its streams had no buffers.
+// that is built in has it. The table has what compiled code calls everywhere: memory,
+// strings, numbers, <math.h>, setjmp, exceptions, sorting, and the streams of standard
+// input, output and error, which behave as pipes do. Results are those of glibc on x86
+// in the "C" locale. Every other function ends the run by its name, or is run by
+// [Options].Native. There is no environment. The date stands still at 1970-01-01, clocks
+// go on by a nanosecond a step, and no signal arrives. What a program printed is there
+// when it aborts, as if its streams had no buffers.
 //
 // # Security
 //

@@ -46,68 +46,46 @@ var effects = effectTable()
 // float and long double.
 var effectNames = map[Effect]string{
 	// atoi and its kin have undefined behavior for a number out of range (C17 7.22.1).
-	EffectNone: `wcslen wmemcmp wmemchr memcmp bcmp memchr rawmemchr memrchr memmem strlen strnlen strcmp strcoll strncmp strcasecmp strncasecmp
+	EffectNone: `memcmp bcmp memchr rawmemchr memrchr memmem strlen strnlen strcmp strcoll strncmp strcasecmp strncasecmp
 		strchr index strrchr rindex strchrnul strspn strcspn strpbrk strstr strcasestr bsearch
 		isupper islower isalpha isdigit isxdigit isspace isprint isgraph isblank iscntrl ispunct isalnum tolower toupper isascii toascii
 		__ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc __ctype_get_mb_cur_max
-		abs labs llabs imaxabs div ldiv lldiv imaxdiv atof atoi atol atoll difftime getpagesize sched_yield
+		abs labs llabs imaxabs div ldiv lldiv imaxdiv atof atoi atol atoll difftime
 		fabs* floor* ceil* trunc* round* rint* nearbyint* roundeven* fmin* fmax* copysign* nan nanf
-		creal crealf cimag cimagf conj conjf cproj cprojf __muldc3 __mulsc3 __mulxc3 __divdc3 __divsc3 __divxc3
-		isnan* isinf* finite* signbit* __isnan* __isinf* __finite* __signbit*
-		_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base
-		_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base _ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base
-		_ZSt20_Rb_tree_black_countPKSt18_Rb_tree_node_baseS1_
-		_ZSt11_Hash_bytesPKvmm _ZSt11_Hash_bytesPKvjj _ZSt15_Fnv_hash_bytesPKvmm _ZSt15_Fnv_hash_bytesPKvjj`,
+		isnan* isinf* finite* signbit* __isnan* __isinf* __finite* __signbit*`,
 
-	EffectMemory: `wmemset wmemcpy wmemmove memcpy memmove mempcpy __mempcpy memccpy memset explicit_bzero bzero bcopy
+	EffectMemory: `memcpy memmove mempcpy __mempcpy memccpy memset explicit_bzero bzero bcopy
 		strcpy stpcpy strncpy stpncpy strcat strncat strlcpy strlcat strxfrm strtok_r __strtok_r strsep
 		__memcpy_chk __memmove_chk __mempcpy_chk __memset_chk __explicit_bzero_chk
 		__strcpy_chk __stpcpy_chk __strncpy_chk __stpncpy_chk __strcat_chk __strncat_chk
 		strtol strtoll strtoimax strtoul strtoull strtoumax strtoq strtouq strtod strtof strtold
 		__isoc23_strtol __isoc23_strtoll __isoc23_strtoimax __isoc23_strtoul __isoc23_strtoull __isoc23_strtoumax
-		__strtol_internal __strtoul_internal __strtod_internal __xpg_strerror_r rand_r qsort qsort_r frexp* modf*
-		sprintf snprintf vsprintf vsnprintf __sprintf_chk __snprintf_chk __vsprintf_chk __vsnprintf_chk
-		_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_ _ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_
-		_ZNSt8__detail15_List_node_base7_M_hookEPS0_ _ZNSt8__detail15_List_node_base9_M_unhookEv _ZNSt8__detail15_List_node_base11_M_transferEPS0_S1_
-		_ZNSt8__detail15_List_node_base10_M_reverseEv _ZNSt8__detail15_List_node_base4swapERS0_S1_
-		_ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm _ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEj
-		_ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm _ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEjjj
-		sem_init sem_destroy sem_getvalue regerror creall cimagl conjl cprojl
-		pthread_mutex_init pthread_mutex_destroy pthread_mutexattr_init pthread_mutexattr_settype pthread_mutexattr_destroy
-		sscanf vsscanf __isoc99_sscanf __isoc99_vsscanf __isoc23_sscanf __isoc23_vsscanf`,
+		__strtol_internal __strtoul_internal __strtod_internal __xpg_strerror_r qsort qsort_r frexp* modf*
+		sprintf snprintf vsprintf vsnprintf __sprintf_chk __snprintf_chk __vsprintf_chk __vsnprintf_chk`,
 
 	EffectMath: `sqrt* cbrt* sin* cos* tan* asin* acos* atan* atan2* sinh* cosh* tanh* asinh acosh atanh asinhf acoshf atanhf
 		exp* exp2* exp10* expm1* log* log2* log10* log1p* logb* pow* fmod* remainder* drem* hypot* fdim* fma*
 		erf erff erfc erfcf tgamma tgammaf ldexp* scalbn* scalbln* ilogb* lround* llround* lrint* llrint* nextafter nextafterf
-		csqrt* cexp* clog* cpow* csin* ccos* ctan* csinh* ccosh* ctanh* catan* catanh* cabs* carg*
 		llvm.exp llvm.exp2 llvm.exp10 llvm.log llvm.log2 llvm.log10 llvm.pow llvm.powi llvm.sin llvm.cos llvm.tan llvm.sincos
 		llvm.asin llvm.acos llvm.atan llvm.atan2 llvm.sinh llvm.cosh llvm.tanh llvm.fmuladd`,
 
 	// lgamma sets signgam; setjmp stores registers; a guard of C++ has more bytes than the one that says it is done.
 	EffectState: `malloc calloc realloc reallocarray aligned_alloc memalign valloc posix_memalign malloc_usable_size free
 		strdup __strdup strndup asprintf vasprintf __asprintf_chk __vasprintf_chk strtok
-		rand random srand srandom lrand48 mrand48 drand48 srand48 lgamma lgammaf
-		time clock clock_gettime clock_getres gettimeofday times setlocale localeconv strerror strerror_r __errno_location
-		getenv secure_getenv getpid getppid getuid geteuid getgid getegid sysconf pthread_self pthread_mutex_lock pthread_mutex_unlock
+		lgamma lgammaf
+		time clock clock_gettime gettimeofday setlocale localeconv strerror strerror_r __errno_location
+		getenv secure_getenv getpid pthread_self pthread_mutex_lock pthread_mutex_unlock
 		atexit __cxa_atexit __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
-		getopt __posix_getopt getopt_long getopt_long_only regcomp regexec regfree
-		gmtime gmtime_r localtime localtime_r mktime timelocal timegm asctime asctime_r ctime strftime strftime_l tzset
-		sem_post sem_wait sem_trywait sem_timedwait fdopen getrandom getentropy access
-		setjmp _setjmp sigsetjmp __sigsetjmp longjmp _longjmp siglongjmp __longjmp_chk sigemptyset feof feof_unlocked ferror ferror_unlocked fileno isatty flockfile funlockfile`,
+		setjmp _setjmp sigsetjmp __sigsetjmp longjmp _longjmp siglongjmp __longjmp_chk feof feof_unlocked ferror ferror_unlocked fileno isatty`,
 
 	EffectOutside: `exit _exit _Exit quick_exit abort __assert_fail __stack_chk_fail __chk_fail __cxa_pure_virtual
 		_ZSt9terminatev _ZSt10unexpectedv __cxa_call_terminate __cxa_call_unexpected
-		signal __sysv_signal sigaction puts puts_unlocked perror putchar putchar_unlocked fflush fflush_unlocked fclose write
-		setvbuf setbuf setbuffer setlinebuf fseek fseeko fseeko64 ftell ftello ftello64 fgetpos fsetpos lseek lseek64 rewind
-		fopen fopen64 tmpfile tmpfile64 fgetpos64 fsetpos64 open open64 openat openat64 creat creat64 pread pread64 pwrite pwrite64
-		truncate truncate64 ftruncate ftruncate64 fcntl fcntl64 dup flock fdatasync unlink rmdir remove rename mkdir chdir getcwd umask
-		mkstemp mkstemp64 readlink chmod fchmod chown fchown utime utimes stat stat64 lstat lstat64 fstat fstat64
-		clearerr clearerr_unlocked close fsync fputs fputs_unlocked fwrite fwrite_unlocked fputc putc fputc_unlocked putc_unlocked _IO_putc __overflow
-		ungetc _IO_ungetc read __read_chk getdelim __getdelim getline fgetc getc _IO_getc __uflow fgetc_unlocked getc_unlocked
+		signal __sysv_signal puts puts_unlocked perror putchar putchar_unlocked fflush fflush_unlocked fclose write
+		setvbuf setbuf setbuffer setlinebuf fseek ftell lseek lseek64
+		clearerr clearerr_unlocked close fputs fputs_unlocked fwrite fwrite_unlocked fputc putc fputc_unlocked putc_unlocked _IO_putc __overflow
+		ungetc _IO_ungetc read __read_chk fgetc getc _IO_getc __uflow fgetc_unlocked getc_unlocked
 		getchar getchar_unlocked fgets fgets_unlocked __fgets_chk fread fread_unlocked __fread_chk
-		printf vprintf fprintf vfprintf dprintf vdprintf __printf_chk __vprintf_chk __fprintf_chk __vfprintf_chk __dprintf_chk __vdprintf_chk
-		scanf vscanf fscanf vfscanf __isoc99_scanf __isoc99_vscanf __isoc99_fscanf __isoc99_vfscanf
-		__isoc23_scanf __isoc23_vscanf __isoc23_fscanf __isoc23_vfscanf`,
+		printf vprintf fprintf vfprintf dprintf vdprintf __printf_chk __vprintf_chk __fprintf_chk __vfprintf_chk __dprintf_chk __vdprintf_chk`,
 }
 
 func effectTable() map[string]Effect {

@@ -39,10 +39,6 @@ type Options struct {
 	Native Builtin
 	// Hint advises what to do, in the error of a run that ends at a call of native code; "" for the usual advice.
 	Hint string
-	// Files holds the contents of the program's files by name. The run copies them to its memory and leaves these as they are. Names are absolute, or
-	// begin in "/", the working directory; a name that ends in a slash is a directory. With nil, rather than an empty map, a call that opens a file
-	// ends the run. [Interp.Files] returns the files as the run left them.
-	Files map[string][]byte
 	// Stdin is the program's standard input; nil is an empty one.
 	Stdin io.Reader
 	// Stdout and Stderr take the output of the program. With nil it is collected, in [Result].Output and [Result].Errors.
@@ -184,9 +180,6 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 		*next += machine.Addr(shift)
 	}
 	in.heap.whole = in.heap.area
-	if o.Files != nil {
-		in.clib.files = newFileSystem(o.Files)
-	}
 	return in, nil
 }
 

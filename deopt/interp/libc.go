@@ -6,16 +6,14 @@ import (
 	"reframe/deopt/machine"
 )
 
-// libc holds the functions that a module may declare and call without any native code: the C standard's functions (ISO C17, clause 7) and those of
-// POSIX that programs need, with the results of glibc on x86 where the standards leave them open. A function that is here but cannot be run returns
-// the reason as an error when it is called.
+// libc holds the functions that a module may declare and call without any native code: those that compiled code calls everywhere, of the C standard
+// (ISO C17, clause 7) and POSIX, with the results of glibc on x86 where the standards leave them open.
 var libc = map[string]Builtin{}
 
 func init() {
 	for _, table := range []map[string]Builtin{
-		memoryFuncs, stringFuncs, searchFuncs, tokenFuncs, checkedFuncs, ctypeFuncs, numberFuncs, sortFuncs, randomFuncs,
-		processFuncs, timeFuncs, localeFuncs, streamFuncs, inputFuncs, printfFuncs, scanfFuncs, mathLibFuncs, longMathFuncs, cxxFuncs,
-		treeFuncs, containerFuncs, getoptFuncs, systemFuncs, fileFuncs, statFuncs, openFuncs, wideFuncs, dateFuncs, jumpFuncs, exceptionFuncs, regexFuncs, complexFuncs, refused(),
+		memoryFuncs, stringFuncs, searchFuncs, tokenFuncs, checkedFuncs, ctypeFuncs, numberFuncs, sortFuncs,
+		processFuncs, timeFuncs, localeFuncs, streamFuncs, inputFuncs, printfFuncs, mathLibFuncs, longMathFuncs, cxxFuncs, jumpFuncs, exceptionFuncs,
 	} {
 		maps.Copy(libc, table)
 	}

@@ -10,10 +10,10 @@ import (
 // processFuncs holds functions that begin and end a program, and report errors: of <stdlib.h>, <errno.h>, <assert.h>, <signal.h> and <unistd.h>.
 var processFuncs = map[string]Builtin{
 	"exit": procedure(exit), "_exit": procedure(quickExit), "_Exit": procedure(quickExit), "quick_exit": procedure(quickExit),
-	"atexit": scalar(atexit), "on_exit": refuse("use atexit"), "__cxa_atexit": scalar(cxaAtexit),
+	"atexit": scalar(atexit), "__cxa_atexit": scalar(cxaAtexit),
 	"abort":  procedure(func(c *ccall) { c.fail(troublef(KindAbort, "the program called abort")) }),
 	"getenv": always(0), "secure_getenv": always(0), // the environment is empty
-	"getpid": always(1), "getppid": always(0), "getuid": always(0), "geteuid": always(0), "getgid": always(0), "getegid": always(0),
+	"getpid":           always(1),
 	"__errno_location": scalar(func(c *ccall) uint64 { return uint64(c.errnoAddr()) }),
 	"strerror":         scalar(func(c *ccall) uint64 { return c.constantText(errorText(c.int(0))) }),
 	"__xpg_strerror_r": scalar(strerrorR), "strerror_r": scalar(func(c *ccall) uint64 { return c.constantText(errorText(c.int(0))) }),
@@ -22,11 +22,6 @@ var processFuncs = map[string]Builtin{
 	"__chk_fail":         procedure(func(c *ccall) { c.terminated("buffer overflow detected") }),
 	"signal":             always(0), // SIG_DFL: no signal arrives here
 	"__sysv_signal":      always(0), // signal of a program that asks for no BSD extensions
-	"sigaction":          always(0),
-	"sigemptyset":        scalar(func(c *ccall) uint64 { c.fill(c.addr(0), 0, 128); return 0 }),
-	"sysconf":            scalar(sysconf),
-	"getpagesize":        always(pageSize),
-	"sched_yield":        always(0),
 	"pthread_self":       always(1),
 	"pthread_mutex_lock": always(0), "pthread_mutex_unlock": always(0), // there is one thread
 }
@@ -147,49 +142,4 @@ func assertFail(c *ccall) {
 func (c *ccall) terminated(what string) {
 	c.print(2, []byte("*** "+what+" ***: terminated\n"))
 	c.fail(troublef(KindAbort, "%s", what))
-}
-
-// sysconf returns the values by which programs size their buffers (POSIX; numbers of glibc's confname.h).
-func sysconf(c *ccall) uint64 {
-	switch c.int(0) {
-	case 2: // _SC_CLK_TCK
-		return 100
-	case 30: // _SC_PAGESIZE
-		return pageSize
-	case 83, 84: // _SC_NPROCESSORS_CONF, _SC_NPROCESSORS_ONLN
-		return 1
-	}
-	c.setErrno(errInvalid)
-	return ^uint64(0)
-}
-
-// Reasons for refusals, with what to do instead.
-const (
-	hintInput  = "give the input on standard input"
-	hintOutput = "write to standard output, or define the function in the module"
-	hintThread = "there is one thread; define the function in the module if one is enough"
-	hintSystem = "a run never reaches the system; define the function in the module"
-)
-
-var refusals = map[string][]string{
-	hintInput:  {"freopen", "freopen64", "opendir", "fmemopen"},
-	hintOutput: {"tmpnam", "open_memstream"},
-	hintThread: {"pthread_create", "pthread_join", "pthread_cond_wait", "thrd_create", "sem_open"},
-	hintSystem: {"system", "popen", "mmap", "mmap64", "fork", "vfork", "clone", "execve", "execvp", "execv", "execl", "execlp", "wait", "waitpid", "kill", "raise", "pipe", "dup2", "socket",
-		"connect", "dlopen", "dlsym", "dlclose", "dlerror", "syscall", "ioctl", "select",
-		"poll", "sleep", "usleep", "nanosleep", "mprotect", "sbrk", "brk", "alarm", "setenv", "putenv", "unsetenv"},
-}
-
-func refused() map[string]Builtin {
-	table := map[string]Builtin{}
-	for hint, names := range refusals {
-		for _, name := range names {
-			table[name] = refuse(hint)
-		}
-	}
-	return table
-}
-
-func refuse(hint string) Builtin {
-	return func(c *Invocation) (Value, error) { return Value{}, unsupported(hint, "a call of @%s", c.Name) }
 }

@@ -2,7 +2,6 @@ package interp
 
 import (
 	"bufio"
-	chacha "math/rand/v2"
 
 	"reframe/deopt/machine"
 )
@@ -15,36 +14,18 @@ type clib struct {
 	texts   map[string]machine.Addr
 	tables  map[string]machine.Addr
 	handler []handler // of atexit, in the order given
-	random  random
-	seed48  uint64
 	streams [3]stream
 	jumps   uint64 // numbers that setjmp gave
 
 	typeKinds map[machine.Addr]typeKind // by what a type_info points to first
 	stdin     *bufio.Reader
-	opened    map[machine.Addr]int    // the FILEs of fopen and fdopen, with their streams
-	others    []*stream               // those of files, the first of which is stream firstFile
-	files     *fileSystem             // nil of a run that has none
-	fds       []*openFile             // by descriptors from firstFile on, nil of those that are closed
-	shut      [3]bool                 // descriptors that fclose has closed of these
 	shared    map[string]machine.Addr // variables that the program shares with the C library
-	options   optionState
-	regexes   map[machine.Addr]*regexProgram
-	entropy   *chacha.ChaCha8
 }
 
 // handler is a function to call at the program's end, with an argument if it takes one.
 type handler struct {
 	f   machine.Addr
 	arg Value // none of a handler of atexit
-}
-
-// stream returns the stream of a number.
-func (l *clib) stream(n int) *stream {
-	if n >= firstFile {
-		return l.others[n-firstFile]
-	}
-	return &l.streams[n]
 }
 
 func (l *clib) keepText(s string, a machine.Addr) {
@@ -93,36 +74,8 @@ var libcGlobals = map[string]func(in *Interp) (uint64, error){
 	// There is no environment; environ points to an empty array.
 	"environ":   func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
 	"__environ": func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
-	// The variables of getopt: ints but for optarg.
-	"optarg": func(*Interp) (uint64, error) { return 0, nil },
-	"optind": func(in *Interp) (uint64, error) { return in.firstInt(1), nil },
-	"opterr": func(in *Interp) (uint64, error) { return in.firstInt(1), nil },
-	"optopt": func(in *Interp) (uint64, error) { return in.firstInt('?'), nil },
-	// Of the time zone UTC.
-	"timezone":   func(*Interp) (uint64, error) { return 0, nil },
-	"__timezone": func(*Interp) (uint64, error) { return 0, nil },
-	"daylight":   func(*Interp) (uint64, error) { return 0, nil },
-	"__daylight": func(*Interp) (uint64, error) { return 0, nil },
 	// A char that is 1 as long as there is one thread, which std::shared_ptr looks at; in any byte order.
 	"__libc_single_threaded": func(*Interp) (uint64, error) { return 0x0101010101010101, nil },
-}
-
-// firstInt is eight bytes that begin with an int.
-func (in *Interp) firstInt(v uint32) uint64 {
-	if in.layout.BigEndian {
-		return uint64(v) << 32
-	}
-	return uint64(v)
-}
-
-// shared is the address of a variable of libcGlobals.
-func (c *ccall) shared(name string) machine.Addr {
-	if c.err != nil {
-		return 0
-	}
-	a, _, err := c.in.libcGlobal(name)
-	c.fail(err)
-	return a
 }
 
 // libcGlobal gives a variable of the C library its memory, the same for all that ask.

@@ -2,7 +2,7 @@ package interp
 
 import "reframe/deopt/machine"
 
-// timeFuncs holds functions of <time.h> and its kin. Every run must give the same results, so the date is constantly the epoch, 1970-01-01 00:00:00
+// timeFuncs holds the clocks of <time.h> and its kin. Every run must give the same results, so the date is constantly the epoch, 1970-01-01 00:00:00
 // UTC, and clocks for intervals advance by one nanosecond for each step.
 var timeFuncs = map[string]Builtin{
 	"time": scalar(func(c *ccall) uint64 {
@@ -13,10 +13,8 @@ var timeFuncs = map[string]Builtin{
 	}),
 	"clock":         scalar(func(c *ccall) uint64 { return c.elapsed() / 1000 }),
 	"clock_gettime": scalar(clockGettime),
-	"clock_getres":  scalar(func(c *ccall) uint64 { return c.timespec(c.addr(1), 1) }),
 	"gettimeofday":  scalar(func(c *ccall) uint64 { return c.timespec(c.addr(0), 0) }),
 	"difftime":      floating(func(c *ccall) float64 { return float64(c.int(0) - c.int(1)) }),
-	"times":         scalar(func(c *ccall) uint64 { c.fill(c.addr(0), 0, uint64(4*c.longSize())); return 0 }),
 }
 
 // clockGettime reads CLOCK_REALTIME, 0, as the date, and every other clock as

@@ -61,17 +61,15 @@ func printfTable() map[string]Builtin {
 
 func (p printer) print(c *ccall) uint64 {
 	fd := 1
-	var file *openFile
 	switch p.to {
 	case toStream:
 		fd = c.stream(p.dest)
 	case toDescriptor:
-		if n := c.int(p.dest); n == 1 || n == 2 {
-			fd = int(n)
-		} else if file = c.file(n); file == nil || !file.writes() {
-			c.setErrno(errBadFile)
-			return eof
+		n := c.int(p.dest)
+		if n != 1 && n != 2 {
+			return c.failed(errBadFile)
 		}
+		fd = int(n)
 	}
 	f := &formatter{c: c, list: p.list, next: p.format + 1}
 	out, ok := f.format(c.text(p.format))
@@ -84,10 +82,6 @@ func (p printer) print(c *ccall) uint64 {
 	case toNewMemory:
 		c.put(c.addr(p.dest), c.longSize(), c.duplicate(out))
 	default:
-		if file != nil {
-			c.append(file, out)
-			break
-		}
 		ok = c.print(fd, out) && ok
 	}
 	if !ok {

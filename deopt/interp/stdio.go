@@ -10,13 +10,11 @@ import (
 	"reframe/deopt/machine"
 )
 
-// stream is a FILE of the program: 0, 1 and 2 are standard input, output and error, others are of files.
+// stream is a FILE of the program: standard input, output or error. All three are pipes.
 type stream struct {
 	addr   machine.Addr // of its FILE, 0 until the program asks
 	pushed []byte       // by ungetc, the next to be read last
 	flags  uint64       // streamEOF and streamError
-	fd     int64        // of a file: its descriptor
-	access uint64       // of a file: as of open
 }
 
 // The bits of FILE._flags that glibc's own macros read (its struct_FILE.h).
@@ -49,17 +47,10 @@ func (c *ccall) stream(i int) int {
 	if c.err != nil {
 		return noStream
 	}
-	if fd, ok := c.in.clib.opened[a]; ok {
-		return fd
-	}
 	for fd := range c.in.clib.streams {
 		if s := c.in.clib.streams[fd].addr; s != 0 && s == a || c.targetStream(fd) == a && a != 0 {
 			return fd
 		}
-	}
-	known := "none of stdin, stdout and stderr"
-	if c.in.clib.files != nil {
-		known = "no stream that is open"
 	}
 	switch {
 	case a == 0:
@@ -67,7 +58,7 @@ func (c *ccall) stream(i int) int {
 	case c.foreign(a):
 		c.err = unsupported("only the target's own C library knows what is behind it", "@%s of %v, a stream of the target,", c.Name, a)
 	default:
-		c.err = troublef(KindFault, "@%s is given %v, which is %s", c.Name, a, known)
+		c.err = troublef(KindFault, "@%s is given %v, which is none of stdin, stdout and stderr", c.Name, a)
 	}
 	return noStream
 }
@@ -84,7 +75,7 @@ func (c *ccall) targetStream(fd int) machine.Addr {
 }
 
 func (c *ccall) mark(fd int, flags uint64) {
-	s := c.in.clib.stream(fd)
+	s := &c.in.clib.streams[fd]
 	s.flags = flags
 	if s.addr != 0 {
 		c.put(s.addr, 4, flags)
@@ -136,16 +127,9 @@ func (c *ccall) print(fd int, p []byte) bool {
 	if c.err != nil {
 		return false
 	}
-	if fd >= firstFile {
-		return c.printFile(c.in.clib.stream(fd), fd, p)
-	}
 	if fd == 0 {
 		c.mark(0, c.in.clib.streams[0].flags|streamError)
 		c.setErrno(errBadFile)
-		return false
-	}
-	if c.in.clib.shut[fd] {
-		c.err = unsupported("", "@%s, which writes to descriptor %d after it was closed,", c.Name, fd)
 		return false
 	}
 	c.err = c.in.emit(fd, p)
@@ -167,16 +151,12 @@ func streamTable() map[string]Builtin {
 		"setvbuf":   scalar(func(c *ccall) uint64 { c.stream(0); return 0 }),
 		"setbuf":    procedure(func(c *ccall) { c.stream(0) }),
 		"setbuffer": procedure(func(c *ccall) { c.stream(0) }), "setlinebuf": procedure(func(c *ccall) { c.stream(0) }),
-		"fileno": scalar(fileno),
+		"fileno": scalar(func(c *ccall) uint64 { return uint64(int64(c.stream(0))) }),
 		"isatty": scalar(func(c *ccall) uint64 { c.setErrno(errNoTTY); return 0 }),
-		"fseek":  scalar(fseek), "fseeko": scalar(fseek), "fseeko64": scalar(fseek), "ftell": scalar(ftell), "ftello": scalar(ftell),
-		"ftello64": scalar(ftell), "fgetpos": scalar(fgetpos), "fsetpos": scalar(fsetpos), "lseek": scalar(lseek), "lseek64": scalar(lseek),
-		"fgetpos64": scalar(fgetpos), "fsetpos64": scalar(fsetpos),
-		"rewind": procedure(rewind),
-		"feof":   scalar(func(c *ccall) uint64 { return c.flag(streamEOF) }), "ferror": scalar(func(c *ccall) uint64 { return c.flag(streamError) }),
+		"fseek":  scalar(seekPipe), "ftell": scalar(seekPipe), "lseek": scalar(seekPipe), "lseek64": scalar(seekPipe),
+		"feof": scalar(func(c *ccall) uint64 { return c.flag(streamEOF) }), "ferror": scalar(func(c *ccall) uint64 { return c.flag(streamError) }),
 		"clearerr": procedure(clearerr),
-		"close":    scalar(closeDescriptor), "fsync": always(0),
-		"flockfile": procedure(func(*ccall) {}), "funlockfile": procedure(func(*ccall) {}),
+		"close":    scalar(closeDescriptor),
 	}
 	for _, suffix := range []string{"", "_unlocked"} {
 		table["putchar"+suffix] = table["putchar"]
@@ -247,18 +227,27 @@ func fflush(c *ccall) uint64 {
 	return 0
 }
 
-// fclose flushes a stream. For a stream of fdopen it closes the descriptor too, as close does.
+// fclose flushes a stream. The standard three stay open, as later output needs a destination.
 func fclose(c *ccall) uint64 {
 	c.stream(0)
-	fflush(c)
-	if fd, ok := c.in.clib.opened[c.addr(0)]; ok {
-		delete(c.in.clib.opened, c.addr(0))
-		if fd >= firstFile {
-			return c.endStream(fd)
-		}
-		c.in.clib.shut[fd] = true
+	return fflush(c)
+}
+
+// closeDescriptor implements close(2). The standard three stay open.
+func closeDescriptor(c *ccall) uint64 {
+	if fd := c.int(0); fd < 0 || fd > 2 {
+		return c.failed(errBadFile)
 	}
 	return 0
+}
+
+// seekPipe implements the functions that move or tell the position of a stream or descriptor, which a pipe does not have.
+func seekPipe(c *ccall) uint64 { return c.failed(errSeek) }
+
+// failed is the -1 of a call, with its reason.
+func (c *ccall) failed(errno uint64) uint64 {
+	c.setErrno(errno)
+	return eof
 }
 
 // perror writes its text and the text for errno to standard error (C17 7.21.10.4).
@@ -275,19 +264,11 @@ func perror(c *ccall) {
 	c.print(2, line.Bytes())
 }
 
-// write is POSIX's, on descriptors 1 and 2 and those of files.
+// write is POSIX's, on descriptors 1 and 2.
 func write(c *ccall) uint64 {
 	fd, n := c.int(0), c.uint(2)
-	if f := c.file(fd); f != nil {
-		if !f.writes() {
-			return c.failed(errBadFile)
-		}
-		c.append(f, c.bytes(c.addr(1), n))
-		return n
-	}
 	if fd != 1 && fd != 2 {
-		c.setErrno(errBadFile)
-		return eof
+		return c.failed(errBadFile)
 	}
 	c.print(int(fd), c.bytes(c.addr(1), n))
 	return n
@@ -298,7 +279,7 @@ func (c *ccall) flag(bit uint64) uint64 {
 	if c.err != nil {
 		return 0
 	}
-	return truth(c.in.clib.stream(fd).flags&bit != 0)
+	return truth(c.in.clib.streams[fd].flags&bit != 0)
 }
 
 func clearerr(c *ccall) {

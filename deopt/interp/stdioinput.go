@@ -8,17 +8,12 @@ import (
 	"reframe/deopt/machine"
 )
 
-// inputFuncs are the input of <stdio.h> but for scanf (C17 7.21.7, 7.21.8), and
-// POSIX's read.
+// inputFuncs hold the functions of <stdio.h> that read bytes and lines of standard input (C17 7.21.7, 7.21.8), and POSIX's read.
 var inputFuncs = inputTable()
 
 func inputTable() map[string]Builtin {
 	table := map[string]Builtin{
-		"ungetc": scalar(ungetc), "_IO_ungetc": scalar(ungetc),
-		"gets": refuse("gets cannot know where its buffer ends; use fgets"), "read": scalar(read),
-		"getdelim":   scalar(func(c *ccall) uint64 { return c.line(byte(c.uint(2)), c.stream(3)) }),
-		"__getdelim": scalar(func(c *ccall) uint64 { return c.line(byte(c.uint(2)), c.stream(3)) }),
-		"getline":    scalar(func(c *ccall) uint64 { return c.line('\n', c.stream(2)) }),
+		"ungetc": scalar(ungetc), "_IO_ungetc": scalar(ungetc), "read": scalar(read),
 	}
 	for _, name := range []string{"fgetc", "getc", "_IO_getc", "__uflow", "fgetc_unlocked", "getc_unlocked"} {
 		table[name] = scalar(func(c *ccall) uint64 { return c.getChar(c.stream(0)) })
@@ -41,17 +36,11 @@ func (c *ccall) next(fd int) (byte, bool) {
 	if c.err != nil {
 		return 0, false
 	}
-	s := c.in.clib.stream(fd)
+	s := &c.in.clib.streams[fd]
 	if n := len(s.pushed); n > 0 {
 		b := s.pushed[n-1]
 		s.pushed = s.pushed[:n-1]
 		return b, true
-	}
-	if fd >= firstFile {
-		if p := c.takeFile(s, fd, 1); len(p) > 0 {
-			return p[0], true
-		}
-		return 0, false
 	}
 	if fd != 0 {
 		c.mark(fd, s.flags|streamError)
@@ -87,7 +76,7 @@ func (c *ccall) ended(err error) {
 
 // back undoes next.
 func (c *ccall) back(fd int, b byte) {
-	s := c.in.clib.stream(fd)
+	s := &c.in.clib.streams[fd]
 	s.pushed = append(s.pushed, b)
 }
 
@@ -107,11 +96,11 @@ const maxPushed = 4096
 
 func ungetc(c *ccall) uint64 {
 	b, fd := c.int(0), c.stream(1)
-	if c.err != nil || b == -1 || len(c.in.clib.stream(fd).pushed) == maxPushed {
+	if c.err != nil || b == -1 || len(c.in.clib.streams[fd].pushed) == maxPushed {
 		return eof
 	}
 	c.back(fd, byte(b))
-	c.mark(fd, c.in.clib.stream(fd).flags&^streamEOF)
+	c.mark(fd, c.in.clib.streams[fd].flags&^streamEOF)
 	return uint64(byte(b))
 }
 
@@ -120,22 +109,22 @@ func (c *ccall) gets(to machine.Addr, size int64, fd int) uint64 {
 	if c.err != nil || size <= 0 {
 		return 0
 	}
-	line, ended := c.until('\n', uint64(size-1), fd)
+	line, ended := c.line(uint64(size-1), fd)
 	if len(line) == 0 && ended && size > 1 || c.err != nil {
 		return 0
 	}
 	return c.copyText(to, line)
 }
 
-// until reads up to and including delim, at most limit bytes. ended reports whether the stream has no more.
-func (c *ccall) until(delim byte, limit uint64, fd int) (line []byte, ended bool) {
+// line reads up to and including the end of a line, at most limit bytes. ended reports whether the stream has no more.
+func (c *ccall) line(limit uint64, fd int) (line []byte, ended bool) {
 	for uint64(len(line)) < limit && c.err == nil {
 		b, ok := c.next(fd)
 		if !ok {
 			return line, true
 		}
 		line = append(line, b)
-		if b == delim {
+		if b == '\n' {
 			break
 		}
 		if uint64(len(line)) > c.in.view.limit {
@@ -145,34 +134,11 @@ func (c *ccall) until(delim byte, limit uint64, fd int) (line []byte, ended bool
 	return line, false
 }
 
-// line is getdelim (POSIX): the buffer grows as the line needs it.
-func (c *ccall) line(delim byte, fd int) uint64 {
-	at, capacity := machine.Addr(c.get(c.addr(0), c.longSize())), c.get(c.addr(1), c.longSize())
-	if c.err != nil {
-		return eof
-	}
-	line, _ := c.until(delim, c.tooMuch(), fd)
-	if at == 0 || capacity < uint64(len(line))+1 {
-		capacity = max(120, uint64(len(line))+1)
-		at = machine.Addr(c.reallocate(at, capacity))
-		c.put(c.addr(0), c.longSize(), uint64(at))
-		c.put(c.addr(1), c.longSize(), capacity)
-	}
-	if len(line) == 0 {
-		return eof
-	}
-	c.copyText(at, line)
-	return uint64(len(line))
-}
-
 // fread reads as many elements as argument count gives, each of as many bytes as argument size gives.
 func (c *ccall) fread(to machine.Addr, size, count, fd int) uint64 {
 	total := c.product(size, count)
 	if c.err != nil || total == 0 {
 		return 0
-	}
-	if fd >= firstFile {
-		return c.readFile(to, total, fd) / c.uint(size)
 	}
 	if fd != 0 {
 		c.next(fd)
@@ -181,39 +147,15 @@ func (c *ccall) fread(to machine.Addr, size, count, fd int) uint64 {
 	return c.readInto(to, total, true) / c.uint(size)
 }
 
-// read is POSIX's, on descriptor 0 and those of files.
+// read is POSIX's, on descriptor 0.
 func read(c *ccall) uint64 {
-	if f := c.file(c.int(0)); f != nil {
-		if errno := f.unreadable(); errno != 0 {
-			return c.failed(errno)
-		}
-		p := c.take(f, c.uint(2))
-		c.write(c.addr(1), p)
-		return uint64(len(p))
-	}
 	if c.int(0) != 0 {
-		c.setErrno(errBadFile)
-		return eof
+		return c.failed(errBadFile)
 	}
 	if c.err != nil {
 		return 0
 	}
 	return c.readInto(c.addr(1), c.uint(2), false)
-}
-
-// readFile is fread of a stream of a file.
-func (c *ccall) readFile(to machine.Addr, total uint64, n int) uint64 {
-	got := uint64(0)
-	for s := c.in.clib.stream(n); got < total && len(s.pushed) > 0 && c.err == nil; got++ {
-		b, _ := c.next(n)
-		c.write(to+machine.Addr(got), []byte{b})
-	}
-	if got < total && c.err == nil {
-		p := c.takeFile(c.in.clib.stream(n), n, total-got)
-		c.write(to+machine.Addr(got), p)
-		got += uint64(len(p))
-	}
-	return got
 }
 
 // readInto reads standard input into memory, a block at a time: all bytes requested, or those that one read returns.

@@ -14,13 +14,9 @@ int main(void) {
   char b[32];
   size_t n = fread(b, 3, 4, stdin);
   printf("%zu %.12s\n", n, b);
-  char *line = NULL;
-  size_t size = 0;
-  ssize_t got = getline(&line, &size, stdin);
-  printf("%zd %s", got, line);
-  got = getdelim(&line, &size, ';', stdin);
-  printf("%zd %s\n", got, line);
-  free(line);
+  char line[200];
+  printf("%d %s", fgets(line, sizeof line, stdin) == line, line);
+  printf("%s\n", fgets(line, 8, stdin));
   int words = 0, lines = 0, in = 0;
   while ((c = getchar()) != EOF) {
     lines += c == '\n';
@@ -51,5 +47,6 @@ int main(void) {
   errno = 0;
   perror(NULL);
   printf("%ld %d\n", ftell(stdin), fseek(stdin, 0, SEEK_SET));
+  printf("%ld %d %d\n", (long)lseek(1, 0, SEEK_CUR), close(77), errno);
   return fclose(stdout);
 }

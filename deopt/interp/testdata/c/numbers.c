@@ -49,16 +49,5 @@ int main(void) {
   lldiv_t s = lldiv(7, -2);
   printf("%d %d %ld %ld %lld %lld\n", q.quot, q.rem, r.quot, r.rem, s.quot, s.rem);
   printf("%d %ld %lld\n", abs(-5), labs(-6), llabs(-7));
-  for (int i = 0; i < 40; i++)
-    printf("%d ", rand());
-  srand(12345);
-  for (int i = 0; i < 40; i++)
-    printf("%d ", rand());
-  srand(0);
-  unsigned state = 99;
-  printf("%d %d %d\n", rand(), rand_r(&state), rand_r(&state));
-  srandom(7);
-  srand48(7);
-  printf("%ld %ld %ld %a\n", random(), lrand48(), mrand48(), drand48());
   return 0;
 }
