@@ -77,6 +77,7 @@ func (c *conn) goOn(request int) {
 func (c *conn) came(o outcome) {
 	request := c.going.request
 	c.going = nil
+	c.logged()
 	if !o.native {
 		if o.err != nil && !errors.Is(o.err, errPaused) {
 			c.say("important", "%v", o.err)

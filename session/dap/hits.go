@@ -45,7 +45,7 @@ func (b *breakpoint) stops(w *writer, slots []frame.Slot) bool {
 		return false
 	}
 	if b.log != nil {
-		w.say("console", "%s", b.log.of(slots))
+		w.log(b.log.of(slots))
 		return false
 	}
 	return true

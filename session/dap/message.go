@@ -117,6 +117,7 @@ type writer struct {
 	ctx   context.Context // that of the connection: when it is done nothing is sent any more
 	queue chan dap.Message
 	done  chan struct{}
+	logs  logs
 }
 
 func newWriter(ctx context.Context, out io.Writer, failed func(error)) *writer {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,6 +99,35 @@ func TestDAPDeafClient(t *testing.T) {
 			e.over(c.status)
 		})
 	}
+}
+
+// TestDAPLogpointWithoutReader requires that a process runs to its end although the client reads nothing of what a log point prints, and that each hit is
+// printed, or counted as dropped, when the client reads again.
+func TestDAPLogpointWithoutReader(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	o := livetest.ObjectHostOptions{Rounds: 4}
+	ir := livetest.IR(t, 19, "tick.ll")
+	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), o)
+	e := edits(t)
+	e.begin("attach", map[string]any{"pid": p.PID, "ir": ir, "stopOnEntry": false})
+	text := strings.Repeat("much to read ", 100)
+	log := map[string]any{"line": lineWith(t, ir, "@llvm.experimental.stackmap(i64 1,"), "logMessage": text}
+	ask[*dap.SetBreakpointsResponse](e, "setBreakpoints", map[string]any{"source": map[string]any{"path": ir}, "breakpoints": []any{log}})
+	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
+	begin()
+	require.NoError(t, p.Wait(), p.Output())
+	clitest.RequireFinished(t, clitest.Victim{Program: "tick.ll", Options: o}, p.Output())
+	event[*dap.TerminatedEvent](e)
+	e.disconnect()
+	printed, dropped := strings.Count(e.output["console"], text), 0
+	for _, m := range regexp.MustCompile(`(?m)^(\d+) log messages? dropped: the client did not read its messages$`).FindAllStringSubmatch(e.output["console"], -1) {
+		n, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		dropped += n
+	}
+	require.Positive(t, dropped)
+	require.Equal(t, 4*1000, printed+dropped)
 }
 
 // raw sends bytes that are not a request.
