@@ -112,11 +112,13 @@ func (q *outputQueue) patience() time.Duration {
 	return min(stalledFor, time.Since(q.went)/heldShare)
 }
 
-// offer appends to what waits if there is room.
-func (q *outputQueue) offer(text string) {
-	if q.fits(len(text)) {
-		_, _ = q.Write([]byte(text))
+// offer appends to what waits if there is room, and reports whether there was.
+func (q *outputQueue) offer(text string) bool {
+	if !q.fits(len(text)) {
+		return false
 	}
+	_, _ = q.Write([]byte(text))
+	return true
 }
 
 // take waits for bytes and returns them. It returns false if the queue is closed and empty, or if a write has failed.

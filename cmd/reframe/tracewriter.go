@@ -45,6 +45,7 @@ type exitWriter struct {
 	lossy  bool            // drop exits in the place of a wait
 
 	dropped   uint64 // the exits for which the queue had no room
+	unsaid    int    // the warnings for which there was none
 	unwritten []byte // the line of the last exit, if it was dropped
 
 	stop, stopped chan struct{}
@@ -169,6 +170,9 @@ func (w *exitWriter) close() error {
 	close(w.stop)
 	<-w.stopped
 	w.failed(w.out.Flush())
+	if w.unsaid > 0 {
+		_, _ = w.words.Write([]byte(w.leftOut())) // the next line returns the error
+	}
 	w.failed(w.queue.finish(w.ctx))
 	if w.words != w.queue {
 		_ = w.words.finish(w.ctx) // there is nowhere to report it
@@ -199,33 +203,59 @@ func (w *exitWriter) alone() bool { return w.app.json && w.to == w.app.stderr }
 // warningSchema names the JSON of a warning.
 const warningSchema = "reframe.warning/v1"
 
-// warn writes a warning.
+// warn writes a warning. It counts those for which the queue has no room, and reports them once it has.
 func (w *exitWriter) warn(text string) {
-	if w.alone() {
-		w.warnObject(text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unsaid > 0 && !w.offered(w.leftOut()) {
+		w.unsaid++
 		return
 	}
-	w.say("reframe: " + printableLines(text) + "\n")
+	w.unsaid = 0
+	if !w.offered(w.warning(text)) {
+		w.unsaid = 1
+	}
 }
 
-// warnObject writes the JSON of a warning.
+// leftOut returns the warning that others were left out.
+func (w *exitWriter) leftOut() string {
+	return w.warning(count(w.unsaid, "warning") + " left out: nothing read them")
+}
+
+// warning returns a warning as it is written.
+func (w *exitWriter) warning(text string) string {
+	if !w.alone() {
+		return "reframe: " + printableLines(text) + "\n"
+	}
+	line, _ := json.Marshal(warningObject{warningSchema, text}) // of strings
+	return string(safeJSON(append(line, '\n')))
+}
+
+// warningObject is the JSON of a warning.
+type warningObject struct {
+	Schema string `json:"schema"`
+	Text   string `json:"text"`
+}
+
+// warnObject writes the JSON of a warning, for which there is always room: such warnings are few.
 func (w *exitWriter) warnObject(text string) {
-	_ = w.object(struct { // close returns the error
-		Schema string `json:"schema"`
-		Text   string `json:"text"`
-	}{warningSchema, text})
+	_ = w.object(warningObject{warningSchema, text}) // close returns the error
 }
 
 // say writes to standard error, and does not wait for its reader.
 func (w *exitWriter) say(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.offered(text)
+}
+
+// offered writes to standard error if the queue has room, and reports whether it has. w is locked.
+func (w *exitWriter) offered(text string) bool {
 	if w.words == w.queue { // which folds
 		w.failed(w.out.Flush()) // what was written before
-		w.words.offer(text)
-		return
+		return w.words.offer(text)
 	}
-	w.words.offer(fold.Text(w.app.stderr, text))
+	return w.words.offer(fold.Text(w.app.stderr, text))
 }
 
 // ended is the error that a verb ends with, or nil.
