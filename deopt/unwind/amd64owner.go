@@ -12,7 +12,8 @@ var errNoOwner = errors.New("no function on its stack has the frame pointer")
 // byOwner finds the return address of a frame that does not change the frame pointer, such as that of a stub or a small function of a JIT. It uses
 // the outer function that owns the frame pointer: its instructions show how far below its frame pointer its stack pointer is at a call, and the
 // call pushes the return address there. That must be the first word on the stack which follows a call: another one may belong to a frame between.
-// If the call names another function, the return address is left over from that: its callee had the same place on the stack, and has returned.
+// If the call names another function, the return address is left over from that: its callee had the same place on the stack, and has returned. It is
+// left over too if the outer function keeps something else in the register, or was not called by the call that led to what has the frame pointer.
 func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 	if w.Arch != machine.AMD64 {
 		return c, nil, errNoOwner
@@ -28,10 +29,16 @@ func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 	word := int64(w.Arch.Pointer)
 	var proof *step
 	_ = w.eachReturn(sp, func(slot, pc machine.Addr) bool {
-		if n, ok := w.belowFramePointer(pc); ok && slot+machine.Addr(word+n) == base && w.mayCall(pc, f) {
-			row := w.pushedRow(f.PC, int64(slot-sp)+word)
-			row.SetRule(w.Arch.FP, cfi.RegisterRule{Kind: cfi.RuleSameValue})
-			proof = &step{row: row, rule: FromFramePointer, partial: true}
+		o := &Frame{PC: pc, Return: true, code: w.Finder.Code(pc - 1)}
+		n, sure, ok := w.belowFramePointer(o)
+		if !ok || slot+machine.Addr(word+n) != base || !w.mayCall(pc, f) || !w.ownerCalled(o, base) {
+			return false
+		}
+		row := w.pushedRow(f.PC, int64(slot-sp)+word)
+		row.SetRule(w.Arch.FP, cfi.RegisterRule{Kind: cfi.RuleSameValue})
+		proof = &step{row: row, rule: FromFramePointer, partial: true}
+		if !sure {
+			proof.guess = "frame #%d was left by the frame pointer of its caller, whose code may keep something else in that register"
 		}
 		return false
 	})
@@ -48,18 +55,48 @@ func (w *walk) mayCall(pc machine.Addr, f *Frame) bool {
 	return fit != fitsNot && fit != fitsPerhaps
 }
 
-// belowFramePointer returns how many bytes below its frame pointer a function has its stack pointer where a call returns to pc, according to its
-// instructions; ok is false if they do not show that.
-func (w *walk) belowFramePointer(pc machine.Addr) (n int64, ok bool) {
-	f := &Frame{PC: pc, Return: true, code: w.Finder.Code(pc - 1)}
-	s, _ := w.fromFunction(f)
+// ownerCalled reports whether a frame, whose frame pointer is base, may have been called by the call that returns from where the frame pointer leads.
+func (w *walk) ownerCalled(o *Frame, base machine.Addr) bool {
+	pc, err := machine.ReadAddr(w, w.Arch, base+machine.Addr(w.Arch.Chain.Return))
+	if err != nil {
+		return false
+	}
+	how, _ := w.fits(pc, o)
+	return how != fitsNot
+}
+
+// belowFramePointer returns how many bytes below its frame pointer a function has its stack pointer at the call of a frame that is in it, according to
+// its instructions; ok is false if they do not show that, and sure is false if it may keep something else in the register there.
+func (w *walk) belowFramePointer(o *Frame) (n int64, sure, ok bool) {
+	s, _ := w.fromFunction(o)
 	if s == nil {
-		s, _ = w.fromReturn(f)
+		s, _ = w.fromReturn(o)
+	} else if sure = w.keepsFramePointer(o); !sure {
+		return 0, false, false
 	}
 	// A frame pointer points to the one that was pushed, below the return address.
 	saved := cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -2 * int64(w.Arch.Pointer)}
 	if s == nil || s.guess != "" || s.row.CFA.Kind != cfi.CFARegister || s.row.CFA.Register != w.Arch.SP || s.row.Rule(w.Arch.FP) != saved {
-		return 0, false
+		return 0, false, false
 	}
-	return s.row.CFA.Offset + saved.Offset, true
+	return s.row.CFA.Offset + saved.Offset, sure, true
+}
+
+// keepsFramePointer reports whether the function of a frame that is in a call has its frame pointer in the register there: it pushes the caller's first,
+// and points to that.
+func (w *walk) keepsFramePointer(o *Frame) bool {
+	start, end := o.code.Functions.Function(o.lookup())
+	if end <= o.lookup() {
+		end = start + maxFunctionBytes
+	}
+	rows, err := w.readFunction(o, start, end)
+	if err != nil {
+		return false
+	}
+	m, _, _, err := rows.moment(o.PC, true)
+	if err != nil {
+		return false
+	}
+	n, known := m.regs[w.Arch.FP].from(initially(w.Arch.SP))
+	return known && n == -int64(w.Arch.Pointer)
 }

@@ -100,6 +100,8 @@ var foundMoments = []struct {
 	{"an earlier call of the handler left its return address where the frame pointer leads on", 109, 19, 193, true},
 	{"a function jumps to the handler that another stub calls, beyond a lost return address", 120, 19, 124, true},
 	{"a register was popped, and the stub has aligned the stack and written over where it had been saved", 120, 19, 194, false},
+	{"a call that has returned left its return address where its function would have the frame pointer that another function has", 14, 19, 3, false},
+	{"the same, below other frames", 27, 19, 55, false},
 }
 
 // TestFoundMoments compares single moments again: nothing is wrong, and each frame is found unless the stack leaves it open.
