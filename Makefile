@@ -55,7 +55,7 @@ define run-tests
 	@mkdir -p $(dir $(RESULTS))
 	go tool gotestsum --format standard-quiet --jsonfile $(RESULTS) -- $(1); status=$$?; \
 	  echo "the slowest:"; go tool gotestsum tool slowest --num 10 --jsonfile $(RESULTS) | sed 's/^/  /'; \
-	  [ $$status = 0 ] || echo "FIDELITY=$${FIDELITY:-$$(cat internal/livetest/selection.txt)} selects the same cases"; exit $$status
+	  [ $$status = 0 ] || echo "FIDELITY=$${FIDELITY:-$$(cat test/livetest/selection.txt)} selects the same cases"; exit $$status
 endef
 
 # One package more than there are processors is tested at a time, as tests wait, too.
@@ -76,7 +76,7 @@ test-all:
 
 # Selects other cases for the shares of make test, and the next quarter of its slow tests.
 rotate:
-	selected=$$(($$(cat internal/livetest/selection.txt) + 1)) && echo "$$selected" >internal/livetest/selection.txt
+	selected=$$(($$(cat test/livetest/selection.txt) + 1)) && echo "$$selected" >test/livetest/selection.txt
 
 # Every case of every test, of which make test runs a share: all programs that the interpreter is held against, all mutated stack maps that verify
 # must find, 100,000 exits of instrumented programs, every byte of the files that are broken, all kills that a traced process must survive, 10,000 patches of running code, a million
@@ -86,12 +86,12 @@ fidelity:
 	@scripts/sources.sh llvm-tests
 	@scripts/clients.sh
 	@scripts/kernel.sh
-	FIDELITY=all go test -timeout 90m -skip '^TestExitsAreAsInterpreted$$' ./fidelity
-	FIDELITY=all go test -timeout 480m -v -run '^TestExitsAreAsInterpreted$$' ./fidelity
-	FIDELITY=all go test -timeout 240m -v ./fidelity/truth
-	FIDELITY=all go test -timeout 120m -v ./fidelity/patches
-	FIDELITY=all go test -timeout 120m -v ./fidelity/tiers
-	FIDELITY=all go test -timeout 480m -v ./fidelity/vmframes
+	FIDELITY=all go test -timeout 90m -skip '^TestExitsAreAsInterpreted$$' ./test/fidelity
+	FIDELITY=all go test -timeout 480m -v -run '^TestExitsAreAsInterpreted$$' ./test/fidelity
+	FIDELITY=all go test -timeout 240m -v ./test/fidelity/truth
+	FIDELITY=all go test -timeout 120m -v ./test/fidelity/patches
+	FIDELITY=all go test -timeout 120m -v ./test/fidelity/tiers
+	FIDELITY=all go test -timeout 480m -v ./test/fidelity/vmframes
 	FIDELITY=all go test $(FASTER) -timeout 120m $$(go list ./... | grep -v /fidelity)
 
 # The fast part of the tests under some forty conditions of other machines, CIs and shells: about forty minutes on an idle machine with
@@ -131,5 +131,5 @@ man:
 
 # What is committed and made by a program.
 generate:
-	demo/build.sh
+	internal/demo/build.sh
 	go generate ./...

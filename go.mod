@@ -1,4 +1,4 @@
-module reframe
+module example.com/reframe
 
 go 1.26.0
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 var versionNumber = regexp.MustCompile(`\d+(\.\d+)+`)

@@ -28,7 +28,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // bench is one measurement of everything.
@@ -77,7 +77,7 @@ var (
 // newBench builds reframe as `make build` does and finds the other tools.
 func newBench(ctx context.Context, h *host) *bench {
 	b := &bench{host: h, ctx: ctx, reframe: filepath.Join(h.TempDir(), "reframe")}
-	build := exec.CommandContext(ctx, livetest.Tool(h, "go"), "build", "-trimpath", "-o", b.reframe, "reframe/cmd/reframe")
+	build := exec.CommandContext(ctx, livetest.Tool(h, "go"), "build", "-trimpath", "-o", b.reframe, "example.com/reframe/cmd/reframe")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	text, err := build.CombinedOutput()
 	require.NoError(h, err, "%s", text)

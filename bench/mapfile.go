@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/stackmap"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/machine"
 )
 
 const (

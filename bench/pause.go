@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
 )
 
 const pauseRounds = 20

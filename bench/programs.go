@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // program is a program of the fidelity suite that LLVM's interpreter can run as well. That interpreter has no variadic functions and crashes on

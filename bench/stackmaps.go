@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/maps"
-	"reframe/deopt/stackmap"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/static/maps"
+	"example.com/reframe/test/livetest"
 )
 
 // The targets, most of them as parts of llvm-readobj's time.

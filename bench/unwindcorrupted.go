@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/machine"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/machine"
 )
 
 const (

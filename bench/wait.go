@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 const waitRounds = 10

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
-	"reframe/internal/tinyvmtest"
+	"example.com/reframe/test/livetest"
+	"example.com/reframe/test/tinyvmtest"
 )
 
 // withRuns is the number of times that each contestant verifies the program.

@@ -1,15 +1,15 @@
 package deopt
 
 import (
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/layout"
-	"reframe/deopt/machine"
-	"reframe/deopt/progspace"
-	"reframe/deopt/sites"
-	"reframe/deopt/unwind"
-	"reframe/deopt/vmlayout"
-	"reframe/ptrace"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/progspace"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/internal/vm/vmlayout"
+	"example.com/reframe/ptrace"
 )
 
 // The parts of a view that packages above this one use, beyond the abstract frames. They are valid as long as the view is, and must not be changed

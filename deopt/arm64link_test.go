@@ -5,10 +5,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/ir"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
 )
 
 // linkLosers are patches that lead to stubs which do not save the link register, with the functions that are active.

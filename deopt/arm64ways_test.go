@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
 )
 
 // TestTwoWaysToALinkLoser requires that no call of a function is shown as certain if the stub that it led to has lost the link register and another

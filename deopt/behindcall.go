@@ -6,11 +6,11 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
-	"reframe/deopt/sites"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // A stackmap right after a call describes the frame during the call. LLVM may put instructions between the two that copy the call's result, or

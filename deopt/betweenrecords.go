@@ -3,8 +3,8 @@ package deopt
 import (
 	"fmt"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // besides returns the records at the frame's address but for m.

@@ -1,10 +1,10 @@
 package deopt
 
 import (
-	"reframe/deopt/ir"
-	"reframe/deopt/isa"
-	"reframe/deopt/machine"
-	"reframe/deopt/sites"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
 )
 
 // narrow returns the sites whose callee may be the one that the frame actually calls, by the call before its pc, or by the function that runs in

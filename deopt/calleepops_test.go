@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // popping are functions of one convention; @work calls one of them and has three values of its own recorded.

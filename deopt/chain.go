@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/deopt/names"
-	"reframe/deopt/sites"
-	"reframe/deopt/unwind"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
 )
 
 // ErrNoFrame is wrapped where no frame can be resumed.

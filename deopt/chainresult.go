@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/abi"
-	"reframe/deopt/frame"
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/deopt/sites"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
 )
 
 // give adds to the values of the frame the result of its call that the user gave. callee is the frame before it, nil for none: if only the code

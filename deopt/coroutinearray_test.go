@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frametest"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestCoroutineOnAnArray requires that the stack of a coroutine is complete that lies right below the frames of another one.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/unwind"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
 )
 
 // TestDeepStacks requires that both ends of a deep stack are made, and the frames between are counted: the numbers are those of eu-stack, which

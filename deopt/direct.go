@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/deopt/maps"
-	"reframe/deopt/sites"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
 )
 
 var errDisagree = errors.New("the records of the function have it in different places")
@@ -30,7 +30,7 @@ func (f *Frame) fillDirect(name string, owner machine.Addr) {
 
 // direct reads one variable.
 func (f *Frame) direct(p *directPlace) frame.Direct {
-	out := frame.Direct{Location: *maps.LocationOf(p.entry.Map, p.location, f.view.target.Arch()), Record: uint64(p.entry.Record.ID), Records: p.records, Status: frame.Missing}
+	out := frame.Direct{Location: stackmap.LocationOf(p.entry.Map, p.location, f.view.target.Arch()), Record: uint64(p.entry.Record.ID), Records: p.records, Status: frame.Missing}
 	if p.value != nil {
 		out.Name = p.value.Ref()
 		out.Type = interp.FrameType(p.site.Func.Module.Layout, p.content())

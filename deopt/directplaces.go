@@ -4,12 +4,12 @@ import (
 	"errors"
 	"slices"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/deopt/progspace"
-	"reframe/deopt/sites"
-	"reframe/deopt/stackmap"
-	"reframe/deopt/unwind"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/progspace"
 )
 
 // A directPlace is one address in the frames of a function that its records have as a Direct location.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/unwind"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
 )
 
 // doubt is the reason why a frame may not exist: the innermost guess in its stack, of this frame or one further in. All frames beyond a guess

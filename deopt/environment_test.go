@@ -11,11 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
 )
 
 // inEnvironment has a result that shows how products of small numbers and quotients are rounded.

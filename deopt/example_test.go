@@ -5,10 +5,10 @@ package deopt_test
 import (
 	"fmt"
 
-	"reframe/demo"
-	"reframe/deopt"
-	"reframe/deopt/ir"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/demo"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/ptrace"
 )
 
 // ExampleFrames shows the frames of a process that is stopped at an exit: that of `reframe demo`. The value without a name is a constant.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frametest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestRelocatedAlongAnExceptionalEdge has a statepoint that is invoked and unwound through: its landing pad continues with pointers that are

@@ -1,11 +1,11 @@
 package deopt
 
 import (
-	"reframe/deopt/frame"
-	"reframe/deopt/machine"
-	"reframe/deopt/progspace"
-	"reframe/deopt/stackmap"
-	"reframe/deopt/unwind"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/progspace"
 )
 
 // Internals for the tests, which are in another package.

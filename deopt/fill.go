@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"math/big"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/deopt/layout"
-	"reframe/deopt/machine"
-	"reframe/deopt/maps"
-	"reframe/deopt/names"
-	"reframe/deopt/sites"
-	"reframe/deopt/stackmap"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/vm/layout"
 )
 
 // fill reads the slots of a frame whose record is known, names them, and sets where the frame resumes.
@@ -70,7 +69,7 @@ func (f *Frame) fillRaw(r *Reader) {
 	if f.match.Kind == ir.StatepointSite || f.match.Kind == ir.DeoptimizeSite {
 		if sp, ok := f.match.Entry.Record.AsStatepoint(); ok {
 			f.fillUnnamed(r, sp.Behind())
-			maps.Pairs(f.Slots, &sp, r.Map, r.Arch)
+			stackmap.Pairs(f.Slots, &sp, r.Map, r.Arch)
 		}
 	}
 }
@@ -117,7 +116,7 @@ func (f *Frame) fillNamed(r *Reader) {
 		f.fillMoved(r, &a)
 	case a.Statepoint != nil:
 		f.fillGC(r, a.Statepoint, a.Statepoint.Deopt)
-		maps.Pairs(f.Slots, a.Statepoint, r.Map, r.Arch)
+		stackmap.Pairs(f.Slots, a.Statepoint, r.Map, r.Arch)
 	}
 }
 
@@ -126,7 +125,7 @@ func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
 	for _, l := range a.Behind() {
 		k := len(f.Slots)
 		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Reason: sites.BehindMoved,
-			Location: maps.LocationOf(r.Map, l, r.Arch)})
+			Location: new(stackmap.LocationOf(r.Map, l, r.Arch))})
 	}
 }
 

@@ -3,9 +3,9 @@ package deopt
 import (
 	"fmt"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/maps"
-	"reframe/deopt/sites"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/sites"
 )
 
 // fillAgreed makes slots of a record that several sites may be that of: with the types, and the names,
@@ -43,7 +43,7 @@ func (f *Frame) fillAgreed(r *Reader, all []sites.Agreed) {
 		f.fillMoved(r, &found)
 	case found.Statepoint != nil:
 		f.fillUnnamed(r, found.Statepoint.Behind())
-		maps.Pairs(f.Slots, found.Statepoint, r.Map, r.Arch)
+		stackmap.Pairs(f.Slots, found.Statepoint, r.Map, r.Arch)
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/deopt/sites"
-	"reframe/deopt/stackmap"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
 )
 
 // fillGC adds the gc pointers that are not among the deopt values. The record has their pairs in an order of the compiler's own, and none for a

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 var (

@@ -3,7 +3,7 @@ package deopt_test
 import (
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // disagreements with gdb that were looked into. An entry holds for the programs whose name

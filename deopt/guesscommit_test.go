@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/commit"
-	"reframe/deopt/frametest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/check/commit"
+	"example.com/reframe/test/frametest"
 )
 
 // TestCommitOfAGuess requires that a guess is never committed, forced or not.

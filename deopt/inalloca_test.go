@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frametest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // A function with argument memory has a base pointer, for its stack pointer moves ("Introduction" of InAlloca): gdb finds the same frames and

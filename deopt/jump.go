@@ -3,9 +3,9 @@ package deopt
 import (
 	"fmt"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/isa"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine/isa"
 )
 
 // Reached returns the reason why a frame that is at the address of a record, and not at a return address, may not have come through the record's

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestAddressThatIsJumpedTo has a stackmap at the end of its block, so that its address is also that of the loop after it: a thread there may have

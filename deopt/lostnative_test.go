@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/deopt/sites"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestConfusedX87 covers LLVM's confusion of registers after a stackmap that takes a value in an x87 register: %w is 7, and the program itself

@@ -5,16 +5,16 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/isa"
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
-	"reframe/deopt/patched"
-	"reframe/deopt/sites"
-	"reframe/deopt/stackmap"
-	"reframe/deopt/unwind"
-	"reframe/deopt/vmlayout"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
+	"example.com/reframe/internal/machine/isa/amd64"
+	"example.com/reframe/internal/progspace/patched"
+	"example.com/reframe/internal/vm/vmlayout"
 )
 
 // Match is a record that describes the place of a frame.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // Next lists what can be done with the frames of a view. The target need not be held: no memory is read.

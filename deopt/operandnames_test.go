@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frametest"
-	"reframe/deopt/layout"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestOperandsOfALayout has a layout that swaps the names of two values; the frame must show which operand each was made of. An operand that keeps

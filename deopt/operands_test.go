@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/deopt/maps"
-	"reframe/deopt/sites"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/static/maps"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // An operand that the code generator finds to be undef is recorded like one that the

@@ -11,11 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frametest"
-	"reframe/deopt/ir"
-	"reframe/deopt/sites"
-	"reframe/deopt/stackmap"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // marks are constants that no option moves or drops: an operand is recorded where the locations between two of them are.

@@ -13,11 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frametest"
-	"reframe/deopt/ir"
-	"reframe/deopt/maps"
-	"reframe/deopt/sites"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/static/maps"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // orderProgram makes a function @work of random control flow. All of its sites have one id; each identifies itself to the function that it calls,

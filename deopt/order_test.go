@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frametest"
-	"reframe/deopt/maps"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/static/maps"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 const orderHead = `

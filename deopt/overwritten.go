@@ -3,11 +3,11 @@ package deopt
 import (
 	"fmt"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/deopt/patched"
-	"reframe/deopt/sites"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/progspace/patched"
 )
 
 // Place returns the place of the frame in its function: its pc, unless it has left for a stub by a jump.

@@ -14,11 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frametest"
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 var gdbWord = regexp.MustCompile(`\t(0x[0-9a-f]{16})`)

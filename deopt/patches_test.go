@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/arch/x86/x86asm"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // patchKinds are the kinds of patch of patches.c and their lengths.

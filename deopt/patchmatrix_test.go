@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
 )
 
 // Each kind of patch, at the start, in the middle and at the end of each kind of site: the frames are those of the program's log,

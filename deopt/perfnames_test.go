@@ -13,12 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/machine"
-	"reframe/deopt/perfmap"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/perfmap"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
 )
 
 // seen captures a process and makes its frames.

@@ -3,8 +3,8 @@ package deopt
 import (
 	"fmt"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // point is the place in the function where the frame resumes.

@@ -3,7 +3,7 @@ package deopt_test
 import (
 	"testing"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // prelude begins every program of these tests.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/names"
-	"reframe/deopt/progspace"
-	"reframe/ptrace"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/progspace"
+	"example.com/reframe/ptrace"
 )
 
 // Summary counts the sources of a view.

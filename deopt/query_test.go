@@ -6,11 +6,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/maps"
-	"reframe/deopt/progspace"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/progspace"
+	"example.com/reframe/internal/static/maps"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
 )
 
 // TestSearchThatWasCut requires that an incomplete search does not report that there is nothing.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/sites"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/sites"
 )
 
 // repeated returns, for each SSA value that the record has more than once, the numbers of its slots. They are the same in each frame with the record.

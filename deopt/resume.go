@@ -9,12 +9,12 @@ import (
 	"strings"
 	"syscall"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/deopt/progspace"
-	"reframe/ptrace"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/progspace"
+	"example.com/reframe/ptrace"
 )
 
 // Limits of a run in the interpreter; zero values are the interpreter's own.

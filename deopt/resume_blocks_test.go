@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frametest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestResumeAtEveryBlock stops native code at the first arrival in each block of every

@@ -12,14 +12,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // blockTally counts the blocks of programs.

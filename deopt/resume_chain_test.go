@@ -9,14 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/deopt/ir"
-	"reframe/deopt/layout"
-	"reframe/deopt/names"
-	"reframe/deopt/progspace"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/progspace"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // interrupted begins programs that wait in pause for SIGUSR1 and then continue.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frametest"
-	"reframe/deopt/ir"
-	"reframe/deopt/layout"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestResumeBehindAnInvoke requires that, after an invoke, the frame resumes at the block to which it returns, whose phis take their values for

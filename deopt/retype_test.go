@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frametest"
-	"reframe/deopt/ir"
-	"reframe/deopt/layout"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // A layout gives a live value the name of a value of its own kind and width, or is refused:

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frametest"
-	"reframe/deopt/ir"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // Two objects in one mapping, neither of them registered: the scan finds the maps of both,
@@ -22,7 +22,7 @@ func TestUnregisteredObjectsInMemoryMappedTwice(t *testing.T) { unregisteredObje
 
 func unregisteredObjects(t *testing.T, flags ...string) {
 	t.Helper()
-	include := "-I" + filepath.Join("..", "demo", "target")
+	include := "-I" + filepath.Join("..", "internal", "demo", "target")
 	p := livetest.C(t, "unregistered.c", append(flags, include), livetest.Object(t, 19, "host_mod.ll"))
 	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
 	require.NoError(t, err)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/explain"
-	"reframe/deopt/frametest"
+	"example.com/reframe/internal/report/explain"
+	"example.com/reframe/test/frametest"
 )
 
 // TestExplainShadow requires that explain shows what was written, over what, and by which rules the frame was unwound.

@@ -1,11 +1,11 @@
 package deopt
 
 import (
-	"reframe/deopt/abi"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/deopt/sites"
-	"reframe/deopt/unwind"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
 )
 
 // conventionOf returns the convention of the function of callee, which has returned to f or will: nil if it is C's, or unknown. The function itself

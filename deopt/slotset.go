@@ -6,9 +6,9 @@ import (
 	"math/big"
 	"slices"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // Set returns a view in which a frame of v has another value in a slot, and that frame: what would come of it is seen by

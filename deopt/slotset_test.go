@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/deopt/trace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/test/frametest"
 )
 
 // standing runs a program of obj_host.c to an exit of it.

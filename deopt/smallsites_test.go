@@ -7,12 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // site puts a site into the text of a program.

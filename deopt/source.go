@@ -6,11 +6,11 @@ import (
 	"path"
 	"slices"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/names"
-	"reframe/deopt/object"
-	"reframe/deopt/source"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine/lines"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/machine/object"
 )
 
 // How much of debug information is read for one view, as [source.Budget] counts it.
@@ -37,12 +37,12 @@ func (s *Stack) Sources(budget int64) { FindSources(s.Frames, NewSourceReaders(b
 
 // SourceReaders are those of the images that frames are in.
 type SourceReaders struct {
-	of     map[*object.Image]*source.Reader
-	budget *source.Budget
+	of     map[*object.Image]*lines.Reader
+	budget *lines.Budget
 }
 
 func NewSourceReaders(budget int64) *SourceReaders {
-	return &SourceReaders{map[*object.Image]*source.Reader{}, source.NewBudget(budget)}
+	return &SourceReaders{map[*object.Image]*lines.Reader{}, lines.NewBudget(budget)}
 }
 
 func FindSources(frames []*Frame, r *SourceReaders) (costly []string) {
@@ -53,7 +53,7 @@ func FindSources(frames []*Frame, r *SourceReaders) (costly []string) {
 		err := f.sourceByDWARF(r)
 		name, own := path.Base(f.code.Name), f.code.Image != nil && f.code.Image.Debug() == f.code.Image
 		switch {
-		case !errors.Is(err, source.ErrCostly) && err != nil:
+		case !errors.Is(err, lines.ErrCostly) && err != nil:
 			f.Notes = append(f.Notes, "its lines in the source cannot be read: "+err.Error())
 		case err != nil && own && !slices.Contains(costly, name):
 			costly = append(costly, name)
@@ -73,7 +73,7 @@ func (f *Frame) sourceByDWARF(all *SourceReaders) error {
 	}
 	r := all.of[img]
 	if r == nil {
-		r = source.New(img, all.budget)
+		r = lines.New(img, all.budget)
 		all.of[img] = r
 	}
 	place, err := r.At(f.physical.Lookup()) // the call may be the last of its line, or of its function

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
 )
 
 // inlineSource is a program that waits in pause below two functions that were inlined.

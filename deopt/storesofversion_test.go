@@ -8,12 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frametest"
-	"reframe/deopt/ir"
-	"reframe/deopt/provenance"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // storesHost waits in the call that comes before the record.
@@ -69,7 +68,7 @@ func TestVersionThatStoresOtherValues(t *testing.T) {
 			v, err := deopt.Frames(target, deopt.Options{Modules: []*ir.Module{frametest.ReadModule(t, "given.ll", given)}})
 			require.NoError(t, err)
 			f := frametest.One(t, v, "work")
-			return brief(f), provenance.OfFrame(f).Why
+			return brief(f), deopt.ProvenanceOfFrame(f).Why
 		}
 		names, _ := shown(compiled)
 		require.Equal(t, []string{"%s i64 1005", "%m i64 55", "%a i64 5"}, names, "LLVM %d", version)

@@ -1,11 +1,11 @@
 package deopt
 
 import (
-	"reframe/deopt/abi"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
-	"reframe/deopt/sites"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
 )
 
 // symbols binds the names of modules to addresses of the target: of those that the frames

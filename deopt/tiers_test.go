@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frametest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/test/frametest"
 )
 
 // Both compilations of a function are on the stack, with the same ids and counts: each frame has the names of its own module, and what is resumed from it is right.

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/machine"
-	"reframe/deopt/maps"
-	"reframe/deopt/stackmap"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/machine"
 )
 
 // Reader reads the values of one record in one frame.
@@ -103,7 +102,7 @@ func fit(raw []byte, t frame.Type, l stackmap.Location, arch *machine.Arch) ([]b
 
 // slot reads one recorded value. The type may be none.
 func (r *Reader) slot(index int, name string, t frame.Type, l stackmap.Location) frame.Slot {
-	s := frame.Slot{Index: index, Name: name, Type: t, Status: frame.OK, Location: maps.LocationOf(r.Map, l, r.Arch)}
+	s := frame.Slot{Index: index, Name: name, Type: t, Status: frame.OK, Location: new(stackmap.LocationOf(r.Map, l, r.Arch))}
 	raw, err := r.Bytes(l)
 	r.value(&s, raw, err, l)
 	return s

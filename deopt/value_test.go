@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/deopt/machine"
-	"reframe/deopt/stackmap"
-	"reframe/deopt/unwind"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/test/frametest"
 )
 
 // bytesAt is memory that starts at an address and ends where its bytes do.

@@ -3,12 +3,11 @@ package deopt
 import (
 	"errors"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
-	"reframe/deopt/maps"
-	"reframe/deopt/sites"
-	"reframe/deopt/stackmap"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
 )
 
 // operand reads a live value of a site, which is of type t.
@@ -17,7 +16,7 @@ func (r *Reader) operand(index int, name string, s *ir.Site, t *ir.Type, typ fra
 	if leaf.Kind != ir.VectorKind {
 		return r.slot(index, name, typ, l)
 	}
-	slot := frame.Slot{Index: index, Name: name, Type: typ, Status: frame.OK, Location: maps.LocationOf(r.Map, l, r.Arch)}
+	slot := frame.Slot{Index: index, Name: name, Type: typ, Status: frame.OK, Location: new(stackmap.LocationOf(r.Map, l, r.Arch))}
 	raw, err := r.Bytes(l)
 	switch {
 	case err != nil:

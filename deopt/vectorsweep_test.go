@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/frametest"
-	"reframe/deopt/ir"
-	"reframe/deopt/lanes"
-	"reframe/deopt/trace"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
 )
 
 // The kinds of site.
@@ -512,7 +512,7 @@ func (w vectorSites) types(t *testing.T) (types []frametest.Vector) {
 		}
 		m, err := ir.Parse("type.ll", []byte("declare void @f("+v.String()+")\n"))
 		require.NoError(t, err)
-		sizes, _ := lanes.Sizes(m.Funcs[0].Params[0].Typ, layout, "amd64")
+		sizes, _ := abi.LaneSizes(m.Funcs[0].Params[0].Typ, layout, "amd64")
 		if alone || features.takes(w.version, v, sizes) {
 			types = append(types, v)
 		}

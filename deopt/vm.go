@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"reframe/deopt/frame"
-	"reframe/deopt/machine"
-	"reframe/deopt/vmlayout"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/vm/vmlayout"
 )
 
 // readVM returns the result of the first of the view's layouts of virtual machines that reads the frame's record. It is the same at each exit.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/regset"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/regset"
 )
 
 // Every architecture whose processes are looked at has all tables.

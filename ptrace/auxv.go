@@ -8,7 +8,7 @@ import (
 	"iter"
 	"os"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // auxiliaryVector reads the auxiliary vector of a process (getauxval(3)). /proc/PID/auxv belongs to the user of the process. Where permission to

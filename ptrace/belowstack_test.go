@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // TestReadsBelowStack requires that reading below a stack fails and leaves its mapping as it is: the kernel makes a stack grow where /proc/PID/mem is read

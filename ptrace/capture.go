@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"syscall"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
 )
 
 // Options of [Capture]. The zero value copies and lets go.

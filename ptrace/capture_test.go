@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/test/livetest"
 )
 
 // withoutRseq starts processes whose memory the kernel does not change: it writes into a thread's rseq area (rseq(2)) whenever the thread resumes.

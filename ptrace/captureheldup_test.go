@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/test/livetest"
 )
 
 // TestCaptureThatIsHeldUp requires that a capture that is not scheduled for longer than the limit for a thread to stop does not count that time: on

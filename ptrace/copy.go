@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sort"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
 )
 
 // Code that is in no file is copied by pages, each with its neighbours: an unknown function is read from its start, or up to its return.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // TestEachCode requires all possible return addresses: on arm64 that of a leaf function is only in x30, and any may be signed in its upper 16 bits.

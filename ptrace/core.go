@@ -11,12 +11,12 @@ import (
 	"path"
 	"slices"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
-	"reframe/internal/filekind"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/files"
-	"reframe/ptrace/xsave"
+	"example.com/reframe/internal/base/filekind"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/files"
+	"example.com/reframe/ptrace/xsave"
 )
 
 // ErrNotCore is wrapped if a file is no ELF core. The error also names the kind of file.
@@ -306,7 +306,7 @@ func (c *core) notCore(h *elfcore.Header, err error) error {
 	return &CoreError{c.path, -1, fmt.Errorf("%w: %s", ErrNotCore, what), hint}
 }
 
-// archOf gets the architecture from deopt/object, which knows ELF's names of architectures, with an image that consists only of a header.
+// archOf gets the architecture from internal/machine/object, which knows ELF's names of architectures, with an image that consists only of a header.
 func archOf(h *elfcore.Header) (*machine.Arch, error) {
 	b := bytes.Clone(h.Raw[:])
 	h.Order.PutUint16(b[16:], uint16(elf.ET_EXEC))

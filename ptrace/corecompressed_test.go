@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/test/livetest"
 )
 
 // TestCompressedCore requires that a core compressed by any zstd is read like the core, and that zstd decompresses ours.

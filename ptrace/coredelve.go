@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/regset"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/regset"
 )
 
 // Notes of the cores that Delve's command dump writes (pkg/proc/dump.go and pkg/elfwriter of Delve 1.27): a header, and,

@@ -14,7 +14,7 @@ import (
 	"github.com/go-delve/delve/pkg/proc/native"
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // delveDump has Delve write a core of a process, and detaches.

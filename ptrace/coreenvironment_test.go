@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestMinimalCoreLeavesOutTheEnvironment requires that a minimal core contains the environment of a process only on request, and that it contains

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/files"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/files"
 )
 
 // placeExecutable makes the file at path the program of the core: in place of the one that

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sort"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/system"
 )
 
 // coreMapping is a mapping of the process that the core is of.

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/files"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/files"
 )
 
 // coreModule is a module of a core.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestCoreFileIdentity requires that the file there now is identified by what the core holds of the one that was mapped.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // Notes of a core that elf(5) and linux/elf.h name and debug/elf does not.

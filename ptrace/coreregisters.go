@@ -3,10 +3,10 @@ package ptrace
 import (
 	"debug/elf"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/regset"
-	"reframe/ptrace/xsave"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/regset"
+	"example.com/reframe/ptrace/xsave"
 )
 
 // maxRegisterNote is more than any of these notes has.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/test/livetest"
 )
 
 // Values that gdb gives registers of other architectures are those that are read from the core that

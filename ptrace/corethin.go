@@ -8,8 +8,8 @@ import (
 	"sort"
 	"strings"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // coreSource holds what a core that is made of another one takes over unchanged.

@@ -14,11 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/regset"
-	"reframe/ptrace/xsave"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/regset"
+	"example.com/reframe/ptrace/xsave"
+	"example.com/reframe/test/livetest"
 )
 
 // processor is one as the kernel shows it: which parts an XSAVE area has (XCR0), where they lie (CPUID, leaf 0xd), and how large areas and

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/xsave"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/xsave"
 )
 
 // coreMoment is a process at one moment.

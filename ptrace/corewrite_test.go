@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/xsave"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/xsave"
+	"example.com/reframe/test/livetest"
 )
 
 // writeCore keeps a process that is stopped as a core.

@@ -8,8 +8,8 @@ import (
 	"sort"
 	"strings"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // keptPart is a part of a mapping, of which a core holds all or nothing.

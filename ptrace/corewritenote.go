@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/regset"
-	"reframe/ptrace/system"
-	"reframe/ptrace/xsave"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/regset"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/ptrace/xsave"
 )
 
 // coreAbout holds what the notes of a core contain about the process.

@@ -12,8 +12,8 @@ import (
 	delvecore "github.com/go-delve/delve/pkg/proc/core"
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/test/livetest"
 )
 
 var lldbFrame = regexp.MustCompile(`(?m)^ .*frame #\d+: .*$`)

@@ -6,8 +6,8 @@ import (
 	"path"
 	"path/filepath"
 
-	"reframe/deopt/object"
-	"reframe/ptrace/files"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/ptrace/files"
 )
 
 // DebugDir is the directory where systems keep separate files of debug information, and where debuggers search for them.

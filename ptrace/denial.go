@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
 )
 
 // denial holds the facts about a process that may not be traced, and that has no visible tracer.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log"
 
-	"reframe/ptrace"
+	"example.com/reframe/ptrace"
 )
 
 // A process is stopped for a fraction of a millisecond; what is printed lies in the copy.

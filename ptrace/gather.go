@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/system"
 )
 
 // A minimal core holds the pages that registers and stacks lead to: what an interpreter may touch that resumes

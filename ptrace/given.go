@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
 )
 
 // Object is an object file whose code a runtime has copied to a place of its own and registered nowhere. It is used as if it were

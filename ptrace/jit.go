@@ -7,10 +7,10 @@ import (
 	"hash/maphash"
 	"sort"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/system"
 )
 
 // The GDB JIT interface ("Debugging with GDB", chapter "JIT Compilation

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/test/livetest"
 )
 
 // TestCorruptList requires that each kind of corruption is reported, soon, and that the good entries before it are kept.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"sort"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // Limits on what is read of registered objects. Real JITs register 100,000 of some 10 KiB.

@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/test/livetest"
 )
 
 // claims runs testdata/claims.c.
 func claims(t *testing.T, args ...string) *livetest.Process {
 	t.Helper()
-	return livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "demo", "target")}, args...)
+	return livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "internal", "demo", "target")}, args...)
 }
 
 // counted counts the bytes that are read of a process.

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"slices"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/system"
 )
 
 // A JIT that compiles all the time changes its list between any two reads. A stop needs only the descriptor: its head names the first entry of the

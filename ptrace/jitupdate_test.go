@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/test/livetest"
 )
 
 // inStop counts what is read of a process while it is stopped: by the thread that stopped it, and not by the test's.

@@ -3,7 +3,7 @@ package ptrace
 import (
 	"bytes"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Limits on the tables that are read.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
 )
 
 // readPatience bounds how long one read of a process takes.

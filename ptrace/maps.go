@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // A process may have vm.max_map_count (65,530 by default) mappings; more than

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sort"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
 )
 
 // memory is the memory from which lists, objects and stack maps are read: that of a process or of a core.

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
-	"reframe/ptrace/files"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/ptrace/files"
 )
 
 // Module is a file that is mapped into the target (or the vdso, which is one

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"reframe/deopt/object"
+	"example.com/reframe/internal/machine/object"
 )
 
 // ModuleFiles keeps files of cores' modules open, with what was read of them, for opening many cores of few programs, one after another or several

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
 )
 
 // Code of files that a process has patched is in private pages, which /proc/PID/pagemap distinguishes from those of the file. They are listed

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/perfmap"
-	"reframe/ptrace/files"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/perfmap"
+	"example.com/reframe/ptrace/files"
+	"example.com/reframe/ptrace/system"
 )
 
 // perfFiles holds the files in which a process writes the names of its just-in-time compiled code for the profiler perf. A core has none: by the

@@ -41,7 +41,7 @@ import (
 	"runtime"
 	"syscall"
 
-	"reframe/ptrace/tracer"
+	"example.com/reframe/ptrace/tracer"
 )
 
 // Sentinel errors. They come wrapped in an [*Error].

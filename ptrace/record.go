@@ -9,13 +9,13 @@ import (
 	"os"
 	"slices"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
-	"reframe/internal/newfile"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/files"
-	"reframe/ptrace/system"
-	"reframe/ptrace/xsave"
+	"example.com/reframe/internal/base/newfile"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/files"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/ptrace/xsave"
 )
 
 // CoreMemory selects the memory that a core holds.

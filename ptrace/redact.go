@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/machine"
-	"reframe/internal/near"
+	"example.com/reframe/internal/base/near"
+	"example.com/reframe/internal/machine"
 )
 
 // Redaction names memory that a core leaves out: one range of addresses, or all mappings of one name.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/test/livetest"
 )
 
 // secretSize and besideSize are those of testdata/secrets.c.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sort"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // again updates what is known about a stopped process. It keeps what has not changed, by the same pointers: reading all of it for each object that

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/test/livetest"
 )
 
 const (

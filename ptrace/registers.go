@@ -8,12 +8,12 @@ import (
 	"runtime"
 	"unsafe"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
-	"reframe/ptrace/regset"
-	"reframe/ptrace/system"
-	"reframe/ptrace/tracer"
-	"reframe/ptrace/xsave"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/regset"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/ptrace/tracer"
+	"example.com/reframe/ptrace/xsave"
 )
 
 // arch is the architecture of the processes that this build can read.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
 )
 
 // Process is one that runs.

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Found is memory that begins like a stack map section of version 3. Only parsing it to its end shows whether it is one.

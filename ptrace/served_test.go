@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/test/livetest"
 )
 
 // Operations of <linux/fuse.h>.

@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"time"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/regset"
-	"reframe/ptrace/system"
-	"reframe/ptrace/tracer"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/regset"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/ptrace/tracer"
 )
 
 // Session is a process that runs from one breakpoint to the next. Another process, the tracer (package ptrace/tracer), does the tracing: it

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/test/livetest"
 )
 
 // rdi has the first argument of a function (System V ABI, AMD64 supplement, 3.2.3).

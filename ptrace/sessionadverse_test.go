@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace/system"
-	"reframe/ptrace/tracer"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/ptrace/tracer"
+	"example.com/reframe/test/livetest"
 )
 
 // TestSessionFaultsUnderSignals has a signal arrive while an instruction runs that faults, which the program repairs: neither may be lost, and the

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/tracer"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/tracer"
 )
 
 // AloneOptions bound how far a thread runs alone.

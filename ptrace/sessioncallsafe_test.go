@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // frozenGroup puts a process into a control group of cgroup2, and returns a function that freezes or thaws it. ok is false where this process may not make

@@ -7,8 +7,8 @@ import (
 	"os"
 	"slices"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/tracer"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/tracer"
 )
 
 // Change is memory and what is to be in it.

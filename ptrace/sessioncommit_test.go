@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestShadowStack covers a process of this machine, which has no shadow stacks, and the flags that the kernel reports for others (its

@@ -20,10 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace/system"
-	"reframe/ptrace/tracer"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/ptrace/tracer"
+	"example.com/reframe/test/livetest"
 )
 
 // waiting is a program of sites.c that waits before its first call.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/system"
-	"reframe/ptrace/tracer"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/ptrace/tracer"
 )
 
 // sessionMemory is the memory of a process under control, as it would be without the session's breakpoints.

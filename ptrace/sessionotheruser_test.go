@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestMemoryOfATargetThatBecomesAnotherUser requires that the tracer has the memory file of a program which another user's process has become by execve(2):

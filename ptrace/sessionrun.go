@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // RunTo runs the process until a thread reaches one of the addresses, and returns that thread with all registers. All threads are stopped then, and

@@ -16,10 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace/system"
-	"reframe/ptrace/tracer"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/ptrace/tracer"
+	"example.com/reframe/test/livetest"
 )
 
 // watchdogHolds waits until the watchdog of a tracer has seized it.

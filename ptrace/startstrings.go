@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // Entries of the auxiliary vector (getauxval(3)) that point to what execve(2) puts on the stack.

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
 )
 
 // Requests of ptrace(2), linux/ptrace.h.

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
-	"reframe/ptrace/files"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/ptrace/files"
+	"example.com/reframe/ptrace/system"
 )
 
 // Target is a process at one moment, or a core of one. It does not change while it is

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"reframe/ptrace/system"
-	"reframe/ptrace/tracer"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/ptrace/tracer"
 )
 
 // holder is a process that traces another. The zero value means none.

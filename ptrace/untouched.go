@@ -11,8 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // minUntouched is the least size in bytes of mappings that are checked: reading smaller ones takes no longer than the check.

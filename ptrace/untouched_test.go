@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/test/livetest"
 )
 
 // untouched is a process of testdata/untouched.c, and where its memory of each kind lies.

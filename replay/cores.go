@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/ptrace"
 )
 
 // Cores opens cores, one at a time or several at once.

@@ -13,13 +13,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/layout"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
-	"reframe/replay"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/replay"
+	"example.com/reframe/test/livetest"
 )
 
 // kept records a process that is at its exit.

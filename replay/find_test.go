@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/replay"
+	"example.com/reframe/replay"
 )
 
 // found returns the paths that patterns match, and their errors.

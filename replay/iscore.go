@@ -3,8 +3,8 @@ package replay
 import (
 	"os"
 
-	"reframe/ptrace"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // IsCore reports whether the content of a file is that of a core, complete or not, compressed or not. Errors in a core are found when it is opened.

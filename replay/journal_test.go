@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
-	"reframe/replay"
+	"example.com/reframe/replay"
+	"example.com/reframe/test/livetest"
 )
 
 var belongs = []string{"reframe v1", "scripts", "--timeout 1m0s"}

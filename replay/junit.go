@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"reframe/internal/newfile"
+	"example.com/reframe/internal/base/newfile"
 )
 
 // JUnit writes results as JUnit XML, in the part of it that Jenkins, GitLab and others read: one testsuite of testcases, each with failure or

@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"reframe/deopt/vmlayout"
-	"reframe/internal/newfile"
+	"example.com/reframe/internal/base/newfile"
+	"example.com/reframe/internal/vm/vmlayout"
 )
 
 // maxCopies bounds the different files of one name in a directory.

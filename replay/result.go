@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"reframe/deopt/frame"
+	"example.com/reframe/deopt/frame"
 )
 
 // Schema names the JSON of a [Result].

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
-	"reframe/replay"
+	"example.com/reframe/replay"
+	"example.com/reframe/test/livetest"
 )
 
 // files creates n files in a folder and returns them as items.

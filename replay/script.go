@@ -19,9 +19,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"reframe/deopt/described"
-	"reframe/deopt/ir"
-	"reframe/ptrace"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/ptrace"
 )
 
 // Scripts runs scripts: txtar archives whose comment holds commands, one a line, in the syntax and with the commands of testscript

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
-	"reframe/replay"
+	"example.com/reframe/replay"
+	"example.com/reframe/test/livetest"
 )
 
 // programs returns variables for the programs that scripts launch: $HOST runs the objects $GUARDS, $TICK and so on, whose modules are $GUARDS_IR and

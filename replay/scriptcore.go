@@ -11,18 +11,16 @@ import (
 	"strings"
 	"time"
 
-	"reframe/deopt"
-	"reframe/deopt/described"
-	"reframe/deopt/dumps"
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/irset"
-	"reframe/deopt/object"
-	"reframe/deopt/sites"
-	"reframe/deopt/trace"
-	"reframe/deopt/vmlayout"
-	"reframe/internal/flags"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/internal/vm/vmlayout"
+	"example.com/reframe/ptrace"
 )
 
 // read reads the modules and layouts for a target that does not run.
@@ -37,11 +35,11 @@ func (c *call) read(i flags.Inputs) (deopt.Options, error) {
 func (c *call) follow(i flags.Inputs) (o deopt.Options, err error) {
 	c.resolve(i)
 	c.dumps = nil
-	if o.Modules, _, c.grows, err = irset.ReadGrowing(i.Modules); err != nil {
+	if o.Modules, _, c.grows, err = ir.ReadGrowing(i.Modules); err != nil {
 		return o, err
 	}
 	if len(i.Modules) > 0 {
-		c.dumps = dumps.New(i.Modules, o.Modules, time.Time{})
+		c.dumps = described.NewDumps(i.Modules, o.Modules, time.Time{})
 		o.Refuses = c.dumps.Refuses
 	}
 	return o, ReadLayouts(&o, i.Layouts)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
-	"reframe/replay"
+	"example.com/reframe/replay"
+	"example.com/reframe/test/livetest"
 )
 
 // A program that a script starts may write its IR while it runs: the modules in a folder of --ir then name the values, also if the folder was empty
@@ -27,7 +27,7 @@ define i64 @f(i64 %a, i64 %b) {
 }
 `
 	dir := t.TempDir()
-	env := []string{"HOST=" + livetest.CBinary(t, "dumping.c", "-I../demo/target", "-no-pie")}
+	env := []string{"HOST=" + livetest.CBinary(t, "dumping.c", "-I../internal/demo/target", "-no-pie")}
 	for name, factor := range map[string]string{"THREE": "3", "FIVE": "5"} {
 		path := filepath.Join(dir, name+".ll")
 		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "FACTOR", factor)), 0o600))

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
 )
 
 // expect implements the expect command.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
-	"reframe/replay"
+	"example.com/reframe/replay"
+	"example.com/reframe/test/livetest"
 )
 
 // A script that fails reports its place, and the actual value.

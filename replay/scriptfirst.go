@@ -15,12 +15,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/irset"
-	"reframe/deopt/layout"
-	"reframe/deopt/vmlayout"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/internal/vm/vmlayout"
+	"example.com/reframe/ptrace"
 )
 
 // First holds the inputs of the first script of a core. All are paths.
@@ -77,7 +77,7 @@ func FirstScript(ctx context.Context, o First) (string, error) {
 
 // readInputs reads modules and layouts.
 func readInputs(modules, layouts []string) (o deopt.Options, err error) {
-	if o.Modules, _, err = irset.Read(modules); err != nil {
+	if o.Modules, _, err = ir.ReadNamed(modules); err != nil {
 		return o, err
 	}
 	err = ReadLayouts(&o, layouts)

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/names"
-	"reframe/deopt/trace"
-	"reframe/internal/flags"
-	"reframe/ptrace"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/ptrace"
 )
 
 // The files to which a launched program prints.

@@ -4,12 +4,12 @@ import (
 	"io"
 	"regexp"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/handover"
-	"reframe/deopt/unwind"
-	"reframe/deopt/verify"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/check/handover"
+	"example.com/reframe/internal/check/verify"
+	"example.com/reframe/ptrace"
 )
 
 // Printer prints as the command line does. [Scripts] without a Printer print nothing.

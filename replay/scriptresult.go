@@ -3,9 +3,9 @@ package replay
 import (
 	"fmt"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // sameResult reports whether a text is the value of a result: in the same spelling, or as [deopt.ParseValue] parses it with the result's type.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frame"
+	"example.com/reframe/deopt/frame"
 )
 
 func TestSameValue(t *testing.T) {

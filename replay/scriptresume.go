@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt"
-	"reframe/internal/flags"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/ptrace"
 )
 
 func (c *call) set() error {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"reframe/deopt"
-	"reframe/deopt/dumps"
-	"reframe/deopt/frame"
-	"reframe/internal/flags"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/ptrace"
 )
 
 // run is a running script: its program or core, and the results of the last commands.
@@ -33,9 +33,9 @@ type run struct {
 	process *os.Process
 	target  *ptrace.Target // of a core
 	options deopt.Options
-	given   flags.Inputs // what options were read from
-	dumps   *dumps.Set   // the modules of a program that runs, which may write more; nil of a core
-	grows   bool         // a folder or a pattern of them may lead to more
+	given   flags.Inputs     // what options were read from
+	dumps   *described.Dumps // the modules of a program that runs, which may write more; nil of a core
+	grows   bool             // a folder or a pattern of them may lead to more
 
 	view   *deopt.View  // nil where it is to be made anew
 	frame  *deopt.Frame // that is meant, nil for the innermost one with a record

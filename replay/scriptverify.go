@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/verify"
-	"reframe/internal/flags"
+	"example.com/reframe/internal/check/verify"
+	"example.com/reframe/internal/cli/flags"
 )
 
 // verify implements the verify command.

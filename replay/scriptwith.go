@@ -5,10 +5,10 @@ import (
 	"errors"
 	"strings"
 
-	"reframe/deopt"
-	"reframe/deopt/handover"
-	"reframe/deopt/vmproto"
-	"reframe/internal/flags"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/check/handover"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/vm/protocol"
 )
 
 // resumeWith implements resume --with: the VM's own interpreter runs in the script's current folder, with its environment.
@@ -30,7 +30,7 @@ func (c *call) resumeWith(v *deopt.View, o *flags.Resume, json bool) error {
 	ctx, cancel := context.WithTimeout(c.ctx, o.Timeout)
 	defer cancel()
 	dir, env := c.interpreter(o.With)
-	child, err := vmproto.Start(ctx, vmproto.Spec{Command: o.With, Hello: handover.Hello(v.Target()), Errors: c.ts.Stderr(), Dir: dir, Env: env})
+	child, err := protocol.Start(ctx, protocol.Spec{Command: o.With, Hello: handover.Hello(v.Target()), Errors: c.ts.Stderr(), Dir: dir, Env: env})
 	if err != nil {
 		return unmet{err}
 	}

@@ -11,18 +11,18 @@ cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
 
 fast='
-internal/livetest  TestPlainPrograms|TestThreads|TestClock|TestHostEndings|TestDumpIsRemoved|TestChildrenHaveAllSignals|TestBuildIsKeyedByContent|TestStandIns
+test/livetest  TestPlainPrograms|TestThreads|TestClock|TestHostEndings|TestDumpIsRemoved|TestChildrenHaveAllSignals|TestBuildIsKeyedByContent|TestStandIns
 ptrace             TestCaptureLeavesNoTrace|TestCaptureStopped|TestCaptureSignals|TestHeld|TestSurvey|TestPermission|TestTraced|TestCoreOfLli|TestWriteCoreIsWhole|TestModules|TestSessionLaunchedAsWithout|TestSessionLeavesStopped|TestSessionOfSleepers|TestSessionOfAStopped|TestSessionGuardKilled
 deopt              TestDeoptimizeExit|TestPatchpoint|TestStatepoint|TestNamesOfPerfMap
-deopt/trace        TestTraceDeoptimize|TestTraceWhatIsRegisteredLater
-deopt/commit       TestCommitDeoptimize
-deopt/explain      TestExplainAgainstGDB
-deopt/ir           TestReadsBitcode|TestBitcodeByAnyDisassembler|TestReadsSharedPrograms
-deopt/object       TestSymbols|TestCompressed|TestArchives
+internal/check/trace        TestTraceDeoptimize|TestTraceWhatIsRegisteredLater
+internal/check/commit       TestCommitDeoptimize
+internal/report/explain      TestExplainAgainstGDB
+internal/llvm/ir           TestReadsBitcode|TestBitcodeByAnyDisassembler|TestReadsSharedPrograms
+internal/machine/object       TestSymbols|TestCompressed|TestArchives
 deopt/stackmap     TestReadobj|TestVersionFlag
 deopt/unwind/cfi   TestExpressionTextAgainstReadelf|TestReadelf
 replay             TestScripts|TestScriptLeavesNothing|TestOneStopsNoOther|TestJUnit|TestJournalOfOddNames
-demo               TestStart|TestKill|TestGDBSeesEveryFrame
+internal/demo               TestStart|TestKill|TestGDBSeesEveryFrame
 cmd/reframe        TestDemo|TestHelp|TestColor|TestCompletion|TestWrongUsage|TestVersion
 test/frames        TestMainJob|TestFramesWithoutIR|TestSameBytesSameOutput|TestNotPermitted|TestTracedAlready
 test/maps          TestMapsOfFile|TestMapsHostileFileNames
@@ -33,7 +33,7 @@ test/verify        TestVerifyInterrupted
 '
 # What a process without CAP_SYS_PTRACE may do where Yama is: look into what reframe itself starts.
 launched='
-demo               TestStart
+internal/demo               TestStart
 cmd/reframe        TestDemo|TestRun
 test/maps          TestMapsOfFile
 test/replay        TestRecordExit

@@ -6,7 +6,7 @@
 set -eu
 from=$(dirname "$0")/clients
 cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
-cache=${cache:-${TMPDIR:-/tmp}}/reframe-test # where internal/livetest looks
+cache=${cache:-${TMPDIR:-/tmp}}/reframe-test # where test/livetest looks
 ! cmp -s "$from/package-lock.json" "$cache/clients/package-lock.json" || exit 0
 
 fail() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds reframe for every system and architecture of Go on which its offline verbs are to work, and vets one of each kind: another
 # system, words of 32 bits, big-endian. Tests are vetted on Linux alone, which is what they and the benchmarks are for.
-# Usage: scripts/cross.sh [share]; the share is one of those that are vetted, chosen by FIDELITY or internal/livetest/selection.txt, as the
+# Usage: scripts/cross.sh [share]; the share is one of those that are vetted, chosen by FIDELITY or test/livetest/selection.txt, as the
 # cases of tests are.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ failed=0
 targets='^(linux|darwin|windows)/'
 if [ "${1-}" = share ]; then
   of=(linux/386 linux/arm linux/arm64 linux/s390x darwin/arm64 windows/amd64)
-  selected=${FIDELITY:-$(<internal/livetest/selection.txt)}
+  selected=${FIDELITY:-$(<test/livetest/selection.txt)}
   number=$(printf %s "$selected" | cksum)
   targets="^${of[${number%% *} % ${#of[@]}]}\$"
   echo "cross: ${targets//[^a-z0-9\/]/} (FIDELITY=$selected selects the same)"
@@ -27,7 +27,7 @@ for target in $(go tool dist list | grep -E "$targets"); do
     # Files, not packages: vet takes the tests of a package with it.
     while read -r dir files; do
       (cd "$dir" && go vet $files) || { echo "$target: vet $dir"; failed=1; }
-    done < <(go list -e -f '{{if .GoFiles}}{{.Dir}} {{join .GoFiles " "}}{{end}}' ./... | grep -vE '/(bench|internal/livetest|internal/clitest|internal/tinyvmtest|deopt/frametest) ')
+    done < <(go list -e -f '{{if .GoFiles}}{{.Dir}} {{join .GoFiles " "}}{{end}}' ./... | grep -vE '/(bench|test/livetest|test/clitest|test/tinyvmtest|test/frametest) ')
     ;;
   esac
 done

@@ -7,7 +7,7 @@
 set -eu
 
 cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
-cache=${cache:-${TMPDIR:-/tmp}}/reframe-test/kernel # where internal/livetest looks
+cache=${cache:-${TMPDIR:-/tmp}}/reframe-test/kernel # where test/livetest looks
 [ ! -e "$cache/arm64" ] || exit 0
 
 fail() {

@@ -9,7 +9,7 @@ set -eu
 packages="zlib bzip2 lua5.4 cmark sqlite3 lua5.1 duktape mujs giflib tcc libtommath snappy mawk"
 
 cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
-cache=${cache:-${TMPDIR:-/tmp}}/reframe-test/sources # where internal/livetest looks
+cache=${cache:-${TMPDIR:-/tmp}}/reframe-test/sources # where test/livetest looks
 missing=
 for package in $packages; do
   test -d "$cache/$package" || missing="$missing $package"

@@ -1,6 +1,6 @@
 // corrupt loop|wild|wildfile|hugesize|badmagic|truncated: a process whose list of JIT objects is broken, waiting
 // in pause. The list is that of the GDB manual, "JIT Compilation Interface".
-#include "../demo/target/gdbjit.h"
+#include "../internal/demo/target/gdbjit.h"
 
 #include <elf.h>
 #include <stdint.h>

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"reframe/deopt"
-	"reframe/internal/fold"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/ptrace"
 )
 
 // targetFlags select the target, and fileFlags the files that describe its code. The next command about the same target needs both.

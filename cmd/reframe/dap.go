@@ -15,11 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/internal/flags"
-	"reframe/internal/peer"
-	"reframe/ptrace"
-	"reframe/session"
-	"reframe/session/dap"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/debug/dap"
+	"example.com/reframe/internal/debug/session"
+	"example.com/reframe/ptrace"
 )
 
 // served holds the flags of dap.
@@ -115,7 +114,7 @@ func (a *app) serveNext(ctx context.Context, k *served, server *dap.Server) erro
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	fmt.Fprintf(a.stderr, "listening on %v\n", l.Addr())
 	server.Accepted = func() { l.Close() }
-	byUser := peer.Known && !k.anywhere
+	byUser := dap.PeersKnown && !k.anywhere
 	if !byUser {
 		server.Token = rand.Text()
 		fmt.Fprintf(a.stderr, "the launch configuration must have \"token\": %q\n", server.Token)
@@ -129,14 +128,14 @@ func (a *app) serveNext(ctx context.Context, k *served, server *dap.Server) erro
 			return err
 		}
 		if byUser {
-			err = peer.SameUser(client)
+			err = dap.SameUser(client)
 		}
 		if err == nil {
 			err = server.Serve(ctx, client, client)
 		}
 		client.Close()
 		var refused *dap.Refused
-		var stranger *peer.StrangerError
+		var stranger *dap.StrangerError
 		if !errors.As(err, &refused) && !errors.As(err, &stranger) {
 			return err
 		}

@@ -12,15 +12,15 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"reframe/deopt"
-	"reframe/deopt/explain"
-	"reframe/deopt/frame"
-	"reframe/deopt/handover"
-	"reframe/deopt/vmproto"
-	"reframe/internal/fold"
-	"reframe/ptrace"
-	"reframe/session"
-	"reframe/session/prompt"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/handover"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/debug/prompt"
+	"example.com/reframe/internal/debug/session"
+	"example.com/reframe/internal/report/explain"
+	"example.com/reframe/internal/vm/protocol"
+	"example.com/reframe/ptrace"
 )
 
 // debugged holds the flags of debug.
@@ -126,7 +126,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	c.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
 	c.Describe = k.describer(c.Warn)
 	if k.with != "" {
-		c.With = func(ctx context.Context, t *ptrace.Target) (*vmproto.Child, error) {
+		c.With = func(ctx context.Context, t *ptrace.Target) (*protocol.Child, error) {
 			return handover.Start(ctx, k.with, t, a.stderr)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/unwind"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
 )
 
 // maxKept is the number of frames that --depth all keeps at each end of a stack: each takes some kilobytes.

@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/demo"
-	"reframe/deopt"
-	"reframe/deopt/described"
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/layout"
-	"reframe/internal/fold"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/demo"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/ptrace"
 )
 
 func (a *app) demoCommand() *cobra.Command {

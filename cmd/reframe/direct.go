@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"reframe/deopt/frame"
+	"example.com/reframe/deopt/frame"
 )
 
 // printDirect prints the variables of a frame without a record.

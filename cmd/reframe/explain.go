@@ -7,18 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
-	"reframe/deopt/explain"
-	"reframe/deopt/machine"
-	"reframe/deopt/page"
-	"reframe/internal/fold"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/report/explain"
+	"example.com/reframe/internal/report/html"
+	"example.com/reframe/ptrace"
 )
 
 func (a *app) explainCommand() *cobra.Command {
 	var k inputs
 	var source, force bool
-	var html string
+	var pageFile string
 	q := explain.Question{}
 	c := &cobra.Command{
 		Use:   "explain {PID | CORE} [ADDRESS | RECORD | '#N']",
@@ -67,12 +67,12 @@ is nothing to explain or it failed.`,
 			}
 			if changed("html") {
 				switch {
-				case html == "":
+				case pageFile == "":
 					return usage("the name behind --html is empty")
-				case html == standard && a.json:
+				case pageFile == standard && a.json:
 					return usage("--html - and --json: standard output is for one of them")
 				}
-				if err := refuseLoss(force, []named{{"--html", html}}, k.inputFiles(nil)); err != nil {
+				if err := refuseLoss(force, []named{{"--html", pageFile}}, k.inputFiles(nil)); err != nil {
 					return err
 				}
 			}
@@ -87,16 +87,16 @@ is nothing to explain or it failed.`,
 			if err != nil {
 				return err
 			}
-			var picture *page.Page
-			if html != "" {
-				picture = page.Of(view, e, nil)
+			var picture *html.Page
+			if pageFile != "" {
+				picture = html.Of(view, e, nil)
 			}
 			if t.Core == "" {
 				e.Target.PauseUS = new(t.Release().Microseconds())
 			}
 			e.Sources(sourceBudget(source))
 			if picture != nil {
-				if err := a.writeFile(html, force, 0o600, picture.Write); err != nil {
+				if err := a.writeFile(pageFile, force, 0o600, picture.Write); err != nil {
 					return err
 				}
 			}
@@ -116,7 +116,7 @@ is nothing to explain or it failed.`,
 	k.selfFlag(c)
 	sourceFlag(c, &source)
 	frameFlag(c, &q.Frame, "the frame of this `number`"+frameNumbers)
-	c.Flags().StringVar(&html, "html", "", "write a picture of the exit to `FILE`, one page of HTML, or to standard output (-)")
+	c.Flags().StringVar(&pageFile, "html", "", "write a picture of the exit to `FILE`, one page of HTML, or to standard output (-)")
 	_ = c.RegisterFlagCompletionFunc("html", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
 	forceFlag(c, &force)
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+explain.Schema+")")

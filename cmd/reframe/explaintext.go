@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"reframe/deopt/explain"
-	"reframe/deopt/frame"
-	"reframe/deopt/names"
-	"reframe/deopt/unwind"
-	"reframe/internal/fold"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/report/explain"
 )
 
 // explainer prints an explanation as text.

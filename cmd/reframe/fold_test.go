@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/frame"
-	"reframe/internal/fold"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/cli/fold"
 )
 
 // A command that is copied from a narrow terminal is the original command.

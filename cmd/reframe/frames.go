@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/names"
-	"reframe/deopt/unwind"
-	"reframe/internal/flags"
-	"reframe/internal/fold"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/ptrace"
 )
 
 func (a *app) framesCommand() *cobra.Command {

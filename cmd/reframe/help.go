@@ -10,8 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/internal/fold"
-	"reframe/internal/manpage"
+	"example.com/reframe/internal/cli/fold"
 )
 
 // helpWidth is the width of help in cells, unless the terminal is narrower.
@@ -181,8 +180,8 @@ func manCommand() *cobra.Command {
 			pages = slices.DeleteFunc(pages, func(c *cobra.Command) bool { return c.Hidden || c.Name() == "help" })
 			for _, page := range pages {
 				page.InitDefaultHelpFlag() // which others have when they run
-				name := filepath.Join(args[0], manpage.Name(page)+".1")
-				if err := os.WriteFile(name, manpage.Page(page, pages), 0o644); err != nil {
+				name := filepath.Join(args[0], manualName(page)+".1")
+				if err := os.WriteFile(name, manualPage(page, pages), 0o644); err != nil {
 					return err
 				}
 			}

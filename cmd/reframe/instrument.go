@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt/instrument"
-	"reframe/deopt/ir"
-	"reframe/deopt/names"
-	"reframe/internal/fold"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/static/instrument"
 )
 
 // instrumented holds the flags of instrument.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt/lint"
-	"reframe/internal/fold"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/static/lint"
 )
 
 func (a *app) lintCommand() *cobra.Command {

@@ -22,10 +22,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/names"
-	"reframe/internal/fold"
-	"reframe/internal/near"
+	"example.com/reframe/internal/base/near"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine/names"
 )
 
 // The exit statuses are a stable interface.

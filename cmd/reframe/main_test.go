@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
+	"example.com/reframe/test/clitest"
 )
 
 func TestMain(m *testing.M) { os.Exit(clitest.Main(m)) }

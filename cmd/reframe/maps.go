@@ -10,14 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/maps"
-	"reframe/deopt/names"
-	"reframe/deopt/progspace"
-	"reframe/deopt/stackmap"
-	"reframe/deopt/vmlayout"
-	"reframe/ptrace"
-	"reframe/replay"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/progspace"
+	"example.com/reframe/internal/static/maps"
+	"example.com/reframe/internal/vm/vmlayout"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/replay"
 )
 
 // mapsFlags holds the flags of maps.

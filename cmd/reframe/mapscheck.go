@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"fmt"
 
-	"reframe/deopt/maps"
-	"reframe/deopt/vmlayout"
-	"reframe/internal/fold"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/static/maps"
+	"example.com/reframe/internal/vm/vmlayout"
 )
 
 // checkMaps prints which rules the stack maps keep. It returns a status of exitPartial where a rule is broken.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
-	"reframe/deopt/maps"
+	"example.com/reframe/internal/static/maps"
 )
 
 // mapsJSON writes stack maps as one JSON object, piece by piece: it holds only some batches of a million records at a time.

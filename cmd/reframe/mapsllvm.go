@@ -6,8 +6,8 @@ import (
 	"io"
 	"strconv"
 
-	"reframe/deopt/maps"
-	"reframe/deopt/stackmap"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/static/maps"
 )
 
 // printLLVM prints stack maps as llvm-readobj --stackmap does, but all maps of a section and not only the first. It prints the section of the image

@@ -3,7 +3,7 @@ package main
 import (
 	"runtime"
 
-	"reframe/deopt/maps"
+	"example.com/reframe/internal/static/maps"
 )
 
 // batch is the least number of records that one goroutine formats at a time, and usual the bytes that one record usually takes: the text stays in

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/maps"
+	"example.com/reframe/internal/static/maps"
 )
 
 // jsonLines builds JSON as [json.MarshalIndent] does with two spaces, but without reflection, which takes nine times as long; there may be a million

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/maps"
+	"example.com/reframe/internal/static/maps"
 )
 
 // full sets each member of a value: lists get two elements, and strings the text.

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/maps"
-	"reframe/deopt/stackmap"
-	"reframe/internal/fold"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/static/maps"
 )
 
 // mapsText prints stack maps as text. There may be a million records, so their lines are built by hand in one buffer.

@@ -10,23 +10,20 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
-	"reframe/deopt/described"
-	"reframe/deopt/dumps"
-	"reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/irset"
-	"reframe/deopt/layout"
-	"reframe/deopt/names"
-	"reframe/deopt/object"
-	"reframe/deopt/provenance"
-	"reframe/deopt/sites"
-	"reframe/deopt/trace"
-	"reframe/deopt/vmlayout"
-	"reframe/internal/fold"
-	"reframe/ptrace"
-	"reframe/ptrace/system"
-	"reframe/replay"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/internal/vm/vmlayout"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/replay"
 )
 
 // options reads the files. A broken file is an error here, before any process is touched. The body of a function of a large module is read when a
@@ -49,7 +46,7 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 				began = time.Time{} // no such process; opening it reports that
 			}
 		}
-		k.dumps = dumps.New(files, modules, began)
+		k.dumps = described.NewDumps(files, modules, began)
 		o.Refuses = k.dumps.Refuses
 	}
 	o.Modules = modules
@@ -106,9 +103,9 @@ func startLayout(name string, text []byte) (*vmlayout.Layout, error) {
 // are still being written and cannot be read.
 func (k *inputs) readModules(names []string) (modules []*ir.Module, notes []string, err error) {
 	if !k.follows {
-		return irset.Read(names)
+		return ir.ReadNamed(names)
 	}
-	modules, notes, grows, err := irset.ReadGrowing(names)
+	modules, notes, grows, err := ir.ReadGrowing(names)
 	k.grows = k.grows || grows
 	return modules, notes, err
 }
@@ -309,7 +306,7 @@ func (a *app) warn() {
 func (a *app) compiledFrom(v *deopt.View) {
 	for _, t := range v.Threads {
 		for _, f := range t.Frames {
-			f.CompiledFrom = provenance.OfFrame(f)
+			f.CompiledFrom = deopt.ProvenanceOfFrame(f)
 		}
 	}
 	for _, from := range compiledFrom(v) {

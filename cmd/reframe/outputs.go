@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt/irset"
-	"reframe/deopt/vmlayout"
-	"reframe/internal/newfile"
+	"example.com/reframe/internal/base/newfile"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/vmlayout"
 )
 
 // named is a file, and the flag or other source of its name.
@@ -53,7 +53,7 @@ func refuseLoss(force bool, outputs, inputs []named) error {
 // inputFiles lists the files that are read.
 func (k *inputs) inputFiles(command []string) []named {
 	list := []named{{"--core", k.core}, {"--exe", k.files.Exe}}
-	files, _ := irset.Files(k.Modules) // what is wrong is said when they are read
+	files, _ := ir.Files(k.Modules) // what is wrong is said when they are read
 	for _, f := range files {
 		list = append(list, named{"--ir", f.Path})
 	}

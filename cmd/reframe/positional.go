@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/replay"
+	"example.com/reframe/replay"
 )
 
 // positionalHelp is the help text of every verb that accepts its target without a flag.

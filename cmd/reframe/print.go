@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/internal/fold"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/cli/fold"
 )
 
 // style colours words where the terminal supports it.

@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
-	"reframe/deopt/handover"
-	"reframe/deopt/machine"
-	"reframe/deopt/protocheck"
-	"reframe/deopt/vmproto"
-	"reframe/internal/flags"
-	"reframe/internal/fold"
-	"reframe/internal/newfile"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/base/newfile"
+	"example.com/reframe/internal/check/handover"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/vm/protocheck"
+	"example.com/reframe/internal/vm/protocol"
 )
 
 // checked holds the flags of protocol check.
@@ -95,7 +95,7 @@ Exit status: 0 the protocol was kept where it was tried, 1 it was not, 2 it fail
 // check checks each requirement of the protocol, at an exit if one is given.
 func (a *app) check(c *cobra.Command, k *checked, command string) error {
 	o := protocheck.Options{Command: command, Timeout: k.timeout, Errors: a.stderr,
-		Hello: vmproto.Hello{Arch: machine.AMD64.Name, Order: "little", Pointer: 8, Target: "process"}}
+		Hello: protocol.Hello{Arch: machine.AMD64.Name, Order: "little", Pointer: 8, Target: "process"}}
 	if k.timeout <= 0 {
 		return usage("--timeout %v: a time above 0", k.timeout)
 	}

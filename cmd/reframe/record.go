@@ -14,14 +14,14 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/machine"
-	"reframe/deopt/trace"
-	"reframe/internal/flags"
-	"reframe/internal/fold"
-	"reframe/ptrace"
-	"reframe/replay"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/replay"
 )
 
 // recording holds the flags of record.

@@ -17,12 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt/irset"
-	"reframe/deopt/vmlayout"
-	"reframe/internal/filekind"
-	"reframe/internal/flags"
-	"reframe/ptrace"
-	"reframe/replay"
+	"example.com/reframe/internal/base/filekind"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/vmlayout"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/replay"
 )
 
 // replayed holds the flags of replay.
@@ -330,7 +330,7 @@ func (k *replayed) belongs(args []string) ([]string, error) {
 		}
 		return nil
 	}
-	files, err := irset.Files(k.inputs.Modules)
+	files, err := ir.Files(k.inputs.Modules)
 	for _, f := range files {
 		err = errors.Join(err, content("ir", f.Path))
 	}

@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
-	"reframe/deopt/described"
-	"reframe/deopt/frame"
-	"reframe/deopt/handover"
-	"reframe/deopt/verify"
-	"reframe/ptrace"
-	"reframe/replay"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/handover"
+	"example.com/reframe/internal/check/verify"
+	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/replay"
 )
 
 // scripts returns a runner of scripts whose commands print as the verbs do.

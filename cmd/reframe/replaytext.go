@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/term"
 
-	"reframe/deopt/names"
-	"reframe/replay"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/replay"
 )
 
 // replayWriter writes results as they come: data to standard output, progress to a terminal on standard error.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/internal/flags"
-	"reframe/internal/fold"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/ptrace"
 )
 
 func (a *app) resumeCommand() *cobra.Command {

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"reframe/deopt"
-	"reframe/deopt/commit"
-	"reframe/deopt/frame"
-	"reframe/deopt/handover"
-	"reframe/deopt/vmproto"
-	"reframe/internal/flags"
-	"reframe/internal/fold"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/commit"
+	"example.com/reframe/internal/check/handover"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/vm/protocol"
+	"example.com/reframe/ptrace"
 )
 
 // commitOptions select whether the effects of the interpreter are written to the process.
@@ -120,7 +120,7 @@ func (a *app) prepareWith(ctx context.Context, s *ptrace.Session, view *deopt.Vi
 	if err != nil {
 		return err
 	}
-	p.report, p.commit, err = commit.PrepareWith(s, stack, func(request *vmproto.Resume) (*handover.Ran, error) {
+	p.report, p.commit, err = commit.PrepareWith(s, stack, func(request *protocol.Resume) (*handover.Ran, error) {
 		p.ran = true
 		return a.handOver(ctx, stack, request, r)
 	})

@@ -9,13 +9,13 @@ import (
 
 	"golang.org/x/term"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/handover"
-	"reframe/deopt/vmproto"
-	"reframe/internal/flags"
-	"reframe/internal/fold"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/handover"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/vm/protocol"
+	"example.com/reframe/ptrace"
 )
 
 // withTail is the number of the interpreter's last instructions in the JSON.
@@ -72,7 +72,7 @@ func pickVM(view *deopt.View, c deopt.Choice, result string) (*handover.Stack, e
 }
 
 // handOver starts the interpreter and runs it.
-func (a *app) handOver(ctx context.Context, stack *handover.Stack, r *vmproto.Resume, o *flags.Resume) (*handover.Ran, error) {
+func (a *app) handOver(ctx context.Context, stack *handover.Stack, r *protocol.Resume, o *flags.Resume) (*handover.Ran, error) {
 	r.Steps, r.Tail = o.Limits.Steps, withTail
 	child, err := handover.Start(ctx, o.With, stack.View.Target(), a.stderr)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/deopt/names"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine/names"
 )
 
 // exitAborted is the exit status of a program that calls abort, as a shell shows it.

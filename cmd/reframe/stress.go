@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"reframe/deopt/stress"
-	"reframe/internal/flags"
-	"reframe/internal/fold"
-	"reframe/internal/newfile"
-	"reframe/replay"
+	"example.com/reframe/internal/base/newfile"
+	"example.com/reframe/internal/check/stress"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/replay"
 )
 
 // stressed holds the flags of stress.

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
-	"reframe/deopt/dumps"
-	"reframe/deopt/unwind"
-	"reframe/internal/flags"
-	"reframe/internal/fold"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/ptrace"
 )
 
 // inputs holds the flags for the target and for the files that describe its code.
@@ -28,7 +28,7 @@ type inputs struct {
 
 	apart     bool                            // a process of its own runs each layout that the user wrote: the verb runs it for many sites
 	follows   bool                            // the verb looks at a process while it runs, which may write modules
-	dumps     *dumps.Set                      // the files that were given, where it does
+	dumps     *described.Dumps                // the files that were given, where it does
 	grows     bool                            // a folder or a pattern of them may lead to more
 	described bool                            // a describer was made
 	looks     bool                            // the verb looks at one moment, so that IR can be taken from the target

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt/names"
-	"reframe/deopt/trace"
-	"reframe/internal/flags"
-	"reframe/internal/fold"
-	"reframe/ptrace"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/ptrace"
 )
 
 // traced holds the flags of trace.

@@ -17,12 +17,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"reframe/deopt"
-	"reframe/deopt/frame"
-	"reframe/deopt/names"
-	"reframe/deopt/trace"
-	"reframe/internal/fold"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/ptrace"
 )
 
 // exitWriter writes exits, each as a whole, several at a time.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
+	"example.com/reframe/test/clitest"
 )
 
 // Every verb is documented everywhere: help with examples, README, doc/verbs.md, a row of doc/platforms.md, and for JSON a schema and a section of

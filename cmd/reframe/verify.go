@@ -11,15 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/names"
-	"reframe/deopt/page"
-	"reframe/deopt/trace"
-	"reframe/deopt/verify"
-	"reframe/deopt/vmlayout"
-	"reframe/internal/flags"
-	"reframe/ptrace"
-	"reframe/replay"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/check/verify"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/report/html"
+	"example.com/reframe/internal/vm/vmlayout"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/replay"
 )
 
 // verified holds the flags of verify.
@@ -30,7 +30,7 @@ type verified struct {
 	interesting string // what the report of a difference has to say for the exit status that llvm-reduce asks for, or ""
 	options     verify.Options
 	html        string // the directory of pages, or ""
-	book        *page.Book
+	book        *html.Book
 	again       []string // the flags that a command must have which is to find a difference again
 	command     []string
 }
@@ -238,7 +238,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	}
 	if k.html != "" {
 		k.options.Picture = true
-		if k.book, err = page.NewBook(k.html, k.force); errors.Is(err, os.ErrExist) {
+		if k.book, err = html.NewBook(k.html, k.force); errors.Is(err, os.ErrExist) {
 			return fmt.Errorf("--html %s: there is an index.html; --force overwrites it", k.html)
 		} else if err != nil {
 			return err

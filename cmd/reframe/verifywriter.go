@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"reframe/deopt/names"
-	"reframe/deopt/trace"
-	"reframe/deopt/verify"
-	"reframe/internal/fold"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/check/verify"
+	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/internal/machine/names"
 )
 
 // verifyWriter writes the results of verified exits.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
+	"example.com/reframe/test/clitest"
 )
 
 func TestVersion(t *testing.T) {

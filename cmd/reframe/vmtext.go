@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt"
-	"reframe/deopt/explain"
-	"reframe/deopt/frame"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/report/explain"
+	"example.com/reframe/ptrace"
 )
 
 // vmTitle returns the line of a VM frame: its method, its position and how it is resumed.

@@ -13,12 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reframe/deopt"
-	"reframe/deopt/condition"
-	"reframe/deopt/trace"
-	"reframe/internal/flags"
-	"reframe/internal/newfile"
-	"reframe/ptrace"
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/base/newfile"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/vm/condition"
+	"example.com/reframe/ptrace"
 )
 
 // watched holds the flags of every verb that watches exits as they happen: the process, and which of its exits.

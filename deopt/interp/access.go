@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // load reads a value of shape s.

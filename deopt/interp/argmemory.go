@@ -1,8 +1,8 @@
 package interp
 
 import (
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // passedMemory describes the memory that a byval argument points to. A variadic callee finds it among its arguments in place of the pointer.

@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"math/bits"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // maxFree is the number of words up to which a lane may be wide, and the number of lanes that there may be, for arithmetic to count as one step. The

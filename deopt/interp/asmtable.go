@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // asmRule is inline assembly that runs: its text as clang hands it on, and its operands.

@@ -3,7 +3,7 @@ package interp
 import (
 	"math/big"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // laneOp computes one lane from two.

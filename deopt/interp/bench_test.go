@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
+	"example.com/reframe/deopt/interp"
 )
 
 // BenchmarkLoop runs the sum of squares: seven instructions a turn.

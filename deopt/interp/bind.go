@@ -3,8 +3,8 @@ package interp
 import (
 	"strings"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // binding gives globals, functions and blocks their addresses.

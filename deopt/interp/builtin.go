@@ -1,8 +1,8 @@
 package interp
 
 import (
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // Builtin runs a function that the module only declares. It returns no value

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // nativeHint returns advice on a function that no module defines.

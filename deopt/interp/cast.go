@@ -1,7 +1,7 @@
 package interp
 
 import (
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // resize decodes the conversions between integers and pointers, which keep, cut

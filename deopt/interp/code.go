@@ -1,7 +1,7 @@
 package interp
 
 import (
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // function is a function decoded for running: its values are numbered words of a frame, its instructions are consecutive in code.

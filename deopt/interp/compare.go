@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"math"
 
-	"reframe/deopt/interp/internal/softfloat"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {

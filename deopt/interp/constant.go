@@ -3,8 +3,8 @@ package interp
 import (
 	"slices"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // constant evaluates an operand that is no parameter and no instruction.

@@ -3,7 +3,7 @@ package interp
 import (
 	"strings"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // constrainedOps are the constrained intrinsics that are instructions otherwise;

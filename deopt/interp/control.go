@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"math/big"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // terminator decodes the last instruction of a block.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // cxx holds the state of the C++ runtime during a run (Itanium C++ ABI: Exception Handling, 2).

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // The part of libstdc++ that is made of IR: the exceptions of <exception>, <new>, <typeinfo>, <functional>, <memory> and <stdexcept>,

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ianlancetaylor/demangle"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 func setTerminate(c *ccall) uint64 {

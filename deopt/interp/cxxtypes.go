@@ -3,7 +3,7 @@ package interp
 import (
 	"slices"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // typeKind is the class of a std::type_info (Itanium C++ ABI 2.9.5).

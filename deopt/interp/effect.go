@@ -3,7 +3,7 @@ package interp
 import (
 	"strings"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // Effect classifies how the result of a C library function in a run may be compared with that of the same call in the process. Later constants are

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // Every function that can be run has an effect, and only one.

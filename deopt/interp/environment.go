@@ -3,9 +3,9 @@ package interp
 import (
 	"strings"
 
-	"reframe/deopt/interp/internal/softfloat"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // environment is the floating-point environment of the thread that a run continues.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // ended are functions @f whose run ends with an error, under small limits.

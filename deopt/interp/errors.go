@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Kind classifies why a run ended before its function returned.

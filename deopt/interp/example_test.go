@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 const addition = `declare i32 @host_add(i32, i32)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // Execution is a run that can be stopped between two instructions, as a debugger needs. An Interp has one at a time; a new one ends the one before.

@@ -5,8 +5,8 @@ import (
 
 	"math"
 
-	"reframe/deopt/interp/internal/softfloat"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // special reports whether a float is a NaN, or infinite.

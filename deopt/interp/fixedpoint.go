@@ -3,7 +3,7 @@ package interp
 import (
 	"math/big"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // fixedPoint is a product or quotient of fixed-point numbers, integers in units

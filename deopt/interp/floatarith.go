@@ -3,8 +3,8 @@ package interp
 import (
 	"math"
 
-	"reframe/deopt/interp/internal/softfloat"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 func (d *decoder) floatArith(i *ir.Instr, out slot) (step, error) {

@@ -3,8 +3,8 @@ package interp
 import (
 	"math/big"
 
-	"reframe/deopt/interp/internal/softfloat"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // floatCast decodes the conversions from and to floats.

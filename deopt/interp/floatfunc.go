@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"reframe/deopt/interp/internal/libm"
+	"example.com/reframe/deopt/interp/internal/libm"
 )
 
 // floatFunc is a function of doubles in the C library. Package libm rounds its functions of <math.h> correctly, and its documentation says how often

@@ -3,9 +3,9 @@ package interp
 import (
 	"math"
 
-	"reframe/deopt/interp/internal/libm"
-	"reframe/deopt/interp/internal/softfloat"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp/internal/libm"
+	"example.com/reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // laneFunc is a function of floats of one type, applied lane by lane. soft computes it in any format; the caller rounds its result once. narrow, if

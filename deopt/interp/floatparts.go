@@ -3,9 +3,9 @@ package interp
 import (
 	"math/big"
 
-	"reframe/deopt/interp/internal/libm"
-	"reframe/deopt/interp/internal/softfloat"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp/internal/libm"
+	"example.com/reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 type powi struct{}

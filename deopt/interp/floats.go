@@ -3,8 +3,8 @@ package interp
 import (
 	"math"
 
-	"reframe/deopt/interp/internal/softfloat"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // narrowFloat reports whether every value of t is exact in a float64, so that Go's

@@ -4,9 +4,9 @@ import (
 	"math/big"
 	"strings"
 
-	abstract "reframe/deopt/frame"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	abstract "example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // FrameType is the plain type of an IR type, with the IR's spelling beside it. A type

@@ -1,7 +1,7 @@
 package interp
 
 import (
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // frame is one activation.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // FuzzRun runs every function of whatever parses, from its start and from the

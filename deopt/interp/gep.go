@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"math/bits"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // scaled is one index of a getelementptr that is not constant.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/test/livetest"
 )
 
 // guards has the three forms of a guard: the intrinsic, a branch on a widenable condition, and in @after the lowered form of the second.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sort"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // ranges are where the interpreter's own things lie, each up to the next. See the package comment.

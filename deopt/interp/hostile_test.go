@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
+	"example.com/reframe/deopt/interp"
 )
 
 // TestBoundsHoldForWhatIsCheapToWrite requires that large values from a short text count as memory, and that long work of one instruction counts as

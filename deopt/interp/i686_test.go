@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
+	"example.com/reframe/deopt/interp"
 )
 
 // TestNarrowPointers requires how addresses of 32 bits are calculated, kept and passed, and the errors for wrong ones.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/test/livetest"
 )
 
 // TestInAllocaOfCxxIsAsNative compares IR with inalloca, from C++ for Windows on 32-bit x86, with native code. It has no Windows, so it compiles

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // inlineAsm decodes a call of inline assembly. Most of it has no text: programs use it to keep the compiler from moving code or knowing values. It

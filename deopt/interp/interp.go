@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"io"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // Options bind a module to a target and bound a run. The zero value runs a

@@ -3,7 +3,7 @@ package interp
 import (
 	"math/big"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // intIntrinsic is a function of integers, applied lane by lane: its operands are unsigned, and its result is any integer, which is then reduced to

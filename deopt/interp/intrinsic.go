@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // intrinsicDecoder makes the step of an intrinsic whose arguments are values.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // TestResumeBehindInvokeOfPhis resumes a frame that waits in an invoke with phis after it. A phi that nothing reads need not be given, and two phis

@@ -1,8 +1,8 @@
 package interp
 
 import (
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // pad is a landingpad as an invoke comes to it (LangRef, "landingpad").

@@ -3,8 +3,8 @@ package interp
 import (
 	"strings"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // elsewhere holds the functions that do not return to the place after their call, and those that no program calls.

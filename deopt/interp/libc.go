@@ -3,7 +3,7 @@ package interp
 import (
 	"maps"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // libc holds the functions that a module may declare and call without any native code: those that compiled code calls everywhere, of the C standard

@@ -1,6 +1,6 @@
 package interp
 
-import "reframe/deopt/machine"
+import "example.com/reframe/internal/machine"
 
 // checkedFuncs are the forms that _FORTIFY_SOURCE makes of calls: with the size
 // of the object that is written, and an end of the program where it is too small.

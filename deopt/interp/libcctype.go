@@ -1,6 +1,6 @@
 package interp
 
-import "reframe/deopt/machine"
+import "example.com/reframe/internal/machine"
 
 // The classes of <ctype.h> as glibc keeps them (bits/types of its ctype.h), in
 // the byte order of x86-64.

@@ -5,8 +5,8 @@ import (
 	"math/big"
 	"strconv"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // decimal is the exact number that strtod read (C17 7.22.1.3): mantissa · base^exponent, where base is 10 or 2.

@@ -5,9 +5,9 @@ import (
 	"math"
 	"math/big"
 
-	"reframe/deopt/interp/internal/libm"
-	"reframe/deopt/interp/internal/softfloat"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp/internal/libm"
+	"example.com/reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // longMathFuncs are the functions of <math.h> for long double, whose names end in

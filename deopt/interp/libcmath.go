@@ -3,8 +3,8 @@ package interp
 import (
 	"math"
 
-	"reframe/deopt/interp/internal/libm"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp/internal/libm"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // mathFuncs holds the functions of <math.h> from floats to a float, each with its float form of the same name and an f. See floatFunc for how exact

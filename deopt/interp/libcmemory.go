@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Memory management (C17 7.22.3, POSIX) and the functions of <string.h> that

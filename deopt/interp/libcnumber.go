@@ -3,7 +3,7 @@ package interp
 import (
 	"math/bits"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // numberFuncs are the integers of <stdlib.h> and <inttypes.h> (C17 7.22.1,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // processFuncs holds functions that begin and end a program, and report errors: of <stdlib.h>, <errno.h>, <assert.h>, <signal.h> and <unistd.h>.

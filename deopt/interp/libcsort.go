@@ -1,8 +1,8 @@
 package interp
 
 import (
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // sortFuncs holds the searching and sorting functions of <stdlib.h> (C17 7.22.5): they compare by a function of the program.

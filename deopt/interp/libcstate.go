@@ -3,7 +3,7 @@ package interp
 import (
 	"bufio"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // clib holds the state of the C library between calls, in memory that the program can see or out of its sight. It lasts as long as the Interp.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"math"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // The functions of <string.h> that copy and compare strings (C17 7.24.2 to

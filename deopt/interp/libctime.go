@@ -1,6 +1,6 @@
 package interp
 
-import "reframe/deopt/machine"
+import "example.com/reframe/internal/machine"
 
 // timeFuncs holds the clocks of <time.h> and its kin. Every run must give the same results, so the date is constantly the epoch, 1970-01-01 00:00:00
 // UTC, and clocks for intervals advance by one nanosecond for each step.

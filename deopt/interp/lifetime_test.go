@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
+	"example.com/reframe/deopt/interp"
 )
 
 // TestOutsideOfItsLifeAnAllocaHasNoValue requires the content of an alloca before and after its life (LangRef, "llvm.lifetime.start"), with the

@@ -1,8 +1,8 @@
 package interp
 
 import (
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // masked is an access of the elements of a vector that a mask selects (LangRef, "Masked Vector Load and Store Intrinsics"). Its operands are the

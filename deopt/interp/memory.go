@@ -4,7 +4,7 @@ import (
 	"errors"
 	"math/bits"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 const (

@@ -3,7 +3,7 @@ package interp
 import (
 	"math"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // Which NaN an operation results in is up to the processor that this runs on: of several operands one takes the first, another

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // TestNaNsAreThoseOfX86 requires that each operation has the NaN of SSE2 (Intel SDM vol. 1, table 4-7), on every processor that this test runs on.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/test/livetest"
 )
 
 // outcome is the result of a program.

@@ -1,6 +1,6 @@
 package interp
 
-import "reframe/deopt/ir"
+import "example.com/reframe/internal/llvm/ir"
 
 // Poison and undefined bits are told apart in the word itself: an undefined bit
 // has u set and v clear, a poison bit has both set. Poison is a matter of whole

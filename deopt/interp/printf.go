@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // maxField bounds the width and precision of one conversion.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/big"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // argument is one argument of a format: the bits of a number or pointer; high

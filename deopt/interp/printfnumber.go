@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 func (v conversion) integer(n uint64) string {

@@ -3,7 +3,7 @@ package interp
 import (
 	"slices"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // Profiled counts how often a block was entered, and the instructions of it that ran. A block in which a run ended or is stopped was not run as a

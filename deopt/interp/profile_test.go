@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // profiled adds up the instructions of a profile.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // Main runs the module as a program: its constructors, then @main with argc, argv and an empty environment, or as many of them as it takes, and then

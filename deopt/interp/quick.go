@@ -3,7 +3,7 @@ package interp
 import (
 	"math"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // quick finds the shorter way of an instruction, where it has one: all values are scalars of one word, and no flag requires a check that the loop

@@ -1,7 +1,7 @@
 package interp
 
 import (
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // orderedSum folds a vector of floats from a start value on, one element after the other. Without reassoc that order is required, and with it that

@@ -3,8 +3,8 @@ package interp
 import (
 	"encoding/binary"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // relativeLoad is llvm.load.relative: it adds to a pointer the distance that a table holds, as 32 bits, at an

@@ -3,7 +3,7 @@ package interp
 import (
 	"strings"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // pendingResults finds the gc.results that can be reached from p and whose

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // given makes the values of a frame by name.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // run holds what one run counts and collects.

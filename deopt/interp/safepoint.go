@@ -3,7 +3,7 @@ package interp
 import (
 	"strings"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // The intrinsics of stack maps: LLVM's "Stack maps and patch points" and

@@ -3,8 +3,8 @@ package interp
 import (
 	"slices"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // jumpFuncs holds setjmp and longjmp (C17 7.13) by their names in glibc. A buffer holds a number of the interpreter's own in its first word; the

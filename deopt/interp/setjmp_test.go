@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
+	"example.com/reframe/deopt/interp"
 )
 
 // A value that a loop changed between setjmp and longjmp is in the register or on the stack, and

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
+	"example.com/reframe/deopt/interp"
 )
 
 // TestShift requires that all of a run's own addresses are higher by the shift, and that its results are the same.

@@ -3,7 +3,7 @@ package interp
 import (
 	"strings"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // shortWay is a shorter way of an operation on at most three scalars of one word each, all bits of which are known: it gives the

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // edges returns numbers of width bits: all of few bits, else those at the ends, at powers of two and beside them, and random ones.

@@ -3,7 +3,7 @@ package interp
 import (
 	"math"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // floatShort is a function of doubles and of floats, nil for a type that has no shorter way. Where the result is a NaN, the step computes which.

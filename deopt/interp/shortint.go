@@ -3,7 +3,7 @@ package interp
 import (
 	"math/bits"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // intShorts holds the intrinsics of integers, each for operands of width bits and a result of to bits. A constant of one bit follows the integers.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // Activation is one abstract frame to resume.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // StartProgram is [Interp.StartCall] for a program that has not begun: it runs the functions of @llvm.global_ctors before f, such as the constructors

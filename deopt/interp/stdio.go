@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // stream is a FILE of the program: standard input, output or error. All three are pipes.

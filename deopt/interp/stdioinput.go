@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // inputFuncs hold the functions of <stdio.h> that read bytes and lines of standard input (C17 7.21.7, 7.21.8), and POSIX's read.

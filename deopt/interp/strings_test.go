@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestStringsOfLibstdcxx requires what doc/interpreter.md states of std::string and libstdc++: with these flags the module has all of it. Without

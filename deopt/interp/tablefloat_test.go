@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"testing"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // float is a format of the tables: its bits of exponent and of fraction, and the

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"testing"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestFloatIntrinsicTableIsAsNative compares the functions that IEEE 754 requires to be rounded correctly, and those that take floats apart. Package

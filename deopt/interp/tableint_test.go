@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"testing"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 var tableWidths = []int{1, 7, 8, 13, 16, 24, 32, 33, 63, 64, 65, 100, 127, 128, 200, 256, 1000, 4096}

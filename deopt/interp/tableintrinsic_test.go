@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // call is the text of a call of an intrinsic whose operands are %a, %b, ... of

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // opaque is a type without lanes of its own, of that many bytes in memory.

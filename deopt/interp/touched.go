@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Touched is a page of the target's addresses that the runs of an Interp stored to, as they left it: the bytes that they stored, and else those of

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
+	"example.com/reframe/deopt/interp"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // undefinedCompare prints the result of icmp for an i16 of which one byte is undefined.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // unwinding is an exception on its way: the second phase, in which cleanups run, up to the frame

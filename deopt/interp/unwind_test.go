@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp"
-	"reframe/deopt/ir"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // Landing pads that clang does not write: tokens of statepoints among them.

@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"slices"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // Value is one value of an IR type, each bit of it known, undefined or poison. The zero Value is no value. Values are immutable.

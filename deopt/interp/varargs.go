@@ -1,8 +1,8 @@
 package interp
 
 import (
-	"reframe/deopt/ir"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // A va_list of x86-64 (System V psABI, AMD64, §3.5.7): where the next argument

@@ -3,7 +3,7 @@ package interp
 import (
 	"math/big"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // moves are the intrinsics that put elements of vectors into another order. In

@@ -1,6 +1,6 @@
 package interp
 
-import "reframe/deopt/ir"
+import "example.com/reframe/internal/llvm/ir"
 
 // presence tells whether a program has the object that a declaration names.
 type presence int

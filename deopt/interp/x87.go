@@ -3,7 +3,7 @@ package interp
 import (
 	"math/bits"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // x87 is a normal number of x86_fp80: m, whose highest bit is set, times a power of two (Intel SDM vol. 1, 4.2.2 and 4.4.2). The softfloat package

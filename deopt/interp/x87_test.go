@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/ir"
+	"example.com/reframe/internal/llvm/ir"
 )
 
 // TestX87ShortsAreExact compares the shorter way of x86_fp80 with package softfloat, which calculates in integers of any width.

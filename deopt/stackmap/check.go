@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Code gives [Check] the code that maps describe.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // text is code at an address, with the ends of the functions that are known.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // site is the place of a record in its function.

@@ -1,8 +1,8 @@
 package stackmap
 
 import (
-	"reframe/deopt/isa"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
 )
 
 // boundaries describes how to find the instruction boundaries of an architecture.

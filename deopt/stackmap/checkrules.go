@@ -3,7 +3,7 @@ package stackmap
 import (
 	"fmt"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // The rules, by their place in the results.

@@ -1,8 +1,8 @@
 package stackmap
 
 import (
-	"reframe/deopt/isa"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
 )
 
 // maxOverlap bounds the bytes of code that are decoded again. Functions do not overlap, so this happens only with broken maps or symbols.

@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Records goes through the records of f, or with nil through the unattributed ones, in

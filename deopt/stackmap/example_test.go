@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/stackmap"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/machine"
 )
 
 // A section with one record, which has a value in a register and one in the frame. Addresses are as the linker or the JIT wrote them.

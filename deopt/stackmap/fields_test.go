@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // TestFields requires that the fields of a record follow one another without a gap up to its end, and have the values that the decoder reads, in

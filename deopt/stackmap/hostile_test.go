@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // Bounds on the allocations of a parse: a small multiple of its input, and an error.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Entry is a record with its map and function, not decoded. Addr is the address of its site: the function's address plus the record's offset.

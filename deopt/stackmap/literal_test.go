@@ -3,7 +3,7 @@ package stackmap
 import (
 	"encoding/binary"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // byteOrder is implemented by both orders of encoding/binary.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // scan goes through one blob after the other and holds every count against the bytes.

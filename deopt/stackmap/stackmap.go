@@ -15,7 +15,7 @@ import (
 	"fmt"
 	"slices"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // RecordID is the number that the author of the code gave a site. It need not be unique: inlining and code duplication repeat it.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Blob is the plain form of a [Map]: what it holds, as values.

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // Functions that take their arguments off the stack when they return (LLVM's tailcc, swifttailcc and, with -tailcallopt, fastcc). One that

@@ -1,8 +1,8 @@
 package unwind
 
 import (
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // Bounds of looking for frames above one that returns to the base of a stack.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // calledAlong reports whether a word from now up to end is the return address of a call that has led to f, so no jump from the place o has: the

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // departure is a way out of a function by code that a runtime has written over the function's own. Reading it follows jumps whose

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // fit grades how well a call whose return address is on the stack fits a frame that may have been called by it. A return address stays on the stack

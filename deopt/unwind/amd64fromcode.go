@@ -3,8 +3,8 @@ package unwind
 import (
 	"fmt"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // fromFunction returns the step that the instructions of the function of f give, read from its start; nil and the reason if the start is unknown or

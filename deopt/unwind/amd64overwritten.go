@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // Overwritten is a place in a function whose code a runtime has overwritten. A frame has left its function there when its pc is in the code that

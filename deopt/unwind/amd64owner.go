@@ -3,8 +3,8 @@ package unwind
 import (
 	"errors"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 var errNoOwner = errors.New("no function on its stack has the frame pointer")

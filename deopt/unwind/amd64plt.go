@@ -3,7 +3,7 @@ package unwind
 import (
 	"encoding/binary"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // The sizes of instructions in a procedure linkage table: jmp and push of a word in memory,

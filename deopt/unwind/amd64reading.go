@@ -3,8 +3,8 @@ package unwind
 import (
 	"slices"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // origin describes how the 64 bits in a register or in memory were computed from the registers and the memory at the start of the reading. The zero

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/arch/x86/x86asm"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
+	"example.com/reframe/test/livetest"
 )
 
 // stepped is a program between two instructions, as testdata/reading.py prints it.

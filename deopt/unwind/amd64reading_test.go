@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 func TestReadFunction(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // reading is the code that is followed from one address: its instructions, the blocks that they form, and what is known before each block.

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // Bounds of reading a whole function.

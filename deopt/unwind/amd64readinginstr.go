@@ -5,8 +5,8 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // instr is an instruction, as far as it matters to frames.

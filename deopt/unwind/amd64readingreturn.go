@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // maxForward bounds the instructions that are looked at on the way to returns.

@@ -1,8 +1,8 @@
 package unwind
 
 import (
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // keptRegisters are the general registers that a callee keeps, without the stack pointer, in

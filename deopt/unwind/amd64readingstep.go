@@ -1,8 +1,8 @@
 package unwind
 
 import (
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // apply makes m the moment after an instruction that is followed by the next. number distinguishes the instructions of one reading.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // TestRegionsThatMoveTheStackPointer requires the stack pointer at the start of a region over which a runtime has written code that moves the stack

@@ -3,8 +3,8 @@ package unwind
 import (
 	"golang.org/x/arch/x86/x86asm"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // Bounds of the code that a process begins with, up to its first call: it hands over what lies on

@@ -1,9 +1,9 @@
 package unwind
 
 import (
+	"example.com/reframe/test/livetest"
 	"os"
 	"path/filepath"
-	"reframe/internal/livetest"
 	"testing"
 
 	"github.com/stretchr/testify/require"

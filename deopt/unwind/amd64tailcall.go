@@ -6,10 +6,10 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
-	"reframe/deopt/isa"
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // A call with its target in it, and how many stubs are followed from one to a function.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"sync"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // maxUnsaved bounds how much code of a function is looked at; a longer one that saves nothing is believed to change everything.

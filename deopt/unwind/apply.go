@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // apply finds the caller of f by a row. It returns an error if the row cannot be used.

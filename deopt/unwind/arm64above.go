@@ -1,6 +1,6 @@
 package unwind
 
-import "reframe/deopt/machine"
+import "example.com/reframe/internal/machine"
 
 // maxAbove bounds the frames that are examined above an assumed one.
 const maxAbove = 5

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"reframe/deopt/isa/arm64"
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/arm64"
 )
 
 // A function that never returns, as a stub of a runtime, need not save the link register before it makes a call. Then the address that it would

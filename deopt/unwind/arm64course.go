@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"reframe/deopt/isa/arm64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/arm64"
 )
 
 // Bounds of following code of arm64.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // arm64FromFunction returns the step that the instructions of the function of f give, read from its start, where a call has left the return address

@@ -3,8 +3,8 @@ package unwind
 import (
 	"encoding/binary"
 
-	"reframe/deopt/isa/arm64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/arm64"
 )
 
 // Bounds of following the jumps of a function to other functions.

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"reframe/deopt/isa/arm64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/arm64"
 )
 
 // arm64Overwritten finds the place where f has left its function, if a runtime has written over that. If several places may have led there, it

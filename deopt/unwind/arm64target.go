@@ -1,9 +1,9 @@
 package unwind
 
 import (
-	"reframe/deopt/isa"
-	"reframe/deopt/isa/arm64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
+	"example.com/reframe/internal/machine/isa/arm64"
 )
 
 // maxThunk bounds the instructions of a thunk: adrp, ldr, add and br of an entry of a procedure linkage table, after a bti.

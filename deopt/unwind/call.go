@@ -3,8 +3,8 @@ package unwind
 import (
 	"errors"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
 )
 
 // callEndsAt reports whether a call instruction ends at pc, as one must if it left pc as its return address. It returns an error if that cannot be

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // chainRow returns the row of a function that links its frames by the architecture's convention.

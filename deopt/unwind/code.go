@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // Finder knows the code of one target.

@@ -3,8 +3,8 @@ package unwind
 import (
 	"fmt"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // Convention lists how the callee-saved registers of another calling convention differ from C's.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
-	"reframe/deopt/unwind/internal/unwindtest"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/internal/unwindtest"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/test/livetest"
 )
 
 // The limits on the average cost of a frame; in a copy of a process's memory that is some hundred microseconds. Reading code counts, too, unless it

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Depth selects the frames of a deep stack that are kept: a walk finds all of them and drops those in the middle. The zero value keeps the 512

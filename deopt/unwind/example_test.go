@@ -5,12 +5,12 @@ package unwind_test
 import (
 	"fmt"
 
-	"reframe/demo"
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
-	"reframe/deopt/unwind"
-	"reframe/deopt/unwind/cfi"
-	"reframe/ptrace"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/demo"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/ptrace"
 )
 
 // images finds the code of a target's files and of the objects that a JIT registered, and what unwinds it.

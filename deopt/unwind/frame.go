@@ -3,7 +3,7 @@ package unwind
 import (
 	"fmt"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Rule names how a frame was found.

@@ -1,8 +1,8 @@
 package unwind
 
 import (
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // Left describes how a frame was unwound to the next one.

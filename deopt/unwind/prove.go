@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // prove is apply for code without unwind information. The row is an opinion there, and

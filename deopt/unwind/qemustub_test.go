@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
-	"reframe/ptrace"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
 )
 
 // qemuWays are the arguments of testdata/qemu.c.

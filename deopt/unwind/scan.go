@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // scanned is how far up a stack a return address is searched, and scanChunk how much of it is read at once; in bytes.

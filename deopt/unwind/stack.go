@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Stack is the result of a walk: the frames of a thread, innermost first, and the reason why it ended.

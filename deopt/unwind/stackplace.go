@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // A StackPlace is an address in the frames of one function, relative to a value that stays the same while the body of the function runs: the CFA,

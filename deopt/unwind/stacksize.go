@@ -1,8 +1,8 @@
 package unwind
 
 import (
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // fromStackSize returns the step for a function with a known frame size, if f is at a call: the size counts the bytes between the stack pointer

@@ -3,8 +3,8 @@ package unwind
 import (
 	"bytes"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
 )
 
 // trampoline returns the step from a signal trampoline that is recognized by its instructions, or nil. If it has no CFI, as in Go's and musl's,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // defaultMax is the default for the maximum number of frames of a walk.

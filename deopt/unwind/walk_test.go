@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/cfi"
-	"reframe/deopt/unwind/internal/unwindtest"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/internal/unwindtest"
+	"example.com/reframe/internal/machine"
 )
 
 // tables finds one table for the code of simpleFDE; the rest has no CFI.

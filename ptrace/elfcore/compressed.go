@@ -14,7 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"reframe/internal/filekind"
+	"example.com/reframe/internal/base/filekind"
 )
 
 // File is the destination of a core: bytes between the written parts are zero.

@@ -4,8 +4,8 @@ import (
 	"debug/elf"
 	"strconv"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // Place is the place of a register in a note.

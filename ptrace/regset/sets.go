@@ -11,8 +11,8 @@ package regset
 import (
 	"debug/elf"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/elfcore"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
 )
 
 // Set is a set of registers that ptrace(2) provides at once (PTRACE_GETREGSET), and that cores have as a note.

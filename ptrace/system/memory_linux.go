@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Memory is the memory of another process.

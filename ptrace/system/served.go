@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // servingTypes are the types of file systems whose pages another process or machine provides. Layers of an overlay may be of these.

@@ -13,7 +13,7 @@ package system
 import (
 	"errors"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // ErrLate is the error of a read that did not end within its time.

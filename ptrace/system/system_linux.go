@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // pagesScan is struct pm_scan_arg of linux/fs.h.

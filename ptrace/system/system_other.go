@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // These functions are not called: callers first check whether live processes are supported.

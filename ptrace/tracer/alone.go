@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
 )
 
 // maxTail, maxCalls and maxBacks bound what is kept of a thread that runs alone.

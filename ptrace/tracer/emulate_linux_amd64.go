@@ -8,8 +8,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/isa/amd64"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine/isa/amd64"
+	"example.com/reframe/ptrace/system"
 )
 
 // emulated holds what is needed to emulate the instruction under a breakpoint.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // traced starts a program that is stopped before its first instruction, traced by the thread of the test.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
 )
 
 // handle handles a report of a thread. The thread resumes afterwards, unless all are stopped or it has ended.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/ptrace/trapcode"
+	"example.com/reframe/ptrace/trapcode"
 )
 
 // ledger lists what lies under the breakpoints in memory, in a file of the tracer's memory. If the tracer is killed, the watchdog reads it and

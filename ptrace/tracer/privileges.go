@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
 )
 
 // capabilities is a set of capabilities, a bit each (capabilities(7)).

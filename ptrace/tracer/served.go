@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/deopt/machine"
-	"reframe/ptrace/system"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
 )
 
 // servedPatience bounds how long a file system of another process or machine may take for a page that the tracer reads or writes.

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
 )
 
 // server is the tracer: one target, its threads and its breakpoints.

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
 )
 
 // sharing finds out which code is in shared mappings. Writes there reach every process that maps the same memory, and only one of those is traced:

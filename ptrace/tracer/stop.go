@@ -5,7 +5,7 @@ package tracer
 import (
 	"golang.org/x/sys/unix"
 
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
 )
 
 // stopAll stops all threads. Their reports meanwhile are handled when they resume; threads that they start are taken in at once.

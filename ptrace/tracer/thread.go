@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/ptrace/regset"
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/regset"
+	"example.com/reframe/ptrace/system"
 )
 
 // thread is one thread that is traced.

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/ptrace/system"
-	"reframe/ptrace/trapcode"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/ptrace/trapcode"
 )
 
 // trapHandler is the handler of SIGTRAP that the target has while breakpoints lie in its code (package trapcode).

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
 )
 
 // watchdogName is the name of the watchdog in lists of processes.

@@ -5,7 +5,7 @@ package tracer
 import (
 	"time"
 
-	"reframe/ptrace/system"
+	"example.com/reframe/ptrace/system"
 )
 
 // yield lets the target run where the client does not read what is reported, since it waits itself for a reader, or where the client is stopped.

@@ -15,7 +15,7 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Offsets in every area: what FXSAVE stores, where Linux notes which parts the area has, which of them are not in their initial

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Areas by Intel SDM vol. 1, 13.4: xmm at 160, the upper halves of ymm at 576, and here those of zmm at 1152.

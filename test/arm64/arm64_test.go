@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // On arm64 the verbs that look at a process work as on x86-64: Linux for arm64 boots in QEMU, with target programs. Their output for a process there

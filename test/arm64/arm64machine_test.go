@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/livetest"
+	"example.com/reframe/test/livetest"
 )
 
 // sharedMachine is a Linux for arm64 in QEMU, which boots once for all tests that run something on it.

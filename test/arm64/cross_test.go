@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // emulators are the programs that run the offline verbs for other machines. A build for 386 runs natively, unless the kernel supports none; QEMU's
@@ -63,7 +63,7 @@ var builds = map[string]*sync.Once{"386": {}, "arm": {}, "arm64": {}, "s390x": {
 func buildFor(t *testing.T, arch string) string {
 	t.Helper()
 	path := clitest.Binary() + "-" + arch
-	builds[arch].Do(func() { goFor(t, arch, "build", "-o", path, "reframe/cmd/reframe") })
+	builds[arch].Do(func() { goFor(t, arch, "build", "-o", path, "example.com/reframe/cmd/reframe") })
 	require.FileExists(t, path, "another test failed to build it")
 	return path
 }
@@ -181,7 +181,7 @@ func TestOtherHostsCompute(t *testing.T) {
 	t.Parallel()
 	packages := map[string]string{
 		"deopt/frame": ".", "deopt/interp/internal/softfloat": ".", "deopt/interp": "NaN|OfBytes|Shift|Value|Poison|Resume",
-		"deopt/object": "TestEveryWordLarge", "ptrace": "TestHostileCores|TestParseMaps", "ptrace/files": "TestSysroot",
+		"internal/machine/object": "TestEveryWordLarge", "ptrace": "TestHostileCores|TestParseMaps", "ptrace/files": "TestSysroot",
 	}
 	for _, arch := range hosts(t) {
 		for _, dir := range slices.Sorted(maps.Keys(packages)) {
@@ -192,7 +192,7 @@ func TestOtherHostsCompute(t *testing.T) {
 			t.Run(arch+"/"+dir, func(t *testing.T) {
 				t.Parallel()
 				program := filepath.Join(t.TempDir(), "test")
-				goFor(t, arch, "test", "-c", "-o", program, "reframe/"+dir)
+				goFor(t, arch, "test", "-c", "-o", program, "example.com/reframe/"+dir)
 				c := onHost(t, arch, program, "-test.run", tests, "-test.short")
 				c.Dir = filepath.Join("..", "..", dir)
 				out, err := c.CombinedOutput()

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-dap"
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // launchNull returns the configuration that launches null.ll: it calls @load with 0, 1, 2 and 3, and each time there is an exit of record 81.

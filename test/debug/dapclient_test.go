@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-dap"
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // editor is a client of reframe dap.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
-	server "reframe/session/dap"
+	server "example.com/reframe/internal/debug/dap"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // driven runs another client of reframe dap, which prints ok on success.

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-dap"
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // asked is a request of the specification, and the answer for a process at the exit of deoptimize.ll.
@@ -199,7 +199,7 @@ func TestDAPConformanceTable(t *testing.T) {
 // reason returns why the server always refuses a request, from its source.
 func reason(t *testing.T, request string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../session/dap/server.go")
+	text, err := os.ReadFile("../../internal/debug/dap/server.go")
 	require.NoError(t, err)
 	m := regexp.MustCompile(`(?m)^\t"` + request + `": +"(.*)",$`).FindStringSubmatch(string(text))
 	if m == nil {

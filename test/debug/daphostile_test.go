@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-dap"
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestDAPPause requires that a pause or a cancellation leaves the interpreter at its place.

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-dap"
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // This test covers all that stops a program: kinds of sites with their conditions, functions, hit counts; and log points, which only print.

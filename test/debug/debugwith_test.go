@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
-	"reframe/internal/tinyvmtest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
+	"example.com/reframe/test/tinyvmtest"
 )
 
 // At the exit of meter.tvm in hour 83, minute 1, each of tinyvm's interpreters runs the program's bytecodes, forwards and backwards, while the

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"reframe/internal/clitest"
+	"example.com/reframe/test/clitest"
 )
 
 func TestMain(m *testing.M) { os.Exit(clitest.Main(m)) }

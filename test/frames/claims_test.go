@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // TestFramesOfLargeClaims requires that frames reports why it cannot use an object that claims too much, and that the exit status is 1.
 func TestFramesOfLargeClaims(t *testing.T) {
 	t.Parallel()
-	p := livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "demo", "target")}, "1", "1024", "zero", "plain")
+	p := livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "internal", "demo", "target")}, "1", "1024", "zero", "plain")
 	r := clitest.Run(t, "frames", "-p", clitest.PID(p))
 	require.Equal(t, 1, r.Code, r.Stderr)
 	require.Contains(t, r.Stdout, "(the JIT object registered here cannot be used: its headers and sections claim 1023 MiB; up to 256 MiB of an object are read)")

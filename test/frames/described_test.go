@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // describing returns vmsimple.ll with a layout, and IR, in sections of it.
@@ -48,7 +48,7 @@ func TestSelfDescription(t *testing.T) {
 	require.NoError(t, err)
 	packer, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
-	own, err := os.ReadFile("../../deopt/vmlayout/layouts/simple.star")
+	own, err := os.ReadFile("../../internal/vm/vmlayout/layouts/simple.star")
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		layout string

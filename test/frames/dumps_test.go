@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // dumped is a version of a function that a JIT compiles; values computes the names and values of its variables.
@@ -149,7 +149,7 @@ func (s *schedule) run(t *testing.T, host, dir string) (out checkedNames) {
 
 func dumpingHost(t *testing.T) string {
 	t.Helper()
-	return livetest.CBinary(t, "dumping.c", "-I../../demo/target", "-no-pie")
+	return livetest.CBinary(t, "dumping.c", "-I../../internal/demo/target", "-no-pie")
 }
 
 // A trace in a folder without any IR uses what the JIT dumps there, and each version names only its own code.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/demo"
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/demo"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // demoTarget starts the target of the demo and returns it with the files that describe its code.

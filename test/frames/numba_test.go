@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/verify"
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/check/verify"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // numba's code with stackmaps of all live values can be compared with the interpreter at every site that is reached, also where an i1 or the result

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // The module that instrument writes compiles, behaves the same, and at each of its sites native code and the interpreter agree.

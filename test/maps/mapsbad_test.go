@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // bare returns only the section of an object, as llvm-objcopy extracts it.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/stackmap"
-	"reframe/internal/clitest"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/test/clitest"
 )
 
 // section returns a file with maps in the layouts that other compilers wrote. The writer's own tests compare it with bytes written by hand.

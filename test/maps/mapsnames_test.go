@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // Functions are shown as their authors would write them, and found under both names. A name that is not mangled, or by an unknown scheme, is

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
+	"example.com/reframe/test/clitest"
 )
 
 // A module with exception handling by funclets, and with a function whose calling convention changes its symbol, is read like any other: its map has

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // For a file that is not a core, or that cannot be read, the error says what it is, and what to do next.

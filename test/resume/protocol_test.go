@@ -13,9 +13,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
-	"reframe/internal/tinyvmtest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
+	"example.com/reframe/test/tinyvmtest"
 )
 
 // standing returns a core of tinyvm at an exit that leaves inlined frames and objects that were not allocated.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
-	"reframe/internal/tinyvmtest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
+	"example.com/reframe/test/tinyvmtest"
 )
 
 // trace reads IR and a layout from what a JIT registers, when it registers it: the frames of its virtual machine need no flag.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // A command's own output is the same as without reframe; the exits go to a file, or to standard error.
@@ -215,7 +215,7 @@ int main(int argc, char **argv) {
 	dir := t.TempDir()
 	source, path := filepath.Join(dir, "nowhere.c"), filepath.Join(dir, "nowhere")
 	require.NoError(t, os.WriteFile(source, []byte(program), 0o600))
-	header := filepath.Dir(livetest.Testdata(t, "..", "demo", "target", "gdbjit.h"))
+	header := filepath.Dir(livetest.Testdata(t, "..", "internal", "demo", "target", "gdbjit.h"))
 	build := exec.Command(livetest.Tool(t, "gcc"), "-I"+header, "-o", path, source)
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/stackmap"
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // The command's output is not shown, and is unchanged: only the summary is printed.

@@ -17,10 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/ir"
-	"reframe/deopt/stackmap"
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // A command's own output is the same as without reframe, and exits that cannot be compared are reported and counted.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/stackmap"
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
 )
 
 // told returns a difference without what varies between runs.

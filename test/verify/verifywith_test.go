@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/internal/clitest"
-	"reframe/internal/livetest"
-	"reframe/internal/tinyvmtest"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
+	"example.com/reframe/test/tinyvmtest"
 )
 
 // A virtual machine that describes itself needs only its interpreter: every exit and every activation is the same, and the program prints the same

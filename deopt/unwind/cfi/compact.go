@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Sections of Mach-O images that hold compact unwind, as segment and section.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // compactObject is a __compact_unwind with one row, for 0x100 bytes of code at 0x1000.

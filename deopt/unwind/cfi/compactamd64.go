@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Modes of encodings for x86-64.

@@ -1,6 +1,6 @@
 package cfi
 
-import "reframe/deopt/machine"
+import "example.com/reframe/internal/machine"
 
 // Modes of encodings for arm64.
 const (

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/internal/livetest"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/test/livetest"
 )
 
 // bodies maps names to function bodies; SAVE stands for an instruction that traps and clobbers the registers that the function is to save. Values

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // compactRow is the size of a row of __compact_unwind in a 64-bit object: the address of a function (8 bytes), its length (4), its encoding (4),

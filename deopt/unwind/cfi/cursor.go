@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // cursor reads a run of bytes of a section. Its first error stays: everything

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // TestDebugFrame reads the forms of .debug_frame (DWARF 5 §6.4.1, §7.4). The

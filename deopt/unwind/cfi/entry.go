@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // cie is a common information entry (DWARF 5 §6.4.1).

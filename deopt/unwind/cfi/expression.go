@@ -3,7 +3,7 @@ package cfi
 import (
 	"errors"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Operations of DWARF expressions (DWARF 5 §7.7.1, table 7.9) that are allowed in call frame information: those that need neither a compilation

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // frames is a section of CIEs and FDEs: .eh_frame or .debug_frame.

@@ -5,7 +5,7 @@ import (
 	"sort"
 	"sync"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // hdrVersion is the only version of .eh_frame_hdr (Linux Standard Base, Core

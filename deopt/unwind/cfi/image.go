@@ -3,7 +3,7 @@ package cfi
 import (
 	"bytes"
 
-	"reframe/deopt/object"
+	"example.com/reframe/internal/machine/object"
 )
 
 // TableOf makes the table of an image, or nil where it has no call frame information.

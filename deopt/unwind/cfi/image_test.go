@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/unwind/internal/unwindtest"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/unwind/internal/unwindtest"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/test/livetest"
 )
 
 // shared links a source of testdata into a shared object. gcc's own start-up

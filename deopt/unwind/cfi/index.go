@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // index has the FDEs of a section without a search table, by the code that they

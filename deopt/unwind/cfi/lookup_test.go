@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // libLLVM returns the sections of a large library, read from its file on demand, and addresses all over its code.

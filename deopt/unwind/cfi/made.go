@@ -3,7 +3,7 @@ package cfi
 import (
 	"slices"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // RegisterPlus is the expression of a register plus an offset, for a row that is not read

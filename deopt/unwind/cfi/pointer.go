@@ -3,7 +3,7 @@ package cfi
 import (
 	"errors"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Encodings of a pointer, in one byte: the low four bits are the form, the

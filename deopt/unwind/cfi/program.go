@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Call frame instructions (DWARF 5 §7.24, table 7.29; GNU_* from the Linux

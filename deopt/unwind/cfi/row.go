@@ -5,7 +5,7 @@ import (
 	"iter"
 	"slices"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Expression is a DWARF expression. It keeps its own bytes, and no others.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 const (

@@ -3,7 +3,7 @@ package cfi
 import (
 	"fmt"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // StackSizes holds the contents of the .stack_sizes sections of an image (LLVM writes them for ELF with -stack-size-section): how much stack each

@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
-	"reframe/deopt/stackmap"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/test/livetest"
 )
 
 func TestStackSizes(t *testing.T) {

@@ -3,7 +3,7 @@ package cfi
 import (
 	"errors"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // ErrNoFDE reports that an image has no unwind information for a pc.

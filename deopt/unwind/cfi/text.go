@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Text spells the rule with the names of registers: rsp+16, or the operations of an expression.

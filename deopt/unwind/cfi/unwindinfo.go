@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // infoTable is __TEXT,__unwind_info: an index of pages, and pages of entries, both by the

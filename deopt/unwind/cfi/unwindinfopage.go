@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"reframe/deopt/machine"
+	"example.com/reframe/internal/machine"
 )
 
 // Kinds of pages, and the sizes of their rows.

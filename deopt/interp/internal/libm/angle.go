@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
 // sinCos is the sine and the cosine of |r| < 2, by Taylor's series of both.

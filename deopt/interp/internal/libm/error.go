@@ -3,7 +3,7 @@ package libm
 import (
 	"math/big"
 
-	"reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
 // The error function and its complement to one (C17 7.12.8).

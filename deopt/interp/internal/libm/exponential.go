@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
 // expOf is e^r for |r| < 2, by Taylor's series of r/2^s squared s times.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
 func fromFloat(d float64) softfloat.Number {

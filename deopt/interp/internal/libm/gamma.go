@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"sync"
 
-	"reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
 // The gamma function, and the logarithm of its absolute value (C17 7.12.8).

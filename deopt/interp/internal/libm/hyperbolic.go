@@ -3,7 +3,7 @@ package libm
 import (
 	"math/big"
 
-	"reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
 // The inverse hyperbolic functions, as logarithms.

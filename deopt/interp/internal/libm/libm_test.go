@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/interp/internal/libm"
-	"reframe/deopt/interp/internal/softfloat"
-	"reframe/internal/livetest"
+	"example.com/reframe/deopt/interp/internal/libm"
+	"example.com/reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/test/livetest"
 )
 
 var functions = []struct {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
 // logFixed is the logarithm of a finite n > 0 with frac bits after the point.

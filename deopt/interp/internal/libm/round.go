@@ -3,7 +3,7 @@ package libm
 import (
 	"math/big"
 
-	"reframe/deopt/interp/internal/softfloat"
+	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
 // Func is a function of one or two numbers, rounded to a format: the number that

@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reframe/deopt/machine"
-	"reframe/deopt/object"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
 )
 
 // Run runs a tool that a test needs, and returns what it prints.

@@ -1,0 +1,37 @@
+package stackmap
+
+import (
+	"strconv"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+)
+
+// LocationOf returns a location in the form that abstract frames and their JSON have, with the name of the register.
+func LocationOf(m *Map, l Location, arch *machine.Arch) frame.Location {
+	out := frame.Location{Kind: l.Kind.String(), Offset: l.Offset, Size: int(l.Size)}
+	if l.Kind == Constant || l.Kind == ConstantIndex {
+		if v, err := m.Constant(l); err == nil {
+			out.Constant = strconv.FormatInt(int64(v), 10)
+		}
+		return out
+	}
+	out.DWARF, out.Register = numberOf(l.Reg), arch.RegisterName(l.Reg)
+	return out
+}
+
+// numbers holds the register numbers that architectures have, so that a million locations share them.
+var numbers = func() (all [256]uint16) {
+	for n := range all {
+		all[n] = uint16(n)
+	}
+	return all
+}()
+
+func numberOf(reg machine.DWARFReg) *uint16 {
+	if int(reg) < len(numbers) {
+		return &numbers[reg]
+	}
+	n := uint16(reg)
+	return &n
+}

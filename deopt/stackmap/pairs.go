@@ -1,0 +1,44 @@
+package stackmap
+
+import (
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+)
+
+// Pairs sets, in the slots of a statepoint's record, how the record describes them to the garbage collector. A slot whose place is in a pair of base and
+// derived pointer is updated by the collector, whatever its type. The collector does not update constants.
+func Pairs(slots []frame.Slot, sp *Statepoint, m *Map, arch *machine.Arch) {
+	type place struct{ base, derived frame.Location }
+	var pairs []place
+	for _, p := range sp.Pairs {
+		pairs = append(pairs, place{LocationOf(m, p.Base, arch), LocationOf(m, p.Derived, arch)})
+	}
+	told := slices.ContainsFunc(pairs, func(p place) bool { return p.derived.Constant == "" })
+	for k := range slots {
+		l := slots[k].Location
+		if l == nil || l.Constant != "" || l.Kind == Direct.String() {
+			continue
+		}
+		at := slices.IndexFunc(pairs, func(p place) bool { return same(&p.derived, l) })
+		switch {
+		case at >= 0 && !same(&pairs[at].base, l):
+			slots[k].GC = &frame.GC{Pair: true}
+			if n := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Location != nil && same(s.Location, &pairs[at].base) }); n >= 0 {
+				slots[k].GC.Base = &slots[n].Index
+			}
+		case at >= 0, slices.ContainsFunc(pairs, func(p place) bool { return same(&p.base, l) }):
+			slots[k].GC = &frame.GC{Pair: true}
+		case told && strings.Contains(slots[k].Type.Source, "addrspace("): // where LLVM's collectors have their references
+			slots[k].GC = &frame.GC{}
+		}
+	}
+	frame.RelateDerived(slots)
+}
+
+// same reports whether two locations are the same place.
+func same(a, b *frame.Location) bool {
+	return a.Kind == b.Kind && a.Offset == b.Offset && (a.DWARF == nil) == (b.DWARF == nil) && (a.DWARF == nil || *a.DWARF == *b.DWARF) && a.Constant == b.Constant
+}

@@ -1,9 +1,0 @@
-//go:build !unix
-
-package vmproto
-
-import "os/exec"
-
-func grouped(*exec.Cmd) {}
-
-func endGroup(c *exec.Cmd) { _ = c.Process.Kill() }

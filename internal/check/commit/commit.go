@@ -1,0 +1,138 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// Commit holds the changes after which a process continues in the caller as if the native functions had returned the interpreter's results. [Prepare]
+// makes one, and until [Commit.Write] the process is unchanged.
+type Commit struct {
+	report    *frame.Resumed
+	session   *ptrace.Session
+	tid       int
+	memory    []ptrace.Change
+	registers map[machine.DWARFReg][]byte
+}
+
+// Prepare runs as [deopt.View.Run] does, over a process under control, and finds the changes that a commit would make; the report's Committed lists
+// the same. The process has to be stopped from before the view was made up to [Commit.Write].
+//
+// It returns an error where there can be no commit: a frame that was not found by CFI, effects of the run outside of the memory of the process, a
+// value that is not known, a result whose place is not known. It takes the callee-saved registers from CFI; nothing shows that code preserves more
+// than its calling convention requires (as with llc's -enable-ipra). It does not write the errno of a function of <math.h>.
+func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deopt.Limits) (*frame.Resumed, *Commit, error) {
+	to, err := begin(session, s.Thread, s.Frames)
+	if err != nil {
+		return nil, nil, err
+	}
+	outer := s.Frames[len(s.Frames)-1]
+	if f := outer.To(); f == nil || !deopt.SameType(to.native.Sig.Elem, f.Sig.Elem) {
+		return nil, nil, fmt.Errorf("the caller of %s waits for a value of type %v, which is not what the function that resumes returns", outer.Title(), to.native.Sig.Elem)
+	}
+	report, run, changes, err := runOnce(ctx, s, l, 0, to)
+	if err != nil {
+		return report, nil, err
+	}
+	if err := again(ctx, s, l, to, run, changes); err != nil {
+		return report, nil, err
+	}
+	return to.commit(session, s.Thread, report, run.Result.Value, changes)
+}
+
+// begin finds where the thread continues, before anything runs.
+func begin(session *ptrace.Session, t *deopt.Thread, stack []*deopt.Frame) (*continuation, error) {
+	to, err := continuationOf(t, stack)
+	if err != nil {
+		return nil, err
+	}
+	switch shadow, err := session.ShadowStack(t.ID); {
+	case err != nil:
+		return nil, fmt.Errorf("whether there is a shadow stack is not known: %w", err)
+	case shadow:
+		return nil, errors.New("the process has a shadow stack, from which the return addresses of the frames that are left cannot be taken")
+	}
+	to.maps, err = stack[0].View().Target().Mappings()
+	return to, err
+}
+
+// commit makes a Commit of an interpreter's result and of the changes to memory. The report lists the same.
+func (c *continuation) commit(session *ptrace.Session, t *deopt.Thread, report *frame.Resumed, result interp.Value, changes []memoryChange) (*frame.Resumed, *Commit, error) {
+	parts, err := placeResult(result, c)
+	if err != nil {
+		return report, nil, err
+	}
+	made := &Commit{report: report, session: session, tid: t.ID, registers: c.registers}
+	out := &frame.Committed{Left: c.left, Continues: c.place(), Result: parts, Memory: []frame.CommittedMemory{}}
+	for _, change := range changes {
+		made.memory = append(made.memory, ptrace.Change{Addr: change.addr, Data: change.new})
+		out.Bytes += len(change.new)
+		out.Memory = append(out.Memory, frame.CommittedMemory{Address: frame.HexOf(change.addr), Size: len(change.new),
+			Old: fmt.Sprintf("%x", change.old), New: fmt.Sprintf("%x", change.new)})
+	}
+	if out.Registers, err = c.report(t.Frames[0].Physical().Registers); err != nil {
+		return report, nil, err
+	}
+	report.Committed = out
+	return report, made, nil
+}
+
+// runOnce runs the stack and returns the changes that a commit would write to memory.
+func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, to *continuation) (*frame.Resumed, *deopt.Ran, []memoryChange, error) {
+	report, run, err := s.Run(ctx, l, shift)
+	if err != nil {
+		return report, nil, nil, err
+	}
+	if err := onlyInside(run); err != nil {
+		return report, nil, nil, err
+	}
+	list, err := changed(run.Machine.Touched(), s.Frames[0].View().Target(), to.maps, to.dead)
+	return report, run, list, err
+}
+
+// anywhere is by how much the interpreter's own memory lies elsewhere in a second run. All of its bytes count: of an
+// address a program may keep a part.
+const anywhere = 0x2b_1a6f_5e30
+
+// again repeats the run of the stack, with the interpreter's own memory at other addresses, and returns an error where results differ: a pointer to
+// such memory, or a value computed from one, is nothing that native code has.
+func again(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *continuation, first *deopt.Ran, changes []memoryChange) error {
+	_, second, others, err := runOnce(ctx, s, l, anywhere, to)
+	if err != nil {
+		return fmt.Errorf("with the interpreter's own memory elsewhere: %w", err)
+	}
+	if at, differ := differing(changes, others); differ {
+		return fmt.Errorf("what the interpreter stored at %v depends on where it has memory of its own", at)
+	}
+	if !first.Result.Value.Equal(second.Result.Value) {
+		return fmt.Errorf("the result depends on where the interpreter has memory of its own: %s, or %s", first.Result.Value.Format(), second.Result.Value.Format())
+	}
+	return nil
+}
+
+// Write applies the changes of the commit to the process, all of them or none, and notes in the report that it did. The thread continues in the
+// caller when the process does.
+func (c *Commit) Write() error {
+	if err := c.session.Commit(c.tid, c.memory, c.registers); err != nil {
+		return err
+	}
+	c.report.Committed.Written = true
+	return nil
+}
+
+// onlyInside returns an error for a run with effects outside of the memory of the process.
+func onlyInside(r *deopt.Ran) error {
+	for _, c := range r.Result.Called {
+		if c.Effect >= interp.EffectState {
+			return fmt.Errorf("the interpreter called @%s, whose effect would be lost: only what it stored to the process's memory can be written back", c.Name)
+		}
+	}
+	return nil
+}

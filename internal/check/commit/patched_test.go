@@ -1,0 +1,74 @@
+package commit
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/test/frametest"
+	"example.com/reframe/test/livetest"
+)
+
+// patchedFunctions holds the functions of patchexit.ll whose sites are overwritten, with the record of each.
+var patchedFunctions = map[string]uint64{"shadow": 31, "sled": 32, "leaf": 33}
+
+// unpatched returns the output of the program where it overwrites nothing.
+func unpatched(t *testing.T, version int, how, function, times string) string {
+	t.Helper()
+	out, err := livetest.PatchExitCommand(t, version, how, "patchexit.ll", function, "none", times).Output()
+	require.NoError(t, err)
+	return string(out)
+}
+
+// A frame that is found from a call that the program wrote into a site resumes to what the program would have returned, and with
+// that committed the program goes on as if it had never overwritten anything: it prints the same, calls the function again,
+// and comes to its site again.
+func TestCommitFromPatchedSites(t *testing.T) {
+	livetest.Slow(t)
+	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
+		for function, record := range patchedFunctions {
+			for _, way := range []string{"pause", "bare", "stub"} {
+				if function == "leaf" && way == "bare" {
+					continue // TestCommitRefusesWhatThePatchLost
+				}
+				want := unpatched(t, version, how, function, "2")
+				p := livetest.PatchExit(t, version, how, "patchexit.ll", function, way, "2")
+				o := frametest.Known(t, p)
+				for n, line := range strings.SplitAfter(want, "\n")[:2] {
+					p.AwaitPauseAgain(t, n+1)
+					returned := strings.Fields(line)[1]
+					// First over a copy: the process does not notice.
+					v := frametest.Look(t, p, true, o)
+					f := frametest.One(t, v, function)
+					require.EqualValues(t, record, f.Record.ID)
+					run, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+					require.NoError(t, err)
+					require.Equal(t, returned, run.Result.Value)
+					v.Target().Close()
+
+					s := frametest.Open(t, p)
+					out, done, err := prepareCommit(t, s, o, innermost, "")
+					require.NoError(t, err)
+					require.Equal(t, returned, out.Committed.Result[0].Value)
+					require.Equal(t, "call", out.Committed.Continues.Function)
+					require.NoError(t, done.Write())
+					require.NoError(t, s.Detach())
+				}
+				require.NoError(t, p.Wait(), "%s", p.Output())
+				require.Equal(t, want, strings.ReplaceAll(p.Output(), "ready\n", ""), "%s %s", function, way)
+			}
+		}
+	})
+}
+
+// TestCommitRefusesWhatThePatchLost requires that nothing is committed where the runtime that is called overwrites registers that it need not
+// preserve: then there is no result. A runtime that saves them, and whose CFI states where, loses nothing (TestCommitFromPatchedSites).
+func TestCommitRefusesWhatThePatchLost(t *testing.T) {
+	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
+		p := livetest.PatchExit(t, version, how, "patchexit.ll", "leaf", "bare")
+		refusedCommit(t, p, frametest.Known(t, p), innermost, "", "is caller-saved and frame #1 does not keep it")
+	})
+}

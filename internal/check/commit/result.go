@@ -1,0 +1,94 @@
+package commit
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+)
+
+// placeResult puts the result where the caller looks for it, and lists its scalars.
+func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, error) {
+	list := []frame.CommittedResult{}
+	if v.IsNone() {
+		return list, nil
+	}
+	parts, err := onlyAssignment(v, to.results)
+	if err != nil {
+		return nil, fmt.Errorf("the result, of type %v: %w", v.Type(), err)
+	}
+	for _, p := range parts {
+		words, unknown := p.Value.Bits()
+		if slices.ContainsFunc(unknown, func(u uint64) bool { return u != 0 }) {
+			return nil, fmt.Errorf("the result%s has undefined bits: %s", p.Path, p.Value.Format())
+		}
+		t := p.Value.Type()
+		// The caller of a function with such a result relies on 32 bits (LangRef, "Parameter Attributes"); the others may be anything.
+		if to.native.Ret.SignExt && t.Kind == ir.IntKind && t.Bits < 64 {
+			n, _ := p.Value.Int()
+			words = []uint64{uint64(n)}
+		}
+		for i, w := range p.Words {
+			to.put(w, words[i], min(8, (abi.BitWidth(t)-64*i+7)/8))
+		}
+		list = append(list, frame.CommittedResult{Path: p.Path, Type: t.String(), Value: p.Value.Format(), Register: registers(&p, to.arch)})
+	}
+	return list, nil
+}
+
+// put puts size bytes of a word into a register: a general register gets the whole word, and the other bytes of a vector register become zero unless
+// they are set too.
+func (c *continuation) put(w abi.ReturnedWord, v uint64, size int) {
+	if !c.results.IsVector(w.Reg) {
+		c.set(w.Reg, v)
+		return
+	}
+	const low = 16
+	if c.registers[w.Reg] == nil {
+		c.registers[w.Reg] = make([]byte, low)
+	}
+	copy(c.registers[w.Reg][w.Off:], binary.LittleEndian.AppendUint64(nil, v)[:size])
+}
+
+// onlyAssignment gives the scalars of a result their registers, if these are the same whatever features the
+// code was made for.
+func onlyAssignment(v interp.Value, in *abi.ResultRegisters) ([]abi.ReturnedPart, error) {
+	var parts []abi.ReturnedPart
+	for i, l := range in.Lowerings {
+		a := abi.Assignment{ResultRegisters: in, Lowering: l}
+		if err := a.Value(v, ""); err != nil {
+			return nil, err
+		}
+		same := slices.EqualFunc(parts, a.Parts, func(x, y abi.ReturnedPart) bool { return slices.Equal(x.Words, y.Words) })
+		if i > 0 && !same {
+			return nil, errors.New("in which registers it is returned depends on what processor the code was made for")
+		}
+		parts = a.Parts
+	}
+	return parts, nil
+}
+
+// registers names where a scalar lies.
+func registers(p *abi.ReturnedPart, arch *machine.Arch) string {
+	name := ""
+	for i, w := range p.Words {
+		if i > 0 && w.Reg == p.Words[i-1].Reg {
+			continue
+		}
+		size := 8
+		if abi.ResultsOf[arch].IsVector(w.Reg) {
+			size = 16
+		}
+		name += ":" + arch.NameOf(w.Reg, size)
+		if w.Off > 0 {
+			name += fmt.Sprintf("+%d", w.Off)
+		}
+	}
+	return name[1:]
+}

@@ -1,0 +1,233 @@
+package commit
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
+	"example.com/reframe/internal/machine/isa/amd64"
+)
+
+// continuation describes where a thread continues when the outermost frame of a stack returns.
+type continuation struct {
+	caller    *deopt.Frame
+	native    *ir.Func // whose native code returns
+	left      []int
+	dead      []machine.Range // what the frames that ran have of the machine's stack
+	arch      *machine.Arch
+	results   *abi.ResultRegisters
+	maps      []machine.Mapping
+	registers map[machine.DWARFReg][]byte
+}
+
+// continuationOf returns the continuation for frames of a thread, innermost first, or an error where it is not known for sure.
+func continuationOf(t *deopt.Thread, stack []*deopt.Frame) (*continuation, error) {
+	outer := stack[len(stack)-1]
+	arch := outer.View().Target().Arch()
+	results := abi.ResultsOf[arch]
+	if results == nil {
+		return nil, fmt.Errorf("how a frame is left for its caller on %s is not known", arch.Title)
+	}
+	frames := t.Frames
+	at := slices.Index(frames, outer)
+	if at < 0 || at+1 >= len(frames) {
+		return nil, fmt.Errorf("the caller of %s is not known: %s", outer.Title(), t.End.Reason)
+	}
+	c := &continuation{caller: frames[at+1], arch: arch, results: results, registers: map[machine.DWARFReg][]byte{}}
+	for _, f := range frames[:at+1] {
+		c.left = append(c.left, f.Index)
+	}
+	if err := certain(frames[:at+2]); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.native, err = returningOf(outer); err != nil {
+		return nil, err
+	}
+	if err := returnsTo(c.caller, outer); err != nil {
+		return nil, err
+	}
+	for _, reg := range arch.Registers() { // those that a callee gives back, in part or as a whole
+		kept := arch.Kept(reg)
+		if kept == 0 || reg == arch.SP || reg == arch.PC {
+			continue
+		}
+		b, err := c.caller.Physical().Registers.Bytes(reg)
+		if err != nil {
+			return nil, fmt.Errorf("a register of %s, where the thread is to go on, is not known: %w", c.caller.Title(), err)
+		}
+		c.registers[reg] = b[:min(kept, len(b))]
+	}
+	c.set(arch.SP, uint64(outer.Physical().CFA))
+	c.set(arch.Link, uint64(c.caller.Physical().PC)) // what a return leaves there
+	c.set(arch.PC, uint64(c.caller.Physical().PC))
+	for _, f := range stack {
+		sp, err := f.Physical().Registers.Addr(arch.SP)
+		if err != nil {
+			return nil, fmt.Errorf("the stack pointer of %s: %w", f.Title(), err)
+		}
+		if f.Index == 0 {
+			sp -= abi.RedZone
+		}
+		c.dead = append(c.dead, machine.Range{Start: sp, End: f.Physical().CFA})
+	}
+	return c, nil
+}
+
+func (c *continuation) set(reg machine.DWARFReg, v uint64) {
+	c.registers[reg] = binary.LittleEndian.AppendUint64(nil, v)
+}
+
+// certain returns an error if a chain of frames from the innermost one on cannot be left for the last of them.
+func certain(frames []*deopt.Frame) error {
+	var below machine.Addr
+	for i, f := range frames {
+		p := f.Physical()
+		switch {
+		case p.Signal:
+			return fmt.Errorf("%s is that of a signal, whose handler has not returned", f.Title())
+		case i > 0 && p.Guess != "":
+			return fmt.Errorf("%s may not be the caller of frame #%d: %s", f.Title(), f.Index-1, p.Guess)
+		case i > 0 && p.Rule != unwind.FromCFI:
+			return fmt.Errorf("the caller of %s was found by its %s and not by CFI, so that what its registers hold is not sure", frames[i-1].Title(), p.Rule)
+		case i == len(frames)-1: // where its own caller is does not matter
+			return nil
+		case p.NoCFA != "":
+			return fmt.Errorf("where %s begins is not known: %s", f.Title(), p.NoCFA)
+		}
+		sp, err := p.Registers.Addr(p.Registers.Arch().SP)
+		if err != nil {
+			return fmt.Errorf("the stack pointer of %s: %w", f.Title(), err)
+		}
+		if sp < below || p.CFA <= sp {
+			return fmt.Errorf("%s is not above the frames that it called, on one stack with them", f.Title())
+		}
+		below = sp
+	}
+	return nil
+}
+
+// returnsTo returns an error if the frame is not where callee's native code would return to. Where a call leaves the return address in a register,
+// only the CFI states where it is by now, and it was read from there.
+func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
+	if arch := callee.View().Target().Arch(); arch.Link != arch.PC {
+		return nil
+	}
+	const word = 8
+	var b [word]byte
+	at := callee.Physical().CFA - word
+	if err := f.View().Target().ReadMemory(b[:], at); err != nil {
+		return fmt.Errorf("the return address of %s cannot be read: %w", callee.Title(), err)
+	}
+	if got := machine.Addr(binary.LittleEndian.Uint64(b[:])); got != f.Physical().PC {
+		return fmt.Errorf("the return address of %s is %v, and not that of %s", callee.Title(), got, f.Title())
+	}
+	return nil
+}
+
+// returningOf returns the function whose native code returns from the frame, where that determines the state in which the caller continues.
+func returningOf(f *deopt.Frame) (*ir.Func, error) {
+	fn := f.NativeFunction()
+	if fn == nil {
+		return nil, fmt.Errorf("no given module defines the function of %s, so that what its caller waits for is not known; give it with --ir", f.Title())
+	}
+	at, known := f.Symbols(fn)(fn.Name)
+	if fn.Name != f.Function && (!known || f.Offset == nil || at != f.Physical().PC-machine.Addr(*f.Offset)) {
+		return nil, fmt.Errorf("%s is inlined into %s, and what the caller of that waits for is not known", fn.Name, f.Title())
+	}
+	for _, p := range fn.Params {
+		switch {
+		case p.Attrs.SRet != nil:
+			return nil, fmt.Errorf("@%s returns in memory (sret)", fn.Name)
+		case p.Attrs.SwiftError:
+			return nil, fmt.Errorf("@%s returns in one more register (swifterror)", fn.Name)
+		}
+	}
+	switch abi.WhoTakesArguments(fn.CC) {
+	case abi.CallerTakes:
+	case abi.FlagSays:
+		if !leavesArguments(f, fn) {
+			return nil, fmt.Errorf("how much of the stack @%s, which is fastcc, takes with it as it returns is not known", fn.Name)
+		}
+	default:
+		return nil, fmt.Errorf("@%s has the calling convention %s", fn.Name, fn.CC)
+	}
+	return fn, nil
+}
+
+// leavesArguments reports whether the function's code leaves its stack arguments for the caller to remove.
+func leavesArguments(f *deopt.Frame, fn *ir.Func) bool {
+	if f.View().Target().Arch() == machine.AMD64 {
+		return returnsPlainly(f)
+	}
+	return abi.InRegisters(fn) // its return is like any other, and what comes before it may take them
+}
+
+// maxReturning bounds the code that is searched for returns, in bytes.
+const maxReturning = 1 << 20
+
+// returnsPlainly reports whether the function's code has a return, and none removes arguments from the stack.
+func returnsPlainly(f *deopt.Frame) bool {
+	p := f.Physical()
+	if p.FDE.Empty() || p.FDE.End-p.FDE.Start > maxReturning {
+		return false
+	}
+	text := isa.NewWindow(f.View().Target(), isa.Of(machine.AMD64))
+	found := false
+	for at := p.FDE.Start; at < p.FDE.End; {
+		n := text.LengthAt(at)
+		if n == 0 {
+			return false
+		}
+		if inst, known := amd64.Decode(text.From(at)); known && (inst.Op == x86asm.RET || inst.Op == x86asm.LRET) {
+			if inst.Op == x86asm.LRET || inst.Args[0] != nil {
+				return false
+			}
+			found = true
+		}
+		at += machine.Addr(n)
+	}
+	return found
+}
+
+// place returns where the thread continues.
+func (c *continuation) place() frame.CommittedPlace {
+	f := c.caller
+	return frame.CommittedPlace{Frame: f.Index, PC: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset}
+}
+
+// report lists the registers, general ones by their numbers and then vector registers, with their present values.
+func (c *continuation) report(now *machine.Registers) ([]frame.CommittedRegister, error) {
+	var regs []machine.DWARFReg
+	for reg := range c.registers {
+		regs = append(regs, reg)
+	}
+	slices.Sort(regs)
+	var list []frame.CommittedRegister
+	for _, reg := range regs {
+		old, err := now.Bytes(reg)
+		if err != nil {
+			return nil, err
+		}
+		b := c.registers[reg]
+		list = append(list, frame.CommittedRegister{Name: c.arch.NameOf(reg, len(b)), Old: hexNumber(old[:min(len(old), len(b))]), New: hexNumber(b)})
+	}
+	return list, nil
+}
+
+// hexNumber spells a little-endian number of any width.
+func hexNumber(b []byte) frame.Hex {
+	b = slices.Clone(b)
+	slices.Reverse(b)
+	return frame.Hex(fmt.Sprintf("%#x", new(big.Int).SetBytes(b)))
+}

@@ -1,0 +1,165 @@
+package commit
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/check/handover"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/protocol"
+	"example.com/reframe/ptrace"
+)
+
+// PrepareWith is [Prepare] for a virtual machine's own interpreter, to which run hands the frames of s: the interpreter's stores are made in the
+// process, and the native function returns the result that the interpreter gives for compiled code. It starts nothing where that is impossible.
+//
+// All effects have to be in these stores and in the result: it returns an error where the interpreter allocated, printed or took a lock, or does not
+// state that it took none. It runs once. A second run, as in [Prepare], would show pointers to memory of the interpreter's own, and what it allocates
+// is refused already; pointers of its own process, which an interpreter would be wrong to store, may be the same twice.
+func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*protocol.Resume) (*handover.Ran, error)) (*frame.Resumed, *Commit, error) {
+	request, err := s.Request()
+	if err == nil {
+		err = onlyStores(request)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	to, err := begin(session, s.Thread, s.Frames)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t := to.native.Sig.Elem; t.Kind != ir.VoidKind && !inOneRegister(t) {
+		return nil, nil, fmt.Errorf("@%s returns a value of type %v, which is in no single register", to.native.Name, t)
+	}
+	ran, err := run(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := onlyStored(ran); err != nil {
+		return ran.Report, nil, err
+	}
+	v, err := resultOf(ran, to.native)
+	if err != nil {
+		return ran.Report, nil, err
+	}
+	changes, err := changed(storedPages(ran.Memory), s.View.Target(), to.maps, to.dead)
+	if err != nil {
+		return ran.Report, nil, err
+	}
+	return to.commit(session, s.Thread, ran.Report, v, changes)
+}
+
+// onlyStores returns an error for frames in which every interpreter must first do something other than a store.
+func onlyStores(r *protocol.Resume) error {
+	if len(r.Objects) > 0 {
+		o := r.Objects[0]
+		return fmt.Errorf("object %d (%s) is none that the process has: the interpreter allocates it, and only what it stores to the process's memory can be written back", o.ID, oneLine(o.Class))
+	}
+	for _, f := range r.Frames {
+		if slices.ContainsFunc(f.Monitors, func(m protocol.Monitor) bool { return m.Eliminated }) {
+			return fmt.Errorf("compiled code left out a lock of %s: the interpreter takes it, and only what it stores to the process's memory can be written back", oneLine(f.Method))
+		}
+	}
+	return nil
+}
+
+// onlyStored returns an error for a run with effects outside of the memory of the process, or possibly so.
+func onlyStored(r *handover.Ran) error {
+	name, a := oneLine(r.Report.With.Interpreter), r.Answer
+	if name == "" {
+		name = "its interpreter"
+	}
+	switch {
+	case a.Unsupported != "":
+		return fmt.Errorf("%s cannot go on: %s", name, oneLine(a.Unsupported))
+	case a.Malformed != "":
+		return fmt.Errorf("there are no such frames, says %s: %s", name, oneLine(a.Malformed))
+	case !a.Returns: // it threw
+		return fmt.Errorf("%s was left by an exception (%s), and %s does not say what compiled code returns then", oneLine(r.Report.With.Method), oneLine(a.Threw.Text), name)
+	case a.Output != "":
+		return fmt.Errorf("%s printed, which would be lost: only what it stored to the process's memory can be written back", name)
+	case a.Allocated > 0:
+		return fmt.Errorf("%s allocated %d bytes, which the process does not have", name, a.Allocated)
+	case a.Locked == nil:
+		return fmt.Errorf(`%s does not say that it took no lock ("locked":false)`, name)
+	case *a.Locked:
+		return fmt.Errorf("%s took a lock, or holds one that nobody held before", name)
+	}
+	return nil
+}
+
+// oneLine is text of an interpreter's or of a target's for a message, of which there is one line.
+func oneLine(text string) string {
+	const most = 1000
+	return fmt.Sprintf("%.*s", most, strings.Join(strings.Fields(text[:min(len(text), 4*most)]), " "))
+}
+
+// inOneRegister reports whether the protocol has values of a type, and each is in a register of its own.
+func inOneRegister(t *ir.Type) bool {
+	switch t.Kind {
+	case ir.IntKind:
+		return t.Bits <= 64
+	case ir.PointerKind, ir.FloatKind, ir.DoubleKind:
+		return true
+	}
+	return false
+}
+
+// resultOf returns the result that the interpreter gives for compiled code, converted to the type of the native function; no value for one that
+// returns nothing.
+func resultOf(r *handover.Ran, native *ir.Func) (interp.Value, error) {
+	var none interp.Value
+	is, t := r.Answer.Returned, native.Sig.Elem
+	switch {
+	case is == nil && t.Kind == ir.VoidKind:
+		return none, nil
+	case is == nil:
+		return none, fmt.Errorf("the interpreter returns nothing, and @%s a value of type %v", native.Name, t)
+	case !slices.Contains(namesOf(t), is.Type):
+		return none, fmt.Errorf("the interpreter returns a value of type %s, and @%s one of type %v", oneLine(is.Type), native.Name, t)
+	}
+	bits, err := is.Bits.Uint()
+	if err != nil {
+		return none, err
+	}
+	width := abi.BitWidth(t)
+	if is.Type == "null" {
+		width = 0
+	}
+	if bits>>width != 0 {
+		return none, fmt.Errorf("the interpreter returns %#x, which no %s has", bits, is.Type)
+	}
+	return interp.FromUint(t, bits), nil
+}
+
+// namesOf returns the protocol's names of the types of values that compiled code returns as t.
+func namesOf(t *ir.Type) []string {
+	switch t.Kind {
+	case ir.IntKind:
+		return []string{fmt.Sprintf("i%d", t.Bits), fmt.Sprintf("u%d", t.Bits)}
+	case ir.PointerKind:
+		return []string{"ref", "null", "ptr"}
+	case ir.FloatKind:
+		return []string{"f32", "float"}
+	case ir.DoubleKind:
+		return []string{"f64", "double"}
+	}
+	return nil // void
+}
+
+// storedPages are the overlay's, each bit of which is known.
+func storedPages(o *protocol.Overlay) iter.Seq[interp.Touched] {
+	known := make([]byte, protocol.PageSize)
+	return func(yield func(interp.Touched) bool) {
+		for p := range o.Stored() {
+			if !yield(interp.Touched{Addr: p.Addr, Data: p.Data, Undefined: known, Stored: p.Bits}) {
+				return
+			}
+		}
+	}
+}

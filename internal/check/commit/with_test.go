@@ -1,0 +1,59 @@
+package commit
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/internal/check/handover"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/protocol"
+)
+
+// TestResultOf requires that the result of an interpreter is a value of the native function's type, or none.
+func TestResultOf(t *testing.T) {
+	module, err := ir.Parse("m.ll", []byte(`
+declare i1 @bit()
+declare i32 @word()
+declare i24 @odd()
+declare float @single()
+declare ptr addrspace(1) @pointer()
+declare void @nothing()
+`))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name        string
+		is          *protocol.Native
+		value, says string
+	}{
+		{"bit", &protocol.Native{Type: "i1", Bits: "0x1"}, "true", ""},
+		{"bit", &protocol.Native{Type: "i1", Bits: "0x2"}, "", "the interpreter returns 0x2, which no i1 has"},
+		{"word", &protocol.Native{Type: "i32", Bits: "0xffffffff"}, "-1", ""},
+		{"word", &protocol.Native{Type: "u32", Bits: "0x0000000000000000000000007"}, "7", ""},
+		{"word", &protocol.Native{Type: "i32", Bits: "0xffffffffffffffff"}, "", "the interpreter returns 0xffffffffffffffff, which no i32 has"},
+		{"word", &protocol.Native{Type: "f32", Bits: "0x0"}, "", "the interpreter returns a value of type f32, and @word one of type i32"},
+		{"word", &protocol.Native{Type: "i32", Bits: "seven"}, "", `"seven" is no number of the form "0x2a"`},
+		{"odd", &protocol.Native{Type: "i24", Bits: "0xfffffe"}, "-2", ""},
+		{"single", &protocol.Native{Type: "f32", Bits: "0x3fc00000"}, "1.5", ""},
+		{"single", &protocol.Native{Type: "f32", Bits: "0x100000000"}, "", "the interpreter returns 0x100000000, which no f32 has"},
+		{"single", &protocol.Native{Type: "f64", Bits: "0x0"}, "", "the interpreter returns a value of type f64, and @single one of type float"},
+		{"pointer", &protocol.Native{Type: "ref", Bits: "0x7000"}, "0x7000", ""},
+		{"pointer", &protocol.Native{Type: "null", Bits: "0x0"}, "0x0", ""},
+		{"pointer", &protocol.Native{Type: "null", Bits: "0x1"}, "", "the interpreter returns 0x1, which no null has"},
+		{"pointer", &protocol.Native{Type: "i64", Bits: "0x1"}, "", "the interpreter returns a value of type i64, and @pointer one of type ptr addrspace(1)"},
+		{"pointer", nil, "", "the interpreter returns nothing, and @pointer a value of type ptr addrspace(1)"},
+		{"nothing", nil, "", ""},
+		{"nothing", &protocol.Native{Type: "i64", Bits: "0x1"}, "", "the interpreter returns a value of type i64, and @nothing one of type void"},
+	} {
+		v, err := resultOf(&handover.Ran{Answer: &protocol.Answer{Returned: c.is, Returns: true}}, module.Lookup(c.name).(*ir.Func))
+		if c.says != "" {
+			require.EqualError(t, err, c.says)
+			continue
+		}
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.value == "", v.IsNone(), c.name)
+		if c.value != "" {
+			require.Equal(t, c.value, v.Format(), c.name)
+		}
+	}
+}

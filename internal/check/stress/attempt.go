@@ -1,0 +1,366 @@
+package stress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/check/commit"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// action is an action at an exit.
+type action int
+
+const (
+	pass    action = iota // nothing
+	carry                 // the interpreter carries it on, and that is committed
+	through               // native code runs on to the return of its function; what happens until then is not counted, as with carry
+)
+
+// plan holds the actions in a run of the command.
+type plan struct {
+	at    func(Exit) action
+	all   int  // how many are to be carried on, after which nobody looks at exits any more; 0: that is not known
+	shown Exit // is taken down, before it is carried on; the zero value: none
+}
+
+// attempt is a run of the command under control.
+type attempt struct {
+	Outcome
+	exits, chosen uint64
+	carried       []Exit // in the order in which they were committed
+	reasons       trace.Reasons
+	failed        uint64 // exits at which the interpreter ran into an error of the program
+	overwritten   uint64
+	idle          time.Duration // since the last exit, when it ended
+	culprit       *Culprit      // the exit that was to be shown
+	uncounted     string        // why exits of native code that ran through may be missing from its number; "": none is
+}
+
+// walker performs the actions of a plan in one run.
+type walker struct {
+	*stresser
+	ctx     context.Context
+	plan    plan
+	session *ptrace.Session
+	watcher *trace.Watcher
+	made    *attempt
+	threads []int          // the age of each that was seen, in ascending order
+	numbers map[int]uint64 // of the last exit, by the thread's number
+	native  map[int]uint64 // the same with those that native code ran through
+	passing map[int]uint64 // how many exits the thread is to pass before the next that is told
+	alone   uint64         // exits that native code ran through
+	last    time.Time
+	hit     hit
+	returns *ptrace.Return // where the thread of the last hit is to run through to
+	endless bool           // it came to more exits than that can be
+}
+
+// errEndless ends a run.
+var errEndless = errors.New("it comes to far more exits than it has")
+
+// throughTime bounds native code that runs through.
+const throughTime = 10 * time.Second
+
+// hit is an exit that is handled.
+type hit struct {
+	exit Exit
+	do   action
+	tid  int
+	done bool
+	why  string // it could not be done
+	// failed reports whether the interpreter ran into an error that native code may not run into.
+	failed bool
+}
+
+// maxGaps bounds how often a run is repeated in which exits are missing, because reframe was stopped.
+const maxGaps = 10
+
+// attempt runs the command once. It returns an error where the run gave no result. It repeats a run in which exits are missing, because reframe was
+// stopped: the numbers of exits would be wrong.
+func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
+	for range maxGaps {
+		a, missing, err := s.once(ctx, p)
+		if err != nil && missing == 0 || ctx.Err() != nil {
+			return nil, err
+		}
+		if missing == 0 {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("exits are missing in each of %d runs, because reframe was stopped", maxGaps)
+}
+
+// once runs the command, and returns for how long exits are missing.
+func (s *stresser) once(ctx context.Context, p plan) (made *attempt, missing time.Duration, err error) {
+	run, cancel := s.timed(ctx)
+	defer cancel()
+	io, err := newStreams()
+	if err != nil {
+		return nil, 0, err
+	}
+	w := &walker{stresser: s, ctx: run, plan: p, made: &attempt{reasons: trace.Reasons{}}, numbers: map[int]uint64{}, native: map[int]uint64{}, passing: map[int]uint64{}, last: time.Now()}
+	defer io.finish(&w.made.Outcome)
+	if w.session, err = s.controlled(run, io); err != nil {
+		return nil, 0, err
+	}
+	o := &s.options
+	filter := o.ExitFilter
+	filter.AtReturn = true
+	watched := trace.Options{Options: o.Options, ExitFilter: filter, At: o.At, Full: true, Wait: true, Warn: s.warn, Wants: w.wants}
+	watched.MapsInQuestion = true
+	if o.Describe != nil {
+		watched.Describe = o.Describe(s.warn)
+	}
+	w.watcher = trace.NewWatcher(w.session, watched, w.exit)
+	err = w.watcher.Run(run, w.behind)
+	w.made.idle = time.Since(w.last)
+	if list, late := w.session.Hits(); late == nil { // with those that were passed last
+		w.made.exits = 0
+		for _, h := range list {
+			w.made.exits += h.Count
+		}
+		w.made.exits -= w.alone
+	}
+	var over trace.End
+	over, w.made.overwritten, _ = w.watcher.Finish()
+	missing = w.watcher.Gaps()
+	w.made.TimedOut = err != nil && (w.endless || errors.Is(context.Cause(run), errTime))
+	switch late := w.session.Kill(over.Kind == trace.EndExited || over.Kind == trace.EndKilled); {
+	case ctx.Err() != nil:
+		return nil, missing, context.Cause(ctx)
+	case w.made.TimedOut:
+	case err != nil:
+		return nil, missing, err
+	case late != nil:
+		return nil, missing, late
+	}
+	w.made.ExitCode, w.made.Signal = over.ExitCode, over.Signal
+	return w.made, missing, nil
+}
+
+// wants counts a hit, and returns whether to handle it.
+func (w *walker) wants(thread machine.Thread, _ []*trace.Tracepoint) bool {
+	w.last = time.Now()
+	passed := w.passing[thread.ID] + 1
+	w.passing[thread.ID] = 0
+	w.made.exits += passed
+	if w.endless = w.bound > 0 && w.made.exits > w.bound; w.endless {
+		return false
+	}
+	w.numbers[thread.ID] += passed
+	w.native[thread.ID] += passed
+	e := Exit{w.index(thread.ID), w.numbers[thread.ID]}
+	w.hit = hit{exit: e, do: w.plan.at(e), tid: thread.ID}
+	if w.hit.do == carry {
+		w.made.chosen++
+	}
+	return w.hit.do != pass
+}
+
+// index returns the index of the thread with a number: threads are created in the same order each time.
+func (w *walker) index(tid int) int {
+	pid := w.session.PID()
+	at, known := slices.BinarySearch(w.threads, age(pid, tid))
+	if !known {
+		w.threads = append(w.threads, age(pid, tid))
+		if t, err := w.session.Target(); err == nil {
+			for _, other := range t.Threads() {
+				w.threads = append(w.threads, age(pid, other.ID))
+			}
+		}
+		slices.Sort(w.threads)
+		w.threads = slices.Compact(w.threads)
+		at, _ = slices.BinarySearch(w.threads, age(pid, tid))
+	}
+	return at + 1
+}
+
+// age returns a number that is smaller the earlier a thread was created. The first one has the number of the process; after the highest number the
+// kernel starts again with low ones (pid_max, which is at most 1<<22).
+func age(pid, tid int) int {
+	if tid < pid {
+		tid += 1 << 22
+	}
+	return tid - pid
+}
+
+// exit handles one of the records of a hit.
+func (w *walker) exit(x *trace.Exited) error {
+	h := &w.hit
+	switch {
+	case h.done:
+	case h.do == through:
+		if to, ok := x.Returns(slices.Index(x.Frames, x.Frame)); ok {
+			to.Pops = abi.ArgumentArea(x.Frame.NativeFunction(), w.watcher.View().Target().Arch())
+			w.returns = &to
+		}
+		h.done = true
+	default:
+		why, err := w.carry(x)
+		if err != nil {
+			return err
+		}
+		if h.done = why == ""; h.done {
+			w.made.carried = append(w.made.carried, h.exit)
+		}
+		h.why = why
+	}
+	return nil
+}
+
+// interpMemory is the memory that a run of the interpreter may take, in bytes.
+const interpMemory = 64 << 20
+
+// carry runs an exit in the interpreter and commits the result, or returns the reason why it cannot.
+func (w *walker) carry(x *trace.Exited) (why string, err error) {
+	if why := x.WhyNone(); why != "" {
+		return why, nil
+	}
+	shown := w.hit.exit == w.plan.shown
+	if shown {
+		if err := w.show(x); err != nil {
+			return "", err
+		}
+	}
+	out, c, err := commit.Prepare(w.ctx, w.session, x.Stack(), deopt.Limits{Steps: w.options.Steps, Memory: interpMemory})
+	if err == nil {
+		err = c.Write()
+	}
+	switch {
+	case w.ctx.Err() != nil:
+		return "", context.Cause(w.ctx)
+	case err != nil:
+		w.hit.failed = ofProgram(err)
+		return err.Error(), nil
+	}
+	if shown {
+		w.made.culprit.resumed(out)
+	}
+	return "", nil
+}
+
+// ofProgram reports whether a run of the interpreter ended by the program's own error, rather than by a limit of the interpreter.
+func ofProgram(err error) bool {
+	run := (*interp.RunError)(nil)
+	return errors.As(err, &run) && slices.Contains([]interp.Kind{interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindAbort, interp.KindDepth}, run.Kind)
+}
+
+// behind is called after each event.
+func (w *walker) behind() error {
+	if w.endless {
+		return errEndless
+	}
+	h := w.hit
+	w.hit = hit{}
+	switch h.do {
+	case carry:
+		if !h.done {
+			w.made.reasons.Add(h.why)
+			if h.failed {
+				w.made.failed++
+			}
+		}
+		if w.plan.all > 0 && w.made.chosen == uint64(w.plan.all) {
+			return w.watcher.Leave()
+		}
+	case through:
+		if err := w.runThrough(h.tid); err != nil {
+			return err
+		}
+	}
+	return w.pass(h)
+}
+
+// maxPassed bounds the number of exits for which the plan is looked up ahead.
+const maxPassed = 1 << 16
+
+// pass lets the thread of a hit run past all exits at which there is no action: a report of each takes ten times as long.
+func (w *walker) pass(h hit) error {
+	if h.tid == 0 { // nothing was hit
+		return nil
+	}
+	n := uint64(0)
+	for e := h.exit; n < maxPassed; n++ {
+		if e.Number++; w.plan.at(e) != pass {
+			break
+		}
+	}
+	if w.bound > 0 {
+		n = min(n, w.bound-min(w.bound, w.made.exits))
+	}
+	if n == 0 {
+		return nil
+	}
+	err := w.session.Pass(h.tid, n)
+	if errors.Is(err, ptrace.ErrGone) {
+		return nil // which is told as an event
+	}
+	w.passing[h.tid] = n
+	return err
+}
+
+// runThrough lets native code run to where its function returns, that thread alone.
+func (w *walker) runThrough(tid int) error {
+	to := w.returns
+	w.returns = nil
+	if to == nil {
+		w.made.uncounted = "where its function returns to is not known"
+		return nil
+	}
+	run, err := w.session.Alone(w.ctx, tid, ptrace.AloneOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: throughTime})
+	switch {
+	case errors.Is(err, ptrace.ErrGone):
+		return nil // which is told as an event
+	case err != nil:
+		return err
+	case run.Stopped != "":
+		w.made.uncounted = "native code did not come to the return: " + run.Stopped
+	}
+	w.native[tid] += run.Passed
+	w.alone += run.Passed
+	return nil
+}
+
+// hits counts how often the process came to a record.
+func (w *walker) hits(record uint64) (n uint64, err error) {
+	list, err := w.session.Hits()
+	for _, h := range list {
+		for _, p := range w.watcher.At(h.Addr) {
+			if p.Record == record {
+				n += h.Count
+			}
+		}
+	}
+	return n, err
+}
+
+// show records the description of an exit, and keeps the moment.
+func (w *walker) show(x *trace.Exited) error {
+	h := w.hit
+	c := culprit(&x.Frame.Frame)
+	c.Exit, c.Native, c.TID, c.Thread = h.exit, Exit{h.exit.Thread, w.native[h.tid]}, x.Thread.ID, x.Thread.Name
+	var err error
+	if c.Hit, err = w.hits(x.Point.Record); err != nil {
+		return err
+	}
+	w.made.culprit = c
+	if w.options.Keep == "" {
+		return nil
+	}
+	t, err := w.session.Target()
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("stress-%d-%d-%d.core", w.session.PID(), h.exit.Thread, h.exit.Number)
+	c.Core, err = t.KeepCore(w.ctx, w.options.Keep, name, ptrace.RecordOptions{Memory: ptrace.Writable, Thread: x.Thread.ID})
+	return err
+}

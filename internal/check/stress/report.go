@@ -1,0 +1,95 @@
+package stress
+
+import (
+	"fmt"
+	"slices"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/trace"
+)
+
+// The outcomes of a stress run.
+const (
+	Same      = "same"
+	Different = "different"
+	Undecided = "undecided"
+)
+
+// Schema names the JSON of a [Report].
+const Schema = "reframe.stress/v1"
+
+// Report is the JSON that `reframe stress --json` prints.
+type Report struct {
+	Schema      string   `json:"schema"`
+	Command     []string `json:"command"`
+	Seed        uint64   `json:"seed,string"`
+	Probability float64  `json:"probability"`
+	Only        []Exit   `json:"only,omitempty"`
+	Status      string   `json:"status"`
+	Why         string   `json:"why,omitempty"` // it is undecided
+	// Of the stressed run: the exits that the program came to, those that were chosen, and of these those that were committed and those that were
+	// left to native code.
+	Exits     uint64        `json:"exits"`
+	Chosen    uint64        `json:"chosen"`
+	Committed uint64        `json:"committed"`
+	Left      uint64        `json:"left"`
+	Reasons   trace.Reasons `json:"reasons"` // why exits were left
+	// Failed counts those of them at which the interpreter ran into an error of the program, such as a fault: native code may come to the same, or the
+	// frame is wrong.
+	Failed      uint64       `json:"failed,omitempty"`
+	Overwritten uint64       `json:"overwritten,omitempty"`
+	Untouched   *Outcome     `json:"untouched"`
+	Stressed    *Outcome     `json:"stressed,omitempty"`
+	Differences []Difference `json:"differences"`
+	Reruns      int          `json:"reruns"`
+	Narrowed    string       `json:"narrowed,omitempty"` // why no exit was found that makes the difference
+	Culprit     *Culprit     `json:"culprit,omitempty"`
+	Seconds     float64      `json:"seconds"`
+}
+
+func (r *Report) undecided(format string, args ...any) {
+	r.Status, r.Why = Undecided, fmt.Sprintf(format, args...)
+}
+
+// Culprit is the exit whose commit makes a difference.
+type Culprit struct {
+	Exit      Exit   `json:"exit"`                // in the stressed run
+	Native    Exit   `json:"native"`              // in a run in which nothing else is committed
+	Uncounted string `json:"uncounted,omitempty"` // why Native may be too low
+	Hit       uint64 `json:"hit"`                 // of its record, as Native
+	Alone     bool   `json:"alone"`               // it makes a difference without any other
+	Behind    int    `json:"behind,omitempty"`    // else, how many were committed before it
+	TID       int    `json:"tid"`
+	Thread    string `json:"thread"`
+
+	Address   frame.Hex     `json:"address"` // where the thread stood
+	Function  string        `json:"function,omitempty"`
+	Demangled string        `json:"demangled,omitempty"` // where it differs
+	Offset    *uint64       `json:"offset,omitempty"`
+	Record    *frame.Record `json:"record"`
+	Resume    *frame.Resume `json:"resume,omitempty"`
+	Slots     []frame.Slot  `json:"slots"`
+	Steps     uint64        `json:"steps"` // of the interpreter
+	// Result is the result that the caller got, and Bytes the number of bytes of memory that were changed.
+	Result []frame.CommittedResult `json:"result"`
+	Bytes  int                     `json:"bytes"`
+
+	Frame   *frame.Frame   `json:"-"` // the same, with all that there is to say of it
+	Resumed *frame.Resumed `json:"-"`
+
+	Core      string `json:"core,omitempty"`
+	Script    string `json:"script,omitempty"`
+	Reproduce string `json:"reproduce,omitempty"` // a command
+	Verify    string `json:"verify,omitempty"`    // a command
+}
+
+// culprit takes down an exit.
+func culprit(f *frame.Frame) *Culprit {
+	return &Culprit{Address: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset, Record: f.Record, Resume: f.Resume, Slots: slices.Clone(f.Slots), Frame: f,
+		Result: []frame.CommittedResult{}}
+}
+
+// resumed records the result of a resumed exit.
+func (c *Culprit) resumed(r *frame.Resumed) {
+	c.Resumed, c.Steps, c.Result, c.Bytes = r, r.Steps, r.Committed.Result, r.Committed.Bytes
+}

@@ -1,0 +1,52 @@
+package trace
+
+import (
+	"slices"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/progspace"
+)
+
+// ownersOf returns the names of the functions that start at an address: several where the linker folded them into the same code.
+func ownersOf(c *progspace.Objfile, at machine.Addr) []string {
+	if list, folded := c.Folded(at); folded && len(list) > 0 {
+		return list
+	}
+	return []string{c.Starting(at).Name}
+}
+
+// join adds a place to the one of the same hit that represents it, and reports whether there is one. Of functions that the linker folded, one runs
+// and nothing shows which: a hit of their code is one exit, whose record may be any of theirs.
+func (s *survey) join(p *Tracepoint) bool {
+	at := p.match.Entry.Function.Addr
+	if _, folded := p.code.Folded(at); !folded {
+		return false
+	}
+	k := slices.IndexFunc(s.points, func(q *Tracepoint) bool {
+		return q.match != nil && q.Addr == p.Addr && q.match.Entry.Function.Addr == at
+	})
+	if k < 0 {
+		return false
+	}
+	q := s.points[k]
+	q.folded = append(q.folded, p)
+	q.reads = append(q.reads, p.reads...)
+	q.whole, q.wide, q.meant = q.whole || p.whole, q.wide || p.wide, max(q.meant, p.meant)
+	return true
+}
+
+// alike reads the values of the frame for the records of the other functions that the linker folded into its code.
+func (x *Exited) alike(v *deopt.View, physical unwind.Frame) error {
+	for _, p := range x.Point.folded {
+		f, err := p.frame(v, physical)
+		if err != nil {
+			return err
+		}
+		x.others = append(x.others, f)
+		x.Frame.Also = append(x.Frame.Also, frame.Also{Record: *f.Record, Slots: f.Slots, Notes: p.match.Uncertain()})
+	}
+	return nil
+}

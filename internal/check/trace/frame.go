@@ -1,0 +1,148 @@
+package trace
+
+import (
+	"time"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/vm/condition"
+	"example.com/reframe/ptrace"
+)
+
+// Exited is one exit that happened.
+type Exited struct {
+	Number uint64        // which hit it was, from 1. Several records at one address are one hit
+	After  time.Duration // since the trace began
+	Thread machine.Thread
+	Point  *Tracepoint
+	// Frame is the frame that is left. At a [Tracepoint].Symbol it is that of the caller, and nil if none was found.
+	Frame *deopt.Frame
+	// Frames lists all frames of the thread, innermost first, if requested, and End is the reason why the walk ended.
+	Frames []*deopt.Frame
+	End    unwind.End
+	// Stops means that the condition that ends the trace holds.
+	Stops bool
+
+	others []*deopt.Frame // Frame as it is if another function runs that the linker folded into the same code
+}
+
+// Fulfils reports whether a condition holds for the exit.
+func (x *Exited) Fulfils(c *condition.Condition) bool {
+	return x.answer(c) == condition.Yes
+}
+
+// answer returns whether a condition holds of the exit, as one of its possible frames.
+func (x *Exited) answer(c *condition.Condition) condition.Answer {
+	is, _ := answer(x.Frame, c)
+	for _, f := range x.others {
+		if other, _ := answer(f, c); is == condition.Absent || other == condition.Yes {
+			is = other
+		}
+	}
+	return is
+}
+
+// answer returns the result of a condition for the frame's slots. A nil frame has no slots.
+func answer(f *deopt.Frame, c *condition.Condition) (condition.Answer, string) {
+	if f == nil {
+		return c.Of(nil)
+	}
+	return c.Of(f.Values())
+}
+
+// prepare finds out what is the same each time that the place is reached.
+func (p *Tracepoint) prepare(v *deopt.View) {
+	p.ready = true
+	f := v.FrameAt(p.code, p.Addr, p.match)
+	f.Kind, f.PC, f.Module, f.Offset = frame.JIT, frame.HexOf(p.Addr), p.Module, &p.Offset
+	f.Function, f.Demangled = p.Function, names.IfMangled(p.Function)
+	f.Record = &frame.Record{ID: p.Record, Site: p.Site, Offset: uint64(p.match.Entry.Record.Offset), Moment: p.Moment}
+	if p.Note != "" {
+		f.Notes = append(f.Notes, p.Note)
+	}
+	f.Notes = append(f.Notes, p.match.Uncertain()...)
+	if why := f.Uncertain(); why != "" {
+		f.Notes = append(f.Notes, why)
+	}
+	if p.Addr == p.match.Entry.Addr { // a thread that reaches a call makes it
+		if why := f.Reached(p.match); why != "" {
+			f.Notes = append(f.Notes, why)
+			p.doubt = p.match.Kind != ""
+		}
+	}
+	if p.match.Site != nil { // that of the module alone: to read files the thread would have to wait
+		f.Source = deopt.SourceOf(p.match.Site.Instr)
+	}
+	p.base = f.Frame
+}
+
+// frame makes the abstract frame of a thread that is stopped at the place.
+func (p *Tracepoint) frame(v *deopt.View, physical unwind.Frame) (*deopt.Frame, error) {
+	if !p.ready {
+		p.prepare(v)
+	}
+	f := v.Describe(p.base, physical, p.code, p.match)
+	f.Notes = f.Notes[:len(f.Notes):len(f.Notes)] // notes on this hit must not be on the next
+	f.Index, f.Rule = physical.Index, string(physical.Rule)
+	if physical.NoCFA == "" {
+		f.CFA = frame.HexOf(physical.CFA)
+	}
+	if p.doubt {
+		return f, nil
+	}
+	return f, f.Fill()
+}
+
+// hitMemory holds the registers and the memory that came with a hit.
+type hitMemory struct {
+	registers *machine.Registers
+	reads     []ptrace.Read
+	data      [][]byte
+}
+
+// ReadMemory implements [machine.Memory].
+func (m *hitMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	for i, r := range m.reads {
+		base, err := m.registers.Addr(r.Reg)
+		from := base + machine.Addr(r.Offset)
+		if err == nil && i < len(m.data) && m.data[i] != nil && addr >= from && uint64(addr-from)+uint64(len(p)) <= uint64(len(m.data[i])) {
+			copy(p, m.data[i][addr-from:])
+			return nil
+		}
+	}
+	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "it could not be read when the thread came here"}
+}
+
+// WhyNone returns the reason why no frame can be resumed from the exit, whatever its values are, or "".
+func (x *Exited) WhyNone() string {
+	switch {
+	case x.Frame == nil:
+		return "no frame was found: " + x.End.Reason
+	case x.Frame.Record == nil:
+		return "no record describes the place" + frame.Noted(x.Frame.Notes)
+	case x.Point.Doubtful():
+		return "the place may be reached without its site" + frame.Noted(x.Frame.Notes)
+	}
+	return ""
+}
+
+// Stack is the frame that is left, ready to resume. All frames of the thread have to be there. Where its site's call has returned, the registers
+// have what that returned.
+func (x *Exited) Stack() *deopt.Stack {
+	s := &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End}, Frames: []*deopt.Frame{x.Frame}}
+	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
+		s.Returned = x.Thread.Registers
+	}
+	return s
+}
+
+// Returns returns where the frame of that index of x.Frames returns to, as far as it is known; ok is false for the last one.
+func (x *Exited) Returns(at int) (to ptrace.Return, ok bool) {
+	if at < 0 || at+1 >= len(x.Frames) {
+		return to, false
+	}
+	return ptrace.Return{Addr: x.Frames[at+1].Physical().PC, CFA: x.Frames[at].Physical().CFA}, true
+}

@@ -1,0 +1,126 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/internal/progspace"
+)
+
+// maxNamed bounds the functions that one pattern may mean: each gets a breakpoint, and an expression may fit all of a library.
+const maxNamed = 1000
+
+// meaning counts the functions that a pattern matches.
+type meaning struct {
+	now  int  // watched now
+	ever bool // some were
+	over int  // functions beyond the limit
+	near *names.Nearest
+}
+
+// symbols finds the functions that were requested.
+func (l *loaded) symbols(x *listing, c *progspace.Objfile) {
+	if c.Image != nil {
+		for n, p := range l.at {
+			l.symbolsOf(x, c, n, p)
+		}
+	}
+}
+
+// symbolsOf adds those that one pattern means. A symbol that has just the name is found by a table; of functions whose author
+// spelled them so there may be several.
+func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pattern) {
+	here := func(sym object.Symbol) bool { // or it is no code
+		return l.view.Space().At(sym.Addr) == c && c.Image.CodeAt(sym.Addr) != nil
+	}
+	if name := p.Name(); name != "" {
+		if sym, ok := c.Image.Lookup(name); ok && here(sym) {
+			if _, alone := c.Image.Only(name); !alone {
+				x.refused = append(x.refused, fmt.Sprintf("%s has several functions called %s; the one at %v is watched", c.Name, name, sym.Addr))
+			}
+			l.watchCalls(x, c, n, sym)
+			return
+		}
+	}
+	var found []object.Symbol
+	for sym := range c.Image.Functions() {
+		if p.Match(sym.Name) && here(sym) {
+			found = append(found, sym)
+		} else if c.JIT { // it may be gone when it is needed
+			l.nearest(n).Add(sym.Name)
+		}
+	}
+	if l.means[n].now+len(found) > maxNamed {
+		l.means[n].over += len(found)
+		x.refused = append(x.refused, fmt.Sprintf("%s has %d functions that fit %s, and none of them is watched: %d may be, and %d are already", c.Name, len(found), p.Text, maxNamed, l.means[n].now))
+		return
+	}
+	for _, sym := range found {
+		l.watchCalls(x, c, n, sym)
+	}
+}
+
+// nearest are the names near one that means nothing so far.
+func (l *loaded) nearest(n int) *names.Nearest {
+	if l.means[n].near == nil {
+		l.means[n].near = names.NewNearest(l.at[n].Text)
+	}
+	return l.means[n].near
+}
+
+func (l *loaded) watchCalls(x *listing, c *progspace.Objfile, n int, sym object.Symbol) {
+	l.means[n].now++
+	l.means[n].ever = true
+	x.points = append(x.points, &Tracepoint{Addr: sym.Addr, Symbol: sym.Name, Function: sym.Name, Module: c.Name, code: c, whole: true, by: n})
+}
+
+// unnamed returns a line for each pattern that has matched nothing so far, with the nearest names.
+func (l *loaded) unnamed() (lines []string) {
+	for n, p := range l.at {
+		switch m := l.means[n]; {
+		case m.ever:
+			continue
+		case m.over > 0:
+			lines = append(lines, fmt.Sprintf("%v: %d functions fit %s, and %d may be watched", l.view.Target(), m.over, p.Text, maxNamed))
+			continue
+		}
+		nearest := l.nearest(n)
+		for _, c := range l.images() {
+			for sym := range c.Functions() {
+				nearest.Add(sym.Name)
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%v has no function %s%s", l.view.Target(), p.Text, nearest))
+	}
+	return lines
+}
+
+// images are those of all code that is there, what a JIT registered first.
+func (l *loaded) images() (all []*object.Image) {
+	for _, x := range l.objects {
+		if x.image != nil {
+			all = append(all, x.image)
+		}
+	}
+	for _, m := range l.view.Target().Modules {
+		if m.Image != nil {
+			all = append(all, m.Image)
+		}
+	}
+	return all
+}
+
+// warnUnnamed warns at the end of the functions and records that were pending and never came.
+func (t *tracer) warnUnnamed() {
+	if t.view == nil || !t.options.Wait {
+		return
+	}
+	if line := t.passed.why(&t.filters[0]); line != "" {
+		t.warn("%s", line)
+	}
+	for _, line := range t.unnamed() {
+		t.warn("%s", strings.Replace(line, " has no ", " had no ", 1))
+	}
+}

@@ -1,0 +1,83 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/progspace"
+)
+
+// Limits on what is remembered of records that were not meant, and on how many of one code are looked at.
+const (
+	maxPassedIDs = 8
+	maxPassed    = 1 << 14
+)
+
+// passed are the records that a trace has seen and that its filter left out.
+type passed struct {
+	records int
+	meant   bool           // some record was meant
+	ids     []uint64       // the first of them, each once
+	more    bool           // there were more ids
+	named   bool           // a function that was requested has records
+	near    *names.Nearest // those that have, by how near they are to it
+}
+
+// pass takes down what a survey of a code has left out.
+func (l *loaded) pass(s *survey, c *progspace.Objfile) {
+	p := &l.passed
+	p.records += s.known
+	p.meant = p.meant || len(s.points) > 0
+	if p.meant || c.Records == nil {
+		return
+	}
+	if f := l.filters[0].Function; f != nil && p.near == nil {
+		p.near = names.NewNearest(f.Text)
+	}
+	last := machine.Addr(0)
+	all := c.Records.Range(0, math.MaxUint64)
+	for n := range min(all.Len(), maxPassed) {
+		e := all.Entry(n)
+		if id := uint64(e.Record().ID); !slices.Contains(p.ids, id) {
+			if len(p.ids) == maxPassedIDs {
+				p.more = true
+			} else {
+				p.ids = append(p.ids, id)
+			}
+		}
+		if at := e.Function.Addr; p.near != nil && at != last {
+			last = at
+			for _, name := range ownersOf(c, at) {
+				p.named = p.named || l.filters[0].wantsFunction(name)
+				p.near.Add(name)
+			}
+		}
+	}
+}
+
+// why returns the reason why none of the seen records was selected, or "".
+func (p *passed) why(f *ExitFilter) string {
+	if p.meant || p.records == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("the process had %s, and none is meant", sites.Plural(p.records, "record"))
+	if len(f.Records) > 0 {
+		var ids []string
+		for _, id := range p.ids {
+			ids = append(ids, fmt.Sprint(id))
+		}
+		if p.more {
+			ids = append(ids, "...")
+		}
+		text += "; their ids are " + strings.Join(ids, ", ")
+	}
+	if f.Function != nil && !p.named {
+		text += fmt.Sprintf("; no function %s has records%s", f.Function.Text, p.near)
+	}
+	return text
+}

@@ -1,0 +1,100 @@
+package trace
+
+import (
+	"fmt"
+
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/amd64"
+	"example.com/reframe/ptrace"
+)
+
+// patching grades how likely a process is to overwrite the code at a place, which is the purpose of stackmaps and patchpoints (LLVM, "Stack maps
+// and patch points").
+type patching int
+
+const (
+	unlikely patching = iota
+	likely            // it is a patchpoint, or the code there does nothing
+	intended          // the module declares it
+)
+
+// patching returns the grade of a tracepoint. Nothing declares that an existing call is to be replaced.
+func (s *survey) patching(p *Tracepoint) patching {
+	if p.Addr != p.match.Entry.Addr || p.match.Kind == ir.StatepointSite || p.match.Kind == ir.DeoptimizeSite {
+		return unlikely
+	}
+	most := unlikely
+	for _, site := range p.match.Sites {
+		target, constant := site.Callee.(*ir.Const)
+		switch {
+		case site.PatchBytes == 0:
+		case site.Kind == ir.StackMapSite, site.Kind == ir.PatchPointSite && constant && target.Kind == ir.ConstNull:
+			return intended
+		case site.Kind == ir.PatchPointSite:
+			most = likely
+		}
+	}
+	if len(p.match.Sites) > 0 || s.view.Target().Arch() != machine.AMD64 {
+		return most
+	}
+	if inst, known, err := amd64.Read(s.view.Target(), p.Addr); p.match.Kind == ir.PatchPointSite || err == nil && known && amd64.IsFiller(inst) {
+		return likely
+	}
+	return unlikely
+}
+
+// missed handles a breakpoint that the process has written over.
+func (t *tracer) missed(ev ptrace.Event) {
+	what := func(of string) {
+		switch {
+		case ev.Thread.ID != 0:
+			t.warn("thread %d cannot have the breakpoint of %s, whose exits there are missing: %s", ev.Thread.ID, of, ev.Why)
+		case ev.Armed:
+			t.warn("the program has overwritten the breakpoint of %s: its exits there, before that was set again, may be missing", of)
+		default:
+			t.warn("the program has overwritten the breakpoint of %s: its exits after that may be missing%s", of, because(ev.Why))
+		}
+	}
+	p := t.places[ev.At]
+	if _, watch := t.watches[ev.At]; watch {
+		what(t.view.Space().NameOf(ev.At) + ", by which reframe learns what is loaded")
+	} else if p == nil {
+		return
+	}
+	if t.overwritten == nil {
+		t.overwritten = map[machine.Addr]bool{}
+	}
+	t.overwritten[ev.At] = true
+	if p == nil {
+		return
+	}
+	for _, point := range p.points {
+		switch {
+		case point.Symbol != "":
+			what(point.Symbol)
+		case point.Function != "":
+			what(fmt.Sprintf("record %d at %s+%#x", point.Record, point.Function, point.Offset))
+		default:
+			what(fmt.Sprintf("record %d at %v", point.Record, point.Addr))
+		}
+	}
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return "; it was not set again: " + why
+}
+
+// lookAgain handles what the process has written over since that was last seen. One that is gone has reported it before.
+func (t *tracer) lookAgain() {
+	list, err := t.session.Look()
+	if err != nil {
+		return
+	}
+	for _, ev := range list {
+		t.missed(ev)
+	}
+}

@@ -1,0 +1,107 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// place is an address with a breakpoint.
+type place struct {
+	points []*Tracepoint
+	reads  []ptrace.Read // of all of them
+	held   bool
+	wide   bool
+	meant  patching
+}
+
+// watch has the process stop where changes of what is loaded are seen.
+func (l *loaded) watch(x *listing, addr machine.Addr, registers bool) {
+	x.watches = append(x.watches, addr)
+	l.watches[addr], l.changed[addr] = registers, true
+}
+
+// add takes in what a listing brings.
+func (l *loaded) add(x *listing) {
+	l.known += x.known
+	for _, p := range x.points {
+		at := l.places[p.Addr]
+		if at == nil {
+			at = &place{}
+			l.places[p.Addr] = at
+		}
+		at.points = append(at.points, p)
+		l.changed[p.Addr] = true
+	}
+}
+
+// drop forgets what a listing brought.
+func (l *loaded) drop(x *listing) {
+	l.known -= x.known
+	for _, p := range x.points {
+		if p.Symbol != "" {
+			l.means[p.by].now--
+		}
+		if at := l.places[p.Addr]; at != nil {
+			at.points = slices.DeleteFunc(at.points, func(q *Tracepoint) bool { return q == p })
+			l.changed[p.Addr] = true
+		}
+	}
+	for _, addr := range x.watches {
+		delete(l.watches, addr)
+		l.changed[addr] = true
+	}
+}
+
+// changes returns what is to be done about the addresses at which something has changed.
+func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
+	for addr := range l.changed {
+		at := l.places[addr]
+		_, watch := l.watches[addr]
+		switch {
+		case watch:
+			insert = append(insert, ptrace.Breakpoint{Addr: addr, Hold: true, Uncounted: true})
+			if at != nil {
+				l.warn("%s is a place at which reframe itself has to stop: it is not traced", l.view.Space().NameOf(addr))
+			}
+		case at == nil || len(at.points) == 0:
+			delete(l.places, addr)
+			remove = append(remove, addr)
+		default:
+			at.settle(l.hold)
+			b := ptrace.Breakpoint{Addr: addr, Hold: at.held, Vectors: at.wide, Hardware: at.meant > unlikely}
+			if !at.held {
+				b.Reads = at.reads
+			}
+			insert = append(insert, b)
+		}
+	}
+	clear(l.changed)
+	// Those come first that are meant to be overwritten, as there are few debug registers.
+	rank := func(addr machine.Addr) patching {
+		if at := l.places[addr]; at != nil {
+			return at.meant
+		}
+		return unlikely
+	}
+	slices.SortFunc(insert, func(a, b ptrace.Breakpoint) int {
+		return cmp.Or(cmp.Compare(rank(b.Addr), rank(a.Addr)), cmp.Compare(a.Addr, b.Addr))
+	})
+	slices.Sort(remove)
+	return insert, remove
+}
+
+// settle decides what must come with a hit for all its tracepoints. With hold that is all registers: the outer frames are shown too, and the places
+// of their values are known only when they are found.
+func (p *place) settle(hold bool) {
+	p.reads, p.held, p.wide, p.meant = nil, hold, hold, unlikely
+	for _, point := range p.points {
+		p.reads = append(p.reads, point.reads...)
+		p.held = p.held || point.whole
+		p.wide = p.wide || point.wide || point.Symbol != ""
+		p.meant = max(p.meant, point.meant)
+	}
+	p.held = p.held || len(p.reads) > ptrace.MaxReads
+}

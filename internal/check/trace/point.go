@@ -1,0 +1,310 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/progspace"
+	"example.com/reframe/ptrace"
+)
+
+// Tracepoint is a place in the code at which a breakpoint reports an exit.
+type Tracepoint struct {
+	Addr     machine.Addr // of the breakpoint
+	Record   uint64
+	Site     string       // its kind: stackmap, patchpoint, statepoint, deoptimize or unknown
+	Moment   frame.Moment // how far the site has run when a thread is stopped at Addr
+	Function string       // that Addr lies in; "" where it has no symbol
+	Offset   uint64       // of Addr in it
+	Module   string       // the file or JIT object
+	Note     string       // why Addr is not the usual place for the kind of site, or ""
+	// Symbol is set if the breakpoint is at the entry of that symbol and reports the frame that calls it. There is no record then.
+	Symbol string
+	// Entry means that the breakpoint is at the entry of Function. There is no record, and no frame that is left.
+	Entry bool
+
+	code  *progspace.Objfile
+	match *deopt.Match
+	reads []ptrace.Read
+	whole bool // what the record's values are read from does not all come with an event
+	wide  bool // it has values in vector registers
+	meant patching
+
+	owners []string      // the functions that start at the map's address of its function
+	folded []*Tracepoint // of other functions with the same code, which a hit may be an exit of as well
+
+	by int // of a symbol: which of [Options].At means it
+
+	ready bool        // base and doubt are known
+	base  frame.Frame // what is the same at each hit
+	doubt bool        // see Doubtful
+}
+
+// Doubtful reports whether the place may be reached without its site: no values are read then.
+func (p *Tracepoint) Doubtful() bool { return p.doubt }
+
+// Match is the record that describes the place; nil of a breakpoint at a symbol, or at an entry.
+func (p *Tracepoint) Match() *deopt.Match { return p.match }
+
+// ExitFilter selects exits. Empty fields select all.
+type ExitFilter struct {
+	Records  []uint64
+	Function *names.Pattern // nil: any
+	Sites    []string
+
+	AtReturn bool // the breakpoint of a statepoint is where its callee returns
+}
+
+func (x *ExitFilter) wantsRecord(id uint64) bool {
+	return len(x.Records) == 0 || slices.Contains(x.Records, id)
+}
+
+func (x *ExitFilter) wantsFunction(name string) bool {
+	return x.Function == nil || x.Function.Match(name)
+}
+
+func (x *ExitFilter) wantsSite(kind string) bool {
+	return len(x.Sites) == 0 || slices.Contains(x.Sites, kind)
+}
+
+// filters mean what one of them means. There is one at least.
+type filters []ExitFilter
+
+func (l filters) wantsRecord(id uint64) bool {
+	return slices.ContainsFunc(l, func(x ExitFilter) bool { return x.wantsRecord(id) })
+}
+
+func (l filters) wantsFunction(name string) bool {
+	return slices.ContainsFunc(l, func(x ExitFilter) bool { return x.wantsFunction(name) })
+}
+
+func (l filters) means(p *Tracepoint) bool {
+	return slices.ContainsFunc(l, func(x ExitFilter) bool { return x.means(p) })
+}
+
+func (x *ExitFilter) means(p *Tracepoint) bool {
+	return x.wantsRecord(p.Record) && x.wantsSite(p.Site) && slices.ContainsFunc(p.owners, x.wantsFunction)
+}
+
+// Meant reports whether a filter selects the place, or, if at is not nil, whether the place is for calls of such a function.
+func (p *Tracepoint) Meant(x *ExitFilter, at *names.Pattern) bool {
+	if at != nil || p.Symbol != "" {
+		return at != nil && p.Symbol != "" && at.Match(p.Symbol)
+	}
+	return x.means(p)
+}
+
+// SiteKinds lists the values that [ExitFilter].Sites may hold.
+var SiteKinds = []string{string(ir.StackMapSite), string(ir.PatchPointSite), string(ir.StatepointSite), string(ir.DeoptimizeSite), deopt.UnknownSite}
+
+// survey looks for the places at which exits can be seen.
+type survey struct {
+	view    *deopt.View
+	filters filters
+	entries func(string, uint64) bool // as in [Options]
+	// fresh means that the objects were registered just now. MCJIT does that before it makes the code executable; in any other object, memory that
+	// is not executable is no longer code.
+	fresh   bool
+	points  []*Tracepoint
+	known   int            // records that were read, selected or not
+	refused map[string]int // records that get no breakpoint, by the reason
+	reasons []string       // those of refused, in order
+	misfits []string       // why modules are not what was compiled
+}
+
+func (s *survey) refuse(why string) {
+	if s.refused == nil {
+		s.refused = map[string]int{}
+	}
+	if s.refused[why]++; s.refused[why] == 1 {
+		s.reasons = append(s.reasons, why)
+	}
+}
+
+// of adds the exits of all records of a code. The kind of a site determines where the record's address is: for a stackmap and a patchpoint it is
+// the start of the site, for a statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A deoptimize call does
+// not return, and a statepoint's callee may change what is live: the breakpoint belongs on the call, where all recorded values are in place
+// already.
+func (s *survey) of(c *progspace.Objfile) error {
+	if c.Records == nil {
+		return nil
+	}
+	text := isa.NewWindow(s.view.Target(), isa.Of(s.view.Target().Arch()))
+	ways := map[*stackmap.Function]*sweep{} // nil for a function that is not selected
+	entered := map[*stackmap.Function]bool{}
+	all := c.Records.Range(0, math.MaxUint64)
+	s.known += all.Len()
+	for n := range all.Len() {
+		e := all.Entry(n)
+		way, known := ways[e.Function]
+		if !known {
+			if slices.ContainsFunc(ownersOf(c, e.Function.Addr), s.filters.wantsFunction) {
+				way = &sweep{text: text, at: e.Function.Addr}
+			}
+			ways[e.Function] = way
+		}
+		if way == nil {
+			continue
+		}
+		rec := e.Record()
+		if !s.filters.wantsRecord(uint64(rec.ID)) {
+			continue
+		}
+		p, why, err := s.tracepoint(c, sites.RecordEntry{Entry: e, Record: rec}, way)
+		switch {
+		case err != nil:
+			return err
+		case why != "":
+			s.refuse(why)
+		case s.filters.means(p):
+			if name := c.Starting(e.Function.Addr).Name; s.entries != nil && !entered[e.Function] && s.entries(name, p.Record) {
+				entered[e.Function] = true
+				s.points = append(s.points, &Tracepoint{Addr: e.Function.Addr, Entry: true, Function: name, Module: c.Name, code: c, whole: true, wide: true})
+			}
+			if !s.join(p) {
+				s.points = append(s.points, p)
+			}
+		}
+	}
+	return nil
+}
+
+// tracepoint finds the place of one record's site, or the reason why there can be no breakpoint. It must be code of the function that the map
+// names, and an instruction must start there: otherwise the breakpoint would overwrite something else.
+func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *sweep) (p *Tracepoint, why string, err error) {
+	v := s.view
+	function := c.SymbolAt(e.Function.Addr)
+	if function.Owner != e.Function.Addr || v.Space().At(e.Function.Addr) != c {
+		return nil, "no function starts where the map says that theirs does", nil
+	}
+	const outside = "they lie outside of their function"
+	if e.Addr < e.Function.Addr || e.Addr > e.Function.Addr && c.Within(function, e.Addr-1).Owner != e.Function.Addr {
+		return nil, outside, nil
+	}
+	inside, call := way.to(e.Addr)
+	if inside {
+		return nil, "an instruction lies across their address", nil
+	}
+	p = &Tracepoint{Addr: e.Addr, Record: uint64(e.Record.ID), Module: c.Name, code: c, owners: ownersOf(c, e.Function.Addr)}
+	if err := s.matchSite(p, e, call, way.lost); err != nil {
+		return nil, "", err
+	}
+	at := c.Within(function, p.Addr)
+	switch {
+	case at.Owner != e.Function.Addr || v.Space().At(p.Addr) != c:
+		return nil, outside, nil
+	case !v.Space().Executable(p.Addr) && !(s.fresh && c.JIT):
+		return nil, "they lie in memory that is not executable", nil
+	}
+	p.Offset = uint64(p.Addr - e.Function.Addr)
+	if at.Known {
+		p.Function, p.Offset = at.Name, uint64(p.Addr-at.Start)
+	}
+	if p.Site = string(p.match.Kind); p.Site == "" {
+		p.Site = deopt.UnknownSite
+	}
+	p.Moment, p.meant = p.match.Moment, s.patching(p)
+	p.plan(v.Target().Arch())
+	if len(v.VMs()) > 0 {
+		f := v.FrameAt(c, p.Addr, p.match)
+		f.Function, f.Record = p.Function, &frame.Record{ID: p.Record, Site: p.Site}
+		p.whole = p.whole || f.Follows()
+	}
+	p.wide = p.wide || s.filters[0].AtReturn && p.Moment == frame.After // the call may have returned a float
+	return p, "", nil
+}
+
+// matchSite determines the kind of the site of a record, the site in the modules, and its start. call is the call that ends at the record's
+// address, or 0; lost means that the instructions could not be decoded up to there.
+func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr, lost bool) error {
+	f := s.view.FrameAt(p.code, e.Addr, nil)
+	m := f.Matcher(p.code.SymbolAt(e.Function.Addr).Name, e.Function.Addr)
+	got, _, err := m.Try(e, e.Addr, false)
+	if err != nil {
+		return err
+	}
+	// A process may run several versions of a function, one of which is the module's.
+	if r := got.Refused; r != nil && !r.Func.Module.Found && len(s.misfits) <= maxWarnings {
+		s.misfits = append(s.misfits, r.Why)
+	}
+	p.match = got
+	returns := got.Moment == frame.After || got.Moment == frame.Unknown // has the shape of a statepoint
+	switch {
+	case returns && call != 0:
+		if len(got.Sites) > 1 {
+			f.Physical().Return = true // now the call can identify the site
+			if again, _, err := m.Try(e, e.Addr, true); err != nil {
+				return err
+			} else if again != nil {
+				got = again
+			}
+		}
+		if got.Kind == "" {
+			got.Kind = ir.StatepointSite
+		}
+		p.match = got
+		if got.Moment = frame.After; got.Kind == ir.DeoptimizeSite || !s.filters[0].AtReturn {
+			p.Addr, got.Moment = call, frame.Before
+		}
+	case got.Moment == frame.After:
+		why := "no call ends at its return address"
+		if lost {
+			why = "not all instructions before its return address are known"
+		}
+		p.Note = fmt.Sprintf("%s: the breakpoint is where the %s has returned", why, got.Kind)
+	case got.Kind == "" && m.PatchpointCall(e.Addr) != 0:
+		got.Kind, got.Moment = ir.PatchPointSite, frame.Before
+	}
+	return nil
+}
+
+// general reports whether a register is one that comes with every hit.
+func general(arch *machine.Arch, reg machine.DWARFReg) bool {
+	info, known := arch.Register(reg)
+	return known && info.Class == machine.General
+}
+
+// Two ranges of memory that lie this near, in bytes, are read as one.
+const joined = 64
+
+// plan selects the parts of a thread and of its memory that must come with a hit so that the record's values can be read from them.
+func (p *Tracepoint) plan(arch *machine.Arch) {
+	for _, l := range p.match.Entry.Record.Locations {
+		switch {
+		case l.Kind == stackmap.Indirect && l.Size > 0 && general(arch, l.Reg):
+			p.reads = append(p.reads, ptrace.Read{Reg: l.Reg, Offset: int64(l.Offset), Size: int(l.Size)})
+		case l.Kind == stackmap.Register:
+			p.wide = p.wide || !general(arch, l.Reg)
+		}
+	}
+	slices.SortFunc(p.reads, func(a, b ptrace.Read) int {
+		if a.Reg != b.Reg {
+			return int(a.Reg) - int(b.Reg)
+		}
+		return int(a.Offset - b.Offset) // both are of 32 bits
+	})
+	n := 0
+	for _, r := range p.reads {
+		if n > 0 {
+			last := &p.reads[n-1]
+			end := max(last.Offset+int64(last.Size), r.Offset+int64(r.Size))
+			if r.Reg == last.Reg && r.Offset <= last.Offset+int64(last.Size)+joined && end-last.Offset <= ptrace.MaxRead {
+				last.Size = int(end - last.Offset)
+				continue
+			}
+		}
+		p.reads[n] = r
+		n++
+	}
+	p.reads = p.reads[:n]
+	p.whole = n > ptrace.MaxReads || slices.ContainsFunc(p.reads, func(r ptrace.Read) bool { return r.Size > ptrace.MaxRead })
+}

@@ -1,0 +1,188 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/vm/condition"
+	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/ptrace"
+)
+
+// RunToOptions say at which exit [RunTo] stops.
+type RunToOptions struct {
+	deopt.Options
+	ExitFilter
+	Also  []ExitFilter         // as in [Options]
+	At    []*names.Pattern     // functions: the exit is the frame that calls one, as in [Options]; none: sites
+	Sites bool                 // with At: sites too
+	Stop  *condition.Condition // only exits that fulfil it are meant; nil: all
+	// Meant is asked of each exit that fulfils Stop whether it is meant. Nil: all are.
+	Meant func(*Exited) bool
+	Hit   uint64 // which of the selected exits, counted from the current stop; 0 and 1: the next
+	Warn  func(string)
+	// Describe is as in [Options].
+	Describe described.Ask
+}
+
+// Moment is a process that is stopped at an exit.
+type Moment struct {
+	// View holds all frames, those of the thread that reached the exit first.
+	View *deopt.View
+	// Frame is the frame that is left, nil at a symbol that no known frame calls.
+	Frame *deopt.Frame
+	Point *Tracepoint
+}
+
+// NotReachedError reports that a process ended before it reached an exit.
+type NotReachedError struct {
+	End  End
+	Hits uint64 // how often it reached a selected exit, with or without the condition
+	Stop *condition.Condition
+	Held uint64 // how often the condition held, if there is one
+	Want uint64
+	Why  string // why there was no place to watch at its end
+}
+
+func (e *NotReachedError) Error() string {
+	text := fmt.Sprintf("the program exited with status %d", e.End.ExitCode)
+	if e.End.Kind == EndKilled {
+		text = fmt.Sprintf("the program was killed by signal %d", e.End.Signal)
+	}
+	text += fmt.Sprintf(" before hit %d: it came there %d times", e.Want, e.Hits)
+	if e.Stop != nil {
+		text += fmt.Sprintf(", and %s held %d times", e.Stop.Text, e.Held)
+	}
+	if e.Why != "" {
+		text += "; " + e.Why
+	}
+	return text
+}
+
+// errThere ends a trace: the process has reached the exit.
+var errThere = errors.New("it is there")
+
+// RunTo resumes a process up to an exit, whether its code is loaded yet or not, and returns the frames there. They are valid until the process
+// resumes. All breakpoints are removed then. It returns a [*NotReachedError] if the process ends before; if ctx is done, it returns its cause, and
+// the process is stopped where it was, without breakpoints.
+func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, error) {
+	o.Hit = max(o.Hit, 1)
+	t := Options{Options: o.Options, ExitFilter: o.ExitFilter, Also: o.Also, At: o.At, Sites: o.Sites,
+		Full: true, Every: o.Hit, Wait: true, Warn: o.Warn, Describe: o.Describe}
+	held, chooses := uint64(0), o.Stop != nil || o.Meant != nil
+	if chooses {
+		t.Every = 1
+	}
+	before, err := s.Hits()
+	if err != nil {
+		return nil, err
+	}
+	var out *Moment
+	var thread deopt.Thread
+	tr := newTracer(s, t, func(x *Exited) error {
+		if chooses {
+			if o.Stop != nil && !x.Fulfils(o.Stop) || o.Meant != nil && !o.Meant(x) {
+				return nil
+			}
+			if held++; held < o.Hit {
+				return nil
+			}
+		}
+		thread = deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End}
+		out = &Moment{Frame: x.Frame, Point: x.Point}
+		return errThere
+	})
+	err = tr.toExit(ctx, func() { held, out = 0, nil })
+	switch {
+	case err == nil:
+		early, err := tr.notReached(s, before, o.Hit)
+		if err != nil {
+			return nil, err
+		}
+		early.Stop, early.Held = o.Stop, held
+		return nil, early
+	case errors.Is(err, errThere):
+	case ctx.Err() != nil:
+		if late := s.Stop(); late != nil {
+			return nil, errors.Join(err, late)
+		}
+		return nil, errors.Join(err, tr.leave())
+	default:
+		return nil, err
+	}
+	if out.View, err = tr.standing(thread); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// toExit runs until an exit is reached where the process is still stopped. It calls again before it begins anew.
+func (t *tracer) toExit(ctx context.Context, again func()) error {
+	for {
+		err := t.run(ctx, func() error { return nil })
+		if off := t.session.Yield(false); off != nil && !errors.Is(off, ptrace.ErrGone) { // the caller holds the process from here on
+			return cmp.Or(err, off)
+		}
+		if !errors.Is(err, errThere) || !t.session.Released() {
+			return err
+		}
+		again()
+		if err := cmp.Or(t.session.Stop(), t.gap(t.session.Away())); err != nil {
+			return err
+		}
+	}
+}
+
+// notReached counts how often the process reached a selected place.
+func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64) (*NotReachedError, error) {
+	e := &NotReachedError{End: t.end, Want: want}
+	after, err := s.Hits()
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range after {
+		e.Hits += h.Count
+	}
+	for _, h := range before {
+		e.Hits -= h.Count
+	}
+	if len(t.places) == 0 {
+		e.Why = strings.TrimPrefix(t.whyNone(), t.view.Target().String()+": ")
+	}
+	return e, nil
+}
+
+// standing takes all breakpoints out and makes the frames of the threads besides the one that came there.
+func (t *tracer) standing(came deopt.Thread) (*deopt.View, error) {
+	if err := t.leave(); err != nil {
+		return nil, err
+	}
+	return t.frames(came)
+}
+
+// frames returns the frames of all threads of a stopped process, those of the thread that came first at the start.
+func (t *tracer) frames(came deopt.Thread) (*deopt.View, error) {
+	target, err := t.session.Target()
+	if err != nil {
+		return nil, err
+	}
+	v := t.view
+	v.Move(target)
+	v.Threads = []deopt.Thread{came}
+	for _, thread := range target.Threads() {
+		if thread.ID == came.ID {
+			continue
+		}
+		other, err := v.ThreadOf(thread)
+		if err != nil {
+			return nil, err
+		}
+		v.Threads = append(v.Threads, other)
+	}
+	return v, nil
+}

@@ -1,0 +1,116 @@
+package trace
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/base/near"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/vm/condition"
+)
+
+// surveyed bounds the size in bytes of a module all of whose sites are searched for names. That takes a second.
+const surveyed = 32 << 20
+
+// unnamed matches the slots of a record that no module names.
+var unnamed = regexp.MustCompile(`^loc[0-9]+$`)
+
+// Untold marks what the target itself will describe ([Options].Describe), so that it is unknown before: its modules, and the layout of its virtual
+// machine.
+type Untold struct{ Modules, Layouts bool }
+
+// CheckStop returns an error if a condition can hold at no exit that the filter selects, whatever a process does: no site of the modules and no
+// exit of the layouts has the slots that it uses. The error is a [*condition.Error]. What is unknown without the process is no error.
+func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet Untold) error {
+	var siteList [][]string // the names of each
+	for _, m := range o.Modules {
+		if m.Size() > surveyed {
+			return nil
+		}
+		for _, f := range m.Funcs {
+			list, err := sites.CompiledSites(f)
+			if err != nil {
+				return nil // the error is reported where the function is needed
+			}
+			for _, s := range list {
+				if filter.wantsSite(string(s.Kind)) && slices.ContainsFunc(s.IDs(), filter.wantsRecord) {
+					siteList = append(siteList, siteNames(s))
+				}
+			}
+		}
+	}
+	for _, l := range o.Layouts {
+		for _, x := range l.Exits {
+			if x.Record != nil && !filter.wantsRecord(*x.Record) {
+				continue
+			}
+			var names []string
+			for _, s := range x.Slots {
+				names = append(names, s.Name)
+			}
+			siteList = append(siteList, names)
+		}
+	}
+	open := func(n condition.Name) bool {
+		if strings.Contains(n.Text, "[") { // which places a record has, its layout says when it is there
+			return yet.Layouts || len(o.VMs) > 0
+		}
+		return n.Text == "" || yet.Modules || unnamed.MatchString(n.Text)
+	}
+	siteList = append(siteList, nil) // one of which no module says more
+	all := map[string]string{}       // every name, as the output has it
+	for _, names := range siteList {
+		has := map[string]bool{}
+		for _, name := range names {
+			has[condition.Plain(name)] = true
+			all[condition.Plain(name)] = name
+		}
+		if c.Possible(func(n condition.Name) bool { return open(n) || has[n.Text] }) {
+			return nil
+		}
+	}
+	for _, n := range c.Names() {
+		if _, there := all[n.Text]; !there && !open(n) {
+			return c.Wrong(n, noSuchSlot(n.Text, all, len(o.Modules)+len(o.Layouts) > 0))
+		}
+	}
+	return &condition.Error{Text: c.Text, Why: "it can hold nowhere: no site has all the slots that it asks for"}
+}
+
+// siteNames lists the names of a site's slots.
+func siteNames(s *ir.Site) (names []string) {
+	for _, v := range slices.Concat(s.Live, s.GCLive) {
+		if called := sites.NameOf(v); called != "" {
+			names = append(names, called)
+		}
+	}
+	return names
+}
+
+// shownNames bounds the names that are proposed.
+const shownNames = 8
+
+// noSuchSlot reports that no site has a slot, and lists the existing ones, the nearest first.
+func noSuchSlot(want string, all map[string]string, given bool) string {
+	if !given {
+		return "slots have names where a module or a layout says so, which --ir or --layout gives; without them they are loc0, loc1 and so on"
+	}
+	if len(all) == 0 {
+		return "no site that is meant has a slot with a name"
+	}
+	plain := near.Sorted(want, slices.Collect(maps.Keys(all)))
+	var there []string
+	for _, n := range plain[:min(len(plain), shownNames)] {
+		there = append(there, all[n])
+	}
+	text := "no site that is meant has a slot of that name; there are " + strings.Join(there, ", ")
+	if more := len(plain) - len(there); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,191 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/ptrace"
+)
+
+// How a trace has ended.
+const (
+	EndExited      = "exited"      // the process has
+	EndKilled      = "killed"      // by a signal
+	EndLimit       = "limit"       // the requested number of exits was reached
+	EndTime        = "time"        // the requested time is over
+	EndStopped     = "stopped"     // an exit fulfilled the condition
+	EndInterrupted = "interrupted" // the caller canceled the trace
+)
+
+// End is how a trace has ended: its Kind is one of the constants, or "" if it failed.
+type End struct {
+	Kind     string `json:"kind"`
+	ExitCode int    `json:"exit_code,omitempty"`
+	Signal   int    `json:"signal,omitempty"`
+}
+
+// EndOf returns how a process ended, from its last event.
+func EndOf(ev ptrace.Event) End {
+	if ev.Signal != 0 {
+		return End{Kind: EndKilled, Signal: ev.Signal}
+	}
+	return End{Kind: EndExited, ExitCode: ev.ExitCode}
+}
+
+// SummarySchema names the JSON of a [Summary].
+const SummarySchema = "reframe.trace.summary/v1"
+
+// Summary is the report at the end of a trace.
+type Summary struct {
+	Schema    string          `json:"schema"`
+	Exits     uint64          `json:"exits"` // that happened
+	Told      uint64          `json:"told"`  // the number of them that were reported
+	Seconds   float64         `json:"seconds"`
+	Sites     []SiteCount     `json:"sites"`     // the most frequent first
+	Functions []FunctionCount `json:"functions"` // the same
+	// Unavailable counts the unavailable values of reported exits, and the exits without a frame, or without the values of its record. An exit at a
+	// place without a record lacks nothing.
+	Unavailable uint64 `json:"unavailable"`
+	// Undecided counts the exits with a slot of the condition whose value is unavailable, and Absent those without such a slot.
+	Undecided uint64 `json:"undecided,omitempty"`
+	Absent    uint64 `json:"absent,omitempty"`
+	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
+	Overwritten uint64 `json:"overwritten,omitempty"`
+	// Unwatched is the time in which exits are missing, because reframe was stopped or its output was not read, in seconds.
+	Unwatched float64 `json:"unwatched_seconds,omitempty"`
+	End       End     `json:"end"`
+}
+
+// SiteCount counts the exits at one place.
+type SiteCount struct {
+	Function  string    `json:"function"`
+	Demangled string    `json:"demangled,omitempty"` // where it differs from Function
+	Address   frame.Hex `json:"address,omitempty"`   // of the place, if no function is known
+	Offset    uint64    `json:"offset"`
+	Record    uint64    `json:"record"`
+	Site      string    `json:"site"` // "" for a frame without a record
+	Count     uint64    `json:"count"`
+
+	start machine.Addr // of the function, if it has no name
+}
+
+// FunctionCount counts the exits of a function.
+type FunctionCount struct {
+	Function  string    `json:"function"`
+	Demangled string    `json:"demangled,omitempty"` // where it differs from Function
+	Address   frame.Hex `json:"address,omitempty"`   // its start, if it has no name; or else the address of the place in it
+	Count     uint64    `json:"count"`
+}
+
+// counts are those of a trace.
+type counts struct {
+	sites       map[SiteCount]uint64 // by place, with Count 0
+	hits        map[machine.Addr]uint64
+	told        uint64
+	unavailable uint64
+	undecided   uint64
+	absent      uint64
+	missing     time.Duration         // in which breakpoints were removed
+	overwritten map[machine.Addr]bool // places whose exits may be missing
+	end         End
+}
+
+// tell counts a reported exit.
+func (t *counts) tell(x *Exited) {
+	t.told++
+	if x.Frame == nil || x.Point.doubt {
+		t.unavailable++
+		return
+	}
+	if x.Frame.Blind() != "" {
+		t.unavailable++
+	}
+	for i := range x.Frame.Slots {
+		if s := x.Frame.Slots[i].Status; s == frame.Missing || s == frame.Guessed {
+			t.unavailable++
+		}
+	}
+}
+
+// count counts an exit by where it was.
+func (t *counts) count(x *Exited) {
+	at := x.Point.site()
+	if f := x.Frame; x.Point.Symbol != "" && f != nil {
+		at = SiteCount{Function: f.Function}
+		if f.Function == "" {
+			at.Address, at.start = f.PC, f.Physical().PC
+		}
+		if f.Offset != nil {
+			at.Offset = *f.Offset
+		}
+		if f.Record != nil {
+			at.Record, at.Site = f.Record.ID, f.Record.Site
+		}
+	}
+	t.sites[at]++
+}
+
+// site is the place in a summary, not yet counted.
+func (p *Tracepoint) site() SiteCount {
+	at := SiteCount{Function: p.Function, Offset: p.Offset, Record: p.Record, Site: p.Site}
+	if p.Function == "" {
+		at.Address, at.start = frame.HexOf(p.Addr), p.Addr-machine.Addr(p.Offset)
+	}
+	return at
+}
+
+// settle counts what only the session has counted, for those to whom the places belong now.
+func (t *tracer) settle() error {
+	if !t.unseen() {
+		return nil
+	}
+	hits, err := t.session.Hits()
+	if err != nil {
+		return err
+	}
+	for _, h := range hits {
+		p := t.places[h.Addr]
+		if p == nil {
+			continue
+		}
+		for _, point := range p.points {
+			t.sites[point.site()] += h.Count - t.hits[h.Addr]
+		}
+		t.hits[h.Addr] = h.Count
+	}
+	return nil
+}
+
+func (t *counts) summary(took time.Duration) *Summary {
+	s := &Summary{Schema: SummarySchema, Told: t.told, Seconds: took.Seconds(), Sites: []SiteCount{}, Functions: []FunctionCount{},
+		Unavailable: t.unavailable, Undecided: t.undecided, Absent: t.absent, Overwritten: uint64(len(t.overwritten)), Unwatched: t.missing.Seconds(), End: t.end}
+	functions := map[FunctionCount]uint64{}
+	for at, n := range t.sites {
+		if n == 0 {
+			continue
+		}
+		s.Exits += n
+		function := FunctionCount{Function: at.Function}
+		if at.Function == "" {
+			function.Address = frame.HexOf(at.start)
+		}
+		functions[function] += n
+		at.Count, at.Demangled = n, names.IfMangled(at.Function)
+		s.Sites = append(s.Sites, at)
+	}
+	slices.SortFunc(s.Sites, func(a, b SiteCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Function, b.Function), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Record, b.Record), cmp.Compare(a.Site, b.Site))
+	})
+	for f, n := range functions {
+		f.Count, f.Demangled = n, names.IfMangled(f.Function)
+		s.Functions = append(s.Functions, f)
+	}
+	slices.SortFunc(s.Functions, func(a, b FunctionCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Function, b.Function), cmp.Compare(a.Address, b.Address))
+	})
+	return s
+}

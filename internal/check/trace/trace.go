@@ -1,0 +1,494 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/progspace"
+	"example.com/reframe/internal/vm/condition"
+	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/ptrace"
+)
+
+// Options selects the exits that are reported, and how. [deopt.Options].Thread excludes the exits of all other threads.
+type Options struct {
+	deopt.Options
+	ExitFilter
+	// Also holds further filters: an exit is selected if one of them all selects it. AtReturn applies only to the first.
+	Also []ExitFilter
+	// At selects functions. If there are any, the breakpoints are at their entries, instead of the sites of records, and an exit is the frame of
+	// the record that calls. With Sites they are set beside those of records.
+	At    []*names.Pattern
+	Sites bool
+	// Entries reports whether there is a breakpoint at the entry of a record's function too: [Tracepoint].Entry. Nil: there is none.
+	Entries func(function string, record uint64) bool
+	Full    bool                 // all frames of the thread
+	Quiet   bool                 // exits are counted and not reported
+	Every   uint64               // each so-many-th hit is reported; 0 and 1: each
+	Limit   uint64               // the trace ends after so many hits, of those that Every selects; 0: no limit
+	Stop    *condition.Condition // the trace ends with the first exit that fulfils it, which alone is reported; nil: none
+	Log     bool                 // with Stop: the exits before it are reported too
+	For     time.Duration        // the trace ends after this time; 0: no limit
+	// Wants is asked of each hit, before frames are made, which takes far longer: one that it does not want is neither reported nor
+	// counted. Nil: all are wanted.
+	Wants func(machine.Thread, []*Tracepoint) bool
+	// Describe reads the process's description of itself: modules and layouts that are used from then on. Nil: it is not read.
+	Describe described.Ask
+	// Wait means that a process which has no such exits yet may get them.
+	Wait bool
+	// Gap is called when the trace resumes after a gap in the exits. Nil: Warn gets its text.
+	Gap func(Gap) error
+	// Warn receives warnings for the user. It is not nil.
+	Warn func(string)
+}
+
+// tracer is a running trace.
+type tracer struct {
+	session *ptrace.Session
+	options Options
+	each    func(*Exited) error
+	began   time.Time
+
+	*loaded
+	stale      bool                  // the mappings may differ from those of the view
+	generation int                   // of the loaded code: how often it was read
+	stacks     map[int]*unwind.Stack // the last stack of each thread
+	warned     map[string]bool
+	number     uint64 // of the last hit that was counted here
+	chosen     uint64 // hits that count for the limit
+	counts
+}
+
+// chooses reports whether hits are counted and selected here, and not by the session: the selection depends on more than their place.
+func (t *tracer) chooses() bool { return t.options.Thread != 0 || t.options.Stop != nil }
+
+// unseen reports whether some hits are not reported here, and only the session knows their number.
+func (t *tracer) unseen() bool { return !t.chooses() && (t.options.Quiet || t.options.Every > 1) }
+
+// maxStacks bounds the threads whose stacks are kept.
+const maxStacks = 1 << 10
+
+// Run reports each exit as it happens, until the process or the trace ends. The process is stopped when Run starts; the caller detaches. The
+// argument of each is valid until it returns; its error ends the trace and is returned.
+//
+// The summary is valid whatever the error is. If ctx is done, the error is its cause.
+func Run(ctx context.Context, s *ptrace.Session, o Options, each func(*Exited) error) (*Summary, error) {
+	t := newTracer(s, o, each)
+	err := t.run(ctx, func() error { return nil })
+	if late := t.settle(); err == nil {
+		err = late
+	}
+	t.warnUnnamed()
+	return t.summary(time.Since(t.began)), err
+}
+
+func newTracer(s *ptrace.Session, o Options, each func(*Exited) error) *tracer {
+	t := &tracer{session: s, options: o, each: each, began: time.Now(), stacks: map[int]*unwind.Stack{}, warned: map[string]bool{}}
+	t.counts = counts{sites: map[SiteCount]uint64{}, hits: map[machine.Addr]uint64{}}
+	t.loaded = newLoaded(&t.options, t.warn)
+	return t
+}
+
+// run handles events until the trace ends. It calls then after each event.
+func (t *tracer) run(ctx context.Context, then func() error) error {
+	err := t.untilEnd(ctx, then)
+	if t.end.Kind != "" {
+		if since := t.session.Away(); !since.IsZero() {
+			t.missing += time.Since(since)
+		}
+	}
+	t.lookAgain()
+	return err
+}
+
+func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
+	if !t.chooses() {
+		if err := t.session.Count(ptrace.Counting{Every: t.options.Every, Limit: t.options.Limit, Quiet: t.options.Quiet}); err != nil {
+			return err
+		}
+	}
+	if err := t.session.Yield(true); err != nil {
+		return err
+	}
+	if err := t.anew(); err != nil {
+		return err
+	}
+	if err := t.expect(); err != nil {
+		return err
+	}
+	if id := t.options.Thread; id != 0 && !slices.ContainsFunc(t.view.Target().Threads(), func(th machine.Thread) bool { return th.ID == id }) {
+		return deopt.NoThread(t.view.Target(), id)
+	}
+	if t.session.Stopped() {
+		t.warn("process %d is stopped by a signal, and nothing comes until it goes on: kill -CONT %[1]d", t.session.PID())
+	}
+	next := ctx
+	if t.options.For > 0 {
+		var cancel context.CancelFunc
+		next, cancel = context.WithTimeoutCause(ctx, t.options.For, errTimeUp)
+		defer cancel()
+	}
+	for t.end.Kind == "" {
+		ev, err := t.session.Next(next)
+		if errors.Is(err, errTimeUp) {
+			t.end.Kind = EndTime
+			return nil
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				t.end.Kind = EndInterrupted
+			}
+			return err
+		}
+		if err = t.event(ev); err == nil {
+			err = then()
+		}
+		// A thread that calls execve ends all others, also those that are stopped at an exit: the next event shows that the process became another
+		// program, or that it ended.
+		if err != nil && !errors.Is(err, ptrace.ErrGone) {
+			if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+				t.end.Kind = EndInterrupted
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// errTimeUp ends the wait when the time is over.
+var errTimeUp = errors.New("the time is over")
+
+func (t *tracer) event(ev ptrace.Event) error {
+	switch ev.Kind {
+	case ptrace.Exec:
+		return t.anew()
+	case ptrace.Ended:
+		t.end = EndOf(ev)
+		return nil
+	case ptrace.LimitReached:
+		t.end.Kind = EndLimit
+		return nil
+	case ptrace.Missed:
+		t.missed(ev)
+		return nil
+	case ptrace.Away:
+		return t.back(ev)
+	}
+	if registering, watch := t.watches[ev.At]; watch {
+		return t.follow(registering)
+	}
+	// A breakpoint that was hit before it was removed may be reported after that.
+	if p := t.places[ev.At]; p != nil {
+		return t.hit(p, ev)
+	}
+	return nil
+}
+
+// hit handles a thread that came to a place.
+func (t *tracer) hit(p *place, ev ptrace.Event) error {
+	o := &t.options
+	if o.Wants != nil && !o.Wants(ev.Thread, p.points) {
+		return nil
+	}
+	number := ev.Number
+	if t.chooses() {
+		if o.Thread != 0 && ev.Thread.ID != o.Thread {
+			return nil
+		}
+		t.number++
+		number = t.number
+	}
+	view := t.view
+	if p.held {
+		if err := t.look(); err != nil {
+			return err
+		}
+	} else {
+		view = t.view.Reading(&hitMemory{ev.Thread.Registers, p.reads, ev.Data})
+	}
+	chosen := !t.chooses() || o.Every < 2 || number%o.Every == 0
+	told := chosen && !o.Quiet && (o.Stop == nil || o.Log)
+	stops := false
+	lost := func() bool { return p.held && t.session.Released() } // what was read may be of different moments
+	for _, point := range p.points {
+		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point}
+		err := t.fill(x, view, ev.Thread.Registers)
+		if err != nil {
+			return err
+		}
+		x.Stops = o.Stop != nil && t.decide(o.Stop, x)
+		if x.Stops && !o.Full { // all of them, once
+			if err := t.walk(x, view, ev.Thread.Registers); err != nil {
+				return err
+			}
+		}
+		if lost() {
+			return nil
+		}
+		if !t.unseen() {
+			t.count(x)
+		}
+		if x.Stops {
+			stops = true
+			t.end.Kind = EndStopped
+		}
+		if told || x.Stops {
+			t.tell(x)
+			if err := t.each(x); err != nil {
+				return err
+			}
+		}
+	}
+	if chosen || stops {
+		t.chosen++
+	}
+	if t.chooses() && o.Limit != 0 && t.chosen == o.Limit && t.end.Kind == "" {
+		t.end.Kind = EndLimit
+	}
+	return nil
+}
+
+// fill makes the frame of an exit, or all of its thread.
+func (t *tracer) fill(x *Exited, v *deopt.View, registers *machine.Registers) (err error) {
+	if t.options.Full || x.Point.Symbol != "" || x.Point.Entry {
+		return t.walk(x, v, registers)
+	}
+	physical := unwind.Frame{PC: x.Point.Addr, Registers: registers, Rule: unwind.FromRegisters, NoCFA: "it was not unwound"}
+	if x.Frame, err = x.Point.frame(v, physical); err != nil {
+		return err
+	}
+	return x.alike(v, physical)
+}
+
+// walk makes all frames of the thread. The stack is mostly what it was at the thread's last
+// exit.
+func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) error {
+	stack := v.Walk(registers, t.stacks[x.Thread.ID])
+	if len(t.stacks) == maxStacks {
+		clear(t.stacks)
+	}
+	t.stacks[x.Thread.ID] = stack
+	x.Frames, x.End = nil, stack.End
+	left := 0 // which of them is the one that is left
+	if x.Point.Symbol != "" {
+		left = 1
+	}
+	all := t.options.Full || x.Stops
+	var within *deopt.Frame // nil where that is frame #0, which is certain
+	for n, physical := range stack.Frames {
+		var f *deopt.Frame
+		var err error
+		switch {
+		case n == left && left == 0 && !x.Point.Entry:
+			if f, err = x.Point.frame(v, physical); err == nil {
+				x.Frame, x.others = f, nil
+				err = x.alike(v, physical)
+			}
+		case n == left:
+			f, err = t.caller(v, physical, stack.Callee(n), within, registers)
+		case all:
+			f, err = v.FrameOf(physical, stack.Callee(n), within)
+		default:
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		within = f
+		if n == left && !x.Point.Entry {
+			x.Frame = f
+		}
+		if all {
+			x.Frames = append(x.Frames, f)
+		} else if n == left {
+			return nil
+		}
+	}
+	return nil
+}
+
+// caller makes the frame that has just called: the callee has changed nothing yet, so that
+// registers hold what they did at the call which the callee need not keep.
+func (t *tracer) caller(v *deopt.View, physical unwind.Frame, callee *unwind.Frame, within *deopt.Frame, entry *machine.Registers) (*deopt.Frame, error) {
+	if physical.Overwritten != nil { // what was written there may have changed registers before it called
+		return v.FrameOf(physical, callee, within)
+	}
+	regs := entry.Clone()
+	regs.SetUint(v.Target().Arch().PC, uint64(physical.PC))
+	if sp, err := physical.Registers.Uint(v.Target().Arch().SP); err == nil {
+		regs.SetUint(v.Target().Arch().SP, sp)
+	}
+	physical.Registers = regs
+	return v.FrameOf(physical, callee, within)
+}
+
+// back sets the breakpoints again that were removed because the events were not read. What was loaded and registered may have changed since.
+func (t *tracer) back(ev ptrace.Event) error {
+	stopped := t.session.Stop()
+	if err := t.gap(ev.Time); err != nil {
+		return err
+	}
+	if stopped != nil {
+		return stopped
+	}
+	return t.anew()
+}
+
+// gap reports that exits are missing since a time.
+func (t *tracer) gap(since time.Time) error {
+	g := Gap{since.Sub(t.began), time.Since(since)}
+	t.missing += g.Time
+	if t.options.Gap != nil {
+		return t.options.Gap(g)
+	}
+	t.warn("%s", g)
+	return nil
+}
+
+// anew looks at a process of which nothing is known yet.
+func (t *tracer) anew() error {
+	if err := t.settle(); err != nil {
+		return err
+	}
+	t.session.Refresh()
+	target, err := t.session.Target()
+	if err != nil {
+		return err
+	}
+	if err := t.start(target, t.options.Options); err != nil {
+		return err
+	}
+	clear(t.stacks)
+	return t.apply(false)
+}
+
+// follow updates the places after code was loaded, registered or removed. It removes breakpoints in code that is gone before its memory can be
+// reused.
+func (t *tracer) follow(registering bool) error {
+	if err := t.settle(); err != nil {
+		return err
+	}
+	if registering {
+		t.session.RefreshRegistered()
+	} else {
+		t.session.Refresh()
+	}
+	target, err := t.session.Target()
+	if err != nil {
+		return err
+	}
+	t.view.Move(target)
+	t.stale = true // MCJIT makes executable what it has registered
+	return t.apply(true)
+}
+
+// apply sets the breakpoints that belong to what there is now.
+func (t *tracer) apply(fresh bool) error {
+	t.generation++
+	insert, remove, err := t.update(fresh)
+	if err != nil {
+		return err
+	}
+	if err := t.session.Remove(remove...); err != nil {
+		return err
+	}
+	if err := t.session.Insert(insert...); err != nil {
+		if !fresh {
+			return err
+		}
+		// An object may claim that its code is where no memory is; the other breakpoints are set. A broken session returns the error again.
+		t.warn("%v", err)
+	}
+	return nil
+}
+
+// expect returns an error where no exit can ever be seen.
+func (t *tracer) expect() error {
+	if t.options.Wait {
+		return nil
+	}
+	if !t.atSites { // a running process has its functions; Wait is for functions that are loaded later
+		lines := t.unnamed()
+		if len(t.places) == 0 {
+			return fmt.Errorf("%s; --wait waits until it has", strings.Join(lines, "; "))
+		}
+		for _, line := range lines {
+			t.warn("%s", line)
+		}
+	}
+	if len(t.places) > 0 {
+		return nil
+	}
+	why := t.whyNone()
+	for _, registering := range t.watches {
+		if registering {
+			t.warn("%s; waiting for what its JIT registers", why)
+			return nil
+		}
+	}
+	return errors.New(why)
+}
+
+// whyNone returns the reason why there is no place to watch.
+func (l *loaded) whyNone() string {
+	t := l.view.Target()
+	switch {
+	case !l.atSites:
+		return strings.Join(l.unnamed(), "; ")
+	case l.known > 0:
+		return fmt.Sprintf("%v: none of the %d records that are known is meant", t, l.known)
+	}
+	return fmt.Sprintf("%v: %v: %s", t, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
+}
+
+// decide reports whether the condition holds for an exit, and counts the exits for which it is undecided.
+func (t *tracer) decide(c *condition.Condition, x *Exited) bool {
+	is := x.answer(c)
+	switch is {
+	case condition.Absent:
+		t.absent++
+	case condition.Undecided:
+		t.undecided++
+	}
+	return is == condition.Yes
+}
+
+// look moves the view to the current state of the process, if the mappings may differ from those of the view. Memory is read as it is in any case.
+func (t *tracer) look() error {
+	if !t.stale {
+		return nil
+	}
+	t.session.Refresh()
+	target, err := t.session.Target()
+	if err != nil {
+		return err
+	}
+	t.stale = false
+	t.view.Move(target)
+	return nil
+}
+
+// maxWarnings bounds the warnings about one process, which may run forever.
+const maxWarnings = 50
+
+// warn prints each warning once.
+func (t *tracer) warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	switch {
+	case t.warned[text] || len(t.warned) > maxWarnings:
+	case len(t.warned) == maxWarnings:
+		t.warned[text] = true
+		t.options.Warn("there is more of this kind, which is not said")
+	default:
+		t.warned[text] = true
+		t.options.Warn(text)
+	}
+}

@@ -1,0 +1,372 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+)
+
+// SlotDifference is a slot of an exit whose value the baseline does not have where the exit resumes.
+type SlotDifference struct {
+	Slot     string `json:"slot"`
+	Exit     string `json:"exit"`
+	Baseline string `json:"baseline"`
+	// In is another slot of the exit, or a value of the function that was left, that holds the baseline's value.
+	In string `json:"in,omitempty"`
+	// Of is the kind of In: "slot", or "value" of the function that was left.
+	Of string `json:"of,omitempty"`
+}
+
+// State describes how the state at an exit compares with a run from the entry.
+type State struct {
+	Arrivals uint64 `json:"arrivals"`          // how often the run came there
+	Arrival  uint64 `json:"arrival,omitempty"` // the first of them, from 1, that is not before the one of the exit before and has the same state; 0: none has
+	Nearest  uint64 `json:"nearest,omitempty"` // else the one that differs in the fewest slots
+	// Slots holds the slots that differ in the nearest arrival, Words the number of words of eight bytes of memory that do, and Memory the first
+	// place.
+	Slots  []SlotDifference  `json:"slots,omitempty"`
+	Words  uint64            `json:"memory_words,omitempty"`
+	Memory *MemoryDifference `json:"memory,omitempty"`
+	Why    string            `json:"why,omitempty"` // it could not be held against it
+}
+
+// same reports whether the run had the state of the exit at some arrival.
+func (s *State) same() bool { return s.Why == "" && s.Arrival > 0 }
+
+// different reports whether the run had the state of the exit at no arrival.
+func (s *State) different() bool { return s.Why == "" && s.Arrival == 0 }
+
+// weights holds the weight of a slot that differs: the baseline's value may be in another slot, or in a value of the function that was left, or
+// nowhere.
+var weights = map[string]int{"slot": 2, "value": 3, "": 8}
+
+// stateOf is the state of an exit, or of the next hit of its record, beside that of a run.
+type stateOf struct {
+	p, exit *prediction
+	at      *ir.Instr  // where the run comes for it
+	of      []ir.Value // that the exit has
+	dead    []machine.Range
+}
+
+func (p *prediction) stateOf(exit *prediction) *stateOf {
+	s := &stateOf{p: p, exit: exit}
+	point := exit.start.Point
+	s.at = point.Block.Instrs[point.Index]
+	for s.at.Op == ir.OpPhi { // their values are in the frame where the block is entered
+		s.at = point.Block.Instrs[s.at.Index+1]
+	}
+	for value := range exit.start.Values {
+		s.of = append(s.of, value)
+	}
+	s.dead = slices.Concat(p.dead, exit.dead, []machine.Range{{Start: exit.below.Start, End: exit.to.CFA}})
+	if p.entry == nil { // both are of one activation: what the function itself stored to in its frame is compared
+		s.dead = p.dead[1:]
+	}
+	return s
+}
+
+// different are the values of the run that are not those of the exit.
+func (s *stateOf) different(a *arrival) map[ir.Value]interp.Value {
+	list := map[ir.Value]interp.Value{}
+	for n, value := range s.of {
+		want := a.values[n]
+		switch {
+		case want.IsNone() || abi.SameBits(want.Value, s.exit.start.Values[value]):
+		case want.made && want.Type().Kind == ir.PointerKind: // the interpreter has elsewhere what it points to
+		default:
+			list[value] = want.Value
+		}
+	}
+	return list
+}
+
+// memory compares the memory of the exit with the run's.
+func (s *stateOf) memory(v *verifier, a *arrival) (comparedMemory, error) {
+	if err := s.p.bring(v, s.at, a); err != nil {
+		return comparedMemory{}, err
+	}
+	now := &imageMemory{image: s.exit.first, now: v.watcher.View().Target()}
+	return v.withoutShared(compareMemory(s.p.before, now, a.in.Touched(), s.dead, s.exit.below, true, a.in.Made)), nil
+}
+
+// nearest records the differences of an arrival.
+func (s *State) nearest(number uint64, slots []SlotDifference, memory comparedMemory) {
+	s.Nearest, s.Slots, s.Words, s.Memory = number, slots, memory.Words, nil
+	if len(memory.Diffs) > 0 {
+		d := memory.Diffs[0].report()
+		s.Memory = &d
+	}
+}
+
+// stateAt compares the state of an exit with a run from the entry, where that comes to the place where the exit resumes. Where it never has that
+// state it calls values: those of the function that was left, at the site, by their names, nil where they are not known.
+func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values func() map[string]interp.Value) *State {
+	s := &State{}
+	if exit.fn != p.fn {
+		s.Why = fmt.Sprintf("the exit resumes in @%s, and the baseline is @%s", exit.fn.Name, p.fn.Name)
+		return s
+	}
+	is := p.stateOf(exit)
+	var failed error
+	s.Why = p.each(v, is.at, is.of, func(a *arrival) bool {
+		s.Arrivals++
+		if s.Arrival > 0 || failed != nil || s.Arrivals < after || len(is.different(a)) > 0 {
+			return true // to be counted
+		}
+		var memory comparedMemory
+		if memory, failed = is.memory(v, a); failed == nil && len(memory.Diffs) == 0 {
+			s.Arrival = s.Arrivals
+		}
+		return true
+	})
+	switch {
+	case s.Why != "" || s.Arrival > 0:
+		return s
+	case failed != nil:
+		s.Why = failed.Error()
+		return s
+	}
+	if s.Why = p.raised(); s.Why != "" {
+		return s
+	}
+	if s.Why = p.comesNoFurther(s.Arrivals); s.Why != "" {
+		return s
+	}
+	if s.Why = p.several(v); s.Why != "" {
+		return s
+	}
+	has := values()
+	least, number := -1, uint64(0)
+	_ = p.each(v, is.at, is.of, func(a *arrival) bool {
+		number++
+		different := is.different(a)
+		slots := differences(exit, different, has)
+		weight := 0
+		for _, d := range slots {
+			weight += weights[d.Of]
+		}
+		if least >= 0 && weight >= least {
+			return true
+		}
+		var memory comparedMemory
+		if least = weight; weight == 0 {
+			memory, failed = is.memory(v, a)
+		}
+		s.nearest(number, slots, memory)
+		return weight > 0
+	})
+	if failed != nil {
+		s.Why = failed.Error()
+	}
+	return s
+}
+
+// comesNoFurther returns why a run from the entry, which came to a place times times and never with the state of an exit, may still come there with
+// that state, or "".
+func (p *prediction) comesNoFurther(times uint64) string {
+	why := ""
+	switch {
+	case p.gone != "":
+		why = p.gone
+	case p.failed != nil && (times == 0 || p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):
+		why = p.failed.Error()
+	case p.ask != nil && (times == 0 || p.leftOut(p.ask)):
+		why = "it waits for the call of " + p.called(p.ask)
+	}
+	switch {
+	case why == "":
+		return ""
+	case times == 0:
+		return "its run from the entry does not come there: " + why
+	}
+	return "its run from the entry does not come so far: " + why
+}
+
+// Again describes how an exit compares with the next hit of its record in the same activation, where native code did not come to the return.
+type Again struct {
+	Hit    uint64            `json:"hit"`             // of the record
+	Slots  []SlotDifference  `json:"slots,omitempty"` // that differ: what the interpreter has is called baseline
+	Words  uint64            `json:"memory_words,omitempty"`
+	Memory *MemoryDifference `json:"memory,omitempty"`
+}
+
+// untilNext decides an exit whose function does not return by the next hit of its record. It is false where there was none, or nothing can be
+// said of it.
+func (p *prediction) untilNext(v *verifier) bool {
+	if p.next == nil || p.gone != "" {
+		return false
+	}
+	s := p.stateAtNext(v)
+	if s.Why != "" || s.Arrivals <= p.between {
+		return false
+	}
+	p.out.Again = &Again{Hit: p.next.out.Hit, Slots: s.Slots, Words: s.Words, Memory: s.Memory}
+	switch {
+	case s.same():
+		p.out.Status = Same
+	case p.signal != 0:
+		p.out.Again = nil
+		p.out.notComparable(p.raised())
+	case p.result != nil && p.loose() != "":
+		return false
+	default:
+		p.out.Status = Different
+		if d := s.Memory; d != nil {
+			d.Near = v.whereabouts(p.out.Exit).memory(d.addr)
+		}
+	}
+	return true
+}
+
+// stateAtNext compares the state at the next hit of the record with the run from the exit, where that comes there again for as many times.
+func (p *prediction) stateAtNext(v *verifier) *State {
+	s := &State{}
+	if p.next.fn != p.fn {
+		s.Why = fmt.Sprintf("the next hit resumes in @%s", p.next.fn.Name)
+		return s
+	}
+	is := p.stateOf(p.next)
+	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
+	defer cancel()
+	s.Why = p.visit(ctx, v, is.at, nil, func(in *interp.Interp, x *interp.Execution) bool {
+		if s.Arrivals++; s.Arrivals <= p.between {
+			return true
+		}
+		a := &arrival{x.Steps(), valuesOf(in, x, is.of), in, x}
+		different := is.different(a)
+		var memory comparedMemory
+		if len(different) == 0 {
+			memory, _ = is.memory(v, a)
+		}
+		if s.nearest(s.Arrivals, differences(p.next, different, nil), memory); len(different) == 0 && len(memory.Diffs) == 0 {
+			s.Arrival = s.Arrivals
+		}
+		return false
+	})
+	return s
+}
+
+// differences returns the slots of an exit that differ from a run from the entry, with the place where the run's value is.
+func differences(exit *prediction, wants map[ir.Value]interp.Value, values map[string]interp.Value) (list []SlotDifference) {
+	for value, want := range wants {
+		d := SlotDifference{Slot: value.Ref(), Exit: exit.start.Values[value].Format(), Baseline: want.Format()}
+		var slots, others []string
+		for other, has := range exit.start.Values {
+			if other != value && known(has) && alike(has, want) {
+				slots = append(slots, other.Ref())
+			}
+		}
+		for name, has := range values {
+			if known(has) && alike(has, want) {
+				others = append(others, name)
+			}
+		}
+		slices.SortFunc(slots, compareNames)
+		slices.SortFunc(others, compareNames)
+		switch {
+		case len(slots) > 0:
+			d.In, d.Of = slots[0], "slot"
+		case len(others) > 0:
+			d.In, d.Of = others[0], "value"
+		}
+		list = append(list, d)
+	}
+	place := func(d SlotDifference) int {
+		return slices.IndexFunc(exit.frame.Slots, func(s frame.Slot) bool { return s.Name == d.Slot })
+	}
+	slices.SortFunc(list, func(a, b SlotDifference) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), compareNames(a.Slot, b.Slot))
+	})
+	return list
+}
+
+// alike reports whether two values have the same type and the same bits.
+func alike(a, b interp.Value) bool {
+	return a.Type().Equal(b.Type()) && abi.SameBits(a, b)
+}
+
+// compareNames orders names, shorter ones first: %2 before %10.
+func compareNames(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// recordIsTrue reports whether the record of an exit holds what the function's own IR computes: what its run from the entry has in the operands of
+// the site, at some arrival there. known is false where it cannot be told. Of that arrival, or the nearest, it gives each value that was live.
+func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool, wrong []SlotDifference, values map[string]interp.Value) {
+	f := exit.frame
+	site := f.Match().Site
+	if site == nil || site.Func != p.fn {
+		return false, false, nil, nil
+	}
+	var of []ir.Value
+	var have []interp.Value
+	for _, s := range f.Slots {
+		if s.Status != frame.OK || s.Index < 0 || s.Index >= len(site.Live) {
+			continue
+		}
+		value := site.Live[s.Index]
+		if _, constant := value.(*ir.Const); constant {
+			continue
+		}
+		if has, err := interp.FromBytes(p.fn.Module.Layout, value.Type(), s.Bytes); err == nil {
+			of, have = append(of, value), append(have, has)
+		}
+	}
+	least := -1
+	var nearest *arrival
+	why := p.each(v, site.Instr, of, func(a *arrival) bool {
+		known = true
+		var differ []SlotDifference
+		for n, want := range a.values {
+			if !want.IsNone() && !want.made && !abi.SameBits(want.Value, have[n]) {
+				differ = append(differ, SlotDifference{Slot: of[n].Ref(), Exit: have[n].Format(), Baseline: want.Format()})
+			}
+		}
+		if least < 0 || len(differ) < least {
+			least, wrong, nearest = len(differ), differ, a
+			if a.x != nil {
+				values = liveAt(a.x, p.fn)
+			}
+		}
+		return least > 0
+	})
+	if nearest != nil && nearest.x == nil && p.bring(v, site.Instr, nearest) == nil {
+		values = liveAt(nearest.x, p.fn)
+	}
+	return least == 0, known && why == "", wrong, values
+}
+
+// maxLive bounds the values of a function that are looked at.
+const maxLive = 10_000
+
+// liveAt are the values that an activation has, by their names.
+func liveAt(x *interp.Execution, fn *ir.Func) map[string]interp.Value {
+	values := map[string]interp.Value{}
+	add := func(value ir.Value) {
+		if v, ok := x.Value(0, value); ok && len(values) < maxLive {
+			values[value.Ref()] = v
+		}
+	}
+	for _, param := range fn.Params {
+		add(param)
+	}
+	body, err := fn.Body()
+	if err != nil {
+		return values
+	}
+	for _, b := range body {
+		for _, i := range b.Instrs {
+			if i.Typ != nil && i.Typ.First() {
+				add(i)
+			}
+		}
+	}
+	return values
+}

@@ -1,0 +1,371 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/ptrace"
+)
+
+// Beside runs native code in step with a run of the interpreter that its owner drives, both from one exit: up to the next site of the same
+// activation, or to its return. In between the process is stopped, and nothing is written to it. The process makes the calls of what exists only as
+// native code, and the interpreter takes over their effects, as in [Run].
+type Beside struct {
+	v     *verifier
+	p     *prediction
+	exit  *trace.Exited
+	elsew string // why there is no common site before the return, or ""
+
+	breakpoints []ptrace.Breakpoint
+	sites       map[*ir.Instr]bool
+	goes        bool          // native code goes on too
+	came        *trace.Exited // the site that native code came to
+	told        *Verified
+}
+
+// atSite is the reason why there is nothing to compare with the return of native code.
+const atSite = "the interpreter stands at a site that native code did not come to"
+
+// look is the time that native code runs before its owner is asked whether to stop it.
+const look = 100 * time.Millisecond
+
+// Exit is the site of the activation at which native code is stopped; nil where it came to none.
+type Arrival struct {
+	// Returned reports whether native code is stopped where the activation has returned.
+	Exit *trace.Exited
+	// Verified is the comparison of everything from the exit on, where native code has returned and the interpreter has ended; else nil.
+	Returned bool
+	// Failed is the reason why the interpreter cannot continue where native code can, or "".
+	Verified *Verified
+	// Why is the reason why the two cannot be compared where they are, or "".
+	Failed string
+	// Why says that what they came to cannot be compared, and why; "" where it can.
+	Why   string
+	Moved bool // native code has gone on
+	Gone  bool // its thread is no more
+}
+
+// outerReturns is the number of callers whose return shows that the activation was left otherwise.
+const outerReturns = 8
+
+// NewBeside returns a Beside for the frames of a stack; the function of the outermost one is the activation. The process must be stopped where the
+// frames were made. Of the options, those of [deopt.Options] and the bounds Steps, Time and Memory are used. why is the reason why native code cannot
+// be followed from there, or "".
+func NewBeside(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Beside, why string, err error) {
+	o.setDefaults()
+	f := stack.Frames[len(stack.Frames)-1]
+	t := stack.Thread
+	b = &Beside{sites: map[*ir.Instr]bool{}}
+	b.exit = &trace.Exited{Thread: machine.Thread{ID: t.ID, Name: t.Name}, Point: &trace.Tracepoint{Moment: f.Record.Moment}, Frame: f, Frames: t.Frames, End: t.End}
+	b.v = &verifier{session: s, options: o, aside: true, told: func(out *Verified) error { b.told = out; return nil }, hits: map[uint64]uint64{}}
+	b.v.summary.Reasons = map[string]uint64{}
+	at := slices.Index(t.Frames, f)
+	if why := unsure(b.exit, at); why != "" {
+		return nil, why, nil
+	}
+	native := f.NativeFunction()
+	switch {
+	case native == nil || f.To() != native:
+		b.elsew = fmt.Sprintf("it resumes in @%s, which is not the function that native code runs", f.Resume.Function)
+	case at > 0 || f.Record.Moment == frame.InCall:
+		return nil, "the interpreter goes on behind a call that native code is still in", nil
+	}
+	if why, err := b.watch(f, native); err != nil || why != "" {
+		return nil, why, err
+	}
+	return b.begin(stack, at)
+}
+
+// begin records the state of the process at the exit.
+func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err error) {
+	v, x := b.v, b.exit
+	target := v.watcher.View().Target()
+	maps, err := target.Mappings()
+	if err != nil {
+		return nil, "", err
+	}
+	image, err := copyImage(target, maps, v.options.Memory, nil)
+	if err != nil {
+		return nil, err.Error(), nil
+	}
+	f := x.Frames[at]
+	p := &prediction{out: &Verified{Exit: x}, frame: f, fn: f.To(), first: image, before: image, memory: &imageMemory{image: image, now: target}, calls: map[machine.Addr]bool{}, symbol: f.Symbols(f.To())}
+	p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
+		run, err := stack.Prepare(o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return run.Machine, func(ctx context.Context) (*interp.Result, error) {
+			return run.Machine.ResumeStack(ctx, run.Activations)
+		}, nil
+	}
+	if f.Match().Site != nil {
+		p.cc = f.Match().Site.Func.CC
+	}
+	p.to, _ = x.Returns(at)
+	for n := at + 1; n < len(x.Frames) && len(v.outer) < outerReturns; n++ {
+		if to, known := x.Returns(n); known && x.Frames[n].Physical().NoCFA == "" {
+			v.outer = append(v.outer, to)
+		}
+	}
+	b.p = p
+	why, err = v.space(p, x, at, maps)
+	return b, why, err
+}
+
+// watch finds the sites of the activation's function at which both may meet: those of which it is certain which instruction of the module they are.
+func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) {
+	start := f.Match().Entry.Function
+	o := trace.Options{Options: b.v.options.Options, Full: true, Wait: true, Warn: func(string) {}}
+	o.Options.Thread = 0
+	if name := f.Code().Starting(start.Addr).Name; name != "" {
+		if o.Function, err = names.Exact(name); err != nil {
+			return "", err
+		}
+	}
+	b.v.watcher = trace.NewWatcher(b.v.session, o, b.arrived)
+	all, err := b.v.watcher.Stand()
+	if err != nil {
+		return "", err
+	}
+	unsure := map[*ir.Instr]bool{}
+	for _, set := range all {
+		var here []*ir.Instr
+		for _, point := range b.v.watcher.At(set.Addr) {
+			m := point.Match()
+			if m == nil || m.Entry.Function.Addr != start.Addr {
+				continue
+			}
+			if m.Site != nil && m.Site.Func == native && m.Moment == frame.Before && !point.Doubtful() {
+				b.sites[m.Site.Instr] = true
+				here = append(here, m.Site.Instr)
+				continue
+			}
+			for _, s := range m.Sites {
+				unsure[s.Instr] = true
+			}
+		}
+		// At sites with no code between them, native code arrives at the first and at all of them at once.
+		for _, i := range here {
+			if slices.ContainsFunc(here, func(other *ir.Instr) bool { return other.Block != i.Block || other.Index < i.Index }) {
+				unsure[i] = true
+			}
+		}
+	}
+	for i := range unsure {
+		delete(b.sites, i)
+	}
+	if b.elsew != "" {
+		clear(b.sites)
+	}
+	if n := b.v.watcher.Unwatched(); n > 0 && len(b.sites) > 0 {
+		return fmt.Sprintf("%d records of the function have no place at which native code could be stopped", n), nil
+	}
+	for _, set := range all {
+		points := b.v.watcher.At(set.Addr)
+		if points == nil || slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return b.meets(p, start) }) {
+			b.breakpoints = append(b.breakpoints, set) // without any it is where loading is seen
+		}
+	}
+	return "", nil
+}
+
+// meets reports whether a place is one where both may meet.
+func (b *Beside) meets(p *trace.Tracepoint, in *stackmap.Function) bool {
+	m := p.Match()
+	return m != nil && m.Site != nil && m.Entry.Function.Addr == in.Addr && b.sites[m.Site.Instr]
+}
+
+// Elsewhere returns the reason why they meet only at the return, or "".
+func (b *Beside) Elsewhere() string { return b.elsew }
+
+// Site reports whether both may meet before an instruction of the activation.
+func (b *Beside) Site(i *ir.Instr) bool { return b.sites[i] }
+
+// Options returns the options for an interpreter that runs from the exit, again or for the first time. Its caller must pass that interpreter to
+// [Beside.Machine].
+func (b *Beside) Options(o interp.Options) (interp.Options, error) {
+	p := b.p
+	if p.kept > maxHanded {
+		return o, errTooMuch
+	}
+	memory := &imageMemory{image: p.first, now: p.memory.now}
+	p.memory = memory
+	n := 0 // of the calls that native code has made
+	o.Memory = memory
+	o.Native = func(c *interp.Invocation) (interp.Value, error) {
+		n++
+		if n <= len(p.handed) {
+			h := p.handed[n-1]
+			memory.image = memory.image.with(h.memory, h.after)
+			return h.value, p.take(p.machine, h)
+		}
+		if !b.goes {
+			return interp.Value{}, fmt.Errorf("%s exists only as native code: the interpreter goes over it together with that", p.called(c))
+		}
+		return p.runner.native(c)
+	}
+	return o, nil
+}
+
+// Machine is the interpreter that was made with [Beside.Options].
+func (b *Beside) Machine(in *interp.Interp) { b.p.machine = in }
+
+// Made reports whether an address exists only in the interpreter.
+func (b *Beside) Made(addr uint64) bool { return b.p.machine.Made(addr) }
+
+// Go lets both go on: run is the interpreter's way to the next site, at which its result is nil and so is its error. When ctx is done native code is stopped
+// where it is, and the error is the cause; a process that has ended is no error.
+func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Result, error)) (a *Arrival, err error) {
+	v, p := b.v, b.p
+	v.ctx, b.came, b.told = ctx, nil, nil
+	p.out, p.runner = &Verified{Exit: b.exit}, newRunner(v.options.Time)
+	p.ask, p.result, p.failed, p.gone = nil, nil, nil, ""
+	b.goes, v.followed = true, 0
+	defer func() { b.goes = false }()
+	p.runner.start(ctx, run)
+	why, err := p.asked(v, p.runner.next())
+	if err != nil || why != "" {
+		p.runner.finish()
+		return &Arrival{Why: why}, err
+	}
+	v.pending, v.crossings, v.now = []*prediction{p}, nil, p.call
+	if err = b.set(); err == nil {
+		err = v.native()
+	} else {
+		p.runner.finish()
+	}
+	v.pending = nil
+	if !v.gone { // or what was written went with the process
+		var addrs []machine.Addr
+		for _, at := range b.breakpoints {
+			addrs = append(addrs, at.Addr)
+		}
+		err = cmp.Or(err, v.session.Remove(addrs...))
+	}
+	if err != nil && !errors.Is(err, errArrived) {
+		return &Arrival{Moved: true, Gone: v.gone}, err
+	}
+	return b.arrival(), nil
+}
+
+// set sets the breakpoints. The thread does not arrive at the place where it is stopped: a thread that runs without stepping stops at a breakpoint
+// there first, and passes it then. It passes it at once, and would stop there the next time, if it came by an event.
+func (b *Beside) set() error {
+	err := b.v.session.Insert(b.breakpoints...)
+	for tries := 0; err == nil && tries < 2; tries++ {
+		var at *ptrace.AloneRun
+		if at, err = b.v.session.Alone(context.WithoutCancel(b.v.ctx), b.exit.Thread.ID, ptrace.AloneOptions{Hits: true, Loads: true}); err == nil && at.Hit != 0 {
+			break
+		}
+	}
+	return err
+}
+
+// errArrived ends the run of native code: it is at a site.
+var errArrived = errors.New("it is at a site")
+
+// arrived handles the sites that the thread comes to, of any activation.
+func (b *Beside) arrived(x *trace.Exited) error {
+	to := b.p.to
+	switch at := x.Frames[0].Physical(); {
+	case at.NoCFA != "":
+		return errors.Join(b.v.abandon("which activation it is that came to a site is not known: "+at.NoCFA), errArrived)
+	case at.CFA < to.CFA || !b.meets(x.Point, b.exit.Frames[slices.Index(b.exit.Frames, b.exit.Frame)].Match().Entry.Function):
+		return nil // of a deeper one
+	case at.CFA > to.CFA:
+		return errors.Join(b.v.abandon(left), errArrived)
+	}
+	b.came = x
+	return errArrived
+}
+
+// left is the reason why an activation that is gone cannot be compared.
+const left = "its frame was left without a return"
+
+// arrival returns where both are.
+func (b *Beside) arrival() *Arrival {
+	p := b.p
+	a := &Arrival{Exit: b.came, Moved: true, Gone: b.v.gone}
+	if a.Exit == nil {
+		switch out := b.told; {
+		case p.gone != "" && out.Why == atSite:
+			a.Returned = true
+			a.Why = p.unsure(b.v)
+		case out.Status == NotComparable:
+			a.Why = out.Why
+		default:
+			a.Returned, a.Verified = true, out
+		}
+		return a
+	}
+	switch {
+	case p.signal != 0:
+		a.Why = p.raised()
+	case p.ask != nil:
+		a.Why = fmt.Sprintf("native code came to the site of record %d without the call of %s, or made it in a way that was not seen", a.Exit.Point.Record, p.called(p.ask))
+	case p.failed != nil && (p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):
+		a.Why = "the interpreter does not get to a site: " + p.failed.Error()
+	case p.failed != nil:
+		a.Failed = p.failed.Error()
+	}
+	return a
+}
+
+// Unsure returns the reason why a difference between the two proves nothing, or "".
+func (b *Beside) Unsure() string { return b.p.unsure(b.v) }
+
+func (p *prediction) unsure(v *verifier) string {
+	called := p.machine.Called()
+	if p.result != nil {
+		called = p.result.Called
+	}
+	if why := outside(called); why != "" {
+		return why
+	}
+	if why := p.loose(); why != "" {
+		return why
+	}
+	if why := p.patched(v); why != "" {
+		return why
+	}
+	if p.retained || p.astray() {
+		return kept
+	}
+	return ""
+}
+
+// followed is the number of instructions of native code that are followed one by one between two sites. The code that it calls is known then, and
+// with that whether all its stores can be compared with the interpreter's. After that many, native code runs at full speed.
+const followed = 20_000
+
+// hurries reports whether native code need not be followed instruction by instruction any more.
+func (v *verifier) hurries() bool {
+	return v.aside && v.followed >= followed && !slices.ContainsFunc(v.beside(), func(p *prediction) bool { return p.ask != nil })
+}
+
+// alone lets the thread run.
+func (v *verifier) alone(tid int, o ptrace.AloneOptions) (*ptrace.AloneRun, error) {
+	ctx := v.ctx
+	if v.aside { // whose owner goes on with the session when ctx is done
+		ctx, o.Time = context.WithoutCancel(ctx), min(o.Time, look)
+	}
+	run, err := v.session.Alone(ctx, tid, o)
+	v.gone = errors.Is(err, ptrace.ErrGone) || err == nil && run.Thread.ID == 0
+	return run, err
+}
+
+// Standing returns all frames of the process where native code is stopped at a site.
+func (b *Beside) Standing() (*deopt.View, error) { return b.v.watcher.Standing(b.came) }

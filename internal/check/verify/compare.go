@@ -1,0 +1,211 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
+	"example.com/reframe/ptrace"
+)
+
+// compare compares native code with the prediction, at the return of the function.
+func (p *prediction) compare(v *verifier, regs *machine.Registers) {
+	out := p.out
+	out.Native.Steps = p.steps
+	switch {
+	case p.signal != 0:
+		out.notComparable(p.raised())
+	case p.gone != "":
+		out.notComparable(p.gone)
+	case p.with != nil:
+		p.compareWith(v, regs)
+		return
+	case p.ask != nil:
+		p.missed()
+	case p.failed != nil:
+		p.compareFailed(v)
+	default:
+		if out.Call = p.extra(v); out.Call != nil {
+			out.Status = Different
+		} else {
+			p.compareAll(v, regs)
+		}
+	}
+	if p.undecided(v); out.Status == Different {
+		p.explain(v)
+	}
+}
+
+// raised returns why native code that raised a signal cannot be compared: the handler may do anything, or "" where it raised none. Handlers that make memory
+// accessible or note which memory was stored to are of this kind.
+func (p *prediction) raised() string {
+	if p.signal == 0 {
+		return ""
+	}
+	return "native code raised " + ptrace.SignalName(p.signal)
+}
+
+// compareFailed is for a run that did not come to the return, to which native code came.
+func (p *prediction) compareFailed(v *verifier) {
+	out := p.out
+	limit := p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth
+	if limit && out.Interpreter.Steps < p.atMost() {
+		out.notComparable("the interpreter does not get to the return: " + p.failed.Error())
+		return
+	}
+	if why := p.patched(v); why != "" {
+		out.notComparable(why)
+		return
+	}
+	out.Status = Different
+	out.Interpreter.Failed = p.failed.Error()
+}
+
+// atMost is more than what native code can have run, counted in instructions of the interpreter: of its own code
+// a thousand for each instruction (those that fill memory count for as much), of code outside, which ran at
+// full speed, as many as a processor could run in that time.
+func (p *prediction) atMost() uint64 {
+	const each, eachNanosecond = 1000, 50
+	return each*p.steps + eachNanosecond*uint64(p.outside)
+}
+
+func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
+	out := p.out
+	result := abi.CompareResult(p.result.Value, p.cc, regs, p.machine.Made)
+	memory := v.withoutShared(compareMemory(p.before, v.watcher.View().Target(), p.machine.Touched(), p.dead, p.below, p.left, p.machine.Made))
+	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
+	if different {
+		why := p.loose()
+		if why == "" {
+			why = p.patched(v)
+		}
+		if why != "" {
+			out.notComparable(why)
+			return
+		}
+	}
+	for _, part := range result.Parts {
+		out.Result = append(out.Result, ResultPart{Path: part.Path, Register: part.Register, Type: part.Interp.Type().String(),
+			Interpreter: part.Interp.Format(), Native: part.Native.Format(), Same: part.Same})
+	}
+	out.NativeOnly, out.Words = !p.left, memory.Words
+	for _, d := range memory.Diffs {
+		out.Memory = append(out.Memory, d.report())
+	}
+	switch {
+	case different:
+		out.Status = Different
+	case result.Why != "":
+		out.notComparable("the result: " + result.Why)
+	case memory.Why != "":
+		out.notComparable(memoryWhy(memory.Why))
+	default:
+		out.Status = Same
+	}
+}
+
+// memoryWhy returns the reason why memory cannot be compared.
+func memoryWhy(why string) string {
+	if why == sharedMemory {
+		return why
+	}
+	return "memory: " + why
+}
+
+// report is the difference as it is reported.
+func (d *memoryDiff) report() MemoryDifference {
+	out := MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
+		Before: hexBytes(d.Before, nil), Interpreter: hexBytes(d.Interp, d.Undefined), Native: hexBytes(d.Native, nil)}
+	for n := range d.Native {
+		if (d.Interp[n]^d.Native[n])&^d.Undefined[n] != 0 {
+			out.bytes = append(out.bytes, d.Addr+machine.Addr(n))
+		}
+	}
+	return out
+}
+
+// hexBytes spells bytes in the order of their addresses; those that have an undefined bit are "??".
+func hexBytes(b, undefined []byte) string {
+	var s strings.Builder
+	for i, c := range b {
+		if i > 0 && i%8 == 0 {
+			s.WriteByte(' ')
+		}
+		if i < len(undefined) && undefined[i] != 0 {
+			s.WriteString("??")
+			continue
+		}
+		fmt.Fprintf(&s, "%02x", c)
+	}
+	return s.String()
+}
+
+// explain adds the details of a difference: the names of addresses and the last instructions of both.
+func (p *prediction) explain(v *verifier) {
+	out := p.out
+	n := v.whereabouts(out.Exit)
+	for i := range out.Memory {
+		out.Memory[i].Near = n.memory(out.Memory[i].addr)
+	}
+	if v.aside {
+		return // its owner has what both are
+	}
+	for _, at := range out.outside {
+		out.Outside = append(out.Outside, n.called(at))
+	}
+	text := isa.NewWindow(v.watcher.View().Target(), isa.Of(v.watcher.View().Target().Arch()))
+	for _, at := range p.tail {
+		out.Native.Tail = append(out.Native.Tail, v.instruction(text, at))
+	}
+	if p.with != nil {
+		out.Interpreter.Tail = p.with.answer.Tail
+		return
+	}
+	out.Interpreter.Tail = p.interpreterTail(v)
+}
+
+// interpreterTail repeats the run of the interpreter, over memory as it was at the exit, and returns its last instructions.
+func (p *prediction) interpreterTail(v *verifier) (tail []string) {
+	type ran struct {
+		line int
+		text string
+	}
+	n := v.options.Tail
+	var last []ran
+	_, run, err := p.rerun(v, func(t interp.Traced) {
+		b := t.Instr.Block
+		r := ran{t.Instr.Line, fmt.Sprintf("%-20s %s", b.Func.Name+":"+b.Name, strings.TrimSpace(b.Func.Module.LineText(t.Instr.Line)))}
+		if !t.Value.IsNone() {
+			r.text += "  ; " + t.Value.Format()
+		}
+		if last = append(last, r); len(last) > 2*n {
+			last = slices.Delete(last, 0, len(last)-n)
+		}
+	}, nil)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
+	defer cancel()
+	_, _ = run(ctx) // how it ends is known
+	for _, r := range last[max(0, len(last)-n):] {
+		tail = append(tail, fmt.Sprintf("%5d %s", r.line, r.text))
+	}
+	return tail
+}
+
+// instruction spells an instruction of the process with where it is.
+func (v *verifier) instruction(text *isa.Window, at machine.Addr) string {
+	spelled, _ := text.Text(text.From(at), at, v.watcher.View().Space().Named)
+	where := at.String()
+	if name := v.watcher.View().Space().Named(at); name != "" {
+		where = name
+	}
+	return where + " " + spelled
+}

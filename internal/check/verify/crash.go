@@ -1,0 +1,181 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// crashed concludes the pending predictions when the thread is stopped at a signal that no handler takes, and that ends the process.
+func (v *verifier) crashed(run *ptrace.AloneRun) error {
+	f := fatal{signal: run.Fatal, fault: run.Fault}
+	f.sp, _ = run.Thread.Registers.Addr(run.Thread.Registers.Arch().SP)
+	if f.overflows(v) {
+		f.nested = v.nested(run.Thread.Registers)
+	}
+	return v.ends(f)
+}
+
+// fatal is a signal of a thread's own instructions that ended the process.
+type fatal struct {
+	signal  int
+	fault   machine.Addr // what the instruction accessed; 0 where the kernel does not say
+	sp      machine.Addr // 0 where it is not known
+	handler bool         // a handler took the signal, and ended the process
+	nested  []returns    // the calls in progress, where the stack is used up
+}
+
+func (f *fatal) String() string {
+	text := "it raised " + ptrace.SignalName(f.signal)
+	if f.fault != 0 {
+		text += fmt.Sprintf(", address %v", f.fault)
+	}
+	if f.handler {
+		return text + ", and the process ended in its handler"
+	}
+	return text + ", which no handler takes"
+}
+
+// ends concludes the pending predictions where native code has ended the process.
+func (v *verifier) ends(f fatal) error {
+	pending, beside := v.pending, v.beside()
+	v.pending, v.crossings, v.now = nil, nil, nil
+	for _, p := range pending {
+		p.out.Native.Steps = p.steps
+		switch {
+		case slices.Contains(beside, p):
+			if err := p.skipFrees(v); err != nil {
+				for _, q := range pending {
+					q.finish()
+				}
+				return err
+			}
+			p.finish()
+			p.compareCrash(v, f)
+		case p.ask != nil:
+			p.out.notComparable(fmt.Sprintf("native code did not come back from the call of %s: %s", p.called(p.ask), f.String()))
+		default:
+			p.out.notComparable("native code did not come to the return: " + f.String())
+		}
+		p.finish()
+	}
+	return v.report(pending)
+}
+
+// skipFrees lets the interpreter continue past calls that release memory: a compiler may omit them, and the code after them shows whether the
+// interpreter fails too.
+func (p *prediction) skipFrees(v *verifier) error {
+	for p.ask != nil && p.ask.Result.Kind == ir.VoidKind && allocates(p.ask.Name) {
+		why, err := p.asked(v, p.runner.tell(interp.Value{}))
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			p.ask, p.gone = nil, why
+		}
+	}
+	return nil
+}
+
+// compareCrash compares the end of a process with the interpreter's outcome.
+func (p *prediction) compareCrash(v *verifier, f fatal) {
+	out := p.out
+	switch {
+	case p.gone != "":
+		out.notComparable(p.gone)
+		return
+	case f.overflows(v):
+		if why := p.runaway(v, f.nested); why != "" {
+			p.differs(v, why)
+		} else {
+			out.notComparable("native code has used up its stack")
+		}
+		return
+	case p.ask != nil && !allocates(p.ask.Name) && p.mayHaveMade(v, p.ask): // code generators do not leave out allocations
+		out.notComparable(fmt.Sprintf("native code did not come to the call of %s, which it may have left out: %s", p.called(p.ask), f.String()))
+		return
+	case p.failed != nil && (p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):
+		out.notComparable("the interpreter does not get to the return: " + p.failed.Error())
+		return
+	case p.failed != nil && p.sameEnd(f):
+		out.Status = Same
+		return
+	}
+	p.differs(v, f.String())
+}
+
+// differs reports that native code does not come to the return, for a reason, while the interpreter ended otherwise.
+func (p *prediction) differs(v *verifier, failed string) {
+	out := p.out
+	if p.with == nil {
+		why := p.loose()
+		if why == "" {
+			why = p.patched(v)
+		}
+		if why != "" {
+			out.notComparable(why)
+			return
+		}
+	}
+	out.Status, out.Native.Failed = Different, failed
+	if p.failed != nil {
+		out.Interpreter.Failed = p.failed.Error()
+	}
+	if p.with == nil {
+		p.undecided(v)
+	}
+	if out.Status == Different {
+		p.explain(v)
+	}
+}
+
+// mayHaveMade reports whether native code may have made a call that was not seen, or left it out. A jump to where no code lies made none.
+func (p *prediction) mayHaveMade(v *verifier, c *interp.Invocation) bool {
+	maps, err := v.watcher.View().Target().Mappings()
+	code := func(at machine.Addr) bool {
+		return err != nil || slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Exec && m.Contains(at) })
+	}
+	if len(p.out.outside) > 0 && !slices.ContainsFunc(p.out.outside, code) {
+		p.left = false
+	}
+	return p.leftOut(c)
+}
+
+// sameEnd reports whether the interpreter stopped for the reason for which the processor raised the signal.
+func (p *prediction) sameEnd(f fatal) bool {
+	is := func(signals ...syscall.Signal) bool { return slices.Contains(signals, syscall.Signal(f.signal)) }
+	switch p.failed.Kind {
+	case interp.KindFault:
+		fault := (*interp.FaultError)(nil)
+		if !is(syscall.SIGSEGV, syscall.SIGBUS) || !errors.As(p.failed, &fault) {
+			return false
+		}
+		// The kernel reports the first byte of an access, or of the page that it runs into; for an address that is not canonical, none.
+		return f.fault == 0 || f.fault&^(imagePage-1) == fault.Addr&^(imagePage-1) || f.fault-fault.Addr < machine.Addr(max(fault.Size, 1))
+	case interp.KindDivision:
+		return is(syscall.SIGFPE)
+	case interp.KindUnreachable:
+		return is(syscall.SIGILL, syscall.SIGTRAP)
+	case interp.KindAbort:
+		return is(syscall.SIGABRT, syscall.SIGILL, syscall.SIGTRAP)
+	}
+	return false
+}
+
+// maxProbe bounds how far below the stack pointer code touches its stack: LLVM probes each page of larger frames only where that is asked for.
+const maxProbe = 1 << 20
+
+// overflows reports whether native code ran out of its stack, for which the interpreter has no such bound.
+func (f *fatal) overflows(v *verifier) bool {
+	if syscall.Signal(f.signal) != syscall.SIGSEGV || f.fault == 0 || f.sp == 0 || f.fault+maxProbe < f.sp || f.fault > f.sp+imagePage {
+		return false
+	}
+	maps, err := v.watcher.View().Target().Mappings()
+	return err == nil && !slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Write && m.Contains(f.fault) })
+}

@@ -1,0 +1,591 @@
+package verify
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// crossing is a native call in progress: both sides came to it, native code runs it, and its result and stores are passed to the interpreter.
+type crossing struct {
+	call    *call
+	before  *memoryImage // at the callee's entry
+	members []*prediction
+}
+
+// handed holds the effects of native code that ran in place of one call of the interpreter's.
+type handed struct {
+	value   interp.Value
+	memory  []changed
+	after   *memoryImage // that memory is of
+	objects []changed    // in the interpreter's own memory
+}
+
+// twin is a pair of objects: memory that the interpreter made, and the memory that native code has in its place.
+type twin struct{ own, native machine.Range }
+
+// Bounds of what a pointer that is passed is followed for, and of what is kept to be done again.
+const (
+	maxPointee = 64 << 10
+	maxTwins   = 1024
+	maxHanded  = 64 << 20
+)
+
+// asked handles the end of a stretch of the interpreter: at a call that native code has to make, at the end of the run, or with a reason why nothing
+// can be compared. A run from an entry keeps that reason for later exits.
+func (p *prediction) asked(v *verifier, c *interp.Invocation) (why string, err error) {
+	if why, err = p.stands(v, c); p.entry != nil && why != "" {
+		p.gone, p.ask, why = why, nil, ""
+	}
+	return why, err
+}
+
+func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err error) {
+	p.ask = c
+	if c == nil {
+		return p.ended(v)
+	}
+	if why := outside(p.machine.Called()); why != "" {
+		return why, nil
+	}
+	if c.Site() == nil {
+		return fmt.Sprintf("a function of the C library calls %s back, which exists only as native code", p.called(c)), nil
+	}
+	if p.machine.Own(c.Site().Block.Func.Module) { // the process's own library does so by itself, or otherwise
+		return fmt.Sprintf("a function of the C++ library calls %s back, which exists only as native code", p.called(c)), nil
+	}
+	if throws(c.Site()) { // its landing pad may lie where it would return
+		return fmt.Sprintf("it calls %s, which does not return: it throws", p.called(c)), nil
+	}
+	if p.callee = c.At; p.callee == 0 {
+		var ok bool
+		if p.callee, ok = p.symbol(c.Name); !ok {
+			return fmt.Sprintf("it calls @%s, which exists only as native code, and the process has no symbol of that name", c.Name), nil
+		}
+	}
+	return "", nil
+}
+
+// throws reports whether a call has a landing pad, and the compiler took it for one that does not return.
+func throws(call *ir.Instr) bool {
+	if call.Op != ir.OpInvoke {
+		return false
+	}
+	for _, i := range call.Blocks[0].Instrs {
+		if f, ok := callee(i); !ok || !strings.HasPrefix(f.Name, "llvm.") {
+			return i.Op == ir.OpUnreachable
+		}
+	}
+	return false
+}
+
+func callee(i *ir.Instr) (f *ir.Func, ok bool) {
+	if i.Op == ir.OpCall {
+		f, ok = i.Call.Callee.(*ir.Func)
+	}
+	return f, ok
+}
+
+// called names the callee of the interpreter's call.
+func (p *prediction) called(c *interp.Invocation) string {
+	if c.Name == "" {
+		return c.At.String()
+	}
+	return "@" + c.Name
+}
+
+// beside returns the pending predictions whose interpreter is in step with the code that runs now: the thread is in their activation, and not in a
+// native call made from there.
+func (v *verifier) beside() (list []*prediction) {
+	for _, p := range v.pending {
+		for c := v.now; c != nil && c.native == nil; c = c.outer {
+			if c == p.call {
+				list = append(list, p)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// entered is for a thread that came to the entry of a function which an interpreter waits to call: the arguments are
+// compared, and where they are the same the call is under way.
+func (v *verifier) entered(run *ptrace.AloneRun) error {
+	t, err := v.session.Target()
+	if err != nil {
+		return err
+	}
+	if err := v.locate(v.walked(run.Thread.Registers)); err != nil {
+		return err
+	}
+	c := &crossing{}
+	c.call = &call{to: run.Back, outer: v.now, native: c}
+	var told []*prediction
+	for _, p := range v.beside() {
+		if p.ask == nil || p.callee != run.Entered {
+			p.left = true // this one's interpreter does not come here, or not yet
+			continue
+		}
+		p.out.Calls++
+		different, why := p.compareArguments(run.Thread.Registers, t)
+		switch {
+		case different != nil:
+			p.out.Status, p.out.Call = Different, different
+			if p.undecided(v); p.out.Status == Different {
+				p.explain(v)
+			}
+			told = append(told, p)
+		case why != "":
+			p.out.notComparable(why)
+			told = append(told, p)
+		default:
+			c.members = append(c.members, p)
+		}
+	}
+	if err := v.drop(told); err != nil || len(c.members) == 0 {
+		return err
+	}
+	maps, err := t.Mappings()
+	if err != nil {
+		return err
+	}
+	if c.before, err = copyImage(t, maps, v.options.Memory, v.memory); err != nil {
+		for _, p := range c.members {
+			p.out.notComparable(err.Error())
+		}
+		return v.drop(c.members)
+	}
+	for _, p := range c.members {
+		p.dead = append(p.dead, bound(p.before, c.before, run.Entered, maps)...)
+	}
+	v.memory, v.now = c.before, c.call
+	v.crossings = append(v.crossings, c)
+	return nil
+}
+
+// bound finds where the dynamic linker has noted, on the way to the entry of a function, where that is: in the slot of the procedure linkage
+// table, which held the address of code that asks it (lazy binding, ld.so(8), LD_BIND_NOW), and in data of its own. The interpreter knows nothing of it.
+func bound(before, now *memoryImage, entry machine.Addr, maps []machine.Mapping) (slots []machine.Range) {
+	code := func(at machine.Addr) bool {
+		return slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Exec && m.Contains(at) })
+	}
+	defer func() {
+		if len(slots) == 0 {
+			return
+		}
+		for _, m := range maps { // it counts what it binds
+			if m.Write && strings.HasPrefix(filepath.Base(m.Path), "ld-") {
+				slots = append(slots, machine.Range{Start: m.Start, End: m.End})
+			}
+		}
+	}()
+	for n := range now.blocks {
+		b := &now.blocks[n]
+		was := before.block(b.addr)
+		if b.data == nil || was == nil || was.data == nil || was.addr != b.addr || was.size != b.size || &was.data[0] == &b.data[0] {
+			continue
+		}
+		for at := 0; at+diffWord <= b.size; at += diffWord {
+			old := binary.LittleEndian.Uint64(was.data[at:])
+			if binary.LittleEndian.Uint64(b.data[at:]) == uint64(entry) && old != uint64(entry) && code(machine.Addr(old)) {
+				slots = append(slots, machine.Range{Start: b.addr + machine.Addr(at), End: b.addr + machine.Addr(at+diffWord)})
+			}
+		}
+	}
+	return slots
+}
+
+// drop reports exits of which everything is known, and forgets them.
+func (v *verifier) drop(done []*prediction) error {
+	if len(done) == 0 {
+		return nil
+	}
+	for _, c := range v.crossings {
+		c.members = slices.DeleteFunc(c.members, func(p *prediction) bool { return slices.Contains(done, p) })
+	}
+	v.pending = slices.DeleteFunc(v.pending, func(p *prediction) bool { return slices.Contains(done, p) })
+	v.settle()
+	for _, p := range done {
+		p.finish()
+	}
+	return v.report(done)
+}
+
+// cameBack passes the effects of a callee to the predictions that called it.
+func (v *verifier) cameBack(c *crossing, regs *machine.Registers) error {
+	v.crossings = slices.DeleteFunc(v.crossings, func(x *crossing) bool { return x == c })
+	if err := v.leave(c.call); err != nil { // what was called from there
+		return err
+	}
+	v.now = c.call.outer
+	v.settle()
+	t, err := v.session.Target()
+	if err != nil {
+		return err
+	}
+	maps, err := t.Mappings()
+	if err != nil {
+		return err
+	}
+	after, err := copyImage(t, maps, v.options.Memory, c.before)
+	if err != nil {
+		for _, p := range c.members {
+			p.out.notComparable(err.Error())
+		}
+		return v.drop(c.members)
+	}
+	v.memory = after
+	list := changes(c.before, after, t)
+	var told []*prediction
+	for _, p := range c.members {
+		why, err := p.hand(v, list, after, regs)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			p.out.notComparable(why)
+			told = append(told, p)
+		}
+	}
+	return v.drop(told)
+}
+
+// hand passes the effects of native code to the interpreter in place of the call that it waits for, and lets it continue.
+func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (why string, err error) {
+	c := p.ask
+	if floats, err := regs.FloatControl(); err == nil && p.floats != nil && floats != *p.floats {
+		return fmt.Sprintf("%s changed the floating-point environment, which the interpreter cannot follow", p.called(c)), nil
+	}
+	h := handed{memory: list, after: after}
+	if c.Result.Kind != ir.VoidKind {
+		site := c.Site()
+		if h.value, err = abi.ReturnedValue(c.Result, site.Call.CC, regs); err != nil {
+			return fmt.Sprintf("what %s returned: %v", p.called(c), err), nil
+		}
+		h.value = p.ownResult(h.value)
+	}
+	p.retained = p.retained || p.keeps(list, after)
+	h.objects = p.changedObjects(list, after)
+	p.keepHanded(h)
+	p.before = p.before.with(list, after)
+	p.memory.image = p.before
+	if err := p.take(p.machine, h); err != nil {
+		return "the interpreter cannot take what native code stored: " + err.Error(), nil
+	}
+	return p.asked(v, p.runner.tell(h.value))
+}
+
+// keepHanded keeps it for [prediction.rerun], if there is not too much.
+func (p *prediction) keepHanded(h handed) {
+	for _, c := range h.memory {
+		p.kept += len(c.data)
+	}
+	if p.kept > maxHanded {
+		p.handed = nil
+		return
+	}
+	p.handed = append(p.handed, h)
+}
+
+// take passes memory that native code has changed to an interpreter.
+func (p *prediction) take(in *interp.Interp, h handed) error {
+	for _, c := range slices.Concat(h.memory, h.objects) {
+		if c.gone > 0 {
+			in.Gone(c.addr, c.gone)
+			continue
+		}
+		if err := in.Changed(c.addr, c.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errTooMuch is the reason why a run cannot be repeated.
+var errTooMuch = errors.New("native code stored too much for the run to be done again")
+
+// rerun makes the interpreter again, for a run that gets the effects of native code as the first one did. It returns an error where it cannot, for
+// example because those effects were too large to be kept. wait is as of [prediction.visit].
+func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() bool) (in *interp.Interp, run func(context.Context) (*interp.Result, error), err error) {
+	if p.kept > maxHanded {
+		return nil, nil, errTooMuch
+	}
+	p.runs++
+	var native interp.Builtin
+	memory := &imageMemory{image: p.first, now: v.watcher.View().Target()}
+	o := v.interpreter()
+	o.Trace, o.Memory, o.Native = trace, memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
+	if in, run, err = p.prepare(o); err == nil {
+		native = p.again(in, memory, wait)
+	}
+	return in, run, err
+}
+
+// again returns the function that passes the effects of native code to a repeated run of the interpreter.
+func (p *prediction) again(in *interp.Interp, memory *imageMemory, wait func() bool) interp.Builtin {
+	n := 0
+	return func(*interp.Invocation) (interp.Value, error) {
+		for n >= len(p.handed) {
+			if wait == nil || !wait() {
+				return interp.Value{}, errAbandoned
+			}
+		}
+		h := p.handed[n]
+		n++
+		memory.image = memory.image.with(h.memory, h.after)
+		return h.value, p.take(in, h)
+	}
+}
+
+// CallDifference is a call of native code that only one of the two makes, or its first argument that both make otherwise.
+type CallDifference struct {
+	Callee      string `json:"callee"`
+	Only        string `json:"only,omitempty"`     // "interpreter" or "native": who makes it
+	Argument    int    `json:"argument,omitempty"` // from 1
+	Type        string `json:"type,omitempty"`
+	Register    string `json:"register,omitempty"` // or "stack+8"
+	At          string `json:"at,omitempty"`       // "+8": of what the argument points to, so many bytes behind
+	Interpreter string `json:"interpreter,omitempty"`
+	Native      string `json:"native,omitempty"`
+	Line        int    `json:"line,omitempty"` // of the module: the call
+}
+
+// String describes the difference without the two values: "argument 2 of @puts, ptr in rsi: what it points to differs at +8".
+func (d *CallDifference) String() string {
+	switch what := fmt.Sprintf("argument %d of %s, %s in %s", d.Argument, d.Callee, d.Type, d.Register); {
+	case d.Only == "native":
+		return fmt.Sprintf("native code calls %s, and the interpreter does not", d.Callee)
+	case d.Only != "":
+		return fmt.Sprintf("the interpreter calls %s, and native code returns without it", d.Callee)
+	case d.At != "":
+		return what + ": what it points to differs at " + d.At
+	default:
+		return what
+	}
+}
+
+// compareArguments compares the arguments of the interpreter's call with native code's. why is the reason why that is impossible.
+func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memory) (d *CallDifference, why string) {
+	c := p.ask
+	site := c.Site()
+	s := abi.Signature{Layout: site.Block.Func.Module.Layout, CC: site.Call.CC}
+	for _, a := range c.Args {
+		s.Types = append(s.Types, a.Type())
+	}
+	if len(site.Call.ArgAttrs) == len(c.Args) { // of a statepoint or patchpoint there are more
+		s.Attrs = site.Call.ArgAttrs
+	}
+	p.passed = map[machine.Addr]machine.Addr{}
+	for n, a := range abi.Arguments(s, regs.Arch()) {
+		value, err := a.Read(regs, mem)
+		if err != nil {
+			return nil, fmt.Sprintf("argument %d of %s: %v", n+1, p.called(c), err)
+		}
+		attrs := ir.ParamAttrs{}
+		if n < len(s.Attrs) {
+			attrs = s.Attrs[n]
+		}
+		at, same, why := p.sameArgument(c.Args[n], value, attrs, s.Layout, mem)
+		if why != "" {
+			return nil, fmt.Sprintf("argument %d of %s: %s", n+1, p.called(c), why)
+		}
+		if !same {
+			return &CallDifference{Callee: p.called(c), Argument: n + 1, Type: a.Type.String(), Register: a.Where(), At: at,
+				Interpreter: c.Args[n].Format(), Native: value.Format(), Line: site.Line}, ""
+		}
+	}
+	return nil, ""
+}
+
+// sameArgument compares one argument; at is the place of a difference in the memory that it points to.
+func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs, layout *ir.DataLayout, mem machine.Memory) (at string, same bool, why string) {
+	same = abi.SameBits(own, native)
+	a, isAddr := own.Uint()
+	t := own.Type()
+	if !isAddr || t.Kind != ir.PointerKind && (t.Kind != ir.IntKind || t.Bits != 64) {
+		return "", same, ""
+	}
+	b, _ := native.Uint()
+	if p.machine.Made(a) {
+		if t.Kind == ir.IntKind {
+			if !same {
+				why = "a number that is an address where the interpreter has memory of its own"
+			}
+			return "", same, why
+		}
+		p.passed[machine.Addr(b)] = machine.Addr(a)
+		return p.sameObject(machine.Addr(a), machine.Addr(b), mem, 0)
+	}
+	if !same || t.Kind != ir.PointerKind || a == 0 {
+		return "", same, ""
+	}
+	size := attrs.Dereferenceable
+	for _, in := range []*ir.Type{attrs.ByVal, t.Elem} { // a pointer of LLVM 14 says what it points to
+		if in != nil && (in.First() || in.Kind == ir.ArrayKind || in.Kind == ir.StructKind && !in.Opaque) {
+			size = max(size, layout.Size(in))
+		}
+	}
+	return p.sameMemory(machine.Addr(a), machine.Addr(b), min(size, maxPointee), mem, 0)
+}
+
+// sameObject compares what lies where the interpreter made memory with what lies where native code has it. Whether that is the same
+// object is not known: one that is gone may have had the address. depth is how many pointers led there.
+func (p *prediction) sameObject(own, native machine.Addr, mem machine.Memory, depth int) (at string, same bool, why string) {
+	n := p.machine.Extent(own, maxPointee)
+	switch {
+	case n == 0 && p.machine.Extent(own-1, 1) > 0: // right behind it
+		if t, ok := p.toOwn(native); ok && t == own {
+			return "", true, ""
+		}
+		return p.sameObject(own-1, native-1, mem, depth)
+	case n == 0:
+		return "", false, "it points to what the interpreter has an address of its own for"
+	}
+	if !slices.ContainsFunc(p.twins, func(t twin) bool { return t.own.Contains(own) && native-t.native.Start == own-t.own.Start }) {
+		p.twins = slices.DeleteFunc(p.twins, func(t twin) bool {
+			return t.own.Contains(own) || t.own.Start >= own && t.own.Start < own+machine.Addr(n)
+		})
+		if len(p.twins) == maxTwins {
+			return "", false, "too many pointers to memory of the interpreter's own were passed"
+		}
+		p.twins = append(p.twins, twin{machine.Range{Start: own, End: own + machine.Addr(n)}, machine.Range{Start: native, End: native + machine.Addr(n)}})
+	}
+	return p.sameMemory(own, native, n, mem, depth)
+}
+
+// changedObjects returns the changes by native code in memory that the interpreter has elsewhere: what it changed, and all memory that was not known
+// before, as native code may have stored bytes there that were the same.
+func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects []changed) {
+	in := p.machine
+	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool { return in.Extent(t.own.Start, 1) == 0 })
+	for _, t := range p.twins {
+		for _, ch := range list {
+			start, end := max(ch.addr, t.native.Start), min(ch.addr+machine.Addr(len(ch.data)), t.native.End)
+			if start < end {
+				objects = append(objects, changed{addr: t.own.Start + start - t.native.Start, data: ch.data[start-ch.addr : end-ch.addr]})
+			}
+		}
+		for done := machine.Addr(0); done < t.own.End-t.own.Start; {
+			own := t.own.Start + done
+			n := min(t.own.End-own, imagePage-own%imagePage)
+			data, undefined, now := make([]byte, n), make([]byte, n), make([]byte, n)
+			if in.Peek(data, undefined, own) != nil {
+				break
+			}
+			if now = now[:after.read(now, t.native.Start+done)]; len(now) == 0 {
+				break
+			}
+			for i, u := range undefined[:len(now)] {
+				if u != 0 {
+					objects = append(objects, changed{addr: own + machine.Addr(i), data: now[i : i+1]})
+				}
+			}
+			done += machine.Addr(len(now))
+		}
+	}
+	return append(objects, p.ownWords(objects, after)...)
+}
+
+// sameMemory compares the interpreter's memory at an address with native code's at another. Unknown bits equal any bits, and a pointer to memory of
+// the interpreter's own equals one to the memory that native code has in its place.
+func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machine.Memory, depth int) (at string, same bool, why string) {
+	data, undefined, have := make([]byte, imagePage), make([]byte, imagePage), make([]byte, imagePage)
+	for done := uint64(0); done < size; {
+		n := min(size-done, imagePage-uint64(own)%imagePage)
+		if p.machine.Peek(data[:n], undefined[:n], own) != nil || mem.ReadMemory(have[:n], native) != nil {
+			return "", true, "" // of what cannot be read nothing is known
+		}
+		for i := uint64(0); i < n; i++ {
+			if (data[i]^have[i])&^undefined[i] == 0 {
+				continue
+			}
+			same, why := p.sameWord(own+machine.Addr(i), native+machine.Addr(i), mem, depth)
+			if why != "" {
+				return "", false, why
+			}
+			if same {
+				i += 7 - (uint64(own)+i)%8
+				continue
+			}
+			return fmt.Sprintf("+%d", done+i), false, ""
+		}
+		done, own, native = done+n, own+machine.Addr(n), native+machine.Addr(n)
+	}
+	return "", true, ""
+}
+
+// sameWord compares the words that two bytes which differ belong to, also where only a part of them is passed: the interpreter's may be the address of
+// memory of its own.
+func (p *prediction) sameWord(own, native machine.Addr, mem machine.Memory, depth int) (same bool, why string) {
+	var data, undefined, have [8]byte
+	into := own % 8
+	if p.machine.Peek(data[:], undefined[:], own-into) != nil || mem.ReadMemory(have[:], native-into) != nil {
+		return false, ""
+	}
+	word := binary.LittleEndian.Uint64(data[:])
+	if undefined != [8]byte{} || !p.machine.Made(word) {
+		return false, ""
+	}
+	return p.sameNested(machine.Addr(word), machine.Addr(binary.LittleEndian.Uint64(have[:])), mem, depth)
+}
+
+// missed is for a call that native code returned without.
+func (p *prediction) missed() {
+	c := p.ask
+	p.ask = nil
+	if p.leftOut(c) {
+		p.out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made it in a way that was not seen", p.called(c)))
+		return
+	}
+	p.out.Status, p.out.Call = Different, &CallDifference{Callee: p.called(c), Only: "interpreter", Line: c.Site().Line}
+}
+
+// leftOut reports whether a call of the interpreter's that native code does not make may have been omitted by a compiler, or was not seen.
+func (p *prediction) leftOut(c *interp.Invocation) bool {
+	var callee *ir.Func
+	if site := c.Site(); site != nil && c.Name != "" {
+		callee = site.Block.Func.Module.Func(c.Name)
+	}
+	return p.left || callee == nil || callee.StoresNothing() || allocates(c.Name)
+}
+
+// extra is a call of native code that the module's own code makes, and that the interpreter did not come to; nil for none.
+func (p *prediction) extra(v *verifier) *CallDifference {
+	if !p.left || p.fn != p.native() { // a layout's: native code goes there by calls of a runtime
+		return nil
+	}
+	unwinder := v.watcher.View().Unwinder()
+	went := map[machine.Addr]bool{}
+	for _, at := range p.out.outside {
+		went[at] = true
+		for to := range unwinder.Stubs(at) {
+			went[to] = true
+		}
+	}
+	for _, callee := range p.fn.Module.Funcs {
+		if !callee.Declared() || strings.HasPrefix(callee.Name, "llvm.") || callee.StoresNothing() || !interp.LeftToNative(callee.Name) ||
+			len(v.watcher.View().Modules().Definitions(callee.Name)) > 0 {
+			continue
+		}
+		if at, ok := p.symbol(callee.Name); ok && went[at] {
+			return &CallDifference{Callee: "@" + callee.Name, Only: "native"}
+		}
+	}
+	return nil
+}
+
+// allocates reports whether a compiler may omit calls of a function, or merge two of them.
+func allocates(name string) bool {
+	return strings.HasPrefix(name, "_Zn") || strings.HasPrefix(name, "_Zd") || // operator new and delete
+		slices.Contains([]string{"malloc", "calloc", "realloc", "free", "aligned_alloc", "strdup", "strndup"}, name)
+}

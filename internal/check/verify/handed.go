@@ -1,0 +1,201 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"example.com/reframe/internal/machine"
+)
+
+// changed is memory that native code has changed: its new content, or the number of bytes of whole pages that were unmapped.
+type changed struct {
+	addr machine.Addr
+	data []byte
+	gone uint64
+}
+
+// changes are those between two images, in ascending order: words in which bytes differ, and what the second has and the first has not, with the second's
+// data; and the pages that the first has and that cannot be read now, as munmap(2) leaves them.
+func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
+	for i := range after.blocks {
+		b := &after.blocks[i]
+		was := before.block(b.addr)
+		if was != nil && was.addr == b.addr && was.size == b.size && was.missing == b.missing && sameData(was.data, b.data) {
+			continue
+		}
+		data := b.data
+		if data == nil {
+			data = zeroBlock[:b.size]
+		}
+		old := make([]byte, imagePage)
+		for at := 0; at < b.size; at += imagePage {
+			page, addr := data[at:min(at+imagePage, b.size)], b.addr+machine.Addr(at)
+			if b.missing>>(at/imagePage)&1 != 0 {
+				continue
+			}
+			if n := before.read(old[:len(page)], addr); n < len(page) {
+				list = append(list, changed{addr: addr, data: page}) // it was not there, or could not be read
+				continue
+			}
+			list = appendDifferent(list, addr, old[:len(page)], page)
+		}
+	}
+	var page [imagePage]byte
+	for i := range before.blocks {
+		b := &before.blocks[i]
+		if is := after.block(b.addr); is != nil && is.addr == b.addr && is.size == b.size && is.missing == b.missing {
+			continue
+		}
+		for at := 0; at < b.size; at += imagePage {
+			addr := b.addr + machine.Addr(at)
+			if b.missing>>(at/imagePage)&1 != 0 {
+				continue
+			}
+			if after.read(page[:], addr) > 0 {
+				if b.data != nil && after.block(addr) == nil { // it is zero, and nobody has touched it since, as madvise(2) leaves it
+					list = appendDifferent(list, addr, b.data[at:min(at+imagePage, b.size)], zeroBlock[:min(imagePage, b.size-at)])
+				}
+				continue
+			}
+			if now.ReadMemory(page[:], addr) == nil {
+				continue // one that is only protected against writing now is in no image
+			}
+			if n := len(list); n > 0 && list[n-1].gone > 0 && list[n-1].addr+machine.Addr(list[n-1].gone) == addr {
+				list[n-1].gone += imagePage
+				continue
+			}
+			list = append(list, changed{addr: addr, gone: imagePage})
+		}
+	}
+	for _, r := range before.zero {
+		for _, part := range after.zero.without(r) {
+			for _, hole := range after.holes(part) {
+				if now.ReadMemory(page[:], hole.Start) != nil {
+					list = append(list, changed{addr: hole.Start, gone: uint64(hole.End - hole.Start)})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b changed) int { return cmp.Compare(a.addr, b.addr) })
+	return list
+}
+
+// holes are the parts of a range in which an image has no mapping.
+func (img *memoryImage) holes(r machine.Range) []machine.Range {
+	var mapped untouched
+	for _, m := range img.ranges {
+		if m.Start < r.End && r.Start < m.End {
+			mapped = append(mapped, m.Range)
+		}
+	}
+	return untouched(nil).with(mapped).without(r)
+}
+
+// sameData reports whether blocks have the same size and bytes. It does not read blocks that are shared.
+func sameData(a, b []byte) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || bytes.Equal(a, b))
+}
+
+// appendDifferent adds the words of a page in which bytes differ, adjacent ones as one. Native code that stored a part of a word may have stored the
+// rest of it too, with the same bytes as before: for example one byte of a key that free leaves behind.
+func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []changed {
+	same := func(at int) bool {
+		return bytes.Equal(was[at:min(at+8, len(now))], now[at:min(at+8, len(now))])
+	}
+	for at := 0; at < len(now); at += 8 {
+		if same(at) {
+			continue
+		}
+		end := at + 8
+		for end < len(now) && !same(end) {
+			end += 8
+		}
+		list = append(list, changed{addr: addr + machine.Addr(at), data: now[at:min(end, len(now))]})
+		at = end
+	}
+	return list
+}
+
+// with is an image with changes in it, those up to a later image.
+func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
+	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), zero: img.zero.with(after.zero), shared: after.shared, larger: img.larger}
+	for _, c := range list {
+		if b := after.block(c.addr); b != nil && c.gone == 0 && out.index(c.addr) < 0 { // or it is zero now, as the image has it
+			out.take(b)
+		}
+	}
+	own := map[int]bool{} // which blocks' data is not another image's
+	put := func(i, at int, data []byte) {
+		b := &out.blocks[i]
+		if !own[i] {
+			data := make([]byte, b.size)
+			copy(data, b.data)
+			b.data, own[i] = data, true
+		}
+		there := ^(uint16(1) << (at / imagePage)) // a page that could not be read is there as a whole
+		b.missing, b.gone = b.missing&there, b.gone&there
+		copy(b.data[at:], data)
+	}
+	for _, r := range after.zero { // mapped anew where there was memory before
+		for i := out.from(r.Start); i < len(out.blocks) && out.blocks[i].addr < r.End; i++ {
+			for at := 0; at < out.blocks[i].size && out.blocks[i].missing != 0; at += imagePage {
+				if out.blocks[i].missing>>(at/imagePage)&1 != 0 && r.Contains(out.blocks[i].addr+machine.Addr(at)) {
+					put(i, at, zeroBlock[:min(imagePage, out.blocks[i].size-at)])
+				}
+			}
+		}
+	}
+	for _, c := range list {
+		if c.gone > 0 {
+			out.remove(machine.Range{Start: c.addr, End: c.addr + machine.Addr(c.gone)})
+			continue
+		}
+		if i := out.index(c.addr); i >= 0 {
+			put(i, int(c.addr-out.blocks[i].addr), c.data)
+		}
+	}
+	for _, r := range after.ranges {
+		if !slices.Contains(out.ranges, r) {
+			out.ranges = append(out.ranges, r)
+		}
+	}
+	return out
+}
+
+// remove notes that native code has unmapped pages.
+func (img *memoryImage) remove(r machine.Range) {
+	for i := img.from(r.Start); i < len(img.blocks) && img.blocks[i].addr < r.End; i++ {
+		b := &img.blocks[i]
+		for at := 0; at < b.size; at += imagePage {
+			if r.Contains(b.addr + machine.Addr(at)) {
+				bit := uint16(1) << (at / imagePage)
+				b.missing, b.gone = b.missing|bit, b.gone|bit
+			}
+		}
+	}
+}
+
+// take adds blocks for the parts of b that have none: the mapping is new, has grown, or begins elsewhere than an earlier one.
+func (img *memoryImage) take(b *imageOf) {
+	img.gaps(b.addr, b.addr+machine.Addr(b.size), func(at, to machine.Addr) {
+		missing := b.missing >> ((at - b.addr) / imagePage) & (1<<((to-at)/imagePage) - 1)
+		img.blocks = slices.Insert(img.blocks, img.from(at), imageOf{addr: at, size: int(to - at), missing: missing, shared: b.shared})
+	})
+}
+
+// gaps yields the parts of memory without a block, none of them larger than one block. yield may add a block for such a part.
+func (img *memoryImage) gaps(at, end machine.Addr, yield func(at, to machine.Addr)) {
+	for at < end {
+		i, to := img.from(at), min(end, at&^(imageBlock-1)+imageBlock)
+		if i < len(img.blocks) && img.blocks[i].addr <= at {
+			at = img.blocks[i].addr + machine.Addr(img.blocks[i].size)
+			continue
+		}
+		if i < len(img.blocks) {
+			to = min(to, img.blocks[i].addr)
+		}
+		yield(at, to)
+		at = to
+	}
+}

@@ -1,0 +1,480 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+	"sort"
+
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/machine"
+)
+
+// Memory is copied and compared in blocks, and in pages where a block cannot be read as a whole.
+const (
+	imageBlock = 64 << 10
+	imagePage  = interp.PageSize
+
+	defaultImageLimit = 1 << 30
+
+	// Larger mappings are reserved for bookkeeping, such as the terabytes of AddressSanitizer's shadow: there are more of their pages than can be asked about.
+	maxImageMapping = 64 << 30
+	maxImage        = 256 << 30 // of all together
+)
+
+// memoryImage is a copy of writable memory. Blocks of zeros take no room.
+type memoryImage struct {
+	ranges []imageRange
+	blocks []imageOf       // in order
+	zero   untouched       // what is zero where there is no block: nobody had touched it
+	shared []machine.Range // mappings that are shared
+	larger []machine.Range // mappings of which there is nothing, as they are larger than maxImageMapping
+}
+
+// imageRange is a mapping. Other processes may store into one that is shared.
+type imageRange struct {
+	machine.Range
+	shared bool
+}
+
+type imageOf struct {
+	addr    machine.Addr
+	size    int
+	data    []byte // nil: all zero
+	missing uint16 // a bit for each page that could not be read
+	gone    uint16 // and of those, which native code has unmapped since
+	zero    bool   // of an image's zero: it is there for a comparison alone
+	shared  bool
+}
+
+// copyImage copies the writable mappings of maps, which are in ascending order, except for those that are larger than maxImageMapping. Where they
+// have more than limit bytes that are not zero (0: 1 GiB), it copies nothing and returns an error. Memory that equals that of an earlier image, which
+// may be nil, is shared with it.
+func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier *memoryImage) (*memoryImage, error) {
+	if limit == 0 {
+		limit = defaultImageLimit
+	}
+	img := &memoryImage{}
+	used, writable := uint64(0), uint64(0)
+	for _, m := range maps {
+		if m.Write && m.Read && m.End-m.Start > maxImageMapping {
+			img.larger = append(img.larger, machine.Range{Start: m.Start, End: m.End})
+			continue
+		}
+		if m.Write && m.Read {
+			img.ranges = append(img.ranges, imageRange{machine.Range{Start: m.Start &^ (imagePage - 1), End: m.End &^ (imagePage - 1)}, m.Share})
+			writable += uint64(m.End - m.Start)
+			if m.Share {
+				img.shared = append(img.shared, machine.Range{Start: m.Start, End: m.End})
+			}
+		}
+	}
+	if writable > maxImage {
+		return nil, machine.Unavailablef("the process has %d GiB of writable memory, and more than %d GiB are not looked at", writable>>30, maxImage>>30)
+	}
+	buf := make([]byte, imageBlock)
+	zero := untouchedOf(mem)
+	for _, r := range img.ranges {
+		for at := r.Start; at < r.End; {
+			n := int(min(uint64(r.End-at), imageBlock-uint64(at)%imageBlock))
+			b := imageOf{addr: at, size: n, shared: r.shared}
+			if zero.holds(at, n) {
+				end := min(zero.endOf(at), r.End)
+				if end < r.End {
+					end &^= imageBlock - 1
+				}
+				img.zero = append(img.zero, machine.Range{Start: at, End: end})
+				at = end
+				continue
+			}
+			b.missing = readPages(mem, buf[:n], at)
+			if !bytes.Equal(buf[:n], zeroBlock[:n]) {
+				if used += uint64(n); used > limit {
+					return nil, machine.Unavailablef("the process has %d KiB of writable memory, and more than %d KiB are in use", writable>>10, limit>>10)
+				}
+				if b.data = earlier.same(at, buf[:n]); b.data == nil {
+					b.data = bytes.Clone(buf[:n])
+				}
+			}
+			img.blocks = append(img.blocks, b)
+			at += machine.Addr(n)
+		}
+	}
+	return img, nil
+}
+
+// sharedAt reports whether an address lies in a shared mapping.
+func (img *memoryImage) sharedAt(addr machine.Addr) bool {
+	return slices.ContainsFunc(img.shared, func(r machine.Range) bool { return r.Contains(addr) })
+}
+
+// block returns the block that addr lies in, or nil.
+func (img *memoryImage) block(addr machine.Addr) *imageOf {
+	if img == nil {
+		return nil
+	}
+	if i := img.index(addr); i >= 0 {
+		return &img.blocks[i]
+	}
+	return nil
+}
+
+// index is which block an address lies in, or -1.
+func (img *memoryImage) index(addr machine.Addr) int {
+	if i := img.from(addr); i < len(img.blocks) && img.blocks[i].addr <= addr {
+		return i
+	}
+	return -1
+}
+
+// from is the first block that does not end before an address.
+func (img *memoryImage) from(addr machine.Addr) int {
+	return sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
+}
+
+// same returns the image's own bytes where they are those of a block, or nil.
+func (img *memoryImage) same(addr machine.Addr, block []byte) []byte {
+	if b := img.block(addr); b != nil && b.addr == addr && bytes.Equal(b.data, block) {
+		return b.data
+	}
+	return nil
+}
+
+// read reads as many bytes at addr as lie in one page of the image, and returns how many: none where it does not have
+// the page.
+func (img *memoryImage) read(p []byte, addr machine.Addr) (n int) {
+	b := img.block(addr)
+	if b == nil {
+		if img == nil || !img.zero.holds(addr, 1) {
+			return 0
+		}
+		n = min(len(p), imagePage-int(addr%imagePage), int(min(img.zero.endOf(addr)-addr, imagePage)))
+		clear(p[:n])
+		return n
+	}
+	at := int(addr - b.addr)
+	if b.missing>>(at/imagePage)&1 != 0 {
+		return 0
+	}
+	n = min(len(p), b.size-at, imagePage-at%imagePage)
+	if b.data == nil {
+		clear(p[:n])
+	} else {
+		copy(p[:n], b.data[at:])
+	}
+	return n
+}
+
+var zeroBlock [imageBlock]byte
+
+// untouched are parts of memory that are known to be zero, in ascending order.
+type untouched []machine.Range
+
+// untouchedOf asks memory that knows it ([ptrace.Target.Untouched]): reserved heaps of gigabytes take as long to read as what is in them.
+func untouchedOf(mem machine.Memory) untouched {
+	if t, ok := mem.(interface{ Untouched() []machine.Range }); ok {
+		return t.Untouched()
+	}
+	return nil
+}
+
+// holds reports whether a block lies in one of them.
+func (u untouched) holds(addr machine.Addr, size int) bool {
+	i := u.index(addr)
+	return i < len(u) && u[i].Start <= addr && addr+machine.Addr(size) <= u[i].End
+}
+
+func (u untouched) index(addr machine.Addr) int {
+	return sort.Search(len(u), func(i int) bool { return u[i].End > addr })
+}
+
+// endOf is the end of the one that an address lies in.
+func (u untouched) endOf(addr machine.Addr) machine.Addr { return u[u.index(addr)].End }
+
+// with are both together.
+func (u untouched) with(more untouched) (all untouched) {
+	both := slices.Concat(u, more)
+	slices.SortFunc(both, func(a, b machine.Range) int { return cmp.Compare(a.Start, b.Start) })
+	for _, r := range both {
+		if n := len(all); n > 0 && r.Start <= all[n-1].End {
+			all[n-1].End = max(all[n-1].End, r.End)
+			continue
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// without are the parts of a range that lie in none of them.
+func (u untouched) without(r machine.Range) (parts []machine.Range) {
+	for i := u.index(r.Start); i < len(u) && u[i].Start < r.End; i++ {
+		if u[i].Start > r.Start {
+			parts = append(parts, machine.Range{Start: r.Start, End: u[i].Start})
+		}
+		r.Start = u[i].End
+	}
+	if r.Start < r.End {
+		parts = append(parts, r)
+	}
+	return parts
+}
+
+// readPages reads a block, or those pages of it that can be read; the bits are of those that cannot, which
+// are zero.
+func readPages(mem machine.Memory, p []byte, addr machine.Addr) (missing uint16) {
+	if mem.ReadMemory(p, addr) == nil {
+		return 0
+	}
+	for at := 0; at < len(p); at += imagePage {
+		page := p[at:min(at+imagePage, len(p))]
+		if mem.ReadMemory(page, addr+machine.Addr(at)) != nil {
+			clear(page)
+			missing |= 1 << (at / imagePage)
+		}
+	}
+	return missing
+}
+
+// comparedMemory holds the differences of memory after both ran.
+type comparedMemory struct {
+	// Why is the reason why it cannot be compared, "" where it was.
+	Why   string
+	Diffs []memoryDiff // in ascending order, at most maxDiffs
+	Words uint64       // of eight bytes that differ, those too that are not in Diffs
+}
+
+// memoryDiff is words of memory, one after the other, that differ.
+type memoryDiff struct {
+	Addr machine.Addr // a multiple of 8
+	Size uint64       // bytes
+	// Of the first bytes, at most maxDiffBytes: the bytes before, those that the interpreter left, which bits of these are not known, and those that
+	// native code left.
+	Before, Interp, Undefined, Native []byte
+}
+
+// Bounds of what is reported.
+const (
+	maxDiffs     = 100
+	maxDiffBytes = 64
+	diffWord     = 8
+)
+
+// compareMemory returns where native code left other memory than the interpreter did. before is the memory when both started, and after that when
+// native code has run; touched holds the interpreter's stores; dead are ranges whose bytes have no meaning any more. made is as of [compareResult].
+//
+// Unknown bits equal any bits, and two words that hold the default NaN of a float with different signs are equal: LLVM does not define that sign. In
+// memory that is shared only those bytes count that the interpreter stored, whatever was there before. The same holds everywhere if native code ran
+// other code (left), which may have stored anything, and in stack, where the functions that native code called have their frames: the interpreter has
+// those elsewhere.
+func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[interp.Touched], dead []machine.Range, stack machine.Range, left bool, made func(uint64) bool) comparedMemory {
+	c := memoryComparison{dead: dead, stack: stack, left: left, made: made, pages: map[machine.Addr]interp.Touched{}, blocks: map[machine.Addr]bool{}}
+	for p := range touched {
+		c.pages[p.Addr], c.blocks[p.Addr&^(imageBlock-1)] = p, true
+	}
+	was, now := make([]byte, imageBlock), make([]byte, imageBlock)
+	zero, seen := untouchedOf(after), 0
+	list := before.blocks
+	if fresh := c.fresh(before, zero); len(fresh) > 0 {
+		list = slices.Concat(list, fresh)
+		slices.SortFunc(list, func(a, b imageOf) int { return cmp.Compare(a.addr, b.addr) })
+	}
+	for i := range list {
+		b := &list[i]
+		data, got := b.data, now[:b.size]
+		if data == nil {
+			data = zeroBlock[:b.size]
+		}
+		quiet := !c.touches(b.addr)
+		still := zero.holds(b.addr, b.size)
+		if quiet && (left || still && b.data == nil && b.missing == 0) {
+			continue
+		}
+		missing := uint16(0)
+		if still {
+			clear(got)
+		} else {
+			missing = readPages(after, got, b.addr)
+		}
+		if quiet && missing == b.missing && bytes.Equal(data, got) {
+			continue
+		}
+		copy(was, data)
+		for at := 0; at < b.size; at += imagePage {
+			end := min(at+imagePage, b.size)
+			addr := b.addr + machine.Addr(at)
+			p, ok := c.pages[addr]
+			if ok {
+				seen++
+			}
+			switch bit := uint16(1) << (at / imagePage); {
+			case b.gone&bit != 0, b.zero && missing&bit != 0:
+				continue // whatever was in it, the program has done with
+			case b.missing&bit != 0 && !ok:
+				continue // nothing was there to be changed, or nothing that can be seen
+			case (b.missing|missing)&bit != 0:
+				c.refuse("the page at %v cannot be read", addr)
+				continue
+			case !ok:
+				p = interp.Touched{Addr: addr, Data: was[at:end], Undefined: zeroBlock[:end-at], Stored: zeroBlock[:interp.PageSize/8]}
+			}
+			c.page(p, was[at:end], got[at:end], b.shared)
+		}
+	}
+	if seen < len(c.pages) {
+		for addr := range c.pages {
+			if !before.holds(addr) {
+				why := "the interpreter stored to %v, which is not writable"
+				if slices.ContainsFunc(before.larger, func(r machine.Range) bool { return r.Contains(addr) }) {
+					why = "the interpreter stored to %v, in a mapping that is too large to be compared"
+				}
+				c.refuse(why, addr)
+			}
+		}
+	}
+	c.out.Why = c.why
+	return c.out
+}
+
+// fresh are blocks of what an image has as zero that are to be compared: those that have pages now, and those that the interpreter stored to.
+func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []imageOf) {
+	add := func(at, end machine.Addr) {
+		before.gaps(at, end, func(at, to machine.Addr) { list = append(list, imageOf{addr: at, size: int(to - at), zero: true}) })
+	}
+	done := machine.Addr(0) // parts may lie in one block
+	for _, r := range before.zero {
+		for _, part := range zero.without(r) {
+			end := min((part.End+imageBlock-1)&^(imageBlock-1), r.End)
+			add(max(part.Start&^(imageBlock-1), r.Start, done), end)
+			done = end
+		}
+	}
+	for at := range c.blocks {
+		for i := before.zero.index(at); i < len(before.zero) && before.zero[i].Start < at+imageBlock; i++ {
+			start, end := max(at, before.zero[i].Start), min(at+imageBlock, before.zero[i].End)
+			if zero.holds(start, int(end-start)) { // or it is there already
+				add(start, end)
+			}
+		}
+	}
+	return list
+}
+
+// memoryComparison is a comparison in progress.
+type memoryComparison struct {
+	pages  map[machine.Addr]interp.Touched
+	blocks map[machine.Addr]bool // in which those pages are
+	dead   []machine.Range
+	stack  machine.Range
+	left   bool
+	made   func(uint64) bool
+	out    comparedMemory
+	why    string
+	whySet machine.Addr
+}
+
+func (c *memoryComparison) refuse(format string, addr machine.Addr) {
+	// The lowest address, so that the same memory always gives the same reason.
+	if c.why == "" || addr < c.whySet {
+		c.why, c.whySet = fmt.Sprintf(format, addr), addr
+	}
+}
+
+// touches reports whether the interpreter stored to a block, or near it.
+func (c *memoryComparison) touches(addr machine.Addr) bool { return c.blocks[addr&^(imageBlock-1)] }
+
+func (img *memoryImage) holds(addr machine.Addr) bool {
+	for _, r := range img.ranges {
+		if r.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// page compares a page: what was there, what the interpreter left of it, what native code left.
+func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) {
+	if bytes.Equal(p.Data[:len(got)], got) {
+		return
+	}
+	for at := 0; at < len(got); at += diffWord {
+		end := at + diffWord
+		want, unknown, have := binary.LittleEndian.Uint64(p.Data[at:]), binary.LittleEndian.Uint64(p.Undefined[at:]), binary.LittleEndian.Uint64(got[at:])
+		if (want^have)&^unknown == 0 {
+			continue
+		}
+		addr := p.Addr + machine.Addr(at)
+		live := (want ^ have) &^ unknown &^ c.deadBytes(addr)
+		if shared || c.left || c.stack.Contains(addr) { // else it need not have been native code
+			live &= bytesStored(p.Stored[at/diffWord])
+		}
+		switch {
+		case live == 0 || unknown == 0 && sameNaN(want, have):
+		case unknown == 0 && c.made(want):
+			c.refuse("the interpreter stored a pointer to memory of its own at %v", addr)
+		default:
+			c.add(addr, was[at:end], p.Data[at:end], p.Undefined[at:end], got[at:end])
+		}
+	}
+}
+
+// deadBytes is a mask of the bytes of the word at addr that mean nothing.
+func (c *memoryComparison) deadBytes(addr machine.Addr) (mask uint64) {
+	for _, r := range c.dead {
+		if r.End <= addr || r.Start >= addr+diffWord {
+			continue
+		}
+		for i := range diffWord {
+			if r.Contains(addr + machine.Addr(i)) {
+				mask |= 0xff << (8 * i)
+			}
+		}
+	}
+	return mask
+}
+
+// bytesStored is a mask of those bytes of a word whose bits are set, that of the lowest byte first.
+func bytesStored(bits byte) (mask uint64) {
+	for i := range diffWord {
+		if bits>>i&1 != 0 {
+			mask |= 0xff << (8 * i)
+		}
+	}
+	return mask
+}
+
+// sameNaN reports whether words are the default NaN of a double, or differ in floats alone that are the default NaN.
+func sameNaN(a, b uint64) bool {
+	const sign, double, single = 1 << 63, 0x7ff8000000000000, 0x7fc00000
+	if a&^sign == double && b&^sign == double {
+		return true
+	}
+	for range 2 {
+		x, y := uint32(a), uint32(b)
+		if x != y && (x&^(1<<31) != single || y&^(1<<31) != single) {
+			return false
+		}
+		a, b = a>>32, b>>32
+	}
+	return true
+}
+
+func (c *memoryComparison) add(addr machine.Addr, was, want, unknown, got []byte) {
+	c.out.Words++
+	n := len(c.out.Diffs)
+	if n == 0 || c.out.Diffs[n-1].Addr+machine.Addr(c.out.Diffs[n-1].Size) != addr {
+		if n == maxDiffs {
+			return
+		}
+		c.out.Diffs = append(c.out.Diffs, memoryDiff{Addr: addr})
+		n++
+	}
+	d := &c.out.Diffs[n-1]
+	d.Size += uint64(len(want))
+	if len(d.Native) < maxDiffBytes {
+		d.Before, d.Interp = append(d.Before, was...), append(d.Interp, want...)
+		d.Undefined, d.Native = append(d.Undefined, unknown...), append(d.Native, got...)
+	}
+}

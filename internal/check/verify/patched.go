@@ -1,0 +1,98 @@
+package verify
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/progspace"
+)
+
+// patched returns the reason that at a statepoint which the run passed the process has other code than was compiled, or "". A statepoint without a
+// call has nops, to be overwritten by a call whose effect the module does not state. Code that overwrites a stackmap or patchpoint, in contrast,
+// leaves the function for code with the same effect.
+func (p *prediction) patched(v *verifier) string {
+	came := p.sitesPassed()
+	if len(came) == 0 {
+		return ""
+	}
+	for _, c := range v.watcher.View().Space().All() {
+		if c.Records == nil {
+			continue
+		}
+		meant := map[*stackmap.Function]bool{}
+		all := c.Records.Range(0, math.MaxUint64)
+		for n := range all.Len() {
+			e := sites.RecordEntry{Entry: all.Entry(n), Record: all.Entry(n).Record()}
+			name, _, named := c.NameAt(e.Function.Addr)
+			if _, known := meant[e.Function]; !known {
+				meant[e.Function] = !named || slices.ContainsFunc(v.watcher.View().Modules().Definitions(name), func(f *ir.Func) bool {
+					return slices.ContainsFunc(came, func(s *ir.Site) bool { return s.Func == f })
+				})
+			}
+			if !meant[e.Function] {
+				continue
+			}
+			sites, err := v.watcher.View().Modules().OfRecord(c, e, name)
+			if err != nil {
+				continue
+			}
+			for _, s := range sites.Sites {
+				if !slices.ContainsFunc(came, func(at *ir.Site) bool { return at.Instr == s.Instr }) {
+					continue
+				}
+				if differ := patchedBytes(v.watcher.View(), s, e); differ > 0 {
+					return fmt.Sprintf("the nops of the statepoint of record %d of @%s were patched: %d of %d bytes are others than were compiled, and the module does not say what they do",
+						uint64(e.Record.ID), s.Func.Name, differ, s.PatchBytes)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// sitesPassed are the statepoints with bytes to be patched that the run came to, or may have: of a block that it left before its end, all.
+func (p *prediction) sitesPassed() (came []*ir.Site) {
+	m := p.frame.Match()
+	of := map[*ir.Func][]*ir.Site{}
+	for _, b := range p.machine.Profile() {
+		siteList, known := of[b.Block.Func]
+		if !known {
+			siteList, _ = b.Block.Func.Sites() // of one whose sites cannot be read no record is known
+			of[b.Block.Func] = siteList
+		}
+		for _, s := range siteList {
+			if s.Instr.Block != b.Block || s.PatchBytes == 0 || !sites.RecordsStatepoint(s) {
+				continue
+			}
+			if at := m.Site; p.entry == nil && at != nil && at.Instr.Block == b.Block && b.Runs <= 1 {
+				// The run began in this block, at the site of the exit or after it.
+				if s.Instr.Index < at.Instr.Index || s.Instr == at.Instr && m.Moment == frame.After {
+					continue
+				}
+			}
+			came = append(came, s)
+		}
+	}
+	return came
+}
+
+// patchedBytes counts the bytes that a statepoint has for patching, before its return address, and that are certainly others than
+// were compiled.
+func patchedBytes(v *deopt.View, s *ir.Site, e sites.RecordEntry) int {
+	n := machine.Addr(min(s.PatchBytes, progspace.MaxOriginal))
+	if e.Addr < n {
+		return 0
+	}
+	o, err := v.Space().Original(e.Addr-n, int(n))
+	if err != nil {
+		return 0
+	}
+	return o.Differing(e.Addr-n, e.Addr)
+}

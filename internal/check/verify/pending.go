@@ -1,0 +1,115 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/machine"
+)
+
+// Bounds of the exits that are pending at once: those of activations that have not returned yet. For each of them the interpreter runs to the return, and
+// one activation may come to as many exits as a loop has rounds.
+const (
+	maxPending  = 16  // of any records
+	maxOfRecord = 4   // and of each record beyond these
+	maxInAll    = 256 // of all records together
+	maxEntries  = 16  // runs from entries
+)
+
+// Why exits are skipped. The summary counts them by these.
+const (
+	skippedByFlags = "--skip or --every leaves them out"
+	skippedByLimit = "the limit was reached"
+)
+
+// tooMany returns the reason why a further exit at an address is not verified while others are pending, or "".
+func (v *verifier) tooMany(at machine.Addr) string {
+	all, there := v.exitsPending(at)
+	switch {
+	case all >= maxInAll:
+		return fmt.Sprintf("%d exits were pending", maxInAll)
+	case all >= maxPending && there >= maxOfRecord:
+		return fmt.Sprintf("%d exits were pending, and %d of the same record among them", maxPending, maxOfRecord)
+	}
+	return ""
+}
+
+// exitsPending counts the exits that are pending, and those at an address.
+func (v *verifier) exitsPending(at machine.Addr) (all, there int) {
+	for _, p := range v.pending {
+		if p.entry == nil {
+			all++
+			there += int(oneIf(p.out.Exit.Point.Addr == at))
+		}
+	}
+	return all, there
+}
+
+// passing returns the places whose exits need no stop: none of them would be verified.
+func (v *verifier) passing() (list []machine.Addr) {
+	for _, p := range v.pending {
+		if p.entry != nil {
+			continue
+		}
+		if at := p.out.Exit.Point.Addr; !slices.Contains(list, at) && v.tooMany(at) != "" && !slices.ContainsFunc(v.watcher.At(at), v.isEntry) {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// A SkippedRecord is a record of which no exit was verified, as others were pending each time.
+type SkippedRecord struct {
+	Function string `json:"function,omitempty"`
+	ID       uint64 `json:"id"`
+	Exits    uint64 `json:"exits"`
+}
+
+// skippedRecords counts, of each record, the exits that were verified and those that were skipped as others were pending.
+type skippedRecords map[recordKey]*struct{ verified, skipped uint64 }
+
+type recordKey struct {
+	function string
+	id       uint64
+}
+
+// maxRecords bounds the records that are counted.
+const maxRecords = 1 << 16
+
+func (s skippedRecords) of(p *trace.Tracepoint) *struct{ verified, skipped uint64 } {
+	key := recordKey{p.Function, p.Record}
+	if s[key] == nil {
+		if len(s) == maxRecords {
+			return &struct{ verified, skipped uint64 }{}
+		}
+		s[key] = &struct{ verified, skipped uint64 }{}
+	}
+	return s[key]
+}
+
+// never lists the records of which no exit was verified.
+func (s skippedRecords) never() (list []SkippedRecord) {
+	for key, n := range s {
+		if n.verified == 0 && n.skipped > 0 {
+			list = append(list, SkippedRecord{key.function, key.id, n.skipped})
+		}
+	}
+	slices.SortFunc(list, func(a, b SkippedRecord) int {
+		return cmp.Or(cmp.Compare(a.Function, b.Function), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// skip counts exits at a place that are not verified, and why.
+func (v *verifier) skip(p *trace.Tracepoint, n uint64, why string) {
+	if n == 0 {
+		return
+	}
+	v.summary.Skipped += n
+	v.summary.SkippedWhy[why] += n
+	if why != skippedByFlags && why != skippedByLimit && why != errTimeUp.Error() {
+		v.records.of(p).skipped += n
+	}
+}

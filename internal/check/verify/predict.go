@@ -1,0 +1,310 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// prediction holds what the interpreter did from an exit or an entry on.
+type prediction struct {
+	out     *Verified
+	fn      *ir.Func     // whose return ends it
+	frame   *deopt.Frame // of the native code: at an exit the one that is left, at an entry the one that begins
+	prepare func(interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error)
+	with    *withRun              // what the user's own interpreter did, or nil: then that is the one that is meant below
+	start   interp.Activation     // of an exit: where the interpreter begins
+	args    []interp.Value        // of an entry: what the function was called with
+	gone    string                // of an entry: why the run ended that nothing can be held against, or ""
+	entry   *entry                // what began here, or nil for an exit
+	next    *prediction           // of a later hit of the same record in the same activation, or nil
+	floats  *machine.FloatControl // that the thread had when it began, nil where it is not known
+	between uint64                // such hits before that which were not verified
+	blurred bool                  // how many these were is not known
+	to      ptrace.Return
+	call    *call // that the activation is
+	cc      string
+	machine *interp.Interp
+	run     func(context.Context) (*interp.Result, error)
+	result  *interp.Result
+	failed  *interp.RunError // how the run ended where it did not return, or nil
+	first   *memoryImage     // of the exit
+	before  *memoryImage     // the same with what native code did in the place of calls that exist only there
+	memory  *imageMemory     // that the interpreter sees
+	runner  *runner
+	ask     *interp.Invocation // the call that the interpreter waits for, or nil
+	callee  machine.Addr       // what that calls
+	symbol  func(string) (machine.Addr, bool)
+	twins   []twin
+	passed  map[machine.Addr]machine.Addr // what the call was given of them, by where native code has it
+	// retained reports whether native code has stored a pointer to one of them where the interpreter may find it.
+	retained bool
+	handed   []handed // in order; nil where it was too much to be kept
+	kept     int      // bytes in it
+	dead     []machine.Range
+	below    machine.Range         // what may be stack below the function's frame, and may be memory of another kind
+	unused   machine.Range         // of the function's stack, and not mapped before it is touched
+	calls    map[machine.Addr]bool // outside code that the native code went to
+	left     bool                  // it went to some
+	steps    uint64                // of native code
+	outside  time.Duration         // that code outside took
+	signal   int                   // that its instructions raised, or 0
+	handling bool                  // the handler of such a signal is not known to have returned
+	tail     []machine.Addr
+	// For a run from an entry: its arrivals, the number of values kept of them, and a run that is stopped at one of them, or nil.
+	arrivals map[*ir.Instr]*arrivals
+	values   int
+	in       *interp.Interp
+	x        *interp.Execution
+	runs     int // that were made once more
+}
+
+// predict runs the interpreter from an exit on, to where native code has to run too. Where nothing can be compared it stores the reason in out, and
+// returns nil.
+func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) {
+	maps, err := v.watcher.View().Target().Mappings()
+	if err != nil {
+		return nil, err
+	}
+	p, why, err := v.prepare(x, maps)
+	if err != nil {
+		return nil, err
+	}
+	if why == "" {
+		if v.memory, err = copyImage(v.watcher.View().Target(), maps, v.options.Memory, v.memory); err != nil {
+			why = err.Error()
+		}
+	}
+	if why != "" {
+		out.notComparable(why)
+		return nil, nil
+	}
+	p.out, p.first, p.calls = out, v.memory, map[machine.Addr]bool{}
+	out.Before = &imageMemory{image: p.first, now: v.watcher.View().Target()}
+	if why, err = p.begin(v); err != nil || why != "" {
+		p.runner.finish()
+		if err == nil {
+			out.notComparable(why)
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin lets the interpreter run from the exit.
+func (p *prediction) begin(v *verifier) (why string, err error) {
+	p.before, p.memory.image = p.first, p.first
+	p.runner.start(v.ctx, p.run)
+	return p.asked(v, p.runner.next())
+}
+
+// finish ends the runs that are still in progress.
+func (p *prediction) finish() {
+	p.runner.finish()
+	for _, t := range p.arrivals {
+		t.stop()
+	}
+}
+
+// prepare makes the frame of an exit ready to run, and finds where its function returns to.
+func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *prediction, why string, err error) {
+	if why := x.WhyNone(); why != "" {
+		return nil, why, nil
+	}
+	f := x.Frame
+	at := slices.Index(x.Frames, f)
+	if why := unsure(x, at); why != "" {
+		return nil, why, nil
+	}
+	p = &prediction{frame: f, fn: f.To()}
+	stack := x.Stack()
+	p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
+		run, err := stack.Prepare(o)
+		if err != nil {
+			return nil, nil, err
+		}
+		p.start = run.Activations[0]
+		return run.Machine, func(ctx context.Context) (*interp.Result, error) {
+			return run.Machine.ResumeStack(ctx, run.Activations)
+		}, nil
+	}
+	if f.Match().Site != nil {
+		p.cc = f.Match().Site.Func.CC
+	}
+	why, err = v.place(p, x, at, maps)
+	return p, why, err
+}
+
+// unsure returns the reason why it is uncertain which frame the one of the given index is, or where its function returns to, or "".
+func unsure(x *trace.Exited, at int) string {
+	if at >= 0 && at < len(x.Frames) && x.Frames[at].Physical().NoCFA != "" {
+		return "where its function returns to is not known: " + x.Frames[at].Physical().NoCFA
+	}
+	if _, known := x.Returns(at); !known {
+		return "its caller is not known: " + x.End.Reason
+	}
+	if why := x.Frames[at].Uncertain(); why != "" {
+		return "its frame is a guess: " + why
+	}
+	if why := x.Frames[at+1].Guess(); why != "" {
+		return "its caller is not known for sure: " + why
+	}
+	return ""
+}
+
+// place makes the interpreter of a prediction, and finds where the frame at that index of the thread returns to, and which memory is its own.
+func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
+	f := x.Frames[at]
+	p.to, _ = x.Returns(at)
+	p.memory = &imageMemory{now: v.watcher.View().Target()}
+	p.runner = newRunner(v.options.Time)
+	o := v.interpreter()
+	o.Memory, o.Native = p.memory, p.runner.native
+	if p.machine, p.run, err = p.prepare(o); err != nil {
+		if gone := (*ptrace.Error)(nil); errors.As(err, &gone) {
+			return "", err
+		}
+		return err.Error(), nil
+	}
+	p.symbol = f.Symbols(p.fn)
+	return v.space(p, x, at, maps)
+}
+
+// space finds which memory is the own one of the frame at that index of the thread.
+func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
+	f := x.Frames[at]
+	at = slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Contains(f.Physical().CFA - 1) })
+	if at < 0 {
+		return fmt.Sprintf("its stack, at %v, is not mapped", f.Physical().CFA), nil
+	}
+	kernel, err := v.session.KernelArea(x.Thread.ID)
+	if err != nil {
+		return "", err
+	}
+	sp, err := f.Physical().Registers.Addr(v.watcher.View().Target().Arch().SP)
+	if err != nil {
+		return err.Error(), nil
+	}
+	if floats, err := f.Physical().Registers.FloatControl(); err == nil {
+		p.floats = &floats
+	}
+	sp -= abi.RedZone
+	if maps[at].Path == "[stack]" {
+		p.unused = machine.Range{Start: sp, End: maps[at].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
+	}
+	p.call = v.activation(p, x)
+	// A coroutine's stack may lie in the heap, among all else.
+	p.below = machine.Range{Start: maps[at].Start, End: sp}
+	p.dead = []machine.Range{{Start: sp, End: f.Physical().CFA + machine.Addr(abi.ArgumentArea(p.native(), v.watcher.View().Target().Arch()))}, {Start: kernel.Start, End: kernel.End}}
+	return "", nil
+}
+
+// activation returns the call that a prediction is about, in the frames of a thread: one that is under way, or a new one.
+func (v *verifier) activation(p *prediction, x *trace.Exited) *call {
+	c := v.enclosing(stackOf(x.Frames, x.End), slices.Index(x.Frames, p.frame))
+	if c != nil && c.native == nil && c.to.Addr == p.to.Addr && c.to.CFA == p.to.CFA {
+		return c
+	}
+	to := p.to
+	to.Pops = abi.ArgumentArea(p.native(), v.watcher.View().Target().Arch())
+	return &call{to: to, outer: c}
+}
+
+// interpreter returns the options of a run that is compared with native code.
+func (v *verifier) interpreter() interp.Options {
+	return interp.Options{MaxSteps: interpSteps(v.options.Steps), MaxMemory: interpMemory}
+}
+
+// interpSteps returns the number of instructions that the interpreter may run where native code may run n: few of LLVM's become less than one.
+func interpSteps(n uint64) uint64 { return 16 * n }
+
+// interpMemory is the memory that one run may take, in bytes: several are kept until native code returns.
+const interpMemory = 64 << 20
+
+// ended records how the interpreter's run ended, and returns the reason why it cannot be compared with native code, or "".
+func (p *prediction) ended(v *verifier) (why string, err error) {
+	p.result, err = p.runner.result, p.runner.err
+	if v.ctx.Err() != nil {
+		return "", context.Cause(v.ctx)
+	}
+	if p.result != nil {
+		p.out.Interpreter.Steps = p.result.Steps
+		if why := outside(p.result.Called); why != "" {
+			return why, nil
+		}
+		if p.result.ExitCode != nil {
+			return "it ends the program", nil
+		}
+	}
+	if err == nil {
+		if p.result == nil {
+			p.gone = atSite
+		}
+		return "", nil
+	}
+	if gone := (*ptrace.Error)(nil); errors.As(err, &gone) || errors.Is(err, syscall.ESRCH) {
+		return "", err
+	}
+	run := (*interp.RunError)(nil)
+	if !errors.As(err, &run) {
+		return err.Error(), nil
+	}
+	switch run.Kind {
+	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
+		// Native code that returns from here does something else.
+		if fault := (*interp.FaultError)(nil); errors.As(err, &fault) {
+			if p.machine.Unknown(uint64(fault.Addr)) {
+				break
+			}
+			if p.unused.Contains(machine.Addr(fault.Addr)) {
+				return "its function has a part of the stack that the process has not touched yet", nil
+			}
+		}
+		p.failed = run
+		return "", nil
+	}
+	return "the interpreter cannot run it: " + err.Error(), nil
+}
+
+// outside returns the reason why the interpreter's results cannot be compared, in view of the functions it called: it does not have the state that
+// these depend on, such as the exceptions in flight.
+func outside(list []interp.Called) string {
+	for _, c := range list {
+		if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {
+			return fmt.Sprintf("it calls @%s, which reaches outside of what can be compared", c.Name)
+		}
+	}
+	return ""
+}
+
+// ran records what native code did.
+func (p *prediction) ran(run *ptrace.AloneRun, tail int) {
+	p.steps += run.Steps
+	p.outside += run.Outside
+	p.signal, p.handling = cmp.Or(p.signal, run.Signal), run.Handling
+	p.tail = append(p.tail, run.Tail...)
+	p.tail = p.tail[max(0, len(p.tail)-tail):]
+}
+
+// went takes over where native code went outside.
+func (p *prediction) went(calls []machine.Addr) {
+	p.left = p.left || len(calls) > 0
+	for _, at := range calls {
+		if !p.calls[at] {
+			p.calls[at] = true
+			p.out.outside = append(p.out.outside, at)
+		}
+	}
+}

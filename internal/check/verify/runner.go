@@ -1,0 +1,111 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/machine"
+)
+
+// runner is a run of the interpreter in step with native code: at each call of what exists only as native code it waits until it gets the effects of
+// that call.
+type runner struct {
+	ctx    context.Context // of the run, nil before it was started
+	stop   context.CancelCauseFunc
+	left   time.Duration // that it may still run
+	asks   chan *interp.Invocation
+	answer chan interp.Value
+	ended  chan struct{} // closed when it has, or nil before it was started
+	result *interp.Result
+	err    error
+}
+
+// errAbandoned ends a run whose result is not needed any more.
+var errAbandoned = errors.New("the run was given up")
+
+func newRunner(limit time.Duration) *runner {
+	return &runner{left: limit, asks: make(chan *interp.Invocation), answer: make(chan interp.Value)}
+}
+
+// native is the interpreter's way to ask, [interp.Options].Native.
+func (r *runner) native(c *interp.Invocation) (v interp.Value, err error) {
+	select {
+	case r.asks <- c:
+	case <-r.ctx.Done():
+		return v, context.Cause(r.ctx)
+	}
+	select {
+	case v = <-r.answer:
+		return v, nil
+	case <-r.ctx.Done():
+		return v, context.Cause(r.ctx)
+	}
+}
+
+// start starts run, in which the interpreter sends its native calls to r. The caller must end it by finish.
+func (r *runner) start(ctx context.Context, run func(context.Context) (*interp.Result, error)) {
+	r.ctx, r.stop = context.WithCancelCause(ctx)
+	r.ended = make(chan struct{})
+	go func() {
+		defer close(r.ended)
+		r.result, r.err = run(r.ctx)
+	}()
+}
+
+// next waits until the run asks for a call, which it returns, or has ended: nil.
+func (r *runner) next() *interp.Invocation {
+	began := time.Now()
+	late := time.AfterFunc(r.left, func() { r.stop(context.DeadlineExceeded) })
+	defer func() {
+		late.Stop()
+		r.left -= time.Since(began)
+	}()
+	select {
+	case c := <-r.asks:
+		return c
+	case <-r.ended:
+		return nil
+	}
+}
+
+// tell passes the result of the native call to the run, and waits as next does.
+func (r *runner) tell(v interp.Value) *interp.Invocation {
+	select {
+	case r.answer <- v:
+	case <-r.ended:
+	}
+	return r.next()
+}
+
+// finish ends the run, if it has not ended.
+func (r *runner) finish() {
+	r.stop(errAbandoned)
+	<-r.ended
+}
+
+// imageMemory is the memory of the process at an image; memory that was not writable when the image was taken is as it is now.
+type imageMemory struct {
+	image  *memoryImage
+	now    machine.Memory
+	shared machine.Addr // the first read of a shared mapping, or 0
+}
+
+// ReadMemory implements [machine.Memory].
+func (m *imageMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	for len(p) > 0 {
+		n := m.image.read(p, addr)
+		if m.shared == 0 && n > 0 && m.image.sharedAt(addr) {
+			m.shared = addr
+		}
+		if n == 0 { // up to the next page
+			n = int(min(uint64(len(p)), imagePage-uint64(addr)%imagePage))
+			if err := m.now.ReadMemory(p[:n], addr); err != nil {
+				return err
+			}
+		}
+		p, addr = p[n:], addr+machine.Addr(n)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package verify
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/test/livetest"
+)
+
+// severalResults has an exit before each of what LLVM's IR leaves open: the value of a freeze, the order of two allocas, the payload of NaN + NaN. In each case
+// native code has another result than the interpreter. The function @sure does something else than was compiled where "i64 3" is changed.
+const severalResults = `target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+@nan = internal global double 0x7FF8000000000007
+@nans = internal global <4 x float> <float 1.0, float 1.0, float 1.0, float 0x7FF80000E0000000>, align 16
+define i64 @frozen(i64 %x) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %x)
+  %p = shl nuw i64 %x, 63
+  %f = freeze i64 %p
+  %r = add i64 %f, %x
+  ret i64 %r
+}
+define i64 @order() noinline {
+  %a = alloca [64 x i8]
+  %b = alloca [64 x i8]
+  store volatile i8 1, ptr %a
+  store volatile i8 2, ptr %b
+  %c = icmp ult ptr %a, %b
+  %r = zext i1 %c to i64
+  ret i64 %r
+}
+define i64 @ordered(i64 %x) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 0, i64 %x)
+  %r = call i64 @order()
+  ret i64 %r
+}
+define i64 @distance() noinline {
+  %a = alloca [64 x i8]
+  %b = alloca [64 x i8]
+  store volatile i8 1, ptr %a
+  store volatile i8 2, ptr %b
+  %i = ptrtoint ptr %a to i64
+  %j = ptrtoint ptr %b to i64
+  %d = sub i64 %i, %j
+  ret i64 %d
+}
+define i64 @far(i64 %x) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 3, i32 0, i64 %x)
+  %d = call i64 @distance()
+  ret i64 %d
+}
+define i64 @payload(double %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, double %a)
+  %n = load double, ptr @nan
+  %s = fadd double %n, %a
+  %r = bitcast double %s to i64
+  ret i64 %r
+}
+define i64 @stored(double %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 0, double %a)
+  %n = load double, ptr @nan
+  %s = fadd double %n, %a
+  %p = alloca double
+  store volatile double %s, ptr %p
+  %r = load volatile i64, ptr %p
+  ret i64 %r
+}
+define i64 @lanes(<4 x float> %a) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 6, i32 0, <4 x float> %a)
+  %n = load <4 x float>, ptr @nans
+  %s = fadd <4 x float> %n, %a
+  %b = bitcast <4 x float> %s to <2 x i64>
+  %r = extractelement <2 x i64> %b, i32 1
+  ret i64 %r
+}
+define i64 @sure(i64 %x) noinline {
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 7, i32 0, i64 %x)
+  %r = mul i64 %x, 3
+  ret i64 %r
+}
+define i64 @entry(i64 %s) {
+  %odd = or i64 %s, 3
+  %1 = call i64 @frozen(i64 %odd)
+  %2 = call i64 @ordered(i64 %s)
+  %3 = call i64 @far(i64 %s)
+  %4 = call i64 @payload(double 0x7FF8000000000009)
+  %5 = call i64 @stored(double 0x7FF8000000000009)
+  %6 = call i64 @lanes(<4 x float> <float 1.0, float 1.0, float 1.0, float 0x7FF8000120000000>)
+  %7 = call i64 @sure(i64 %odd)
+  ret i64 %7
+}
+`
+
+// Where several results are right, another one than the interpreter's is no difference.
+func TestVerifyWhereTheIRIsOpen(t *testing.T) {
+	const (
+		frozen  = "it freezes a value that is poison or undefined, for which any value is right"
+		allocas = "it compares the addresses of two allocas, whose order is open"
+		nan     = "it uses the bits of a NaN as an integer, and the payload is open"
+	)
+	for _, version := range []int{16, 19} {
+		path := livetest.Module(t, severalResults)
+		m, err := ir.ParseFile(path)
+		require.NoError(t, err)
+		command := livetest.ObjectHostCommand(t, livetest.PICObject(t, version, path, "-O2"), livetest.ObjectHostOptions{Rounds: 1})
+		_, list := verified(t, command, Options{Options: deopt.Options{Modules: []*ir.Module{m}}})
+		want := map[string][]string{"frozen": {frozen}, "ordered": {allocas}, "far": {allocas}, "payload": {nan}, "stored": {nan}, "lanes": {nan}, "sure": {Same}}
+		require.Equal(t, want, outcomes(list), "LLVM %d", version)
+	}
+}

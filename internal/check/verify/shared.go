@@ -1,0 +1,65 @@
+package verify
+
+import (
+	"cmp"
+	"slices"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
+)
+
+// sharedMemory is the reason why nothing follows from a difference: another process may have stored there between the two runs.
+const sharedMemory = "memory shared with other processes"
+
+// sharedWithOthers reports whether an address lies in memory that other processes may store to.
+func (v *verifier) sharedWithOthers(addr machine.Addr) bool {
+	maps, err := v.watcher.View().Target().Mappings()
+	if err != nil {
+		return false
+	}
+	i := slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Contains(addr) })
+	return i >= 0 && maps[i].Share && v.mappedElsewhere(&maps[i])
+}
+
+// sharedFile identifies the file of a shared mapping.
+type sharedFile struct {
+	path  string
+	inode uint64
+}
+
+// mappedElsewhere reports whether another process maps the same file. One that did once may have stored there: that is remembered.
+func (v *verifier) mappedElsewhere(m *machine.Mapping) bool {
+	key := sharedFile{m.Path, m.Inode}
+	if v.others[key] {
+		return true
+	}
+	if !system.MappedElsewhere(v.session.PID(), m.Path, m.Inode) {
+		return false
+	}
+	if v.others == nil {
+		v.others = map[sharedFile]bool{}
+	}
+	v.others[key] = true
+	return true
+}
+
+// withoutShared removes the differences that other processes may have stored.
+func (v *verifier) withoutShared(c comparedMemory) comparedMemory {
+	c.Diffs = slices.DeleteFunc(c.Diffs, func(d memoryDiff) bool {
+		if !v.sharedWithOthers(d.Addr) {
+			return false
+		}
+		c.Words -= d.Size / diffWord
+		c.Why = cmp.Or(c.Why, sharedMemory)
+		return true
+	})
+	return c
+}
+
+// readsShared reports whether the interpreter has read memory that other processes may store to: native code may have read something else.
+func (p *prediction) readsShared(v *verifier) bool {
+	if p.memory == nil || p.memory.shared == 0 {
+		return false
+	}
+	return v.sharedWithOthers(p.memory.shared)
+}

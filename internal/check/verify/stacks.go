@@ -1,0 +1,226 @@
+package verify
+
+import (
+	"slices"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// call is a call that is under way on one of the machine stacks of a thread: the activation of pending predictions, or a native call. A thread has
+// several stacks when its program runs coroutines (makecontext(3), Boost.Context, goroutines): calls of different stacks end in any order, and their
+// addresses say nothing about it.
+type call struct {
+	to     ptrace.Return
+	outer  *call // the next call further out on the same stack; nil for the outermost one
+	native *crossing
+}
+
+// within reports whether a call is another one or was made from it.
+func (c *call) within(outer *call) bool {
+	for ; c != nil; c = c.outer {
+		if c == outer {
+			return true
+		}
+	}
+	return false
+}
+
+// returned reports whether a thread with this program counter and stack pointer has returned from the call.
+func (c *call) returned(pc, sp machine.Addr) bool {
+	return pc == c.to.Addr && sp >= c.to.CFA && uint64(sp-c.to.CFA) <= c.to.Pops
+}
+
+// underWay returns all calls that are under way.
+func (v *verifier) underWay() (list []*call) {
+	for _, p := range v.pending {
+		if n := len(list); n == 0 || list[n-1] != p.call && !slices.Contains(list, p.call) {
+			list = append(list, p.call)
+		}
+	}
+	for _, c := range v.crossings {
+		list = append(list, c.call)
+	}
+	return list
+}
+
+// innermost returns the one of several calls that all others of its stack enclose; nil for no call.
+func innermost(list []*call) (inner *call) {
+	for _, c := range list {
+		if inner == nil || c.within(inner) {
+			inner = c
+		}
+	}
+	return inner
+}
+
+// settle moves v.now out of calls that have ended.
+func (v *verifier) settle() {
+	list := v.underWay()
+	for v.now != nil && !slices.Contains(list, v.now) {
+		v.now = v.now.outer
+	}
+}
+
+// machineStack is the stack that a thread runs on, as it was unwound.
+type machineStack struct {
+	frames []*unwind.Frame
+	long   bool // it has more frames than were unwound
+}
+
+func stackOf(frames []*deopt.Frame, end unwind.End) machineStack {
+	s := machineStack{long: tooLong(len(frames), end)}
+	for _, f := range frames {
+		s.frames = append(s.frames, f.Physical())
+	}
+	return s
+}
+
+// maxWalked is the default bound of an [unwind.Unwinder].
+const maxWalked = 512
+
+func tooLong(frames int, end unwind.End) bool { return !end.Complete && frames >= maxWalked }
+
+// walked unwinds the stack of a thread.
+func (v *verifier) walked(registers *machine.Registers) machineStack {
+	walked := v.watcher.View().Walk(registers, nil)
+	s := machineStack{long: tooLong(len(walked.Frames), walked.End)}
+	for i := range walked.Frames {
+		s.frames = append(s.frames, &walked.Frames[i])
+	}
+	return s
+}
+
+// enclosing returns the innermost of the calls under way that encloses a frame of a stack, or nil.
+func (v *verifier) enclosing(s machineStack, at int) *call {
+	list := v.underWay()
+	if len(list) == 0 || len(s.frames) == 0 {
+		return nil
+	}
+	byReturn := map[ptrace.Return][]*call{}
+	for _, c := range list {
+		to := ptrace.Return{Addr: c.to.Addr, CFA: c.to.CFA}
+		byReturn[to] = append(byReturn[to], c)
+	}
+	for n := at; n+1 < len(s.frames); n++ {
+		if found := byReturn[ptrace.Return{Addr: s.frames[n+1].PC, CFA: s.frames[n].CFA}]; found != nil {
+			return innermost(found)
+		}
+	}
+	if !s.long {
+		return nil // of a stack that is cut short for another reason, what lies above may be the stack of another coroutine
+	}
+	// The nearest call above in the same mapping encloses frames that were not unwound.
+	last := s.frames[len(s.frames)-1]
+	sp, err := last.Registers.Addr(v.watcher.View().Target().Arch().SP)
+	maps, errMaps := v.watcher.View().Target().Mappings()
+	if err != nil || errMaps != nil {
+		return nil
+	}
+	k := slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Contains(sp) })
+	var nearest []*call
+	for _, c := range list {
+		switch {
+		case k < 0 || c.to.CFA < sp || !maps[k].Contains(c.to.CFA-1):
+		case len(nearest) > 0 && c.to.CFA > nearest[0].to.CFA:
+		case len(nearest) > 0 && c.to.CFA == nearest[0].to.CFA:
+			nearest = append(nearest, c)
+		default:
+			nearest = []*call{c}
+		}
+	}
+	return innermost(nearest)
+}
+
+// maxFrame bounds the frames in whose memory calls are looked for that are gone: the CFA of a trampoline may lie on another stack.
+const maxFrame = 64 << 10
+
+// goneFrom returns the calls under way that have ended without a return, as the stack of the thread proves: a non-local jump has left them, or another
+// coroutine has their stack now. Frames that are a guess prove nothing.
+func (v *verifier) goneFrom(s machineStack) (gone []*call) {
+	on := map[ptrace.Return]bool{}
+	var extents []machine.Range
+	certain := 0
+	for ; certain+1 < len(s.frames); certain++ {
+		f := s.frames[certain]
+		if f.NoCFA != "" || f.Guess != "" || s.frames[certain+1].Guess != "" {
+			break
+		}
+		on[ptrace.Return{Addr: s.frames[certain+1].PC, CFA: f.CFA}] = true
+		if sp, err := f.Registers.Addr(v.watcher.View().Target().Arch().SP); err == nil && sp < f.CFA && f.CFA-sp <= maxFrame {
+			extents = append(extents, machine.Range{Start: sp + 1, End: f.CFA + 1})
+		}
+	}
+	is := func(c *call) bool { return on[ptrace.Return{Addr: c.to.Addr, CFA: c.to.CFA}] }
+	list := v.underWay()
+	for _, c := range list {
+		if is(c) {
+			continue
+		}
+		outer := c.outer
+		for outer != nil && !slices.Contains(list, outer) {
+			outer = outer.outer
+		}
+		if outer != nil && is(outer) || slices.ContainsFunc(extents, func(r machine.Range) bool { return r.Contains(c.to.CFA) }) {
+			gone = append(gone, c)
+		}
+	}
+	return gone
+}
+
+// locate determines the stack on which a thread runs: it gives up the calls that the stack proves to be gone, and records the call that the thread is
+// in.
+func (v *verifier) locate(s machineStack) error {
+	if len(v.pending) == 0 || len(s.frames) == 0 {
+		return nil
+	}
+	for _, c := range v.goneFrom(s) {
+		if err := v.leave(c); err != nil {
+			return err
+		}
+	}
+	v.now = v.enclosing(s, 0)
+	return nil
+}
+
+// leave gives up a call that has ended without a return, all calls made from it, and the predictions that wait for native calls among these.
+func (v *verifier) leave(c *call) error {
+	waits := v.waiting(func(x *crossing) bool { return x.call.within(c) })
+	var done []*prediction
+	for _, p := range v.pending {
+		switch {
+		case p.call.within(c):
+			p.out.notComparable(left)
+		case waits[p]:
+			p.out.notComparable(p.leftCall())
+		default:
+			continue
+		}
+		done = append(done, p)
+	}
+	err := v.drop(done)
+	v.settle()
+	return err
+}
+
+// waiting forgets native calls that are gone, and returns the predictions that wait for them.
+func (v *verifier) waiting(gone func(*crossing) bool) map[*prediction]bool {
+	waits := map[*prediction]bool{}
+	v.crossings = slices.DeleteFunc(v.crossings, func(x *crossing) bool {
+		if !gone(x) {
+			return false
+		}
+		for _, p := range x.members {
+			waits[p] = true
+		}
+		return true
+	})
+	return waits
+}
+
+// leftCall is the reason why nothing is compared after a native call that a non-local jump has left.
+func (p *prediction) leftCall() string {
+	return "the call of " + p.called(p.ask) + " was left without a return"
+}

@@ -1,0 +1,156 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt/interp"
+)
+
+// Baseline describes how an exit, or an activation, compares with a run of its baseline from the function's entry.
+type Baseline struct {
+	Function string `json:"function"`        // the baseline
+	State    *State `json:"state,omitempty"` // of an exit
+	// Result is the baseline's result beside that of native code.
+	Result []ResultPart `json:"result,omitempty"`
+	Status string       `json:"status"`           // of baseline and native code, at the return: same, different, not comparable
+	Reason string       `json:"reason,omitempty"` // why not comparable
+	// Wrong names the wrong part: the stack map or native code, the bundle, the layout, the optimized IR, the runtime; "" where nothing is wrong.
+	Wrong string `json:"wrong,omitempty"`
+
+	mapTrue, mapKnown bool
+	mapWrong          []SlotDifference
+}
+
+// hold compares the state of an exit with the runs from the entry of its activation.
+func (v *verifier) hold(e *entry, exit *prediction) {
+	b := &Baseline{Function: e.baseline.fn.Name}
+	exit.out.Baseline = b
+	place := exit.start.Point.Block.Instrs[exit.start.Point.Index]
+	b.State = e.baseline.stateAt(v, exit, e.reached[place], func() (values map[string]interp.Value) {
+		own := e.own
+		if own == nil && e.fn == e.baseline.fn {
+			own = e.baseline
+		}
+		if own != nil {
+			b.mapTrue, b.mapKnown, b.mapWrong, values = own.recordIsTrue(v, exit)
+		}
+		return values
+	})
+	if b.State.same() {
+		e.reached[place] = b.State.Arrival
+	}
+	if d := b.State.Memory; d != nil {
+		d.Near = v.whereabouts(exit.out.Exit).memory(d.addr)
+	}
+	exit.out.entry = e
+	e.exits++
+}
+
+// known reports whether all bits of a scalar are known.
+func known(v interp.Value) bool {
+	_, undefined := v.Bits()
+	return !slices.ContainsFunc(undefined, func(w uint64) bool { return w != 0 })
+}
+
+// judge sets the verdict of an exit of which everything is compared. Where the activation is not over yet, it uses only the state at the exit.
+func (e *entry) judge(out *Verified) {
+	b := out.Baseline
+	if base := e.baseline.out; e.over {
+		b.Status, b.Reason, b.Result = base.Status, base.Why, base.Result
+	}
+	if b.Wrong = b.who(out, e); b.Wrong != "" || b.State.different() || b.Status == Different {
+		out.Status, out.Why = Different, ""
+	}
+}
+
+// conclude sets the verdict of an activation that is over, using those of its exits.
+func (e *entry) conclude() {
+	base := e.baseline.out
+	e.over = true
+	base.Baseline = &Baseline{Function: e.baseline.fn.Name, Status: base.Status, Reason: base.Why}
+	if base.Status != Different {
+		return
+	}
+	switch {
+	case e.fn == nil:
+		base.Baseline.Wrong = fmt.Sprintf("the optimized code: it does something else than @%s", e.baseline.fn.Name)
+	case e.own == nil:
+		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s", e.fn.Name)
+	case e.own.out.Status == Different:
+		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s, which does what @%s does", e.fn.Name, e.baseline.fn.Name)
+		if e.own.machine != nil && !sameResults(e.own, e.baseline) {
+			base.Baseline.Wrong = fmt.Sprintf("the native code, which does something else than its IR, @%s, and that IR, which does something else than @%s", e.fn.Name, e.baseline.fn.Name)
+		}
+	default:
+		base.Baseline.Wrong = fmt.Sprintf("the optimized IR: @%s does something else than @%s", e.fn.Name, e.baseline.fn.Name)
+	}
+}
+
+// sameResults reports whether two runs of the interpreter returned the same.
+func sameResults(a, b *prediction) bool {
+	if a.result == nil || b.result == nil || a.failed != nil || b.failed != nil {
+		return a.failed != nil == (b.failed != nil)
+	}
+	if a.result.Value.IsNone() || b.result.Value.IsNone() {
+		return a.result.Value.IsNone() == b.result.Value.IsNone()
+	}
+	return a.result.Value.Type().Equal(b.result.Value.Type()) && a.result.Value.Format() == b.result.Value.Format()
+}
+
+// who returns the part that is wrong at an exit, "" where none is or none can be named.
+func (b *Baseline) who(out *Verified, e *entry) string {
+	s := b.State
+	record := fmt.Sprintf("record %d", out.Exit.Frame.Record.ID)
+	own := e.function
+	switch {
+	case s.different() && b.mapKnown && !b.mapTrue:
+		var list []string
+		for _, d := range b.mapWrong {
+			list = append(list, fmt.Sprintf("%s is %s in @%s's own IR and %s in the record", d.Slot, d.Baseline, own, d.Exit))
+		}
+		return fmt.Sprintf("the stack map or the native code: %s does not hold what the function's own IR computes; %s", record, strings.Join(list, ", "))
+	case s.different() && s.Arrivals == 0:
+		return "the optimized code, the bundle or the layout: it left for where the baseline never comes"
+	case s.different() && len(s.Slots) == 0 && s.Words == 0:
+		return "the optimized code, the bundle or the layout: the baseline has the state of the exit before that of an earlier exit, and not behind it"
+	case s.different() && len(s.Slots) == 0:
+		return "the optimized code: it left other memory than the baseline has at the exit"
+	case s.different():
+		return s.who(b.mapKnown && b.mapTrue, own)
+	case b.Status != Different:
+		return ""
+	case out.Status == Same && out.Exit.Frame.To() == e.fn:
+		return "the native code before the exit or behind it: it returns what the exit's state leads to, which is not what the baseline comes to"
+	case out.Status == Same:
+		return "the exit's state leads to what native code returns, and the baseline does not come there"
+	case out.Exit.Frame.To() == e.fn:
+		return "the native code behind the site: the state at the exit is the baseline's, and what is resumed from it does what the baseline does"
+	}
+	return "the runtime: the state at the exit is the baseline's, and so is what is resumed from it; what native code makes of the exit is not"
+}
+
+// who returns the part that is wrong where the state differs. recordTrue reports whether the record holds what the function's own IR computes.
+func (s *State) who(recordTrue bool, own string) string {
+	exchanged, elsewhere, nowhere := []string{}, []string{}, []string{}
+	for _, d := range s.Slots {
+		switch d.Of {
+		case "slot":
+			exchanged = append(exchanged, fmt.Sprintf("what %s should be is in %s", d.Slot, d.In))
+		case "value":
+			elsewhere = append(elsewhere, fmt.Sprintf("what %s should be, %s, is in %s of @%s", d.Slot, d.Baseline, d.In, own))
+		default:
+			nowhere = append(nowhere, d.Slot)
+		}
+	}
+	switch {
+	case len(nowhere) == 0 && len(elsewhere) == 0:
+		return "the bundle or the layout: " + strings.Join(exchanged, ", ")
+	case len(nowhere) == 0:
+		return "the bundle: " + strings.Join(append(elsewhere, exchanged...), ", ")
+	case recordTrue:
+		return fmt.Sprintf("the optimized IR: @%s has nowhere at the site what %s should be", own, strings.Join(nowhere, ", "))
+	}
+	return fmt.Sprintf("the optimized code or the bundle: what %s should be is nowhere to be found", strings.Join(nowhere, ", "))
+}

@@ -1,0 +1,42 @@
+package verify
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/check/trace"
+)
+
+// TestVerdicts requires that the verdict on a state that differs names what was seen: memory only where it differs.
+func TestVerdicts(t *testing.T) {
+	for want, s := range map[string]*State{
+		"the optimized code, the bundle or the layout: it left for where the baseline never comes":                                               {},
+		"the optimized code, the bundle or the layout: the baseline has the state of the exit before that of an earlier exit, and not behind it": {Arrivals: 5, Nearest: 1},
+		"the optimized code: it left other memory than the baseline has at the exit":                                                             {Arrivals: 5, Nearest: 1, Words: 1},
+		"the bundle or the layout: what %i should be is in %acc":                                                                                 {Arrivals: 5, Nearest: 1, Slots: []SlotDifference{{Slot: "%i", In: "%acc", Of: "slot"}}},
+		"the optimized code or the bundle: what %i should be is nowhere to be found":                                                             {Arrivals: 5, Nearest: 1, Slots: []SlotDifference{{Slot: "%i"}}},
+	} {
+		b := &Baseline{State: s, Status: Same}
+		out := &Verified{Status: Same, Exit: &trace.Exited{Frame: &deopt.Frame{Frame: frame.Frame{Record: &frame.Record{ID: 95}}}}, Baseline: b}
+		require.Equal(t, want, b.who(out, &entry{function: "f"}))
+	}
+}
+
+// TestJudge requires that an exit is judged when all of it is compared, by what is known of its activation then.
+func TestJudge(t *testing.T) {
+	made := func(status string) (*entry, *Verified) {
+		e := &entry{function: "f", baseline: &prediction{out: &Verified{Status: Different}}}
+		return e, &Verified{Status: status, Exit: &trace.Exited{Frame: &deopt.Frame{Frame: frame.Frame{Record: &frame.Record{ID: 95}}}}, Baseline: &Baseline{State: &State{Arrivals: 1, Arrival: 1}}, entry: e}
+	}
+	e, out := made(Same)
+	e.judge(out) // the activation goes on
+	require.Equal(t, []string{Same, "", ""}, []string{out.Status, out.Baseline.Status, out.Baseline.Wrong})
+	e, out = made(Same)
+	e.over = true
+	e.judge(out)
+	require.Equal(t, []string{Different, Different}, []string{out.Status, out.Baseline.Status})
+	require.NotEmpty(t, out.Baseline.Wrong)
+}

@@ -1,0 +1,289 @@
+package verify
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/check/handover"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/vm/protocol"
+	"example.com/reframe/ptrace"
+)
+
+// withRun holds what the user's own interpreter did from an exit on. It has run to the end when native code starts.
+type withRun struct {
+	answer *protocol.Answer
+	memory *protocol.Overlay
+}
+
+// predictWith runs the user's own interpreter from an exit, to where native code has to run too. Where nothing can be compared it stores the reason
+// in out, and returns nil. It returns an error for an interpreter that is broken.
+func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, error) {
+	none := func(why string) (*prediction, error) {
+		out.notComparable(why)
+		return nil, nil
+	}
+	if why := x.WhyNone(); why != "" {
+		return none(why)
+	}
+	at := slices.Index(x.Frames, x.Frame)
+	if why := unsure(x, at); why != "" {
+		return none(why)
+	}
+	stack := &handover.Stack{View: v.watcher.View(), Thread: x.Stack().Thread, Frames: []*deopt.Frame{x.Frame}}
+	switch vm := x.Frame.VM; {
+	case vm == nil:
+		return none("no layout of a virtual machine has frames for its record")
+	case vm.Lacks() != "":
+		return none(vm.Lacks())
+	case vm.Frames[0].Resume == frame.Calling:
+		var err error
+		if stack.Returned, err = handover.Returned(x.Frame, x.Stack().Returned); err != nil {
+			return none(err.Error())
+		}
+		stack.Came = true
+	}
+	request, err := stack.Request()
+	if err != nil {
+		return none(err.Error())
+	}
+	request.Steps, request.Tail = interpSteps(v.options.Steps), v.options.Tail
+	t := v.watcher.View().Target()
+	maps, err := t.Mappings()
+	if err != nil {
+		return nil, err
+	}
+	p := &prediction{frame: x.Frame, out: out, calls: map[machine.Addr]bool{}, left: true, blurred: true, runner: doneRunner()}
+	p.to, _ = x.Returns(at)
+	if f := x.Frame.Match().Site; f != nil {
+		p.cc = f.Func.CC
+	}
+	if why, err := v.space(p, x, at, maps); err != nil || why != "" {
+		if err == nil {
+			out.notComparable(why)
+		}
+		return nil, err
+	}
+	if v.options.Picture {
+		image, err := copyImage(t, maps, v.options.Memory, nil)
+		if err != nil {
+			return none(err.Error())
+		}
+		out.Before = &imageMemory{image: image, now: t}
+	}
+	p.with = &withRun{}
+	if p.with.answer, p.with.memory, err = v.resumeWith(request, t, maps); err != nil {
+		return nil, err
+	}
+	a := p.with.answer
+	out.Interpreter.Steps = a.Steps
+	if told := v.options.Answered; told != nil {
+		if err := told(x, a, p.with.memory); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case a.Malformed != "":
+		out.Status, out.Interpreter.Failed = Different, "there are no such frames: "+a.Malformed
+		return nil, nil
+	case a.Unsupported != "":
+		return none("its interpreter cannot go on: " + a.Unsupported)
+	case !a.Returns:
+		return none(fmt.Sprintf("it is left by an exception (%.200s), and its interpreter does not say what compiled code returns then", a.Threw.Text))
+	}
+	return p, nil
+}
+
+// resumeWith hands a request over to the interpreter, which is started at the first.
+func (v *verifier) resumeWith(r *protocol.Resume, t *ptrace.Target, maps []machine.Mapping) (*protocol.Answer, *protocol.Overlay, error) {
+	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
+	defer cancel()
+	var err error
+	if v.child == nil {
+		if v.child, err = protocol.Start(ctx, protocol.Spec{Command: v.options.With, Hello: handover.Hello(t), Errors: v.options.Errors, Dir: v.options.WithDir, Env: v.options.WithEnv}); err != nil {
+			return nil, nil, err
+		}
+	}
+	h := handover.Host(v.watcher.View(), maps)
+	a, err := v.child.Resume(ctx, r, h)
+	if err != nil && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w; --timeout says how long it may take", err)
+	}
+	return a, h.Memory, err
+}
+
+// compareWith compares native code with the user's own interpreter. Of memory it compares what the interpreter stored: native code may store more,
+// for itself. What both allocated may be at different addresses.
+func (p *prediction) compareWith(v *verifier, regs *machine.Registers) {
+	out, t := p.out, v.watcher.View().Target()
+	c := &withComparison{own: p.with.memory, native: t, dead: p.dead, order: t.Arch().Order, follow: p.frame.Reference, pairs: map[machine.Addr]machine.Addr{}, taken: map[machine.Addr]bool{}}
+	why := ""
+	same := true
+	if r := p.with.answer.Returned; r != nil {
+		var part *ResultPart
+		if part, why = c.result(r, p.cc, regs); part != nil {
+			out.Result, same = []ResultPart{*part}, part.Same
+		}
+	}
+	c.memory()
+	out.Words = c.diffs.out.Words
+	for _, d := range c.diffs.out.Diffs {
+		out.Memory = append(out.Memory, d.report())
+	}
+	switch {
+	case !same || len(c.diffs.out.Diffs) > 0:
+		out.Status = Different
+		p.explain(v)
+	case why != "":
+		out.notComparable("the result: " + why)
+	default:
+		out.Status = Same
+	}
+}
+
+// withComparison is a comparison in progress.
+type withComparison struct {
+	own    *protocol.Overlay
+	native machine.Memory
+	dead   []machine.Range
+	order  binary.ByteOrder
+	follow func(bits uint64) (machine.Addr, bool) // the address that a word refers to
+	pairs  map[machine.Addr]machine.Addr          // what the interpreter has allocated, and where native code has it
+	taken  map[machine.Addr]bool                  // of native code
+	todo   []machine.Range                        // of the interpreter's, that are to be compared
+	diffs  memoryComparison
+}
+
+// scalar holds the types that an interpreter may give for the result of compiled code.
+var scalar = map[string]*ir.Type{"i1": ir.I1, "i8": ir.I8, "i16": ir.I16, "i32": ir.I32, "i64": ir.I64, "u8": ir.I8, "u16": ir.I16, "u32": ir.I32, "u64": ir.I64,
+	"f32": {Kind: ir.FloatKind, Bits: 32}, "f64": {Kind: ir.DoubleKind, Bits: 64}, "ref": ir.Ptr, "null": ir.Ptr}
+
+// result compares the results.
+func (c *withComparison) result(r *protocol.Native, cc string, regs *machine.Registers) (*ResultPart, string) {
+	typ := scalar[r.Type]
+	if typ == nil {
+		return nil, fmt.Sprintf("in which register compiled code returns a %.40q", r.Type)
+	}
+	bits, err := r.Bits.Uint()
+	if err != nil {
+		return nil, err.Error()
+	}
+	want := interp.FromUint(typ, bits)
+	got := abi.CompareResult(want, cc, regs, func(uint64) bool { return false })
+	switch {
+	case got.Why != "":
+		return nil, got.Why
+	case len(got.Parts) != 1: // a scalar of a register's size has one
+		return nil, fmt.Sprintf("it is in %d registers", len(got.Parts))
+	}
+	native := got.Parts[0].Native
+	part := &ResultPart{Register: got.Parts[0].Register, Type: r.Type, Interpreter: want.Format(), Native: native.Format(), Same: got.Same}
+	if r.Text != "" {
+		part.Interpreter += " (" + r.Text + ")"
+	}
+	if have, ok := native.Uint(); ok && !part.Same && typ.Kind != ir.FloatKind && typ.Kind != ir.DoubleKind {
+		part.Same = c.same(bits, have)
+	}
+	return part, ""
+}
+
+// memory compares the interpreter's stores to memory of the process, and then the memory that it allocated and that these refer to.
+func (c *withComparison) memory() {
+	for p := range c.own.Stored() {
+		now := make([]byte, len(p.Data))
+		missing := readPages(c.native, now, p.Addr) != 0
+		c.page(p, p.Addr, now, 0, len(now), missing)
+	}
+	for n := 0; n < len(c.todo); n++ {
+		block := c.todo[n]
+		for at := block.Start; at < block.End; {
+			end := min(block.End, (at|(protocol.PageSize-1))+1)
+			if p, ok := c.own.StoredAt(at); ok {
+				now := make([]byte, end-at)
+				missing := c.native.ReadMemory(now, c.pairs[block.Start]+(at-block.Start)) != nil
+				c.page(p, c.pairs[block.Start]+(at-block.Start), now, int(at-p.Addr), int(end-p.Addr), missing)
+			}
+			at = end
+		}
+	}
+	c.todo = nil
+}
+
+// page compares the bytes [from, to) of a page with native code's at an address.
+func (c *withComparison) page(p protocol.Stored, at machine.Addr, now []byte, from, to int, missing bool) {
+	for i := from &^ (diffWord - 1); i < to; i += diffWord {
+		stored := p.Bits[i/diffWord]
+		if stored == 0 {
+			continue
+		}
+		first, last := max(i, from), min(i+diffWord, to)
+		addr := at + machine.Addr(first-from)
+		same := !missing
+		for k := first; same && k < last; k++ {
+			same = stored>>(k-i)&1 == 0 || p.Data[k] == now[k-from] || c.isDead(at+machine.Addr(k-from))
+		}
+		if same {
+			continue
+		}
+		want, have := p.Data[first:last], now[first-from:last-from]
+		if !missing && stored == 0xff && len(want) == diffWord && (c.same(c.order.Uint64(want), c.order.Uint64(have)) || sameNaN(c.order.Uint64(want), c.order.Uint64(have))) {
+			continue
+		}
+		was := make([]byte, len(want))
+		if p.Was != nil {
+			copy(was, p.Was[first:last])
+		}
+		undefined := make([]byte, len(want)) // of a word of which only a part was stored, the rest is not the interpreter's
+		for k := range undefined {
+			if stored>>(first-i+k)&1 == 0 {
+				undefined[k] = 0xff
+			}
+		}
+		c.diffs.add(addr, was, want, undefined, have)
+	}
+}
+
+func (c *withComparison) isDead(addr machine.Addr) bool {
+	return slices.ContainsFunc(c.dead, func(r machine.Range) bool { return r.Contains(addr) })
+}
+
+// same reports whether two words that differ are references to the same object on both sides: memory that the interpreter allocated, and that native
+// code has elsewhere, one for one. Its content is compared later.
+func (c *withComparison) same(want, have uint64) bool {
+	own, ok := c.follow(want)
+	if !ok {
+		return false
+	}
+	native, ok := c.follow(have)
+	block, made := c.own.Block(own)
+	if !ok || !made {
+		return false
+	}
+	start := native - (own - block.Start)
+	if known, ok := c.pairs[block.Start]; ok {
+		return known == start
+	}
+	if c.taken[start] || c.native.ReadMemory(make([]byte, block.End-block.Start), start) != nil {
+		return false
+	}
+	c.pairs[block.Start], c.taken[start] = start, true
+	c.todo = append(c.todo, block)
+	return true
+}
+
+// doneRunner returns a runner for a run that has ended already.
+func doneRunner() *runner {
+	r := newRunner(0)
+	r.stop, r.ended = func(error) {}, make(chan struct{})
+	close(r.ended)
+	return r
+}

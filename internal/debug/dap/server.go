@@ -1,0 +1,412 @@
+package dap
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/go-dap"
+
+	"example.com/reframe/internal/debug/session"
+	"example.com/reframe/internal/llvm/ir"
+)
+
+// Arguments are those of a launch or attach request; they correspond to the flags of the other verbs. A list may be a single text.
+type Arguments struct {
+	Program string            `json:"program"` // launch: what is started,
+	Args    []string          `json:"args"`    // with these arguments,
+	Cwd     string            `json:"cwd"`     // here,
+	Env     map[string]string `json:"env"`     // with these variables beside those of the server,
+	Stdin   string            `json:"stdin"`   // and this file as its input; "" for none
+
+	PID  int    `json:"pid"`  // attach: a process; also processId, as other adapters call it,
+	Core string `json:"core"` // or a core
+
+	IR                texts  `json:"ir"`
+	Layout            texts  `json:"layout"`
+	Object            texts  `json:"object"`
+	Exe               string `json:"exe"`
+	Sysroot           string `json:"sysroot"`
+	DebugDir          texts  `json:"debugDir"`
+	NoSelfDescription bool   `json:"noSelfDescription"`
+	TrustIR           bool   `json:"trustIR"` // as in [deopt.Options]
+	Steps             uint64 `json:"steps"`
+
+	StopOnEntry *bool `json:"stopOnEntry"` // whether it stops before anything is run; nil: an attached process does, a launched one does not
+	NoDebug     bool  `json:"noDebug"`     // launch: it stops nowhere
+
+	Token string `json:"token"` // the one of [Server.Token]
+}
+
+// texts is a list of texts; in JSON it may also be a single text.
+type texts []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *texts) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*t = texts{one}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(t))
+}
+
+// readArguments reads the client's arguments for this server; it ignores others, which belong to the client.
+func readArguments(raw json.RawMessage) (a Arguments, err error) {
+	var also struct {
+		PID json.RawMessage `json:"processId"`
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		var shape *json.UnmarshalTypeError
+		if errors.As(err, &shape) {
+			return a, fmt.Errorf("%s is %s: it is to be %s", shape.Field, shape.Value, shape.Type)
+		}
+		return a, err
+	}
+	_ = json.Unmarshal(raw, &also) // as above
+	if a.PID == 0 && len(also.PID) > 0 {
+		var text string
+		if json.Unmarshal(also.PID, &text) == nil { // of a picker of processes
+			also.PID = json.RawMessage(text)
+		}
+		if json.Unmarshal(also.PID, &a.PID) != nil {
+			return a, fmt.Errorf("processId %s: a number", also.PID)
+		}
+	}
+	return a, nil
+}
+
+// Opening is the argument of an [Opener].
+type Opening struct {
+	Arguments
+	Launch         bool
+	Stdout, Stderr string       // launch: the files to which the program writes
+	Warn           func(string) // for what the user should know
+}
+
+// Target is an opened target.
+type Target struct {
+	Session *session.Session
+	PID     int // 0 of a core
+	Name    string
+	// Close releases the target: it kills the process, or lets it continue. It is called once.
+	Close func(kill bool) error
+}
+
+// Opener opens the target of a launch or attach request, and returns it stopped.
+type Opener func(context.Context, *Opening) (*Target, error)
+
+// Server serves clients, one at a time.
+type Server struct {
+	Open Opener
+	// Token, if it is not empty, must be in the arguments of launch or attach.
+	Token string
+	// Accepted, if it is not nil, is called once the peer has become a client: its launch or attach request has the token, or it disconnects in
+	// order.
+	Accepted func()
+}
+
+// Refused is the error of [Server.Serve] for a peer that never became a client: it sent no launch or attach request with the right token. The next peer may be served.
+type Refused struct {
+	Why error // nil: the peer closed the connection
+}
+
+// Error implements error.
+func (r *Refused) Error() string {
+	if r.Why == nil {
+		return "the peer left without a launch or attach request"
+	}
+	return r.Why.Error()
+}
+
+// Unwrap returns Why.
+func (r *Refused) Unwrap() error { return r.Why }
+
+// errToken is returned for a client without the server's token. It ends the connection.
+var errToken = errors.New("\"token\" of the launch configuration is missing or wrong: reframe printed it when it began to listen")
+
+// errGone ends a connection whose client has gone.
+var errGone = errors.New("the client is gone")
+
+// Serve serves one client until it disconnects, is gone, or ctx is done; none of these is an error. An attached process then continues, and a
+// launched one is killed. The error describes invalid protocol data, or why the target could not be released; it is a [Refused] if the peer opened
+// no target.
+func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	outer := ctx
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	c := &conn{server: s, ctx: ctx, line0: 1, sources: map[string][]*lineBreakpoint{}}
+	c.writer = newWriter(ctx, out, func(error) { end(errGone) })
+	messages, wrong := make(chan incoming), make(chan error, 1)
+	go func() {
+		r := bufio.NewReader(in)
+		for {
+			content, err := readContent(r)
+			var m incoming
+			if err == nil {
+				m, err = decode(content)
+			}
+			if err != nil {
+				wrong <- err
+				select { // whoever says no more may not read any more either, and something waits to be written to him
+				case <-time.After(unread):
+					end(errGone)
+				case <-ctx.Done():
+				}
+				return
+			}
+			select {
+			case messages <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	err := c.loop(messages, wrong)
+	if err != nil {
+		end(err) // whoever waits to write does not any more
+	}
+	err = errors.Join(ignored(err), c.close())
+	if !c.accepted && outer.Err() == nil {
+		err = &Refused{err}
+	}
+	close(c.writer.queue)
+	select {
+	case <-c.writer.done:
+	case <-time.After(flushing): // to one who does not read
+	}
+	return err
+}
+
+// unread bounds how long a client that sends no more may take to read its answers. Then it counts as gone.
+const unread = 5 * time.Second
+
+// flushing bounds the wait for the last messages to be sent.
+const flushing = time.Second
+
+// ignored returns nil for ends of a connection that are no errors.
+func ignored(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, errGone) {
+		return nil
+	}
+	return err
+}
+
+// conn is one client and its debugging session. One goroutine owns it, except for the session while something runs.
+type conn struct {
+	*writer
+	server *Server
+	ctx    context.Context
+	client dap.InitializeRequestArguments
+	line0  int // the number of the first line, as the client counts
+
+	initialized bool
+	accepted    bool // [Server.Accepted] was called
+	target      *Target
+	launched    bool
+	arguments   Arguments
+	begun       bool // configurationDone came
+	ended       bool // the process has
+	stdout      *stream
+	stderr      *stream
+
+	going *going // what runs; nil where all stands
+	stop  stopped
+
+	files      map[*ir.Module]string // that have the text of modules; "" for none
+	sources    map[string][]*lineBreakpoint
+	functions  []*functionBreakpoint
+	exceptions []*breakpoint
+	data       []*dataBreakpoint
+	differ     bool
+	number     int // of the last breakpoint
+
+	threads []dap.Thread // as they were seen last
+	refs    references
+}
+
+// loop serves requests until there are no more. It returns the reason, or nil after a disconnect.
+func (c *conn) loop(messages <-chan incoming, wrong <-chan error) error {
+	for {
+		var done chan outcome
+		if c.going != nil {
+			done = c.going.done
+		}
+		select {
+		case <-c.ctx.Done():
+			if cause := context.Cause(c.ctx); errors.Is(cause, errGone) {
+				return errGone
+			}
+			return nil
+		case err := <-wrong:
+			return err
+		case o := <-done:
+			c.came(o)
+		case m := <-messages:
+			if last := c.serve(&m); last {
+				return nil
+			}
+		}
+	}
+}
+
+// serve answers one message, and reports whether it is the last.
+func (c *conn) serve(m *incoming) (last bool) {
+	if m.asked.Type != "request" {
+		return false // nothing was asked of the client
+	}
+	if m.wrong != nil {
+		c.refuse(&m.asked, m.wrong)
+		return false
+	}
+	if err := c.early(m.Message); err != nil {
+		c.refuse(&m.asked, err)
+		return false
+	}
+	if r, ok := m.Message.(*dap.DisconnectRequest); ok {
+		if c.server.Token == "" {
+			c.accept()
+		}
+		c.disconnect(r)
+		return true
+	}
+	if why := refused[m.asked.Command]; why != "" {
+		c.refuse(&m.asked, errors.New(why))
+		return false
+	}
+	if err := c.answer(m.Message, &m.asked); err != nil {
+		c.refuse(&m.asked, err)
+		return errors.Is(err, errToken)
+	}
+	return false
+}
+
+// accept marks the peer as a client.
+func (c *conn) accept() {
+	if !c.accepted && c.server.Accepted != nil {
+		c.server.Accepted()
+	}
+	c.accepted = true
+}
+
+// refused lists the requests of the specification that are never supported, with the reason.
+var refused = map[string]string{
+	"restart":                   "a session is not restarted: terminate it and launch the program anew",
+	"terminateThreads":          "no thread of a target is ended: terminate ends a program that was launched",
+	"stepInTargets":             "a call of the interpreter has one target: stepIn goes there",
+	"setInstructionBreakpoints": "native code is stopped at exits: set a breakpoint on a line of the IR, on a function, or on a kind of site",
+	"writeMemory":               "the target stays as it is: set a value instead, which the interpreter goes on with",
+	"runInTerminal":             "it is for a client to answer",
+	"startDebugging":            "it is for a client to answer",
+}
+
+// early rejects requests that come too early or twice.
+func (c *conn) early(m dap.Message) error {
+	command := m.(dap.RequestMessage).GetRequest().Command
+	switch command {
+	case "initialize":
+		if c.initialized {
+			return errors.New("initialize came before: it is sent once")
+		}
+		return nil
+	case "disconnect", "cancel":
+		return nil
+	}
+	switch {
+	case !c.initialized:
+		return fmt.Errorf("%s before initialize, which is the first request", command)
+	case refused[command] != "":
+		return nil
+	case command == "launch" || command == "attach":
+		if c.target != nil {
+			return errors.New("there is a target already: disconnect, and begin a new session")
+		}
+	case c.target == nil && c.ended:
+		return errors.New("the process has ended")
+	case c.target == nil:
+		return fmt.Errorf("%s before launch or attach: there is no target yet", command)
+	}
+	return nil
+}
+
+// answer answers a request.
+func (c *conn) answer(m dap.Message, to *dap.Request) error {
+	switch r := m.(type) {
+	case *dap.InitializeRequest:
+		return c.initialize(r)
+	case *dap.LaunchRequest:
+		return c.open(to, r.Arguments, true)
+	case *dap.AttachRequest:
+		return c.open(to, r.Arguments, false)
+	case *dap.ConfigurationDoneRequest:
+		return c.configured(r)
+	case *dap.TerminateRequest:
+		return c.terminate(r)
+	case *dap.CancelRequest:
+		return c.cancelled(r)
+	case *dap.PauseRequest:
+		return c.pause(r)
+	case *dap.ThreadsRequest:
+		return c.listThreads(r)
+	case *dap.SetBreakpointsRequest, *dap.SetFunctionBreakpointsRequest, *dap.SetExceptionBreakpointsRequest, *dap.SetDataBreakpointsRequest:
+		return c.aside(func() error { return c.setBreakpoints(m) })
+	}
+	// What follows needs a stopped target, or checks that itself.
+	switch r := m.(type) {
+	case *dap.SourceRequest:
+		return c.source(r)
+	case *dap.BreakpointLocationsRequest:
+		return c.locations(r)
+	}
+	if err := c.stands(); err != nil {
+		return err
+	}
+	switch r := m.(type) {
+	case *dap.LoadedSourcesRequest:
+		return c.loadedSources(r)
+	case *dap.ModulesRequest:
+		return c.modules(r)
+	case *dap.StackTraceRequest:
+		return c.stackTrace(r)
+	case *dap.ScopesRequest:
+		return c.scopes(r)
+	case *dap.VariablesRequest:
+		return c.variables(r)
+	case *dap.SetVariableRequest:
+		return c.setVariable(r)
+	case *dap.SetExpressionRequest:
+		return c.setExpression(r)
+	case *dap.EvaluateRequest:
+		return c.evaluate(r)
+	case *dap.CompletionsRequest:
+		return c.completions(r)
+	case *dap.ExceptionInfoRequest:
+		return c.exceptionInfo(r)
+	case *dap.DataBreakpointInfoRequest:
+		return c.dataInfo(r)
+	case *dap.ReadMemoryRequest:
+		return c.readMemory(r)
+	case *dap.DisassembleRequest:
+		return c.disassemble(r)
+	case *dap.GotoTargetsRequest:
+		return c.gotoTargets(r)
+	}
+	return c.move(m, to)
+}
+
+// stands returns an error unless the target is stopped.
+func (c *conn) stands() error {
+	switch {
+	case c.ended:
+		return errors.New("the process has ended")
+	case c.going != nil && c.going.native:
+		return errors.New("the process goes on: pause it first")
+	case c.going != nil:
+		return errors.New("the interpreter goes on: pause it first")
+	}
+	return nil
+}

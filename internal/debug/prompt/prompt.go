@@ -1,0 +1,150 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/debug/session"
+	"example.com/reframe/internal/report/explain"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/replay"
+)
+
+// Printer prints as the command line does.
+type Printer interface {
+	// Frame prints a frame with its slots and the frames of a virtual machine in it; FrameLine prints the same without values.
+	Frame(w io.Writer, f *frame.Frame)
+	FrameLine(w io.Writer, f *frame.Frame)
+	Slots(w io.Writer, list []frame.Slot)
+	// VM prints the frames of a virtual machine with their values.
+	VM(w io.Writer, vm *frame.VM)
+	Thread(t *deopt.Thread) string
+	Place(f *frame.Frame) string // where in the code it is
+	Explanation(w io.Writer, e *explain.Explanation, t *ptrace.Target) error
+	Value(w io.Writer, v *explain.Value)
+	Disassembly(w io.Writer, d *explain.Disassembly)
+	Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error
+	// Bold and Dim return text with the codes of a terminal; Printable makes text of a target safe for a terminal.
+	Bold(text string) string
+	Dim(text string) string
+	Printable(text string) string
+}
+
+// Prompt runs commands in a session. [New] makes one.
+type Prompt struct {
+	Session *session.Session
+	Printer Printer
+	Files   Files
+	// Leave detaches from the process, or kills it, when the session is over. Nil for a core.
+	Leave func(kill bool) error
+	// Launched means that the process was started for the session: it is killed at the end, as in gdb.
+	Launched bool
+
+	out    *output
+	last   string // the line that an empty one repeats
+	listed int    // the last line that list has shown; 0: it begins anew
+	left   bool   // the process was let go, or killed
+	over   bool   // quit was asked for
+}
+
+// New returns a prompt that prints to out.
+func New(s *session.Session, out io.Writer, p Printer) *Prompt {
+	return &Prompt{Session: s, Printer: p, out: &output{to: out}}
+}
+
+// output keeps the first write error, so that printing code need not check each write.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+// Write implements [io.Writer].
+func (o *output) Write(p []byte) (int, error) {
+	if o.err == nil {
+		_, o.err = o.to.Write(p)
+	}
+	return len(p), o.err
+}
+
+// Err returns the first write error, or nil.
+func (p *Prompt) Err() error { return p.out.err }
+
+// Files holds the files of a target that a script names.
+type Files struct {
+	Core             string // "" of a process
+	Options          ptrace.CoreOptions
+	Modules, Layouts []string
+}
+
+// first returns the arguments for the beginning of a script.
+func (f *Files) first(script, core string) replay.First {
+	return replay.First{Script: script, Core: core, Options: f.Options, Modules: f.Modules, Layouts: f.Layouts}
+}
+
+// printf prints a line, or a part of one.
+func (p *Prompt) printf(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
+
+// usageError is an error in the use of a command.
+type usageError struct {
+	command *command
+	why     string
+}
+
+func (e *usageError) Error() string {
+	text := "usage: " + strings.TrimRight(e.command.name()+" "+e.command.usage, " ")
+	if e.why != "" {
+		text = e.why + "; " + text
+	}
+	return text
+}
+
+// Do runs the command of a line. An empty line repeats the last command, where that makes sense. When ctx is done it cancels the command, and the
+// session continues. over reports whether the session is over.
+func (p *Prompt) Do(ctx context.Context, line string) (over bool, err error) {
+	line = strings.TrimSpace(line)
+	if strings.HasPrefix(line, "#") {
+		return false, nil
+	}
+	if line == "" {
+		line = p.last
+	}
+	p.last = ""
+	if line == "" {
+		return false, nil
+	}
+	word, rest := line, ""
+	if n := strings.IndexAny(line, " \t/"); n > 0 {
+		word, rest = line[:n], strings.TrimSpace(line[n:])
+	}
+	c, err := find(word)
+	if err != nil {
+		return false, err
+	}
+	if c.repeats {
+		p.last = line
+	}
+	if err = c.do(p, ctx, rest); err != nil {
+		p.last = ""
+		if wrong := (*usageError)(nil); errors.As(err, &wrong) && wrong.command == nil {
+			wrong.command = c
+		}
+	}
+	return p.over, errors.Join(err, p.out.err)
+}
+
+// wrong returns an error in the use of the current command.
+func wrong(format string, args ...any) error { return &usageError{why: fmt.Sprintf(format, args...)} }
+
+// Close leaves the target: it kills a process that was started for the session, and detaches from any other.
+func (p *Prompt) Close() error {
+	if p.left || p.Leave == nil {
+		return nil
+	}
+	p.left = true
+	return p.Leave(p.Launched)
+}

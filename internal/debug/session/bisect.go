@@ -1,0 +1,394 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+)
+
+// Parting is the first difference between native code and the interpreter.
+type Parting struct {
+	Pair   *Pair     // at which it shows
+	Before *ir.Instr // the site before, where both still agreed; nil: the exit
+	By     By        // what shows it
+	// Instr is the first instruction, in the order of the interpreter's run, whose value or effect native code does not have; nil if none can be
+	// named, with the reason in Why.
+	Instr *ir.Instr
+	Steps uint64 // instructions of the interpreter from the exit to before Instr, the last time
+	Why   string
+	// Interpreted and Native are the values of Instr, or what it would store or return, as text; "" if it has none, or the value is unknown.
+	Interpreted, Native string
+	Operands            []Operand // those of Instr that are no constants
+	// Suspects are Instr and the instructions that led to its value and that no site has shown to be the same: through operands, through memory as
+	// the interpreter has it, and through branches. Native code may have gone wrong in any of them. They are in the order in which they ran. If
+	// native code has stored elsewhere, or has omitted stores, some may be missing.
+	Suspects []*ir.Instr
+	// Alike are other values of the function whose value in the interpreter is what native code has for Instr: the record may describe one of them.
+	Alike []string
+}
+
+// By is the kind of evidence for a difference.
+type By int
+
+// The kinds of evidence.
+const (
+	Agreed   By = iota // nothing: both came to the return, and were the same
+	ByValue            // the value that a record shows
+	ByRecord           // the same of a value that native code had, or that is in another slot: the record's operands are others than the module says
+	ByBranch           // that they came to different places
+	ByResult           // the function's result
+	ByMemory           // memory at the return
+	ByCall             // a call of native code
+	ByEnd              // that the interpreter cannot go on where native code does
+)
+
+// Operand is an operand of an instruction.
+type Operand struct {
+	Name        string
+	Interpreted string
+	Native      string // what the last site that shows it has; "" where none does
+}
+
+// Bisect runs native code and the interpreter from site to site, as [Session.Both] does, until they differ or the activation has returned, and names
+// the first instruction whose value or effect differs. The process is then stopped where the difference shows. It returns the errors of Both; ctx
+// bounds the whole, and each step between sites is bounded as in Both.
+func (s *Session) Bisect(ctx context.Context) (*Parting, error) {
+	b := &bisection{done: map[*computed]bool{}, seen: seen{values: map[*ir.Instr][]ir.Value{}, unsure: map[ir.Value]bool{}}}
+	for {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		p, err := s.Both(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b.out = &Parting{Pair: p, Before: b.before, Why: p.Why}
+		switch {
+		case p.Parted:
+			b.run = s.run
+			return b.out, b.find(ctx)
+		case p.Returned || p.Why != "" || p.Frame == nil:
+			return b.out, nil
+		}
+		b.before = p.At
+		for _, r := range p.Rows {
+			b.seen.unsure[r.value] = b.seen.unsure[r.value] || !r.Same
+		}
+		b.seen.values[p.At] = p.Frame.Match().Site.Live
+	}
+}
+
+// bisection is a bisection under way.
+type bisection struct {
+	seen
+	before *ir.Instr
+	run    *Run
+	walk   *walk
+	done   map[*computed]bool // are among the suspects
+	out    *Parting
+}
+
+// find finds the instruction.
+func (b *bisection) find(ctx context.Context) (err error) {
+	p := b.out.Pair
+	var watched []machine.Addr
+	for _, d := range p.Memory {
+		watched = append(watched, d.Differing()...)
+	}
+	watched = watched[:min(len(watched), maxWatched)]
+	if b.walk, err = b.run.walk(ctx, &b.seen, watched); err != nil {
+		return err
+	}
+	switch {
+	case p.Failed != "":
+		b.failed()
+	case p.Elsewhere():
+		b.branched()
+	case p.Frame != nil:
+		b.differs()
+	case p.Call != nil:
+		b.called()
+	default:
+		b.returned()
+	}
+	if b.out.Instr == nil && b.out.Why == "" {
+		b.out.Why = "no instruction of the interpreter's since the exit is behind it"
+	}
+	return nil
+}
+
+// maxWatched bounds the bytes of memory whose last store is tracked.
+const maxWatched = 1024
+
+// name sets the instruction that differs, and its value in native code.
+func (b *bisection) name(c *computed, native string) {
+	out := b.out
+	out.Instr, out.Steps, out.Native = c.instr, c.step, native
+	if !c.value.IsNone() {
+		out.Interpreted = c.value.Format()
+	}
+	for n, a := range c.instr.Args {
+		if sites.IsConst(a) || a.Ref() == "" {
+			continue
+		}
+		if _, block := a.(*ir.Block); block {
+			continue
+		}
+		out.Operands = append(out.Operands, b.operand(a, c.args, n))
+	}
+	b.suspect(c)
+	slices.SortStableFunc(out.Suspects, func(x, y *ir.Instr) int { return cmp.Compare(b.walk.last[x].stepOr(c), b.walk.last[y].stepOr(c)) })
+}
+
+// stepOr returns when the instruction ran, or when other did if c is nil.
+func (c *computed) stepOr(other *computed) uint64 {
+	if c == nil {
+		return other.step
+	}
+	return c.step
+}
+
+// operand describes an operand of an instruction that was run.
+func (b *bisection) operand(v ir.Value, args []*computed, n int) Operand {
+	o := Operand{Name: v.Ref()}
+	var of *computed
+	if n < len(args) {
+		of = args[n]
+	}
+	if of != nil {
+		o.Interpreted = of.value.Format()
+	} else if is, _ := b.run.valueOf(v); !is.IsNone() {
+		o.Interpreted = is.Format()
+	}
+	if of != nil && of.agreed || of == nil {
+		o.Native = o.Interpreted
+	}
+	for _, r := range b.out.Pair.Rows {
+		if r.value == v && of != nil && b.walk.last[v] == of && r.Why == "" {
+			o.Native = r.Native.Value
+		}
+	}
+	return o
+}
+
+// suspect adds an instruction, and those that computed its operands unless a site has shown the values to be the same.
+func (b *bisection) suspect(c *computed) {
+	if b.done[c] || len(b.done) == maxSuspects {
+		return
+	}
+	b.done[c] = true
+	if !slices.Contains(b.out.Suspects, c.instr) {
+		b.out.Suspects = append(b.out.Suspects, c.instr)
+	}
+	for _, a := range append(slices.Clone(c.args), c.from) {
+		if a != nil && !a.agreed && !b.same(a) {
+			b.suspect(a)
+		}
+	}
+	for _, t := range c.chose {
+		if t.cond != nil && !t.cond.agreed && !b.same(t.cond) && (t.way < b.walk.way || b.leads(t)) {
+			b.suspect(t.cond)
+		}
+	}
+}
+
+// leads reports whether native code could have come to its place if a branch had gone another way.
+func (b *bisection) leads(t taken) bool {
+	return slices.ContainsFunc(t.br.Blocks, func(other *ir.Block) bool { return other != t.to && b.reaches(other) })
+}
+
+// maxSuspects bounds the executed instructions that are examined for suspects.
+const maxSuspects = 10_000
+
+// same reports whether the record shows the value and native code has the same.
+func (b *bisection) same(c *computed) bool {
+	return slices.ContainsFunc(b.out.Pair.Rows, func(r Row) bool { return r.Same && b.walk.last[r.value] == c })
+}
+
+// differs handles values of a record that differ: it names the one that was computed first, unless native code had it before.
+func (b *bisection) differs() {
+	p := b.out.Pair
+	list := p.Differing()
+	b.out.By = ByRecord
+	var first *computed
+	var row Row
+	for _, r := range list {
+		c := b.walk.last[r.value]
+		if c == nil || c.agreed {
+			continue // it was shown before: then native code had it
+		}
+		if c = c.root(); first == nil || c.step < first.step {
+			first, row = c, r
+		}
+	}
+	if first == nil || exchanged(list) {
+		b.out.Instr, b.out.Steps, b.out.Suspects = p.At, p.Steps, []*ir.Instr{p.At}
+		row = list[0]
+		b.out.Interpreted, b.out.Native = row.Interpreted.Value, row.Native.Value
+		for _, r := range list {
+			b.out.Operands = append(b.out.Operands, Operand{r.Name, r.Interpreted.Value, r.Native.Value})
+		}
+	} else {
+		b.out.By = ByValue
+		b.name(first, row.Native.Value)
+	}
+	values, err := b.run.Values(0)
+	if err != nil {
+		return
+	}
+	for _, v := range values {
+		if v.Name != row.Name && v.Type.Equal(row.value.Type()) && v.Value.Format() == row.Native.Value && (b.out.Instr == nil || v.Name != b.out.Instr.Ref()) {
+			b.out.Alike = append(b.out.Alike, v.Name)
+		}
+	}
+}
+
+// exchanged reports whether the rows have each other's values.
+func exchanged(list []Row) bool {
+	var is, native []string
+	for _, r := range list {
+		if r.Type.Bits < 8 {
+			return false // few values: others have the same
+		}
+		is, native = append(is, r.Type.Source+r.Interpreted.Value), append(native, r.Type.Source+r.Native.Value)
+	}
+	slices.Sort(is)
+	slices.Sort(native)
+	return len(list) > 1 && slices.Equal(is, native)
+}
+
+// branched handles different places: it names a branch from which native code, had it gone the other way, reaches its place before any other site.
+func (b *bisection) branched() {
+	b.out.By = ByBranch
+	var list []taken
+	for _, t := range b.walk.taken {
+		if b.leads(t) && !slices.ContainsFunc(list, func(u taken) bool { return u.br == t.br }) {
+			list = append(list, t)
+		}
+	}
+	if len(list) == 0 {
+		b.out.Why = "no branch of the interpreter's since the last site leads to where native code is"
+		return
+	}
+	for _, t := range list {
+		if t.cond == nil {
+			t.cond = &computed{instr: t.br}
+		}
+		if b.out.Instr == nil {
+			native := ""
+			if one := t.cond.value; len(list) == 1 && !one.IsNone() && one.Type().Bits == 1 {
+				native = map[string]string{"true": "false", "false": "true"}[one.Format()]
+			}
+			b.name(t.cond, native)
+		}
+		b.suspect(t.cond)
+	}
+}
+
+// reaches reports whether a path leads from a block to the place of native code without another site on it.
+func (b *bisection) reaches(from *ir.Block) bool {
+	done := map[*ir.Block]bool{}
+	blocks := []*ir.Block{from}
+	for len(blocks) > 0 {
+		at := blocks[len(blocks)-1]
+		blocks = blocks[:len(blocks)-1]
+		if done[at] {
+			continue
+		}
+		done[at] = true
+		site := slices.IndexFunc(at.Instrs, b.run.beside.Site)
+		last := at.Instrs[len(at.Instrs)-1]
+		switch p := b.out.Pair; {
+		case site >= 0:
+			if p.Frame != nil && at.Instrs[site] == siteOf(p.Frame) {
+				return true
+			}
+		case last.Op == ir.OpRet:
+			if p.Returned {
+				return true
+			}
+		default:
+			blocks = append(blocks, last.Blocks...)
+		}
+	}
+	return false
+}
+
+// returned handles different results or stores: it names the one that was computed first.
+func (b *bisection) returned() {
+	p := b.out.Pair
+	var first *computed
+	native := ""
+	for _, part := range p.Result {
+		if !part.Same && b.walk.ended != nil && b.walk.ended.instr.Op == ir.OpRet {
+			b.out.By, first = ByResult, b.walk.ended
+			if of := first.args[0]; of != nil && !of.agreed {
+				first = of.root()
+			}
+			if native = part.Native; part.Path != "" {
+				native = "" // a part of it
+			}
+			break
+		}
+	}
+	stored := b.walk.writers()
+	if len(b.walk.watched) > len(stored) && len(stored) > 0 {
+		first, native = nil, "" // what it stored to the wrong place may be what it read then
+	}
+	for _, c := range stored {
+		if first == nil || c.step < first.step {
+			b.out.By, first, native = ByMemory, c, ""
+		}
+	}
+	if first == nil {
+		b.out.By, b.out.Why = ByMemory, "native code has stored where the interpreter has not: "+b.addresses()
+		return
+	}
+	if of := first.args; b.out.By == ByMemory && first.instr.Op == ir.OpStore && of[0] != nil {
+		b.out.Interpreted = of[0].value.Format()
+	}
+	b.name(first, native)
+}
+
+func (b *bisection) addresses() string {
+	var list []string
+	for _, d := range b.out.Pair.Memory {
+		list = append(list, string(d.Address))
+	}
+	return strings.Join(list, ", ")
+}
+
+// called handles a call that differs.
+func (b *bisection) called() {
+	b.out.By = ByCall
+	d := b.out.Pair.Call
+	b.out.Interpreted, b.out.Native = d.Interpreter, d.Native
+	if b.walk.ended == nil || d.Line == 0 {
+		b.out.Why = fmt.Sprintf("native code alone calls %s", d.Callee)
+		return
+	}
+	c := b.walk.ended
+	if n := d.Argument - 1; n >= 0 && n < len(c.args) && c.args[n] != nil && !c.args[n].agreed && d.At == "" {
+		c = c.args[n].root()
+	}
+	b.name(c, d.Native)
+}
+
+// failed handles a run that cannot continue.
+func (b *bisection) failed() {
+	b.out.By = ByEnd
+	if b.walk.ended != nil {
+		b.name(b.walk.ended, "")
+	}
+}
+
+// String names the evidence.
+func (b By) String() string {
+	return [...]string{"nothing", "a value of the record", "the record", "a branch", "the result", "memory", "a call", "the end of the interpreter's run"}[b]
+}

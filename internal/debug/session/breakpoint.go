@@ -1,0 +1,114 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/vm/condition"
+)
+
+// Breakpoint selects exits at which the process stops. It is in the code only while the process runs: nothing is written into a stopped process.
+type Breakpoint struct {
+	Number int
+	trace.ExitFilter
+	At   *names.Pattern       // calls of functions; nil: sites that the filter means
+	If   *condition.Condition // only exits that fulfil it; nil: all
+	Line *ir.Instr            // only exits whose site may be this instruction of a module; nil: any
+	// Meant is called last, for an exit that was counted in Hits, and reports whether the process stops there. Nil: it stops.
+	Meant    func(*trace.Exited) bool
+	Once     bool // it is deleted when it was hit
+	Disabled bool
+	Hits     uint64 // how often it stopped the process
+	Passed   uint64 // how often its condition did not hold there
+}
+
+// String describes the breakpoint.
+func (b *Breakpoint) String() string {
+	var parts []string
+	if b.At != nil {
+		parts = append(parts, "calls of "+b.At.Text)
+	}
+	for _, id := range b.Records {
+		parts = append(parts, fmt.Sprintf("record %d", id))
+	}
+	if len(b.Sites) > 0 {
+		parts = append(parts, strings.Join(b.Sites, ", ")+" sites")
+	}
+	if b.Function != nil {
+		parts = append(parts, "function "+b.Function.Text)
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "any exit")
+	}
+	if b.Line != nil {
+		parts = append(parts, fmt.Sprintf("line %d", b.Line.Line))
+	}
+	if b.If != nil {
+		parts = append(parts, "if "+b.If.Text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reached reports whether an exit matches the breakpoint.
+func (b *Breakpoint) reached(x *trace.Exited) bool {
+	if !x.Point.Meant(&b.ExitFilter, b.At) {
+		return false
+	}
+	if b.Line != nil && !mayBe(x.Frame, b.Line) {
+		return false
+	}
+	if b.If != nil && !x.Fulfils(b.If) {
+		b.Passed++
+		return false
+	}
+	b.Hits++
+	return b.Meant == nil || b.Meant(x)
+}
+
+// mayBe reports whether the site of a frame's record may be an instruction: where code was duplicated it is one of several.
+func mayBe(f *deopt.Frame, i *ir.Instr) bool {
+	if f == nil || f.Match() == nil {
+		return false
+	}
+	m := f.Match()
+	return m.Site != nil && m.Site.Instr == i || slices.ContainsFunc(m.Sites, func(s *ir.Site) bool { return s.Instr == i })
+}
+
+// Break sets a breakpoint. It is an error if the condition can hold at no exit of the breakpoint.
+func (s *Session) Break(b Breakpoint) (*Breakpoint, error) {
+	if b.If != nil && b.At == nil {
+		// The target has described what was registered so far, and may describe more.
+		asks := s.config.Describe != nil
+		modules := asks && !slices.ContainsFunc(s.config.Modules, func(m *ir.Module) bool { return !m.Found })
+		if err := trace.CheckStop(&s.config.Options, b.If, &b.ExitFilter, trace.Untold{Modules: modules, Layouts: asks}); err != nil {
+			return nil, err
+		}
+	}
+	s.number++
+	b.Number = s.number
+	s.breakpoints = append(s.breakpoints, &b)
+	return &b, nil
+}
+
+// Breakpoints lists the breakpoints in their order.
+func (s *Session) Breakpoints() []*Breakpoint { return s.breakpoints }
+
+// Breakpoint returns the breakpoint with a number.
+func (s *Session) Breakpoint(number int) (*Breakpoint, error) {
+	for _, b := range s.breakpoints {
+		if b.Number == number {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no breakpoint %d", number)
+}
+
+// Delete deletes a breakpoint.
+func (s *Session) Delete(number int) {
+	s.breakpoints = slices.DeleteFunc(s.breakpoints, func(b *Breakpoint) bool { return b.Number == number })
+}

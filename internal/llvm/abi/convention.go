@@ -1,0 +1,209 @@
+package abi
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+)
+
+// Convention is a calling convention, by the registers that it preserves and C's does not, and the reverse.
+type Convention struct {
+	keeps   []machine.DWARFReg // general registers
+	vectors []machine.DWARFReg // vector registers, their first 16 bytes
+	loses   []machine.DWARFReg
+}
+
+// The numbers of x86-64's registers in DWARF.
+const (
+	dwRAX machine.DWARFReg = iota
+	dwRDX
+	dwRCX
+	dwRBX
+	dwRSI
+	dwRDI
+	dwRBP
+	dwRSP
+	dwR8
+	dwR9
+	dwR10
+	dwR11
+	dwR12
+	dwR13
+	dwR14
+	dwR15
+	dwRIP
+	dwXMM0
+)
+
+// vectorRegisters returns the vector registers from first to last, inclusive.
+func vectorRegisters(first, last machine.DWARFReg) (list []machine.DWARFReg) {
+	for n := first; n <= last; n++ {
+		list = append(list, dwXMM0+n)
+	}
+	return list
+}
+
+// Conventions holds the conventions of x86-64 by LLVM's names: its lists of callee-saved registers (CSR_64 and so on in X86CallingConv.td, assigned
+// in X86RegisterInfo::getCalleeSavedRegs), which are the same in LLVM 14 to 22. A function does not preserve the registers of its result.
+//
+// With AVX preserve_all, anyreg and intel_ocl_bi list ymm registers, but their functions end in a vzeroupper (X86VZeroUpper.cpp), so that they
+// preserve only the xmm part. A function of intel_ocl_bi preserves other registers with AVX-512, and the features it was compiled for are not known.
+// One of cxx_fast_tls that does not unwind saves registers in others, which its CFI does not state (supportSplitCSR, X86ISelLowering.h).
+var Conventions = func() map[string]Convention {
+	most := []machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwRSI, dwRDI, dwR8, dwR9, dwR10}
+	all := []machine.DWARFReg{dwRBX, dwRBP, dwR12, dwR13, dwR14, dwR15}
+	without := func(list []machine.DWARFReg, reg machine.DWARFReg) []machine.DWARFReg {
+		return slices.DeleteFunc(slices.Clone(list), func(r machine.DWARFReg) bool { return r == reg })
+	}
+	named := map[string]Convention{
+		"preserve_mostcc": {keeps: most},
+		"preserve_allcc":  {keeps: most, vectors: vectorRegisters(0, 15)},
+		"coldcc":          {keeps: append([]machine.DWARFReg{dwR11}, most[1:]...), vectors: vectorRegisters(0, 15)},
+		"anyregcc":        {keeps: append([]machine.DWARFReg{dwR11}, most...), vectors: vectorRegisters(0, 15)},
+		"x86_regcallcc":   {vectors: vectorRegisters(8, 15)},
+		"win64cc":         {keeps: []machine.DWARFReg{dwRSI, dwRDI}, vectors: vectorRegisters(6, 15)},
+		"swifttailcc":     {loses: []machine.DWARFReg{dwR13, dwR14}},
+		"ghccc":           {loses: all},
+		"hhvmcc":          {loses: without(all, dwR12)},
+		"cxx_fast_tlscc":  {loses: without(all, dwRBP)},
+		"intel_ocl_bicc":  {loses: []machine.DWARFReg{dwRBP, dwR12, dwR13}},
+		"preserve_nonecc": {loses: without(all, dwRBP)},
+	}
+	for number, is := range numbered {
+		if like, ok := named[is.name]; ok {
+			named["cc "+strconv.Itoa(int(number))] = like
+		}
+	}
+	return named
+}()
+
+// numbered are conventions by their numbers in LLVM's CallingConv.h, as the IR may have them. A title is of one that belongs to no machine (LLVM's
+// language reference, "Calling Conventions"). HiPE's has no name in the IR, and keeps what GHC's does.
+var numbered = map[uint64]struct{ name, title string }{
+	0: {"ccc", "C"}, 8: {"fastcc", "fast"}, 9: {"coldcc", "cold"}, 10: {"ghccc", "GHC"}, 11: {"ghccc", "HiPE"}, 13: {"anyregcc", "anyreg"},
+	14: {"preserve_mostcc", "preserve_most"}, 15: {"preserve_allcc", "preserve_all"}, 16: {"swiftcc", "swift"}, 17: {"cxx_fast_tlscc", "cxx_fast_tls"},
+	18: {"tailcc", "tail"}, 19: {"cfguard_checkcc", "cfguard_check"}, 20: {"swifttailcc", "swift_tail"}, 21: {"preserve_nonecc", "preserve_none"},
+	77: {"intel_ocl_bicc", ""}, 79: {"win64cc", ""}, 81: {"hhvmcc", ""}, 92: {"x86_regcallcc", ""},
+}
+
+// ConventionTitle returns the name of a convention that belongs to no machine, and "" for any other.
+func ConventionTitle(number uint64) string { return numbered[number].title }
+
+// spelled is a convention's name where the IR has its number, "cc 13".
+func spelled(cc string) string {
+	if digits, ok := strings.CutPrefix(cc, "cc "); ok {
+		if n, err := strconv.ParseUint(digits, 10, 64); err == nil && numbered[n].name != "" {
+			return numbered[n].name
+		}
+	}
+	return cc
+}
+
+// InAnyRegisters reports whether the compiler may place the arguments and the result of a patchpoint of this convention anywhere, so that its record
+// holds their places ("Stack maps and patch points", llvm.experimental.patchpoint).
+func InAnyRegisters(cc string) bool { return spelled(cc) == "anyregcc" }
+
+// Taker names the side that removes stack arguments.
+type Taker int
+
+const (
+	NotKnown    Taker = iota
+	CallerTakes       // the function leaves them where they are
+	FlagSays          // the function, with llc's -tailcallopt, of which a module says nothing; else the caller
+)
+
+// WhoTakesArguments returns the side that removes stack arguments for functions of a convention, spelled as in the IR.
+func WhoTakesArguments(cc string) Taker {
+	switch cc {
+	case "", "ccc", "coldcc":
+		return CallerTakes
+	case "fastcc":
+		return FlagSays
+	}
+	return NotKnown
+}
+
+// returnedIn are the registers of which a function that returns a value may have any for it.
+var returnedIn = append([]machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwR8}, vectorRegisters(0, 3)...)
+
+// Of returns what the unwinder has to know of a function with this convention: nil where that is as in C.
+func (c Convention) Of(cc string, f *Callable) *unwind.Convention {
+	out := &unwind.Convention{Name: cc, Keeps: slices.Clone(c.keeps), Vectors: slices.Clone(c.vectors), Loses: c.loses}
+	if f.Result > 0 {
+		returned := func(r machine.DWARFReg) bool { return slices.Contains(returnedIn, r) }
+		out.Keeps, out.Vectors = slices.DeleteFunc(out.Keeps, returned), slices.DeleteFunc(out.Vectors, returned)
+	}
+	if spelled(cc) == "x86_regcallcc" { // what arguments and results come in is not kept (shouldDisableArgRegFromCSR)
+		if f.Parameters > scratchOfRegCall || f.Result > scratchOfRegCall {
+			out.Keeps, out.Vectors, out.Loses = nil, nil, []machine.DWARFReg{dwR12, dwR13, dwR14, dwR15}
+		}
+	}
+	if f.SwiftError {
+		out.Loses = append(slices.Clone(out.Loses), dwR12)
+	}
+	if len(out.Keeps)+len(out.Vectors)+len(out.Loses) == 0 {
+		return nil
+	}
+	return out
+}
+
+// scratchOfRegCall is the number of words of arguments that take no register which regcall's functions preserve: rax, rcx, rdx, rdi, rsi, r8 and r9,
+// or xmm0 to xmm7.
+const scratchOfRegCall = 7
+
+// Callable holds what decides, in addition to its convention, which registers a function preserves.
+type Callable struct {
+	CC                 string
+	Parameters, Result uint64 // words of 8 bytes, at least one for each
+	SwiftError         bool
+}
+
+// callableOf returns the Callable that the type of a function determines.
+func callableOf(m *ir.Module, cc string, sig *ir.Type) Callable {
+	words := func(t *ir.Type) uint64 {
+		if t.Kind == ir.VoidKind {
+			return 0
+		}
+		return max(1, (m.Layout.Size(t)+7)/8)
+	}
+	c := Callable{CC: cc, Result: words(sig.Elem)}
+	for _, t := range sig.Fields {
+		c.Parameters += words(t)
+	}
+	return c
+}
+
+// AgreedConvention returns the common Callable of functions of one convention, with the most that any of them takes and returns. known is false where
+// their conventions differ.
+func AgreedConvention(functions []*ir.Func) (is Callable, known bool) {
+	for n, f := range functions {
+		c := callableOf(f.Module, f.CC, f.Sig)
+		for _, p := range f.Params {
+			c.SwiftError = c.SwiftError || p.Attrs.SwiftError
+		}
+		if n > 0 && c.CC != is.CC {
+			return Callable{}, false
+		}
+		is = Callable{c.CC, max(is.Parameters, c.Parameters), max(is.Result, c.Result), is.SwiftError || c.SwiftError}
+	}
+	return is, len(functions) > 0
+}
+
+// CallableAt returns the Callable for the callee of a site.
+func CallableAt(s *ir.Site) Callable {
+	c := Callable{CC: s.CC, Parameters: uint64(len(s.Instr.Args)), Result: 1}
+	sig := s.Instr.Call.Sig
+	if s.Instr.Typ.Kind == ir.TokenKind { // a gc.statepoint returns a token
+		if sig = nil; len(s.Instr.Call.ElemTypes) > 2 {
+			sig = s.Instr.Call.ElemTypes[2]
+		}
+	}
+	if sig != nil && sig.Kind == ir.FuncKind && sig.Elem.Kind == ir.VoidKind {
+		c.Result = 0
+	}
+	return c
+}

@@ -1,0 +1,201 @@
+package abi
+
+import (
+	"fmt"
+	"slices"
+
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+)
+
+// argumentRegisters holds the registers for arguments, in the order in which they are assigned.
+type argumentRegisters struct {
+	integers, floats []machine.DWARFReg
+	result           *machine.DWARFReg // holds the address for a result in memory; nil: that comes as any other argument
+	pushed           uint64            // bytes between the stack pointer and the arguments, when the function is entered
+}
+
+var arm64Result machine.DWARFReg = 8
+
+// argumentRegistersOf: System V ABI, AMD64 supplement, 3.2.3; AAPCS64, 6.8.2 and 6.9.
+var argumentRegistersOf = map[*machine.Arch]argumentRegisters{
+	machine.AMD64: {
+		integers: []machine.DWARFReg{dwRDI, dwRSI, dwRDX, dwRCX, dwR8, dwR9},
+		floats:   vectorRegisters(0, 7),
+		pushed:   word, // the return address
+	},
+	machine.ARM64: {
+		integers: []machine.DWARFReg{0, 1, 2, 3, 4, 5, 6, 7},
+		floats:   []machine.DWARFReg{64, 65, 66, 67, 68, 69, 70, 71},
+		result:   &arm64Result,
+	},
+}
+
+// ArgumentWord is the place of a word of an argument when its function is entered: a register, or an offset in bytes from the start of the stack
+// arguments.
+type ArgumentWord struct {
+	Register machine.DWARFReg
+	OnStack  bool
+	Offset   uint64
+}
+
+// Argument describes the place of an argument when its function is entered, before its first instruction.
+type Argument struct {
+	Type *ir.Type
+	// Why is the reason why that is not known, "" where it is.
+	Why   string
+	words []ArgumentWord
+	// memory reports whether the argument is memory on the stack, and its value the address.
+	memory bool
+	arch   *machine.Arch
+	layout *ir.DataLayout
+}
+
+// Signature holds what determines the places of arguments.
+type Signature struct {
+	Layout *ir.DataLayout
+	CC     string // as the IR spells it
+	Types  []*ir.Type
+	Attrs  []ir.ParamAttrs // as many, or fewer
+}
+
+// SignatureOf returns the signature of a function by its parameters.
+func SignatureOf(f *ir.Func) Signature {
+	s := Signature{Layout: f.Module.Layout, CC: f.CC}
+	for _, p := range f.Params {
+		s.Types, s.Attrs = append(s.Types, p.Typ), append(s.Attrs, *p.Attrs)
+	}
+	return s
+}
+
+// argumentConventions holds the conventions whose arguments lie as C's do (X86CallingConv.td, CC_X86_64; AArch64CallingConvention.td,
+// CC_AArch64_AAPCS).
+var argumentConventions = []string{"", "ccc", "fastcc", "coldcc", "tailcc", "preserve_mostcc", "preserve_allcc"}
+
+// Arguments returns the places of a function's arguments when it is entered. An argument whose place is not known, or differs between releases of
+// LLVM, has the reason in Why; the others are known all the same.
+func Arguments(s Signature, arch *machine.Arch) []Argument {
+	out := make([]Argument, len(s.Types))
+	rules := argumentsOf[arch]
+	apart := slices.ContainsFunc(s.Attrs, func(a ir.ParamAttrs) bool { return a.Apart || a.InAlloca != nil || a.Preallocated != nil })
+	for k, t := range s.Types {
+		out[k] = Argument{Type: t, arch: arch, layout: s.Layout}
+		switch {
+		case len(rules) == 0:
+			out[k].Why = "in which registers code of " + arch.Title + " is given arguments is not known here"
+		case !slices.Contains(argumentConventions, s.CC):
+			out[k].Why = "the calling convention " + s.CC
+		case apart:
+			out[k].Why = "an attribute of a parameter puts arguments elsewhere"
+		}
+	}
+	for n, r := range rules {
+		a := newArguments(r, s.Layout, arch)
+		for k, t := range s.Types {
+			attrs := ir.ParamAttrs{}
+			if k < len(s.Attrs) {
+				attrs = s.Attrs[k]
+			}
+			a.give(t, attrs)
+			switch arg := &out[k]; {
+			case arg.Why != "":
+			case attrs.ByVal == nil && !placed(t, s.Layout):
+				arg.Why = fmt.Sprintf("where an argument of type %v lies is not known", t)
+			case n == 0:
+				arg.words, arg.memory = a.words, attrs.ByVal != nil
+			case !slices.Equal(arg.words, a.words):
+				arg.Why = "the releases of LLVM put it in different places"
+			}
+		}
+	}
+	return out
+}
+
+// placed reports whether the words of a value of this type are passed in order.
+func placed(t *ir.Type, layout *ir.DataLayout) bool {
+	switch t.Kind {
+	case ir.IntKind:
+		return t.Bits <= 128
+	case ir.PointerKind, ir.FloatKind, ir.DoubleKind:
+		return true
+	case ir.VectorKind: // as wide as a register: a narrower one is widened in one of several ways
+		bits := BitWidth(t.Elem)
+		return layout.Size(t) == 16 && bits >= 8 && bits&(bits-1) == 0
+	}
+	return false
+}
+
+// Read reads the argument: regs are those at the function's entry.
+func (a *Argument) Read(regs *machine.Registers, mem machine.Memory) (v interp.Value, err error) {
+	if a.Why != "" {
+		return v, machine.Unavailablef("%s", a.Why)
+	}
+	sp, err := regs.Addr(a.arch.SP)
+	if err != nil {
+		return v, err
+	}
+	sp += machine.Addr(argumentRegistersOf[a.arch].pushed)
+	size := int(a.layout.StoreSize(a.Type))
+	if a.memory {
+		raw := make([]byte, word)
+		a.arch.PutUint(raw, uint64(sp)+a.words[0].Offset)
+		return interp.FromBytes(a.layout, a.Type, raw[:size])
+	}
+	var raw []byte
+	for n, w := range a.words {
+		part := make([]byte, min(size-len(raw), max(word, size/len(a.words))))
+		if w.OnStack {
+			err = mem.ReadMemory(part, sp+machine.Addr(w.Offset))
+		} else {
+			var b []byte
+			if b, err = regs.Bytes(w.Register); err == nil && copy(part, b) < len(part) {
+				err = machine.Unavailablef("%s has %d bytes here", a.arch.NameOf(w.Register, 16), len(b))
+			}
+		}
+		if err != nil {
+			return v, fmt.Errorf("word %d: %w", n+1, err)
+		}
+		raw = append(raw, part...)
+	}
+	return interp.FromBytes(a.layout, a.Type, raw)
+}
+
+// Where returns the text of the registers or the place on the stack of the argument.
+func (a *Argument) Where() string {
+	text := ""
+	for n, w := range a.words {
+		if n > 0 {
+			text += ":"
+		}
+		switch {
+		case w.OnStack:
+			text += fmt.Sprintf("stack+%d", w.Offset)
+		default:
+			text += a.arch.NameOf(w.Register, int(min(16, a.layout.StoreSize(a.Type))))
+		}
+	}
+	return text
+}
+
+// SameBits reports whether native code has the interpreter's value: undefined bits equal any bits, a NaN equals every other NaN.
+func SameBits(v, native interp.Value) bool {
+	if v.Type().Kind == ir.VectorKind {
+		for i := range v.Len() {
+			a, _ := v.Elem(i)
+			b, ok := native.Elem(i)
+			if !ok || !SameBits(a, b) {
+				return false
+			}
+		}
+		return true
+	}
+	want, unknown := v.Bits()
+	have, _ := native.Bits()
+	for i := range want {
+		if i >= len(have) || (want[i]^have[i])&^unknown[i] != 0 {
+			return isNaN(v) && isNaN(native)
+		}
+	}
+	return true
+}

@@ -1,0 +1,329 @@
+package abi
+
+import (
+	"fmt"
+	"math/big"
+	"math/bits"
+	"slices"
+
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+)
+
+// Compared holds the interpreter's result beside the content of the registers of a native function that has just returned.
+type Compared struct {
+	// Why is the reason why they cannot be compared, "" where they were.
+	Why   string
+	Same  bool
+	Parts []ResultPart // scalars of the value, in order
+}
+
+// ResultPart is one scalar of a result: all of it, an element of a vector, a field.
+type ResultPart struct {
+	Path     string // "" for the whole, "[1]", "[0][2]"
+	Register string // "rax", "rax:rdx", "xmm0+4" with the offset in bytes
+	Interp   interp.Value
+	Native   interp.Value
+	Same     bool
+}
+
+// ResultRegisters holds the registers in which LLVM returns values on one architecture, in the order in which it assigns them.
+type ResultRegisters struct {
+	ints, floats, vectors []machine.DWARFReg
+	Lowerings             []Lowering
+	// narrow reports whether a vector smaller than a register lies in one as it lies in memory, and no element is widened.
+	narrow bool
+}
+
+// Lowering holds what the IR does not state about how a value is returned: the width of the vector registers that the code was compiled for, and
+// whether a half is an integer (LLVM up to 14 on x86-64) or has a register of its own.
+type Lowering struct {
+	vector  int // bytes
+	halfInt bool
+}
+
+// ResultsOf are the registers of results of the architectures whose results are read.
+var ResultsOf = map[*machine.Arch]*ResultRegisters{
+	// RetCC_X86Common and RetCC_X86_64_C of X86CallingConv.td; a subset is what the System V ABI, AMD64 supplement, 3.2.3,
+	// wants of C types.
+	machine.AMD64: {
+		ints:      []machine.DWARFReg{0, 1, 2},        // rax, rdx, rcx
+		floats:    []machine.DWARFReg{17, 18},         // xmm0, xmm1
+		vectors:   []machine.DWARFReg{17, 18, 19, 20}, // xmm0 to xmm3, ymm, zmm
+		Lowerings: []Lowering{{64, false}, {32, false}, {16, false}, {64, true}, {32, true}, {16, true}},
+		narrow:    true,
+	},
+	// RetCC_AArch64_AAPCS of AArch64CallingConvention.td; a subset is what AAPCS64, 6.9, wants of C types.
+	machine.ARM64: {
+		ints:      []machine.DWARFReg{0, 1, 2, 3, 4, 5, 6, 7},
+		floats:    []machine.DWARFReg{64, 65, 66, 67, 68, 69, 70, 71}, // v0 to v7
+		vectors:   []machine.DWARFReg{64, 65, 66, 67, 68, 69, 70, 71},
+		Lowerings: []Lowering{{16, false}},
+	},
+}
+
+// IsVector reports whether a register is one that values of vectors are returned in.
+func (r *ResultRegisters) IsVector(reg machine.DWARFReg) bool { return reg >= r.vectors[0] }
+
+// CompareResult holds a result against the registers of the thread at the return address. Undefined bits
+// are like anything, a NaN like every other NaN, and all bits past the width of an integer are
+// ignored. made says of which integers and pointers the interpreter alone can have them (see
+// [interp.Interp.Made]).
+//
+// cc is the calling convention as the IR spells it. A type that LLVM returns in memory, or where that is
+// not known, cannot be compared; where it depends on the code's features, all ways are tried.
+func CompareResult(v interp.Value, cc string, regs *machine.Registers, made func(uint64) bool) Compared {
+	if v.IsNone() {
+		return Compared{Same: true}
+	}
+	in := ResultsOf[regs.Arch()]
+	if in == nil {
+		return Compared{Why: "in which registers code of " + regs.Arch().Title + " returns values is not known here"}
+	}
+	if !slices.Contains([]string{"", "ccc", "fastcc", "coldcc", "tailcc", "preserve_mostcc", "preserve_allcc"}, cc) {
+		return Compared{Why: "the calling convention " + cc}
+	}
+	var first, refused *Compared
+	for _, l := range in.Lowerings {
+		r := compareLowered(v, in, l, regs, made)
+		switch {
+		case r.Why != "":
+			if refused == nil {
+				refused = &r
+			}
+		case r.Same:
+			return r
+		case first == nil:
+			first = &r
+		}
+	}
+	// A value that differs with one lowering may lie elsewhere with a lowering that cannot be compared.
+	if refused != nil {
+		return *refused
+	}
+	return *first
+}
+
+// compareLowered compares under one lowering.
+func compareLowered(v interp.Value, in *ResultRegisters, l Lowering, regs *machine.Registers, made func(uint64) bool) Compared {
+	a := Assignment{ResultRegisters: in, Lowering: l}
+	if err := a.Value(v, ""); err != nil {
+		return Compared{Why: err.Error()}
+	}
+	out := Compared{Same: true}
+	for _, p := range a.Parts {
+		part, err := p.compare(regs)
+		if err != nil {
+			return Compared{Why: err.Error()}
+		}
+		if u, ok := part.Interp.Uint(); !part.Same && ok && made(u) && p.pointerSized() {
+			return Compared{Why: fmt.Sprintf("the result%s is %#x, where the interpreter has memory of its own", p.Path, u)}
+		}
+		out.Same = out.Same && part.Same
+		out.Parts = append(out.Parts, part)
+	}
+	return out
+}
+
+// Assignment gives the scalars of a value their registers, one after the other.
+type Assignment struct {
+	*ResultRegisters
+	Lowering
+	takenInts, takenVectors int
+	Parts                   []ReturnedPart
+}
+
+// ReturnedPart is a scalar and where it lies: words of eight bytes at offsets in registers.
+type ReturnedPart struct {
+	Path  string
+	Value interp.Value
+	Words []ReturnedWord
+}
+
+// ReturnedWord is a register, or eight bytes of one, that a part of a result takes.
+type ReturnedWord struct {
+	Reg machine.DWARFReg
+	Off int // bytes
+}
+
+// Value assigns registers to the scalars of a value; path is its place in the result.
+func (a *Assignment) Value(v interp.Value, path string) error {
+	switch t := v.Type(); t.Kind {
+	case ir.StructKind, ir.ArrayKind:
+		for i := range v.Len() {
+			e, _ := v.Elem(i)
+			if err := a.Value(e, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case ir.IntKind, ir.PointerKind:
+		return a.integer(v, path)
+	case ir.VectorKind:
+		return a.vector(v, path)
+	case ir.HalfKind:
+		if a.halfInt {
+			return a.integer(v, path)
+		}
+		return a.float(v, path, a.vectors)
+	case ir.FloatKind, ir.DoubleKind, ir.FP128Kind:
+		return a.float(v, path, a.floats)
+	default:
+		return fmt.Errorf("where a value of type %v is returned is not known", t)
+	}
+}
+
+// Where the registers of a kind are used up, floats and doubles go to the x87 stack, and with anything else
+// the whole value goes to memory.
+var errElsewhere = machine.Unavailablef("its type is returned in memory, or on the x87 stack, which is not read")
+
+func (a *Assignment) integer(v interp.Value, path string) error {
+	words, _ := v.Bits()
+	p := ReturnedPart{Path: path, Value: v}
+	for range words {
+		if a.takenInts == len(a.ints) {
+			return errElsewhere
+		}
+		p.Words = append(p.Words, ReturnedWord{a.ints[a.takenInts], 0})
+		a.takenInts++
+	}
+	a.Parts = append(a.Parts, p)
+	return nil
+}
+
+func (a *Assignment) float(v interp.Value, path string, list []machine.DWARFReg) error {
+	if a.takenVectors >= len(list) {
+		return errElsewhere
+	}
+	words, _ := v.Bits()
+	p := ReturnedPart{Path: path, Value: v}
+	for i := range words {
+		p.Words = append(p.Words, ReturnedWord{list[a.takenVectors], 8 * i})
+	}
+	a.takenVectors++
+	a.Parts = append(a.Parts, p)
+	return nil
+}
+
+// vector takes a vector whose elements are whole registers' parts: powers of two of them, of 8 to 64
+// bits, which LLVM widens to a register or splits into several.
+func (a *Assignment) vector(v interp.Value, path string) error {
+	n, elem := v.Len(), v.Type().Elem
+	bytes := 8
+	switch {
+	case elem.Kind == ir.IntKind && slices.Contains([]int{8, 16, 32, 64}, elem.Bits):
+		bytes = elem.Bits / 8
+	case elem.Kind == ir.FloatKind:
+		bytes = 4
+	case elem.Kind != ir.DoubleKind && elem.Kind != ir.PointerKind:
+		n = 0
+	}
+	if n < 2 || n&(n-1) != 0 || !a.narrow && n*bytes < 8 {
+		return fmt.Errorf("where a value of type %v is returned is not known", v.Type())
+	}
+	for i := range n {
+		e, _ := v.Elem(i)
+		at := i * bytes
+		if at%a.Lowering.vector == 0 {
+			if a.takenVectors == len(a.vectors) {
+				return errElsewhere
+			}
+			a.takenVectors++
+		}
+		a.Parts = append(a.Parts, ReturnedPart{fmt.Sprintf("%s[%d]", path, i), e, []ReturnedWord{{a.vectors[a.takenVectors-1], at % a.Lowering.vector}}})
+	}
+	return nil
+}
+
+func (p ReturnedPart) pointerSized() bool {
+	t := p.Value.Type()
+	return t.Kind == ir.PointerKind || t.Kind == ir.IntKind && t.Bits == 64
+}
+
+// compare reads the registers.
+func (p ReturnedPart) compare(regs *machine.Registers) (ResultPart, error) {
+	arch := regs.Arch()
+	out := ResultPart{Path: p.Path, Interp: p.Value, Same: true}
+	want, unknown := p.Value.Bits()
+	width := BitWidth(p.Value.Type())
+	native := new(big.Int)
+	for i, w := range p.Words {
+		b, err := regs.Bytes(w.Reg)
+		if err != nil {
+			return ResultPart{}, err
+		}
+		size := min(8, (width-64*i+7)/8)
+		if w.Off+size > len(b) {
+			return ResultPart{}, machine.Unavailablef("%s has %d bytes here", arch.NameOf(w.Reg, 16), len(b))
+		}
+		got := arch.Uint(b[w.Off : w.Off+size])
+		if left := width - 64*i; left < 64 {
+			got &= 1<<left - 1
+		}
+		out.Same = out.Same && (got^want[i])&^unknown[i] == 0
+		native.Or(native, new(big.Int).Lsh(new(big.Int).SetUint64(got), uint(64*i)))
+		if i == 0 || w.Reg != p.Words[i-1].Reg {
+			name := arch.RegisterName(w.Reg)
+			if ResultsOf[arch].IsVector(w.Reg) {
+				name = arch.NameOf(w.Reg, max(16, 1<<bits.Len(uint(w.Off)))) // the narrowest that has the offset
+			}
+			out.Register += ":" + name
+			if w.Off > 0 {
+				out.Register += fmt.Sprintf("+%d", w.Off)
+			}
+		}
+	}
+	out.Register = out.Register[1:]
+	out.Native = interp.FromBig(p.Value.Type(), native)
+	out.Same = out.Same || isNaN(p.Value) && isNaN(out.Native)
+	return out, nil
+}
+
+// BitWidth returns the width in bits of a scalar in a register; 0 for any other type.
+func BitWidth(t *ir.Type) int {
+	switch t.Kind {
+	case ir.IntKind:
+		return t.Bits
+	case ir.HalfKind:
+		return 16
+	case ir.FloatKind:
+		return 32
+	case ir.FP128Kind:
+		return 128
+	}
+	return 64
+}
+
+// isNaN reports whether a float is a NaN: LLVM does not define which one an operation makes (LangRef, "Behavior of Floating-Point NaN values").
+func isNaN(v interp.Value) bool {
+	if v.Type().Kind == ir.FP128Kind {
+		n, ok := v.Big()
+		if !ok {
+			return false
+		}
+		magnitude := new(big.Int).SetBit(n, 127, 0)
+		return magnitude.Cmp(new(big.Int).Lsh(big.NewInt(0x7fff), 112)) > 0
+	}
+	f, ok := v.Float64()
+	return ok && f != f
+}
+
+// ReturnedValue reads the result of a call from the registers at its return. The place of a vector or of a half depends on the code's features.
+func ReturnedValue(t *ir.Type, cc string, regs *machine.Registers) (interp.Value, error) {
+	var none interp.Value
+	switch t.Kind {
+	case ir.IntKind, ir.PointerKind, ir.FloatKind, ir.DoubleKind:
+	default:
+		return none, fmt.Errorf("where a value of type %v is returned is not known", t)
+	}
+	unknown, err := interp.Undef(t)
+	if err != nil {
+		return none, err
+	}
+	r := CompareResult(unknown, cc, regs, func(uint64) bool { return false })
+	if r.Why != "" {
+		return none, machine.Unavailablef("%s", r.Why)
+	}
+	return r.Parts[0].Native, nil
+}

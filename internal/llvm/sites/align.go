@@ -1,0 +1,388 @@
+package sites
+
+import (
+	"fmt"
+	"math/big"
+	"math/bits"
+
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+)
+
+// Alignment maps the operands of a site to the locations of its record. The locations may be fewer than the operands: the pass that makes a stack
+// of the x87 registers removes an operand in such a register from the instruction (X86FloatingPoint.cpp, FPS::handleCall), while an operand that
+// was spilled before stays. Nothing in the record shows that; in a statepoint even the number of deopt values still counts them, and so covers
+// locations that follow the deopt values (StackMaps.cpp, parseStatepointOpers).
+type Alignment struct {
+	Record *stackmap.Record
+	Head   int // operands before the live values, as [head] counts them
+	First  int // the location at which operands begin: after the constants of a statepoint
+	Live   int // live values
+	// At holds for each operand, including those of the head, the number of its location counted from First, or Absent or Untold. nil: the
+	// locations are in the order of the operands.
+	At []int
+	// Statepoint is the record as a statepoint, or nil. With Moved it has neither pairs nor allocas: LLVM read them from operands that may have
+	// been others.
+	Statepoint *stackmap.Statepoint
+	Moved      bool
+}
+
+const (
+	Absent = -1 // the record has no location for the operand
+	Untold = -2 // it may be one of several, or none
+)
+
+// Place is the number of the location of live value k, counted from first, or absent or untold.
+func (a *Alignment) Place(k int) int {
+	if a.At == nil {
+		return a.Head + k
+	}
+	return a.At[a.Head+k]
+}
+
+// Location returns the location of live value k, and whether there is one that is known.
+func (a *Alignment) Location(k int) (l stackmap.Location, ok bool) {
+	at := a.Place(k)
+	if at < 0 {
+		return l, false
+	}
+	return a.Record.Locations[a.First+at], true
+}
+
+// Unknown returns the reason why live value k of type t has no known location.
+func (a *Alignment) Unknown(k int, t *ir.Type) string {
+	if a.Place(k) == Absent {
+		return unrecorded(t)
+	}
+	return "LLVM writes no location for a value in an x87 register, and this one's may be another's of this record"
+}
+
+// Behind returns the locations after the counted deopt values, in a statepoint with Moved.
+func (a *Alignment) Behind() []stackmap.Location {
+	if !a.Moved {
+		return nil
+	}
+	return a.Record.Locations[a.First+len(a.Statepoint.Deopt):]
+}
+
+// BehindMoved is the reason why what follows the deopt values of a statepoint is unavailable if those may be moved.
+const BehindMoved = "LLVM read it behind an operand that is missing from the statepoint, and what it read there is not told"
+
+// Align finds the location of each operand. why is set if the record cannot be that of the site: omitting any of the operands that may be omitted
+// does not make the others fit.
+func Align(s *ir.Site, e RecordEntry) (Alignment, string) { return alignOrCount(s, e, true) }
+
+// alignOrCount is Align. Without solve it compares only numbers, and the alignment holds no locations.
+func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why string) {
+	shape, extended := counted(s)
+	a = Alignment{Record: e.Record, Head: shape.head, Live: shape.live}
+	may := shape.vanished
+	locations, whole := e.Record.Locations, true
+	if RecordsStatepoint(s) {
+		sp, ok := e.Record.AsStatepoint()
+		if whole = ok; !ok && may > 0 {
+			sp, ok = deoptAlone(e.Record)
+		}
+		if !ok {
+			return a, notShaped
+		}
+		a.Statepoint, a.First, locations = &sp, stackmap.StatepointHead, sp.Deopt
+	} else if a.Head > len(locations)+may {
+		return a, fmt.Sprintf("has %d values, and the module's patchpoint records %d before the live ones", len(locations), a.Head)
+	}
+	f := fitting{s, e, &a, locations, may}
+	dropped := f.dropped()
+	switch {
+	case dropped == 0:
+		return a, fmt.Sprintf("has %d live values, and line %d of the module %d", len(locations)-a.Head, s.Instr.Line, a.Live)
+	case dropped == 1 && !extended && whole || !solve:
+		return a, ""
+	}
+	if why = f.solve(dropped); why == "" && !whole && !a.Moved {
+		why = notShaped
+	}
+	return a, why
+}
+
+const notShaped = "is not shaped like that of a statepoint, which the module has there"
+
+// maxVanished is the number of missing operands of one site from which on the others are not aligned.
+const maxVanished = 63
+
+// RecordsStatepoint reports whether the record of a site begins with the constants of a statepoint's.
+func RecordsStatepoint(s *ir.Site) bool {
+	return s.Kind == ir.StatepointSite || s.Kind == ir.DeoptimizeSite
+}
+
+// operand is operand k of those that a site's record has locations for: with head of them, the result and the arguments of an
+// anyregcc patchpoint first, then the live values.
+func operand(s *ir.Site, head, k int) ir.Value {
+	switch {
+	case k >= head:
+		return s.Live[k-head]
+	case s.Instr.Typ.Kind == ir.VoidKind:
+		return s.Instr.Args[PatchpointHead+k]
+	case k == 0:
+		return s.Instr
+	}
+	return s.Instr.Args[PatchpointHead+k-1]
+}
+
+// deoptAlone reads a record as that of a statepoint in which everything after the deopt values is wrong, and which may end before all the deopt
+// values that it counts.
+func deoptAlone(rec *stackmap.Record) (stackmap.Statepoint, bool) {
+	short := *rec
+	if len(rec.Locations) < stackmap.StatepointHead {
+		return stackmap.Statepoint{}, false
+	}
+	declared := rec.Locations[stackmap.StatepointHead-1]
+	if declared.Kind != stackmap.Constant || declared.Offset < 0 {
+		return stackmap.Statepoint{}, false
+	}
+	n := min(stackmap.StatepointHead+int(declared.Offset), len(rec.Locations))
+	short.Locations = append([]stackmap.Location(nil), rec.Locations[:n]...)
+	short.Locations[stackmap.StatepointHead-1].Offset = int32(n - stackmap.StatepointHead)
+	return short.AsStatepoint()
+}
+
+// fitting holds the operands of a site against the locations of a record.
+type fitting struct {
+	site      *ir.Site
+	entry     RecordEntry
+	out       *Alignment
+	locations []stackmap.Location // of the operands, and of a statepoint with others missing what took their places
+	most      int                 // operands that may be missing
+}
+
+// dropped is the set of how many operands may be missing, by what the record counts: bit n for n of them.
+func (f *fitting) dropped() (set uint64) {
+	operands := f.out.Head + f.out.Live
+	if f.out.Statepoint == nil {
+		if n := operands - len(f.locations); n >= 0 && n <= f.most {
+			return 1 << min(n, maxVanished)
+		}
+		return 0
+	}
+	declared := int(f.entry.Record.Locations[stackmap.StatepointHead-1].Offset)
+	if declared != operands {
+		return 0
+	}
+	if len(f.locations) == declared {
+		set = 1
+	}
+	for n := 1; n <= f.most; n++ {
+		if f.tookPlaces(operands - n) {
+			set |= 1 << min(n, maxVanished)
+		}
+	}
+	return set
+}
+
+// tookPlaces reports whether a statepoint's deopt values may end at location n, with the following locations as the instruction has them next: the
+// number of gc pointers, as many pointers, and the number of allocas.
+func (f *fitting) tookPlaces(n int) bool {
+	s := f.site
+	pointers, allocas := len(s.GCLive)+len(s.Live), len(s.GCLive)
+	switch {
+	case s.Instr.Typ.Kind == ir.TokenKind:
+	case s.Func.GC != "":
+		pointers, allocas = maxRecorded, maxRecorded // rewrite-statepoints-for-gc may have added any
+	default:
+		pointers, allocas = 0, 0
+	}
+	number := func(at, most int) bool {
+		if at >= len(f.locations) {
+			return true // the instruction ended
+		}
+		l := f.locations[at]
+		return l.Kind == stackmap.Constant && l.Offset >= 0 && int(l.Offset) <= most
+	}
+	if n < 0 || n > len(f.locations) || !number(n, pointers) {
+		return false
+	}
+	return n < len(f.locations) && f.locations[n].Offset != 0 || number(n+1, allocas)
+}
+
+// maxRecorded is the largest number of locations of a record.
+const maxRecorded = 0xffff
+
+// solve finds the location of each operand, if the number of missing ones is in the set dropped. Operand k with n missing before it has location
+// k-n, if it has any, so the possibilities are a set of n for each operand: those that can be reached from the first operand and from which the
+// last can be reached.
+func (f *fitting) solve(dropped uint64) (why string) {
+	operands := f.out.Head + f.out.Live
+	f.out.At = make([]int, operands)
+	if dropped>>maxVanished != 0 {
+		f.move()
+		for k := range f.out.At {
+			f.out.At[k] = Untold
+		}
+		return ""
+	}
+	within := uint64(1)<<(min(f.most, maxVanished)+1) - 1
+	reach, kept := make([]uint64, operands+1), make([]uint64, operands)
+	reach[0] = 1
+	for k := range operands {
+		v := operand(f.site, f.out.Head, k)
+		for left := reach[k]; left != 0; left &= left - 1 {
+			n := bits.TrailingZeros64(left)
+			if at := k - n; at < len(f.locations) && f.holds(v, k, f.locations[at]) {
+				kept[k] |= 1 << n
+			}
+		}
+		reach[k+1] = kept[k]
+		if MayVanish(f.site, v) {
+			reach[k+1] |= reach[k] << 1 & within
+		}
+	}
+	end := reach[operands] & dropped
+	if end == 0 {
+		return fmt.Sprintf("has values that those of line %d of the module do not fit, whichever of them lay in x87 registers and are missing", f.site.Instr.Line)
+	}
+	if end == 1 {
+		f.out.At = nil
+		return ""
+	}
+	f.move()
+	for k := operands - 1; k >= 0; k-- {
+		stays, goes := kept[k]&end, uint64(0)
+		if MayVanish(f.site, operand(f.site, f.out.Head, k)) {
+			goes = reach[k] & (end >> 1)
+		}
+		f.out.At[k] = f.told(k, stays, goes != 0)
+		end = stays | goes
+	}
+	return ""
+}
+
+// move drops from a statepoint the parts that LLVM read after a missing operand.
+func (f *fitting) move() {
+	if sp := f.out.Statepoint; sp != nil {
+		f.out.Moved, sp.Pairs, sp.Allocas = true, nil, nil
+	}
+}
+
+// told returns the location of operand k, if it has one; stays is the set of the possible numbers of operands
+// missing before it, and goes means that it may be missing itself.
+func (f *fitting) told(k int, stays uint64, goes bool) int {
+	switch {
+	case stays == 0:
+		return Absent
+	case goes:
+		return Untold
+	}
+	at := k - bits.TrailingZeros64(stays)
+	for left := stays & (stays - 1); left != 0; left &= left - 1 {
+		if f.locations[k-bits.TrailingZeros64(left)] != f.locations[at] {
+			return Untold
+		}
+	}
+	return at
+}
+
+// holds reports whether a location may be that of an operand. Constants of up to 64 bits and allocas are recorded as such
+// (StatepointLowering.cpp, lowerIncomingStatepointValue; SelectionDAGBuilder.cpp, visitStackmap; FastISel.cpp,
+// addStackMapLiveVars), but not as an argument of anyregcc, which is in a register.
+func (f *fitting) holds(v ir.Value, k int, l stackmap.Location) bool {
+	constant := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
+	if k < f.out.Head {
+		return l.Kind == stackmap.Register && f.sized(FirstLeaf(v.Type()), l) || constant && IsUndef(v)
+	}
+	switch v := v.(type) {
+	case *ir.Const:
+		if want := asNumber(v); want != nil {
+			_, agrees := agreesWith(f.entry.Map, want, v.Typ, l)
+			return constant && agrees
+		}
+		if IsUndef(v) {
+			return true
+		}
+	case *ir.Instr:
+		if OnFrame(v) {
+			return l.Kind == stackmap.Direct
+		}
+	}
+	t := FirstLeaf(v.Type())
+	switch {
+	case t.Kind == ir.X86FP80Kind:
+		return l.Kind == stackmap.Indirect && f.sized(t, l)
+	case constant:
+		return true // computed to be one
+	case l.Kind == stackmap.Direct:
+		// An argument in parts, too, is recorded by its address.
+		layout := f.site.Func.Module.Layout
+		// An alloca's address as a number, too: a ptrtoint of it costs no instruction.
+		return t.Kind == ir.PointerKind || t.Kind == ir.IntKind && layout.StoreSize(t) >= uint64(layout.PointerBytes(0))
+	}
+	return f.sized(t, l)
+}
+
+// sized reports whether a register or slot of a location's size may hold a value of type t. A value that is narrower than its register was
+// promoted; vectors may have any size.
+func (f *fitting) sized(t *ir.Type, l stackmap.Location) bool {
+	const register, x87 = 8, 16
+	layout := f.site.Func.Module.Layout
+	switch least, size := layout.StoreSize(t), uint64(l.Size); t.Kind {
+	case ir.IntKind:
+		return size >= least && (size <= register || t.Bits > 64)
+	case ir.PointerKind:
+		return size >= least && size <= register
+	case ir.X86FP80Kind:
+		return size >= least && size <= x87
+	case ir.HalfKind, ir.BFloatKind, ir.FloatKind, ir.DoubleKind, ir.FP128Kind:
+		return size >= least
+	}
+	return true
+}
+
+// asNumber returns the number that a constant of up to 64 bits is recorded as, or nil.
+func asNumber(c *ir.Const) *big.Int {
+	switch {
+	case c.Kind == ir.ConstInt && c.Typ.Bits <= 64:
+		return c.Int
+	case c.Kind == ir.ConstNull && c.Typ.AddrSpace == 0, c.Kind == ir.ConstZero && c.Typ.Kind == ir.IntKind && c.Typ.Bits <= 64:
+		return new(big.Int)
+	}
+	return nil
+}
+
+// agreesWith compares a constant of a module with a location. It is false only for a location that is a different constant, which got returns.
+func agreesWith(m *stackmap.Map, want *big.Int, t *ir.Type, l stackmap.Location) (got *big.Int, agrees bool) {
+	recorded, err := m.Constant(l)
+	if err != nil {
+		return nil, true // the compiler may keep a constant in a register or a slot
+	}
+	width := uint(64)
+	if t.Kind == ir.IntKind {
+		width = uint(t.Bits)
+	}
+	mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), width), big.NewInt(1))
+	got = new(big.Int).And(new(big.Int).SetUint64(recorded), mask)
+	return got, got.Cmp(new(big.Int).And(want, mask)) == 0
+}
+
+// AlignTogether returns the alignment that all of several sites, which fit and have the same number of operands, have in common.
+func AlignTogether(sites []*ir.Site, e RecordEntry) Alignment {
+	all, _ := Align(sites[0], e)
+	for _, s := range sites[1:] {
+		if own, _ := Align(s, e); all.At != nil || own.At != nil {
+			all = all.common(&own)
+		}
+	}
+	return all
+}
+
+// common returns what two alignments with the same number of operands have in common.
+func (a *Alignment) common(b *Alignment) Alignment {
+	out := *a
+	out.At = make([]int, a.Head+a.Live)
+	for k := range out.At {
+		if out.At[k] = a.Place(k - a.Head); b.Place(k-b.Head) != out.At[k] {
+			out.At[k] = Untold
+		}
+	}
+	if b.Moved {
+		out.Moved, out.Statepoint = true, b.Statepoint
+	}
+	return out
+}

@@ -1,0 +1,111 @@
+package sites
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"example.com/reframe/internal/llvm/ir"
+)
+
+// FirstLeaf returns the first scalar or vector of a type, the only part that LLVM records of it.
+func FirstLeaf(t *ir.Type) *ir.Type {
+	switch t.Kind {
+	case ir.StructKind:
+		for _, f := range t.Fields {
+			if Leaves(f) > 0 {
+				return FirstLeaf(f)
+			}
+		}
+	case ir.ArrayKind:
+		return FirstLeaf(t.Elem)
+	}
+	return t
+}
+
+// X86Triple reports whether a module is for x86-64. A module without a triple counts as one: llc defaults to the machine that it runs on.
+func X86Triple(triple string) bool {
+	first, _, _ := strings.Cut(triple, "-")
+	return first == "x86_64" || first == "amd64" || first == ""
+}
+
+// LeavesFunction reports whether nothing resumes after a site: its frame returns.
+func LeavesFunction(s *ir.Site) bool { return s.Kind == ir.DeoptimizeSite || s.Kind == ir.GuardSite }
+
+// AllSites returns the sites and guards of a function in program order.
+func AllSites(f *ir.Func) ([]*ir.Site, error) {
+	sites, err := f.Sites()
+	if err != nil {
+		return nil, err
+	}
+	guards, err := f.Guards()
+	if err != nil || len(guards) == 0 {
+		return sites, err
+	}
+	all := slices.Concat(sites, guards)
+	slices.SortFunc(all, func(a, b *ir.Site) int {
+		return cmp.Or(a.Instr.Block.Index-b.Instr.Block.Index, a.Instr.Index-b.Instr.Index)
+	})
+	return all, nil
+}
+
+// Reachable are the blocks that the code generator keeps: those that some way from the
+// entry leads to.
+func Reachable(f *ir.Func) map[*ir.Block]bool {
+	blocks, err := f.Body()
+	if err != nil || len(blocks) == 0 {
+		return nil
+	}
+	seen, work := map[*ir.Block]bool{blocks[0]: true}, []*ir.Block{blocks[0]}
+	for len(work) > 0 {
+		b := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, next := range b.Instrs[len(b.Instrs)-1].Blocks {
+			if !seen[next] {
+				seen[next] = true
+				work = append(work, next)
+			}
+		}
+	}
+	return seen
+}
+
+// StatepointLike reports whether a site's live values are those of its deopt bundle.
+func StatepointLike(s *ir.Site) bool {
+	return s.Kind != ir.StackMapSite && s.Kind != ir.PatchPointSite
+}
+
+// NameOf returns the name of a value in the source, or "" for a constant.
+func NameOf(v ir.Value) string {
+	switch v := v.(type) {
+	case *ir.Param:
+		return v.Ref()
+	case *ir.Instr:
+		return v.Ref()
+	}
+	return ""
+}
+
+// OnFrame reports whether an alloca is part of its function's frame: it is of the entry block, and its size does not change.
+func OnFrame(i *ir.Instr) bool {
+	if i.Op != ir.OpAlloca || i.Block.Index != 0 || i.Flags&ir.InAlloca != 0 {
+		return false
+	}
+	for _, n := range i.Args {
+		if _, constant := n.(*ir.Const); !constant {
+			return false
+		}
+	}
+	return true
+}
+
+// CalledName is the name of the function that a call names, or "".
+func CalledName(i *ir.Instr) string {
+	if callee, direct := i.Call.Callee.(*ir.Func); direct {
+		return callee.Name
+	}
+	return ""
+}
+
+// MaxFunction bounds how much of a function is decoded in search of jumps.
+const MaxFunction = 1 << 20

@@ -1,0 +1,154 @@
+package sites
+
+import (
+	"strings"
+
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+)
+
+// MayVanish reports whether a site's record may have no location at all for an operand; the locations after it then move up, see [Alignment]. Such
+// an operand may be in an x87 register: an x86_fp80, and without SSE a float or double, which is the default of compilers for 32-bit x86. A module
+// for x86-64 does not show whether llc was given -mattr=-sse2; the number of locations shows it for any site but a statepoint. In an aggregate,
+// LLVM considers only the first element.
+func MayVanish(s *ir.Site, v ir.Value) bool {
+	switch FirstLeaf(v.Type()).Kind {
+	case ir.X86FP80Kind:
+		return true
+	case ir.FloatKind, ir.DoubleKind:
+		triple := s.Func.Module.Triple
+		return isI386(triple) || RecordsStatepoint(s) && X86Triple(triple)
+	}
+	return false
+}
+
+// isI386 reports whether a module is for 32-bit x86.
+func isI386(triple string) bool {
+	first, _, _ := strings.Cut(triple, "-")
+	return first == "x86" || len(first) == 4 && first[0] == 'i' && first[2:] == "86"
+}
+
+// unrecorded returns the reason why a value without a location in the record is unavailable.
+func unrecorded(t *ir.Type) string {
+	if t.Kind == ir.X86FP80Kind {
+		return "LLVM records no location for an x86_fp80"
+	}
+	return "LLVM records no location for a " + t.String() + " in an x87 register"
+}
+
+// inX87 reports whether computations keep a value of type t in an x87 register, by the compilers' defaults for a triple.
+func inX87(t *ir.Type, triple string) bool {
+	k := FirstLeaf(t).Kind
+	return k == ir.X86FP80Kind && X86Triple(triple) || isI386(triple) && (k == ir.FloatKind || k == ir.DoubleKind)
+}
+
+// ConfusedX87 is the reason why an x86_fp80 beside another one is unavailable (llvm-project issue 55586).
+const ConfusedX87 = "LLVM may have stored another value for it: a stackmap of the function takes a value in an x87 register, and " +
+	"LLVM confuses those behind it"
+
+// confused returns the reason why a value of type t at a site may be another's, or "". handleCall of X86FloatingPoint.cpp removes the operands of a
+// stackmap from its model of the x87 stack's users and leaves their registers on it, because a stackmap overwrites none. If the same register is
+// given to another value later, the model has it twice, and at the end of the block adjustLiveRegs pops the new value for the old: the program
+// itself continues with the wrong one, and so does each slot that it stores. A build of LLVM with assertions aborts there (llvm-project issue
+// 55586). No record shows which register an operand had, so all operands of the function are in doubt. If a stackmap has only one such operand, and
+// that has a location, it was in no register.
+func confused(s *ir.Site, t *ir.Type) string {
+	triple := s.Func.Module.Triple
+	if !inX87(t, triple) {
+		return ""
+	}
+	all, err := s.Func.Sites()
+	if err != nil {
+		return ""
+	}
+	for _, other := range all {
+		if other.Kind != ir.StackMapSite {
+			continue
+		}
+		n := 0
+		for _, v := range other.Live {
+			if !IsUndef(v) && inX87(v.Type(), triple) {
+				n++
+			}
+		}
+		if n > 1 || n == 1 && other.Instr != s.Instr {
+			return ConfusedX87
+		}
+	}
+	return ""
+}
+
+// Halved returns the reason why a location cannot hold all of a value of type t, or "". The record does not show it: the sizes may agree by chance.
+func Halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) string {
+	// The record holds an address in the frame for an operand whose value is that address, also for an alloca's address as a number, and for an
+	// argument that is passed in parts on the stack, such as an i128 (StatepointLowering.cpp, lowerStatepointMetaArgs; SelectionDAGBuilder.cpp,
+	// LowerArguments, where that is a BUILD_PAIR). A number as wide as an address is not passed in parts.
+	address := t.Kind == ir.PointerKind || t.Kind == ir.IntKind && t.Bits == 8*s.Func.Module.Layout.PointerBytes(0)
+	if l.Kind == stackmap.Direct && !address {
+		return "LLVM records an address in the frame for it, and not what lies there"
+	}
+	if (t.Kind == ir.StructKind || t.Kind == ir.ArrayKind) && Leaves(t) > 1 {
+		return "LLVM records only the first element of an aggregate"
+	}
+	if leaf := FirstLeaf(t); leaf.Kind == ir.VectorKind && l.Kind != stackmap.Constant && l.Kind != stackmap.ConstantIndex {
+		if _, err := VectorLayout(s, leaf, l, arch); err != nil {
+			return err.Error()
+		}
+	}
+	return confused(s, t)
+}
+
+// Reshaped reports whether a struct or array with one element may lie in a location in another way than a store of its type would
+// have left it there: LLVM records the element.
+func Reshaped(s *ir.Site, t *ir.Type) bool {
+	layout := s.Func.Module.Layout
+	return (t.Kind == ir.StructKind || t.Kind == ir.ArrayKind) && layout.StoreSize(t) != layout.StoreSize(FirstLeaf(t))
+}
+
+// MarksUndef reports whether a location holds the mark that LLVM records for undef and poison:
+// an entry of the constant table, or sign-extended from 32 bits (seen: LLVM 14 to 22).
+// An operand that is computed may be found to be undef only in the code generator.
+func MarksUndef(m *stackmap.Map, l stackmap.Location) bool {
+	const mark = 0xFEFEFEFE
+	if l.Kind != stackmap.Constant && l.Kind != stackmap.ConstantIndex {
+		return false
+	}
+	v, err := m.Constant(l)
+	return err == nil && uint32(v) == mark
+}
+
+// UndefMark is the reason why a constant may be undefined: see [MarksUndef].
+const UndefMark = "the record holds 0xfefefefe, which LLVM writes for undef; nothing tells it from the number"
+
+// IsUndef reports whether an operand is undef or poison in the module.
+func IsUndef(v ir.Value) bool {
+	c, ok := v.(*ir.Const)
+	return ok && (c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison)
+}
+
+// IsConst reports whether the module itself has a constant there.
+func IsConst(v ir.Value) bool {
+	_, ok := v.(*ir.Const)
+	return ok
+}
+
+// Leaves counts the scalars of a type, up to two.
+func Leaves(t *ir.Type) int {
+	switch t.Kind {
+	case ir.StructKind:
+		n := 0
+		for _, f := range t.Fields {
+			if n += Leaves(f); n > 1 {
+				break
+			}
+		}
+		return n
+	case ir.ArrayKind:
+		if t.Len == 0 {
+			return 0
+		}
+		return int(min(t.Len, 2)) * Leaves(t.Elem)
+	}
+	return 1
+}

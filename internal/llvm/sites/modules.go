@@ -1,0 +1,216 @@
+package sites
+
+import (
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+)
+
+// Modules are IR modules that the user gave, and what was found out about them.
+type Modules struct {
+	All []*ir.Module
+	*findings
+}
+
+// findings caches what was found out about modules, for any selection of them.
+type findings struct {
+	given    []*ir.Module                       // all
+	Pointer  int                                // bytes of a pointer of the code that they are compared with; 0 if unknown
+	sitesOf  map[*ir.Func]map[uint64][]*ir.Site // by each id that the record may have
+	having   map[stackmap.RecordID][]*ir.Func   // nil until it is needed
+	compared map[comparison]*MismatchError
+	held     map[comparison]bool
+	Maps     map[*stackmap.Map]*Compiled
+	orders   map[ordering]*ordered
+	linked   map[*object.Section]*linkedCode
+	steps    int // remaining steps for comparing orders
+
+	provenances    map[provenance]Provenance
+	computations   map[computation]string         // why the code does not compute the values of the site, or ""
+	contradictions map[origin]*Refusal            // nil where the object does not contradict the module
+	embedded       map[*object.Image][]*ir.Module // the modules that an image has in itself
+
+	described map[*ir.Site][]string // the variables of the live values of each site
+
+	// MapsInQuestion is set by verbs that look for wrong stack maps. A map that locates another value than the code computes is then a finding of
+	// theirs, and not a reason to refuse the only module that fits, if the user named it.
+	MapsInQuestion bool
+	// TrustIR means that the user declared the only module that fits, and that the user named, to be what the code was compiled from. Then the code
+	// does not refuse it: the user is looking for the differences between the two.
+	TrustIR bool
+
+	// Refuses returns the reason why a function of a module may not name the values of the code that starts at an address of an image, although its
+	// sites fit; "" if it may. Nil: only the sites are compared.
+	Refuses func(ms *Modules, img *object.Image, start machine.Addr, f *ir.Func) string
+}
+
+// comparison is a function of a module and one of a stack map that were compared.
+type comparison struct {
+	f        *ir.Func
+	compiled *stackmap.Function
+}
+
+// NewModules returns modules of which nothing is known yet.
+func NewModules(all []*ir.Module) *Modules {
+	return &Modules{all, &findings{given: all, sitesOf: map[*ir.Func]map[uint64][]*ir.Site{},
+		compared: map[comparison]*MismatchError{}, held: map[comparison]bool{}, Maps: map[*stackmap.Map]*Compiled{},
+		orders: map[ordering]*ordered{}, linked: map[*object.Section]*linkedCode{}, steps: maxAllSteps, described: map[*ir.Site][]string{},
+		provenances: map[provenance]Provenance{}, contradictions: map[origin]*Refusal{}, computations: map[computation]string{}, embedded: map[*object.Image][]*ir.Module{}}}
+}
+
+// Add adds modules that became known later.
+func (ms *Modules) Add(more []*ir.Module) {
+	more = slices.DeleteFunc(slices.Clone(more), func(m *ir.Module) bool { return slices.Contains(ms.given, m) })
+	if len(more) == 0 {
+		return
+	}
+	ms.All, ms.given = slices.Concat(ms.All, more), slices.Concat(ms.given, more)
+	ms.having = nil
+}
+
+// Only returns some of the modules.
+func (ms *Modules) Only(some []*ir.Module) *Modules { return &Modules{some, ms.findings} }
+
+// Definitions lists the functions of any of the names for which code was emitted, in the
+// order of the modules: two of them may each have one.
+func (ms *Modules) Definitions(names ...string) []*ir.Func {
+	var list []*ir.Func
+	for _, m := range ms.All {
+		for _, name := range names {
+			if f := Emitted(m, name); f != nil && !slices.Contains(list, f) {
+				list = append(list, f)
+			}
+		}
+	}
+	return list
+}
+
+// Bodies lists the definitions of a function, in the order of the modules, and with them
+// those that are there to be inlined alone.
+func (ms *Modules) Bodies(name string) []*ir.Func {
+	var list []*ir.Func
+	for _, m := range ms.All {
+		if f := m.Func(name); f != nil && !f.Declared() {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// Names lists the functions that the modules define.
+func (ms *Modules) Names() []string {
+	var list []string
+	for _, m := range ms.All {
+		for _, f := range m.Funcs {
+			if Emits(f) {
+				list = append(list, f.Name)
+			}
+		}
+	}
+	return list
+}
+
+// Emitted returns the function for which a module has code under a name, its own or an
+// alias, or nil.
+func Emitted(m *ir.Module, name string) *ir.Func {
+	f := m.Func(name)
+	if f == nil {
+		f = Aliased(m, name)
+	}
+	if f == nil {
+		f = undecorated(m, name)
+	}
+	if f == nil || !Emits(f) {
+		return nil
+	}
+	return f
+}
+
+// Aliased returns the function that a module has an alias for, or nil.
+func Aliased(m *ir.Module, name string) *ir.Func {
+	for _, a := range m.Aliases {
+		if a.Name == name && !a.IFunc && a.Target != nil && a.Target.Kind == ir.ConstRef {
+			f, _ := a.Target.Target.(*ir.Func)
+			return f
+		}
+	}
+	return nil
+}
+
+// Emits reports whether the code generator writes a function. An available_externally one is
+// there to be inlined (LangRef, "Linkage Types").
+func Emits(f *ir.Func) bool { return !f.Declared() && f.Linkage != "available_externally" }
+
+// of returns the sites of a function by their ids.
+func (ms *Modules) of(f *ir.Func) (map[uint64][]*ir.Site, error) {
+	if byID, ok := ms.sitesOf[f]; ok {
+		return byID, nil
+	}
+	all, err := CompiledSites(f)
+	if err != nil && !f.Module.Found { // in a module that the user did not name, a part that cannot be read proves nothing
+		return nil, err
+	}
+	byID := map[uint64][]*ir.Site{}
+	for _, s := range all {
+		for _, id := range s.IDs() {
+			byID[id] = append(byID[id], s)
+		}
+	}
+	ms.sitesOf[f] = byID
+	return byID, nil
+}
+
+// withID returns the sites of a function that have an id.
+func (ms *Modules) withID(f *ir.Func, id stackmap.RecordID) ([]*ir.Site, error) {
+	byID, err := ms.of(f)
+	return byID[uint64(id)], err
+}
+
+// Variables names the variables of the source that the live values of a site are.
+func (ms *Modules) Variables(s *ir.Site) []string {
+	names, known := ms.described[s]
+	if !known {
+		for _, list := range s.Instr.Variables(s.Live) {
+			names = append(names, strings.Join(list, ", "))
+		}
+		ms.described[s] = names
+	}
+	return names
+}
+
+// with lists the functions of the modules that have a site with an id.
+func (ms *Modules) with(id stackmap.RecordID) ([]*ir.Func, error) {
+	if ms.having == nil {
+		having := map[stackmap.RecordID][]*ir.Func{}
+		for _, m := range ms.given {
+			for _, f := range m.Funcs {
+				byID, err := ms.of(f)
+				if err != nil {
+					return nil, err
+				}
+				for id := range byID {
+					having[stackmap.RecordID(id)] = append(having[stackmap.RecordID(id)], f)
+				}
+			}
+		}
+		ms.having = having
+	}
+	var own []*ir.Func
+	for _, f := range ms.having[id] {
+		if slices.Contains(ms.All, f.Module) {
+			own = append(own, f)
+		}
+	}
+	return own, nil
+}
+
+// ByDefault reports whether an id is one that LLVM gives to every statepoint without an id of its own (StatepointDirectives): it distinguishes
+// nothing.
+func ByDefault(id stackmap.RecordID) bool { return id == 0xABCDEF00 || id == 0xABCDEF0F }
+
+// External reports whether a function's name is unique in a whole program (LangRef, "Linkage Types").
+func External(f *ir.Func) bool { return f.Linkage == "" || f.Linkage == "external" }

@@ -1,0 +1,392 @@
+package sites
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+)
+
+// Namer gives the maps of an image and the names of their functions.
+type Namer interface {
+	Blobs() []*stackmap.Map
+	// Symbols returns the names of function n of a map, as the image spells them; none if it has no symbol.
+	Symbols(m *stackmap.Map, n int) []string
+	// File returns the image, or nil.
+	File() *object.Image
+}
+
+// Compiled is one map with the functions that it is about. The code generator writes one
+// map for each module that it compiles, so that a map is of one module.
+type Compiled struct {
+	*stackmap.Map
+	Namer
+	peers *Peers
+
+	spelled map[int][]string // by the function's row, as a module may spell them; nil until it is needed
+	pool    []*ir.Module     // those that define all of its functions that have a name
+	certain bool             // a name that only one module can have given to the program proves it
+	known   bool             // whether from and why are known
+	From    []*ir.Module     // those that it may be of
+	Why     string           // why there are none
+}
+
+// Peers are the maps of one program: those that were linked into an image, or that are
+// the members of an archive.
+type Peers struct {
+	maps     []*Compiled
+	surveyed bool
+}
+
+// Know takes down the maps of one program.
+func (ms *Modules) Know(p *Peers, image Namer, maps []*stackmap.Map) {
+	for _, m := range maps {
+		c := &Compiled{Map: m, Namer: image, peers: p}
+		p.maps = append(p.maps, c)
+		ms.Maps[m] = c
+	}
+}
+
+// Names returns the names that a module may know a function by.
+func (c *Compiled) Names(f *stackmap.Function) []string {
+	if c.spelled == nil {
+		c.spelled = map[int][]string{}
+		for n := range c.Functions {
+			for _, symbol := range c.Symbols(c.Map, n) {
+				row := c.Functions[n].Row()
+				c.spelled[row] = append(c.spelled[row], spellings(c.File(), symbol)...)
+			}
+		}
+	}
+	return c.spelled[f.Row()]
+}
+
+// spellings returns how a module may spell the name of a symbol; nothing for what is
+// none of its names.
+func spellings(image *object.Image, symbol string) []string {
+	const weak, standIn = ".weak.", ".default."
+	switch {
+	case strings.HasPrefix(symbol, ".L"), strings.HasPrefix(symbol, "$"), strings.HasPrefix(symbol, "__unnamed_"):
+		return nil // labels of the assembler, and what LLVM calls a function without a name
+	case strings.HasPrefix(symbol, weak):
+		// The name that COFF uses for the default definition of a weak symbol.
+		if name, _, ok := strings.Cut(symbol[len(weak):], standIn); ok {
+			return []string{name}
+		}
+	}
+	source := symbol
+	if image != nil {
+		source = image.SourceName(symbol)
+	}
+	// A name that begins with the byte 1 is written as it is (LangRef, "Identifiers").
+	return []string{source, "\x01" + symbol}
+}
+
+// OfRecord finds the sites that a record may belong to, in the modules that its map may be of.
+func (ms *Modules) OfRecord(of Namer, e RecordEntry, name string) (Candidates, error) {
+	if len(ms.All) == 0 {
+		return Candidates{}, nil
+	}
+	c, err := ms.MapOf(of, e.Map)
+	if err != nil {
+		return Candidates{}, err
+	}
+	names := c.Names(e.Function)
+	if name != "" && !slices.Contains(names, name) {
+		names = slices.Concat([]string{name}, names)
+	}
+	if len(c.From) == 0 && c.Why != "" {
+		if len(names) > 0 && len(ms.Definitions(names...)) == 0 {
+			return Candidates{Why: fmt.Sprintf("no names: no given module defines @%s", names[0])}, nil
+		}
+		return Candidates{Why: "no names: " + c.Why}, nil
+	}
+	from, refused := ms.notContradicted(c, e.Function)
+	if refused != nil {
+		return refused.candidates(), nil
+	}
+	own := ms.Only(from)
+	found, err := own.Sites(e, names...)
+	if mismatch := (*MismatchError)(nil); errors.As(err, &mismatch) {
+		return (&Refusal{mismatch.defined, mismatch.Error()}).candidates(), nil
+	}
+	if err != nil {
+		return found, err
+	}
+	if found, refused = own.computing(of, e, found); refused != nil {
+		return refused.candidates(), nil
+	}
+	return own.inOrder(of, e, own.admitted(of.File(), e, found)), nil
+}
+
+// admitted leaves out the sites of modules that are refused.
+func (ms *Modules) admitted(img *object.Image, e RecordEntry, found Candidates) Candidates {
+	why := map[*ir.Func]string{}
+	var refused *Refusal
+	kept := slices.DeleteFunc(slices.Clone(found.Sites), func(s *ir.Site) bool {
+		text, asked := why[s.Func]
+		if !asked {
+			text = ms.refuses(img, e.Function.Addr, s.Func)
+			why[s.Func] = text
+		}
+		if refused == nil && text != "" {
+			refused = &Refusal{s.Func, text}
+		}
+		return text != ""
+	})
+	if len(kept) == 0 && refused != nil {
+		return refused.candidates()
+	}
+	found.Sites = kept
+	return found
+}
+
+// refuses returns the reason why a function may not name the values of the code that starts at an address of an image; "" if it may.
+func (ms *Modules) refuses(img *object.Image, start machine.Addr, f *ir.Func) string {
+	own, is := f.Module.Image.(*object.Image)
+	switch {
+	case is && img != nil && own != img && ms.ProvenanceOf(img, start, f).Sure != Certain:
+		return f.Module.Name + " is the module of another object"
+	case ms.Refuses != nil:
+		return ms.Refuses(ms, img, start, f)
+	}
+	return ""
+}
+
+// candidates returns no candidates, with the reason.
+func (r *Refusal) candidates() Candidates { return Candidates{Why: "no names: " + r.Why, Refused: r} }
+
+// MapOf returns the modules that a map may be compiled from.
+func (ms *Modules) MapOf(of Namer, m *stackmap.Map) (*Compiled, error) {
+	if ms.Maps[m] == nil {
+		ms.Know(&Peers{}, of, of.Blobs())
+	}
+	c := ms.Maps[m]
+	if c == nil { // it is not a map of the image
+		ms.Know(&Peers{}, of, []*stackmap.Map{m})
+		c = ms.Maps[m]
+	}
+	if c.known {
+		return c, nil
+	}
+	if !c.peers.surveyed {
+		c.peers.surveyed = true
+		for _, p := range c.peers.maps {
+			ms.survey(p)
+		}
+		if err := ms.assign(c.peers.maps); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// survey finds the modules that define all functions of a map. A module is certain to be the right one if it gives a function a name that is unique
+// in the program.
+func (ms *Modules) survey(c *Compiled) {
+	for _, m := range ms.All {
+		if c.definedIn(ms.Only([]*ir.Module{m})) {
+			c.pool = append(c.pool, m)
+		}
+	}
+	var certain []*ir.Module
+	for _, m := range c.pool {
+		if c.certainlyOf(m) {
+			certain = append(certain, m)
+		}
+	}
+	if len(certain) > 0 {
+		c.pool, c.certain = certain, true
+	}
+}
+
+// definedIn reports whether modules define all functions of the map that have a name.
+func (c *Compiled) definedIn(ms *Modules) bool {
+	for n := range c.Functions {
+		if names := c.Names(&c.Functions[n]); len(names) > 0 && len(ms.Definitions(names...)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// certainlyOf reports whether the map has a function that only the module that defines it for
+// all others can have compiled.
+func (c *Compiled) certainlyOf(m *ir.Module) bool {
+	for n := range c.Functions {
+		for _, symbol := range c.Symbols(c.Map, n) {
+			for _, name := range spellings(c.File(), symbol) {
+				if f := Emitted(m, name); f != nil && External(f) {
+					if _, alone := c.File().Only(symbol); alone {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Named reports whether any function of the map has a name.
+func (c *Compiled) Named() (name string, ok bool) {
+	for n := range c.Functions {
+		if names := c.Names(&c.Functions[n]); len(names) > 0 {
+			return names[0], true
+		}
+	}
+	return "", false
+}
+
+// NotGiven is the reason why nothing is known of a map that no given module compiles to.
+const NotGiven = "no given module is what this map was compiled from"
+
+// assign decides for each map of a program which modules it may be compiled from. A module compiles to one map: if it might be that of several
+// maps, none of them gets it.
+func (ms *Modules) assign(maps []*Compiled) error {
+	taken := map[*ir.Module]bool{}
+	for _, c := range maps {
+		c.known = true
+		if _, ok := c.Named(); !ok {
+			c.From = ms.All // only the records can decide
+			c.pool = nil
+			continue
+		}
+		if !c.certain {
+			continue
+		}
+		c.From = c.pool
+		if len(c.pool) > 1 {
+			fitting, err := ms.fitting(c, c.pool)
+			if err != nil {
+				return err
+			}
+			if len(fitting) > 0 {
+				c.From = fitting
+			}
+		}
+		if len(c.From) == 1 {
+			taken[c.From[0]] = true
+		}
+	}
+	claims := map[*ir.Module]int{} // how many maps a module has all functions of
+	rivals := map[*ir.Module]int{} // of those, whose records it has too
+	fits := map[*Compiled][]*ir.Module{}
+	for _, c := range maps {
+		if c.certain || len(c.pool) == 0 {
+			continue
+		}
+		c.pool = slices.DeleteFunc(slices.Clone(c.pool), func(m *ir.Module) bool { return taken[m] })
+		for _, m := range c.pool {
+			claims[m]++
+		}
+	}
+	for _, c := range maps {
+		if c.certain || len(c.pool) == 0 {
+			continue
+		}
+		if len(c.pool) == 1 && claims[c.pool[0]] == 1 {
+			fits[c] = c.pool // whether the records agree is asked of each
+			rivals[c.pool[0]]++
+			continue
+		}
+		fitting, err := ms.fitting(c, c.pool)
+		if err != nil {
+			return err
+		}
+		fits[c] = fitting
+		for _, m := range fitting {
+			rivals[m]++
+		}
+	}
+	for _, c := range maps {
+		if c.From == nil {
+			c.decide(fits[c], claims, rivals)
+		}
+	}
+	return nil
+}
+
+// decide chooses among the fitting modules for a map without a name that makes one certain.
+func (c *Compiled) decide(fitting []*ir.Module, claims, rivals map[*ir.Module]int) {
+	shared := func(m *ir.Module) bool { return rivals[m] > 1 }
+	switch {
+	case slices.ContainsFunc(fitting, shared):
+		name, _ := c.Named()
+		c.Why = fmt.Sprintf("several functions are called @%s; which of them this is is not known", name)
+	case len(fitting) > 0:
+		c.From = fitting
+	case len(c.pool) > 0 && !slices.ContainsFunc(c.pool, func(m *ir.Module) bool { return claims[m] > 1 }):
+		c.From = c.pool // they belong to this map or to none
+	default:
+		c.Why = NotGiven
+	}
+}
+
+// fitting keeps the modules that have a site for each record of the map.
+func (ms *Modules) fitting(c *Compiled, among []*ir.Module) ([]*ir.Module, error) {
+	var out []*ir.Module
+	for _, m := range among {
+		ok, err := ms.Only([]*ir.Module{m}).fits(c)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// fits reports whether there may be a site for each record of the map's functions that have a name.
+func (ms *Modules) fits(c *Compiled) (bool, error) {
+	for n := range c.Functions {
+		f := &c.Functions[n]
+		names := c.Names(f)
+		if len(names) == 0 {
+			continue
+		}
+		defined := ms.Definitions(names...)
+		for rec := range c.Records(f) {
+			e := RecordEntry{stackmap.Entry{Map: c.Map, Function: f}, rec}
+			sites, err := ms.WithIDIn(defined, rec.ID)
+			if err != nil {
+				return false, err
+			}
+			if len(sites) == 0 { // it may have been inlined
+				all, err := ms.with(rec.ID)
+				if err != nil {
+					return false, err
+				}
+				if sites, err = ms.WithIDIn(all, rec.ID); err != nil {
+					return false, err
+				}
+			}
+			if !slices.ContainsFunc(sites, func(s *ir.Site) bool { return Misfit(s, e) == "" }) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// WithIDIn returns the sites of functions that have an id.
+func (ms *Modules) WithIDIn(functions []*ir.Func, id stackmap.RecordID) ([]*ir.Site, error) {
+	var sites []*ir.Site
+	for _, f := range functions {
+		own, err := ms.withID(f, id)
+		if err != nil {
+			return nil, err
+		}
+		if sites == nil {
+			sites = own
+		} else {
+			sites = slices.Concat(sites, own)
+		}
+	}
+	return sites, nil
+}

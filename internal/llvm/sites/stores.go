@@ -1,0 +1,147 @@
+package sites
+
+import (
+	"fmt"
+	"slices"
+
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+)
+
+// A live value may be recorded in a register that is wider than it. Versions that differ in that are distinguished by what they store: the numbers
+// that the code stores in a variable are those that the module's function stores there.
+
+// codeStore is a number that an instruction stores at an address relative to the program counter.
+type codeStore struct {
+	offset, end  int   // the instruction, in the code of the function
+	displacement int64 // from its end
+	size         int   // in bytes
+	value        uint64
+}
+
+// variableStores holds the stores of a module's function to variables, in its first block and before an instruction.
+type variableStores struct {
+	of  map[string][]*ir.Instr // by the name of the variable
+	odd map[string]bool        // variables that may be stored to in other ways, too
+}
+
+// storesBefore lists the stores. ok is false where others may be made of what the block has: by calls that are inlined, or through a pointer that may
+// lead to a variable.
+func storesBefore(i *ir.Instr) (s *variableStores, ok bool) {
+	s = &variableStores{map[string][]*ir.Instr{}, map[string]bool{}}
+	for _, before := range i.Block.Instrs[:i.Index] {
+		if before.Call != nil {
+			if f, known := before.Call.Callee.(*ir.Func); !known || !f.Declared() {
+				return nil, false
+			}
+		}
+		to := ""
+		if before.Op == ir.OpStore {
+			var apart bool
+			if to, apart = storedTo(before.Args[1]); !apart {
+				return nil, false
+			}
+			if to != "" {
+				s.of[to] = append(s.of[to], before)
+			}
+		}
+		for n, v := range before.Args {
+			accessed := before.Op == ir.OpLoad || to != "" && n == 1 // it is the address of the access
+			if !accessed {
+				s.use(v)
+			}
+		}
+		if before.Call != nil {
+			for _, bundle := range before.Call.Bundles {
+				for _, v := range bundle.Args {
+					s.use(v)
+				}
+			}
+		}
+	}
+	return s, true
+}
+
+// storedTo returns the name of the variable that a pointer is the address of, "" for memory that is in no variable. apart is false where it may be in one.
+func storedTo(pointer ir.Value) (variable string, apart bool) {
+	whole := true
+	for range maxNested {
+		i, ok := pointer.(*ir.Instr)
+		if !ok || i.Op != ir.OpGEP && i.Op != ir.OpBitCast {
+			break
+		}
+		pointer, whole = i.Args[0], false // which may be a part of a variable
+	}
+	switch p := pointer.(type) {
+	case *ir.Param:
+		return "", true
+	case *ir.Instr:
+		return "", p.Op == ir.OpAlloca
+	case *ir.Global:
+		if whole {
+			return p.Name, true
+		}
+	case *ir.Const:
+		if g, ok := p.Target.(*ir.Global); ok && whole && p.Kind == ir.ConstRef {
+			return g.Name, true
+		}
+	}
+	return "", false
+}
+
+// use notes the variables that an operand is made of.
+func (s *variableStores) use(v ir.Value) {
+	w := &nameWalk{named: s.odd, seen: map[ir.Value]bool{}}
+	w.value(v, 0)
+}
+
+// storedAt returns the reason why the code, calculated up to a record, does not store what the function stores before its site; "" if it may.
+func (m *calculation) storedAt(code *ordersCode, values calculated, s *ir.Site) string {
+	if len(m.stores) == 0 {
+		return ""
+	}
+	expected, ok := storesBefore(s.Instr)
+	if !ok {
+		return ""
+	}
+	for _, store := range m.stores {
+		for _, name := range code.variable(store) {
+			if why := expected.differs(name, store, values, s); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// variable names the variable that a store begins at, as a module may spell it.
+func (c *ordersCode) variable(s codeStore) (names []string) {
+	if r, filled := c.relocation(s.offset, s.end-s.offset); filled {
+		// S + A - P, where P is the place that is filled in (System V ABI, AMD64 supplement, 4.4.1).
+		if r.Symbol() == "" || r.Addend+int64(s.end)-int64(r.Offset-c.at) != 0 {
+			return nil
+		}
+		return spellings(c.image, r.Symbol())
+	}
+	for _, symbol := range c.image.SymbolsStarting(c.start + machine.Addr(s.end) + machine.Addr(s.displacement)) {
+		names = append(names, spellings(c.image, symbol.Name)...)
+	}
+	return names
+}
+
+// differs returns the reason if a number is none of those that the function stores in a variable, or "".
+func (s *variableStores) differs(name string, store codeStore, values calculated, at *ir.Site) string {
+	all := s.of[name]
+	if len(all) == 0 || s.odd[base(name)] {
+		return ""
+	}
+	possible := slices.ContainsFunc(all, func(i *ir.Instr) bool {
+		width := min(widthOf(i.Args[0].Type()), 8*store.size)
+		want, known := values.of(i.Args[0], 0)
+		return !known || width == 0 || (want^store.value)<<(64-width) == 0
+	})
+	if possible {
+		return ""
+	}
+	return fmt.Sprintf("the code stores another value in @%s than line %d of %s", name, all[0].Line, at.Func.Module.Name)
+}

@@ -1,0 +1,220 @@
+package lines
+
+import (
+	"fmt"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+)
+
+// function is an entry of a function and its code.
+type function struct {
+	machine.Range
+	off uint64
+}
+
+// at returns the unit's information about an address.
+func (u *unit) at(pc uint64) (p Place, err error) {
+	if err := u.readRoot(); err != nil {
+		return p, err
+	}
+	table, err := u.lineTable()
+	if err != nil {
+		return p, err
+	}
+	var inner frame.Source
+	if table != nil {
+		inner = table.find(pc)
+	}
+	var chain []entry // from the function inwards
+	if u.root.children {
+		if chain, err = u.chain(pc); err != nil {
+			return p, err
+		}
+	}
+	if u.root.dwoName.there() && len(chain) == 0 {
+		name, err := u.text(u.root.dwoName)
+		if err != nil {
+			return p, err
+		}
+		p.Missing = fmt.Sprintf("which function it is and what was inlined there stands in %s (split DWARF), which is not read", name)
+	}
+	if len(chain) == 0 {
+		if inner.File != "" {
+			p.Lines = []frame.Source{inner}
+		}
+		return p, nil
+	}
+	for k := len(chain) - 1; k >= 0; k-- {
+		e := &chain[k]
+		if inner.Function, err = u.nameOf(*e); err != nil {
+			return p, err
+		}
+		inner.Inlined = k > 0
+		p.Lines = append(p.Lines, inner)
+		inner = frame.Source{Line: line(e.callLine), Column: line(e.callColumn)}
+		if table != nil && e.callFile.there() {
+			inner.File = table.file(e.callFile.u)
+		}
+	}
+	return p, nil
+}
+
+// line is the number of a line or a column.
+func line(v value) int {
+	if v.u > 1<<31-1 {
+		return 0
+	}
+	return int(v.u)
+}
+
+// chain returns the entries around an address: that of its function, and of those that were inlined there, the innermost last.
+func (u *unit) chain(pc uint64) ([]entry, error) {
+	if err := u.load(); err != nil {
+		return nil, err
+	}
+	f, err := u.function(pc)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	b := u.cursor(f.off)
+	e, err := u.entry(&b)
+	if err != nil || !e.children {
+		return []entry{e}, err
+	}
+	chain := []entry{e}
+	// Descend into the entries that contain the address, and skip everything after them.
+	for depth, last := 1, 0; depth > last; {
+		e, err := u.entry(&b)
+		if err != nil {
+			return nil, err
+		}
+		if e.tag == 0 {
+			depth--
+			continue
+		}
+		inside := false
+		switch e.tag {
+		case tagInlined, tagLexicalBlock, tagTryBlock, tagCatchBlock, tagWithStmt:
+			spans, err := u.spans(&e)
+			if err != nil {
+				return nil, err
+			}
+			inside = within(spans, pc)
+			if inside && e.tag == tagInlined {
+				chain = append(chain, e)
+			}
+			if inside && !e.children {
+				return chain, nil
+			}
+			if inside {
+				last = depth
+			}
+			// A block without addresses does not count as a scope: the entries in it may have addresses.
+			if !e.low.there() && !e.ranges.there() && e.tag != tagInlined {
+				inside = true
+			}
+		}
+		switch {
+		case !e.children:
+		case inside:
+			depth++
+		default:
+			if err := u.skipChildren(&b, &e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return chain, nil
+}
+
+// function returns the function that an address lies in, or nil. First it is looked for among those that are not inside of others,
+// as nearly all are.
+func (u *unit) function(pc uint64) (*function, error) {
+	for {
+		if !u.indexed {
+			if err := u.index(); err != nil {
+				return nil, err
+			}
+		}
+		for i := range u.functions {
+			if f := &u.functions[i]; f.Contains(machine.Addr(pc)) {
+				return f, nil
+			}
+		}
+		if u.nested {
+			return nil, nil
+		}
+		u.nested, u.indexed = true, false
+	}
+}
+
+// costly is the error that ends the work on the unit.
+func (u *unit) costly() error {
+	u.indexed = false
+	return (&section{name: ".debug_info", reader: u.r}).costly()
+}
+
+// index lists the functions of the unit that have code.
+func (u *unit) index() error {
+	u.functions, u.indexed = nil, true
+	b := u.cursor(u.body)
+	if _, err := u.entry(&b); err != nil {
+		return err
+	}
+	if !u.r.budget.take(int64(len(u.data))) {
+		return u.costly()
+	}
+	for depth := 1; depth > 0 && b.more(); {
+		at := b.pos
+		a, err := u.abbrev(&b)
+		if err != nil {
+			return err
+		}
+		if a == nil {
+			depth--
+			continue
+		}
+		if a.tag != tagSubprogram {
+			if a.fixed >= 0 {
+				b.skip(uint64(a.fixed))
+			} else {
+				for _, at := range a.attrs {
+					b.skipValue(at.form, u.sizes)
+				}
+			}
+			if b.err != nil {
+				return u.fault(&b, u.off+uint64(at))
+			}
+			if a.children {
+				depth++
+			}
+			continue
+		}
+		b.pos = at
+		e, err := u.entry(&b)
+		if err != nil {
+			return err
+		}
+		spans, err := u.spans(&e)
+		if err != nil {
+			return err
+		}
+		for _, s := range spans {
+			u.functions = append(u.functions, function{s, e.off})
+			if !u.r.budget.hold(24) {
+				return u.costly()
+			}
+		}
+		switch {
+		case !e.children:
+		case u.nested:
+			depth++
+		default:
+			if err := u.skipChildren(&b, &e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

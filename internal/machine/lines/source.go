@@ -1,0 +1,277 @@
+// Package lines finds where in the source a machine instruction comes from: file, line and the functions that were inlined there, by the DWARF of an
+// image (versions 2 to 5).
+//
+// Its main type is [Reader], which reads only those parts of an image's debug information that an address needs: the unit that contains the address,
+// and the first entries of the other units. It does not use debug/dwarf, which requires all sections in memory, reads the head and the abbreviations
+// of every unit before it answers, and allocates what the counts in a line table's header claim.
+//
+// # Security
+//
+// An image is hostile. Every offset and size is checked against its section, references are followed only a few times, and a [Budget] bounds how much
+// is read, and with that what is allocated.
+package lines
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+)
+
+// Error describes what is wrong with debug information.
+type Error struct {
+	Image   string
+	Section string
+	Offset  int64 // in the section
+	Err     error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s: %s+%#x: %v", e.Image, e.Section, e.Offset, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrCostly is wrapped where a lookup would take more than the rest of the [Budget].
+var ErrCostly = errors.New("its debug information takes long to read")
+
+// Budget bounds the cost of looking up addresses. It counts bytes read, of which a processor takes some 500 million in a second, so that the same
+// image gives the same answer on each machine.
+type Budget struct {
+	left int64
+	room int64 // bytes of memory that may still be taken
+}
+
+// maxHeld is the memory that the data read may take, in bytes.
+const maxHeld = 512 << 20
+
+// NewBudget returns a budget of this many bytes.
+func NewBudget(bytes int64) *Budget { return &Budget{bytes, maxHeld} }
+
+// hold takes n bytes of memory if there is room.
+func (b *Budget) hold(n int64) bool {
+	b.room -= n
+	return b.room >= 0
+}
+
+// take takes n bytes from the budget, and returns false if fewer are left.
+func (b *Budget) take(n int64) bool {
+	if n < 0 || n > b.left {
+		return false
+	}
+	b.left -= n
+	return true
+}
+
+// inflating is the cost of decompressing a byte, relative to that of reading it.
+const inflating = 4
+
+// Reader looks up addresses of one image. Its methods are not safe for concurrent use.
+type Reader struct {
+	image  *object.Image // that has the debug information, or nil
+	bias   machine.Addr
+	budget *Budget
+	order  binary.ByteOrder
+	atZero bool // code may lie at address 0 of the file
+
+	sections map[string]*section
+	abbrevs  map[uint64]*abbrevTable
+	heads    map[uint64]*unit // by the offset of their header
+	aranges  []arange
+	arranged map[uint64]bool // the units that aranges are of, by their offset; nil until they were read
+	units    []*unit         // the first ones of .debug_info, as far as they had to be listed
+	lines    map[uint64]*lineTable
+	known    map[machine.Addr]answer
+}
+
+type answer struct {
+	place Place
+	err   error
+}
+
+// Place is the source information about an address.
+type Place struct {
+	// Lines are the places in the source, innermost first: those of inlined functions, then that of the function that the code belongs to. Lines is
+	// empty where the image has no information about the address. Functions have the names of their symbols, or that of the source where they have
+	// none.
+	Lines []frame.Source
+	// Missing describes the information that another file would add; "" where nothing is missing.
+	Missing string
+}
+
+// maxKnown bounds how many answers are kept.
+const maxKnown = 1 << 14
+
+// New makes a reader of an image, or of the separate file that holds its debug information. Nothing is read yet.
+func New(img *object.Image, b *Budget) *Reader {
+	r := &Reader{bias: img.Bias, budget: b, sections: map[string]*section{}, abbrevs: map[uint64]*abbrevTable{},
+		heads: map[uint64]*unit{}, lines: map[uint64]*lineTable{}, known: map[machine.Addr]answer{}}
+	if r.image = img.Debug(); r.image == nil {
+		return r
+	}
+	arch, err := r.image.Arch()
+	if err != nil {
+		r.image = nil
+		return r
+	}
+	r.order = arch.Order
+	for _, s := range img.Code() {
+		r.atZero = r.atZero || s.Addr == 0
+	}
+	return r
+}
+
+// At returns the place in the source of the instruction that lies at an address of the target, or has it inside. Of a frame
+// that waits for a call it is to be asked for an address in the call, such as that of its last byte. The error wraps
+// [ErrCostly], or is an [*Error] or one of package object, where the debug information is broken.
+func (r *Reader) At(addr machine.Addr) (Place, error) {
+	if r.image == nil {
+		return Place{}, nil
+	}
+	known, ok := r.known[addr]
+	if !ok {
+		known.place, known.err = r.at(uint64(addr - r.bias))
+		if len(r.known) < maxKnown && !errors.Is(known.err, ErrCostly) {
+			r.known[addr] = known
+		}
+	}
+	return known.place, known.err
+}
+
+func (r *Reader) at(pc uint64) (Place, error) {
+	u, err := r.unitOf(pc)
+	if u == nil || err != nil {
+		return Place{}, err
+	}
+	place, err := u.at(pc)
+	if err != nil {
+		return Place{}, err // a part of the answer is none
+	}
+	return place, nil
+}
+
+// section is one section of debug information.
+type section struct {
+	name   string
+	reader *Reader
+	size   uint64
+	from   io.ReaderAt
+}
+
+// section returns the section with a name, or one without bytes where the image has none.
+func (r *Reader) section(name string) (*section, error) {
+	if s := r.sections[name]; s != nil {
+		return s, nil
+	}
+	s := &section{name: name, reader: r}
+	if in := r.image.Section(name); in != nil && in.Bits {
+		s.size, s.from = in.Size, in
+		costs := uint64(0)
+		if !in.Compressed() {
+			if err := in.Readable(); err != nil {
+				return nil, err
+			}
+			if r.image.Relocatable() {
+				costs = in.Size
+			}
+		} else if costs = inflating * in.Size; in.Size > 1<<40 {
+			costs = 1 << 42
+		}
+		if !r.budget.take(int64(costs)) {
+			return nil, s.costly()
+		}
+		if r.image.Relocatable() {
+			data, _, err := in.Relocated()
+			if err != nil {
+				return nil, err
+			}
+			s.size, s.from = uint64(len(data)), bytesAt(data)
+		}
+	}
+	r.sections[name] = s
+	return s, nil
+}
+
+// bytesAt are bytes in memory.
+type bytesAt []byte
+
+// ReadAt implements [io.ReaderAt].
+func (b bytesAt) ReadAt(p []byte, off int64) (int, error) {
+	n := copy(p, b[min(off, int64(len(b))):])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (s *section) fail(off uint64, format string, args ...any) error {
+	return &Error{s.reader.image.Name, s.name, int64(off), fmt.Errorf(format, args...)}
+}
+
+func (s *section) costly() error { return &Error{s.reader.image.Name, s.name, 0, ErrCostly} }
+
+// bytes returns n bytes of the section. The caller must not change them.
+func (s *section) bytes(off, n uint64) ([]byte, error) {
+	if off > s.size || n > s.size-off {
+		return nil, s.fail(off, "%d bytes of a section of %d", n, s.size)
+	}
+	if !s.reader.budget.take(int64(n)) {
+		return nil, s.costly()
+	}
+	if b, ok := s.from.(bytesAt); ok {
+		return b[off:][:n], nil
+	}
+	if n > maxHeld {
+		return nil, s.costly()
+	}
+	b := make([]byte, n)
+	if n > 0 {
+		if _, err := s.from.ReadAt(b, int64(off)); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// upTo returns n bytes, or as many as there are.
+func (s *section) upTo(off, n uint64) ([]byte, error) {
+	if off > s.size {
+		return nil, s.fail(off, "behind its end")
+	}
+	return s.bytes(off, min(n, s.size-off))
+}
+
+// maxString is the length in bytes that a name or a path may have. Those of templates have some thousands.
+const maxString = 64 << 10
+
+// string returns the string that ends with a zero byte.
+func (s *section) string(off uint64) (string, error) {
+	for n := uint64(256); ; n *= 16 {
+		b, err := s.upTo(off, n)
+		if err != nil {
+			return "", err
+		}
+		for i, c := range b {
+			if c == 0 {
+				return string(b[:i]), nil
+			}
+		}
+		if uint64(len(b)) < n || n > maxString {
+			return "", s.fail(off, "a string without an end")
+		}
+	}
+}
+
+// word reads an unsigned number of size bytes: 1, 2, 4 or 8.
+func (s *section) word(off uint64, size int) (uint64, error) {
+	b, err := s.bytes(off, uint64(size))
+	if err != nil {
+		return 0, err
+	}
+	c := buf{data: b, order: s.reader.order}
+	return c.uint(size), nil
+}

@@ -1,0 +1,105 @@
+package names
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"example.com/reframe/internal/base/near"
+)
+
+// Nearest keeps the few names that are nearest to one that nothing has.
+type Nearest struct {
+	name string
+	best []candidate
+	seen map[string]bool
+	left int // names that are still looked at
+}
+
+type candidate struct {
+	name  string
+	steps int
+}
+
+// Limits: of what is shown, and of what is looked at.
+const (
+	shownNear = 5
+	maxLooked = 1 << 18
+	maxLong   = 128 // bytes of a name that is compared
+)
+
+// NewNearest makes one for a name as it was typed.
+func NewNearest(name string) *Nearest {
+	name = strings.Trim(name, "/")
+	return &Nearest{name: name, seen: map[string]bool{}, left: maxLooked}
+}
+
+// Add looks at one symbol, by its short name.
+func (n *Nearest) Add(symbol string) {
+	if n.left == 0 || symbol == "" {
+		return
+	}
+	n.left--
+	if mangled(symbol) {
+		symbol = Short(symbol)
+	}
+	steps, ok := n.steps(symbol)
+	if !ok || n.seen[symbol] {
+		return
+	}
+	n.seen[symbol] = true
+	at, _ := slices.BinarySearchFunc(n.best, candidate{symbol, steps}, func(a, b candidate) int { return cmp.Or(a.steps-b.steps, strings.Compare(a.name, b.name)) })
+	n.best = slices.Insert(n.best, at, candidate{symbol, steps})
+	if len(n.best) > shownNear {
+		delete(n.seen, n.best[shownNear].name)
+		n.best = n.best[:shownNear]
+	}
+}
+
+// steps says how far a symbol is from the name; ok is false where that is too far to be meant. Nearest is another case, then a few letters
+// that are wrong, then a name that the typed one is a part of.
+func (n *Nearest) steps(symbol string) (steps int, ok bool) {
+	a, b := strings.ToLower(n.name), strings.ToLower(symbol)
+	if a == b {
+		return 0, true
+	}
+	last := b[strings.LastIndexByte(b, ':')+1:]
+	if a == last { // ns::f for f
+		return 1, true
+	}
+	limit := 0
+	if len(a) > 2 {
+		limit = 1 + len(a)/4
+	}
+	if d, ok := within(a, b, limit); ok {
+		return 1 + d, true
+	}
+	if d, ok := within(a, last, limit); ok && last != b {
+		return 2 + d, true
+	}
+	if len(a) >= 3 && strings.Contains(b, a) {
+		return 2 + limit + min(len(b)-len(a), maxLong), true
+	}
+	return 0, false
+}
+
+// within returns how many letters are to be changed until a is b, where that is at most limit.
+func within(a, b string, limit int) (int, bool) {
+	if len(a) > maxLong || len(b) > maxLong || len(a)-len(b) > limit || len(b)-len(a) > limit {
+		return 0, false
+	}
+	d := near.Distance(a, b)
+	return d, d <= limit
+}
+
+// String is "; near it: a, b", or "" where nothing is near.
+func (n *Nearest) String() string {
+	if len(n.best) == 0 {
+		return ""
+	}
+	var words []string
+	for _, b := range n.best {
+		words = append(words, b.name)
+	}
+	return "; near it: " + strings.Join(words, ", ")
+}

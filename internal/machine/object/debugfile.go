@@ -1,0 +1,118 @@
+package object
+
+import (
+	"bytes"
+
+	"example.com/reframe/internal/machine"
+)
+
+// Build ids have 8 to 32 bytes, as linkers make them.
+const maxBuildID = 64
+
+// BuildID returns the build id, which identifies a linked image, or nil if it has none: the note NT_GNU_BUILD_ID with the owner GNU, which GNU ld
+// and lld put into a section of its own.
+func (i *Image) BuildID() []byte {
+	s := i.Section(".note.gnu.build-id")
+	f, ok := i.format.(*elfFormat)
+	if !ok || s == nil || s.Size > maxBuildID+16 {
+		return nil
+	}
+	b, err := s.Data()
+	if err != nil || len(b) < 16 {
+		return nil
+	}
+	order := f.file.ByteOrder
+	size := order.Uint32(b[4:])
+	if order.Uint32(b) != 4 || order.Uint32(b[8:]) != 3 || string(b[12:16]) != "GNU\x00" || size == 0 || uint64(size) > uint64(len(b)-16) {
+		return nil
+	}
+	return b[16:][:size]
+}
+
+// DebugFrom lets an image whose symbol table or debug information was stripped use a separate file, as objcopy --only-keep-debug makes them. open
+// is called at most once, when a symbol or debug information is needed that the image lacks, and only if the image has a build id. Its result is
+// used only if it has the same build id; open returns nil for no file.
+//
+// Nothing else is taken from the file, which has no bytes of loaded sections.
+func (i *Image) DebugFrom(open func(buildID []byte) *Image) {
+	if !i.Relocatable() {
+		i.separate = open
+	}
+}
+
+// debugFile returns the separate file, or nil.
+func (i *Image) debugFile() *Image {
+	if open := i.separate; open != nil {
+		i.separate = nil
+		if id := i.BuildID(); id != nil {
+			if other := open(id); other != nil && bytes.Equal(other.BuildID(), id) {
+				i.debug = other
+			}
+		}
+	}
+	return i.debug
+}
+
+// Debug returns the image that holds the DWARF of this one: itself or its separate file; nil for none. Its Bias is not set: its addresses are those
+// in the file.
+func (i *Image) Debug() *Image {
+	has := func(i *Image) bool {
+		s := i.Section(".debug_info")
+		return s != nil && s.Bits && s.Size > 0
+	}
+	if has(i) {
+		return i
+	}
+	if other := i.debugFile(); other != nil && has(other) {
+		return other
+	}
+	return nil
+}
+
+// separateTables returns the symbol tables of the separate file if the image itself has none.
+func (i *Image) separateTables() []*symbolTable {
+	if i.Section(".symtab") != nil {
+		return nil
+	}
+	other := i.debugFile()
+	if other == nil {
+		return nil
+	}
+	f, ok := other.format.(*elfFormat)
+	table := other.Section(".symtab")
+	if !ok || table == nil {
+		return nil
+	}
+	t, _, err := f.openTable(table)
+	if err != nil {
+		return nil
+	}
+	// Tools that strip a file may renumber its sections.
+	type place struct {
+		name string
+		addr machine.Addr
+	}
+	own, numbers := map[place]int{}, make([]int, len(other.all))
+	for n, s := range i.all {
+		if s.Alloc {
+			own[place{s.Name, s.Addr}] = n
+		}
+	}
+	for n, s := range other.all {
+		at, ok := own[place{s.Name, s.Addr}]
+		if numbers[n] = undefined; ok && s.Alloc {
+			numbers[n] = at
+		}
+	}
+	row := t.row
+	t.row = func(n uint64) rawSymbol {
+		s := row(n)
+		if s.section >= 0 && s.section < len(numbers) {
+			s.section = numbers[s.section]
+		} else if s.section >= 0 {
+			s.section = undefined
+		}
+		return s
+	}
+	return []*symbolTable{t}
+}

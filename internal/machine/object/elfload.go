@@ -1,0 +1,166 @@
+package object
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"iter"
+
+	"example.com/reframe/internal/machine"
+)
+
+// load does to data, the bytes of s, what the dynamic linker would do if it loaded a linked image at
+// the addresses that the image gives. Before, a place may hold its address already (GNU ld) or 0 (lld).
+func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error) {
+	if !s.Alloc {
+		return nil, nil
+	}
+	left, packed := uint64(f.image.size), false
+	for n, header := range f.file.Sections {
+		table := f.image.all[n]
+		switch header.Type {
+		case elf.SHT_RELA, elf.SHT_REL, shtRELR, shtAndroidRELR, shtAndroidREL, shtAndroidRELA:
+		default:
+			continue
+		}
+		if !table.Alloc || table.Size == 0 {
+			continue // --emit-relocs keeps what the linker has done, for tools
+		}
+		// Any number of section headers may claim the same bytes.
+		if table.Size > left {
+			return nil, &Error{f.image.Name, table.Name, 0, errors.New("its tables of relocations overlap")}
+		}
+		left -= table.Size
+		var more []Relocation
+		switch header.Type {
+		case elf.SHT_RELA, elf.SHT_REL:
+			more, err = f.loadRows(s, data, table, header.Type == elf.SHT_REL, (*rela).all)
+		case shtRELR, shtAndroidRELR:
+			more, err = f.loadRELR(s, data, table)
+		default:
+			// A few bytes may encode as many rows as the image has words.
+			if packed {
+				return nil, &Error{f.image.Name, table.Name, 0, errors.New("is a second table of packed relocations")}
+			}
+			packed = true
+			more, err = f.loadRows(s, data, table, header.Type == shtAndroidREL, (*rela).unpacked)
+		}
+		if err != nil {
+			return nil, err
+		}
+		done = append(done, more...)
+	}
+	return done, nil
+}
+
+// all yields the rows of a table that is not packed.
+func (r *rela) all() iter.Seq2[relaRow, error] {
+	return func(yield func(relaRow, error) bool) {
+		for n := range r.len() {
+			if !yield(r.row(n), nil) {
+				return
+			}
+		}
+	}
+}
+
+func (f *elfFormat) loadRows(s *Section, data []byte, table *Section, inPlace bool, rows func(*rela) iter.Seq2[relaRow, error]) (done []Relocation, err error) {
+	r, err := f.rela(table)
+	if err != nil {
+		return nil, err
+	}
+	r.inPlace = inPlace
+	for row, err := range rows(r) {
+		if err != nil {
+			return nil, err
+		}
+		off := row.off - uint64(s.Addr)
+		if row.off < uint64(s.Addr) || off >= uint64(len(data)) {
+			continue
+		}
+		sym, err := r.symbol(row)
+		if err != nil {
+			return nil, err
+		}
+		var x fixup
+		var addr machine.Addr
+		here, defined := true, true
+		if size, ok := f.loadAddress(row.kind); ok {
+			// The load address is the image's own, so nothing is added.
+			x = fixup{size, absoluteTo}
+		} else {
+			if x, here, err = r.fixup(row); err != nil {
+				return nil, err
+			}
+			addr, defined = linkedAddress(sym)
+		}
+		switch {
+		case here && x.action == nothing:
+			continue
+		case uint64(len(data))-off < uint64(x.size):
+			return nil, r.fail(row.at, "relocates offset %#x of a section of %#x bytes", off, len(data))
+		case len(done) > max(len(data)/4, r.len()): // packed rows may take no room
+			return nil, r.fail(row.at, "relocates more words of %s than it has", s.Name)
+		}
+		if here && r.inPlace {
+			if x.action != absoluteTo && x.action != relativeTo {
+				name, _ := kindName(f.file.Machine, row.kind)
+				return nil, r.fail(row.at, "%s has no addend in its place", name)
+			}
+			row.addend = signed(get(data[off:], x.size, f.file.ByteOrder), x.size)
+		}
+		if here && defined {
+			x.apply(data[off:], uint64(addr)+row.addend, row.off, f.file.ByteOrder)
+		}
+		done = append(done, Relocation{Offset: off, Addend: int64(row.addend), Defined: here && defined, symbol: sym, table: r.symbols})
+	}
+	return done, nil
+}
+
+// linkedAddress is [Image.address] without the bias.
+func linkedAddress(sym rawSymbol) (machine.Addr, bool) {
+	return machine.Addr(sym.value), sym.section != undefined && sym.kind != placeless
+}
+
+// loadRELR reads words that hold an address already, to which the loader adds the load address:
+// an even word is the address of one, an odd one a bitmap of those that follow it.
+func (f *elfFormat) loadRELR(s *Section, data []byte, table *Section) (done []Relocation, err error) {
+	rows, err := table.Data()
+	if err != nil {
+		return nil, err
+	}
+	order, word := f.file.ByteOrder, uint64(f.word())
+	var next uint64
+	place := func(at uint64) error {
+		off := at - uint64(s.Addr)
+		switch {
+		case at < uint64(s.Addr) || off >= uint64(len(data)):
+			return nil
+		case uint64(len(data))-off < word:
+			return &Error{f.image.Name, table.Name, 0, fmt.Errorf("relocates offset %#x of a section of %#x bytes", off, len(data))}
+		case uint64(len(done)) >= uint64(len(data))/word:
+			return &Error{f.image.Name, table.Name, 0, fmt.Errorf("relocates more words of %s than it has", s.Name)}
+		}
+		done = append(done, Relocation{Offset: off, Addend: int64(get(data[off:], int(word), order)), Defined: true})
+		return nil
+	}
+	for at := uint64(0); at+word <= uint64(len(rows)); at += word {
+		entry := get(rows[at:], int(word), order)
+		if entry&1 == 0 {
+			if err := place(entry); err != nil {
+				return nil, err
+			}
+			next = entry + word
+			continue
+		}
+		for bit := range 8*word - 1 {
+			if entry>>(bit+1)&1 != 0 {
+				if err := place(next + bit*word); err != nil {
+					return nil, err
+				}
+			}
+		}
+		next += (8*word - 1) * word
+	}
+	return done, nil
+}

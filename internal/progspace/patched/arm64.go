@@ -1,0 +1,153 @@
+package patched
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/arm64"
+	"example.com/reframe/internal/progspace"
+)
+
+// arm64Sites lists the code of records that was written over in a target of arm64, with what it leads to.
+func (p *Finder) arm64Sites() []arm64Site {
+	if p.onARM64 != nil {
+		return p.onARM64
+	}
+	p.onARM64 = []arm64Site{}
+	registered := 0
+	for _, r := range p.Space.Target.Registries {
+		registered += len(r.Entries)
+	}
+	if registered <= maxRegistered {
+		p.Space.Target.ReadObjects()
+	}
+	left := uint64(maxCompared)
+	for _, c := range p.Space.WithRecords() {
+		if c.Image == nil {
+			continue
+		}
+		for _, s := range c.Image.Code() {
+			for at := s.Loaded(); s.Contains(at) && left > comparedChunk && len(p.onARM64) < maxJumps; at += comparedChunk {
+				left -= comparedChunk
+				p.arm64In(c, at)
+			}
+		}
+	}
+	return p.onARM64
+}
+
+// arm64Site is the code of a record with what it leads to.
+type arm64Site struct {
+	*Code
+	course *unwind.ARM64Course
+}
+
+// arm64In adds the code of the records in a chunk that was written over.
+func (p *Finder) arm64In(c *progspace.Objfile, at machine.Addr) {
+	near := c.Records.Range(at, at+comparedChunk)
+	if near.Len() == 0 {
+		return
+	}
+	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, sites.MaxPatch)) // the region of a statepoint lies before its record
+	all, err := p.Space.Original(from, int(at-from)+comparedChunk+sites.MaxPatch)
+	if err != nil || all.Differing(all.Start, all.End()) == 0 {
+		return
+	}
+	for n := range near.Len() {
+		e := sites.RecordEntry{Entry: near.Entry(n)}
+		if all.Differing(e.Addr-min(e.Addr, sites.MaxPatch), e.Addr+sites.MaxPatch) == 0 {
+			continue
+		}
+		e.Record = e.Entry.Record()
+		start, length, s := p.regionOf(c, e)
+		if s == nil {
+			continue
+		}
+		o, err := p.Space.Original(start, int(length))
+		if err != nil {
+			continue
+		}
+		s.Original, s.arm64 = o, true
+		if !s.arm64Written() {
+			continue
+		}
+		function := c.SymbolAt(start)
+		own := machine.Range{Start: function.Start, End: function.Start + machine.Addr(function.Size)}
+		course := p.Unwinder.CourseARM64(machine.Range{Start: start, End: o.End()}, own)
+		s.Stub = course.Exit
+		p.onARM64 = append(p.onARM64, arm64Site{s, course})
+	}
+}
+
+// arm64Written finds the first instruction that was written over. Without a module, the shadow may end at the first instruction of the
+// function's own.
+func (s *Code) arm64Written() bool {
+	for at := s.Start; at+arm64.Size <= s.End(); at += arm64.Size {
+		if s.Differing(at, at+arm64.Size) > 0 {
+			s.Left, s.last, s.past = at, at, at+arm64.Size
+			return true
+		}
+		if s.Bytes == 0 && !isNop(s.Now[at-s.Start:]) {
+			return false
+		}
+	}
+	return false
+}
+
+// arm64Sled reports whether there were only nops up to what was written.
+func (s *Code) arm64Sled() bool {
+	for at := s.Start; at < s.past && at < s.End(); at += arm64.Size {
+		if !isNop(s.Was[at-s.Start:]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isNop reports whether code of arm64 starts with a nop.
+func isNop(code []byte) bool {
+	return len(code) >= arm64.Size && binary.LittleEndian.Uint32(code) == 0xd503201f
+}
+
+// arm64Places lists the places where a function may have been left whose frame f is in, or returns to, code that was written over a record's,
+// or code to which that leads.
+func (p *Finder) arm64Places(f *unwind.Frame) (list []unwind.Overwritten) {
+	for _, s := range p.arm64Sites() {
+		inside := f.PC > s.Start && f.PC <= s.End()
+		m := s.course.Returns[f.PC]
+		if !f.Return {
+			if m = s.course.At[f.PC]; !inside || f.PC == s.End() {
+				m = nil
+			}
+		}
+		if m == nil || f.Return && inside && s.own(f.PC) {
+			continue
+		}
+		c := *s.Code
+		c.Stored = c.Stored || m.Stored
+		c.Trapped = !f.Return
+		if c.last, c.past = s.Left, max(f.PC, s.Left+arm64.Size); !inside {
+			c.past = s.End()
+		}
+		if k := slices.IndexFunc(list, func(o unwind.Overwritten) bool { return o.At == s.Start }); k >= 0 {
+			list[k].By = append(list[k].By.([]*Code), &c)
+			continue
+		}
+		if inside {
+			c.Stub = 0
+		}
+		list = append(list, unwind.Overwritten{At: s.Start, From: c.Stub, End: s.End(), Sure: inside, Trap: !f.Return, By: []*Code{&c}})
+	}
+	return list
+}
+
+// own reports whether the call that ends at pc is the function's own, or one of the function's own ended there, too, which may still be running.
+func (s *Code) own(pc machine.Addr) bool {
+	at := pc - arm64.Size
+	was := s.Was[at-s.Start : pc-s.Start]
+	return arm64.IsCall(was) || bytes.Equal(was, s.Now[at-s.Start:pc-s.Start])
+}

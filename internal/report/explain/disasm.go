@@ -1,0 +1,191 @@
+package explain
+
+import (
+	"fmt"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
+)
+
+// Disassembly is the instructions around a place.
+type Disassembly struct {
+	Instructions []Instruction `json:"instructions,omitempty"`
+	Why          string        `json:"why,omitempty"` // there are none, or those before the place are missing
+}
+
+// Instruction is one instruction.
+type Instruction struct {
+	Address frame.Hex `json:"address"`
+	Offset  *uint64   `json:"offset,omitempty"` // in its function
+	Bytes   string    `json:"bytes"`            // in hexadecimal
+	Text    string    `json:"text"`             // as the GNU assembler spells it, or (bad)
+	Here    bool      `json:"here"`             // the place is its address
+	Notes   []string  `json:"notes,omitempty"`  // what is at its address
+}
+
+// How many instructions are shown before the place, and from it on.
+const (
+	shownBefore = 6
+	shownFrom   = 7
+)
+
+// Code decodes the code around an address: so many instructions before it, those alone that lie in its function, and so many from it on, as far as
+// its section goes.
+func Code(v *deopt.View, at machine.Addr, before, from int) *Disassembly {
+	v.Target().ReadObject(at)
+	return disassembly(v.FrameAt(v.Space().At(at), at, nil), before, from)
+}
+
+// disassembly decodes the function of the frame from its start: where the instructions of x86-64 begin is known from there alone.
+func disassembly(f *deopt.Frame, shownBefore, shownFrom int) *Disassembly {
+	out := &Disassembly{}
+	arch := f.View().Target().Arch()
+	of := isa.Of(arch)
+	if of == nil || of.Text == nil {
+		out.Why = "code of " + arch.Title + " is not disassembled"
+		return out
+	}
+	d := disassembler{frame: f, code: isa.NewWindow(f.View().Target(), of)}
+	pc := f.Place()
+	start, known := startOf(f)
+	switch {
+	case !known:
+		out.Why = "where its function starts is not known, and with it where the instructions before the place do"
+	case pc-start > sites.MaxFunction:
+		out.Why = fmt.Sprintf("its function starts %d bytes before", uint64(pc-start))
+	default:
+		before, led := lead(d.code, start, pc, shownBefore)
+		if !led {
+			out.Why = "the instructions from the start of its function do not lead to the place"
+		}
+		for _, at := range before {
+			i, _ := d.instruction(at)
+			out.Instructions = append(out.Instructions, i)
+		}
+	}
+	for at, n := pc, 0; n < shownFrom && !d.past(at); n++ {
+		i, length := d.instruction(at)
+		if length == 0 {
+			if n == 0 {
+				out.Why = "its code cannot be read"
+			}
+			break
+		}
+		out.Instructions = append(out.Instructions, i)
+		at += machine.Addr(length)
+	}
+	return out
+}
+
+// startOf returns where the function of the frame starts: by its symbol, its FDE or its stack map.
+func startOf(f *deopt.Frame) (start machine.Addr, ok bool) {
+	if f.Code() == nil {
+		return 0, false
+	}
+	within := f.Physical().Lookup()
+	if _, start, ok := f.SymbolAt(within); ok {
+		return start, true
+	}
+	if t := f.Code().Unwind.Table; t != nil {
+		if fde, err := t.Find(within); err == nil {
+			return fde.Start, true
+		}
+	}
+	owner := f.Code().SymbolAt(within).Owner
+	return owner, owner != 0
+}
+
+// disassembler decodes the code around a frame.
+type disassembler struct {
+	frame *deopt.Frame
+	code  *isa.Window
+}
+
+// instruction decodes one instruction. Its length is 0 where the code cannot be read.
+func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) {
+	f := d.frame
+	b := d.code.From(at)
+	text, length := d.code.Text(b, at, f.View().Space().Named)
+	if length == 0 {
+		return i, 0
+	}
+	i = Instruction{Address: frame.HexOf(at), Bytes: isa.Spaced(b[:length]), Text: text, Here: at == f.Place(), Notes: d.notes(at)}
+	in := *f
+	if !i.Here { // where a call may be the last instruction of its function
+		in.Physical().PC, in.Physical().Return, in.Physical().Overwritten = at, false, nil
+	}
+	start, known := machine.Addr(0), false
+	if f.Code() != nil && f.Code().Image == nil { // there are no symbols, but those that have records
+		start, known = startOf(&in)
+	} else if f.Code() != nil {
+		_, start, known = in.SymbolAt(in.Physical().Lookup())
+	}
+	if known {
+		offset := uint64(at - start)
+		i.Offset = &offset
+	}
+	return i, length
+}
+
+// past reports whether an address lies behind the section that the place is in.
+func (d *disassembler) past(at machine.Addr) bool {
+	f := d.frame
+	if f.Code() == nil || f.Code().Image == nil {
+		return false
+	}
+	s := f.Code().Image.CodeAt(f.Physical().Lookup())
+	return s != nil && at != f.Place() && !s.Contains(at)
+}
+
+// maxAt bounds the records that are noted at one address.
+const maxAt = 4
+
+// placed says what the place of a record is, by the kind of its site.
+var placed = map[string]string{
+	string(ir.StackMapSite): ": the point itself", string(ir.PatchPointSite): ": its region starts",
+	string(ir.StatepointSite): ": its call returns here", string(ir.DeoptimizeSite): ": its call returns here",
+}
+
+// notes say what is at an address.
+func (d *disassembler) notes(at machine.Addr) []string {
+	f := d.frame
+	var out []string
+	if f.Rule != "" && f.Physical().Return && at == f.Physical().PC {
+		out = append(out, fmt.Sprintf("frame #%d returns here", f.Physical().Index))
+	}
+	if _, starts := f.View().Space().StartingAt(at); starts {
+		out = append(out, f.View().Space().Named(at)+" starts")
+	}
+	if f.Code() == nil || f.Code().Records == nil {
+		return out
+	}
+	for n, span := 0, f.Code().Records.At(at); n < min(span.Len(), maxAt); n++ {
+		e := span.Entry(n)
+		r := near(f, sites.RecordEntry{Entry: e, Record: e.Record()})
+		out = append(out, fmt.Sprintf("record %d%s", r.ID, placed[r.Site]))
+	}
+	if m := f.Match(); m != nil && m.Site != nil && m.Site.PatchBytes > 0 && at == m.Entry.Addr+machine.Addr(m.Site.PatchBytes) {
+		out = append(out, fmt.Sprintf("the region of record %d ends, %d bytes", uint64(m.Entry.Record.ID), m.Site.PatchBytes))
+	}
+	return out
+}
+
+// lead follows the instructions from start to an address, and returns where the last ones before
+// it are, at most so many. It is false, and there are none, where they do not lead there.
+func lead(w *isa.Window, start, to machine.Addr, most int) (last []machine.Addr, ok bool) {
+	for at := start; at != to; {
+		b := w.From(at)
+		if at > to || len(b) == 0 {
+			return nil, false
+		}
+		if last = append(last, at); len(last) > most {
+			last = last[1:]
+		}
+		at += machine.Addr(max(w.Length(b), 1)) // as text does
+	}
+	return last, true
+}

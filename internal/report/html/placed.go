@@ -1,0 +1,66 @@
+package html
+
+import (
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/sites"
+)
+
+// placed returns for each value that is shown the number of the location of the record it was read from, or -1. A location is taken for a value's
+// own only if it equals the value's location: no link is better than a wrong one.
+func (at *Place) placed(shown int) []int {
+	out := make([]int, shown)
+	m := at.frame.Match()
+	if m == nil {
+		return out
+	}
+	rec, arch := m.Entry.Record, at.frame.View().Target().Arch()
+	at.Locations = len(rec.Locations)
+	same := func(k, n int) bool {
+		l := at.Place.Values[k].Location
+		return l != nil && n >= 0 && n < len(rec.Locations) && sameLocation(l, new(stackmap.LocationOf(m.Entry.Map, rec.Locations[n], arch)))
+	}
+	var a *sites.Alignment
+	switch {
+	case m.Site != nil:
+		found, _ := sites.Align(m.Site, m.Entry)
+		a = &found
+	case sites.Agreements(m.Sites) != nil:
+		found := sites.AlignTogether(m.Sites, m.Entry)
+		a = &found
+	}
+	next := 0 // the first location not yet assigned to a value, of those that are in order
+	switch _, ok := rec.AsStatepoint(); {
+	case a != nil && a.Statepoint != nil:
+		next = a.First + len(a.Statepoint.Deopt)
+	case a != nil:
+		next = a.First + a.Head + a.Live
+	case ok && len(at.Place.Values) != len(rec.Locations):
+		next = stackmap.StatepointHead
+	}
+	for k := range out {
+		out[k] = -1
+		if a != nil && k < a.Live {
+			if n := a.Place(k); n >= 0 && same(k, a.First+n) {
+				out[k] = a.First + n
+			}
+			continue
+		}
+		for n := next; n < min(len(rec.Locations), next+maxSkipped); n++ {
+			if same(k, n) {
+				out[k], next = n, n+1
+				break
+			}
+		}
+	}
+	return out
+}
+
+// maxSkipped bounds the locations without a value of their own that are skipped: a pointer is in a statepoint's record more than once.
+const maxSkipped = 256
+
+// sameLocation compares two locations.
+func sameLocation(a, b *frame.Location) bool {
+	sameRegister := (a.DWARF == nil) == (b.DWARF == nil) && (a.DWARF == nil || *a.DWARF == *b.DWARF)
+	return sameRegister && a.Kind == b.Kind && a.Offset == b.Offset && a.Size == b.Size && a.Constant == b.Constant
+}

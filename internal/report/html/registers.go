@@ -1,0 +1,196 @@
+package html
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/machine"
+)
+
+// Registers are those that the function of the frame sees.
+type Registers struct {
+	There   []Register
+	Missing []Lost
+	kept    map[int]bool
+}
+
+// Register is one that is there, or that a value was to be read from.
+type Register struct {
+	Name   string
+	Pieces []Piece // of a number, or the bytes of a vector register in the order of memory
+	Notes  []string
+	Why    string // it is not there
+	Keys   string // of the values that were to be read from it
+	// Anchors are those of a register that is not there; else they are those of its pieces.
+	Anchors []string
+}
+
+// Lost lists registers that are unavailable for one reason.
+type Lost struct {
+	Why   string
+	Names []string
+}
+
+// use is the part of a register that a value takes.
+type use struct {
+	k          int
+	skip, size int // bytes from the least significant, or, in a vector register, from its first
+	via        bool
+}
+
+// Bounds on the bytes shown of a register: the maximum, and the minimum for a vector register.
+const (
+	maxRegister = 64
+	leastVector = 16
+)
+
+func (at *Place) registers() *Registers {
+	f := at.frame
+	arch, regs := f.View().Target().Arch(), f.Physical().Registers
+	if f.Match() != nil {
+		regs = f.Reader().Registers
+	}
+	uses := at.uses()
+	out := &Registers{kept: map[int]bool{}}
+	reasons := map[string]int{}
+	for _, reg := range arch.Registers() {
+		info, _ := arch.Register(reg)
+		used := uses[reg]
+		if len(used) == 0 && info.Class != machine.General && reg != arch.PC && reg != arch.SP {
+			continue
+		}
+		b, err := regs.Bytes(reg)
+		switch {
+		case err == nil:
+			out.There = append(out.There, at.register(arch, info, b, used, out.kept))
+		case len(used) > 0:
+			r := Register{Name: info.Name, Why: err.Error()}
+			var keys []string
+			for _, u := range used {
+				keys = append(keys, key(u.k))
+				if !out.kept[u.k] && !u.via {
+					out.kept[u.k] = true
+					r.Anchors = append(r.Anchors, "register-"+key(u.k))
+				}
+			}
+			r.Keys = strings.Join(keys, " ")
+			out.There = append(out.There, r)
+		default:
+			// Without the name it is the same of most.
+			why := strings.TrimPrefix(strings.TrimPrefix(err.Error(), info.Name+" "), info.Name+": ")
+			n, known := reasons[why]
+			if !known {
+				n = len(out.Missing)
+				reasons[why] = n
+				out.Missing = append(out.Missing, Lost{Why: why})
+			}
+			out.Missing[n].Names = append(out.Missing[n].Names, info.Name)
+		}
+	}
+	return out
+}
+
+// uses are the registers that values lie in, or that lead to where they lie.
+func (at *Place) uses() map[machine.DWARFReg][]use {
+	out := map[machine.DWARFReg][]use{}
+	for k := range at.Values {
+		loc := at.Values[k].Location
+		if loc == nil || loc.DWARF == nil {
+			continue
+		}
+		u := use{k: k, via: true}
+		if loc.Kind == stackmap.Register.String() {
+			u = use{k: k, skip: int(loc.Offset) / 8, size: loc.Size}
+		}
+		reg := machine.DWARFReg(*loc.DWARF)
+		out[reg] = append(out[reg], u)
+	}
+	return out
+}
+
+// register cuts a register into the parts that belong to values.
+func (at *Place) register(arch *machine.Arch, info machine.RegisterInfo, b []byte, used []use, kept map[int]bool) Register {
+	r := Register{Name: info.Name}
+	number := len(b) <= 8
+	shown := len(b)
+	if !number && !arch.BigEndian() { // a register without a value gives no order
+		shown = leastVector
+		for _, u := range used {
+			shown = max(shown, u.skip+u.size)
+		}
+	}
+	if shown = min(shown, maxRegister); shown < len(b) {
+		r.Notes = append(r.Notes, count(len(b)-shown, "more byte"))
+		b = b[:shown]
+	}
+	if number {
+		r.Pieces = append(r.Pieces, Piece{Text: "0x"})
+		if !arch.BigEndian() { // the most significant byte is written first
+			swapped := make([]byte, len(b))
+			for i := range b {
+				swapped[len(b)-1-i] = b[i]
+			}
+			b = swapped
+		}
+	}
+	has := func(u use, i int) bool { // byte i as it is written
+		from := i
+		if number || arch.BigEndian() {
+			from = len(b) - 1 - i
+		}
+		return u.via || from >= u.skip && from < u.skip+u.size
+	}
+	for i := 0; i < len(b); {
+		end := i + 1
+		for end < len(b) && !differs(used, func(u use) bool { return has(u, i) != has(u, end) }) {
+			end++
+		}
+		format := "% x"
+		if number {
+			format = "%x"
+		}
+		if !number && i > 0 {
+			r.Pieces = append(r.Pieces, Piece{Text: " "})
+		}
+		p := Piece{Text: fmt.Sprintf(format, b[i:end])}
+		var keys, via []string
+		for _, u := range used {
+			switch {
+			case !has(u, i):
+			case u.via:
+				via = append(via, key(u.k))
+			default:
+				keys = append(keys, key(u.k))
+				if !kept[u.k] {
+					kept[u.k], p.Anchors = true, append(p.Anchors, "register-"+key(u.k))
+				}
+			}
+		}
+		p.Keys, p.Via = strings.Join(keys, " "), strings.Join(via, " ")
+		r.Pieces, i = append(r.Pieces, p), end
+	}
+	for _, u := range used {
+		if !u.via {
+			r.Notes = append(r.Notes, at.called(u.k))
+		}
+	}
+	return r
+}
+
+func differs(used []use, is func(use) bool) bool {
+	for _, u := range used {
+		if is(u) {
+			return true
+		}
+	}
+	return false
+}
+
+// shown are the values that a register has the anchor of.
+func (r *Registers) shown() map[int]bool {
+	if r == nil {
+		return nil
+	}
+	return r.kept
+}

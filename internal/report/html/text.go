@@ -1,0 +1,97 @@
+package html
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"path"
+	"strings"
+	"unicode"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine/names"
+)
+
+//go:embed page.html book.html page.css page.js
+var files embed.FS
+
+// embedded is one of the files.
+func embedded(name string) string {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // it was there when this was compiled
+	}
+	return string(text)
+}
+
+// pages are the templates. The style sheet and the script are put between their tags as they are: the policy of the page has their hashes.
+var pages = template.Must(template.New("").Funcs(template.FuncMap{
+	"style":  func() template.CSS { return template.CSS(embedded("page.css")) },
+	"script": func() template.JS { return template.JS(embedded("page.js")) },
+	"policy": policy,
+	"cut":    cut,
+	"base":   path.Base,
+	"short":  names.Short,
+	"join":   func(list []string) string { return strings.Join(list, ", ") },
+	"count":  count,
+	"hex":    func(n *uint64) string { return fmt.Sprintf("%#x", *n) },
+	"few":    func(n int) int { return min(n, fewest) },
+	"beyond": func(n int) int { return max(0, n-fewest) },
+	"words":  func(m frame.Moment) string { return strings.ReplaceAll(string(m), "-", " ") },
+}).ParseFS(files, "page.html", "book.html"))
+
+// policy is the page's Content-Security-Policy: nothing is loaded, and nothing runs but what is in this package.
+func policy() string {
+	hash := func(name string) string {
+		sum := sha256.Sum256([]byte(embedded(name)))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'", hash("page.css"), hash("page.js"))
+}
+
+// fewest is the number shown of notes, of exits of a layout and of skipped frames: usually there are fewer.
+const fewest = 64
+
+// maxText bounds a name, in runes.
+const maxText = 300
+
+// cut shortens a text that is too long to be read.
+func cut(s any) string {
+	text := fmt.Sprint(s)
+	if len(text) <= maxText {
+		return text
+	}
+	return short(text, maxText)
+}
+
+// short is a text of so many runes at most.
+func short(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most-1]) + "…"
+}
+
+// printed is a page with U+FFFD in the place of all characters that do not print: what comes from a target may turn the direction of text
+// around, or be no text at all. It is done where nothing can have been forgotten.
+func printed(page []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, page)
+}
+
+// count is "1 record" or "2 records".
+func count(n any, what string) string {
+	text := fmt.Sprint(n)
+	if text == "1" {
+		return "1 " + what
+	}
+	return text + " " + what + "s"
+}

@@ -1,0 +1,319 @@
+// Package instrument inserts sites into modules of LLVM IR: stackmaps that record all live values, at places that the user selects, and deopt
+// bundles.
+//
+// The module's text is edited and not printed anew: text outside of the new sites stays byte for byte the same. Its main type is [Options], which
+// selects the places of sites; [Module] writes them.
+//
+// # Security
+//
+// Package ir parses a module, with its bounds. The output is larger than the input by the values that are live at each site: for a module that is
+// made for this purpose, by the square of its size, up to a bound.
+package instrument
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine/names"
+)
+
+// maxText bounds the output, in bytes: as much as package ir reads.
+const maxText = 512 << 20
+
+// Options selects the places of sites. The zero value selects none.
+type Options struct {
+	Function *names.Pattern // only in functions that are meant; nil: in all
+	Blocks   bool           // at the start of each block: behind its phis and landing pad, in the first one behind its allocas
+	Calls    bool           // behind each call; behind an invoke, at the start of the block in which it goes on
+	Sites    bool           // before each stackmap, patchpoint and statepoint that is there
+	First    uint64         // the first id; 0 is 1. Those that the module has are left out
+	Complete bool           // no site that would lack a value that is live there
+	Most     int            // no site with more values than so many, without those that are places in the frame; 0: however many
+	Release  int            // the earliest release of LLVM that is to compile it; 0: 14 where pointers are typed, else 16
+	// Bundles selects by the callee the calls that get a deopt bundle with all values that are live after them, and a statepoint-id from FirstBundle
+	// on.
+	Bundles     func(callee string) bool
+	FirstBundle uint64
+}
+
+// Result holds the new text and describes it.
+type Result struct {
+	Text   string
+	Sites  []Site // in the order of the text
+	Values int    // of all sites
+	Left   []Left // what was left out, in the order in which it was first met
+}
+
+// Site is one that was written.
+type Site struct {
+	ID       uint64
+	Function *ir.Func
+	Before   *ir.Instr // a stackmap stands before it; a bundle is its own
+	Bundle   bool
+	Values   int
+	Lacks    int // of the values that are live there, those that it could not have
+}
+
+// Left counts one kind of thing that was left out, with the reason.
+type Left struct {
+	What  string // "value", "site", "function"
+	Why   string
+	Count int
+	First string // where: @function, or file:line
+}
+
+// Functions is in how many functions sites were written.
+func (r *Result) Functions() int {
+	seen := map[*ir.Func]bool{}
+	for _, s := range r.Sites {
+		seen[s.Function] = true
+	}
+	return len(seen)
+}
+
+// Lacking returns the number of sites that lack a value that is live there.
+func (r *Result) Lacking() (n int) {
+	for _, s := range r.Sites {
+		if s.Lacks > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// writer is a module that is being written.
+type writer struct {
+	Options
+	m     *ir.Module
+	out   Result
+	left  map[[2]string]int // index into out.Left, by what and why
+	edits []edit
+	size  int
+	taken map[uint64]bool
+	sites map[*ir.Instr]bool    // that are there
+	next  [2]uint64             // the next id of a stackmap and of a bundle
+	end   string                // of a line
+	told  map[ir.Value][]string // operands that were written in the place of a value, none where it cannot be
+
+	names   map[string]bool // of namesOf
+	namesOf *ir.Func
+}
+
+// edit is text that comes to a place in the module's.
+type edit struct {
+	at   int
+	text string
+}
+
+// Module writes sites into a module. It returns an error of the module: a body that cannot be read, or a site that violates LangRef.
+func Module(m *ir.Module, o Options) (*Result, error) {
+	w := &writer{Options: o, m: m, left: map[[2]string]int{}, taken: map[uint64]bool{}, sites: map[*ir.Instr]bool{}, told: map[ir.Value][]string{}, next: [2]uint64{max(o.First, 1), max(o.FirstBundle, 1)}, end: "\n"}
+	if w.Release == 0 {
+		w.Release = 16
+		if m.TypedPointers() {
+			w.Release = 14
+		}
+	}
+	if strings.Contains(m.Text(), "\r\n") {
+		w.end = "\r\n"
+	}
+	if err := w.find(); err != nil {
+		return nil, err
+	}
+	for _, f := range m.Funcs {
+		if f.Declared() || o.Function != nil && !o.Function.Match(f.Name) {
+			continue
+		}
+		why, err := refused(f)
+		if err == nil && why == "" {
+			err = w.function(f)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			w.leave("function", why, f.Ref())
+		}
+	}
+	w.write()
+	return &w.out, nil
+}
+
+// find notes the sites that are there, and their ids.
+func (w *writer) find() error {
+	// The ids that LLVM gives to statepoints that request none (StatepointDirectives).
+	w.taken[0xABCDEF00], w.taken[0xABCDEF0F] = true, true
+	for _, f := range w.m.Funcs {
+		list, err := sites.AllSites(f)
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			w.sites[s.Instr] = true
+			for _, id := range s.IDs() {
+				w.taken[id] = true
+			}
+		}
+	}
+	return nil
+}
+
+// id is the next one that is free, of stackmaps (0) or bundles (1).
+func (w *writer) id(of int) (uint64, error) {
+	for w.taken[w.next[of]] {
+		w.next[of]++
+	}
+	id := w.next[of]
+	if id == 0 {
+		return 0, errors.New("there are no more ids: the first one leaves too few above it")
+	}
+	w.taken[id] = true
+	w.next[of]++
+	return id, nil
+}
+
+// refused returns the reason why a function gets no sites, or "".
+func refused(f *ir.Func) (string, error) {
+	body, err := f.Body()
+	switch {
+	case err != nil:
+		return "", err
+	case !sites.Emits(f):
+		return "no code is generated for what is available_externally", nil
+	case f.Naked():
+		return "it is naked: its body is assembly", nil
+	case f.OrdersUses():
+		return "it says by uselistorder how often its values are used", nil
+	}
+	for _, b := range body {
+		for _, i := range b.Instrs {
+			switch i.Op {
+			case ir.OpCatchSwitch, ir.OpCatchPad, ir.OpCleanupPad:
+				return "it has funclets, which LLVM cuts off before a call that is not of one", nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// function writes the sites of one function.
+func (w *writer) function(f *ir.Func) error {
+	body, _ := f.Body()
+	reached := sites.Reachable(f)
+	wanted := map[*ir.Block][]int{}
+	for _, b := range body {
+		if reached[b] {
+			w.places(b, wanted)
+		}
+	}
+	for _, b := range body {
+		if at := wanted[b]; len(at) > 0 || w.Bundles != nil && reached[b] {
+			if err := w.block(b, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// block writes the sites of one block before some of its instructions.
+func (w *writer) block(b *ir.Block, at []int) error {
+	slices.Sort(at)
+	at = slices.Compact(at)
+	site := func(i *ir.Instr, bundle bool) error {
+		index := i.Index
+		if bundle {
+			index++
+		}
+		live, err := ir.LiveAt(b, index)
+		if err != nil {
+			return err
+		}
+		return w.site(i, bundle, live)
+	}
+	for _, i := range b.Instrs {
+		if len(at) > 0 && at[0] == i.Index {
+			at = at[1:]
+			if w.allowed(i) {
+				if err := site(i, false); err != nil {
+					return err
+				}
+			}
+		}
+		if w.Bundles != nil && i.Call != nil && w.Bundles(sites.CalledName(i)) && w.bundled(i) {
+			if err := site(i, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// site writes one: a stackmap before an instruction, or the bundle of a call.
+func (w *writer) site(i *ir.Instr, bundle bool, live []ir.Value) error {
+	s := Site{Function: i.Block.Func, Before: i, Bundle: bundle}
+	var operands []string
+	crowd := 0
+	for _, v := range live {
+		if bundle && v == ir.Value(i) { // a bundle's values are those before the call
+			continue
+		}
+		list, why := w.operands(i, bundle, v)
+		if why != "" {
+			w.leave("value", why, fmt.Sprintf("%s of %s, %s", v.Ref(), s.Function.Ref(), w.at(i)))
+			s.Lacks++
+			continue
+		}
+		operands = append(operands, list...)
+		if place, ok := v.(*ir.Instr); !ok || !sites.OnFrame(place) {
+			crowd += len(list)
+		}
+	}
+	if s.Values = len(operands); w.Complete && s.Lacks > 0 {
+		w.leave("site", "a value that is live there could not be recorded", w.at(i))
+		return nil
+	}
+	if w.Most > 0 && crowd > w.Most {
+		w.leave("site", fmt.Sprintf("more than %d values are live there", w.Most), w.at(i))
+		return nil
+	}
+	var err error
+	of := 0
+	if bundle {
+		of = 1
+	}
+	if s.ID, err = w.id(of); err != nil {
+		return err
+	}
+	list := strings.Join(operands, ", ")
+	if w.size += len(list) + 100; w.size+w.m.Size() > maxText {
+		return fmt.Errorf("%s: what is live at its sites takes more than %d MiB; --function chooses", w.m.Name, maxText>>20)
+	}
+	if bundle {
+		w.bundle(i, fmt.Sprintf(`"statepoint-id"="%d" [ "deopt"(%s) ]`, s.ID, list))
+	} else {
+		w.stackMap(i, s.ID, list)
+	}
+	w.out.Sites = append(w.out.Sites, s)
+	w.out.Values += s.Values
+	return nil
+}
+
+// at returns the place of an instruction, for messages.
+func (w *writer) at(i *ir.Instr) string { return fmt.Sprintf("%s:%d", w.m.Name, i.Line) }
+
+// leave counts an item that is left out.
+func (w *writer) leave(what, why, where string) {
+	key := [2]string{what, why}
+	n, seen := w.left[key]
+	if !seen {
+		n = len(w.out.Left)
+		w.left[key] = n
+		w.out.Left = append(w.out.Left, Left{What: what, Why: why, First: where})
+	}
+	w.out.Left[n].Count++
+}

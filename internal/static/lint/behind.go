@@ -1,0 +1,26 @@
+package lint
+
+import (
+	"fmt"
+
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+)
+
+// behindCall reports a stackmap right after a call that records values computed from the call's result: instructions for that lie between the two, so
+// that a frame which waits for the call has no record. Copies are followed ([matcher.behindCall]).
+func (l *linter) behindCall(s *ir.Site) {
+	call := sites.CallBefore(s)
+	if call == nil || call.Block != s.Instr.Block {
+		return
+	}
+	if of := sites.ComputedOfCall(s, call); of != nil {
+		l.between(s, call, of)
+	}
+}
+
+func (l *linter) between(s *ir.Site, call, of *ir.Instr) {
+	l.site(s, Finding{Rule: BehindCall, Severity: LintWarning, Names: []string{of.Ref()},
+		What: fmt.Sprintf("%s takes more than a copy of what the call of line %d returns, as a rule: a frame that waits for that call has no record then", of.Ref(), call.Line),
+		Do:   "record what the call returns, and compute behind the stackmap, or give the call a deopt bundle"})
+}

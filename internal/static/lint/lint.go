@@ -1,0 +1,257 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/internal/vm/vmlayout"
+)
+
+// Schema names the JSON of a [Report].
+const Schema = "reframe.lint/v1"
+
+// Report lists the sites of modules that could not be resumed, found before anything runs.
+type Report struct {
+	Schema   string    `json:"schema"`
+	Modules  []string  `json:"modules"`
+	Sites    int       `json:"sites"` // guards are counted with them
+	Findings []Finding `json:"findings"`
+}
+
+// Severity is the severity of a finding.
+type Severity string
+
+// The severities.
+const (
+	CannotResume Severity = "cannot resume" // no frame that stands there can be resumed
+	LintWarning  Severity = "warning"       // it depends on what the module does not show
+)
+
+// Rule names the kind of a finding.
+type Rule string
+
+// The rules.
+const (
+	Unrecorded       Rule = "unrecorded"        // what is live is not among the operands
+	GCLiveUnnamed    Rule = "gc-live"           // it is, in the gc-live bundle, whose records nothing names
+	LostOperand      Rule = "lost-operand"      // of an operand LLVM records nothing, or a part
+	UndefinedOperand Rule = "undefined-operand" // an operand is undef or poison
+	ClobberedOperand Rule = "clobbered-operand" // an operand may be where the callee overwrites it
+	WideVector       Rule = "wide-vector"       // an operand needs registers that not every processor has
+	X87Operand       Rule = "x87-operand"       // an operand has no location where it lies in an x87 register
+	NotCompiled      Rule = "not-compiled"      // the code generator crashes or never ends
+	NoRecord         Rule = "no-record"         // the code generator drops the site
+	SameID           Rule = "same-id"           // the id is another site's too
+	WideID           Rule = "wide-id"           // releases before 19 cut the id
+	BehindCall       Rule = "behind-call"       // a frame in the call before a stackmap has no record
+	PatchBytes       Rule = "patch-bytes"       // what is to be patched does not fit
+	LayoutMisfit     Rule = "layout"            // a layout names what is not there
+	Swapped          Rule = "swapped"           // a layout gives a value under the name of another one
+	NoLayout         Rule = "no-layout"         // nothing says where a deoptimize resumes
+	VMLayout         Rule = "vm-layout"         // a layout of a virtual machine does not read the operands
+	UnknownWord      Rule = "unknown-word"      // a word of the module is none of LLVM's
+	WrongCallee      Rule = "wrong-callee"      // the code generator calls another value than the statepoint names
+)
+
+// Finding is one problem. One in a layout has Path, and names what the exit names; one in a module has Line, and if it is about a site, Function.
+type Finding struct {
+	Rule     Rule     `json:"rule"`
+	Severity Severity `json:"severity"`
+	File     string   `json:"file"`
+	Line     int      `json:"line,omitempty"`
+	Path     string   `json:"path,omitempty"` // in the layout, such as exits[0].slots[2]
+	Function string   `json:"function,omitempty"`
+	Block    string   `json:"block,omitempty"`
+	Site     string   `json:"site,omitempty"`
+	ID       *uint64  `json:"id,omitempty"`
+	Names    []string `json:"names,omitempty"` // the values, the first maxNames of them
+	What     string   `json:"what"`
+	Do       string   `json:"do"` // what helps
+}
+
+// MaxNames bounds how many values one finding names: thousands of sites may each lack
+// thousands.
+const MaxNames = 64
+
+// linter holds the state of a run of [Lint].
+type linter struct {
+	ms      *sites.Modules
+	layouts []*layout.Layout
+	vms     []*vmlayout.Layout
+	out     *Report
+	targets map[carried]*target      // where exits resume
+	ids     map[uint64]*ir.Site      // the first site of each id
+	entry   map[*ir.Block][]ir.Value // what is live at the start of blocks behind invokes
+}
+
+// Lint reports the sites of the modules that could not be resumed: by layouts where one of them has an exit for a site, else after the site itself.
+// It returns an error for a module: a body that cannot be read, or a site that breaks a rule of LLVM's verifier ([siteRules]).
+//
+// It runs layouts of virtual machines over each site. For a site that one of them reads it does not check where IR resumes: the machine's own
+// interpreter resumes it.
+func Lint(given []*ir.Module, layouts []*layout.Layout, vms ...*vmlayout.Layout) (*Report, error) {
+	l := &linter{ms: sites.NewModules(given), layouts: layouts, vms: vms, out: &Report{Schema: Schema, Modules: []string{}, Findings: []Finding{}},
+		targets: map[carried]*target{}, ids: map[uint64]*ir.Site{}, entry: map[*ir.Block][]ir.Value{}}
+	for _, m := range given {
+		l.out.Modules = append(l.out.Modules, m.Name)
+	}
+	for _, layout := range layouts {
+		from := len(l.out.Findings)
+		for n := range layout.Exits {
+			if err := l.exit(layout, n); err != nil {
+				return nil, err
+			}
+		}
+		l.places(layout, from)
+	}
+	for _, m := range given {
+		for _, f := range m.Funcs {
+			if err := l.function(f); err != nil {
+				return nil, err
+			}
+		}
+		l.unknown(m)
+	}
+	return l.out, nil
+}
+
+// unknown lists the words of a module that are not known, each once.
+func (l *linter) unknown(m *ir.Module) {
+	list, more := m.Warnings()
+	for _, w := range list {
+		l.out.Findings = append(l.out.Findings, Finding{Rule: UnknownWord, Severity: LintWarning, File: m.Name, Line: w.Line,
+			What: w.String(), Do: w.Meaning()})
+	}
+	if more > 0 {
+		l.out.Findings = append(l.out.Findings, Finding{Rule: UnknownWord, Severity: LintWarning, File: m.Name, Line: list[len(list)-1].Line,
+			What: "there are more unknown words", Do: "is this LLVM IR of the releases 14 to 22?"})
+	}
+}
+
+// Count is the number of findings of a severity.
+func (r *Report) Count(s Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// function looks at the sites of one function.
+func (l *linter) function(f *ir.Func) error {
+	if err := verifySites(f); err != nil {
+		return err
+	}
+	sites, err := sites.AllSites(f)
+	if err != nil || len(sites) == 0 {
+		return err
+	}
+	l.out.Sites += len(sites)
+	before := len(l.out.Findings)
+	kept := l.emitted(sites)
+	for rest := kept; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Instr.Block == rest[0].Instr.Block {
+			n++
+		}
+		if err := l.block(slices.Clone(rest[:n])); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	l.sameIDs(kept)
+	slices.SortStableFunc(l.out.Findings[before:], func(a, b Finding) int { return a.Line - b.Line })
+	return nil
+}
+
+// emitted returns the sites for which code is generated, and reports the others.
+func (l *linter) emitted(siteList []*ir.Site) []*ir.Site {
+	reached := sites.Reachable(siteList[0].Func)
+	return slices.DeleteFunc(slices.Clone(siteList), func(s *ir.Site) bool {
+		switch {
+		case !sites.Emits(s.Func):
+			l.site(s, Finding{Rule: NoRecord, Severity: LintWarning,
+				What: "no code is generated for an available_externally function, and no record",
+				Do:   "lint the module that defines it"})
+		case !reached[s.Instr.Block]:
+			l.site(s, Finding{Rule: NoRecord, Severity: LintWarning,
+				What: "it is never reached from the entry, so LLVM drops it and writes no record",
+				Do:   "nothing, unless it was meant to be reached"})
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// block checks the sites of one block, the last first: one walk finds the values that are live at each of them.
+func (l *linter) block(sites []*ir.Site) error {
+	slices.Reverse(sites)
+	at := make([]int, len(sites))
+	for k, s := range sites {
+		at[k] = s.Instr.Index + 1
+		if s.Kind == ir.StackMapSite { // a frame there stands before it
+			at[k]--
+		}
+	}
+	k := 0
+	return ir.LiveEach(sites[0].Instr.Block, at, func(_ int, live []ir.Value) error {
+		s := sites[k]
+		k++
+		live, err := l.behind(s, live)
+		if err != nil {
+			return err
+		}
+		if !l.readByVM(s) {
+			if err := l.values(s, l.exitsOf(s), live); err != nil {
+				return err
+			}
+		}
+		l.compiles(s)
+		l.patchable(s)
+		l.wideID(s)
+		l.behindCall(s)
+		return nil
+	})
+}
+
+// site adds a finding about a site.
+func (l *linter) site(s *ir.Site, f Finding) {
+	id := s.ID
+	f.File, f.Line, f.Function, f.Block, f.Site = s.Func.Module.Name, s.Instr.Line, s.Func.Name, s.Instr.Block.Name, string(s.Kind)
+	if s.Kind != ir.GuardSite { // it gets one only as what it will be
+		f.ID = &id
+	}
+	f.Names = f.Names[:min(len(f.Names), MaxNames)]
+	l.out.Findings = append(l.out.Findings, f)
+}
+
+// listed spells names for a message.
+func listed(names []string) string {
+	if more := len(names) - MaxNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:MaxNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// is is the verb for a number of things.
+func is(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// where names the place where the operands of a site are written.
+func where(s *ir.Site) string {
+	if sites.StatepointLike(s) {
+		return "its deopt bundle"
+	}
+	return "its operands"
+}

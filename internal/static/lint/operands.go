@@ -1,0 +1,171 @@
+package lint
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+)
+
+// operands reports the operands whose value the record will not hold. needed holds, by operand, the names of those that are required to resume.
+func (l *linter) operands(s *ir.Site, needed map[int]string) {
+	for k, v := range s.Live {
+		rule, why, do := Loss(s, v)
+		if rule == "" {
+			continue
+		}
+		f := Finding{Rule: rule, Severity: LintWarning, What: fmt.Sprintf("operand %d, %s %s, %s", k, v.Type(), shortRef(v), why), Do: do}
+		if sites.NameOf(v) != "" {
+			f.Names = []string{sites.NameOf(v)}
+		}
+		if as, ok := needed[k]; ok && rule != WideVector && rule != X87Operand || rule == NotCompiled {
+			f.Severity = CannotResume
+			if ok && as != sites.NameOf(v) {
+				f.What += ", and " + as + " is needed where it resumes"
+			}
+		}
+		l.site(s, f)
+	}
+}
+
+// shortRef is an operand as the module writes it; a constant may be as long as the module.
+func shortRef(v ir.Value) string {
+	const longest = 60
+	if r := []rune(v.Ref()); len(r) > longest {
+		return string(r[:longest]) + "…"
+	}
+	return v.Ref()
+}
+
+// Loss returns the rule by which the value of an operand is lost, the reason, and what to do; "" where it is not lost.
+func Loss(s *ir.Site, v ir.Value) (rule Rule, why, do string) {
+	t := v.Type()
+	if sites.IsUndef(v) {
+		return UndefinedOperand, "is whatever the compiler finds cheapest: 0xfefefefe, or a register", "record a value, or a constant that means none"
+	}
+	if c, ok := v.(*ir.Const); ok && t.Kind == ir.IntKind && (c.Kind == ir.ConstInt || c.Kind == ir.ConstZero) {
+		if c.Kind == ir.ConstInt && !sites.StatepointLike(s) && !fits64(c.Int, t.Bits) {
+			return LostOperand, "is recorded by its low 64 bits alone", "record it in parts of 64 bits"
+		}
+		return "", "", ""
+	}
+	if sites.Leaves(t) == 0 {
+		return NotCompiled, "crashes the code generator: it has no element", "leave it out"
+	}
+	rule, why, do = lossOf(s, v, sites.FirstLeaf(t))
+	if (rule == "" || rule == X87Operand) && sites.Leaves(t) > 1 {
+		return LostOperand, "is recorded by its first element alone", "record its elements one by one"
+	}
+	return rule, why, do
+}
+
+// fits64 reports whether a number of that width is the sign extension of 64 bits.
+func fits64(n *big.Int, bits int) bool {
+	signed := n
+	if bits > 0 && n.Bit(bits-1) != 0 {
+		signed = new(big.Int).Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(bits)))
+	}
+	return signed.IsInt64()
+}
+
+// lossOf is Loss for a scalar or vector. All of it was seen with llc 14 to 22.
+func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule Rule, why, do string) {
+	const crashes, split = "crashes the code generator", "record it in parts of 64 bits"
+	if t.Kind == ir.MetadataKind {
+		return NotCompiled, crashes, "leave it out"
+	}
+	if sites.StatepointLike(s) {
+		if p, ok := v.(*ir.Param); ok && forX86(s) && abi.OnStackInParts(s.Func, p) {
+			return LostOperand, "comes on the stack in two parts, and is recorded by its address", split
+		}
+		return x87Loss(s, t)
+	}
+	switch {
+	case t.Kind == ir.X86FP80Kind:
+		return LostOperand, "has no location at all unless it is spilled, and those behind it move up", noX87
+	case t.Kind == ir.IntKind && t.Bits > 64:
+		return NotCompiled, crashes, split
+	case t.Kind == ir.PPCFP128Kind && !strings.HasPrefix(arch(s), "powerpc"):
+		return NotCompiled, crashes, split
+	case (t.Kind == ir.FloatKind || t.Kind == ir.DoubleKind) && sites.MayVanish(s, v):
+		return X87Operand, "has no location where it is compiled without SSE, and those behind it move up", noX87
+	case t.Kind != ir.VectorKind:
+		return "", "", ""
+	}
+	return vectorLoss(t, s)
+}
+
+// vectorLoss is Loss for a vector operand of a stackmap or patchpoint: the code generator keeps one that fills a register of the processor that it
+// compiles for, and promotes one of as many elements to that, but neither widens nor splits it.
+func vectorLoss(t *ir.Type, s *ir.Site) (rule Rule, why, do string) {
+	const one = "record its elements one by one"
+	if t.Scalable && forX86(s) {
+		return NotCompiled, "crashes the code generator: x86-64 has no such registers", one
+	}
+	sizes, known := abi.LaneSizes(t, s.Func.Module.Layout, laneArch(s))
+	bfloat := t.Elem.Kind == ir.BFloatKind && forX86(s) // legal with AVX512BF16 alone
+	switch {
+	case !known:
+		return LostOperand, "may be laid out in a way that is not known", one
+	case len(sizes) == 0:
+		return NotCompiled, "crashes the code generator, which would have to widen or split it", one
+	case bfloat, forX86(s) && !slices.Contains(sizes, 16):
+		return WideVector, "crashes the code generator unless it compiles for AVX, or AVX-512 for 512 bits and for masks", one
+	}
+	return "", "", ""
+}
+
+const noX87 = "record its bits as integers, or an x86_fp80 as a double"
+
+// x87Loss is Loss for an operand of a statepoint in an x87 register. It gets a slot otherwise.
+func x87Loss(s *ir.Site, t *ir.Type) (rule Rule, why, do string) {
+	switch {
+	case t.Kind != ir.X86FP80Kind:
+		return "", "", ""
+	case deoptLiveIn(s):
+		return LostOperand, "has no location where its deopt values are live-in, unless it is spilled, and those behind it move up", noX87
+	}
+	return X87Operand, "has no location with -O0 -use-registers-for-deopt-values, and those behind it move up", noX87
+}
+
+// deoptLiveIn reports whether the deopt values of a statepoint may stay in registers that its call overwrites: it has the flag
+// DeoptLiveIn (LLVM's Statepoint.h), or the attribute of which rewrite-statepoints-for-gc makes that flag.
+func deoptLiveIn(s *ir.Site) bool {
+	const flags, liveIn = 4, 1 // an operand of gc.statepoint; a bit of it
+	if s.Instr.Typ.Kind != ir.TokenKind {
+		return s.Instr.Call != nil && s.Instr.Call.Attrs["deopt-lowering"] == "live-in"
+	}
+	if len(s.Instr.Args) <= flags {
+		return false
+	}
+	c, ok := s.Instr.Args[flags].(*ir.Const)
+	return ok && c.Kind == ir.ConstInt && c.Int.Bit(liveIn) != 0
+}
+
+// laneArch is the architecture of a site's module as [lanes.Sizes] calls it.
+func laneArch(s *ir.Site) string {
+	switch name := arch(s); {
+	case forX86(s):
+		return "amd64"
+	case name == "aarch64":
+		return "arm64"
+	case name == "powerpc64":
+		return "ppc64"
+	case name == "powerpc64le":
+		return "ppc64le"
+	default:
+		return name
+	}
+}
+
+// arch is the first part of a module's triple.
+func arch(s *ir.Site) string {
+	first, _, _ := strings.Cut(s.Func.Module.Triple, "-")
+	return first
+}
+
+func forX86(s *ir.Site) bool { return sites.X86Triple(s.Func.Module.Triple) }

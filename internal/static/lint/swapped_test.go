@@ -1,0 +1,46 @@
+package lint_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/static/lint"
+	"example.com/reframe/internal/vm/layout"
+	"example.com/reframe/test/livetest"
+)
+
+// TestLintSwapped requires a finding for a value that a layout gives under the name of another one, which it gives under a third; the finding names
+// both. Names of one value in two functions mostly agree. There is none for a value under a name that the site does not have, or whose own name is
+// not given at all, nor for an exit with conditions that no value of the site can meet.
+func TestLintSwapped(t *testing.T) {
+	t.Parallel()
+	const head = `{"schema":"reframe.layout/v1","exits":[
+ {"function":"sum_opt","when":[{"operand":0,"equals":3}],"resume":{"function":"sum","block":"loop"},
+  "slots":[
+`
+	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
+	require.NoError(t, err)
+	for slots, want := range map[string][]string{
+		"{\"operand\":1,\"name\":\"%i\"},\n{\"operand\":2,\"name\":\"%acc\"},\n{\"operand\":3,\"name\":\"%n\"}": {},
+		"{\"operand\":1,\"name\":\"acc\"},\n{\"operand\":2,\"name\":\"%i\"},\n{\"operand\":3,\"name\":\"%n\"}": {
+			"4 exits[0].slots[0] warning: swapped", "5 exits[0].slots[1] warning: swapped",
+		},
+		"{\"operand\":3,\"name\":\"%i\"},\n{\"operand\":1,\"name\":\"%acc\"},\n{\"operand\":2,\"name\":\"%n\"}": {
+			"4 exits[0].slots[0] warning: swapped", "5 exits[0].slots[1] warning: swapped", "6 exits[0].slots[2] warning: swapped",
+		},
+		// %acc has no other name: it is left out, which may be intended.
+		"{\"operand\":1,\"name\":\"%acc\"},\n{\"operand\":3,\"name\":\"%n\"}": {"31 cannot resume: unrecorded %i"},
+	} {
+		l, err := layout.Parse("exits.json", []byte(head+slots+"]}]}"))
+		require.NoError(t, err)
+		require.ElementsMatch(t, want, linted(t, m, l), slots)
+	}
+	l, err := layout.Parse("exits.json", []byte(head+"{\"operand\":1,\"name\":\"%acc\"},{\"operand\":2,\"name\":\"%i\"},{\"operand\":3,\"name\":\"%n\"}]}]}"))
+	require.NoError(t, err)
+	report, err := lint.Lint([]*ir.Module{m}, []*layout.Layout{l})
+	require.NoError(t, err)
+	require.Equal(t, "operand 1, which is %i in @sum_opt, becomes %acc, and operand 2, which is %acc, becomes %i", report.Findings[0].What)
+	require.Equal(t, "exchange the operands, unless the names mean something else in @sum", report.Findings[0].Do)
+}

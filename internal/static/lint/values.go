@@ -1,0 +1,241 @@
+package lint
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+)
+
+// values compares the operands of a site with the values required where its frame resumes: by one of the exits, or without any after the site, where
+// live are the required ones.
+func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
+	needed := map[int]string{} // operands, and what they are known by where they are read
+	for n := range exits {
+		more, err := l.exitValues(s, &exits[n])
+		if err != nil {
+			return err
+		}
+		for k, name := range more {
+			needed[k] = name
+		}
+	}
+	switch {
+	case len(exits) > 0:
+		l.clobbered(s, needed, live)
+	case sites.LeavesFunction(s):
+		l.noLayout(s)
+	case forCollectorAlone(s):
+	default:
+		l.unrecorded(s, live)
+		wanted := setOf(live)
+		for k, v := range s.Live {
+			if sites.NameOf(v) != "" && wanted[v] {
+				needed[k] = sites.NameOf(v)
+			}
+		}
+	}
+	l.operands(s, needed)
+	return nil
+}
+
+// forCollectorAlone reports whether a statepoint has no deopt bundle: rewrite-statepoints-for-gc makes such statepoints of each call that may
+// collect, and no frame resumes there unless a layout describes it.
+func forCollectorAlone(s *ir.Site) bool {
+	if s.Kind != ir.StatepointSite || s.Instr.Typ.Kind != ir.TokenKind {
+		return false
+	}
+	return !slices.ContainsFunc(s.Instr.Call.Bundles, func(b ir.Bundle) bool { return b.Tag == "deopt" })
+}
+
+// noLayout reports that no layout gives the place where a deoptimize resumes. Without any layout that may be intended: the rest of the module can be
+// checked all the same.
+func (l *linter) noLayout(s *ir.Site) {
+	f := Finding{Rule: NoLayout, Severity: LintWarning, What: "its frame never resumes in its own function, and no layout says where it does",
+		Do: "give the layout with --layout"}
+	if len(l.layouts) > 0 {
+		f.Severity, f.What, f.Do = CannotResume, "its frame never resumes in its own function, and no exit of a layout is for it", "add an exit for it to a layout"
+	}
+	l.site(s, f)
+}
+
+// behind returns the values that a frame must have to resume after a site: those that are live there except for the result of the call. After an
+// invoke the phis of the next block have yet to take their values.
+func (l *linter) behind(s *ir.Site, live []ir.Value) ([]ir.Value, error) {
+	in := s.Instr
+	if in.Op != ir.OpInvoke {
+		return slices.DeleteFunc(live, func(v ir.Value) bool { return v == in }), nil
+	}
+	normal := in.Blocks[0]
+	atStart, ok := l.entry[normal]
+	if !ok {
+		var err error
+		if atStart, err = ir.LiveAt(normal, 0); err != nil {
+			return nil, err
+		}
+		l.entry[normal] = atStart
+	}
+	seen := map[ir.Value]bool{in: true}
+	var out []ir.Value
+	for _, v := range atStart {
+		if phi, ok := v.(*ir.Instr); ok && phi.Op == ir.OpPhi && phi.Block == normal {
+			v = incomingFrom(phi, in.Block)
+		}
+		if v != nil && sites.NameOf(v) != "" && !seen[v] {
+			seen[v] = true
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// incomingFrom returns the value that a phi takes from a block.
+func incomingFrom(phi *ir.Instr, from *ir.Block) ir.Value {
+	for k, b := range phi.Blocks {
+		if b == from && k < len(phi.Args) {
+			return phi.Args[k]
+		}
+	}
+	return nil
+}
+
+// unrecorded reports live values that are not among the operands. A gc pointer in the gc-live bundle has a record too, but the record's order is the
+// compiler's own: a name can be given to one pointer, not to several ([Frame.fillGC]).
+func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
+	recorded, inBundle := setOf(s.Live), setOf(s.GCLive)
+	for _, t := range ir.Told(s.Live) {
+		recorded[t.Value] = true
+	}
+	var missing, gc []string
+	var allocas bool
+	for _, v := range live {
+		switch {
+		case recorded[v]:
+		case collected(s, v, inBundle):
+			gc = append(gc, v.Ref())
+		default:
+			missing = append(missing, v.Ref())
+			i, ok := v.(*ir.Instr)
+			allocas = allocas || ok && i.Op == ir.OpAlloca
+		}
+	}
+	if len(missing) > 0 {
+		do := "add what is missing to " + where(s)
+		if sites.StatepointLike(s) && len(s.Live) == 0 {
+			do += ", which is empty" // so are those that rewrite-statepoints-for-gc makes of plain calls
+		}
+		if allocas {
+			do += "; an alloca is recorded by its address"
+		}
+		if sites.StatepointLike(s) {
+			do += "; or say with --layout where it resumes instead"
+		}
+		place := "after"
+		if s.Kind == ir.StackMapSite {
+			place = "at"
+		}
+		l.site(s, Finding{Rule: Unrecorded, Severity: CannotResume, Names: missing,
+			What: fmt.Sprintf("%s %s live %s it and not recorded", listed(missing), is(len(missing)), place), Do: do})
+	}
+	if unnamed := l.unnamed(s, recorded, gc); len(gc) > 0 && unnamed > 1 {
+		l.site(s, Finding{Rule: GCLiveUnnamed, Severity: CannotResume, Names: gc,
+			What: fmt.Sprintf("%s %s live after it and in no deopt bundle, and of the %d gc pointers for which that is so a record tells none from another", listed(gc), is(len(gc)), unnamed),
+			Do:   "add them to its deopt bundle"})
+	}
+}
+
+// collected reports whether a value is recorded as a gc pointer: it is in the gc-live
+// bundle, or rewrite-statepoints-for-gc will put it there.
+func collected(s *ir.Site, v ir.Value, inBundle map[ir.Value]bool) bool {
+	if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca {
+		return false
+	}
+	if inBundle[v] {
+		return true
+	}
+	return toRewrite(s) && v.Type().Kind == ir.PointerKind && v.Type().AddrSpace == 1
+}
+
+// toRewrite reports whether rewrite-statepoints-for-gc has yet to work on a call: its
+// strategies are these two, and their gc pointers are those of address space 1 (LLVM,
+// "Garbage Collection with LLVM", "The Statepoint Example GC").
+func toRewrite(s *ir.Site) bool {
+	gc := s.Func.GC
+	return s.Kind == ir.StatepointSite && s.Instr.Typ.Kind != ir.TokenKind && (gc == "statepoint-example" || gc == "coreclr")
+}
+
+// unnamed counts the gc pointers of a site that are not among the deopt values. A value without a name may have a pair too, which differs from that
+// of a pointer only where it is null and not relocated ([Frame.fillGC]).
+func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) int {
+	if toRewrite(s) {
+		return len(live)
+	}
+	counted := map[ir.Value]bool{}
+	for k, v := range s.GCLive {
+		if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca || recorded[v] {
+			continue
+		}
+		c, constant := v.(*ir.Const)
+		if constant && c.Kind == ir.ConstNull && !relocatedAt(s, k) {
+			continue
+		}
+		counted[v] = true
+	}
+	return len(counted)
+}
+
+// relocatedAt reports whether a gc pointer of a site is relocated after it, as a base or as a pointer derived from one. k is its number in the
+// bundle.
+func relocatedAt(s *ir.Site, k int) bool {
+	blocks, err := s.Func.Body()
+	if err != nil {
+		return true
+	}
+	for _, b := range blocks {
+		for _, i := range b.Instrs {
+			if i.Call == nil || !strings.HasPrefix(sites.CalledName(i)+".", "llvm.experimental.gc.relocate.") || len(i.Args) != 3 || i.Args[0] != ir.Value(s.Instr) {
+				continue
+			}
+			for _, a := range i.Args[1:] {
+				if c, ok := a.(*ir.Const); !ok || c.Int == nil || c.Int.Cmp(big.NewInt(int64(k))) == 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// clobbered reports operands of a patchpoint that a layout needs and that its own function does not: while the callee runs they may lie in registers
+// that it overwrites (seen: llc 14 to 22). The compiler preserves values that are live after the call.
+func (l *linter) clobbered(s *ir.Site, needed map[int]string, live []ir.Value) {
+	if s.Kind != ir.PatchPointSite {
+		return
+	}
+	var names []string
+	kept := setOf(live)
+	for k, v := range s.Live {
+		i, instr := v.(*ir.Instr)
+		if _, ok := needed[k]; ok && sites.NameOf(v) != "" && !(instr && i.Op == ir.OpAlloca) && !kept[v] {
+			names = append(names, sites.NameOf(v))
+		}
+	}
+	if len(names) > 0 {
+		l.site(s, Finding{Rule: ClobberedOperand, Severity: LintWarning, Names: names,
+			What: fmt.Sprintf("%s %s needed by a layout and not live after the call, so %s may be in registers that the callee overwrites while it runs",
+				listed(names), is(len(names)), map[bool]string{true: "it", false: "they"}[len(names) == 1]),
+			Do: "use a statepoint, or take the frame at the start of the patchpoint"})
+	}
+}
+
+// setOf is values as a set.
+func setOf(values []ir.Value) map[ir.Value]bool {
+	set := make(map[ir.Value]bool, len(values))
+	for _, v := range values {
+		set[v] = true
+	}
+	return set
+}

@@ -1,0 +1,98 @@
+package maps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine"
+)
+
+// The rules about sites of a module that a runtime leans on.
+var (
+	allocasAreAddresses = stackmap.Rule{Name: "allocas are recorded by address",
+		Fact: "an alloca of the entry block that is an operand is recorded as the address that it is (Direct), which a runtime may check (\"Direct Stack Map Entries\")"}
+	shadowsAreApart = stackmap.Rule{Name: "shadows are apart",
+		Fact: "in the shadow of a stackmap, which a runtime may overwrite, stands no other stackmap and no patchpoint (\"llvm.experimental.stackmap\", Semantics)"}
+	shadowsEnd = stackmap.Rule{Name: "shadows end with their function",
+		Fact: "the bytes of a stackmap's shadow, which a runtime may overwrite, are the function's own (\"llvm.experimental.stackmap\", Semantics)"}
+)
+
+// stackOfS390X is the alignment of its stack, in bytes. LLVM does not realign it there: an alloca with a larger alignment is made like one of
+// run-time size.
+const stackOfS390X = 8
+
+// alloca checks an operand that is an alloca of the entry block against its location.
+func (c *irCheck) alloca(v ir.Value, k int, l stackmap.Location, broken func(stackmap.Rule, string)) {
+	i, ok := v.(*ir.Instr)
+	if !ok || !sites.OnFrame(i) || c.image.Arch == machine.S390X && i.Align > stackOfS390X {
+		return
+	}
+	c.results[allocasAreAddresses.Name].Checked++
+	if l.Kind != stackmap.Direct {
+		broken(allocasAreAddresses, fmt.Sprintf("has %v for operand %d, the alloca %s", l.Kind, k, i.Ref()))
+	}
+}
+
+// placedSite is a site whose record is known.
+type placedSite struct {
+	id     stackmap.RecordID
+	offset uint32
+	pos    int64  // of the record in the section
+	shadow uint64 // of a stackmap
+	kind   ir.SiteKind
+}
+
+// shadows holds the sites of one function against each other.
+func (c *irCheck) shadows(f *Function, sites []placedSite) {
+	slices.SortStableFunc(sites, func(a, b placedSite) int { return cmp.Compare(a.offset, b.offset) })
+	for n, s := range sites {
+		if s.kind != ir.StackMapSite {
+			continue
+		}
+		c.results[shadowsAreApart.Name].Checked++
+		c.shadowEnd(f, s)
+		for _, next := range sites[n+1:] {
+			if next.kind == ir.StackMapSite || next.kind == ir.PatchPointSite {
+				if uint64(next.offset-s.offset) < s.shadow {
+					c.broken(shadowsAreApart, stackmap.Violation{Map: f.Number, Function: f.Addr, Record: s.id, Pos: s.pos,
+						What: fmt.Sprintf("record %d of @%s has a shadow of %d bytes, and %d bytes on there is record %d",
+							uint64(s.id), f.Source, s.shadow, next.offset-s.offset, uint64(next.id))})
+				}
+				break
+			}
+		}
+	}
+}
+
+// shadowEnd holds the shadow of a stackmap against the end of its function. LLVM fills up a shadow with nops where its block ends, and not
+// always (llvm-project issue 219750).
+func (c *irCheck) shadowEnd(f *Function, s placedSite) {
+	r := c.results[shadowsEnd.Name]
+	r.Checked++
+	code := c.image.code()
+	if code == nil || !f.CodeKnown {
+		r.Unknown++
+		return
+	}
+	end, executable, known := code.Function(f.Code)
+	site := f.Code + machine.Addr(s.offset)
+	if !executable || end < site {
+		r.Unknown++
+		return
+	}
+	left := uint64(end - site)
+	switch {
+	case left >= s.shadow:
+		if !known { // there is more code, of an unknown function
+			r.Unknown++
+		}
+	default:
+		c.broken(shadowsEnd, stackmap.Violation{Map: f.Number, Function: f.Addr, Record: s.id, Pos: s.pos,
+			What: fmt.Sprintf("record %d of @%s has a shadow of %d bytes, and the function ends %d bytes behind the record",
+				uint64(s.id), f.Source, s.shadow, left)})
+	}
+}

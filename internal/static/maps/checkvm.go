@@ -1,0 +1,63 @@
+package maps
+
+import (
+	"errors"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/vm/vmlayout"
+)
+
+// layoutReads holds records against layouts of virtual machines, without any module.
+var layoutReads = stackmap.Rule{Name: "a layout of a virtual machine reads every record",
+	Fact: "tags, counts and keys of an encoding are constants, which a record has in it; so whether it can be read to its last operand does not depend on values"}
+
+// checkVM runs layouts over the records of an image. For a record without the shape of a statepoint, only a module shows which of its locations are
+// live values: all are tried, and it is no violation if they cannot be read.
+func (i *Image) checkVM(vms []*vmlayout.Layout) stackmap.Result {
+	result := stackmap.Result{Rule: layoutReads}
+	for n, m := range i.placed().Maps {
+		for k := range m.Functions {
+			f := &m.Functions[k]
+			name := ""
+			if i.image != nil {
+				if s, ok := i.image.SymbolStarting(f.Addr); ok {
+					name = s.Name
+				}
+			}
+			at := -1
+			for record := range m.Records(f) {
+				at++
+				locations, certain := record.Locations, false
+				if sp, ok := record.AsStatepoint(); ok {
+					locations, certain = sp.Deopt, true
+				}
+				if len(locations) == 0 {
+					continue
+				}
+				e := sites.RecordEntry{Record: record}
+				e.Map = m
+				r := vmlayout.First(vms, vmlayout.OfRecord(nil, nil, e, locations, name, &frame.Record{ID: uint64(record.ID), Site: "unknown"}))
+				if r.Layout == nil {
+					continue // it belongs to none of the layouts
+				}
+				result.Checked++
+				if r.Err == nil {
+					continue
+				}
+				if !certain {
+					result.Untold("which locations are live values, only the module can say; give it with --ir")
+					continue
+				}
+				what := r.Err.Error()
+				var wrong *vmlayout.Error
+				if errors.As(r.Err, &wrong) {
+					what = wrong.Error()
+				}
+				result.Add(stackmap.Violation{Map: n, Function: f.Addr, Record: record.ID, Index: at, Pos: record.Pos, What: what})
+			}
+		}
+	}
+	return result
+}

@@ -1,0 +1,359 @@
+package condition
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/test/livetest"
+)
+
+func TestParseErrors(t *testing.T) {
+	const operand = "a slot such as %i, loc0 or #0, or a number belongs here"
+	const compare = "a comparison belongs here: ==, !=, <, <=, > or >="
+	for text, want := range map[string]string{
+		"":                          ": at its end: " + operand,
+		"  ":                        "  : at its end: " + operand,
+		"%i":                        "%i: at its end: " + compare,
+		"i":                         "i: at its end: " + compare,
+		"%i + 1":                    "%i + 1: at its end: " + compare,
+		"%i ==":                     "%i ==: at its end: " + operand,
+		"%i = 3":                    `%i = 3: at "= 3": what compares is ==`,
+		"%i == 3 & %j == 4":         `%i == 3 & %j == 4: at "== 4": comparisons do not follow each other; && joins them`,
+		"1 < %i < 3":                `1 < %i < 3: at "< 3": comparisons do not follow each other; && joins them`,
+		"(%i) == 3 == true":         `(%i) == 3 == true: at "== true": comparisons do not follow each other; && joins them`,
+		"%i == 3 &&":                "%i == 3 &&: at its end: " + operand,
+		"%i == 3 && %j":             "%i == 3 && %j: at its end: " + compare,
+		"%i || %j == 3":             `%i || %j == 3: at " || %j == 3": ` + compare,
+		"%i < true":                 `%i < true: at "true": true or false is compared by == or !=`,
+		"true >= %i":                `true >= %i: at "true >= %i": true or false is compared by == or !=`,
+		"%i + 1 == true":            `%i + 1 == true: at "%i + 1 == true": a slot of type i1 belongs here, as it is compared with what is true or false`,
+		"%i + true == 1":            `%i + true == 1: at "true == 1": a number or a slot belongs here, nothing that is true or false`,
+		"-(%i == 1) == 1":           `-(%i == 1) == 1: at "(%i == 1) == 1": a number or a slot belongs here, nothing that is true or false`,
+		"!%i == 3":                  `!%i == 3: at "%i == 3": ! is for what is true or false: a comparison in parentheses`,
+		`%"a b == 3`:                `%"a b == 3: at "%\"a b == 3": the quotation mark is not closed`,
+		`%"" == 3`:                  `%"" == 3: at "%\"\" == 3": ` + operand,
+		"#x == 1":                   `#x == 1: at "#x == 1": ` + operand,
+		"% == 1":                    `% == 1: at "% == 1": ` + operand,
+		"(%i == 1":                  "(%i == 1: at its end: the parenthesis is not closed: ) or an operator belongs here",
+		"(%i == 1 %j":               `(%i == 1 %j: at its end: ` + "a number of", // replaced below
+		"%i == 1)":                  `%i == 1): at ")": an operator or the end belongs here`,
+		"%i == 1 2":                 `%i == 1 2: at "2": an operator or the end belongs here`,
+		"%i == 12x":                 `%i == 12x: at "12x": 12x is no number that can be read`,
+		"%i == 1e999":               `%i == 1e999: at "1e999": 1e999 is no number that can be read`,
+		"%i == 0x":                  `%i == 0x: at "0x": 0x is no number that can be read`,
+		"3 == 3":                    `3 == 3: at "3 == 3": it asks for no slot`,
+		"true":                      `true: at "true": it asks for no slot`,
+		"%i == 1/0":                 `%i == 1/0: at "/0": division by zero`,
+		"%i == 5 % (3 - 3)":         `%i == 5 % (3 - 3): at "% (3 - 3)": division by zero`,
+		"%i == 1 << 2000":           `%i == 1 << 2000: at "<< 2000": a shift by 2000 bits: 0 to 1024 are possible`,
+		"%i == 1 << -1":             `%i == 1 << -1: at "<< -1": a shift by -1 bits: 0 to 1024 are possible`,
+		"%i == 2.5 & 1":             `%i == 2.5 & 1: at "& 1": & is for integers`,
+		"#99999999999999999999 < 1": `#99999999999999999999 < 1: at "#99999999999999999999 < 1": ` + operand,
+		"%i-1":                      "%i-1: at its end: " + compare,
+		"%i ; 1":                    `%i ; 1: at "; 1": an operator or the end belongs here`,
+	} {
+		if text == "(%i == 1 %j" { // 1 % j
+			want = "(%i == 1 %j: at its end: the parenthesis is not closed: ) or an operator belongs here"
+		}
+		_, err := Parse(text)
+		var wrong *Error
+		require.ErrorAs(t, err, &wrong, text)
+		require.EqualError(t, err, want)
+	}
+	for _, text := range []string{strings.Repeat("(", 1000), strings.Repeat("-", 1000) + "1 == %i", strings.Repeat("!", 1000), strings.Repeat("%i == 1 || ", 10000)} {
+		_, err := Parse(text)
+		require.Error(t, err)
+	}
+	_, err := Parse("%i == 1" + strings.Repeat(" && %i == 1", 5000))
+	require.NoError(t, err)
+}
+
+var (
+	i64  = frame.Type{Kind: frame.Int, Bits: 64, Source: "i64"}
+	i8   = frame.Type{Kind: frame.Int, Bits: 8, Source: "i8"}
+	i1   = frame.Type{Kind: frame.Int, Bits: 1, Source: "i1"}
+	i128 = frame.Type{Kind: frame.Int, Bits: 128, Source: "i128"}
+	ptr  = frame.Type{Kind: frame.Pointer, Bits: 64, Source: "ptr"}
+	dbl  = frame.Type{Kind: frame.Float, Bits: 64, Source: "double"}
+	flt  = frame.Type{Kind: frame.Float, Bits: 32, Source: "float"}
+	vec  = frame.Type{Kind: frame.Vector, Bits: 64, Source: "<2 x i32>", Len: 2, Elem: &frame.Type{Kind: frame.Int, Bits: 32, Source: "i32"}}
+)
+
+// slots returns the slots that the tables use.
+func slots() (list []frame.Slot) {
+	add := func(name string, typ frame.Type, raw ...byte) {
+		list = append(list, frame.Slot{Index: len(list), Name: name, Type: typ, Status: frame.OK, Bytes: raw,
+			Value: typ.Format(raw, binary.LittleEndian), Hex: frame.HexBytes(raw, binary.LittleEndian)})
+	}
+	add("%i", i64, 25, 0, 0, 0, 0, 0, 0, 0)
+	add("%m", i64, 0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff) // -5
+	add("%b", i8, 0x80)                                            // -128
+	add("%t", i1, 1)
+	add("%p", ptr, 0, 0, 0, 0, 0, 0, 0, 0x80)
+	add("%d", dbl, 0, 0, 0, 0, 0, 0, 0x04, 0x40)    // 2.5
+	add("%none", dbl, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f) // NaN
+	add("%min", dbl, 0, 0, 0, 0, 0, 0, 0xf0, 0xff)  // -Inf
+	add("loc8", frame.Type{}, 0xff, 0xff, 0xff, 0xff)
+	add(`%"a b"`, i64, 7, 0, 0, 0, 0, 0, 0, 0)
+	add("%x.addr", i64, 8, 0, 0, 0, 0, 0, 0, 0)
+	add("%large", i128, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0) // 2^64
+	add("%7", i64, 77, 0, 0, 0, 0, 0, 0, 0)
+	add("%u", i8, 200) // -56
+	add("loc14", frame.Type{}, 0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+	add("%f", flt, 0xcd, 0xcc, 0xcc, 0x3d)        // 0.1
+	add("%exact", i64, 1, 0, 0, 0, 0, 0, 0x20, 0) // 2^53 + 1
+	add("%vec", vec, 1, 0, 0, 0, 2, 0, 0, 0)
+	add("%max", i64, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f)
+	add("%dash-ed", i64, 5, 0, 0, 0, 0, 0, 0, 0)
+	add("bare", i64, 6, 0, 0, 0, 0, 0, 0, 0) // as a layout may spell it
+	return append(list,
+		frame.Slot{Index: len(list), Name: "%gone", Status: frame.Missing, Reason: "rax is caller-saved"},
+		frame.Slot{Index: len(list) + 1, Name: "%undef", Status: frame.Undefined, Reason: "the module has undef here"},
+		// A record may have a value twice.
+		frame.Slot{Index: len(list) + 2, Name: "%twice", Status: frame.Missing, Reason: "rdx is caller-saved"},
+		frame.Slot{Index: len(list) + 3, Name: "%twice", Type: i8, Status: frame.OK, Bytes: []byte{3}, Value: "3", Hex: "0x3"})
+}
+
+func TestCondition(t *testing.T) {
+	all := slots()
+	for text, want := range map[string]bool{
+		// Comparisons with what is written down.
+		"%i == 25": true, "%i==25": true, "%i != 25": false, "%i < 26": true, "%i < 25": false, "%i <= 25": true, "%i > 24": true,
+		"%i > 25": false, "%i >= 25": true, "%i >= 26": false, "%i == 0x19": true, "%i == 0b11001": true, "%i == 031": true, "#0 == 25": true, "%i > -1": true,
+		"25 == %i": true, "26 > %i": true, "%i == 1_000": false,
+		"%m == -5": true, "%m == 0xfffffffffffffffb": true, "%m < 0": true, "%m > -6": true, "%m < 0xfffffffffffffffb": true,
+		"%b == -128": true, "%b == 128": true, "%b < 0": true, "%b <= -128": true, "%b == 384": false, "%b < -129": false, "%b > 127": false,
+		"%b != 384": true, "-128 == %b": true, "128 == %b": true,
+		"%t == true": true, "%t == false": false, "%t != false": true, "%t == 1": true, "%t > 0": true, "%t == 0": false, "true == %t": true,
+		"%p > 0": true, "%p == 0x8000000000000000": true, "%p >= 0x7fffffffffff": true, "%p < 0": false,
+		"%d == 2.5": true, "%d > 2": true, "%d < 2.5e0": false, "%d <= 3": true, "%d != 2.5": false, "%d == .25e1": true, "%d == 0x1.4p1": true, "%d == 25e-1": true,
+		"%none == 1": false, "%none != 1": true, "%none < 1": false, "%none >= 1": false, "%none == nan": false, "%none != nan": true, "%none == %none": false, "%i != nan": true,
+		"%min < 0": true, "%min == -inf": true, "%min <= -1e308": true, "%i < inf": true, "%min < %i": true, "%large > -inf": true,
+		"%f == 0.1": true, "%f > 0.1": false,
+		"loc8 == 0xffffffff": true, "loc8 > 0": true, "loc8 == -1": true, "%loc8 == -1": true,
+		`%"a b" == 7`: true, "%x.addr == 8": true, "x.addr == 8": true, "%7 == 77": true, `%"i" == 25`: true, `%"dash-ed" == 5`: true, "%bare == 6": true, "bare == 6": true,
+		"%large == 18446744073709551616": true, "%large > 18446744073709551615": true, "%large < 0": false,
+		"%i == 25.0": true, "%i == 25.5": false, "%i < 25.5": true,
+		"%exact == 9007199254740992.0": false, "%exact > 9007199254740992.0": true,
+
+		// Slot against slot.
+		"%i > %m": true, "%i == %i": true, "i<m": false, "%m == loc14": true, "%m < loc14": true, "%u == %b": false, "%u < %i": true, "%i == %d": false, "%d < %i": true, "%b == %m": false,
+
+		// Arithmetic.
+		"%i + 1 == 26": true, "%i - 1 == 24": true, "%i-1 == 24": true, "%i * 2 == 50": true, "%i / 4 == 6": true, "%i % 4 == 1": true, "%i%4 == 1": true, "%i%%x.addr == 1": true, "i%x.addr == 1": true,
+		"%m / 2 == -2": true, "%m % 3 == -2": true, "-7 / 2 == -3 && %i > 0": true, "%m % -3 == -2": true,
+		"2 + 3 * 4 == 14 && %i > 0": true, "(2 + 3) * 4 == 20 && %i > 0": true, "10 - 4 - 3 == 3 && %i > 0": true, "100 / 5 / 2 == 10 && %i > 0": true,
+		"1 << 2 + 1 == 8 && %i > 0": true, "%i & 1 == 1": true, "%i & 24 == 24": true, "%i | 32 == 57": true, "%i ^ 1 == 24": true, "%i & 16 | 3 == 19": true, "%i >> 3 == 3": true, "%i << 70 == 25 * (1 << 70)": true,
+		"%m >> 1 == -3": true, "%m & 0xff == 0xfb": true, "%m & 0xff == -5": false, "%m + 0 == -5": true, "%m + 0 == 0xfffffffffffffffb": false,
+		"%max + 1 == 9223372036854775808": true, "%max + 1 > %max": true, "(%max + 1) & 0xffffffffffffffff == 0x8000000000000000": true, "%max * %max > %large": true,
+		"-%i == -25": true, "--%i == 25": true, "-%i + 50 == %i": true, "%d * 2 == 5": true, "%d / 2 == 1.25": true, "%d % 2 == 0.5": true, "%d + %i == 27.5": true, "%d / 0 == inf": true, "-%d == -2.5": true,
+		"%p + 8 == 0x8000000000000008": true, "%u + 256 == 200": true, "%t + 1 == 2": true, "5 / 2 == 2 && %i > 0": true, "5 / 2.0 == 2.5 && %i > 0": true,
+
+		// Truth.
+		"%i == 25 && %m == -5": true, "%i == 25&&%m==-4": false, " %i == 25  &&  %d == 2.5 && %t == true ": true,
+		"%i == 1 || %m == -5": true, "%i == 1 || %m == 1": false, "%i == 25 || %i == 1 && %i == 2": true, "(%i == 25 || %i == 1) && %i == 2": false,
+		"!(%i == 25)": false, "!(%i == 1) && true": true, "!!(%i == 25)": true, "(%i == 25) == true": true, "(%i > 3) == (%m > 3)": false, "(%i > 3) != (%m > 3)": true, "%t == (%i > 3)": true,
+		"((((%i))) == ((25)))": true, "%i\t==\n25": true,
+
+		// A missing value is used, and does not matter.
+		"%i == 25 || %gone == 1": true, "%gone == 1 || %i == 25": true, "%i == 1 && %gone == 1": false, "%gone == 1 && %i == 1": false,
+		"!(%gone == 1 && %i == 1)": true, "(%gone == 1 || %i == 25) && (%i == 25 || %nothing == 1)": true, "%nothing == 1 && false": false, "true || %nothing == 1": true,
+		"%i / 0 == 1 || %i == 25": true, "%twice == 3": true,
+	} {
+		c, err := Parse(text)
+		require.NoError(t, err, text)
+		a, why := c.Of(all)
+		require.Equal(t, map[bool]Answer{true: Yes, false: No}[want], a, "%s: %s", text, why)
+		require.Empty(t, why, text)
+	}
+	for text, why := range map[string]string{
+		"%gone == 1":                          "rax is caller-saved",
+		"%i == 25 && %gone > 3":               "rax is caller-saved",
+		"%gone > 3 || %i == 1":                "rax is caller-saved",
+		"!(%gone == 1)":                       "rax is caller-saved",
+		"%gone + 1 == 2":                      "rax is caller-saved",
+		"%i == 25 && (%i == 1 || -%gone > 3)": "rax is caller-saved",
+		"(%gone == 1) == true":                "rax is caller-saved",
+		"%undef == 1":                         "the module has undef here",
+		"%i == true":                          "it is no i1",
+		"%i / (%m + 5) == 1":                  "division by zero",
+		"%i % (%m + 5) == 1":                  "division by zero",
+		"%i << %large == 1":                   "a shift by 18446744073709551616 bits: 0 to 1024 are possible",
+		"%i >> %m == 1":                       "a shift by -5 bits: 0 to 1024 are possible",
+		"%d & 1 == 1":                         "& is for integers",
+		"loc8 == 2.5":                         "it has no type, so it is no floating-point number",
+		"loc8 + 2.5 == 3":                     "it has no type, so it is no floating-point number",
+		"%vec == 1":                           "it is no number: its type is <2 x i32>",
+	} {
+		c, err := Parse(text)
+		require.NoError(t, err, text)
+		a, said := c.Of(all)
+		require.Equal(t, Undecided, a, text)
+		require.Equal(t, why, said, text)
+	}
+	for _, text := range []string{"%nothing == 1", "#99 == 1", "loc0 == 25", "%i == 25 && nothing < 1", "!(nothing < 1)", "%I == 25"} {
+		c, err := Parse(text)
+		require.NoError(t, err, text)
+		a, why := c.Of(all)
+		require.Equal(t, Absent, a, text)
+		require.Contains(t, why, "there is no ", text)
+		a, _ = c.Of(nil)
+		require.Equal(t, Absent, a, text)
+	}
+}
+
+// TestPossible requires that a condition that can never hold is recognized from the names alone.
+func TestPossible(t *testing.T) {
+	has := func(n Name) bool { return n.Text == "i" || n.Text == "j" || n.Text == "" && n.Index < 2 }
+	for text, want := range map[string]bool{
+		"%i == 1": true, "%k == 1": false, "%i == %j": true, "%i == %k": false, "%i == 1 && %k == 1": false, "%i == 1 || %k == 1": true,
+		"!(%i == 1 && %k == 1)": true, "!(%i == 1 || %k == 1)": false, "!(%k == 1)": false, "#1 == 3": true, "#2 == 3": false, "%i == 1 && false": false, "%k == 1 || true": true,
+	} {
+		c, err := Parse(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, c.Possible(has), text)
+	}
+	c, err := Parse(`%i > 3 && (j < 1 || %i + #2 == %"a b")`)
+	require.NoError(t, err)
+	var names []string
+	for _, n := range c.Names() {
+		names = append(names, n.String())
+	}
+	require.Equal(t, []string{"i", "j", "#2", "a b"}, names)
+	require.EqualError(t, c.Wrong(c.Names()[1], "no"), `%i > 3 && (j < 1 || %i + #2 == %"a b"): at "j < 1 || %i + #2 == %\"a b\")": no`)
+}
+
+// TestAgainstPython requires precedence, associativity and integers as in Python, whose evaluator gives the expected results of random conditions.
+// For numbers that are not negative, / and % agree, too.
+func TestAgainstPython(t *testing.T) {
+	livetest.Slow(t)
+	python := livetest.Tool(t, "python3")
+	random := rand.New(rand.NewPCG(15, 15))
+	values := map[string]int64{"a": 25, "b": -5, "c": 1 << 40, "d": 3}
+	var numbers, truths func(depth int) (ours, python string)
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	parenthesized := func(a, b string) (string, string) {
+		if random.IntN(3) == 0 {
+			return "(" + a + ")", "(" + b + ")"
+		}
+		return a, b
+	}
+	numbers = func(depth int) (string, string) {
+		switch n := random.IntN(10); {
+		case depth == 0 || n < 3:
+			if random.IntN(2) == 0 {
+				name := pick("a", "b", "c", "d")
+				return pick("", "%") + name, name
+			}
+			k := fmt.Sprint(random.IntN(100))
+			return k, k
+		case n == 3:
+			a, b := numbers(0)
+			op := pick("<<", ">>")
+			k := fmt.Sprint(random.IntN(70))
+			looser := pick("&", "|", "^") // or how far it is shifted could be any number
+			y, py := numbers(depth - 1)
+			return parenthesized(a+" "+op+" "+k+" "+looser+" "+y, b+" "+op+" "+k+" "+looser+" "+py)
+		case n == 4:
+			k, m := fmt.Sprint(random.IntN(1000)), fmt.Sprint(1+random.IntN(30))
+			if random.IntN(2) == 0 {
+				return k + pick("%", " % ") + m, k + " % " + m
+			}
+			return k + "/" + m, k + "//" + m
+		case n == 5:
+			a, b := numbers(0)
+			return "-" + a, "-" + b
+		}
+		op := pick("+", "-", "*", "&", "|", "^")
+		x, px := numbers(depth - 1)
+		y, py := numbers(depth - 1)
+		space := pick("", " ")
+		return parenthesized(x+space+op+space+y, px+" "+op+" "+py)
+	}
+	truths = func(depth int) (string, string) {
+		switch n := random.IntN(6); {
+		case depth == 0 || n < 2:
+			x, px := numbers(3)
+			y, py := numbers(3)
+			op := pick("==", "!=", "<", "<=", ">", ">=")
+			return parenthesized(x+op+y, px+" "+op+" "+py)
+		case n == 2:
+			x, px := truths(depth - 1)
+			return "!(" + x + ")", "(not (" + px + "))"
+		}
+		x, px := truths(depth - 1)
+		y, py := truths(depth - 1)
+		if random.IntN(2) == 0 {
+			return parenthesized(x+" && "+y, px+" and "+py)
+		}
+		return parenthesized(x+"||"+y, px+" or "+py)
+	}
+	var all []frame.Slot
+	script := ""
+	for name, v := range values {
+		raw := binary.LittleEndian.AppendUint64(nil, uint64(v))
+		all = append(all, frame.Slot{Name: "%" + name, Type: i64, Status: frame.OK, Bytes: raw, Value: fmt.Sprint(v), Hex: frame.HexBytes(raw, binary.LittleEndian)})
+		script += fmt.Sprintf("%s = %d\n", name, v)
+	}
+	var texts []string
+	for range 3000 {
+		text, theirs := truths(3)
+		if _, err := Parse(text); err != nil {
+			require.ErrorContains(t, err, "it asks for no slot", text)
+			continue
+		}
+		texts = append(texts, text)
+		script += "print(" + theirs + ")\n"
+	}
+	run := exec.Command(python, "-")
+	run.Stdin = strings.NewReader(script)
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	said := strings.Fields(string(out))
+	require.Len(t, said, len(texts))
+	trues := 0
+	for i, text := range texts {
+		c, err := Parse(text)
+		require.NoError(t, err)
+		a, why := c.Of(all)
+		require.Equal(t, map[string]Answer{"True": Yes, "False": No}[said[i]], a, "%s: %s", text, why)
+		trues += bytes.Count([]byte(said[i]), []byte("True"))
+	}
+	require.Greater(t, trues, 500)
+	require.Greater(t, len(texts)-trues, 500)
+}
+
+// FuzzParse parses arbitrary text: a condition comes from a user, who may paste anything.
+func FuzzParse(f *testing.F) {
+	f.Add("%i == 25 && %acc <= 0x10")
+	f.Add(`%"a b" != -1.5e3 || !(i % 3 > #2 << 4)`)
+	f.Add("(true == %t) == (loc0 / 2.5 < -inf)")
+	all := slots()
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := Parse(text)
+		if err != nil {
+			var wrong *Error
+			require.ErrorAs(t, err, &wrong)
+			require.NotEmpty(t, err.Error())
+			require.LessOrEqual(t, wrong.At, len(text))
+			return
+		}
+		require.NotEmpty(t, c.Names())
+		for _, given := range [][]frame.Slot{nil, all[:3], all} {
+			a, why := c.Of(given)
+			require.Equal(t, a == Yes || a == No, why == "")
+			has := func(n Name) bool { return n.of(given).absent == false }
+			if a == Yes {
+				require.True(t, c.Possible(has))
+			}
+		}
+	})
+}

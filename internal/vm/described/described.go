@@ -1,0 +1,143 @@
+// Package described reads the descriptions that a target contains: the IR that its code was compiled from, and the layout of its virtual machine.
+//
+// Its main type is [Description]; [Of] makes one. A file or a registered object says it by
+//
+//   - a section .reframe.layout, or what lies at the symbol __reframe_layout up to a NUL: the text of a layout, or the name of one that comes
+//     with reframe;
+//   - a section .reframe.ir: the text of a module of LLVM IR, plain or compressed by zstd.
+//
+// # Security
+//
+// All of it is the target's word. Sizes are bounded, and modules are marked as found, so that they are held against the code before they name
+// anything. Layouts are not run here.
+package described
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/internal/vm/vmlayout"
+	"example.com/reframe/ptrace"
+)
+
+const (
+	layoutSection = ".reframe.layout"
+	layoutSymbol  = "__reframe_layout"
+)
+
+// Bounds on what a target says of itself.
+const (
+	maxLayouts = 16
+	maxLayout  = 1 << 20
+	maxModules = 4096
+	maxIR      = 64 << 20 // of all modules
+)
+
+// Ask asks an image, which may be nil, what it says of itself: modules, and layouts of virtual machines. It is asked once of each file and each registered
+// object, as it is first seen. A layout that several say, of one program after the other too, is the same one each time.
+type Ask func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
+
+// Description is what a target says of itself.
+type Description struct {
+	Layouts []Layout
+	Modules []*ir.Module
+	Notes   []string // what could not be read
+
+	taken int // bytes of IR
+}
+
+// Layout is the text of a layout, or a name.
+type Layout struct {
+	Where string // such as JIT object 1
+	Text  []byte
+}
+
+// Of reads the descriptions of a target's files, and of those registered objects that were read.
+func Of(t *ptrace.Target, layouts, modules bool) *Description {
+	d := &Description{}
+	sites.EachImage(t, func(name string, img *object.Image) { d.Add(name, img, layouts, modules) })
+	return d
+}
+
+// Add adds what one image says, as far as it is wanted and there is room. The image may be nil. It returns the layout that the image says, nil for none; one
+// that another image has said before is there once.
+func (d *Description) Add(name string, img *object.Image, layouts, modules bool) (is *Layout) {
+	if img == nil {
+		return nil
+	}
+	if layouts {
+		is = d.layout(name, img)
+	}
+	if modules {
+		d.module(name, img)
+	}
+	return is
+}
+
+// note notes what could not be read; the first few say enough.
+func (d *Description) note(format string, args ...any) {
+	const enough = 8
+	if len(d.Notes) < enough {
+		d.Notes = append(d.Notes, fmt.Sprintf(format, args...))
+	}
+}
+
+func (d *Description) layout(name string, img *object.Image) *Layout {
+	s, from := img.Section(layoutSection), uint64(0)
+	if s == nil {
+		var found bool
+		if s, from, found = img.InSection(layoutSymbol); !found {
+			return nil
+		}
+	}
+	var text []byte
+	err := fmt.Errorf("%d bytes; up to %d are read", s.Size, maxLayout)
+	if s.Size <= maxLayout {
+		text, err = s.Data()
+	}
+	if err != nil {
+		d.note("%s, %s: %v", name, layoutSection, err)
+		return nil
+	}
+	text = text[min(from, uint64(len(text))):]
+	if end := bytes.IndexByte(text, 0); end >= 0 {
+		text = text[:end]
+	}
+	text = bytes.TrimSpace(text)
+	if known := slices.IndexFunc(d.Layouts, func(l Layout) bool { return bytes.Equal(l.Text, text) }); known >= 0 {
+		return &d.Layouts[known]
+	}
+	if len(text) == 0 || len(d.Layouts) == maxLayouts {
+		return nil
+	}
+	d.Layouts = append(d.Layouts, Layout{name, text})
+	return &d.Layouts[len(d.Layouts)-1]
+}
+
+func (d *Description) module(name string, img *object.Image) {
+	if img.Section(sites.TextSection) == nil {
+		return
+	}
+	name += ", " + sites.TextSection
+	if len(d.Modules) == maxModules {
+		d.note("%s: over %d modules", name, maxModules)
+		return
+	}
+	text, err := sites.OwnText(img, maxIR-d.taken)
+	if err != nil {
+		d.note("%s: %v", name, err)
+		return
+	}
+	d.taken += len(text)
+	m, err := ir.ParseOwned(name, text)
+	if err != nil {
+		d.note("%v", err)
+		return
+	}
+	m.Found, m.Image = true, img
+	d.Modules = append(d.Modules, m)
+}

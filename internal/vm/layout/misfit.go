@@ -1,0 +1,180 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+)
+
+// Misfit is something in an exit that the modules have not.
+type Misfit struct {
+	Kind MisfitKind
+	Path string // in the exit, such as .slots[2].operand; "" for all of it
+	Err  error
+	// Operand is the one that no site has, and Most how many live values a site has at the most.
+	Operand, Most int
+}
+
+// MisfitKind is the kind of thing that is missing.
+type MisfitKind int
+
+const (
+	NoFunction MisfitKind = iota
+	Unreadable            // the function that resumes
+	NoSite                // of that record in the function that is left
+	NoOperand
+	NoBlock
+	NoValue
+	Twice // a value is named by two slots, in two spellings
+)
+
+func misfit(kind MisfitKind, path, format string, args ...any) Misfit {
+	return Misfit{Kind: kind, Path: path, Err: fmt.Errorf(format, args...)}
+}
+
+// Check holds a layout against the modules: each function, block, value and operand
+// that it names must be there. Without modules there is nothing to hold it against.
+// The error is about one of the misfits: of an exit whose function is not there, about that.
+func (l *Layout) Check(ms *sites.Modules) error {
+	if len(ms.All) == 0 {
+		return nil
+	}
+	for n := range l.Exits {
+		x := &l.Exits[n]
+		_, left, err := x.Leaves(ms)
+		into := x.Enters(ms)
+		for _, list := range [][]Misfit{left, into} {
+			if len(list) > 0 && list[0].Kind == NoFunction {
+				return l.misfit(x, list[0])
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if all := slices.Concat(left, into); len(all) > 0 {
+			return l.misfit(x, all[0])
+		}
+	}
+	return nil
+}
+
+func (l *Layout) misfit(x *Exit, m Misfit) error { return l.Wrong(x.Path+m.Path, m.Err) }
+
+// Leaves holds the exit against the function that is left: the sites that it may be taken at, and what they have not.
+func (x *Exit) Leaves(ms *sites.Modules) (at []*ir.Site, wrong []Misfit, err error) {
+	from := ms.Definitions(x.Function)
+	if len(from) == 0 {
+		return nil, []Misfit{misfit(NoFunction, ".function", "no module defines a function @%s", x.Function)}, nil
+	}
+	most := 0
+	for _, f := range from {
+		all, err := sites.CompiledSites(f)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, s := range all {
+			if x.MayLeave(s) {
+				at, most = append(at, s), max(most, len(s.Live))
+			}
+		}
+	}
+	if len(at) == 0 {
+		return nil, []Misfit{misfit(NoSite, "", "@%s has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record", x.Function)}, nil
+	}
+	inside := func(path string, operand int) {
+		if operand < 0 || operand >= most {
+			m := misfit(NoOperand, path, "%d, and the exits of @%s have %d live values, counted from 0", operand, x.Function, most)
+			m.Operand, m.Most = operand, most
+			wrong = append(wrong, m)
+		}
+	}
+	for k, c := range x.When {
+		inside(fmt.Sprintf(".when[%d].operand", k), c.Operand)
+	}
+	for k, s := range x.Slots {
+		inside(fmt.Sprintf(".slots[%d].operand", k), s.Operand)
+	}
+	return at, wrong, nil
+}
+
+// MayLeave reports whether the exit may be meant for a site, whatever the values there are.
+func (x *Exit) MayLeave(s *ir.Site) bool {
+	return sites.Emitted(s.Func.Module, x.Function) == s.Func && (x.Record == nil || slices.Contains(s.IDs(), *x.Record))
+}
+
+// Enters holds the exit against the function that resumes: of several definitions, against the first.
+func (x *Exit) Enters(ms *sites.Modules) []Misfit {
+	to := ms.Bodies(x.Resume.Function)
+	if len(to) == 0 {
+		return []Misfit{misfit(NoFunction, ".resume.function", "no module defines a function @%s", x.Resume.Function)}
+	}
+	return x.into(to[0])
+}
+
+// into checks the exit's references to the function that resumes against one such function.
+func (x *Exit) into(to *ir.Func) (wrong []Misfit) {
+	if _, err := to.Body(); err != nil {
+		return []Misfit{{Kind: Unreadable, Path: ".resume.function", Err: err}}
+	}
+	if to.Block(x.Resume.Block) == nil {
+		wrong = append(wrong, misfit(NoBlock, ".resume.block", "@%s has no block %%%s", to.Name, x.Resume.Block))
+	}
+	seen := map[ir.Value]bool{}
+	for k, s := range x.Slots {
+		path := fmt.Sprintf(".slots[%d].name", k)
+		switch v := Value(to, s.Name); {
+		case v == nil:
+			wrong = append(wrong, misfit(NoValue, path, "@%s has no value %s", to.Name, s.Name))
+		case seen[v]:
+			wrong = append(wrong, misfit(Twice, path, "%s a second time", s.Name))
+		default:
+			seen[v] = true
+		}
+	}
+	return wrong
+}
+
+// Destination finds the function with which the exit resumes from a site in a module, which is nil if unknown. Of several definitions it returns
+// the module's own. It returns nil if there is none, and if there are several and none of them is the module's.
+func (x *Exit) Destination(ms *sites.Modules, left *ir.Module) (to *ir.Func, defined int) {
+	all := ms.Bodies(x.Resume.Function)
+	for _, f := range all {
+		if len(all) == 1 || f.Module == left {
+			to = f
+		}
+	}
+	return to, len(all)
+}
+
+// CheckInto holds an exit of the layout against the function that it resumes in.
+func (l *Layout) CheckInto(x *Exit, to *ir.Func) error {
+	if wrong := x.into(to); len(wrong) > 0 {
+		return l.misfit(x, wrong[0])
+	}
+	return nil
+}
+
+// Fits reports whether a value of one type can be resumed as one of another.
+func Fits(got, want frame.Type) bool { return got.Bits == want.Bits && class(got) == class(want) }
+
+// Widens reports whether the slot makes a value of one type one of another, which has more bits.
+func (s *Slot) Widens(got, want frame.Type) bool {
+	return s.Extend != "" && got.Kind == frame.Int && want.Kind == frame.Int && got.Bits < want.Bits
+}
+
+// class returns the interpretation of the bits of a type. An integer may be resumed as a pointer, and the other way round; no other conversion is
+// allowed.
+func class(t frame.Type) string {
+	switch t.Kind {
+	case frame.Int, frame.Pointer:
+		return "integer"
+	case frame.Opaque, frame.Vector, frame.Array, frame.Struct:
+		return t.Source
+	case frame.BFloat:
+		return "bfloat"
+	}
+	return "float"
+}

@@ -1,0 +1,218 @@
+package protocheck_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/vm/protocheck"
+	"example.com/reframe/internal/vm/protocol"
+	"example.com/reframe/test/livetest"
+)
+
+// page is one page at 0x2000, of which each byte is 5.
+type page struct{}
+
+func (page) ReadMemory(p []byte, addr machine.Addr) error {
+	if addr < 0x2000 || addr+machine.Addr(len(p)) > 0x3000 {
+		return machine.Unavailablef("%v is not mapped", addr)
+	}
+	for i := range p {
+		p[i] = 5
+	}
+	return nil
+}
+
+// moment is an exit of the toy's method.
+func moment() *protocheck.Moment {
+	at, zero, one := int64(3), int64(0), int64(1)
+	return &protocheck.Moment{Memory: page{}, Maps: []machine.Mapping{{Start: 0x2000, End: 0x3000, Read: true, Write: true}},
+		Symbol: func(name string) (machine.Addr, uint64, bool) { return 0x2008, 8, name == "counter" },
+		Request: &protocol.Resume{Steps: 1e9, Tail: 20, Objects: []protocol.Object{{ID: 1, Class: "Box", Fields: []protocol.Field{}}},
+			Frames: []protocol.Frame{{Method: "Toy.add", Position: &at, Resume: "reexecute", Locals: []protocol.Value{{Index: &zero, Object: &one}},
+				Stack: []protocol.Value{{Index: &zero, Type: "i32", Text: "7", Bits: "0x7"}}}}}}
+}
+
+// toyWith returns the options for checking the toy interpreter with a fault.
+func toyWith(t *testing.T, fault string) protocheck.Options {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return protocheck.Options{Command: faultVariable + "=" + fault + " exec " + self, Timeout: livetest.Patience, Errors: os.Stderr, Moment: moment(),
+		Hello: protocol.Hello{Arch: "amd64", Order: "little", Pointer: 8, Target: "core"}}
+}
+
+func silent(*protocheck.Result) error { return nil }
+
+// Each thing that an interpreter can do wrong breaks the check that is about it, and no other.
+func TestEachFaultBreaksItsCheck(t *testing.T) {
+	t.Parallel()
+	for fault, want := range map[string]map[string]string{
+		"":                      {},
+		"nameless":              {"initialize": "it says no name, and people cannot tell which interpreter spoke"},
+		"knows-all":             {"unknown-method": "it has answered reframe.check by a result"},
+		"wrong-error":           {"unknown-method": "it has answered reframe.check by the error -32000: what?"},
+		"answers-notifications": {"notification": `an answer: its id is "null", and reframe's are numbers`},
+		"runs-anything":         {"nobody": "it says that it returned nothing"},
+		"dies-of-nothing":       {"no-frames": "its answer to resume (id 5): it has ended (exit status 9)"},
+		"keeps":                 {"again": "it returned i64 0x88be; at first it returned i64 0x88bd"},
+		"stores-otherwise":      {"again": "what it stored at 0x2000 is not what it stored there at first"},
+		"starts-badly":          {"first": "it returned i64 0x88be; at first it returned i64 0x88bd"},
+		"strict":                {"unknown-members": "it says unsupported: what is reframe.check?; at first it returned i64 0x88bd"},
+		"by-text":               {"order": "it says unsupported: these are no frames; at first it returned i64 0x88bd", "unknown-members": "it says unsupported: these are no frames; at first it returned i64 0x88bd"},
+		"endless":               {"steps": "one was wanted, and it returned i64 0x88bd after 5000"},
+		"tells-all":             {"tail": "3 were wanted, and it has answered with 4"},
+		"guesses":               {"unreadable": "it says that it returned i64 0x88b8"},
+		"writes-blindly":        {"unwritable": "it says that it returned i64 0x88bd"},
+		"allocates-blindly":     {"no-memory": "it says that it returned i64 0x88bd"},
+		"needs-symbols":         {"no-symbols": "its answer to resume (id 11): it has ended (exit status 6)"},
+		"any-stack":             {"stack-short": "it is taken: returned i64 0x88bd", "stack-long": "it is taken: returned i64 0x88bd"},
+		"any-position":          {"position": "it is taken: returned i64 0x88bd"},
+		"any-object":            {"no-object": "it is taken: returned i64 0x88bd"},
+		"stops-late":            {"step": "its answer to resume (id 16): it has run 2 instructions and stopped, and it was to stop after 1"},
+		"loses":                 {"step": "by single instructions: it returned i64 0x505050505058ca5; at first it returned i64 0x88bd"},
+		"stops-deep":            {"next": "its answer to resume (id 57): it has stopped in 2 frames, and up to 1 were meant"},
+		"spells":                {"spelling": `"Returned" is no member of result; is "returned" meant?`},
+		"stays":                 {"end": "it had not ended after two seconds, and was ended by force"},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			report, err := protocheck.Run(t.Context(), toyWith(t, fault), silent)
+			require.NoError(t, err)
+			broken := map[string]string{}
+			const early = "it came before anything was asked"
+			for _, r := range report.Checks {
+				require.NotEqual(t, protocheck.Not, r.Status, "%s: %s", r.Check, r.Why)
+				if r.Status == protocheck.Broken {
+					if broken[r.Check] = r.Why; r.Check == "notification" && strings.HasSuffix(r.Why, early) { // its answer may be there before the next request
+						broken[r.Check] = want[r.Check]
+					}
+				}
+			}
+			require.Equal(t, want, broken)
+			require.Equal(t, len(want), report.Broken)
+		})
+	}
+}
+
+// Without an exit only what needs none is tried, and an interpreter that cannot be greeted is asked nothing else.
+func TestWhatIsNotTried(t *testing.T) {
+	t.Parallel()
+	o := toyWith(t, "")
+	o.Moment = nil
+	report, err := protocheck.Run(t.Context(), o, silent)
+	require.NoError(t, err)
+	var tried []string
+	for _, r := range report.Checks {
+		if r.Status == protocheck.Not {
+			require.Equal(t, "no exit was given: PID or CORE, and --layout where it says nothing of itself", r.Why)
+			continue
+		}
+		require.Equal(t, protocheck.Kept, r.Status, "%s: %s", r.Check, r.Why)
+		tried = append(tried, r.Check)
+	}
+	require.Equal(t, []string{"initialize", "unknown-method", "notification", "nobody", "no-frames", "spelling", "end"}, tried)
+	require.Nil(t, report.Exit)
+
+	o = toyWith(t, "")
+	o.Command = "exit 3"
+	report, err = protocheck.Run(t.Context(), o, silent)
+	require.NoError(t, err)
+	require.Equal(t, protocheck.Result{Check: "initialize", What: "it answers initialize with the protocol that it speaks and a name", Status: protocheck.Broken,
+		Why: "its answer to initialize (id 1): it has ended (exit status 3)"}, report.Checks[0])
+	for _, r := range report.Checks[1:] {
+		require.Equal(t, "it has not been greeted", r.Why, r.Check)
+	}
+
+	o = toyWith(t, "any-position")
+	o.Moment.Request.Frames[0].Method = "Toy.subtract"
+	report, err = protocheck.Run(t.Context(), o, silent)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.Broken)
+	for _, r := range report.Checks {
+		if r.Check == "exit" {
+			require.Equal(t, "unsupported: no such method", r.Why)
+		}
+	}
+}
+
+// TestExitIsCounted requires that the costs of the exit are counted.
+func TestExitIsCounted(t *testing.T) {
+	t.Parallel()
+	report, err := protocheck.Run(t.Context(), toyWith(t, ""), silent)
+	require.NoError(t, err)
+	require.Equal(t, &protocheck.Exit{Frames: 1, Objects: 1, Outcome: "returned i64 0x88bd", Steps: 5000, Requests: 5, Ranges: 1, Writes: 1, Allocated: 16}, report.Exit)
+}
+
+// The names of members that are looked for are those of the schema.
+func TestMembersAreTheSchemas(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../doc/messages.schema.json")
+	require.NoError(t, err)
+	type object struct {
+		Properties map[string]object
+		Items      *object
+	}
+	var schema struct {
+		Defs map[string]object `json:"$defs"`
+	}
+	require.NoError(t, json.Unmarshal(text, &schema))
+	want := map[string]map[string]bool{}
+	add := func(where string, of object) {
+		if want[where] == nil {
+			want[where] = map[string]bool{}
+		}
+		for name := range of.Properties {
+			want[where][name] = true
+		}
+	}
+	add("", schema.Defs["request"])
+	add("", schema.Defs["answer"])
+	add("result", schema.Defs["initialize.result"])
+	add("result", schema.Defs["resume.result"])
+	add("returned", schema.Defs["native"])
+	add("threw", schema.Defs["resume.result"].Properties["threw"])
+	add("error", schema.Defs["error"])
+	add("stopped", schema.Defs["resume.result"].Properties["stopped"])
+	add("frames", schema.Defs["frame"])
+	add("monitors", *schema.Defs["frame"].Properties["monitors"].Items)
+	for _, where := range []string{"locals", "stack", "owner"} {
+		add(where, schema.Defs["value"])
+	}
+	add("objects", schema.Defs["object"])
+	add("fields", *schema.Defs["object"].Properties["fields"].Items)
+	for name, of := range schema.Defs {
+		if method, is := strings.CutSuffix(name, ".params"); is && method != "initialize" && method != "resume" {
+			add("params", of)
+			if ranges, is := of.Properties["ranges"]; is {
+				add("ranges", *ranges.Items)
+			}
+		}
+	}
+	got := map[string]map[string]bool{}
+	for where, names := range protocheck.Members {
+		got[where] = map[string]bool{}
+		for _, name := range names {
+			got[where][name] = true
+		}
+	}
+	require.Equal(t, want, got)
+}
+
+// It ends when its caller wants it to.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	enough := errors.New("enough")
+	_, err := protocheck.Run(t.Context(), toyWith(t, ""), func(*protocheck.Result) error { return enough })
+	require.ErrorIs(t, err, enough)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(enough)
+	_, err = protocheck.Run(ctx, toyWith(t, ""), silent)
+	require.ErrorIs(t, err, enough)
+}

@@ -1,0 +1,451 @@
+package protocheck
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/vm/protocol"
+)
+
+// Names of checks that others depend on.
+const (
+	greeting  = "initialize"
+	exitCheck = "exit"
+)
+
+// unknownMethod is the name of a method that no program has.
+const unknownMethod = "reframe.check: no program has this method"
+
+// check is one check: try's error is the violation; otherwise try may return a remark.
+type check struct {
+	name, what string
+	exit       bool // an exit is needed
+	try        func(c *checker) (string, error)
+}
+
+var checks = []check{
+	{greeting, "it answers initialize with the protocol that it speaks and a name", false, (*checker).initialize},
+	{"unknown-method", "a request that it does not know is answered by the error -32601", false, (*checker).unknownMethod},
+	{"notification", "a notification that it does not know gets no answer", false, (*checker).notification},
+	{"nobody", "a frame of a method that it does not have is unsupported or malformed", false, (*checker).nobody},
+	{"no-frames", "no frames at all are unsupported or malformed", false, (*checker).noFrames},
+	{exitCheck, "it goes on in the frames of the exit until the outermost has returned", true, (*checker).exit},
+	{"again", "the same frames once more come to the same: nothing is kept of an earlier request", true, (*checker).again},
+	{"first", "the same frames come to the same in an interpreter that has just started", true, (*checker).afresh},
+	{"order", "the members of an object may come in any order", true, (*checker).otherOrder},
+	{"unknown-members", "members that it does not know are ignored", true, (*checker).unknownMembers},
+	{"steps", "it gives up after about so many instructions, with unsupported", true, (*checker).steps},
+	{"tail", "it answers with so many instructions that it ran last, and with none where none are wanted", true, (*checker).tail},
+	{"unreadable", "where memory cannot be read it makes no value up", true, (*checker).unreadable},
+	{"unwritable", "where memory cannot be written it does not say that it has returned", true, (*checker).unwritable},
+	{"no-memory", "where there is no memory for objects it does not say that it has returned", true, (*checker).noMemory},
+	{"no-symbols", "a symbol that the process does not have is no end of it", true, (*checker).noSymbols},
+	{"stack-short", "a stack with one value too few is malformed", true, (*checker).stackShort},
+	{"stack-long", "a stack with one value too many is malformed", true, (*checker).stackLong},
+	{"position", "a position that is none is malformed", true, (*checker).position},
+	{"no-object", "an object that nothing describes is malformed", true, (*checker).noObject},
+	{"step", "it stops behind each instruction where it is to, and comes from there to the same", true, (*checker).step},
+	{"next", "it stops where there are no more frames than are meant, and comes from there to the same", true, (*checker).next},
+	{"spelling", "its members are spelled as the protocol's", false, (*checker).spelling},
+	{"end", "it ends when its standard input ends", false, (*checker).end},
+}
+
+func (c *checker) initialize() (string, error) {
+	child, err := c.running()
+	if err != nil {
+		return "", err
+	}
+	if c.report.Interpreter = child.About.Name; child.About.Name == "" {
+		return "", errors.New("it says no name, and people cannot tell which interpreter spoke")
+	}
+	return fmt.Sprintf("it is %.80s", child.About.Name), nil
+}
+
+func (c *checker) unknownMethod() (string, error) {
+	err := c.ask("reframe.check", struct{}{})
+	var failure *protocol.Failure
+	switch {
+	case err == nil:
+		return "", errors.New("it has answered reframe.check by a result")
+	case !errors.As(err, &failure):
+		return "", err
+	case failure.Code != -32601:
+		return "", fmt.Errorf("it has answered reframe.check by the error %d: %.200s", failure.Code, failure.Message)
+	}
+	return "", nil
+}
+
+// notification is followed by a request, to check that the request's answer comes next.
+func (c *checker) notification() (string, error) {
+	child, err := c.running()
+	if err == nil {
+		if err = child.Notify("reframe.check"); err == nil {
+			err = c.ask("reframe.check", struct{}{})
+		}
+	}
+	var failure *protocol.Failure
+	if errors.As(err, &failure) && !child.Ended() {
+		err = nil // which another check reports
+	}
+	return "", err
+}
+
+// refuses hands over frames that no interpreter can continue.
+func (c *checker) refuses(params any) (string, error) {
+	r, err := c.hand(params, c.host(&empty))
+	if err != nil {
+		return "", err
+	}
+	why := r.refused()
+	if why == "" {
+		return "", fmt.Errorf("it says that it %s", r.outcome())
+	}
+	return why, nil
+}
+
+func (c *checker) nobody() (string, error) {
+	first := int64(0)
+	return c.refuses(&protocol.Resume{Frames: []protocol.Frame{{Method: unknownMethod, Position: &first, Resume: "reexecute", Locals: []protocol.Value{}, Stack: []protocol.Value{}}}})
+}
+
+func (c *checker) noFrames() (string, error) {
+	return c.refuses(&protocol.Resume{Frames: []protocol.Frame{}})
+}
+
+// exit is the first run of the exit, which the others are held against.
+func (c *checker) exit() (string, error) {
+	m := c.o.Moment
+	c.sending.begin()
+	r, err := c.hand(m.Request, c.host(m))
+	ranges, again := c.sending.end()
+	if err != nil {
+		return "", err
+	}
+	if why := r.refused(); why != "" {
+		return "", errors.New(why)
+	}
+	c.first = r
+	a := r.answer
+	c.report.Exit = &Exit{Frames: len(m.Request.Frames), Objects: len(m.Request.Objects), Outcome: r.outcome(), Steps: a.Steps, Requests: a.Requests, Ranges: ranges, Again: again,
+		Writes: r.memory.Writes(), Allocated: a.Allocated}
+	return r.outcome(), nil
+}
+
+// asFirst returns the difference between a run and the first, or nil.
+func (c *checker) asFirst(r *ran) error {
+	was := c.first
+	switch {
+	case r.outcome() != was.outcome():
+		return fmt.Errorf("it %s; at first it %s", r.outcome(), was.outcome())
+	case r.answer.Output != was.answer.Output:
+		return fmt.Errorf("it printed %.100q, and at first %.100q", r.answer.Output, was.answer.Output)
+	case r.answer.Steps != was.answer.Steps:
+		return fmt.Errorf("it ran %d instructions, and at first %d", r.answer.Steps, was.answer.Steps)
+	}
+	if at, differ := storedOtherwise(was.memory, r.memory); differ {
+		return fmt.Errorf("what it stored at %v is not what it stored there at first", at)
+	}
+	return nil
+}
+
+// storedOtherwise is the first page in which two runs have stored other bytes.
+func storedOtherwise(a, b *protocol.Overlay) (machine.Addr, bool) {
+	pages := map[machine.Addr]protocol.Stored{}
+	for p := range a.Stored() {
+		pages[p.Addr] = p
+	}
+	for p := range b.Stored() {
+		was, ok := pages[p.Addr]
+		if !ok || !bytes.Equal(was.Data, p.Data) || !bytes.Equal(was.Bits, p.Bits) {
+			return p.Addr, true
+		}
+		delete(pages, p.Addr)
+	}
+	for at := range pages {
+		return at, true
+	}
+	return 0, false
+}
+
+// same hands the exit over, changed in what must not matter.
+func (c *checker) same(params any) (string, error) {
+	r, err := c.hand(params, c.host(c.o.Moment))
+	if err == nil {
+		err = c.asFirst(r)
+	}
+	return "", err
+}
+
+func (c *checker) again() (said string, err error) {
+	said, err = c.same(c.o.Moment.Request)
+	c.alone = err != nil
+	return said, err
+}
+
+func (c *checker) afresh() (string, error) {
+	c.child.Close()
+	return c.same(c.o.Moment.Request)
+}
+
+// unknownMembers puts one more into each object.
+func (c *checker) unknownMembers() (string, error) {
+	request, err := copyOf(c.o.Moment.Request)
+	if err != nil {
+		return "", err
+	}
+	var add func(v any)
+	add = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, member := range v {
+				if name != "extra" { // whose members are names
+					add(member)
+				} else if named, ok := member.(map[string]any); ok {
+					for _, value := range named {
+						add(value)
+					}
+				}
+			}
+			v["reframe.check"] = map[string]any{"unknown": []any{true}}
+		case []any:
+			for _, e := range v {
+				add(e)
+			}
+		}
+	}
+	add(request)
+	return c.same(request)
+}
+
+// otherOrder is the same in the order of the alphabet, which a map's members have.
+func (c *checker) otherOrder() (string, error) {
+	request, err := copyOf(c.o.Moment.Request)
+	if err != nil {
+		return "", err
+	}
+	return c.same(request)
+}
+
+// changed hands over a copy of the exit's request that change has changed.
+func (c *checker) changed(h *protocol.Host, change func(r *protocol.Resume)) (*ran, error) {
+	r := *c.o.Moment.Request
+	r.Frames = slices.Clone(r.Frames)
+	change(&r)
+	return c.hand(&r, h)
+}
+
+func (c *checker) steps() (string, error) {
+	const enough = 1000 // more than "about one"
+	if c.first.answer.Steps <= enough {
+		return "", untried(fmt.Sprintf("from this exit on it runs %d instructions, and an interpreter that looks at the bound now and then may run so many", c.first.answer.Steps))
+	}
+	r, err := c.changed(c.host(c.o.Moment), func(r *protocol.Resume) { r.Steps = 1 })
+	switch {
+	case err != nil:
+		return "", err
+	case r.answer.Unsupported == "":
+		return "", fmt.Errorf("one was wanted, and it %s after %d", r.outcome(), r.answer.Steps)
+	}
+	return r.answer.Unsupported, nil
+}
+
+func (c *checker) tail() (string, error) {
+	for _, n := range []int{3, 0} {
+		if c.alone {
+			c.child.Close()
+		}
+		r, err := c.changed(c.host(c.o.Moment), func(r *protocol.Resume) { r.Tail = n })
+		if err != nil {
+			return "", err
+		}
+		if got := len(r.answer.Tail); got > n {
+			return "", fmt.Errorf("%d were wanted, and it has answered with %d", n, got)
+		}
+		if err := c.asFirst(r); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// fails hands the exit over at a moment in which something cannot be done that it did.
+func (c *checker) fails(h *protocol.Host) (string, error) {
+	r, err := c.hand(c.o.Moment.Request, h)
+	if err != nil {
+		return "", err
+	}
+	if why := r.refused(); why != "" {
+		return why, nil
+	}
+	return "", fmt.Errorf("it says that it %s", r.outcome())
+}
+
+func (c *checker) unreadable() (string, error) {
+	if c.report.Exit.Ranges == 0 {
+		return "", untried("from this exit on it reads nothing")
+	}
+	h := c.host(c.o.Moment)
+	h.Memory.Blind()
+	return c.fails(h)
+}
+
+func (c *checker) unwritable() (string, error) {
+	writes := false
+	for range c.first.memory.Stored() {
+		writes = true
+	}
+	if !writes {
+		return "", untried("from this exit on it writes nothing into memory of the process")
+	}
+	m := *c.o.Moment
+	m.Maps = slices.Clone(m.Maps)
+	for i := range m.Maps {
+		m.Maps[i].Write = false
+	}
+	return c.fails(c.host(&m))
+}
+
+func (c *checker) noMemory() (string, error) {
+	if c.first.answer.Allocated == 0 {
+		return "", untried("from this exit on it allocates nothing")
+	}
+	h := c.host(c.o.Moment)
+	h.Memory.Full()
+	return c.fails(h)
+}
+
+func (c *checker) noSymbols() (string, error) {
+	m := *c.o.Moment
+	m.Symbol = noSymbol
+	r, err := c.hand(m.Request, c.host(&m))
+	if err != nil {
+		return "", err
+	}
+	return r.outcome(), nil
+}
+
+// malformed hands over frames that there cannot be.
+func (c *checker) malformed(change func(r *protocol.Resume)) (string, error) {
+	r, err := c.changed(c.host(c.o.Moment), change)
+	switch {
+	case err != nil:
+		return "", err
+	case r.answer.Malformed == "":
+		return "", fmt.Errorf("it is taken: %s", r.outcome())
+	}
+	return r.answer.Malformed, nil
+}
+
+func (c *checker) stackShort() (string, error) {
+	frames := c.o.Moment.Request.Frames
+	at := slices.IndexFunc(frames, func(f protocol.Frame) bool { return len(f.Stack) > 0 })
+	if at < 0 {
+		return "", untried("no frame of this exit has anything on its stack")
+	}
+	return c.malformed(func(r *protocol.Resume) {
+		r.Frames[at].Stack = r.Frames[at].Stack[:len(r.Frames[at].Stack)-1]
+	})
+}
+
+func (c *checker) stackLong() (string, error) {
+	return c.malformed(func(r *protocol.Resume) {
+		f := &r.Frames[len(r.Frames)-1]
+		n := int64(len(f.Stack))
+		f.Stack = append(slices.Clone(f.Stack), protocol.Value{Index: &n, Dead: true})
+	})
+}
+
+func (c *checker) position() (string, error) {
+	return c.malformed(func(r *protocol.Resume) {
+		far := int64(1) << 40
+		r.Frames[len(r.Frames)-1].Position = &far
+	})
+}
+
+func (c *checker) noObject() (string, error) {
+	if len(c.o.Moment.Request.Objects) == 0 {
+		return "", untried("this exit has no objects that do not exist")
+	}
+	return c.malformed(func(r *protocol.Resume) { r.Objects = nil })
+}
+
+// onward continues from the exit by stops, each of which gives the place of the next one, and then to the end.
+func (c *checker) onward(stops []protocol.Stop) error {
+	r, h, all := *c.o.Moment.Request, c.host(c.o.Moment), protocol.Answer{}
+	for n := 0; n <= len(stops); n++ {
+		if r.Stop = nil; n < len(stops) {
+			r.Stop = &stops[n]
+		}
+		if c.alone {
+			c.child.Close()
+		}
+		child, err := c.running()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := c.bounded()
+		a, err := child.Resume(ctx, &r, h)
+		cancel()
+		if err != nil {
+			return err
+		}
+		steps, output := all.Steps+a.Steps, all.Output+a.Output
+		all = *a
+		all.Steps, all.Output = steps, output
+		if a.Stopped == nil {
+			break
+		}
+		r.Frames, r.Objects, r.Returned = a.Stopped.Frames, a.Stopped.Objects, nil
+	}
+	return c.asFirst(&ran{&all, h.Memory})
+}
+
+// offered is an error where the interpreter cannot be asked to stop.
+func (c *checker) offered() error {
+	child, err := c.running()
+	if err == nil && !child.About.Step {
+		err = untried("it does not offer to stop")
+	}
+	return err
+}
+
+func (c *checker) step() (string, error) {
+	if err := c.offered(); err != nil {
+		return "", err
+	}
+	const some = 40 // instructions
+	if err := c.onward(slices.Repeat([]protocol.Stop{{After: 1}}, some)); err != nil {
+		return "", fmt.Errorf("by single instructions: %w", err)
+	}
+	return "", nil
+}
+
+func (c *checker) next() (string, error) {
+	if err := c.offered(); err != nil {
+		return "", err
+	}
+	for n := len(c.o.Moment.Request.Frames); n > 0; n-- {
+		if err := c.onward([]protocol.Stop{{After: 1, Frames: n}}); err != nil {
+			return "", fmt.Errorf("to where there are %d frames: %w", n, err)
+		}
+	}
+	return "", nil
+}
+
+func (c *checker) spelling() (string, error) {
+	return "", c.sending.misspelled()
+}
+
+func (c *checker) end() (string, error) {
+	child, err := c.running()
+	if err != nil {
+		return "", err
+	}
+	if child.Close() {
+		return "", errors.New("it had not ended after two seconds, and was ended by force")
+	}
+	return "", nil
+}

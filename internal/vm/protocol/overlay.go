@@ -1,0 +1,259 @@
+package protocol
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"example.com/reframe/internal/machine"
+)
+
+// Overlay is memory of a target with an interpreter's writes, which do not reach the target.
+type Overlay struct {
+	below  machine.Memory
+	maps   []machine.Mapping // of the target, in ascending order
+	pages  map[machine.Addr]*page
+	room   machine.Range // that the target does not use
+	next   machine.Addr  // in room: what is allocated next
+	blocks []machine.Range
+	writes int
+	blind  bool
+}
+
+// PageSize is the number of bytes of a [Stored].
+const PageSize = 4096
+
+// Bounds on one run.
+const (
+	maxPages     = 1 << 16 // 256 MiB
+	maxAllocated = 256 << 20
+)
+
+type page struct {
+	owner  *Overlay // that may change it; another one makes a copy
+	data   [PageSize]byte
+	was    *[PageSize]byte
+	stored [PageSize / 8]byte // a bit for each byte
+}
+
+// NewOverlay returns an overlay over a target's memory, which has these mappings and pointers of this many bytes.
+func NewOverlay(below machine.Memory, mappings []machine.Mapping, pointer int) *Overlay {
+	o := &Overlay{below: below, maps: mappings, pages: map[machine.Addr]*page{}}
+	o.room = unused(mappings, pointer)
+	o.next = o.room.Start
+	return o
+}
+
+// Fork returns another overlay with the content of this one. Later writes go to the new one; this one must not be written to any more.
+func (o *Overlay) Fork() *Overlay {
+	is := *o
+	is.pages, is.blocks = maps.Clone(o.pages), slices.Clip(o.blocks)
+	return &is
+}
+
+// unused is the middle of the widest range in which nothing is mapped.
+func unused(mappings []machine.Mapping, pointer int) machine.Range {
+	end := machine.Addr(1) << 47 // what programs have on most 64-bit Linux systems; tagged pointers need the bits above
+	if pointer == 4 {
+		end = 1 << 32
+	}
+	widest, last := machine.Range{}, machine.Addr(1<<20) // never the addresses that a null pointer with an offset has
+	see := func(start machine.Addr) {
+		if start > last && start-last > widest.End-widest.Start {
+			widest = machine.Range{Start: last, End: start}
+		}
+	}
+	for _, m := range mappings {
+		if m.Start >= end {
+			break
+		}
+		see(m.Start)
+		last = max(last, m.End)
+	}
+	see(end)
+	start := widest.Start + (widest.End-widest.Start)/4&^(1<<20-1)
+	return machine.Range{Start: start, End: min(widest.End, start+maxAllocated)}
+}
+
+// ReadMemory implements [machine.Memory].
+func (o *Overlay) ReadMemory(p []byte, addr machine.Addr) error {
+	if o.blind {
+		return machine.Unavailablef("%v cannot be read", addr)
+	}
+	for len(p) > 0 {
+		at := addr &^ (PageSize - 1)
+		n := int(min(machine.Addr(len(p)), at+PageSize-addr))
+		if end := addr + machine.Addr(n); o.room.Contains(addr) && end > o.next {
+			return fmt.Errorf("%v was not allocated", max(addr, o.next))
+		}
+		if mine := o.pages[at]; mine != nil {
+			copy(p[:n], mine.data[addr-at:])
+		} else if o.room.Contains(addr) {
+			clear(p[:n])
+		} else if err := o.below.ReadMemory(p[:n], addr); err != nil {
+			return err
+		}
+		p, addr = p[n:], addr+machine.Addr(n)
+	}
+	return nil
+}
+
+// Writable returns the reason why a range cannot be written to, or nil.
+func (o *Overlay) Writable(r machine.Range) error {
+	if r.End < r.Start {
+		return fmt.Errorf("%v and %d bytes end beyond all memory", r.Start, uint64(r.End-r.Start))
+	}
+	if o.room.Contains(r.Start) && r.End <= o.next {
+		return nil
+	}
+	for at := r.Start; at < r.End; {
+		k, found := slices.BinarySearchFunc(o.maps, at, func(m machine.Mapping, at machine.Addr) int {
+			switch {
+			case m.End <= at:
+				return -1
+			case m.Start > at:
+				return 1
+			}
+			return 0
+		})
+		switch {
+		case !found:
+			return fmt.Errorf("%v is not mapped", at)
+		case !o.maps[k].Write:
+			return fmt.Errorf("%v is not writable", at)
+		}
+		at = o.maps[k].End
+	}
+	return nil
+}
+
+// Write stores bytes. The caller must have checked that the range is writable.
+func (o *Overlay) Write(data []byte, addr machine.Addr) error {
+	o.writes++
+	for len(data) > 0 {
+		at := addr &^ (PageSize - 1)
+		n := int(min(machine.Addr(len(data)), at+PageSize-addr))
+		mine, err := o.page(at)
+		if err != nil {
+			return err
+		}
+		copy(mine.data[addr-at:], data[:n])
+		for i := int(addr - at); i < int(addr-at)+n; i++ {
+			mine.stored[i/8] |= 1 << (i % 8)
+		}
+		data, addr = data[n:], addr+machine.Addr(n)
+	}
+	return nil
+}
+
+// page returns the copy of a page, and makes it where there is none.
+func (o *Overlay) page(at machine.Addr) (*page, error) {
+	mine := o.pages[at]
+	if mine != nil && mine.owner == o {
+		return mine, nil
+	}
+	if mine != nil {
+		is := *mine
+		is.owner = o
+		o.pages[at] = &is
+		return &is, nil
+	}
+	if len(o.pages) >= maxPages {
+		return nil, fmt.Errorf("over %d MiB were written", maxPages*PageSize>>20)
+	}
+	mine = &page{owner: o}
+	if !o.room.Contains(at) {
+		if err := o.below.ReadMemory(mine.data[:], at); err != nil {
+			return nil, err
+		}
+		was := mine.data
+		mine.was = &was
+	}
+	o.pages[at] = mine
+	return mine, nil
+}
+
+// Allocate makes room, filled with zeros.
+func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
+	if align == 0 {
+		align = 16
+	}
+	if align&(align-1) != 0 || align > PageSize {
+		return 0, fmt.Errorf("an alignment of %d: a power of two up to %d", align, PageSize)
+	}
+	at := (o.next + machine.Addr(align) - 1) &^ (machine.Addr(align) - 1)
+	size = max(size, 1) // so that each has an address of its own
+	if at >= o.room.End || size > uint64(o.room.End-at) {
+		return 0, fmt.Errorf("%d bytes: all that is allocated has at most %d MiB", size, maxAllocated>>20)
+	}
+	o.next = at + machine.Addr(size)
+	o.blocks = append(o.blocks, machine.Range{Start: at, End: o.next})
+	return at, nil
+}
+
+// Blind has every range from now on be one that cannot be read.
+func (o *Overlay) Blind() { o.blind = true }
+
+// Full leaves no room for more.
+func (o *Overlay) Full() { o.room.End = o.next }
+
+// Made reports whether an address is in allocated memory.
+func (o *Overlay) Made(addr uint64) bool { return o.room.Contains(machine.Addr(addr)) }
+
+// Block returns the range that was allocated together with an address.
+func (o *Overlay) Block(addr machine.Addr) (machine.Range, bool) {
+	k, _ := slices.BinarySearchFunc(o.blocks, addr, func(b machine.Range, at machine.Addr) int {
+		if b.End <= at {
+			return -1
+		}
+		return 1
+	})
+	if k < len(o.blocks) && o.blocks[k].Contains(addr) {
+		return o.blocks[k], true
+	}
+	return machine.Range{}, false
+}
+
+// Allocated counts the bytes that were.
+func (o *Overlay) Allocated() uint64 { return uint64(o.next - o.room.Start) }
+
+// Writes counts the ranges that were written.
+func (o *Overlay) Writes() int { return o.writes }
+
+// Stored is a page that was stored to.
+type Stored struct {
+	Addr machine.Addr
+	Data []byte // [PageSize]
+	Was  []byte // what the target has there; nil in what was allocated
+	Bits []byte // a bit for each byte of Data, the lowest of a byte first, that was stored to
+}
+
+// Stored yields the pages of the target that were stored to, in ascending order.
+func (o *Overlay) Stored() iter.Seq[Stored] {
+	return func(yield func(Stored) bool) {
+		for _, at := range slices.Sorted(maps.Keys(o.pages)) {
+			if !o.room.Contains(at) && !yield(o.stored(at)) {
+				return
+			}
+		}
+	}
+}
+
+// StoredAt is the page that an address is in, as far as it was stored to.
+func (o *Overlay) StoredAt(addr machine.Addr) (Stored, bool) {
+	at := addr &^ (PageSize - 1)
+	if o.pages[at] == nil {
+		return Stored{}, false
+	}
+	return o.stored(at), true
+}
+
+func (o *Overlay) stored(at machine.Addr) Stored {
+	p := o.pages[at]
+	s := Stored{Addr: at, Data: p.data[:], Bits: p.stored[:]}
+	if p.was != nil {
+		s.Was = p.was[:]
+	}
+	return s
+}

@@ -1,0 +1,74 @@
+package protocol_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/internal/vm/protocol"
+)
+
+// stopsBy returns the result of a resume that is to stop, with an interpreter that sends this answer.
+func stopsBy(t *testing.T, stop *protocol.Stop, answer string) (*protocol.Answer, error) {
+	t.Helper()
+	script := greets + "cat <<'END'\n" + `{"jsonrpc":"2.0","id":2,"result":` + strings.ReplaceAll(answer, "\n", " ") + "}\nEND\nread l\n"
+	c, err := protocol.Start(t.Context(), protocol.Spec{Command: script, Hello: hello, Errors: os.Stderr})
+	require.NoError(t, err)
+	defer c.Close()
+	require.False(t, c.About.Step)
+	a, err := c.Resume(t.Context(), &protocol.Resume{Stop: stop}, host())
+	require.Equal(t, err != nil, c.Ended())
+	return a, err
+}
+
+// Where an interpreter has stopped is handed over again as it came.
+func TestStops(t *testing.T) {
+	t.Parallel()
+	a, err := stopsBy(t, &protocol.Stop{After: 3}, `{"stopped":{"frames":[
+		{"method":"A.a","method_bits":"0x10","position":4,"resume":"reexecute","text":"add","locals":[{"index":2,"type":"i128","bits":"0x112233445566778899"},{"index":3,"object":7}],"stack":[{"index":0,"dead":true}],
+		 "monitors":[{"owner":{"object":7},"eliminated":true}],"extra":{"depth":{"type":"i64","bits":"0x1"}},"more":1},
+		{"method":"A.b","resume":"in-call"}],
+		"objects":[{"id":7,"class":"C","fields":[{"at":8,"object":7}]},{"id":8}]},"steps":3,"tail":["x"]}`)
+	require.NoError(t, err)
+	require.Empty(t, a.Tail)
+	text, err := json.Marshal(&protocol.Resume{Frames: a.Stopped.Frames, Objects: a.Stopped.Objects, Stop: &protocol.Stop{After: 1, Frames: 2}})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"frames":[
+		{"method":"A.a","method_bits":"0x10","position":4,"resume":"reexecute","text":"add","locals":[{"index":2,"type":"i128","bits":"0x112233445566778899"},{"index":3,"object":7}],"stack":[{"index":0,"dead":true}],
+		 "monitors":[{"owner":{"object":7},"eliminated":true}],"extra":{"depth":{"type":"i64","bits":"0x1"}}},
+		{"method":"A.b","resume":"in-call","locals":[],"stack":[]}],
+		"objects":[{"id":7,"class":"C","fields":[{"at":8,"object":7}]},{"id":8,"fields":[]}],"stop":{"after":1,"frames":2}}`, string(text))
+}
+
+// TestStopsWrongly requires that an interpreter that stops otherwise than it was asked, or with invalid frames, counts as broken.
+func TestStopsWrongly(t *testing.T) {
+	t.Parallel()
+	frame := `{"method":"A.a","position":4,"resume":"reexecute","locals":[],"stack":[]}`
+	for _, c := range []struct {
+		stop         *protocol.Stop
+		answer, says string
+	}{
+		{nil, `{"stopped":{"frames":[` + frame + `]},"steps":1}`, "it has stopped, and was not asked to"},
+		{&protocol.Stop{After: 2}, `{"stopped":{"frames":[` + frame + `]},"steps":1}`, "it has run 1 instructions and stopped, and it was to stop after 2"},
+		{&protocol.Stop{After: 2}, `{"stopped":{"frames":[` + frame + `]},"steps":3}`, "it has run 3 instructions and stopped, and it was to stop after 2"},
+		{&protocol.Stop{After: 2}, `{"stopped":{"frames":[` + frame + `]}}`, "it has run 0 instructions and stopped, and it was to stop after 2"},
+		{&protocol.Stop{After: 1, Frames: 1}, `{"stopped":{"frames":[` + frame + "," + frame + `]},"steps":5}`, "it has stopped in 2 frames, and up to 1 were meant"},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[]},"steps":1}`, "stopped has no frames"},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[` + frame + `]},"steps":1,"returned":null}`, "it has stopped and another outcome"},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[` + frame + `]},"steps":1,"unsupported":"x"}`, "it has unsupported and an outcome"},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[{"resume":"again"}]},"steps":1}`, `stopped: frame 0: resume is "again"`},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[{"resume":"after","locals":[{"bits":"0x1"}]}]},"steps":1}`, "stopped: frame 0: a local without an index"},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[{"resume":"after","stack":[{"index":2}]}]},"steps":1}`, "stopped: frame 0: place on the stack 2: it has neither bits nor an object, and is not dead"},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[{"resume":"after","stack":[{"index":2,"bits":"12"}]}]},"steps":1}`, `stopped: frame 0: place on the stack 2: "12" is no number of the form "0x2a"`},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[{"resume":"after","monitors":[{"owner":{"object":3}}]}]},"steps":1}`, "stopped: frame 0: a monitor: it is object 3, which is not described"},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[{"resume":"after","extra":{"this":{}}}]},"steps":1}`, "stopped: frame 0: this: it has neither bits nor an object, and is not dead"},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[` + frame + `],"objects":[{"id":1},{"id":1}]},"steps":1}`, "stopped has object 1 twice"},
+		{&protocol.Stop{After: 1}, `{"stopped":{"frames":[` + frame + `],"objects":[{"id":1,"fields":[{"at":8,"object":2}]}]},"steps":1}`, "stopped: object 1: the field at 8: it is object 2, which is not described"},
+	} {
+		_, err := stopsBy(t, c.stop, c.answer)
+		require.ErrorContains(t, err, "its answer to resume (id 2): "+c.says, c.answer)
+	}
+}

@@ -1,0 +1,62 @@
+package vmlayout
+
+import (
+	"fmt"
+
+	"example.com/reframe/deopt/frame"
+)
+
+// Misfits lists the errors in a shape that a module shows: an operand of an impossible type, a reference that the collector does not know of, a
+// derived pointer where an object is expected, undef where a value is expected; and the differences between info's description of a position and
+// the frame there.
+func (s *Shape) Misfits(site *Site) (list []string) {
+	s.places(func(where string, v *Value) {
+		if v.Kind != OperandValue || v.Operand >= len(site.Operands) {
+			return
+		}
+		o := &site.Operands[v.Operand]
+		name := fmt.Sprintf("%s, operand %d", where, v.Operand)
+		if o.Name != "" {
+			name += " (" + o.Name + ")"
+		}
+		switch {
+		case o.Undef:
+			list = append(list, name+": the module has undef or poison there; a dead place says so itself")
+		case v.As == "ref" && o.Pair == Unpaired:
+			list = append(list, name+": a reference that the statepoint does not list for the collector")
+		case v.As == "ref" && o.Pair == Derived:
+			list = append(list, name+": a pointer into an object, where a reference is meant")
+		}
+		if why := misfit(v, o.Type); why != "" {
+			list = append(list, name+": "+why)
+		}
+	})
+	return append(list, s.expected(site)...)
+}
+
+// misfit returns the reason why an operand of a type cannot be what the layout reads it as; "" if it can.
+func misfit(v *Value, t frame.Type) string {
+	if t.IsZero() {
+		return ""
+	}
+	if v.Extend != "" {
+		return v.unwidened(t)
+	}
+	want := v.As
+	if v.Codec != nil && want == "" {
+		if t.Kind == frame.Float || t.Bits > 64 || t.Composite() {
+			return "it is " + t.Source + ", and the layout decodes bits"
+		}
+		return ""
+	}
+	switch as := plain[want]; {
+	case want == "":
+	case t.Composite() || t.Bits < as.Bits:
+		return fmt.Sprintf("it is %s, and the layout has %s there", t.Source, want)
+	case t.Kind == frame.Float && (as.Kind != frame.Float || as.Bits != t.Bits):
+		return fmt.Sprintf("it is %s, and the layout has %s there", t.Source, want)
+	case t.Kind == frame.Pointer && as.Kind == frame.Float:
+		return fmt.Sprintf("it is %s, and the layout has %s there", t.Source, want)
+	}
+	return ""
+}

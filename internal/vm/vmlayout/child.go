@@ -1,0 +1,256 @@
+package vmlayout
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+
+	"example.com/reframe/internal/machine"
+)
+
+// Bounds of what a layout may cost that runs in a process of its own. A layout of ours takes some milliseconds and some MiB.
+const (
+	childMemory = 256 << 20
+	childTime   = time.Minute // for one answer: what steps and memory do not bound. A machine whose host swaps takes 11 s to fill 512 MiB.
+	childLine   = 32 << 20
+)
+
+// Child is a process that runs a layout: Starlark bounds steps, and no memory.
+type Child struct {
+	mu   sync.Mutex // of one question with its answer
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	has  map[string]bool
+	fail error // what ended it
+}
+
+// Start has another process run a layout: a command that calls [Serve] with its standard input and output. Close ends it. Errors of the text
+// are [*Error]s.
+func Start(command []string, name string, text []byte) (*Layout, *Child, error) {
+	if len(text) > maxText {
+		return nil, nil, &Error{File: name, Err: fmt.Errorf("over %d MiB", maxText>>20)}
+	}
+	c := &Child{cmd: exec.Command(command[0], command[1:]...)}
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	c.out = bufio.NewReaderSize(out, 64<<10)
+	if err := c.cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	l := &Layout{Name: name, Text: text, child: c}
+	if len(text) == 0 {
+		text = []byte("\n")
+	}
+	r, err := c.ask(nil, &request{Name: name, Text: text})
+	if err == nil {
+		err = r.failure(l, nil)
+	}
+	if err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	c.has = r.Has
+	return l, c, nil
+}
+
+// Close ends the process.
+func (c *Child) Close() {
+	if c == nil {
+		return
+	}
+	_ = c.in.Close()
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait() // it was killed
+	if c.fail == nil {
+		c.fail = errors.New("its process has ended")
+	}
+}
+
+// failure is the error of an answer.
+func (r *response) failure(l *Layout, site *Site) error {
+	if r.Error == "" {
+		return nil
+	}
+	return &Error{File: l.Name, At: r.At, Site: site, Err: errors.New(r.Error[:min(len(r.Error), maxMessage)])}
+}
+
+// maxMessage bounds an error, of which many sites may each have one.
+const maxMessage = 4 << 10
+
+// ask sends a request and returns the answer. It reads memory that the child requests from a source.
+func (c *Child) ask(from *Source, r *request) (*response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fail != nil {
+		return nil, c.fail
+	}
+	timer := time.AfterFunc(childTime, func() { _ = c.cmd.Process.Kill() })
+	defer timer.Stop()
+	ended := func(err error) (*response, error) {
+		if !timer.Stop() {
+			c.fail = fmt.Errorf("the layout took over %v", childTime)
+		} else {
+			c.fail = fmt.Errorf("the layout's process ended, as it does where it wants over %d MiB", childMemory>>20)
+		}
+		c.Close()
+		return nil, c.fail
+	}
+	if err := c.send(r); err != nil {
+		return ended(err)
+	}
+	for reads := 0; ; reads++ {
+		var got response
+		line, err := c.line()
+		if err != nil {
+			return ended(err)
+		}
+		if err := json.Unmarshal(line, &got); err != nil {
+			return ended(err)
+		}
+		if got.Read == nil {
+			return &got, nil
+		}
+		if err := c.send(from.answer(got.Read, reads)); err != nil {
+			return ended(err)
+		}
+	}
+}
+
+func (c *Child) send(v any) error {
+	line, err := json.Marshal(v)
+	if err == nil {
+		_, err = c.in.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// line reads a line that is not endless.
+func (c *Child) line() (line []byte, err error) {
+	for {
+		part, more := c.out.ReadSlice('\n')
+		if line = append(line, part...); len(line) > childLine {
+			return nil, errors.New("an endless line")
+		}
+		if more != bufio.ErrBufferFull {
+			return line, more
+		}
+	}
+}
+
+// maxReads bounds the reads for one answer.
+const maxReads = 1 << 14
+
+// answer reads memory for a layout that runs elsewhere.
+func (from *Source) answer(r *wireRead, reads int) *wireMemory {
+	if from == nil || from.Static == nil {
+		return &wireMemory{Error: errNoMemory.Error()}
+	}
+	if r.Size <= 0 || r.Size > maxString || reads > maxReads {
+		return &wireMemory{Error: "too much memory is wanted"}
+	}
+	buf := make([]byte, r.Size)
+	if err := from.Static.ReadMemory(buf, machine.Addr(r.Addr)); err != nil {
+		return &wireMemory{Error: err.Error()}
+	}
+	return &wireMemory{Data: buf}
+}
+
+func (c *Child) frames(l *Layout, site *Site) (*Shape, error) {
+	r, err := c.ask(nil, &request{Site: &wireSite{site.Function, site.Record, site.Kind, wireOperands(site.Operands), wireOperands(site.Args)}})
+	if err == nil {
+		err = r.failure(l, site)
+	}
+	if err == nil && r.Shape != nil {
+		err = r.Shape.sound(site)
+	}
+	if err != nil {
+		var mine *Error
+		if !errors.As(err, &mine) {
+			err = &Error{File: l.Name, Site: site, Err: err}
+		}
+		return nil, err
+	}
+	if r.Shape == nil {
+		return nil, nil
+	}
+	r.Shape.Layout = l
+	r.Shape.tokens(func(v *Value) {
+		if v.CodecNumber != 0 {
+			v.Codec = &codecElsewhere{c, v.CodecNumber}
+		}
+	})
+	return r.Shape, nil
+}
+
+// told is ask, but returns an error in the answer as an error.
+func (c *Child) told(from *Source, r *request) (*response, error) {
+	got, err := c.ask(from, r)
+	if err == nil && got.Error != "" {
+		return nil, errors.New(got.Error)
+	}
+	return got, err
+}
+
+func (c *Child) name(from *Source, what string, bits uint64) (string, error) {
+	r, err := c.told(from, &request{Of: what, Bits: bits})
+	if err != nil {
+		return "", err
+	}
+	return r.Text[:min(len(r.Text), maxString)], nil
+}
+
+func (c *Child) reference(bits uint64) (uint64, error) {
+	r, err := c.told(nil, &request{Of: "reference", Bits: bits})
+	if err != nil {
+		return 0, err
+	}
+	return r.Bits, nil
+}
+
+func (c *Child) info(from *Source, method uint64, position int64) (map[string]string, error) {
+	r, err := c.told(from, &request{Of: "info", Bits: method, Place: position})
+	if err != nil {
+		return nil, err
+	}
+	return r.Info, nil
+}
+
+// codecElsewhere is a codec of a layout that runs elsewhere.
+type codecElsewhere struct {
+	child  *Child
+	number int
+}
+
+func (c *codecElsewhere) Decode(bits uint64) (Typed, error) {
+	r, err := c.child.told(nil, &request{Decode: c.number, Bits: bits})
+	switch {
+	case err != nil:
+		return Typed{}, err
+	case r.Typed == nil:
+		return Typed{}, errors.New("no value")
+	}
+	if t := r.Typed.Type; known(t) != nil && t != "null" && t != "symbol" {
+		return Typed{}, known(t)
+	}
+	return *r.Typed, nil
+}
+
+func (c *codecElsewhere) Encode(v Typed) (uint64, error) {
+	r, err := c.child.told(nil, &request{Encode: &v, Codec: c.number})
+	if err != nil {
+		return 0, err
+	}
+	return r.Bits, nil
+}

@@ -1,0 +1,291 @@
+package vmlayout
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+)
+
+// constant is an operand that is a constant of a type.
+func constant(t string, n int64) Operand {
+	o := Operand{Constant: big.NewInt(n)}
+	o.Type = plain[t]
+	return o
+}
+
+// value is an operand that is a value of a type.
+func value(t, name string) Operand {
+	if t == "" {
+		return Operand{Name: name}
+	}
+	return Operand{Name: name, Type: plain[t]}
+}
+
+// tag is a tag of the convention simple.
+func tag(what, how, index int64) Operand { return constant("i64", what<<32|how<<24|index) }
+
+// memory is a target's: bytes at addresses.
+type memory map[uint64]string
+
+func (m memory) ReadMemory(buf []byte, addr machine.Addr) error {
+	for at, text := range m {
+		if uint64(addr) >= at && uint64(addr)+uint64(len(buf)) <= at+uint64(len(text)) {
+			copy(buf, text[uint64(addr)-at:])
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing lies at %#x", uint64(addr))
+}
+
+// slots returns the slots of operands; bits[k] is the value of operand k, and a constant has its own.
+func slots(operands []Operand, bits map[int]uint64) (list []frame.Slot) {
+	for k, o := range operands {
+		s := frame.Slot{Index: k, Name: o.Name, Type: o.Type, Status: frame.OK}
+		v, there := bits[k]
+		if o.Constant != nil {
+			v, there = uint64(o.Constant.Int64()), true
+		}
+		size := 8
+		if o.Type.Bits != 0 {
+			size = o.Type.Size()
+		}
+		raw := binary.LittleEndian.AppendUint64(nil, v)[:size]
+		if !there {
+			s.Status, s.Reason = frame.Missing, "nobody kept it"
+		} else {
+			s.Bytes, s.Hex, s.Value = raw, frame.HexBytes(raw, binary.LittleEndian), o.Type.Format(raw, binary.LittleEndian)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+const names64 = 0x5000
+
+// Two frames, one inlined into the other, with an object in a cycle, a dead slot, a box of each kind and a lock that was left out.
+func TestSimple(t *testing.T) {
+	operands := []Operand{
+		tag(1, 0, 2), value("ref", "@main"), constant("i32", 9), // 0: frame main @ 9, in-call
+		tag(2, 0, 0), value("i32", "%n"), // 3: local 0
+		tag(2, 4, 1), constant("i64", 0), // 5: local 1 is dead
+		tag(1, 0, 0), value("ref", "@bar"), constant("i32", 17), // 7: frame bar @ 17, reexecute
+		tag(2, 1, 0), value("i64", "%boxed"), // 10: local 0, 3.5
+		tag(2, 3, 1), constant("i32", 4), // 12: local 1 is object 4
+		tag(3, 2, 0), value("ref", "%r"), // 14: stack 0
+		tag(3, 1, 1), value("i64", "%lost"), // 16: stack 1
+		tag(4, 3, 1), constant("i32", 4), // 18: a lock of object 4, eliminated
+		tag(5, 0, 4), value("ref", "@Point"), constant("i32", 2), // 20: object 4
+		tag(6, 1, 8), value("i64", "%x"), // 23: a field, boxed 7
+		tag(6, 3, 16), constant("i32", 4), // 25: a field: itself
+		tag(7, 0, 1), value("i64", "%fuel"), // 27
+	}
+	l, err := Read("simple")
+	require.NoError(t, err)
+	shape, err := l.Frames(&Site{Function: "f", Record: 3, Kind: "deoptimize", Operands: operands})
+	require.NoError(t, err)
+	vm := shape.Read(&Source{
+		Slots: slots(operands, map[int]uint64{1: names64, 4: 0xffff_fffe, 8: names64 + 9, 11: 0x400c_0000_0000_0000 + 1<<48, 15: 0x7f00_1230, 21: names64 + 17, 24: 0xffff<<48 | 7, 28: 1000}),
+		Order: binary.LittleEndian, Static: memory{names64: "Foo.main\x00Foo.bar\x00Point\x00" + string(make([]byte, 64))},
+	})
+	got, err := json.Marshal(vm)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"layout":"simple","frames":[
+	  {"method":"Foo.bar","position":17,"resume":"reexecute",
+	   "locals":[{"index":0,"type":"f64","value":"3.5","hex":"0x400d000000000000","status":"ok","slot":11},{"index":1,"object":4}],
+	   "stack":[{"index":0,"type":"ref","value":"0x7f001230","hex":"0x7f001230","status":"ok","slot":15},
+	            {"index":1,"type":"i64","status":"unavailable","reason":"nobody kept it","slot":17}],
+	   "monitors":[{"owner":{"object":4},"eliminated":true}],
+	   "extra":{"fuel":{"type":"i64","value":"1000","hex":"0x3e8","status":"ok","slot":28}}},
+	  {"method":"Foo.main","position":9,"resume":"in-call",
+	   "locals":[{"index":0,"type":"i32","value":"-2","hex":"0xfffffffe","status":"ok","slot":4},{"index":1,"status":"dead"}]}],
+	 "objects":[{"id":4,"class":"Point","fields":[
+	   {"at":8,"type":"i32","value":"7","hex":"0xffff000000000007","status":"ok","slot":24},{"at":16,"object":4}]}]}`, string(got))
+	require.Equal(t, "stack[1]: unavailable: nobody kept it", vm.Lacks())
+}
+
+// TestErrors requires that the error for a malformed record names the line of the layout, the record and the operand.
+func TestErrors(t *testing.T) {
+	site := func(operands ...Operand) *Site { return &Site{Function: "f", Record: 3, Operands: operands} }
+	x, y := value("i64", "%x"), value("i64", "%y")
+	for _, c := range []struct {
+		name, text string
+		site       *Site
+		says       string
+	}{
+		{"syntax", "def frames(site:\n  pass\n", site(), "a.star:1:17: got ':', want ')'"},
+		{"a name that there is not", "def frames(site):\n  return nothing\n", site(), "a.star:2:10: undefined: nothing"},
+		{"no frames", "x = 1\n", site(), "a.star: it defines no frames(site)"},
+		{"a number", "frames = 1\n", site(), "a.star: frames is a int, and a function is wanted"},
+		{"nothing returned of use", "def frames(site):\n  return 7\n", site(), "a.star: record 3 of @f: frames(site) returned a int, and a list of frames, or None, is wanted"},
+		{"an operand is left over", "def frames(site):\n  f = frame('m', 1)\n  f.local(0, site.operands[0])\n  return [f]\n", site(x, y),
+			"a.star: record 3 of @f: operand 1 (i64 %y) is neither used nor skipped: skip(operand, why) says that it is no part of a frame"},
+		{"an operand is used twice", "def frames(site):\n  f = frame('m', 1)\n  f.local(0, site.operands[0])\n  f.local(1, site.operands[0])\n  return [f]\n", site(x),
+			"a.star:4:10: record 3 of @f: local: operand 0 (i64 %x) is used a second time, first in line 3:10"},
+		{"a value for a constant", "def frames(site):\n  return [frame('m', site.operands[0].constant)]\n", site(x), "a.star:2:38: record 3 of @f: operand 0 (i64 %x) is a value, and a constant is wanted there"},
+		{"too few operands", "def frames(site):\n  r = site.operands.reader()\n  r.next()\n  r.constant('a position')\n", site(x), "a.star:4:13: record 3 of @f: constant: there are 1 operands, and one more is wanted: a position"},
+		{"pairs", "def frames(site):\n  site.operands.pairs()\n", site(x), "a.star:2:22: record 3 of @f: pairs: 1 operands are no pairs"},
+		{"ids twice", "def frames(site):\n  virtual(1)\n  virtual(1)\n  return [frame('m', 1)]\n", site(), "a.star:3:10: record 3 of @f: object 1 is defined a second time, first in line 2:10"},
+		{"no such id", "def frames(site):\n  f = frame('m', 1)\n  f.push(object_ref(3))\n  return [f]\n", site(), "a.star: record 3 of @f: stack[0] of frame 0 is object 3, which is not defined"},
+		{"two in a place", "def frames(site):\n  f = frame('m', 1)\n  f.stack(2, dead())\n  f.stack(2, dead())\n  return [f]\n", site(), "a.star:2:12: record 3 of @f: two values for place 2"},
+		{"two fields in a place", "def frames(site):\n  o = virtual(1)\n  o.field(8, dead())\n  o.field(8, dead())\n  return [frame('m', 1)]\n", site(), "a.star:2:14: record 3 of @f: object 1 has two fields at 8"},
+		{"a caller that would reexecute", "def frames(site):\n  return [frame('m', 1), frame('n', 2)]\n", site(), `a.star:2:31: record 3 of @f: frame 1 is resumed by "reexecute": only the innermost frame stands at anything but a call that is running ("in-call")`},
+		{"a word for how", "def frames(site):\n  frame('m', 1, resume = 'again')\n", site(), `a.star:2:8: record 3 of @f: frame: resume = "again": one of "reexecute", "after", "in-call", "rethrow"`},
+		{"an endless loop", "def frames(site):\n  while True:\n    pass\n", site(), "record 3 of @f: it has not ended after 2000000 steps"},
+		{"a type that there is not", "def frames(site):\n  site.operands[0].as_type('int')\n", site(x), `a.star:2:27: record 3 of @f: as_type: "int" is no type: i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref`},
+		{"memory where there is none", "def frames(site):\n  read(16)\n", site(), "a.star:2:7: record 3 of @f: read: memory is read at an exit alone: in method_name, class_name and info"},
+		{"its own words", "def frames(site):\n  fail('operand 2 is odd')\n", site(), "a.star:2:7: record 3 of @f: fail: operand 2 is odd"},
+		{"frames outside of it", "f = frame('m', 1)\ndef frames(site):\n  return f\n", site(), "a.star:1:10: frame: in frames(site) alone"},
+		{"the same frame twice", "def frames(site):\n  f = frame('m', 1)\n  return [f, f]\n", site(), "a.star: record 3 of @f: frame 1 is there a second time"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := Parse("a.star", []byte(c.text))
+			if err == nil {
+				_, err = l.Frames(c.site)
+			}
+			require.Error(t, err)
+			if c.name == "an endless loop" {
+				require.Contains(t, err.Error(), c.says)
+				return
+			}
+			require.EqualError(t, err, c.says)
+			require.IsType(t, &Error{}, err)
+		})
+	}
+}
+
+// TestNoneOfItsOwn requires that a layout may reject a site, and may skip operands that are not part of a frame.
+func TestNoneOfItsOwn(t *testing.T) {
+	l, err := Parse("a.star", []byte("def frames(site):\n  if site.kind != 'statepoint':\n    return None\n  skip(site.operands, 'for the collector')\n  return frame('m', 5, 'after')\n"))
+	require.NoError(t, err)
+	shape, err := l.Frames(&Site{Kind: "stackmap", Operands: []Operand{value("i64", "%x")}})
+	require.NoError(t, err)
+	require.Nil(t, shape)
+	shape, err = l.Frames(&Site{Kind: "statepoint", Operands: []Operand{value("i64", "%x")}})
+	require.NoError(t, err)
+	require.Len(t, shape.Frames, 1)
+	require.Equal(t, frame.Behind, shape.Frames[0].Resume)
+}
+
+// TestInfoIsHeldAgainst requires that info is compared with the frame at its position: at an exit with the values read from memory, and before that
+// if info is in a table of the layout itself.
+func TestInfoIsHeldAgainst(t *testing.T) {
+	const frames = `
+HOW = ["reexecute", "after", "in-call"]
+def frames(site):
+    r, all = site.operands.reader(), []
+    while r.more:
+        f = frame(r.next(), r.next(), HOW[r.constant("how")])
+        for _ in range(r.constant("operands")): f.push(r.next())
+        for _ in range(r.constant("locks")): f.monitor(r.next())
+        all.append(f)
+    return all[::-1]
+`
+	const table = frames + `
+CODE = {(7, 4): {"stack in-call": 1}, (7, 17): {"stack": 2, "stack after": 1, "locks": 1, "line": 3}}
+def info(method, position): return CODE.get((method, position))
+`
+	const inMemory = frames + `
+def info(method, position): return {"stack": read(method + position, "u8")}
+`
+	n := func(v int64) Operand { return constant("i32", v) }
+	a, b, lock := value("i32", "%a"), value("i32", "%b"), value("ref", "%lock")
+	method := constant("i64", 7)
+	caller := []Operand{method, n(4), n(2), n(1), a, n(0)}
+	for _, c := range []struct {
+		name   string
+		text   string
+		inner  []Operand
+		before []string // runs anything
+		exit   string
+	}{
+		{"as it should be", table, []Operand{method, n(17), n(0), n(2), a, b, n(1), lock}, nil, ""},
+		{"an operand left out", table, []Operand{method, n(17), n(0), n(1), a, n(1), lock}, []string{`frame 0, at position 17: 1 on the operand stack, and info says that "stack" is 2 there`}, `1 on the operand stack, and info says that "stack" is 2 there`},
+		{"before for behind", table, []Operand{method, n(17), n(1), n(2), a, b, n(1), lock}, []string{`frame 0, at position 17: 2 on the operand stack, and info says that "stack after" is 1 there`}, `2 on the operand stack, and info says that "stack after" is 1 there`},
+		{"a lock left out", table, []Operand{method, n(17), n(0), n(2), a, b, n(0)}, []string{`frame 0, at position 17: 0 locks, and info says that "locks" is 1 there`}, `0 locks, and info says that "locks" is 1 there`},
+		{"a position of which nothing is said", table, []Operand{method, n(18), n(0), n(0), n(0)}, nil, ""},
+		{"a method that only the target knows", table, []Operand{value("i64", "%m"), n(17), n(0), n(0), n(0)}, nil, `0 on the operand stack, and info says that "stack" is 2 there; 0 locks, and info says that "locks" is 1 there`},
+		{"bytecode in memory", inMemory, []Operand{constant("i64", names64), n(1), n(0), n(1), a, n(0)}, nil, `1 on the operand stack, and info says that "stack" is 2 there`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := Parse("a.star", []byte(c.text))
+			require.NoError(t, err)
+			operands := append(append([]Operand{}, caller...), c.inner...)
+			if c.text == inMemory {
+				operands = c.inner
+			}
+			site := &Site{Kind: "statepoint", Operands: operands}
+			shape, err := l.Frames(site)
+			require.NoError(t, err)
+			require.Equal(t, c.before, shape.Misfits(site))
+			bits := map[int]uint64{}
+			for k, o := range operands {
+				if o.Constant == nil {
+					bits[k] = 7
+				}
+			}
+			vm := shape.Read(&Source{Slots: slots(operands, bits), Static: memory{names64: "\x01\x02"}, Order: binary.LittleEndian})
+			require.Equal(t, c.exit, vm.Frames[0].Reason)
+			if len(vm.Frames) > 1 {
+				require.Empty(t, vm.Frames[1].Reason)
+			}
+			require.Equal(t, c.exit, vm.Lacks())
+		})
+	}
+}
+
+// An integer of the record is widened as the layout says, and nothing else is.
+func TestExtend(t *testing.T) {
+	const text = `
+def frames(site):
+    f = frame("m", 1)
+    for n, (o, how) in enumerate(zip(site.operands, ["sign", "zero", "sign", "sign", "zero", "sign"])):
+        f.local(n, o.as_type("i64", extend = how))
+    return f
+`
+	l, err := Parse("a.star", []byte(text))
+	require.NoError(t, err)
+	odd := Operand{Name: "%odd", Type: frame.Type{Kind: frame.Int, Bits: 7, Source: "i7"}}
+	operands := []Operand{value("i32", "%a"), value("i32", "%b"), value("i64", "%c"), value("f64", "%d"), value("", "%e"), odd}
+	site := &Site{Operands: operands}
+	shape, err := l.Frames(site)
+	require.NoError(t, err)
+	require.Equal(t, []string{"local[3] of frame 0, operand 3 (%d): it is f64, and the layout widens it to i64: only integers are widened"}, shape.Misfits(site))
+	read := slots(operands, map[int]uint64{0: 0xffff_fffe, 1: 0xffff_fffe, 2: 7, 3: 1, 4: 1, 5: 0xc1}) // bit 7 is above the i7
+	var got []string
+	for _, v := range shape.Read(&Source{Slots: read, Order: binary.LittleEndian}).Frames[0].Locals {
+		got = append(got, v.Type+" "+v.Value+v.Reason)
+	}
+	require.Equal(t, []string{"i64 -2", "i64 4294967294", "i64 7", "i64 it is f64, and the layout widens it to i64: only integers are widened",
+		"i64 the layout widens it to i64, and no module tells which type it has", "i64 -63"}, got)
+
+	k, bits, err := shape.Encode(read, "local[0]", "i64", 0xffff_ffff_ffff_fff0)
+	require.NoError(t, err)
+	require.Equal(t, 0, k)
+	require.Equal(t, uint32(0xffff_fff0), uint32(bits.Uint64()))
+	for _, name := range []string{"local[0]", "local[1]"} {
+		_, _, err = shape.Encode(read, name, "i64", 1<<32)
+		require.ErrorContains(t, err, "is i32, which has no such value")
+	}
+	for as, says := range map[string]string{
+		`"i64", extend = "signed"`: `as_type: extend = "signed": expected "sign" or "zero"`,
+		`"f64", extend = "sign"`:   `as_type: extend = "sign": only integers are widened, and "f64" is none`,
+	} {
+		l, err := Parse("a.star", []byte("def frames(site):\n  site.operands[0].as_type("+as+")\n"))
+		require.NoError(t, err)
+		_, err = l.Frames(site)
+		require.ErrorContains(t, err, says)
+	}
+	narrow, err := Parse("a.star", []byte("def frames(site):\n  f = frame('m', 1)\n  f.local(0, site.operands[0].as_type('i16', extend = 'zero'))\n  return f\n"))
+	require.NoError(t, err)
+	one := &Site{Operands: operands[:1]}
+	shape, err = narrow.Frames(one)
+	require.NoError(t, err)
+	require.Equal(t, []string{"local[0] of frame 0, operand 0 (%a): it is i32, and the layout widens it to i16: no value is narrowed"}, shape.Misfits(one))
+}

@@ -1,0 +1,435 @@
+package vmlayout
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+)
+
+// Source holds the data from which a shape's tokens are read at an exit.
+type Source struct {
+	Slots  []frame.Slot   // of the record: slot k is live value k
+	Memory machine.Memory // of the values, at the moment of the exit
+	Static machine.Memory // of the names of methods and classes, which do not change
+	Order  binary.ByteOrder
+
+	names map[nameKey]string // the layout's names for methods and classes, by their bits
+	infos map[infoKey]map[string]string
+	loads int
+	pairs bool // the record lists at least one slot for the collector
+}
+
+// Moved returns the source for another moment of the same target. It keeps the cached names of methods and classes.
+func (from *Source) Moved(m, static machine.Memory) *Source {
+	if from.names == nil {
+		from.names, from.infos = map[nameKey]string{}, map[infoKey]map[string]string{}
+	}
+	return &Source{Memory: m, Static: static, Order: from.Order, names: from.names, infos: from.infos}
+}
+
+type nameKey struct {
+	of   string // method or class
+	bits uint64
+}
+
+type infoKey struct {
+	method   uint64
+	position int64
+}
+
+// Bounds on the reads at one exit, whatever counts a target has in its memory.
+const (
+	maxRow   = 1 << 12 // values of one row
+	maxLoads = 1 << 16 // of all
+	maxNames = 1 << 16 // that are kept
+)
+
+// raw holds the bits of a token, and where they come from.
+type raw struct {
+	bits   uint64
+	have   int    // bits
+	typed  string // of the slot, as its module spells it
+	slot   *frame.Slot
+	status frame.Status
+	reason string
+}
+
+// Read reads the values of a shape's tokens.
+func (s *Shape) Read(from *Source) *frame.VM {
+	out := &frame.VM{Layout: s.Layout.Name}
+	from.loads, from.pairs = 0, false
+	for k := range from.Slots {
+		from.pairs = from.pairs || from.Slots[k].GC != nil
+	}
+	for n := range s.Frames {
+		f := &s.Frames[n]
+		is := frame.VMFrame{Resume: f.Resume}
+		is.Method, is.MethodBits, is.Reason = s.name(from, "method", f.Method)
+		if f.Position != nil {
+			got := from.raw(f.Position)
+			if got.status != frame.OK {
+				is.Reason = join(is.Reason, "its position: "+got.reason)
+			} else {
+				p := Typed{Type: signedOf(got.have), Bits: got.bits}.signed()
+				is.Position = &p
+				is.Info = s.info(from, is.MethodBits, p, &is)
+			}
+		}
+		is.Locals = from.all(f.Locals)
+		is.Stack = from.all(f.Stack)
+		for k := range f.Monitors {
+			m := frame.VMMonitor{Eliminated: f.Monitors[k].Eliminated}
+			m.Owner = from.value(&f.Monitors[k].Owner)
+			is.Monitors = append(is.Monitors, m)
+		}
+		for _, why := range unexpected(f.Resume, len(is.Stack), len(is.Monitors), is.Info) {
+			is.Reason = join(is.Reason, why)
+		}
+		for k := range f.Extra {
+			if is.Extra == nil {
+				is.Extra = map[string]frame.VMValue{}
+			}
+			is.Extra[f.Extra[k].Name] = from.value(&f.Extra[k].Value)
+		}
+		out.Frames = append(out.Frames, is)
+	}
+	for n := range s.Objects {
+		o := &s.Objects[n]
+		is := frame.VMObject{ID: o.ID}
+		is.Class, is.ClassBits, is.Reason = s.name(from, "class", o.Class)
+		for _, v := range from.all(o.Fields) {
+			at := *v.Index
+			v.Index = nil
+			is.Fields = append(is.Fields, frame.VMField{At: at, VMValue: v})
+		}
+		out.Objects = append(out.Objects, is)
+	}
+	return out
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+// signedOf is the type of a number of so many bits.
+func signedOf(bits int) string {
+	if t := fmt.Sprintf("i%d", bits); widths[t] == bits {
+		return t
+	}
+	return "i64"
+}
+
+// name returns the name of a method or a class: from the layout's function, or else from the record.
+func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uint64, why string) {
+	if v == nil {
+		return "", 0, ""
+	}
+	if v.Kind == ConstValue && v.Const.Type == "symbol" {
+		return v.Const.Text, 0, ""
+	}
+	got := from.raw(v)
+	if got.status != frame.OK {
+		return "", 0, fmt.Sprintf("its %s: %s", what, got.reason)
+	}
+	text := string(frame.HexOf(got.bits))
+	if !s.Layout.has(what) || got.bits == 0 {
+		return text, got.bits, ""
+	}
+	key := nameKey{what, got.bits}
+	if known, ok := from.names[key]; ok {
+		return known, got.bits, ""
+	}
+	named, err := s.Layout.nameOf(what, from, got.bits)
+	if err != nil {
+		return text, got.bits, fmt.Sprintf("the name of its %s: %v", what, err)
+	}
+	if from.names == nil {
+		from.names = map[nameKey]string{}
+	}
+	if len(from.names) < maxNames {
+		from.names[key] = named
+	}
+	return named, got.bits, ""
+}
+
+// info returns the layout's info for a position.
+func (s *Shape) info(from *Source, method uint64, position int64, f *frame.VMFrame) map[string]string {
+	if !s.Layout.has("info") {
+		return nil
+	}
+	key := infoKey{method, position}
+	if known, ok := from.infos[key]; ok {
+		return known
+	}
+	out, err := s.Layout.infoOf(from, method, position)
+	if err != nil {
+		f.Reason = join(f.Reason, "what is said of its position: "+err.Error())
+		return nil
+	}
+	if from.infos == nil {
+		from.infos = map[infoKey]map[string]string{}
+	}
+	if len(from.infos) < maxNames {
+		from.infos[key] = out
+	}
+	return out
+}
+
+// all reads values with their places.
+func (from *Source) all(list []Placed) (out []frame.VMValue) {
+	if len(list) == 0 {
+		return nil
+	}
+	out = make([]frame.VMValue, 0, len(list))
+	for k := range list {
+		p := &list[k]
+		if p.Run != nil {
+			out = from.row(out, p)
+			continue
+		}
+		is, at := from.value(&p.Value), p.At
+		is.Index, is.Name = &at, p.Name
+		out = append(out, is)
+	}
+	return out
+}
+
+// row adds the values of a row in memory.
+func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
+	n := from.raw(&p.Run.Count)
+	if n.status == frame.OK && n.bits > maxRow {
+		n.status, n.reason = frame.Missing, fmt.Sprintf("a row of %d values; up to %d are read", n.bits, maxRow)
+	}
+	if n.status != frame.OK {
+		at := p.At
+		return append(out, frame.VMValue{Index: &at, Name: p.Name, Status: n.status, Reason: "how many there are: " + n.reason})
+	}
+	mask := raw{}
+	for i := range n.bits {
+		v := p.Value
+		v.Offset += int64(i) * p.Run.Stride
+		if p.Run.Refs != nil {
+			if i%64 == 0 {
+				word := *p.Run.Refs
+				word.Offset += int64(i / 8)
+				mask = from.raw(&word)
+			}
+			if mask.bits>>(i%64)&1 != 0 {
+				v.As = "ref"
+			}
+		}
+		is := from.value(&v)
+		if mask.status == frame.Missing {
+			is.Status, is.Reason, is.Value = frame.Missing, "whether it is a reference: "+mask.reason, ""
+		}
+		at := p.At + int64(i)
+		is.Index, is.Name = &at, p.Name
+		out = append(out, is)
+	}
+	return out
+}
+
+// value reads one token.
+func (from *Source) value(v *Value) frame.VMValue {
+	switch v.Kind {
+	case DeadValue:
+		return frame.VMValue{Status: frame.Dead}
+	case ObjectValue:
+		id := v.Object
+		return frame.VMValue{Object: &id}
+	case ConstValue:
+		out := frame.VMValue{Status: frame.OK}
+		from.decoded(&out, v.Const)
+		return out
+	case MergeValue:
+		n := from.raw(v.Which)
+		if n.status == frame.OK && n.bits >= uint64(len(v.Of)) {
+			n.status, n.reason = frame.Missing, fmt.Sprintf("one of %d objects, and the record says %d", len(v.Of), n.bits)
+		}
+		if n.status != frame.OK {
+			return frame.VMValue{Status: n.status, Reason: n.reason}
+		}
+		id := v.Of[n.bits]
+		return frame.VMValue{Object: &id}
+	}
+	got := from.raw(v)
+	out := from.typed(v, got)
+	if v.Kind == OperandValue && got.slot != nil {
+		out.GC = from.collected(&out, got.slot)
+	}
+	return out
+}
+
+// collected returns how the record describes a reference to the collector. A record that describes any reference describes all that are neither
+// null nor constant.
+func (from *Source) collected(v *frame.VMValue, s *frame.Slot) *frame.GC {
+	switch {
+	case !strings.HasPrefix(v.Type, "ref") && !strings.Contains(v.Type, "addrspace("), s.Location != nil && s.Location.Constant != "":
+		return nil
+	case s.GC != nil || v.Value == "0x0":
+		return s.GC
+	case from.pairs:
+		return &frame.GC{}
+	}
+	return nil
+}
+
+// typed reads a token that has bits.
+func (from *Source) typed(v *Value, got raw) frame.VMValue {
+	out := frame.VMValue{Status: got.status, Reason: got.reason, Type: v.As}
+	if got.slot != nil {
+		index := got.slot.Index
+		out.Slot = &index
+	}
+	if out.Type == "" {
+		out.Type = got.typed
+	}
+	if got.status != frame.OK && got.status != frame.Guessed {
+		return out
+	}
+	if got.slot != nil && v.As == "" && v.Codec == nil { // vectors and wide numbers too
+		out.Value, out.Hex, out.Kind, out.Bytes = got.slot.Value, got.slot.Hex, got.slot.Type, got.slot.Bytes
+		return out
+	}
+	if out.Hex = got.hex(v); out.Hex == "" {
+		out.Hex = frame.HexOf(got.bits)
+	}
+	if v.Codec == nil {
+		from.decoded(&out, Typed{Type: v.As, Bits: got.bits})
+		return out
+	}
+	is, err := v.Codec.Decode(got.bits)
+	if err != nil {
+		out.Status, out.Reason, out.Value, out.Type = frame.Missing, "its bits "+string(out.Hex)+": "+err.Error(), "", ""
+		return out
+	}
+	from.decoded(&out, is)
+	if is.Type == "ref" && is.Text != "" {
+		out.Type += " " + is.Text
+	}
+	return out
+}
+
+// hex are the bits of a whole slot, which has them already; "" where they are others.
+func (r *raw) hex(v *Value) frame.Hex {
+	if v.Kind != OperandValue || v.As != "" || r.slot == nil || len(r.slot.Bytes) > 8 {
+		return ""
+	}
+	return r.slot.Hex
+}
+
+// decoded gives a value its type, its text and its bits.
+func (from *Source) decoded(v *frame.VMValue, is Typed) {
+	v.Type = is.Type
+	t, ok := is.Kind()
+	if !ok {
+		v.Value = is.String()
+		return
+	}
+	v.Kind, v.Bytes = t, make([]byte, t.Size())
+	for i := range v.Bytes {
+		at := i
+		if from.Order == binary.ByteOrder(binary.BigEndian) {
+			at = len(v.Bytes) - 1 - i
+		}
+		v.Bytes[at] = byte(is.Bits >> (8 * i))
+	}
+	if v.Value = is.named(); v.Value == "" {
+		v.Value = t.Format(v.Bytes, from.Order)
+	}
+}
+
+// raw reads the bits of a token.
+func (from *Source) raw(v *Value) raw {
+	missing := func(format string, args ...any) raw {
+		return raw{status: frame.Missing, reason: fmt.Sprintf(format, args...)}
+	}
+	switch v.Kind {
+	case ConstValue:
+		return raw{bits: v.Const.Bits, have: max(widths[v.Const.Type], 1), status: frame.OK}
+	case OperandValue:
+		if v.Operand >= len(from.Slots) {
+			return missing("live value %d, and %d were read", v.Operand, len(from.Slots))
+		}
+		s := &from.Slots[v.Operand]
+		r := raw{slot: s, typed: s.Type.Source, status: s.Status, reason: s.Reason, have: 8 * len(s.Bytes)}
+		if !s.Read() {
+			return r
+		}
+		if v.As == "" && v.Codec == nil && len(s.Bytes) > 8 {
+			return r // its text is the slot's
+		}
+		if v.Extend != "" {
+			if why := v.unwidened(s.Type); why != "" {
+				return raw{slot: s, status: frame.Missing, reason: why}
+			}
+			r.bits, r.have = v.widened(wordOf(s.Bytes, from.Order), s.Type), widths[v.As]
+			return r
+		}
+		if want := widths[v.As]; want > 8*len(s.Bytes) {
+			return raw{slot: s, status: frame.Missing, reason: fmt.Sprintf("the layout has %s there, and slot %d has %d bytes", v.As, s.Index, len(s.Bytes))}
+		}
+		if len(s.Bytes) > 8 {
+			// Ignore the register bits above the value's width.
+			if s.Location == nil || s.Location.Kind != "Register" {
+				return raw{slot: s, status: frame.Missing, reason: fmt.Sprintf("slot %d has %d bytes, and up to 8 are a value of a VM frame", s.Index, len(s.Bytes))}
+			}
+		}
+		r.bits = wordOf(s.Bytes, from.Order)
+		if v.As != "" {
+			r.bits, r.have = cut(r.bits, v.As), widths[v.As]
+		}
+		return r
+	case LoadValue:
+		if from.loads++; from.loads > maxLoads {
+			return missing("over %d values in memory", maxLoads)
+		}
+		base := from.raw(v.Base)
+		if base.status != frame.OK {
+			return missing("its address: %s", base.reason)
+		}
+		at := base.bits + uint64(v.Offset)
+		if v.Index != nil {
+			n := from.raw(v.Index)
+			if n.status != frame.OK {
+				return missing("its address: %s", n.reason)
+			}
+			at += uint64(Typed{Type: signedOf(n.have), Bits: n.bits}.signed() * v.Scale)
+		}
+		bits, err := from.word(from.Memory, at, v.As)
+		if err != nil {
+			return missing("%s at %#x: %v", v.As, at, err)
+		}
+		return raw{bits: bits, have: widths[v.As], typed: v.As, status: frame.OK}
+	}
+	return missing("an object is no number")
+}
+
+// word reads what a type has of memory. Bits above it are clear.
+func (from *Source) word(m machine.Memory, at uint64, kind string) (uint64, error) {
+	var b [8]byte
+	n := (widths[kind] + 7) / 8
+	if err := m.ReadMemory(b[:n], machine.Addr(at)); err != nil {
+		return 0, err
+	}
+	return cut(wordOf(b[:n], from.Order), kind), nil
+}
+
+// wordOf are the low 64 bits of bytes.
+func wordOf(b []byte, order binary.ByteOrder) (bits uint64) {
+	for i := range b {
+		switch {
+		case order == binary.ByteOrder(binary.BigEndian):
+			bits = bits<<8 | uint64(b[i])
+		case i < 8:
+			bits |= uint64(b[i]) << (8 * i)
+		}
+	}
+	return bits
+}

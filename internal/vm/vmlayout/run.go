@@ -1,0 +1,231 @@
+package vmlayout
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/resolve"
+	"go.starlark.net/starlark"
+
+	"example.com/reframe/deopt/frame"
+)
+
+type resolveErrors = resolve.ErrorList
+
+const runKey = "reframe"
+
+// run is one call of a layout.
+type run struct {
+	layout *Layout
+	site   *Site
+	source *Source // at an exit; nil before
+
+	taken   []bool   // of each operand whether it was read as a constant, skipped or loaded from
+	used    []string // of each operand where it was put into a frame
+	objects []*objectValue
+	values  int
+}
+
+func newRun(l *Layout, s *Site) *run {
+	return &run{layout: l, site: s, taken: make([]bool, len(s.Operands)), used: make([]string, len(s.Operands))}
+}
+
+// placed is an error with the place in the layout that it is about.
+type placed struct {
+	at  string
+	err error
+}
+
+func (p *placed) Error() string { return p.err.Error() }
+
+// here returns the current line of the layout's own code.
+func (r *run) here(t *starlark.Thread) string {
+	for n := range t.CallStackDepth() {
+		if pos := t.CallFrame(n).Pos; pos.Filename() == r.layout.Name {
+			return lineOf(pos)
+		}
+	}
+	return ""
+}
+
+func runOf(t *starlark.Thread) *run {
+	r, _ := t.Local(runKey).(*run)
+	return r
+}
+
+// operandText names an operand for messages.
+func (r *run) operandText(k int) string {
+	o := &r.site.Operands[k]
+	text := fmt.Sprintf("operand %d", k)
+	if what := strings.TrimSpace(o.Type.Source + " " + o.Name); what != "" {
+		text += " (" + what + ")"
+	} else if o.Constant != nil {
+		text += fmt.Sprintf(" (the constant %v)", o.Constant)
+	}
+	return text
+}
+
+// use notes that an operand goes into a frame: each may do that once.
+func (r *run) use(k int, at string) error {
+	if before := r.used[k]; before != "" {
+		return fmt.Errorf("%s is used a second time, first in line %s", r.operandText(k), before)
+	}
+	r.used[k] = at
+	return nil
+}
+
+// token makes a token of what a layout put somewhere.
+func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
+	if r.values++; r.values > maxPlaced {
+		return Value{}, fmt.Errorf("over %d values", maxPlaced)
+	}
+	switch v := v.(type) {
+	case *operandValue:
+		if v.arg {
+			return Value{}, errors.New("an argument of the call is no value of a frame: no location is recorded for it")
+		}
+		return Value{Operand: v.k, As: v.as, Extend: v.extend, Codec: v.codec}, r.use(v.k, r.here(t))
+	case deadValue:
+		return Value{Kind: DeadValue}, nil
+	case objectRef:
+		return Value{Kind: ObjectValue, Object: v.id}, nil
+	case *objectValue:
+		return Value{Kind: ObjectValue, Object: v.id}, nil
+	case *loadValue:
+		return load(v)
+	case *mergeValue:
+		which, err := r.token(t, v.which)
+		return Value{Kind: MergeValue, Of: v.of, Which: &which}, err
+	}
+	if out, ok, err := literal(v); ok {
+		return out, err
+	}
+	return Value{}, fmt.Errorf("a %s, and an operand, dead(), object_ref(id), a pointee or a typed value is wanted", v.Type())
+}
+
+// literal makes a token of a literal in the layout: a number, a text, a typed value. ok is false for other values.
+func literal(v starlark.Value) (out Value, ok bool, err error) {
+	out.Kind = ConstValue
+	switch v := v.(type) {
+	case typedValue:
+		out.Const = v.is
+	case starlark.Int:
+		out.Const.Type = "i64"
+		out.Const.Bits, err = bits64(v)
+	case starlark.String:
+		out.Const = Typed{Type: "symbol", Text: string(v)}
+	default:
+		return Value{}, false, nil
+	}
+	return out, true, err
+}
+
+// load makes a token of what lies at an address. The operands of the address may be used for several.
+func load(v *loadValue) (Value, error) {
+	out := Value{Kind: LoadValue, Offset: v.offset, Scale: v.scale, As: v.as, Codec: v.codec}
+	for _, part := range []struct {
+		from starlark.Value
+		to   **Value
+	}{{v.base, &out.Base}, {v.index, &out.Index}} {
+		var is Value
+		var err error
+		switch from := part.from.(type) {
+		case nil:
+			continue
+		case *operandValue:
+			is = Value{Operand: from.k, As: from.as, Extend: from.extend, Codec: from.codec}
+		case *loadValue:
+			is, err = load(from)
+		case starlark.Int:
+			is, _, err = literal(from)
+		default:
+			err = fmt.Errorf("a %s, and an operand, a pointee or a number is wanted", from.Type())
+		}
+		if err != nil {
+			return out, err
+		}
+		*part.to = &is
+	}
+	return out, nil
+}
+
+// inOrder sorts values by their places, and returns a place that occurs twice, if there is one.
+func inOrder(list []Placed) (at int64, twice bool) {
+	slices.SortStableFunc(list, func(a, b Placed) int { return cmp.Compare(a.At, b.At) })
+	for k := 1; k < len(list); k++ {
+		if list[k].At == list[k-1].At {
+			return list[k].At, true
+		}
+	}
+	return 0, false
+}
+
+// shape makes a shape of what frames(site) returned, and checks what a layout easily gets wrong.
+func (r *run) shape(v starlark.Value) (*Shape, error) {
+	var list []starlark.Value
+	if one, ok := v.(*frameValue); ok {
+		list = append(list, one)
+	} else if all, ok := v.(starlark.Indexable); ok {
+		for n := range all.Len() {
+			list = append(list, all.Index(n))
+		}
+	} else {
+		return nil, fmt.Errorf("frames(site) returned a %s, and a list of frames, or None, is wanted", v.Type())
+	}
+	if len(list) == 0 || len(list) > maxFrames {
+		return nil, fmt.Errorf("frames(site) returned %d frames", len(list))
+	}
+	s := &Shape{Layout: r.layout}
+	seen := map[*frameValue]bool{}
+	for n, v := range list {
+		f, ok := v.(*frameValue)
+		if !ok {
+			return nil, fmt.Errorf("frame %d is a %s", n, v.Type())
+		}
+		if seen[f] {
+			return nil, fmt.Errorf("frame %d is there a second time", n)
+		}
+		seen[f] = true
+		if n > 0 && f.Resume != frame.Calling {
+			return nil, &placed{f.where, fmt.Errorf("frame %d is resumed by %q: only the innermost frame stands at anything but a call that is running (%q)", n, f.Resume, frame.Calling)}
+		}
+		for _, list := range [][]Placed{f.Locals, f.Stack} {
+			if at, twice := inOrder(list); twice {
+				return nil, &placed{f.where, fmt.Errorf("two values for place %d", at)}
+			}
+		}
+		s.Frames = append(s.Frames, f.Frame)
+	}
+	slices.SortFunc(r.objects, func(a, b *objectValue) int { return cmp.Compare(a.id, b.id) })
+	ids := map[int64]string{}
+	for _, o := range r.objects {
+		if before, twice := ids[o.id]; twice {
+			return nil, &placed{o.where, fmt.Errorf("object %d is defined a second time, first in line %s", o.id, before)}
+		}
+		ids[o.id] = o.where
+		if at, twice := inOrder(o.Fields); twice {
+			return nil, &placed{o.where, fmt.Errorf("object %d has two fields at %d", o.id, at)}
+		}
+		s.Objects = append(s.Objects, o.Object)
+	}
+	var err error
+	s.places(func(where string, v *Value) {
+		for _, id := range v.objects() {
+			if _, there := ids[id]; !there && err == nil {
+				err = fmt.Errorf("%s is object %d, which is not defined", where, id)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for k := range r.site.Operands {
+		if r.used[k] == "" && !r.taken[k] {
+			return nil, fmt.Errorf("%s is neither used nor skipped: skip(operand, why) says that it is no part of a frame", r.operandText(k))
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,128 @@
+package vmlayout
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"example.com/reframe/internal/machine"
+)
+
+// Serve runs a layout in a process of its own, which [Start] starts. It bounds the memory of this process permanently, and returns when there are
+// no more requests.
+func Serve(in io.Reader, out io.Writer) error {
+	if err := boundMemory(); err != nil {
+		return err
+	}
+	s := &served{in: json.NewDecoder(bufio.NewReader(in)), out: json.NewEncoder(out)}
+	for {
+		var r request
+		if err := s.in.Decode(&r); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := s.out.Encode(s.answer(&r)); err != nil {
+			return err
+		}
+	}
+}
+
+type served struct {
+	in     *json.Decoder
+	out    *json.Encoder
+	layout *Layout
+	codecs []Codec
+	source Source
+}
+
+func (s *served) answer(r *request) *response {
+	failed := func(err error) *response {
+		var e *Error
+		if errors.As(err, &e) {
+			return &response{Error: e.Err.Error(), At: e.At}
+		}
+		return &response{Error: err.Error()}
+	}
+	var err error
+	switch l := s.layout; {
+	case r.Text != nil:
+		if s.layout, err = Parse(r.Name, r.Text); err != nil {
+			return failed(err)
+		}
+		s.source = Source{Static: asked{s}, Order: binary.LittleEndian}
+		return &response{Has: map[string]bool{"method": s.layout.methodName != nil, "class": s.layout.className != nil, "info": s.layout.info != nil, "reference": s.layout.reference != nil}}
+	case l == nil:
+		return failed(errors.New("no layout"))
+	case r.Site != nil:
+		shape, err := l.Frames(&Site{r.Site.Function, r.Site.Record, r.Site.Kind, operands(r.Site.Operands), operands(r.Site.Args)})
+		if err != nil || shape == nil {
+			if err == nil {
+				return &response{}
+			}
+			return failed(err)
+		}
+		shape.tokens(func(v *Value) {
+			if v.Codec != nil {
+				s.codecs = append(s.codecs, v.Codec)
+				v.CodecNumber = len(s.codecs)
+			}
+		})
+		return &response{Shape: shape}
+	case r.Of == "info":
+		info, err := l.infoOf(&s.source, r.Bits, r.Place)
+		if err != nil {
+			return failed(err)
+		}
+		return &response{Info: info}
+	case r.Of == "reference":
+		at, ok := l.Reference(r.Bits)
+		if !ok {
+			return &response{}
+		}
+		return &response{Bits: uint64(at)}
+	case r.Of != "":
+		name, err := l.nameOf(r.Of, &s.source, r.Bits)
+		if err != nil {
+			return failed(err)
+		}
+		return &response{Text: name}
+	case r.Decode > 0 && r.Decode <= len(s.codecs):
+		v, err := s.codecs[r.Decode-1].Decode(r.Bits)
+		if err != nil {
+			return failed(err)
+		}
+		return &response{Typed: &v}
+	case r.Encode != nil && r.Codec > 0 && r.Codec <= len(s.codecs):
+		bits, err := s.codecs[r.Codec-1].Encode(*r.Encode)
+		if err != nil {
+			return failed(err)
+		}
+		return &response{Bits: bits}
+	}
+	return failed(fmt.Errorf("an unknown request"))
+}
+
+// asked is memory that the other side reads.
+type asked struct{ s *served }
+
+func (a asked) ReadMemory(buf []byte, addr machine.Addr) error {
+	if err := a.s.out.Encode(response{Read: &wireRead{uint64(addr), len(buf)}}); err != nil {
+		return err
+	}
+	var m wireMemory
+	if err := a.s.in.Decode(&m); err != nil {
+		return err
+	}
+	if m.Error != "" {
+		return errors.New(m.Error)
+	}
+	if len(m.Data) != len(buf) {
+		return fmt.Errorf("%d bytes of %d", len(m.Data), len(buf))
+	}
+	copy(buf, m.Data)
+	return nil
+}

@@ -1,0 +1,189 @@
+package vmlayout
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"example.com/reframe/deopt/frame"
+)
+
+// Shape is the result of a layout for a record: VM frames of tokens. It is immutable.
+type Shape struct {
+	Layout  *Layout `json:"-"`
+	Frames  []Frame // innermost first
+	Objects []Object
+}
+
+// Frame is one VM frame.
+type Frame struct {
+	Method, Position *Value // nil where the layout gives none
+	Resume           string
+	Locals, Stack    []Placed
+	Monitors         []Monitor
+	Extra            []Placed // by their names
+}
+
+// Placed is a value at a place: a local, a place on the operand stack, a field, an extra of a frame.
+type Placed struct {
+	At   int64
+	Name string
+	Value
+	Run *Run // for as many values as the target says; Value is the first
+}
+
+// Run is a row of values in memory; the target's memory holds their number.
+type Run struct {
+	Count  Value
+	Stride int64
+	Refs   *Value // the first of the words whose bits mark the references among the values, the lowest bit first; nil for none
+}
+
+// Monitor is a lock.
+type Monitor struct {
+	Owner      Value
+	Eliminated bool
+}
+
+// Object is one that exists only as its fields.
+type Object struct {
+	ID     int64
+	Class  *Value
+	Fields []Placed
+	where  string // in the layout, for messages
+}
+
+// ValueKind is the kind of a token.
+type ValueKind int
+
+// The kinds of token.
+const (
+	OperandValue ValueKind = iota // a live value of the record
+	DeadValue                     // no value: its method does not need it
+	ObjectValue                   // an object of the shape
+	ConstValue                    // a constant of the layout
+	LoadValue                     // a value in memory, at an address that is a token
+	MergeValue                    // one of several objects, selected by a token
+)
+
+// Value is a token.
+type Value struct {
+	Kind    ValueKind
+	Operand int     // of OperandValue
+	Object  int64   // of ObjectValue
+	Const   Typed   // of ConstValue
+	Base    *Value  // of LoadValue: the address
+	Offset  int64   // of LoadValue, in bytes
+	Index   *Value  // of LoadValue: times Scale is added to the address; nil for none
+	Scale   int64   // of LoadValue, in bytes
+	Of      []int64 // of MergeValue: ids of objects
+	Which   *Value  // of MergeValue: an index into Of
+
+	As     string // the type that the bits have; "" for the slot's own
+	Extend string // of OperandValue: how an integer becomes one of As that has more bits: "sign", "zero", or "" for not at all
+	Codec  Codec  `json:"-"` // nil for none
+
+	CodecNumber int // of it, where it is another process's
+}
+
+// Follows reports whether a token reads memory that no location of the record covers: it must be read while the target is stopped.
+func (s *Shape) Follows() (yes bool) {
+	if s != nil {
+		s.tokens(func(v *Value) { yes = yes || v.Kind == LoadValue })
+	}
+	return yes
+}
+
+// Encode finds the operand that a value of the shape is read from, and encodes another value of it as bits. The name is that of [frame.VM.Slots],
+// and slots are those of the record.
+func (s *Shape) Encode(slots []frame.Slot, name, kind string, bits uint64) (operand int, out *big.Int, err error) {
+	var found *Value
+	s.walk(func(n int, what string, at int64, p *Placed) {
+		is := fmt.Sprintf("%s[%d]", what, at)
+		switch {
+		case what == "extra":
+			is = p.Name
+		case what == "object":
+			is = fmt.Sprintf("object[%d].%d", n, at)
+			if p.Name != "" {
+				is = fmt.Sprintf("object[%d].%s", n, p.Name)
+			}
+		}
+		if n > 0 && what != "object" {
+			is = fmt.Sprintf("caller[%d].%s", n, is)
+		}
+		if is == name {
+			found = &p.Value
+		}
+	})
+	switch {
+	case found == nil:
+		return 0, nil, errors.New("it is one of a row in memory")
+	case found.Kind != OperandValue:
+		return 0, nil, errors.New("no location of the record holds it")
+	}
+	if found.Codec != nil {
+		if bits, err = found.Codec.Encode(Typed{Type: kind, Bits: bits}); err != nil {
+			return found.Operand, nil, err
+		}
+	}
+	at := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Index == found.Operand })
+	if found.Extend != "" && at >= 0 {
+		if t := slots[at].Type; found.widened(bits, t) != cut(bits, found.As) {
+			return found.Operand, nil, fmt.Errorf("live value %d is %s, which has no such value", found.Operand, t.Source)
+		}
+	}
+	return found.Operand, new(big.Int).SetUint64(bits), nil
+}
+
+// places calls a function for each value of a shape, with a description of its place.
+func (s *Shape) places(each func(where string, v *Value)) {
+	s.walk(func(of int, what string, at int64, p *Placed) {
+		where := fmt.Sprintf("%s[%d] of frame %d", what, at, of)
+		switch what {
+		case "object":
+			where = fmt.Sprintf("object[%d].%d", of, at)
+		case "extra":
+			where = fmt.Sprintf("%s of frame %d", p.Name, of)
+		}
+		each(where, &p.Value)
+	})
+	for n := range s.Frames {
+		for k := range s.Frames[n].Monitors {
+			each(fmt.Sprintf("lock %d of frame %d", k, n), &s.Frames[n].Monitors[k].Owner)
+		}
+	}
+}
+
+// objects returns the ids of the objects that a token refers to.
+func (v *Value) objects() []int64 {
+	switch v.Kind {
+	case ObjectValue:
+		return []int64{v.Object}
+	case MergeValue:
+		return v.Of
+	}
+	return nil
+}
+
+// walk calls a function for each token of a shape with its place: in a frame, by its number, or in an object, by its id.
+func (s *Shape) walk(each func(of int, what string, at int64, p *Placed)) {
+	for n := range s.Frames {
+		f := &s.Frames[n]
+		for k := range f.Locals {
+			each(n, "local", f.Locals[k].At, &f.Locals[k])
+		}
+		for k := range f.Stack {
+			each(n, "stack", f.Stack[k].At, &f.Stack[k])
+		}
+		for k := range f.Extra {
+			each(n, "extra", 0, &f.Extra[k])
+		}
+	}
+	for n := range s.Objects {
+		for k := range s.Objects[n].Fields {
+			each(int(s.Objects[n].ID), "object", s.Objects[n].Fields[k].At, &s.Objects[n].Fields[k])
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package vmlayout
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"example.com/reframe/deopt/frame"
+)
+
+// Typed is a value with its type, as a codec makes it of bits.
+type Typed struct {
+	Type string // i1 to i64, u8 to u64, f32, f64, ref, null, symbol
+	Bits uint64
+	Text string // of a symbol
+}
+
+// widths are the bits of the types that have a width.
+var widths = map[string]int{"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64, "f32": 32, "f64": 64, "ref": 64}
+
+// plain are the types of widths as slots have them.
+var plain = func() map[string]frame.Type {
+	all := map[string]frame.Type{}
+	for name, bits := range widths {
+		t := frame.Type{Kind: frame.Int, Bits: bits, Source: name}
+		switch name[0] {
+		case 'f':
+			t.Kind = frame.Float
+		case 'r':
+			t.Kind = frame.Pointer
+		}
+		all[name] = t
+	}
+	return all
+}()
+
+// Kind returns its type in the form of slots; ok is false if the type has no width.
+func (t Typed) Kind() (kind frame.Type, ok bool) {
+	if t.Type == "null" {
+		return plain["ref"], true
+	}
+	kind, ok = plain[t.Type]
+	return kind, ok
+}
+
+// known reports whether there is a type of a name.
+func known(t string) error {
+	if _, ok := widths[t]; ok {
+		return nil
+	}
+	return fmt.Errorf("%q is no type: i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref", t)
+}
+
+// extends checks that an integer can be widened to a type in the way that a layout requests: "sign", "zero", or "" for not at all.
+func extends(how, to string) error {
+	switch {
+	case how == "":
+		return nil
+	case how != "sign" && how != "zero":
+		return fmt.Errorf("extend = %q: expected \"sign\" or \"zero\"", how)
+	case to == "" || plain[to].Kind != frame.Int:
+		return fmt.Errorf("extend = %q: only integers are widened, and %q is none", how, to)
+	}
+	return nil
+}
+
+// widened returns the bits of an integer of a narrower type, as an integer of the token's type.
+func (v *Value) widened(bits uint64, from frame.Type) uint64 {
+	unused := 64 - min(from.Bits, 64)
+	bits = bits << unused >> unused
+	if v.Extend == "sign" {
+		bits = uint64(int64(bits<<unused) >> unused)
+	}
+	return cut(bits, v.As)
+}
+
+// unwidened returns the reason why an operand of a type cannot be widened as the token requires, or "".
+func (v *Value) unwidened(t frame.Type) string {
+	switch as := plain[v.As]; {
+	case t.IsZero():
+		return fmt.Sprintf("the layout widens it to %s, and no module tells which type it has", v.As)
+	case t.Kind != frame.Int:
+		return fmt.Sprintf("it is %s, and the layout widens it to %s: only integers are widened", t.Source, v.As)
+	case t.Bits > as.Bits:
+		return fmt.Sprintf("it is %s, and the layout widens it to %s: no value is narrowed", t.Source, v.As)
+	}
+	return ""
+}
+
+// cut leaves the bits that a type has.
+func cut(bits uint64, t string) uint64 {
+	if w := widths[t]; w < 64 {
+		return bits & (1<<w - 1)
+	}
+	return bits
+}
+
+// named is the text of a value that is spelled otherwise than by its type in [plain]; "" of others.
+func (t Typed) named() string {
+	switch t.Type {
+	case "null":
+		return "null"
+	case "symbol":
+		return t.Text
+	case "u8", "u16", "u32", "u64":
+		return strconv.FormatUint(cut(t.Bits, t.Type), 10)
+	}
+	return ""
+}
+
+// String is the text of a value in its natural form.
+func (t Typed) String() string {
+	if text := t.named(); text != "" || t.Type == "symbol" {
+		return text
+	}
+	var raw [8]byte
+	binary.LittleEndian.PutUint64(raw[:], t.Bits)
+	return plain[t.Type].Format(raw[:], binary.LittleEndian)
+}
+
+// signed is the number that bits of a type are.
+func (t Typed) signed() int64 {
+	if t.Type != "" && t.Type[0] == 'i' && t.Type != "i1" {
+		unused := 64 - widths[t.Type]
+		return int64(t.Bits<<unused) >> unused
+	}
+	return int64(cut(t.Bits, t.Type))
+}

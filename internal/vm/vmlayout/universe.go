@@ -1,0 +1,317 @@
+package vmlayout
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"go.starlark.net/starlark"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+)
+
+// universe returns the functions that a layout can use beside Starlark's own.
+func (l *Layout) universe() starlark.StringDict {
+	all := starlark.StringDict{}
+	add := func(name string, f func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)) {
+		all[name] = method(name, f)
+	}
+	for name := range widths {
+		add(name, func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+			var v starlark.Value
+			if err := starlark.UnpackArgs(name, args, kwargs, "bits", &v); err != nil {
+				return nil, err
+			}
+			if f, ok := v.(starlark.Float); ok && name == "f64" {
+				return typedValue{Typed{Type: name, Bits: math.Float64bits(float64(f))}}, nil
+			}
+			if b, ok := v.(starlark.Bool); ok && name == "i1" {
+				bits := uint64(0)
+				if b {
+					bits = 1
+				}
+				return typedValue{Typed{Type: name, Bits: bits}}, nil
+			}
+			bits, err := bits64(v)
+			if err != nil {
+				return nil, err
+			}
+			return typedValue{Typed{Type: name, Bits: cut(bits, name)}}, nil
+		})
+	}
+	add("null", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		return typedValue{Typed{Type: "null"}}, starlark.UnpackArgs("null", args, kwargs)
+	})
+	add("symbol", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		v := typedValue{Typed{Type: "symbol"}}
+		return v, starlark.UnpackArgs("symbol", args, kwargs, "text", &v.is.Text)
+	})
+	add("dead", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		return deadValue{base{"dead"}}, starlark.UnpackArgs("dead", args, kwargs)
+	})
+	add("object_ref", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		o := objectRef{base: base{"object_ref"}}
+		err := starlark.UnpackArgs("object_ref", args, kwargs, "id", &o.id)
+		return o, err
+	})
+	add("merge", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		m := &mergeValue{base: base{"merge"}}
+		var of starlark.Iterable
+		if err := starlark.UnpackArgs("merge", args, kwargs, "objects", &of, "which", &m.which); err != nil {
+			return nil, err
+		}
+		for v := range starlark.Elements(of) {
+			switch v := v.(type) {
+			case objectRef:
+				m.of = append(m.of, v.id)
+			case *objectValue:
+				m.of = append(m.of, v.id)
+			default:
+				return nil, fmt.Errorf("a %s among the objects", v.Type())
+			}
+		}
+		if len(m.of) == 0 {
+			return nil, errors.New("of no objects")
+		}
+		return m, nil
+	})
+	add("frame", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		var m, p starlark.Value = starlark.None, starlark.None
+		resume := starlark.String(frame.Reexecute)
+		if err := starlark.UnpackArgs("frame", args, kwargs, "method?", &m, "position?", &p, "resume?", &resume); err != nil {
+			return nil, err
+		}
+		r, err := here(t)
+		if err != nil {
+			return nil, err
+		}
+		f := &frameValue{base: base{"frame"}, where: r.here(t)}
+		for _, set := range []struct {
+			name string
+			v    starlark.Value
+		}{{"method", m}, {"position", p}, {"resume", resume}} {
+			if err := f.SetField(set.name, set.v); err != nil {
+				return nil, err
+			}
+		}
+		return f, nil
+	})
+	add("virtual", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		o := &objectValue{base: base{"object"}}
+		var class starlark.Value = starlark.None
+		if err := starlark.UnpackArgs("virtual", args, kwargs, "id", &o.id, "cls?", &class); err != nil {
+			return nil, err
+		}
+		r, err := here(t)
+		if err != nil {
+			return nil, err
+		}
+		if r.objects = append(r.objects, o); len(r.objects) > maxPlaced {
+			return nil, fmt.Errorf("over %d objects", maxPlaced)
+		}
+		o.Object.ID, o.where = o.id, r.here(t)
+		return o, o.SetField("cls", class)
+	})
+	add("row", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		r := &rowValue{base: base{"row"}}
+		err := starlark.UnpackArgs("row", args, kwargs, "first", &r.first, "count", &r.count, "stride", &r.stride, "refs?", &r.refs)
+		return r, err
+	})
+	add("skip", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		var what starlark.Value
+		var why string
+		if err := starlark.UnpackArgs("skip", args, kwargs, "operand", &what, "why?", &why); err != nil {
+			return nil, err
+		}
+		if o, ok := what.(*operandValue); ok {
+			o.take()
+			return nil, nil
+		}
+		list, ok := what.(starlark.Iterable)
+		if !ok {
+			return nil, fmt.Errorf("a %s, and an operand or several are wanted", what.Type())
+		}
+		for v := range starlark.Elements(list) {
+			o, ok := v.(*operandValue)
+			if !ok {
+				return nil, fmt.Errorf("a %s among the operands", v.Type())
+			}
+			o.take()
+		}
+		return nil, nil
+	})
+	l.addCodecs(add)
+	addReads(add)
+	return all
+}
+
+// here returns the run for a site. The functions that make frames work only in such a run.
+func here(t *starlark.Thread) (*run, error) {
+	if r := runOf(t); r != nil && r.site != nil {
+		return r, nil
+	}
+	return nil, errors.New("in frames(site) alone")
+}
+
+type adder = func(name string, f func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error))
+
+func (l *Layout) addCodecs(add adder) {
+	add("codec", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		c := &written{layout: l}
+		err := starlark.UnpackArgs("codec", args, kwargs, "decode", &c.decode, "encode?", &c.encode)
+		return codecValue{base{"codec"}, c}, err
+	})
+	add("nan_box", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		c := &nanBox{ints: 0xffff, offset: 1 << 48}
+		names := &starlark.Dict{}
+		if err := starlark.UnpackArgs("nan_box", args, kwargs, "ints?", &c.ints, "offset?", &c.offset, "symbols?", &names, "extend?", &c.extend); err != nil {
+			return nil, err
+		}
+		if c.ints == 0 || c.ints > math.MaxUint16 || c.offset < 1<<48 || c.offset > math.MaxUint64-0xfff0<<48 {
+			return nil, errors.New("ints are 16 bits that are not 0, and the offset is from 1 << 48 on, so that no sum is over 64 bits")
+		}
+		if c.below = c.ints<<48 < c.offset; !c.below && c.ints <= 0xfff0+c.offset>>48 {
+			return nil, errors.New("the integers lie among the doubles")
+		}
+		var err error
+		c.symbols, err = table(names)
+		return codecValue{base{"codec"}, c}, err
+	})
+	add("nan_tag", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		c := &nanTag{}
+		tags, names := &starlark.Dict{}, &starlark.Dict{}
+		if err := starlark.UnpackArgs("nan_tag", args, kwargs, "tags", &tags, "shift?", &c.shift, "symbols?", &names); err != nil {
+			return nil, err
+		}
+		if c.shift == 0 {
+			c.shift = 48
+		}
+		if c.shift < 32 || c.shift > 52 {
+			return nil, errors.New("a tag begins at bit 32 to 52")
+		}
+		var err error
+		if c.tags, err = table(tags); err != nil {
+			return nil, err
+		}
+		c.symbols, err = table(names)
+		return codecValue{base{"codec"}, c}, err
+	})
+	add("low_tag", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		c := &lowTag{bits: 1, refs: 1, width: 64}
+		names := &starlark.Dict{}
+		if err := starlark.UnpackArgs("low_tag", args, kwargs, "bits?", &c.bits, "ints?", &c.ints, "refs?", &c.refs, "symbols?", &names, "shift?", &c.shift, "width?", &c.width); err != nil {
+			return nil, err
+		}
+		if c.shift == 0 {
+			c.shift = c.bits
+		}
+		if c.width != 32 && c.width != 64 || c.shift < c.bits || c.shift >= c.width {
+			return nil, errors.New("a width of 32 or 64 bits, and integers that are shifted by at least the tag's bits")
+		}
+		if c.bits == 0 || c.bits > 8 || c.ints == c.refs || c.ints>>c.bits != 0 || c.refs>>c.bits != 0 {
+			return nil, errors.New("1 to 8 bits, and two tags of so many")
+		}
+		var err error
+		c.symbols, err = table(names)
+		return codecValue{base{"codec"}, c}, err
+	})
+	add("compressed", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		c := &compressed{}
+		if err := starlark.UnpackArgs("compressed", args, kwargs, "base?", &c.base, "shift?", &c.shift); err != nil {
+			return nil, err
+		}
+		if c.shift > 16 {
+			return nil, errors.New("a shift of up to 16 bits")
+		}
+		return codecValue{base{"codec"}, c}, nil
+	})
+	add("interned", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		names := &starlark.Dict{}
+		if err := starlark.UnpackArgs("interned", args, kwargs, "names", &names); err != nil {
+			return nil, err
+		}
+		all, err := table(names)
+		return codecValue{base{"codec"}, &interned{all}}, err
+	})
+}
+
+// table reads a dictionary of numbers and names.
+func table(d *starlark.Dict) (map[uint64]string, error) {
+	all := map[uint64]string{}
+	for _, item := range d.Items() {
+		bits, err := bits64(item[0])
+		name, ok := starlark.AsString(item[1])
+		if err != nil || !ok {
+			return nil, fmt.Errorf("%v: %v, and a number and a name are wanted", item[0], item[1])
+		}
+		all[bits] = name
+	}
+	return all, nil
+}
+
+// maxString bounds the length in bytes of a name that a layout reads.
+const maxString = 1 << 10
+
+// addReads adds the functions that read memory at an exit.
+func addReads(add adder) {
+	add("read", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		var at uint64
+		kind := "u64"
+		if err := starlark.UnpackArgs("read", args, kwargs, "address", &at, "type?", &kind); err != nil {
+			return nil, err
+		}
+		if err := known(kind); err != nil {
+			return nil, err
+		}
+		r := runOf(t)
+		if r == nil || r.source == nil {
+			return nil, errNoMemory
+		}
+		bits, err := r.source.word(r.source.Static, at, kind)
+		if err != nil {
+			return nil, err
+		}
+		v := Typed{Type: kind, Bits: bits}
+		if kind[0] == 'i' {
+			return starlark.MakeInt64(v.signed()), nil
+		}
+		return starlark.MakeUint64(bits), nil
+	})
+	add("read_string", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		var at uint64
+		length := -1
+		if err := starlark.UnpackArgs("read_string", args, kwargs, "address", &at, "length?", &length); err != nil {
+			return nil, err
+		}
+		r := runOf(t)
+		if r == nil || r.source == nil {
+			return nil, errNoMemory
+		}
+		if length > maxString {
+			return nil, fmt.Errorf("a string of %d bytes; up to %d are read", length, maxString)
+		}
+		var text []byte
+		if length >= 0 {
+			text = make([]byte, length)
+			err := r.source.Static.ReadMemory(text, machine.Addr(at))
+			return starlark.String(text), err
+		}
+		for len(text) < maxString {
+			var part [32]byte
+			n := len(part) - int((at+uint64(len(text)))%uint64(len(part))) // no further than the end of the page
+			if err := r.source.Static.ReadMemory(part[:n], machine.Addr(at)+machine.Addr(len(text))); err != nil {
+				return nil, err
+			}
+			for _, b := range part[:n] {
+				if b == 0 {
+					return starlark.String(text), nil
+				}
+				text = append(text, b)
+			}
+		}
+		return nil, fmt.Errorf("no string ends within %d bytes of %#x", maxString, at)
+	})
+}
+
+var errNoMemory = errors.New("memory is read at an exit alone: in method_name, class_name and info")

@@ -1,0 +1,137 @@
+package vmlayout
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"example.com/reframe/deopt/frame"
+)
+
+// The messages between reframe and the process that runs a target's layout: one JSON object per line.
+
+type request struct {
+	Name   string    `json:",omitempty"` // of the layout, with its text: the first request
+	Text   []byte    `json:",omitempty"`
+	Site   *wireSite `json:",omitempty"`
+	Of     string    `json:",omitempty"` // method, class, info or reference, with the next two
+	Bits   uint64    `json:",omitempty"`
+	Place  int64     `json:",omitempty"`
+	Decode int       `json:",omitempty"` // number of a codec, from 1, with Bits
+	Encode *Typed    `json:",omitempty"` // with Codec
+	Codec  int       `json:",omitempty"`
+}
+
+type response struct {
+	Has   map[string]bool   `json:",omitempty"`
+	Shape *Shape            `json:",omitempty"`
+	Text  string            `json:",omitempty"`
+	Info  map[string]string `json:",omitempty"`
+	Typed *Typed            `json:",omitempty"`
+	Bits  uint64            `json:",omitempty"`
+	At    string            `json:",omitempty"` // of the error, in the layout
+	Error string            `json:",omitempty"`
+	Read  *wireRead         `json:",omitempty"` // wanted before there is an answer
+}
+
+// wireRead requests memory; the answer holds the bytes.
+type wireRead struct {
+	Addr uint64
+	Size int
+}
+
+type wireMemory struct {
+	Data  []byte `json:",omitempty"`
+	Error string `json:",omitempty"`
+}
+
+type wireSite struct {
+	Function       string
+	Record         uint64
+	Kind           string
+	Operands, Args []wireOperand
+}
+
+type wireOperand struct {
+	Name     string
+	Kind     frame.TypeKind
+	Width    int
+	Spelling string
+	Constant *big.Int
+	Undef    bool
+	Pair     Pair
+}
+
+func wireOperands(list []Operand) (out []wireOperand) {
+	for _, o := range list {
+		out = append(out, wireOperand{o.Name, o.Type.Kind, o.Type.Bits, o.Type.Source, o.Constant, o.Undef, o.Pair})
+	}
+	return out
+}
+
+func operands(list []wireOperand) (out []Operand) {
+	for _, o := range list {
+		out = append(out, Operand{o.Name, frame.Type{Kind: o.Kind, Bits: o.Width, Source: o.Spelling}, o.Constant, o.Undef, o.Pair})
+	}
+	return out
+}
+
+// tokens calls a function for each token of a shape, also those that are parts of others.
+func (s *Shape) tokens(each func(*Value)) {
+	var of func(v *Value)
+	of = func(v *Value) {
+		if v != nil {
+			each(v)
+			of(v.Base)
+			of(v.Index)
+			of(v.Which)
+		}
+	}
+	s.walk(func(_ int, _ string, _ int64, p *Placed) {
+		of(&p.Value)
+		if p.Run != nil {
+			of(&p.Run.Count)
+			of(p.Run.Refs)
+		}
+	})
+	for n := range s.Frames {
+		of(s.Frames[n].Method)
+		of(s.Frames[n].Position)
+		for k := range s.Frames[n].Monitors {
+			of(&s.Frames[n].Monitors[k].Owner)
+		}
+	}
+	for n := range s.Objects {
+		of(s.Objects[n].Class)
+	}
+}
+
+// sound returns the error in a shape that another process made for a site; nil if it is well formed.
+func (s *Shape) sound(site *Site) (err error) {
+	values := 0
+	s.tokens(func(v *Value) {
+		values++
+		switch {
+		case v.Kind < OperandValue || v.Kind > MergeValue:
+			err = errors.New("a token of no kind")
+		case v.Kind == OperandValue && (v.Operand < 0 || v.Operand >= len(site.Operands)):
+			err = fmt.Errorf("operand %d of %d", v.Operand, len(site.Operands))
+		case v.As != "" && known(v.As) != nil:
+			err = known(v.As)
+		case extends(v.Extend, v.As) != nil:
+			err = extends(v.Extend, v.As)
+		case v.Kind == LoadValue && (v.Base == nil || v.As == ""), v.Kind == MergeValue && v.Which == nil:
+			err = errors.New("a token that lacks a part")
+		}
+	})
+	for n := range s.Frames {
+		if !slices.Contains([]string{frame.Reexecute, frame.Behind, frame.Calling, frame.Rethrow}, s.Frames[n].Resume) {
+			err = fmt.Errorf("a frame that is resumed by %q", s.Frames[n].Resume)
+		}
+	}
+	if len(s.Frames) == 0 || len(s.Frames) > maxFrames || values > 4*maxPlaced {
+		err = fmt.Errorf("%d frames of %d tokens", len(s.Frames), values)
+	}
+	return err
+}

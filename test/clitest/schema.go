@@ -1,0 +1,87 @@
+package clitest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+)
+
+// RequireValid compares JSON with a schema of doc, in which objects may have only named members, and with the schema that was published under that name.
+func RequireValid(t *testing.T, schema, text string) {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	require.NoError(t, err, text)
+	require.NoError(t, SchemaOf(t, schema).Validate(v), text)
+	published, err := SchemaIn(filepath.Join("testdata/published", schema), OpenSchema)
+	require.NoError(t, err)
+	require.NoError(t, published.Validate(v), "what was published refuses: %s", text)
+}
+
+// SchemaOf returns a schema of doc, in which objects may have only named members.
+func SchemaOf(t *testing.T, name string) *jsonschema.Schema {
+	t.Helper()
+	s, err := SchemaIn("../../doc/"+name, ClosedSchema)
+	require.NoError(t, err)
+	return s
+}
+
+// Schemas are the schemas that were requested, each read once.
+var Schemas sync.Map
+
+// SchemaIn returns the schema in a file, which read reads.
+func SchemaIn(path string, read func(path string) (any, error)) (*jsonschema.Schema, error) {
+	once, _ := Schemas.LoadOrStore(path, sync.OnceValues(func() (*jsonschema.Schema, error) {
+		schema, err := read(path)
+		if err != nil {
+			return nil, err
+		}
+		c := jsonschema.NewCompiler()
+		if err := c.AddResource(filepath.Base(path), schema); err != nil {
+			return nil, err
+		}
+		return c.Compile(filepath.Base(path))
+	}))
+	return once.(func() (*jsonschema.Schema, error))()
+}
+
+// OpenSchema reads a schema.
+func OpenSchema(path string) (any, error) {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(file))
+}
+
+// ClosedSchema reads a schema, and changes it to reject members that it does not name: readers must accept those, but the program writes none.
+func ClosedSchema(path string) (any, error) {
+	schema, err := OpenSchema(path)
+	for _, o := range ObjectsOf(schema, nil) {
+		if properties, ok := o["properties"].(map[string]any); ok && len(properties) > 0 && o["additionalProperties"] == nil && o["type"] == "object" {
+			o["additionalProperties"] = false
+		}
+	}
+	return schema, err
+}
+
+// ObjectsOf lists the objects in a JSON value.
+func ObjectsOf(v any, found []map[string]any) []map[string]any {
+	switch v := v.(type) {
+	case map[string]any:
+		found = append(found, v)
+		for _, member := range v {
+			found = ObjectsOf(member, found)
+		}
+	case []any:
+		for _, member := range v {
+			found = ObjectsOf(member, found)
+		}
+	}
+	return found
+}

@@ -1,0 +1,61 @@
+package clitest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/test/livetest"
+)
+
+// SuggestionLine matches the lines that suggest a command.
+var SuggestionLine = regexp.MustCompile(`(?m)^(?:try|more of the stack|  reproduce): (.*)$`)
+
+// Suggestions lists the suggested commands.
+func Suggestions(text string) (lines []string) {
+	for _, m := range SuggestionLine.FindAllStringSubmatch(text, -1) {
+		lines = append(lines, m[1])
+	}
+	return lines
+}
+
+// RunInShell runs a line in a shell, as a user who copies it does.
+func RunInShell(t *testing.T, line string) Result {
+	t.Helper()
+	c := Command(t)
+	c.Path, c.Args = livetest.Tool(t, "sh"), []string{"sh", "-c", line}
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(Binary())+":"+os.Getenv("PATH"))
+	return Finish(t, c)
+}
+
+// Escape begins the control sequences of terminals.
+const Escape = "\x1b"
+
+// Refusal is a wrong command line, and its error.
+type Refusal struct{ Args, Want string }
+
+// RequireRefusals runs wrong command lines, whose errors also say where help is.
+func RequireRefusals(t *testing.T, list []Refusal) {
+	t.Helper()
+	for _, c := range list {
+		words := strings.Fields(c.Args)
+		r := Run(t, words...)
+		require.Equal(t, 64, r.Code, c.Args)
+		require.Contains(t, r.Stderr, c.Want, c.Args)
+		require.Contains(t, r.Stderr, "try: reframe "+words[0]+" --help", c.Args)
+	}
+}
+
+// RequireErrors runs command lines that fail, and requires their errors.
+func RequireErrors(t *testing.T, list map[string]string) {
+	t.Helper()
+	for args, want := range list {
+		r := Run(t, strings.Fields(args)...)
+		require.Equal(t, 2, r.Code, "%s\n%s", args, r.Stderr)
+		require.Contains(t, r.Stderr, want, args)
+	}
+}

@@ -1,0 +1,134 @@
+// Package patches_test compares the frames that are shown of patched code with what programs log of themselves: random programs, whose sites
+// are patched in random forms, and which stop below the patched code.
+//
+// Its main type is program: a random module with its stubs. Some moments are a share of make test; with FIDELITY=all in its environment (make
+// fidelity) the campaign has 20,000. doc/patches.md describes it.
+//
+// # Security
+//
+// The programs are compiled by the machine's own compilers and run as native code with the rights of the test.
+package patches_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/test/livetest"
+)
+
+// releases are the releases of LLVM with which the campaign compiles.
+var releases = []int{14, 19, 22}
+
+// show is part of a reason, or of a form: frames that are not found for it are failures. only names the only form of patch to use.
+var show, only = os.Getenv("SHOW"), os.Getenv("ONLY")
+
+// depth is the largest number of active functions of the module.
+var depth = number("DEPTH", 4)
+
+// number returns the number in an environment variable.
+func number(name string, otherwise int) int {
+	n, err := strconv.Atoi(os.Getenv(name))
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+// run builds a program and compares n of its moments, or only the one numbered alone. The moments before that run too, because they leave words on
+// the stack.
+func run(t testing.TB, p *program, n, alone int) *comparer {
+	t.Helper()
+	c := &comparer{p.build(t), newTally(), nil, alone}
+	list := c.moments(n)
+	if p.machine == "amd64" {
+		c.live(t, list)
+	} else {
+		c.cores(t, list)
+	}
+	return c
+}
+
+// least is the share of the frames that has to be found, in percent. On arm64 nothing shows the caller of a stub that has lost the link register if it
+// was entered through a pointer.
+var least = map[string]float64{"amd64": 90, "arm64": 70}
+
+// TestPatchedCode is the campaign.
+func TestPatchedCode(t *testing.T) {
+	livetest.Slow(t)
+	for _, machine := range []string{"amd64", "arm64"} {
+		of := newTally()
+		for _, version := range releases {
+			programs, moments := livetest.Times(1, 30), livetest.Times(60, 200)
+			if machine == "arm64" {
+				programs, moments = 1, livetest.Times(4, 700)
+			}
+			for seed := range programs {
+				c := run(t, generate(uint64(seed+1), version, machine), moments, -1)
+				of.add(c.tally)
+				if len(c.failed) > 0 {
+					t.Errorf("%s", strings.Join(c.failed, "\n"))
+				}
+			}
+		}
+		t.Logf("%s: %s", machine, of)
+		require.Greater(t, of.share(), least[machine])
+	}
+}
+
+// foundMoments are moments of the campaign that once had a wrong frame or value, or frames that were not found.
+var foundMoments = []struct {
+	name    string
+	seed    uint64
+	version int
+	moment  int
+	open    bool // the stack agrees with a jump and with a call, so frames are guesses
+}{
+	{"an uncalled stub shares its end with one that was called", 4, 19, 4, false},
+	{"a stub that was called shares its end with one that a jump leads to", 4, 19, 150, true},
+	{"an earlier call of the handler left its return address on top of the stack", 3, 22, 49, false},
+	{"a register was popped, and the call wrote over where it had been saved", 8, 22, 4, false},
+	{"what is left of an instruction seems to change the frame pointer", 4, 19, 6, false},
+	{"a call inside the stub has returned", 1, 19, 23, false},
+	{"what is left of an instruction cannot be decoded", 1, 19, 35, false},
+	{"a function calls a stub that switches stacks", 1, 22, 15, false},
+	{"a function calls a stub that the patch of another one leads to", 1, 22, 2, false},
+	{"an earlier call of the handler left its return address where the frame pointer leads on", 109, 19, 193, true},
+	{"a function jumps to the handler that another stub calls, beyond a lost return address", 120, 19, 124, true},
+	{"a register was popped, and the stub has aligned the stack and written over where it had been saved", 120, 19, 194, false},
+	{"a call that has returned left its return address where its function would have the frame pointer that another function has", 14, 19, 3, false},
+	{"the same, below other frames", 27, 19, 55, false},
+}
+
+// TestFoundMoments compares single moments again: nothing is wrong, and each frame is found unless the stack leaves it open.
+func TestFoundMoments(t *testing.T) {
+	livetest.Slow(t)
+	for _, m := range foundMoments {
+		t.Run(m.name, func(t *testing.T) {
+			c := run(t, generate(m.seed, m.version, "amd64"), m.moment+1, m.moment)
+			require.Empty(t, c.failed)
+			require.Equal(t, !m.open, c.Expected == c.Found, "%s", c.tally)
+		})
+	}
+}
+
+// TestSeed runs the programs of some seeds: SEED=7 TO=9 VERSION=19 MACHINE=arm64 MOMENTS=100 go test -run TestSeed.
+func TestSeed(t *testing.T) {
+	machine := "amd64"
+	if m := os.Getenv("MACHINE"); m != "" {
+		machine = m
+	}
+	y := newTally()
+	for seed := number("SEED", 1); seed <= number("TO", number("SEED", 1)); seed++ {
+		c := run(t, generate(uint64(seed), number("VERSION", 19), machine), number("MOMENTS", 20), number("MOMENT", -1))
+		y.add(c.tally)
+		if len(c.failed) > 0 {
+			t.Error(strings.Join(c.failed, "\n\n"))
+		}
+	}
+	fmt.Println(y)
+}

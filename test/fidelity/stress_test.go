@@ -1,0 +1,164 @@
+package fidelity_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/test/livetest"
+)
+
+// stressSeeds returns the number of modules of each size and release.
+func stressSeeds() int {
+	if all {
+		return 50
+	}
+	return 6
+}
+
+var targetLines = regexp.MustCompile(`(?m)^target .*\n`)
+
+// stressed builds a program from a module of llvm-stress and testdata/stress.c. change rewrites the module.
+func stressed(t *testing.T, release, size, seed int, change func(*testing.T, string) string) string {
+	t.Helper()
+	dir := t.TempDir()
+	written := native(t, nil, livetest.LLVM(t, release, "llvm-stress"), fmt.Sprint("-size=", size), fmt.Sprint("-seed=", seed), "-o", "-")
+	require.Zero(t, written.Status)
+	text := strings.Replace(written.Output, fmt.Sprintf("@autogen_SD%d(", seed), "@autogen(", 1)
+	source, err := filepath.Abs("testdata/stress.c")
+	require.NoError(t, err)
+	caller := livetest.CModule(t, release, []string{"-O1"}, source)
+	head, err := os.ReadFile(caller)
+	require.NoError(t, err)
+	module, program := filepath.Join(dir, "autogen.ll"), filepath.Join(dir, "program.ll")
+	target := strings.Join(targetLines.FindAllString(string(head), -1), "") // which llvm-stress leaves out
+	require.NoError(t, os.WriteFile(module, []byte(target+change(t, text)), 0o600))
+	tool(t, livetest.LLVM(t, release, "llvm-link"), "-S", "-o", program, caller, module)
+	return program
+}
+
+// linked builds an executable from a module with llc.
+func linked(t *testing.T, release int, module, level string) string {
+	t.Helper()
+	program := strings.TrimSuffix(module, ".ll") + level
+	tool(t, livetest.LLVM(t, release, "llc"), level, "-filetype=obj", "-relocation-model=pic", "-o", program+".o", module)
+	tool(t, livetest.Tool(t, "gcc"), "-o", program, program+".o", "-lm")
+	return program
+}
+
+func eachStressed(t *testing.T, sizes []int, f func(t *testing.T, release, size, seed int)) {
+	for _, release := range releases {
+		for _, size := range sizes {
+			for seed := 1; seed <= stressSeeds(); seed++ {
+				t.Run(fmt.Sprintf("%d/%d/%d", release, size, seed), func(t *testing.T) {
+					t.Parallel()
+					f(t, release, size, seed)
+				})
+			}
+		}
+	}
+}
+
+// stop returns the kind of the error that ended a run.
+func stop(t *testing.T, err error) interp.Kind {
+	t.Helper()
+	var stopped *interp.RunError
+	require.ErrorAs(t, err, &stopped)
+	return stopped.Kind
+}
+
+// TestDefinedStressModulesAreAsNative compares each module of llvm-stress to its end, after its operations were made defined: see definer.
+func TestDefinedStressModulesAreAsNative(t *testing.T) {
+	livetest.Slow(t)
+	eachStressed(t, []int{30, 100, 300}, func(t *testing.T, release, size, seed int) {
+		module := stressed(t, release, size, seed, definer{room: "zeroinitializer"}.define)
+		ours := interpreted(t, module, nil, "program")
+		for _, level := range []string{"-O0", "-O2"} {
+			require.Equal(t, native(t, nil, linked(t, release, module, level)), ours, level)
+		}
+	})
+}
+
+// TestStressModulesAreAsNativeOrRefused runs the modules as llvm-stress writes them. Nearly all have undefined behaviour, which the interpreter then
+// reports. For those that it runs to the end, the result is that of native code.
+func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
+	livetest.Slow(t)
+	asItIs := func(_ *testing.T, module string) string { return module }
+	var same atomic.Int32
+	t.Run("modules", func(t *testing.T) {
+		eachStressed(t, []int{2, 5, 10, 30}, func(t *testing.T, release, size, seed int) {
+			module := stressed(t, release, size, seed, asItIs)
+			ours, err := run(t, module, nil, 1e6, "program")
+			if err != nil {
+				t.Log(err)
+				switch stop(t, err) {
+				case interp.KindSteps:
+					require.True(t, endless(t, linked(t, release, module, "-O0")))
+				case interp.KindUndef, interp.KindFault, interp.KindDivision:
+				default:
+					require.NoError(t, err)
+				}
+				return
+			}
+			require.Equal(t, native(t, nil, linked(t, release, module, "-O0")), ours)
+			same.Add(1)
+		})
+	})
+	t.Logf("%d ran to the end", same.Load())
+	require.NotZero(t, same.Load())
+}
+
+// TestDivisionStopsWhereTheProcessorDoes leaves divisors as llvm-stress chose them, hidden from llc: native code gets a signal exactly where the
+// interpreter refuses.
+func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
+	livetest.Slow(t)
+	var refused atomic.Int32
+	t.Run("modules", func(t *testing.T) {
+		eachStressed(t, []int{30, 100}, func(t *testing.T, release, size, seed int) {
+			module := stressed(t, release, size, seed, definer{room: "zeroinitializer", divide: true}.define)
+			want := native(t, nil, linked(t, release, module, "-O0"))
+			ours, err := run(t, module, nil, 1e6, "program")
+			if want.Status == 128+int(syscall.SIGFPE) {
+				require.Equal(t, interp.KindDivision, stop(t, err), "%v", err)
+				refused.Add(1)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, want, ours)
+		})
+	})
+	require.NotZero(t, refused.Load())
+}
+
+// TestNoResultComesOfWhatIsUndefined leaves the memory of allocas undefined. If native code that fills it behaves differently for two fillings, the
+// interpreter must not run to the end; and where it runs to the end, both fillings give its result.
+func TestNoResultComesOfWhatIsUndefined(t *testing.T) {
+	livetest.Slow(t)
+	var refused, same atomic.Int32
+	t.Run("modules", func(t *testing.T) {
+		eachStressed(t, []int{5, 10, 30}, func(t *testing.T, release, size, seed int) {
+			ours, err := run(t, stressed(t, release, size, seed, definer{}.define), nil, 1e6, "program")
+			if err != nil {
+				require.Equal(t, interp.KindUndef, stop(t, err), "%v", err)
+				refused.Add(1)
+				return
+			}
+			for _, room := range []string{"zeroinitializer", "<" + strings.Repeat("i8 165, ", 255) + "i8 165>"} {
+				filled := stressed(t, release, size, seed, definer{room: room}.define)
+				require.Equal(t, native(t, nil, linked(t, release, filled, "-O0")), ours)
+			}
+			same.Add(1)
+		})
+	})
+	t.Logf("%d refused, %d the same", refused.Load(), same.Load())
+	require.NotZero(t, refused.Load())
+	require.NotZero(t, same.Load())
+}

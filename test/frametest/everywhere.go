@@ -1,0 +1,144 @@
+package frametest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/static/instrument"
+	"example.com/reframe/test/livetest"
+)
+
+// Everywhere is one random C program, and how it is compiled: to IR by clang of a release
+// at a level, and from there with a stackmap in every block of its functions, and a deopt
+// bundle at every call of one of them, by llc of a release.
+type Everywhere struct {
+	Seed  int
+	Clang int
+	Level string
+	LLC   int
+}
+
+// Compiled is a program of csmith's seed that is compiled so.
+func Compiled(seed, clang int, level string, llc int) Everywhere {
+	return Everywhere{seed, clang, level, llc}
+}
+
+func (e Everywhere) String() string {
+	return fmt.Sprintf("seed %d, clang-%d %s, llc-%d", e.Seed, e.Clang, e.Level, e.LLC)
+}
+
+// waiting makes a program of csmith wait for SIGUSR1 before it begins.
+const waiting = `
+#undef main
+#include <signal.h>
+#include <stdio.h>
+int main(void) {
+  char *argv[] = {"program", 0};
+  sigset_t set;
+  int got;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &set, 0);
+  puts("ready");
+  fflush(stdout);
+  sigwait(&set, &got);
+  return csmith_main(1, argv);
+}
+`
+
+// Build returns the path of the program and its module.
+func (e Everywhere) Build(t *testing.T) (path string, m *ir.Module) {
+	t.Helper()
+	source := livetest.Csmith(t, e.Seed)
+	dir := filepath.Dir(source)
+	plain, ll, object := filepath.Join(dir, "plain.ll"), filepath.Join(dir, "p.ll"), filepath.Join(dir, "p.o")
+	text, err := os.ReadFile(source)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(source, append(text, waiting...), 0o600))
+	// A function that is inlined has no blocks of its own.
+	Command(t, "", livetest.LLVM(t, e.Clang, "clang"), e.Level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
+		"-S", "-emit-llvm", "-o", plain, source)
+	text, err = os.ReadFile(plain)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(ll, e.instrumented(t, text), 0o600))
+	m, err = ir.ParseFile(ll)
+	require.NoError(t, err)
+	require.NoError(t, m.Check())
+	Command(t, dir, livetest.LLVM(t, e.LLC, "llc"), "-filetype=obj", "-relocation-model=pic", "-o", object, ll)
+	path = filepath.Join(dir, "p")
+	Command(t, dir, livetest.Tool(t, "gcc"), object, "-o", path)
+	return path, m
+}
+
+// Command runs a tool that must succeed. What it makes where it was started, as "-o" says, may have been made before.
+func Command(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	if dir == "" && slices.Contains(args, "-o") {
+		livetest.Make(t, name, args...)
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", cmd, out)
+}
+
+// chosen are the functions that csmith wrote; the others are of its headers.
+var chosen = regexp.MustCompile(`^(func_\d+|csmith_main)$`)
+
+// instrumented writes a stackmap with all values that are live there into each block of the
+// chosen functions. Calls of one another get a deopt bundle with all values that
+// are live behind them. Blocks have ids from 1, calls from 1000001, in the order of the text.
+func (e Everywhere) instrumented(t *testing.T, text []byte) []byte {
+	t.Helper()
+	// A private global has no symbol: what it holds cannot be known.
+	m, err := ir.Parse("plain.ll", []byte(strings.ReplaceAll(string(text), " = private ", " = internal ")))
+	require.NoError(t, err)
+	r, err := instrument.Module(m, instrument.Options{Function: Pattern(names.Loose, chosen.String()), Blocks: true, Release: e.LLC, Bundles: chosen.MatchString, FirstBundle: 1000001})
+	require.NoError(t, err)
+	require.NotEmpty(t, r.Sites)
+	return []byte(r.Text)
+}
+
+// Everywheres are the programs of the test by itself: of the first sixty seeds those that have
+// the most functions and end soon.
+var Everywheres = []Everywhere{
+	{2, 19, "-O1", 19}, {3, 19, "-O0", 19}, {7, 19, "-O1", 22}, {9, 19, "-O2", 19}, {11, 14, "-O1", 16},
+	{15, 19, "-O1", 19}, {16, 14, "-O1", 16}, {25, 14, "-O2", 16}, {57, 19, "-O2", 22}, {59, 14, "-O0", 16},
+}
+
+// starter calls the main function of a program all of whose functions have sites.
+const starter = `int csmith_main(int, char **);
+int main(int n, char **v) { return csmith_main(n, v); }
+`
+
+// WithSites compiles a C program ahead of time: to IR as e says, with a stackmap in every block of the functions func_N and
+// csmith_main and a deopt bundle at the calls of one of them (see instrumented), and from there by llc at a level
+// of its own.
+func (e Everywhere) WithSites(t *testing.T, source, code string) ([]string, *ir.Module) {
+	t.Helper()
+	dir := filepath.Dir(source)
+	plain, ll, object, path := filepath.Join(dir, "plain.ll"), filepath.Join(dir, "p.ll"), filepath.Join(dir, "p.o"), filepath.Join(dir, "p")
+	Command(t, dir, livetest.LLVM(t, e.Clang, "clang"), e.Level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
+		"-S", "-emit-llvm", "-o", plain, source)
+	text, err := os.ReadFile(plain)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(ll, e.instrumented(t, text), 0o600))
+	m, err := ir.ParseFile(ll)
+	require.NoError(t, err)
+	start := filepath.Join(dir, "main.c")
+	require.NoError(t, os.WriteFile(start, []byte(starter), 0o600))
+	Command(t, "", livetest.LLVM(t, e.LLC, "llc"), code, "-filetype=obj", "-relocation-model=pic", "-o", object, ll)
+	Command(t, "", livetest.Tool(t, "gcc"), object, start, "-lm", "-o", path)
+	return []string{path}, m
+}

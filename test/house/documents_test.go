@@ -1,0 +1,165 @@
+package house
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// testsOfTheRepository are the packages, by their folders, that have a test of a name.
+func testsOfTheRepository(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
+				found[f.Name.Name] = append(found[f.Name.Name], filepath.ToSlash(filepath.Dir(file)))
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return found
+}
+
+// A row of a table that has a column for tests.
+type row struct {
+	line  int
+	cells []string
+}
+
+// rowsWithTests are the rows of the tables in a document whose last column is for tests.
+func rowsWithTests(t *testing.T, file string) (rows []row) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	columns := 0 // of the table, 0 outside of those that count
+	for n, line := range strings.Split(string(text), "\n") {
+		if !strings.HasPrefix(line, "|") {
+			columns = 0
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case cells[len(cells)-1] == "test":
+			columns = len(cells)
+		case columns > 0 && !strings.HasPrefix(line, "|---"):
+			require.Len(t, cells, columns, "%s:%d", file, n+1)
+			rows = append(rows, row{n + 1, cells})
+		}
+	}
+	return rows
+}
+
+var namedTest = regexp.MustCompile("`(?:([a-z0-9/]+)\\.)?(Test[A-Za-z0-9_]+)`")
+
+// namedTests returns the tests that a cell names, and the errors in them: a test that does not exist, or that several packages have without the
+// cell naming one.
+func namedTests(cell string, tests map[string][]string) (names, wrong []string) {
+	for _, m := range namedTest.FindAllStringSubmatch(cell, -1) {
+		names = append(names, m[0])
+		var in []string
+		for _, folder := range tests[m[2]] {
+			if m[1] == "" || folder == m[1] || path.Base(folder) == m[1] {
+				in = append(in, folder)
+			}
+		}
+		switch {
+		case len(in) == 0:
+			wrong = append(wrong, m[0]+" is not there")
+		case len(in) > 1:
+			wrong = append(wrong, m[0]+" may be that of "+strings.Join(in, ", "))
+		}
+	}
+	return names, wrong
+}
+
+// reason matches the reason in a row without a test.
+var reason = regexp.MustCompile(`^\*\*(not asked|out of reach|open)\*\*: \S+( \S+){2,}`)
+
+// documentRow returns the errors in a row of doc/documents.md.
+func documentRow(cells []string, tests map[string][]string) []string {
+	names, wrong := namedTests(cells[3], tests)
+	for _, c := range cells[:3] {
+		if c == "" {
+			wrong = append(wrong, "an empty cell")
+		}
+	}
+	if explained := reason.MatchString(cells[2]); explained == (len(names) > 0) {
+		wrong = append(wrong, "either a test or a reason")
+	}
+	return wrong
+}
+
+// Each row of doc/documents.md has a test that is there, or a reason why it has none.
+func TestDocuments(t *testing.T) {
+	tests := testsOfTheRepository(t)
+	rows := rowsWithTests(t, "doc/documents.md")
+	require.Greater(t, len(rows), 100)
+	for _, r := range rows {
+		require.Len(t, r.cells, 4, "line %d", r.line)
+		require.Empty(t, documentRow(r.cells, tests), "doc/documents.md:%d: %s", r.line, r.cells[1])
+	}
+
+	for _, r := range rowsWithTests(t, "doc/threats.md") {
+		require.Len(t, r.cells, 4, "line %d", r.line)
+		require.Empty(t, documentRow(r.cells, tests), "doc/threats.md:%d: %s", r.line, r.cells[1])
+	}
+
+	for _, c := range []struct{ do, test, want string }{
+		{"reads it", "`TestDocuments`", ""},
+		{"reads it", "`TestDocument`", "`TestDocument` is not there"},
+		{"reads it", "`deopt.TestDocuments`", "`deopt.TestDocuments` is not there"},
+		{"reads it", "`TestStatepoint`", "`TestStatepoint` may be that of"},
+		{"reads it", "`deopt.TestStatepoint`", ""},
+		{"reads it", "", "either a test or a reason"},
+		{"reads it", "seen by hand", "either a test or a reason"},
+		{"**open**: nobody did it", "", ""},
+		{"**open**", "", "either a test or a reason"},
+		{"**open**: nobody did it", "`TestDocuments`", "either a test or a reason"},
+	} {
+		require.Contains(t, strings.Join(append(documentRow([]string{"section", "says", c.do, c.test}, tests), ""), "\n"), c.want, "%s", c)
+		require.Equal(t, c.want == "", len(documentRow([]string{"section", "says", c.do, c.test}, tests)) == 0, "%s", c)
+	}
+}
+
+// Tests that doc/facts.md names are there; a fact without one names the package or the benchmark that has
+// it, or was seen by hand.
+func TestFacts(t *testing.T) {
+	tests := testsOfTheRepository(t)
+	named := regexp.MustCompile("`([a-z0-9/]+)`")
+	rows := rowsWithTests(t, "doc/facts.md")
+	require.Greater(t, len(rows), 70)
+	for _, r := range rows {
+		cell := r.cells[len(r.cells)-1]
+		names, wrong := namedTests(cell, tests)
+		for _, w := range wrong {
+			require.NotContains(t, w, "is not there", "doc/facts.md:%d", r.line)
+		}
+		folder := false
+		for _, m := range named.FindAllStringSubmatch(cell, -1) {
+			info, err := os.Stat(m[1])
+			folder = folder || err == nil && info.IsDir()
+		}
+		require.True(t, len(names) > 0 || folder || strings.Contains(cell, "by hand") || strings.Contains(cell, "`make bench`"), "doc/facts.md:%d: %s", r.line, cell)
+	}
+}

@@ -1,0 +1,51 @@
+package house
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/test/livetest"
+)
+
+// TestModuleIsTidy requires that go.mod and go.sum are as `go mod tidy` leaves them.
+func TestModuleIsTidy(t *testing.T) {
+	c := exec.Command(livetest.Tool(t, "go"), "mod", "tidy", "-diff")
+	c.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// TestRenameModule renames the module in a copy of what git would commit. All imports of the copy must lead to packages, and gofmt must have nothing to
+// change.
+func TestRenameModule(t *testing.T) {
+	dir := t.TempDir()
+	run := func(name string, args ...string) string {
+		t.Helper()
+		c := exec.Command(name, args...)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	copied := exec.Command("sh", "-c", `git ls-files -co --exclude-standard -z | tar --null --files-from=- --ignore-failed-read -c | tar -x -C "$1"`, "sh", dir)
+	out, err := copied.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	require.Equal(t, strings.TrimSuffix(module, "/")+" is now git.example.net/vm/reframe\n", run("scripts/rename-module.sh", "git.example.net/vm/reframe"))
+	run(livetest.Tool(t, "go"), "list", "-deps", "-test", "./...") // all imports lead to packages
+	require.Empty(t, run("gofmt", "-l", "cmd", "deopt", "internal", "test"))
+	left := exec.Command("grep", "-rIlF", strings.TrimSuffix(module, "/"), ".")
+	left.Dir = dir
+	out, _ = left.CombinedOutput() // grep ends with 1 where nothing is left
+	require.Empty(t, string(out))
+
+	refused := exec.Command("scripts/rename-module.sh", "reframe")
+	refused.Dir = dir
+	out, err = refused.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "its first element needs a dot")
+}
