@@ -82,6 +82,22 @@ func Undef(t *ir.Type) (Value, error) {
 	return Value{s, s.undefined()}, nil
 }
 
+// FromScalars makes a value of an aggregate type of its scalars, in order.
+func FromScalars(t *ir.Type, scalars []Value) (Value, error) {
+	v, err := Undef(t)
+	if err != nil {
+		return Value{}, err
+	}
+	var w []word
+	for _, s := range scalars {
+		w = append(w, s.w...)
+	}
+	if len(w) != len(v.w) {
+		return Value{}, fmt.Errorf("%d scalars for a value of type %v", len(scalars), t)
+	}
+	return Value{v.s, w}, nil
+}
+
 // Defined reports whether every bit of the value is known.
 func (v Value) Defined() bool { return v.s != nil && defined(v.w) }
 

@@ -525,3 +525,22 @@ func TestVerifyOfRandomMappings(t *testing.T) {
 		}
 	}
 }
+
+// The process makes the calls of functions that the interpreter does not model: containers, dates, scanning, regular expressions, complex and random
+// numbers. Exits of which a callee keeps a pointer to a local variable have a reason.
+func TestVerifyOfFunctionsThatAreNotModelled(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	sites := clitest.ModuleWithSites(t, "testdata/library.cc")
+	r := clitest.Run(t, "verify", "--ir", sites, "--", livetest.ModuleBinary(t, 19, sites, "-lstdc++"))
+	require.Equal(t, "-1980 343 197213 1.76777\n", r.Stdout)
+	found := regexp.MustCompile(`^(\d+) exits verified in .*: (\d+) same, 0 different, `).FindStringSubmatch(r.Stderr)
+	require.NotNil(t, found, r.Stderr)
+	all, err := strconv.Atoi(found[1])
+	require.NoError(t, err)
+	same, err := strconv.Atoi(found[2])
+	require.NoError(t, err)
+	require.Greater(t, all, 100)
+	require.Greater(t, 10*same, 9*all, r.Stderr)
+	require.NotContains(t, r.Stderr, "is returned is not known")
+}

@@ -309,12 +309,11 @@ func isNaN(v interp.Value) bool {
 	return ok && f != f
 }
 
-// ReturnedValue reads the result of a call from the registers at its return. The place of a vector or of a half depends on the code's features.
+// ReturnedValue reads the result of a call from the registers at its return. The place of a vector or of a half depends on the code's
+// features.
 func ReturnedValue(t *ir.Type, cc string, regs *machine.Registers) (interp.Value, error) {
 	var none interp.Value
-	switch t.Kind {
-	case ir.IntKind, ir.PointerKind, ir.FloatKind, ir.DoubleKind:
-	default:
+	if !inFixedRegisters(t) {
 		return none, fmt.Errorf("where a value of type %v is returned is not known", t)
 	}
 	unknown, err := interp.Undef(t)
@@ -325,5 +324,22 @@ func ReturnedValue(t *ir.Type, cc string, regs *machine.Registers) (interp.Value
 	if r.Why != "" {
 		return none, machine.Unavailablef("%s", r.Why)
 	}
-	return r.Parts[0].Native, nil
+	scalars := make([]interp.Value, len(r.Parts))
+	for k, p := range r.Parts {
+		scalars[k] = p.Native
+	}
+	return interp.FromScalars(t, scalars)
+}
+
+// inFixedRegisters reports whether the registers of a result do not depend on the code's features.
+func inFixedRegisters(t *ir.Type) bool {
+	switch t.Kind {
+	case ir.IntKind, ir.PointerKind, ir.FloatKind, ir.DoubleKind:
+		return true
+	case ir.StructKind:
+		return !slices.ContainsFunc(t.Fields, func(f *ir.Type) bool { return !inFixedRegisters(f) })
+	case ir.ArrayKind:
+		return inFixedRegisters(t.Elem)
+	}
+	return false
 }

@@ -148,6 +148,13 @@ func requireReturned(t *testing.T, version int, attrs, level string, wide bool) 
 		default:
 			require.Equal(t, Compared{Same: true, Parts: got.Parts}, got, r.value)
 			requireFound(t, res.Value, got, regs, wide)
+			read, err := ReturnedValue(res.Value.Type(), "", regs)
+			if !inFixedRegisters(res.Value.Type()) {
+				require.ErrorContains(t, err, "is returned is not known", r.value)
+				break
+			}
+			require.NoError(t, err, r.value)
+			require.True(t, SameBits(res.Value, read), r.value)
 		}
 	}
 }
