@@ -159,6 +159,13 @@ func (q *outputQueue) size() int {
 // errUnread is the error of output whose reader takes nothing after the run was interrupted.
 var errUnread = errors.New("the reader of the output takes nothing; the rest was not written")
 
+// leave is finish for words that others may follow: it waits no longer than the reader takes something.
+func (q *outputQueue) leave() {
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = q.finish(done) // there is nowhere to report it
+}
+
 // finish waits until everything is written, or a write has failed, and returns the first error. Once ctx is done it waits only as long as the reader
 // takes something.
 func (q *outputQueue) finish(ctx context.Context) error {

@@ -187,7 +187,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	}
 	r, err := stress.Run(ctx, k.command, *o)
 	clear()
-	_ = words.finish(ctx) // there is nowhere to report it
+	words.leave()
 	var by interruption
 	switch {
 	case errors.As(err, &by):

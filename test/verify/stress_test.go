@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"example.com/reframe/deopt/stackmap"
 	"example.com/reframe/test/clitest"
@@ -55,6 +56,30 @@ $`, r.Stdout)
 	}
 	require.NoError(t, json.Unmarshal([]byte(r.Stdout), &out))
 	require.Equal(t, []int{len(text), len(text)}, []int{out.Untouched.Stdout.Bytes, out.Stressed.Stdout.Bytes})
+}
+
+// TestStressWithoutReader requires that stress runs its command and prints the result although the terminal of its standard error is full and nothing
+// reads that.
+func TestStressWithoutReader(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
+	master, slave := livetest.Terminal(t)
+	defer master.Close()
+	defer slave.Close()
+	filler, err := unix.Open(slave.Name(), unix.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	defer unix.Close(filler)
+	for err == nil {
+		_, err = unix.Write(filler, make([]byte, 100))
+	}
+	require.ErrorIs(t, err, unix.EAGAIN)
+	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 3})
+	c := clitest.Command(t, append([]string{"stress", "--ir", module, "--probability", "1", "--seed", "7", "--"}, host...)...)
+	var out strings.Builder
+	c.Stdout, c.Stderr = &out, slave
+	require.NoError(t, c.Run(), out.String())
+	require.Regexp(t, `(?m)^nothing differs: exit status 0, \d+ bytes of output$`, out.String())
 }
 
 // If the interpreter does not reach the return nothing is committed, and so nothing differs; the summary says so.
