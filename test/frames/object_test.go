@@ -35,7 +35,7 @@ func copiedTo(t *testing.T, p *livetest.Process) uint64 {
 func TestGivenObject(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "demo", "target")
+	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "internal", "demo", "target")
 	for _, version := range []int{14, 19, 22} {
 		t.Run(fmt.Sprintf("llc-%d", version), func(t *testing.T) {
 			object, module := livetest.Object(t, version, "host_mod.ll"), livetest.IR(t, version, "host_mod.ll")
@@ -82,7 +82,7 @@ func TestGivenObject(t *testing.T) {
 // If there are two copies, neither is chosen.
 func TestGivenObjectTwice(t *testing.T) {
 	t.Parallel()
-	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "demo", "target")
+	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "internal", "demo", "target")
 	object := livetest.Object(t, 19, "host_mod.ll")
 	p := livetest.C(t, "copied.c", []string{include}, object, "2")
 	clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", object).FailsEmpty(t, 2, ".text is in memory at 0x", fmt.Sprintf(" at %#x and maybe more places", copiedTo(t, p)))
@@ -110,7 +110,7 @@ func TestGivenObjectTwice(t *testing.T) {
 func TestTraceGivenObject(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "demo", "target")
+	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "internal", "demo", "target")
 	module := clitest.TempFile(t, "again.ll", `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 declare i64 @cb(i64, i64)

@@ -161,7 +161,7 @@ func Link(t testing.TB, output string, args []string, objects ...string) string 
 // ManyObjects runs manyobjects.c with n registered JIT objects and further arguments, and returns once it waits in pause.
 func ManyObjects(t testing.TB, n int, more ...string) *Process {
 	t.Helper()
-	include := "-I" + filepath.Join(moduleRoot(t), "demo", "target")
+	include := "-I" + filepath.Join(moduleRoot(t), "internal", "demo", "target")
 	program := CBinary(t, "manyobjects.c", include)
 	return start(t, exec.Command(program, append([]string{Object(t, 19, "host_mod.ll"), fmt.Sprint(n)}, more...)...), inPause)
 }

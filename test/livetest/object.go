@@ -29,7 +29,7 @@ func PICObject(t testing.TB, version int, program string, flags ...string) strin
 // ObjectHostCommand builds obj_host.c and returns the command line that runs an object, given by its path, to the end.
 func ObjectHostCommand(t testing.TB, object string, o ObjectHostOptions) []string {
 	t.Helper()
-	include := "-I" + filepath.Join(moduleRoot(t), "demo", "target")
+	include := "-I" + filepath.Join(moduleRoot(t), "internal", "demo", "target")
 	flags := []string{include, "-rdynamic"}
 	if o.Shared {
 		flags = append(flags, "-DCODE_MAPPING=MAP_SHARED")
