@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// name is the name of a process between its start and the start of the program that it becomes.
+// name is the process name (argv[0]) from fork until the program is executed. It selects become in init.
 const name = "rf-confine"
 
-// failed is the exit status of a process that could not confine itself, as that of a shell which cannot start a command.
+// failed is the exit status of a process that could not confine itself; shells use it for a command that cannot be executed.
 const failed = 126
 
-// unprivileged is the number of the user nobody and of its group, which own nothing.
+// unprivileged is the number of the user nobody and of its group; they own no files.
 const unprivileged = 65534
 
 func init() {
@@ -31,17 +31,17 @@ func init() {
 	}
 }
 
-// Command returns a command that runs the program at path confined, with as many bytes of address space as memory says. Path is absolute, or relative
-// to the working directory.
+// Command returns a command that runs the program at path confined, with at most memory bytes of address space. Path is absolute, or relative to the
+// working directory.
 func Command(ctx context.Context, path string, memory uint64, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = append([]string{name, strconv.FormatUint(memory, 10), path}, args...)
 	return cmd
 }
 
-// become confines this process and has it run a program. It returns only with an error.
+// become confines this process and executes the program in it. It returns only on an error.
 func become(memory string, command []string) error {
-	runtime.LockOSThread() // which alone is confined, and ends the others when it runs the program
+	runtime.LockOSThread() // only this thread is confined; execve ends the others
 	size, err := strconv.ParseUint(memory, 10, 64)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func become(memory string, command []string) error {
 			return fmt.Errorf("cannot bound its memory: %w", err)
 		}
 	}
-	// From here to the program, this thread makes only the two system calls.
+	// From here to execve, this thread makes only these two system calls.
 	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(filters))); errno != 0 {
 		return fmt.Errorf("cannot filter its system calls (seccomp): %w", errno)
 	}
@@ -80,7 +80,7 @@ func become(memory string, command []string) error {
 	return fmt.Errorf("%s: %w", command[0], errno)
 }
 
-// dropPrivileges drops all capabilities. A thread of root gets the user nobody, if that user exists in this user namespace and may run the program.
+// dropPrivileges drops all capabilities. A process of root becomes the user nobody, if that user exists in this user namespace and may run the program.
 func dropPrivileges(path string) error {
 	if os.Geteuid() == 0 && mayRun(path) {
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 && errno != unix.EPERM { // a user namespace may deny it
@@ -92,7 +92,7 @@ func dropPrivileges(path string) error {
 			}
 		}
 	}
-	// Root would have them back with the program, but for the bounding set and this.
+	// Without this and an empty bounding set, root would regain the capabilities on execve.
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureNoRoot|secureNoRootLocked, 0, 0, 0); err != nil && err != unix.EPERM {
 		return err
 	}
@@ -104,13 +104,13 @@ func dropPrivileges(path string) error {
 	return unix.Capset(&header, &none[0])
 }
 
-// Bits of the securebits flags (capabilities(7)): a program that root runs gets no capabilities.
+// Securebits flags (capabilities(7)): with them, a program that root executes gets no capabilities.
 const (
 	secureNoRoot       = 1 << 0
 	secureNoRootLocked = 1 << 1
 )
 
-// mayRun reports whether the user nobody may run a program. A user namespace may not have that user, and LLVM may lie below /root.
+// mayRun reports whether the user nobody may run a program. The user may be missing in a user namespace, or the program may lie below /root.
 func mayRun(path string) bool {
 	effective := func(call, id uintptr) bool {
 		_, _, errno := unix.RawSyscall(call, ^uintptr(0), id, ^uintptr(0))
@@ -118,6 +118,6 @@ func mayRun(path string) bool {
 	}
 	may := effective(unix.SYS_SETRESGID, unprivileged) && effective(unix.SYS_SETRESUID, unprivileged) &&
 		unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) == nil
-	isRoot := effective(unix.SYS_SETRESUID, 0) // first, as only root may change its group
+	isRoot := effective(unix.SYS_SETRESUID, 0) // before the group: only root may change its group
 	return effective(unix.SYS_SETRESGID, 0) && isRoot && may
 }

@@ -1,12 +1,12 @@
-// Package confine runs a program that reads hostile input as a filter: it reads its standard input and the files that it needs to start, writes its
-// standard output, and can do nothing else to the machine.
+// Package confine runs a program that reads hostile input. The program can read its standard input and the files that it needs to start, and write its
+// standard output. It cannot change anything else on the machine.
 //
 // Its main function is [Command].
 //
 // # Security
 //
-// The program is trusted when it starts, and no longer once it has read its input. On Linux, on x86-64 and arm64, it runs with a bound on its memory,
-// without capabilities, as the user nobody where this process is root's, without new privileges (prctl(2), PR_SET_NO_NEW_PRIVS), and with a filter of system
-// calls (seccomp(2)) that denies with EPERM what is not listed: all that writes to files, makes processes or connections, or acts on other processes.
-// It may read the files that its user may read, and can send them nowhere but to its output. Elsewhere it runs as any other program.
+// The program is trusted until it has read its input. On Linux, on x86-64 and arm64, it runs with limited memory and without capabilities. If this
+// process is root's, it runs as the user nobody. It cannot gain privileges (prctl(2), PR_SET_NO_NEW_PRIVS). A system call filter (seccomp(2)) fails with
+// EPERM all calls that are not listed: those that write to files, create processes or connections, or act on other processes.
+// The program may read the files that its user may read, but can send them only to its output. On other systems it runs without confinement.
 package confine

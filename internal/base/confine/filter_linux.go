@@ -4,19 +4,19 @@ package confine
 
 import "golang.org/x/sys/unix"
 
-// rule says when a system call is permitted: always, if its argument has none of some bits, or if it has all of them, or if it is a number.
+// rule permits a system call: always, or depending on a test of one argument.
 type rule struct {
 	call     uint32
 	argument int
-	test     uint16 // a jump of classic BPF on the low 32 bits of the argument; 0: none
+	test     uint16 // the BPF jump that tests the low 32 bits of the argument: any of some bits, all of them, or equality; 0: no test
 	value    uint32
-	not      bool // permitted where the test fails
+	not      bool // permit the call if the test fails
 }
 
-// writing are the flags of open(2) by which a file could be changed or made.
+// writing holds the flags of open(2) with which a call may change or create a file.
 const writing = unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC | unix.O_TMPFILE&^unix.O_DIRECTORY | unix.O_APPEND
 
-// calls are the system calls that are permitted on every architecture: to start, to read, to write to what is open, to use memory, and to end.
+// calls holds the system calls that are permitted on every architecture: those to start, read, write to open files, use memory, and exit.
 var calls = []uint32{
 	unix.SYS_EXECVE, unix.SYS_READ, unix.SYS_READV, unix.SYS_PREAD64, unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_CLOSE, unix.SYS_FSTAT, unix.SYS_STATX,
 	unix.SYS_LSEEK, unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_GETCWD, unix.SYS_STATFS, unix.SYS_FSTATFS,
@@ -29,7 +29,7 @@ var calls = []uint32{
 	unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 }
 
-// rules are all that is permitted to a process, whose number remains when it becomes the program.
+// rules returns the rules for a process. Its number pid stays the same after execve.
 func rules(pid uint32) (list []rule) {
 	for _, call := range append(calls, ownCalls...) {
 		list = append(list, rule{call: call})
@@ -46,21 +46,21 @@ func rules(pid uint32) (list []rule) {
 	return append(list, ownRules...)
 }
 
-// Offsets in struct seccomp_data of linux/seccomp.h.
+// These are offsets in struct seccomp_data of linux/seccomp.h.
 const (
 	offsetOfCall = 0
 	offsetOfArch = 4
 	offsetOfArgs = 16
 )
 
-// SECCOMP_RET_ERRNO of linux/seccomp.h has the error in its low 16 bits.
+// The low 16 bits of SECCOMP_RET_ERRNO (linux/seccomp.h) hold the error number.
 const (
 	denied  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	unknown = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 )
 
-// filter is a program of classic BPF that permits what the rules do and denies all else. clone3(2), whose flags lie in memory, is unknown: C libraries
-// then call clone(2).
+// filter returns a classic BPF program that permits the calls that the rules permit and denies all others. clone3(2) fails with ENOSYS because its flags
+// lie in memory, where the filter cannot read them; C libraries then call clone(2).
 func filter(pid uint32) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
@@ -70,7 +70,7 @@ func filter(pid uint32) []unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | test, Jt: yes, Jf: no, K: k}
 	}
 	p := []unix.SockFilter{
-		load(offsetOfArch), jump(unix.BPF_JEQ, arch, 1, 0), end(denied), // the calls of other ABIs have other numbers
+		load(offsetOfArch), jump(unix.BPF_JEQ, arch, 1, 0), end(denied), // other ABIs number their calls differently
 		load(offsetOfCall), jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), end(unknown),
 	}
 	for _, r := range rules(pid) {

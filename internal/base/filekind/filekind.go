@@ -4,7 +4,7 @@
 //
 // # Security
 //
-// The bytes may be anything: the package examines a few and prints none.
+// The bytes are hostile. The package examines at most [Head] of them and prints none.
 package filekind
 
 import (
@@ -15,10 +15,10 @@ import (
 	"regexp"
 )
 
-// Kind is the kind of a file, and where it can be used.
+// Kind is the kind of a file and the command that reads it.
 type Kind struct {
-	What string // with its article: an ELF core
-	Use  string // where it belongs: "reframe frames FILE looks at it"; "" where nothing here takes it
+	What string // the kind with its article: "an ELF core"
+	Use  string // the command or flag: "reframe frames FILE looks at it"; "" if no command reads it
 }
 
 // Head is the number of bytes at the beginning of a file that are examined.
@@ -29,7 +29,7 @@ const (
 	useIR     = "--ir FILE gives it, and reframe lint FILE looks at its sites"
 )
 
-// magics are beginnings that identify a kind (elf(5), ar(5), LLVM's BitCodeFormat, Mach-O's loader.h).
+// magics lists the byte sequences with which files of a kind begin (elf(5), ar(5), LLVM's BitCodeFormat, Mach-O's loader.h).
 var magics = []struct {
 	magic string
 	kind  Kind
@@ -43,13 +43,13 @@ var magics = []struct {
 	{"MZ", Kind{"a program of Windows", useObject}},
 }
 
-// Tools that compress files.
+// Names of tools that compress files.
 const (
 	Zstd = "zstd"
 	gzip = "gzip"
 )
 
-// compressions are the beginnings of compressed files, with the tool (RFC 8878, RFC 1952, LZ4 Frame Format, The .xz File Format).
+// compressions maps the first bytes of compressed files to the tool (RFC 8878, RFC 1952, LZ4 Frame Format, The .xz File Format).
 var compressions = []struct{ magic, tool string }{
 	{"\x28\xb5\x2f\xfd", Zstd}, {"\x1f\x8b", gzip}, {"\x04\x22\x4d\x18", "lz4"}, {"\xfd7zXZ\x00", "xz"},
 }
@@ -64,13 +64,13 @@ func Compressor(head []byte) string {
 	return ""
 }
 
-// Entities of a module at the beginning of a line (LLVM Language Reference), and files in a txtar archive.
+// These match module entities at the beginning of a line (LLVM Language Reference), and file headers in a txtar archive.
 var (
 	entity = regexp.MustCompile(`(?m)^(; ModuleID|source_filename *=|target (datalayout|triple) *=|define [^\n]*@|declare [^\n]*@|@[-\w$."]+ *=|%[-\w$."]+ *= *type|attributes #|!\d+ *=)`)
 	member = regexp.MustCompile(`(?m)^-- .+ --$`)
 )
 
-// Of returns the kind of a file from its first bytes, [Head] of them or all. ok is false if the kind is unknown.
+// Of returns the kind of a file. head holds its first [Head] bytes, or all of a shorter file. ok is false if the kind is unknown.
 func Of(head []byte) (kind Kind, ok bool) {
 	for _, m := range magics {
 		if bytes.HasPrefix(head, []byte(m.magic)) {
@@ -79,7 +79,7 @@ func Of(head []byte) (kind Kind, ok bool) {
 	}
 	text := bytes.TrimSpace(head)
 	switch tool := Compressor(head); {
-	case tool == Zstd, tool == gzip: // what the others have made is binary data, as all that nobody gives here
+	case tool == Zstd, tool == gzip: // the output of other tools counts as binary data
 		return Kind{"a file compressed by " + tool, ""}, true
 	case bytes.HasPrefix(head, []byte(elf.ELFMAG)):
 		return ofELF(head), true
@@ -99,7 +99,7 @@ func Of(head []byte) (kind Kind, ok bool) {
 
 // ofELF returns the kind of an ELF file from its type.
 func ofELF(head []byte) Kind {
-	const at = elf.EI_NIDENT // e_type, of two bytes
+	const at = elf.EI_NIDENT // the offset of e_type, 2 bytes
 	if len(head) < at+2 {
 		return Kind{"an ELF file that is cut short", ""}
 	}
@@ -116,7 +116,7 @@ func ofELF(head []byte) Kind {
 	return Kind{"an ELF program or library", useObject}
 }
 
-// OfFile returns the kind of a regular file, as [Of] does; it does not open other files.
+// OfFile returns the kind of a regular file, as [Of] does. It does not open other files, such as devices.
 func OfFile(path string) (kind Kind, ok bool) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return Kind{}, false
@@ -133,7 +133,7 @@ func OfFile(path string) (kind Kind, ok bool) {
 	return Of(head)
 }
 
-// Instead describes a file of this kind where another kind was wanted, and where it can be used.
+// Instead returns an error text: this kind was found where another kind was wanted, and the command that reads this kind.
 func (k Kind) Instead(wanted string) string {
 	text := k.What + ", and no " + wanted
 	if k.Use != "" {

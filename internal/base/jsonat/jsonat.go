@@ -1,10 +1,10 @@
-// Package jsonat reads JSON that a person wrote, and reports the line, the column and the member of a mistake.
+// Package jsonat reads JSON that was written by hand, and reports the line, the column and the member of a mistake.
 //
 // Its main function is [Decode]; mistakes are [Error]s.
 //
 // # Security
 //
-// The text may be anything. Errors quote member names as Go strings, so that a terminal does not obey them.
+// The text is hostile. Errors quote member names as Go strings, so that control characters do not reach a terminal.
 package jsonat
 
 import (
@@ -18,7 +18,7 @@ import (
 	"unicode/utf8"
 )
 
-// Place is a position in a text, both counted from 1; columns are characters.
+// Place is a position in a text. Line and Column count from 1; columns count characters.
 type Place struct{ Line, Column int }
 
 // PlaceOf returns the position of the byte at an offset.
@@ -28,10 +28,10 @@ func PlaceOf(text []byte, offset int64) Place {
 	return Place{1 + bytes.Count(before, []byte{'\n'}), 1 + utf8.RuneCount(line)}
 }
 
-// Error is a mistake in some JSON.
+// Error describes a mistake in a JSON text.
 type Error struct {
 	Place
-	Path string // the member, such as exits[0].slots[2]; "" for the whole
+	Path string // the member, such as exits[0].slots[2]; "" for the whole text
 	Err  error
 }
 
@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Decode decodes the only value in a text. A member that v does not have is an error, and so is anything after the value. Errors are of type
+// Decode decodes a text that holds one value into v. A member that v does not have is an error, and so is any text after the value. Errors are of type
 // [*Error].
 func Decode(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -79,7 +79,7 @@ func Decode(text []byte, v any) error {
 	return &Error{PlaceOf(text, 0), "", err}
 }
 
-// Find returns the positions of members, such as exits[0].slots[2]: for each path that of its longest prefix that exists.
+// Find returns the positions of members, such as exits[0].slots[2]. For a path that does not exist it returns the position of its longest existing prefix.
 func Find(text []byte, paths ...string) []Place {
 	places := map[string]int64{}
 	for _, path := range paths {

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// member is a value in a text.
+// member is a value in a text, with its position.
 type member struct {
 	path       string
-	key        int64 // where its name begins; that of the value in an array
-	start, end int64 // its bytes; of an object or array end is not known before its members are
+	key        int64 // offset of its name; in an array, the offset of the value
+	start, end int64 // offsets of its bytes; the end of an object or array is known only after its members
 	composite  bool
-	unknown    bool     // the type of the object that it is in has no such member
-	siblings   []string // the members that it has
+	unknown    bool     // the type of the enclosing object has no such member
+	siblings   []string // the members that this type has
 }
 
-// walker walks through a text.
+// walker walks through the values of a text.
 type walker struct {
 	text  []byte
 	d     *json.Decoder
@@ -27,11 +27,11 @@ type walker struct {
 	depth int
 }
 
-// maxDepth is the depth to which encoding/json lets values nest; its tokens may nest deeper.
+// maxDepth is the greatest nesting depth that encoding/json accepts. Its tokenizer accepts deeper nesting.
 const maxDepth = 10000
 
-// walk returns the first member for which stop reports true, each before its own members, or nil if there is none before the text ends or is not
-// JSON. t is the type that the whole is decoded into, nil if that does not matter.
+// walk returns the first member for which stop reports true. It visits a member before the members inside it. It returns nil if the text ends, or is not
+// JSON, before that. t is the type that the text is decoded into, or nil if the types do not matter.
 func walk(text []byte, t reflect.Type, stop func(member) bool) *member {
 	w := &walker{text: text, d: json.NewDecoder(bytes.NewReader(text)), stop: stop}
 	w.d.UseNumber()
@@ -45,7 +45,7 @@ func (w *walker) at() int64 {
 	return at + int64(len(w.text[at:])-len(bytes.TrimLeft(w.text[at:], " \t\r\n:,")))
 }
 
-// value walks through one value; it returns false to end the walk.
+// value walks through one value. It returns false to end the walk.
 func (w *walker) value(m member, t reflect.Type) bool {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -93,7 +93,7 @@ func (w *walker) value(m member, t reflect.Type) bool {
 	return err == nil
 }
 
-// spelled returns a name as it appears in a path.
+// spelled returns a member name as it appears in a path: quoted if it has special characters.
 func spelled(name string) string {
 	quoted := fmt.Sprintf("%q", name)
 	if quoted == `"`+name+`"` && name != "" && !strings.ContainsAny(name, ".[] ") {
@@ -102,7 +102,7 @@ func spelled(name string) string {
 	return quoted
 }
 
-// field returns the type of a member of a struct, as encoding/json finds it; unknown is true if the struct has no member of that name.
+// field returns the type of a member of a struct, by the rules of encoding/json. unknown is true if the struct has no member of that name.
 func field(t reflect.Type, name string) (of reflect.Type, unknown bool, all []string) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil, false, nil

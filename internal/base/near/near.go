@@ -1,4 +1,4 @@
-// Package near suggests names that are close to a misspelled one. Its main function is [Sorted]. Names may be anything, and none is trusted.
+// Package near finds names that resemble a misspelled one. Its main function is [Sorted]. Names are hostile.
 package near
 
 import (
@@ -6,11 +6,10 @@ import (
 	"slices"
 )
 
-// compared bounds the part of a name that is compared, in bytes.
+// compared is the number of bytes of a name that are compared.
 const compared = 128
 
-// Sorted returns the names sorted by the number of insertions, deletions and changes of one byte that turn them into want (the Levenshtein
-// distance), fewest first; names at the same distance are in alphabetical order.
+// Sorted returns the names in order of their [Distance] from want, nearest first. Names at the same distance are in alphabetical order.
 func Sorted(want string, names []string) []string {
 	type distant struct {
 		name string
@@ -28,10 +27,10 @@ func Sorted(want string, names []string) []string {
 	return out
 }
 
-// Distance returns the number of bytes to insert, delete or change to turn a into b, comparing the first 128 bytes of each.
+// Distance returns the Levenshtein distance of a and b: the least number of bytes to insert, delete or change. It compares the first 128 bytes of each.
 func Distance(a, b string) int {
 	a, b = a[:min(len(a), compared)], b[:min(len(b), compared)]
-	row := make([]int, len(b)+1) // from the beginning of a so far to that of b up to each place
+	row := make([]int, len(b)+1) // row[j] is the distance between the beginning of a so far and b[:j]
 	for j := range row {
 		row[j] = j
 	}

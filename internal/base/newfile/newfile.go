@@ -1,5 +1,5 @@
-// Package newfile creates output files and loses none. It replaces existing content only on request, and a [File], the main type, appears under
-// its name when it is complete, or not at all. Nothing is read; what is trusted is the folder that the file comes to.
+// Package newfile creates output files without losing existing ones. It replaces existing content only on request. A [File], the main type, appears
+// under its name only when it is complete. The package reads no input; it trusts the folder in which it creates a file.
 package newfile
 
 import (
@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-// File is a file that is being written, under a hidden name in the folder of its final name.
+// File is a file that is being written. Until it is complete it has a hidden name in its final folder.
 type File struct {
 	*os.File
 	path    string
 	replace bool
 }
 
-// Free returns an error that wraps [os.ErrExist] if a regular file at path must not be written to: it is not empty, or another user owns it
-// and could have made it to read what is written. Free follows symbolic links.
+// Free returns an error that wraps [os.ErrExist] if a regular file at path must not be overwritten: it is not empty, or it belongs to another user, who
+// could have created it to read what is written. Free follows symbolic links.
 func Free(path string) error {
 	switch info, err := os.Stat(path); {
 	case err != nil || !info.Mode().IsRegular():
@@ -33,14 +33,14 @@ func Free(path string) error {
 	return nil
 }
 
-// Regular reports whether [Create] may make the file: nothing is there, or a regular file.
+// Regular reports whether [Create] may write to path: no file exists there, or it is a regular file.
 func Regular(path string) bool {
 	info, err := os.Stat(path)
 	return err != nil || info.Mode().IsRegular()
 }
 
-// Unused makes a file under a name in a directory, or under name-2, name-3 and so on, before the extension, up to most. It calls make with each path
-// in turn, until the error does not wrap [os.ErrExist]. It returns the last path and its error.
+// Unused calls make with dir/name, then with name-2, name-3 and so on before the extension, until the error does not wrap [os.ErrExist], at most most
+// times. It returns the last path and its error.
 func Unused(dir, name string, most int, make func(path string) error) (path string, err error) {
 	ext := filepath.Ext(name)
 	for n := 1; n <= most; n++ {
@@ -56,7 +56,7 @@ func Unused(dir, name string, most int, make func(path string) error) (path stri
 	return path, err
 }
 
-// Create starts a file that will appear at path, or at the target of a symbolic link. It replaces an existing file only with replace, or if that is
+// Create starts a file that will appear at path, or at the target of a symbolic link. It replaces an existing file only if replace is set or that file is
 // empty; otherwise the error wraps [os.ErrExist]. It does not replace devices, pipes and directories. Only the owner may read the file, unless
 // [os.File.Chmod] changes that.
 func Create(path string, replace bool) (*File, error) {
@@ -71,16 +71,15 @@ func Create(path string, replace bool) (*File, error) {
 			return nil, err
 		}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".reframe.*") // tells what else is wrong with the path
+	f, err := os.CreateTemp(filepath.Dir(path), ".reframe.*") // its error reports other problems with the path
 	if err != nil {
 		return nil, err
 	}
 	return &File{f, path, replace}, nil
 }
 
-// Stream opens a file that can be read while it is written: a new file, a device or a pipe. An existing file is treated as by [Create]. Only the
-// owner may read a new file: it holds memory of a process. Opening a pipe waits for a reader (fifo(7)) until ctx is done, and then returns its
-// cause.
+// Stream opens a file that can be read while it is written: a new file, a device or a pipe. It treats an existing file as [Create] does. Only the owner may
+// read a new file, because it holds memory of a process. Opening a pipe waits for a reader (fifo(7)) until ctx is done, and then returns the cause of ctx.
 func Stream(ctx context.Context, path string, replace bool) (*os.File, error) {
 	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if info, err := os.Stat(path); err == nil {
@@ -110,7 +109,7 @@ func pipe(ctx context.Context, path string) (*os.File, error) {
 	case o := <-done:
 		return o.file, o.err
 	case <-ctx.Done():
-		// A reader ends the wait in open(2).
+		// Opening the pipe for reading unblocks the pending open(2) above.
 		if reader, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
 			go func() {
 				if o := <-done; o.file != nil {
@@ -123,7 +122,7 @@ func pipe(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// Finish closes the file and gives it its name. If err is not nil, or if that fails, it removes the new file and leaves an earlier one as it was. It
+// Finish closes the file and gives it its final name. If err is not nil, or a step fails, it removes the new file and leaves an earlier one unchanged. It
 // returns all errors, including err.
 func (f *File) Finish(err error) error {
 	err = errors.Join(err, f.Close())
@@ -136,22 +135,22 @@ func (f *File) Finish(err error) error {
 	return err
 }
 
-// name gives the file its name. It does not overwrite a file that has appeared there since.
+// name gives the file its final name. It does not overwrite a file that has appeared there in the meantime.
 func (f *File) name() error {
 	if !f.replace {
 		switch err := os.Link(f.Name(), f.path); {
 		case err == nil:
-			_ = os.Remove(f.Name()) // it is there, under the name that counts
+			_ = os.Remove(f.Name()) // the file also has its final name now
 			return nil
 		case Free(f.path) != nil:
 			return Free(f.path)
 		}
-		// The existing file is empty, or the file system has no links.
+		// The existing file is empty, or the file system does not support hard links.
 	}
 	return os.Rename(f.Name(), f.path)
 }
 
-// Same reports whether two names refer to one file, through any links. The file need not exist yet.
+// Same reports whether two names refer to one file, through links too. The file need not exist yet.
 func Same(a, b string) bool {
 	one, err := os.Stat(a)
 	other, err2 := os.Stat(b)

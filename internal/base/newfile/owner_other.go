@@ -4,5 +4,5 @@ package newfile
 
 import "os"
 
-// foreign reports whether another user owns a file, which is not known on this system.
+// foreign returns false: the owner of a file is not available on this system.
 func foreign(os.FileInfo) bool { return false }
