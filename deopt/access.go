@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// The parts of a view that packages above this one use, beyond the abstract frames. They are valid as long as the view is, and must not be changed
-// unless their comments permit it.
+// Accessors of a view for packages above this one. Their results are valid as long as the view is, and must not be changed unless their comments
+// permit it.
 
 // Target returns the target of the frames.
 func (v *View) Target() *ptrace.Target { return v.target }
@@ -21,41 +21,41 @@ func (v *View) Target() *ptrace.Target { return v.target }
 // Space returns the code of the target.
 func (v *View) Space() *progspace.Space { return v.space }
 
-// Modules returns those that the view was made with ([Options].Modules).
+// Modules returns the modules from [Options].
 func (v *View) Modules() *sites.Modules { return v.modules }
 
-// Layouts returns those that the view was made with ([Options].Layouts).
+// Layouts returns the layouts from [Options].
 func (v *View) Layouts() []*layout.Layout { return v.layouts }
 
-// VMs are those that the view was made with ([Options].VMs).
+// VMs returns the layouts of virtual machines from [Options].
 func (v *View) VMs() []*vmlayout.Layout { return v.vms }
 
-// View is the view that the frame is of.
+// View returns the view that contains the frame.
 func (f *Frame) View() *View { return f.view }
 
-// Physical is the activation on the machine's stack that the frame was made of: its registers, its CFA, how it was found.
+// Physical returns the physical frame: its registers, its CFA, and the rule by which it was found.
 func (f *Frame) Physical() *unwind.Frame { return &f.physical }
 
 // Code returns the source of the frame's code, nil if unknown.
 func (f *Frame) Code() *progspace.Objfile { return f.code }
 
-// Match returns the record that describes the frame's place, nil for none.
+// Match returns the record that describes the frame's place, or nil.
 func (f *Frame) Match() *Match { return f.match }
 
 // Blind returns the reason why a record that may exist for the frame cannot be read, or "".
 func (f *Frame) Blind() string { return f.blind }
 
-// To is the function that resumes from the frame, nil where no module defines it.
+// To returns the IR function that resumes from the frame, or nil if no module defines it.
 func (f *Frame) To() *ir.Func { return f.to }
 
-// FrameAt returns a frame at any place in the code, so that the place can be queried like a frame. It has no values, and no rule by which it was
-// found. m is the record there, or nil.
+// FrameAt returns a frame at any place in the code, so that the place can be queried like a frame. It has no values and no unwind rule. m is the
+// record there, or nil.
 func (v *View) FrameAt(c *progspace.Objfile, at machine.Addr, m *Match) *Frame {
 	return v.Describe(frame.Frame{PC: frame.HexOf(at)}, unwind.Frame{PC: at}, c, m)
 }
 
-// Describe makes a frame without its values, which [Frame.Fill] reads. A caller that watches a place describes each hit this way, without searching
-// for its record again.
+// Describe makes a frame without values; [Frame.Fill] reads them. A caller that watches a place describes each hit this way, and does not search for
+// the record again.
 func (v *View) Describe(is frame.Frame, p unwind.Frame, c *progspace.Objfile, m *Match) *Frame {
 	return &Frame{Frame: is, physical: p, code: c, match: m, view: v}
 }
@@ -63,20 +63,20 @@ func (v *View) Describe(is frame.Frame, p unwind.Frame, c *progspace.Objfile, m 
 // Fill reads the values of the frame's record. The error is a [*layout.Error].
 func (f *Frame) Fill() error { return f.fill(f.view.layouts) }
 
-// Learn adds modules and layouts of virtual machines that became known later; a layout that the view has is not added again. Results from earlier
-// records do not change.
+// Learn adds modules and layouts of virtual machines that became known later. A layout that the view already has is not added again. Results from
+// earlier records do not change.
 func (v *View) Learn(modules []*ir.Module, vms []*vmlayout.Layout) {
 	v.modules.Add(modules)
 	v.vms = vmlayout.Join(v.vms, vms)
 }
 
-// Move takes the view to the process as it is now. The frames that it has are of the moment before.
+// Move updates the view to the current state of the process. The frames that the view has are still those of the earlier moment.
 func (v *View) Move(t *ptrace.Target) {
 	v.target, v.memory, v.space.Target, v.unwinder.Memory = t, t, t, t
 	v.source = v.source.Moved(t, t)
 }
 
-// Reading is the view with values that are read from other memory than the target's, such as what came with an event.
+// Reading returns a copy of the view that reads values from m and not from the target's memory. m may be memory that came with an event.
 func (v *View) Reading(m machine.Memory) *View {
 	with := *v
 	with.memory = m
@@ -84,39 +84,39 @@ func (v *View) Reading(m machine.Memory) *View {
 	return &with
 }
 
-// Walk unwinds a thread of a process that may have run since the view was made. before is its stack as it was found the last time, or nil:
-// what is still so is taken from it.
+// Walk unwinds a thread of a process that may have run since the view was made. before is the stack found by the previous walk, or nil; its frames
+// that are still valid are reused.
 func (v *View) Walk(registers *machine.Registers, before *unwind.Stack) *unwind.Stack {
 	v.patched.Forget()
 	return v.unwinder.Walk(registers, before)
 }
 
-// Others are the other records at the frame's address.
+// Others returns the other records at the frame's address.
 func (f *Frame) Others() []*Match { return f.others }
 
-// Recorded returns the frame as a record at its address has it alone, without layouts. m is its own record or one of the others.
+// Recorded returns the frame with the values of one record at its address, without layouts. m is the frame's own record or one of the others.
 func (f *Frame) Recorded(m *Match) *Frame {
 	plain := f.bare()
 	plain.match, plain.others = m, f.besides(m)
-	_ = plain.fill(nil) // which only a layout can make fail
+	_ = plain.fill(nil) // only a layout can make fill fail
 	return plain
 }
 
-// As returns the frame as another match than its own has it, with the view's layouts.
+// As returns the frame with another match than its own, with the view's layouts.
 func (f *Frame) As(m *Match) (*Frame, error) {
 	other := f.bare()
 	other.match, other.others = m, f.besides(m)
 	return other, other.Fill()
 }
 
-// bare is the frame without what its record says.
+// bare returns a copy of the frame without the data from its record.
 func (f *Frame) bare() *Frame {
 	plain := *f
 	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to, plain.VM, plain.Also = nil, nil, nil, nil, nil, nil, nil
 	return &plain
 }
 
-// Holds are the values of the module that a slot holds.
+// Holds returns the values of the module that a slot holds.
 func (f *Frame) Holds(slot int) (list []ir.Value) {
 	for _, b := range f.values {
 		if b.slot == slot {
@@ -126,7 +126,7 @@ func (f *Frame) Holds(slot int) (list []ir.Value) {
 	return list
 }
 
-// Overwritten returns the evidence that the record is that of a frame whose code was overwritten during its call, or "" if it was not.
+// Overwritten returns the evidence that the code of the record's frame was overwritten during its call, or "" if it was not.
 func (m *Match) Overwritten(f *Frame) string {
 	if m.patched == nil {
 		return ""

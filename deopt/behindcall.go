@@ -13,13 +13,13 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// A stackmap right after a call describes the frame during the call. LLVM may put instructions between the two that copy the call's result, or
-// reload values from the frame: the record then lies some bytes after the return address.
+// A stackmap right after a call describes the frame during the call. LLVM may insert instructions between the two that copy the call's result or
+// reload values from the frame. The record's address is then some bytes after the return address.
 
-// maxMoves bounds how many instructions there are between a call and its stackmap.
+// maxMoves bounds the number of instructions between a call and its stackmap.
 const maxMoves = 64
 
-// behindCall returns the records of stackmaps that the pending frame at pc reaches through moves alone.
+// behindCall returns the records of stackmaps that the pending frame at pc reaches through moves only.
 func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 	if m.Arch != machine.AMD64 {
 		return nil, nil
@@ -29,7 +29,7 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 	for first < at.Len() && at.Entry(first).Function.Addr != m.Function {
 		first++
 	}
-	if first == at.Len() || at.Entry(first).Addr == pc { // it was looked at, and refused
+	if first == at.Len() || at.Entry(first).Addr == pc { // already tried, and rejected
 		return nil, nil
 	}
 	end := at.Entry(first).Addr
@@ -47,7 +47,7 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 			return nil, err
 		}
 		if len(c.Sites) == 0 || slices.ContainsFunc(c.Sites, func(s *ir.Site) bool { return !m.standsBehindCall(s, pc, moves) }) {
-			continue // that it is a stackmap, and what it is about, the module alone can say
+			continue // only the module shows that the record is a stackmap, and of which call
 		}
 		found := &Match{Entry: e, Kind: ir.StackMapSite, Candidates: c, Moment: frame.Before, Moves: moves}
 		if len(c.Sites) == 1 {
@@ -58,8 +58,8 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 	return matches, nil
 }
 
-// standsBehindCall reports whether a site is a stackmap that describes the frame in the call which returns to an address: only that call and
-// computations on values are before it. Code before the record must not compute with the call's result, which does not exist yet.
+// standsBehindCall reports whether a site is a stackmap that describes the frame during the call that returns to ret: only that call and computations
+// on values are before it. Code before the record must not compute with the call's result, which does not exist yet.
 func (m *Matcher) standsBehindCall(s *ir.Site, ret machine.Addr, moves []x86asm.Inst) bool {
 	call := sites.CallBefore(s)
 	if call != nil && slices.ContainsFunc(moves, amd64.IsComputed) && sites.ComputedOfCall(s, call) != nil {
@@ -68,7 +68,7 @@ func (m *Matcher) standsBehindCall(s *ir.Site, ret machine.Addr, moves []x86asm.
 	return call != nil && (m.calls == nil || m.calls(s.Func, sites.CalledName(call), ret))
 }
 
-// movesTo returns the instructions from an address to another one, or nil where they are not all moves or do not end there.
+// movesTo returns the instructions from one address to another, or nil if they are not all moves or do not end there.
 func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst) {
 	for at := from; at < to; {
 		inst, known, err := amd64.Read(memory, at)
@@ -87,13 +87,13 @@ func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst)
 		moves = append(moves, inst)
 	}
 	if moves == nil {
-		moves = []x86asm.Inst{} // filler alone
+		moves = []x86asm.Inst{} // only filler
 	}
 	return moves
 }
 
-// behindMoves returns the registers and memory from which the values of a record after moves are read. Before the moves the frame is as it is now:
-// its callee is still running, and has no result yet.
+// behindMoves returns the registers and memory to read a record after moves from. It simulates the moves on the frame's current state: the callee is
+// still running and has no result yet.
 func (f *Frame) behindMoves(moves []x86asm.Inst) (*machine.Registers, machine.Memory) {
 	const arguments = 4 << 10 // above the frame
 	arch := f.view.target.Arch()

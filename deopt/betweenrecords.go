@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// besides returns the records at the frame's address but for m.
+// besides returns the records at the frame's address except m.
 func (f *Frame) besides(m *Match) (list []*Match) {
 	for _, other := range append([]*Match{f.match}, f.others...) {
 		if other != nil && other != m {
@@ -17,7 +17,7 @@ func (f *Frame) besides(m *Match) (list []*Match) {
 	return list
 }
 
-// refuseBetweenRecords makes an SSA value unavailable if another record at the same address has another value for it. Both records are of the same
+// refuseBetweenRecords makes an SSA value unavailable if another record at the same address has another value for it. Both records describe the same
 // moment, so one of them is wrong, and nothing shows which.
 func (f *Frame) refuseBetweenRecords() {
 	if !f.match.inPlace() || len(f.values) == 0 {
@@ -29,15 +29,15 @@ func (f *Frame) refuseBetweenRecords() {
 		}
 		other := f.bare()
 		other.match, other.others = m, nil
-		_ = other.fill(nil) // which only a layout can make fail
+		_ = other.fill(nil) // only a layout can make fill fail
 		f.refuseWhereDiffering(other)
 	}
 }
 
-// inPlace reports whether all that the record located is in place. A frame that is after a site may have come there another way.
+// inPlace reports whether everything that the record locates is in place. A frame after a site may have come there without passing the site.
 func (m *Match) inPlace() bool { return m.Moment == frame.Before || m.Moment == frame.InCall }
 
-// refuseWhereDiffering takes the values away that another record at the address contradicts.
+// refuseWhereDiffering clears the values that another record at the address contradicts.
 func (f *Frame) refuseWhereDiffering(other *Frame) {
 	theirs := map[ir.Value]*frame.Slot{}
 	for _, b := range other.values {

@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// narrow returns the sites whose callee may be the one that the frame actually calls, by the call before its pc, or by the function that runs in
-// that call. It compares addresses, because one function may have several names.
+// narrow returns the sites whose callee may be the function that the frame actually calls. That function is known from the call before the pc, or
+// from the function that runs in that call. narrow compares addresses, because one function may have several names.
 func (f *Frame) narrow(all []*ir.Site) []*ir.Site {
 	if len(all) < 2 {
 		return all
@@ -41,7 +41,8 @@ func (f *Frame) narrow(all []*ir.Site) []*ir.Site {
 	return out
 }
 
-// calleeOf names the function that the call of a site calls, of a stackmap the call right before it; "" where the module does not say.
+// calleeOf returns the name of the function that a site calls; for a stackmap, the one that the call right before it calls. It returns "" if the
+// module does not name it.
 func calleeOf(s *ir.Site) string {
 	if s.Kind == ir.StackMapSite {
 		if call := sites.CallBefore(s); call != nil {
@@ -55,7 +56,7 @@ func calleeOf(s *ir.Site) string {
 	return ""
 }
 
-// mayCall reports whether the call that returns to an address may be that of a function of a module by its name.
+// mayCall reports whether the call that returns to ret may call the function that a module names.
 func (f *Frame) mayCall(by *ir.Func, name string, ret machine.Addr) bool {
 	to, ok := f.view.calledBefore(ret)
 	if !ok || name == "" {
@@ -65,8 +66,8 @@ func (f *Frame) mayCall(by *ir.Func, name string, ret machine.Addr) bool {
 	return !known || at == to
 }
 
-// calledBefore returns the function that the call before pc calls: directly, or through a register that is always loaded with its address before. It
-// is false where no function starts there: a stub may lead anywhere.
+// calledBefore returns the function that the call before pc calls: directly, or through a register that was loaded with its address on every path. It
+// returns false if no function starts there: a stub may lead anywhere.
 func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
 	set := isa.Of(v.target.Arch())
 	if set == nil || set.CallTarget == nil {
@@ -83,7 +84,7 @@ func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
 	return to, ok
 }
 
-// loadedBefore returns where the call through a register leads that returns to pc.
+// loadedBefore returns the target of the call through a register that returns to pc.
 func (v *View) loadedBefore(set *isa.Set, pc machine.Addr) (machine.Addr, bool) {
 	if set.LoadedTarget == nil {
 		return 0, false
@@ -102,7 +103,7 @@ func (v *View) loadedBefore(set *isa.Set, pc machine.Addr) (machine.Addr, bool) 
 	return 0, false
 }
 
-// codeOf returns the code in the target of the function that contains an address; nil if the size of the function is unknown.
+// codeOf returns the code of the function that contains an address, read from the target. It returns nil if the size of the function is unknown.
 func (v *View) codeOf(at machine.Addr) (start machine.Addr, code []byte) {
 	c := v.space.At(at)
 	if c == nil {
@@ -119,8 +120,8 @@ func (v *View) codeOf(at machine.Addr) (start machine.Addr, code []byte) {
 	return s.Start, code
 }
 
-// neverTailCalls reports whether the code of a function, which starts at an address, has no jump that leaves it: where another function runs in a call
-// of it, that was called by it and is not what it became.
+// neverTailCalls reports whether the function that starts at an address has no jump that leaves it. If another function runs in a call of such a
+// function, the function called it and did not tail-call it.
 func (v *View) neverTailCalls(function machine.Addr) bool {
 	set := isa.Of(v.target.Arch())
 	start, code := v.codeOf(function)
@@ -139,8 +140,8 @@ func (v *View) neverTailCalls(function machine.Addr) bool {
 	return true
 }
 
-// running returns where the function starts that runs in the call of the frame: that of the frame within. It is false where that is a guess, or
-// was found in another way than by the frame's own call.
+// running returns the start of the function that runs in the frame's pending call, from the frame that it called. It returns false if that frame is a
+// guess, or was not entered by the frame's own call.
 func (f *Frame) running() (machine.Addr, bool) {
 	if f.callee == nil || f.guess != nil || !f.physical.Return || f.callee.Signal || f.callee.Overwritten != nil {
 		return 0, false

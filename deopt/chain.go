@@ -13,31 +13,31 @@ import (
 	"example.com/reframe/internal/machine/names"
 )
 
-// ErrNoFrame is wrapped where no frame can be resumed.
+// ErrNoFrame is wrapped by errors that report that no frame can be resumed.
 var ErrNoFrame = errors.New("no frame to resume")
 
 // Choice selects a frame, and its callers with it.
 type Choice struct {
-	Frame    int            // its number, -1 for the innermost one with a record, or [Outermost] of a number
-	Function *names.Pattern // its function; nil: any
-	// To is the number of the outermost caller that is selected, 0 for none of them. With [AllCallers] it is as many as can be resumed.
+	Frame    int            // frame number; -1 for the innermost frame with a record; or the result of [Outermost]
+	Function *names.Pattern // function name; nil for any
+	// To is the number of the outermost caller to select, 0 for none. [AllCallers] selects as many callers as can be resumed.
 	To int
-	// Force selects frames, too, that are or depend on a guess ([Frame.Uncertain]).
+	// Force also selects frames that are a guess or depend on one ([Frame.Uncertain]).
 	Force bool
 }
 
-// Outermost is a [Choice.Frame]: number 1 is the outermost frame of a thread, 2 the one that it called.
+// Outermost returns the [Choice.Frame] that counts from the outermost frame of a thread: 1 is the outermost frame, 2 the one that it called.
 func Outermost(number int) int { return -1 - number }
 
 // Numbered reports whether a frame was chosen by its number, from either end.
 func (c *Choice) Numbered() bool { return c.Frame != -1 }
 
-// Is reports whether a frame of a thread has the chosen number; any frame has if none was chosen.
+// Is reports whether a frame of a thread has the chosen number. Without a chosen number it reports true.
 func (c *Choice) Is(t *Thread, f *Frame) bool {
 	return c.Frame == -1 || f.Index == c.Frame || c.Frame < -1 && f.Index == t.total()+1+c.Frame
 }
 
-// Number is the number that was chosen, for people: negative from the outermost frame on.
+// Number returns the chosen number for messages; it is negative if it counts from the outermost frame.
 func (c *Choice) Number() int {
 	if c.Frame < -1 {
 		return c.Frame + 1
@@ -45,7 +45,7 @@ func (c *Choice) Number() int {
 	return c.Frame
 }
 
-// Depth returns which frames of deep stacks must be made for the choice.
+// Depth returns the frames of deep stacks that the choice needs.
 func (c *Choice) Depth() unwind.Depth {
 	d := DefaultDepth
 	if c.Frame >= d.Inner {
@@ -62,23 +62,22 @@ const maxOuter = 1 << 17
 // AllCallers is the [Choice] of all callers up to the first that cannot be resumed.
 const AllCallers = -1
 
-// Stack is frames of one thread that are resumed as one, innermost first: each but the
-// first waits for what the one before it returns.
+// Stack holds frames of one thread that are resumed together, innermost first. Each frame but the first waits for the result of the one before it.
 type Stack struct {
 	Thread *Thread
 	Frames []*Frame
-	// Result is the result of the call that the innermost frame waits for, as [ParseValue] reads it; "" if none is given.
+	// Result is the result of the call that the innermost frame waits for, in the syntax of [ParseValue]; "" if none is given.
 	Result string
 	// Force lets uncertain frames resume ([Frame.Uncertain]).
 	Force bool
-	// Returned are the registers with which that call has returned, nil where it has not, or they are
-	// not known to be its own.
+	// Returned holds the registers at the return of that call. It is nil if the call has not returned, or the registers are not known to be from its
+	// return.
 	Returned *machine.Registers
-	// End is the reason why the caller of the last frame is not among them; "" if it was not requested.
+	// End is the reason why Frames ends where it does; "" if no callers were requested.
 	End string
 }
 
-// Pick returns the frames that are meant. The thread was chosen by [Options.Thread].
+// Pick returns the chosen frames. The thread was chosen by [Options.Thread].
 func (v *View) Pick(c Choice) (*Stack, error) {
 	for i := range v.Threads {
 		t := &v.Threads[i]
@@ -104,7 +103,7 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 	return nil, fmt.Errorf("%w: no frame has a stack map record", ErrNoFrame)
 }
 
-// InCore reports whether the frames are those of a core.
+// InCore reports whether the frames are from a core.
 func (s *Stack) InCore() bool { return s.Frames[0].view.target.Core != "" }
 
 // extend adds the callers up to frame number to, or as far as they can be resumed.
@@ -147,8 +146,8 @@ func (s *Stack) extend(callers []*Frame, to int) error {
 	return nil
 }
 
-// whyNotAfter returns the reason why the frame cannot get the result of the frame callee, the one before it, when both are resumed; or "". With
-// force it may be a guess.
+// whyNotAfter returns the reason why the frame cannot receive the result of callee, the frame before it, when both are resumed; or "". With force it
+// accepts a guess.
 func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	switch {
 	case f.Record == nil && f.Kind == frame.Native:
@@ -182,7 +181,8 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	return ""
 }
 
-// compiledTwice returns the reason why the frame cannot run together with those of the stack, whose modules have one set of globals each; or "".
+// compiledTwice returns the reason why the frame cannot run together with those of the stack, or "". The interpreter has one set of globals per
+// module.
 func (s *Stack) compiledTwice(f *Frame) string {
 	for _, g := range s.Frames {
 		if g.to.Module == f.to.Module && g.imageOf(g.to) != f.imageOf(f.to) {
@@ -192,13 +192,13 @@ func (s *Stack) compiledTwice(f *Frame) string {
 	return ""
 }
 
-// SameType reports whether a value of one type can be used as one of the other. The pointee types of pointers do not matter.
+// SameType reports whether a value of one type can be used as one of the other. Pointee types are ignored.
 func SameType(a, b *ir.Type) bool {
 	return a.Kind == ir.PointerKind && b.Kind == ir.PointerKind || a.String() == b.String()
 }
 
-// Awaited returns the pending call of the frame, and the instruction that is its result: the call, or the gc.result of a statepoint; nil if nothing
-// reads it. Without a call, why is the reason.
+// Awaited returns the pending call of the frame, and the instruction that is its result: the call itself, or the gc.result of a statepoint. result is
+// nil if nothing reads it. Without a call, why is the reason.
 func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
 	switch r := f.Resume; {
 	case f.match != nil && f.match.patched != nil && f.match.Moment == frame.Before:
@@ -212,8 +212,7 @@ func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
 	case !f.physical.Return:
 		return nil, nil, fmt.Sprintf("it stands before its %s", f.Record.Site)
 	}
-	// The record lies at the return address: no instruction of the machine is between
-	// the call and the site. Calls and sites keep their order.
+	// The record is at the return address: no machine instruction is between the call and the site, and LLVM keeps the order of calls and sites.
 	site := f.match.Site.Instr
 	for k := site.Index - 1; k >= 0; k-- {
 		i := site.Block.Instrs[k]
@@ -228,14 +227,13 @@ func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
 	return nil, nil, fmt.Sprintf("no call is before its %s in block %%%s", f.Record.Site, site.Block.Name)
 }
 
-// barrier reports whether a call is of inline assembly that is no instruction of the machine.
+// barrier reports whether a call is inline assembly that emits no machine instruction.
 func barrier(i *ir.Instr) bool {
 	assembly, ok := i.Call.Callee.(*ir.InlineAsm)
 	return ok && assembly.Empty()
 }
 
-// called reports whether a call may be the one by which the frame came to callee: one that
-// names a function is of that function alone.
+// called reports whether callee may have been entered by the call. A call that names a function can only enter that function.
 func (f *Frame) called(call *ir.Instr, callee *Frame) bool {
 	name := sites.CalledName(call)
 	if name == "" || name == callee.Function {

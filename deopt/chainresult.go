@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// give adds to the values of the frame the result of its call that the user gave. callee is the frame before it, nil for none: if only the code
-// shows which call is pending, a call of another function is not the one.
+// give adds the result that the user gave for the frame's pending call to the frame's values. callee is the frame that runs in that call, or nil. If
+// only the code shows which call is pending, give checks that it calls callee's function.
 func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Value) (*frame.Result, error) {
 	call, result, why := f.Awaited()
 	if call == nil {
@@ -35,8 +35,7 @@ func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Valu
 	return &frame.Result{Type: result.Typ.String(), Value: v.Format()}, nil
 }
 
-// take adds to the values of the frame what its call has returned, as far as that is needed and the
-// registers at its return hold it.
+// take adds the result of the frame's call to the frame's values, if something reads it and the registers at the return hold it.
 func (f *Frame) take(regs *machine.Registers, values map[ir.Value]interp.Value) error {
 	call, result, _ := f.Awaited()
 	if call == nil || result == nil {
@@ -50,11 +49,12 @@ func (f *Frame) take(regs *machine.Registers, values map[ir.Value]interp.Value) 
 	return nil
 }
 
-// ParseValue reads a value of a scalar type: an integer in decimal or, with 0x, in
-// hexadecimal, from the lowest signed to the highest unsigned number of its width; true and
-// false for i1; null for a pointer; of a half, bfloat, float or double a decimal number or
-// one with a binary exponent (0x1.8p3), rounded to nearest, which a half or bfloat must hold
-// exactly. With 0x and no exponent a float of any type is given by its own bits.
+// ParseValue parses a value of a scalar type:
+//
+//   - an integer in decimal, or in hexadecimal with 0x, from the lowest signed to the highest unsigned number of its width; true and false for i1
+//   - null for a pointer
+//   - a half, bfloat, float or double as a decimal number or with a binary exponent (0x1.8p3), rounded to nearest; a half or bfloat must hold it exactly
+//   - a float of any type by its bits, with 0x and no exponent
 func ParseValue(t *ir.Type, text string) (interp.Value, error) {
 	var v interp.Value
 	ok := false
@@ -81,10 +81,10 @@ func ParseValue(t *ir.Type, text string) (interp.Value, error) {
 	return v, nil
 }
 
-// maxDigits bounds the numbers that are read: an i4096 has 1234 decimal digits.
+// maxDigits bounds the length of numbers: an i4096 has 1234 decimal digits.
 const maxDigits = 1300
 
-// parseBits reads an integer of so many bits.
+// parseBits parses an integer of the given width.
 func parseBits(t *ir.Type, text string, bits int) (interp.Value, bool) {
 	digits, negative := strings.CutPrefix(text, "-")
 	base := 10
@@ -109,7 +109,7 @@ func parseBits(t *ir.Type, text string, bits int) (interp.Value, bool) {
 	return interp.FromBig(t, n), true
 }
 
-// parseFloat reads a float of any type.
+// parseFloat parses a float of any type.
 func parseFloat(t *ir.Type, text string) (interp.Value, bool) {
 	if strings.HasPrefix(text, "0x") && !strings.ContainsAny(text, "pP") {
 		bits := interp.FrameType(&ir.DataLayout{}, t).Bits
@@ -120,7 +120,7 @@ func parseFloat(t *ir.Type, text string) (interp.Value, bool) {
 	case ir.X86FP80Kind, ir.FP128Kind:
 		return interp.Value{}, false
 	case ir.FloatKind:
-		width = 32 // rounded once, to where it goes
+		width = 32 // rounded once, to the final width
 	}
 	n, err := strconv.ParseFloat(text, width)
 	if err != nil {
@@ -128,7 +128,7 @@ func parseFloat(t *ir.Type, text string) (interp.Value, bool) {
 	}
 	v := interp.FromFloat64(t, n)
 	if back, known := v.Float64(); width == 64 && t.Kind != ir.DoubleKind && (!known || back != n && n == n) {
-		// A value rounded to a double would be rounded twice.
+		// Rounding to a double first would round twice.
 		return interp.Value{}, false
 	}
 	return v, true

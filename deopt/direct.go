@@ -16,8 +16,8 @@ import (
 
 var errDisagree = errors.New("the records of the function have it in different places")
 
-// fillDirect shows the variables that other records of the frame's function locate by their addresses: "the runtime can determine this alloca's
-// relative location on the stack immediately after compilation, or at any time thereafter" ("Direct Stack Map Entries").
+// fillDirect adds the variables that other records of the frame's function locate by address. LLVM permits that: "the runtime can determine this
+// alloca's relative location on the stack immediately after compilation, or at any time thereafter" ("Direct Stack Map Entries").
 func (f *Frame) fillDirect(name string, owner machine.Addr) {
 	if !f.view.showDirect || f.code.Records == nil || owner == 0 || f.physical.Undecided() || f.physical.Overwritten != nil {
 		return
@@ -70,8 +70,8 @@ func (f *Frame) readDirect(out *frame.Direct, p *directPlace, at machine.Addr) {
 	}
 }
 
-// outOfFrame returns the reason why an address does not lie in the frame at this pc, or "". Below the stack pointer is memory that the prologue has yet to
-// reserve, or the epilogue has released. Memory from the CFA up is the caller's; a tail call may have put its arguments there.
+// outOfFrame returns the reason why an address is not in the frame at this pc, or "". Memory below the stack pointer is not yet reserved by the
+// prologue, or already released by the epilogue. Memory from the CFA up belongs to the caller; a tail call may have put its arguments there.
 func (f *Frame) outOfFrame(at machine.Addr) string {
 	arch := f.view.target.Arch()
 	sp, err := f.physical.Registers.Addr(arch.SP)
@@ -86,7 +86,7 @@ func (f *Frame) outOfFrame(at machine.Addr) string {
 	return ""
 }
 
-// content returns the type of what lies at the place.
+// content returns the type of the variable at the place.
 func (p *directPlace) content() *ir.Type {
 	switch v := p.value.(type) {
 	case *ir.Param:
@@ -103,7 +103,7 @@ func (p *directPlace) content() *ir.Type {
 	return nil
 }
 
-// unsized returns the reason why the size of the content is not known, or too large to be read.
+// unsized returns the reason why the size of the content is unknown or not supported, or "".
 func (p *directPlace) unsized(t frame.Type) string {
 	switch {
 	case p.value == nil:
@@ -114,7 +114,7 @@ func (p *directPlace) unsized(t frame.Type) string {
 	return ""
 }
 
-// misaligned returns the reason why a variable of the module cannot lie at an address.
+// misaligned returns the reason why a variable of the module cannot be at an address, or "".
 func (p *directPlace) misaligned(at machine.Addr) string {
 	if i, ok := p.value.(*ir.Instr); ok && i.Align > 1 && uint64(at)%uint64(i.Align) != 0 {
 		return fmt.Sprintf("the module aligns it to %d bytes, and the address is not", i.Align)
@@ -122,8 +122,8 @@ func (p *directPlace) misaligned(at machine.Addr) string {
 	return ""
 }
 
-// mayBeDead returns the reason why a variable may have no content at some pc, or "". LLVM gives the same memory to variables whose lifetimes the
-// module limits and which do not overlap (StackColoring.cpp).
+// mayBeDead returns the reason why a variable may have no content at some pc, or "". LLVM gives the same memory to variables with disjoint lifetimes
+// in the module (StackColoring.cpp).
 func (p *directPlace) mayBeDead() string {
 	i, ok := p.value.(*ir.Instr)
 	if !ok {
@@ -169,7 +169,7 @@ func (d *directFinder) sharing(k int) string {
 	return ""
 }
 
-// bytes returns the size of what lies at the place: one where it is not known.
+// bytes returns the size of the variable at the place, or 1 if it is unknown.
 func (p *directPlace) bytes() int64 {
 	const most = 1 << 31
 	if p.value == nil {

@@ -12,13 +12,13 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// A directPlace is one address in the frames of a function that its records have as a Direct location.
+// directPlace is one stack address that the records of a function have as a Direct location.
 type directPlace struct {
 	value  ir.Value // an alloca or an argument in memory; nil if no module names it
-	site   *ir.Site // that names it first
-	number int      // of the live value of that site
+	site   *ir.Site // the first site that names it
+	number int      // index of the live value in that site
 
-	location stackmap.Location // as the first record has it
+	location stackmap.Location // from the first record
 	entry    sites.RecordEntry // that record
 	records  int
 
@@ -32,8 +32,8 @@ type directPlace struct {
 type directTable map[machine.Addr][]directPlace
 
 const (
-	maxDirectRecords = 1024 // of one function; more are not read, and nothing is shown
-	maxDirectPlaces  = 128  // of one function
+	maxDirectRecords = 1024 // per function; with more, no variable is shown
+	maxDirectPlaces  = 128  // per function
 )
 
 // directPlaces returns the Direct locations of all records of the function that starts at owner. The result is cached.
@@ -52,11 +52,11 @@ func (v *View) directPlaces(c *progspace.Objfile, name string, owner machine.Add
 	return places
 }
 
-// findDirect reads the records of a function. It returns nil if there are too many to read them all: those that were not read may disagree.
+// findDirect reads the records of a function. It returns nil if there are too many to read all: an unread one may disagree.
 func (v *View) findDirect(c *progspace.Objfile, name string, owner machine.Addr) []directPlace {
 	end := owner + sites.MaxFunction
 	if s := c.SymbolAt(owner); s.Known && s.Start == owner && s.Size != 0 {
-		end = owner + machine.Addr(s.Size) + 1 // a record after the last call is at the end
+		end = owner + machine.Addr(s.Size) + 1 // a record after the last call has this address
 	}
 	span := c.Records.Range(owner, end)
 	d := directFinder{view: v, code: c, name: name}
@@ -79,7 +79,7 @@ type directFinder struct {
 	view   *View
 	code   *progspace.Objfile
 	name   string
-	folded bool // the linker folded several functions: nothing shows which one names the values
+	folded bool // the linker folded several functions: which of them names the values is unknown
 	places []directPlace
 }
 
@@ -100,8 +100,8 @@ func (d *directFinder) add(e sites.RecordEntry) {
 	}
 }
 
-// placeOf returns the place of a location. The record of a statepoint is at a return address; a stackmap's record may look like one, so where the
-// two readings differ the place is unknown.
+// placeOf returns the place of a location. A statepoint's record is at a return address, and a stackmap's record can look like a statepoint's. If the
+// two readings differ, the place is unknown.
 func (d *directFinder) placeOf(e sites.RecordEntry, l stackmap.Location) (unwind.StackPlace, error) {
 	of := func(returned bool) (unwind.StackPlace, error) {
 		return d.view.unwinder.StackPlaceOf(d.code.Unwind, e.Addr, returned, l.Reg, int64(l.Offset))
@@ -116,8 +116,7 @@ func (d *directFinder) placeOf(e sites.RecordEntry, l stackmap.Location) (unwind
 	return place, err
 }
 
-// named returns the variables of the module at the locations of a record, by the number of the location. Each site that fits must have the same
-// variable there.
+// named returns the variables of the module at the locations of a record, by location number. All sites that fit must have the same variable there.
 func (d *directFinder) named(e sites.RecordEntry) map[int]directPlace {
 	named := map[int]directPlace{}
 	if d.folded {
@@ -147,7 +146,7 @@ func (d *directFinder) named(e sites.RecordEntry) map[int]directPlace {
 	return named
 }
 
-// inFrame returns the alloca or argument in memory whose address v is, or nil.
+// inFrame returns the alloca or the byval argument whose address v is, or nil.
 func inFrame(v ir.Value) ir.Value {
 	switch v := v.(type) {
 	case *ir.Param:
@@ -165,7 +164,7 @@ func inFrame(v ir.Value) ir.Value {
 	return nil
 }
 
-// merge adds a place, or counts it where an earlier record has the same.
+// merge adds a place, or counts it if an earlier record has it too.
 func (d *directFinder) merge(p directPlace) {
 	for k := range d.places {
 		q := &d.places[k]
@@ -187,7 +186,7 @@ func (d *directFinder) merge(p directPlace) {
 	d.places = append(d.places, p)
 }
 
-// settled returns the places with their doubts, by address. It drops all names if they are of several functions.
+// settled returns the places by address, with the reasons why their content may be wrong. It removes all names if they come from several functions.
 func (d *directFinder) settled() []directPlace {
 	var of *ir.Func
 	for k := range d.places {

@@ -1,9 +1,8 @@
-// Package deopt makes abstract frames of a target: it unwinds each thread, finds
-// the stack map record that matches each program counter, reads every recorded
-// value, and names and types the values by the IR module or a layout file.
+// Package deopt makes abstract frames of a target: it unwinds each thread, finds the stack map record for each program counter, and reads the
+// recorded values. The IR module or a layout file gives the values names and types.
 //
-// Its main type is [View], all frames of one moment; [View.Run] lets the reference interpreter resume from one of them. Packages above this one
-// build on a view: explain, commit, trace (the frame of each exit of a running process as it happens) and verify.
+// Its main type is [View], all frames of one moment; [View.Run] lets the reference interpreter resume from one of them. Packages above this one build
+// on a view: explain, commit, trace (the frame of each exit of a running process as it happens) and verify.
 //
 // # Security
 //

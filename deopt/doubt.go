@@ -8,14 +8,14 @@ import (
 	"example.com/reframe/deopt/unwind"
 )
 
-// doubt is the reason why a frame may not exist: the innermost guess in its stack, of this frame or one further in. All frames beyond a guess
-// depend on it: their stack pointers and registers come from it. None of their values is certain.
+// doubt is the reason why a frame may not exist: the innermost guess in its stack, at this frame or further in. All frames beyond a guess depend on
+// it: their stack pointers and registers come from it, so none of their values is certain.
 type doubt struct {
-	index int    // of the frame that was found by the guess
+	index int    // index of the frame that was found by the guess
 	why   string // the text of its [unwind.Frame.Guess]
 }
 
-// doubtOf is the doubt of a frame whose callee is within.
+// doubtOf returns the doubt of a frame; within is its callee.
 func doubtOf(p *unwind.Frame, within *Frame) *doubt {
 	switch {
 	case within != nil && within.guess != nil:
@@ -26,8 +26,8 @@ func doubtOf(p *unwind.Frame, within *Frame) *doubt {
 	return nil
 }
 
-// Uncertain returns the reason why the frame may not exist, or may be that of another function: it was found by a guess, its place depends on one
-// that was, or the linker folded its function and others. It is "" if the frame is certain.
+// Uncertain returns the reason why the frame may not exist or may belong to another function, or "" if the frame is certain. Reasons are: it was
+// found by a guess; a frame further in was; the linker folded its function with others.
 func (f *Frame) Uncertain() string {
 	switch d := f.guess; {
 	case d == nil:
@@ -39,7 +39,7 @@ func (f *Frame) Uncertain() string {
 	}
 }
 
-// doubtSlots marks the values of a frame that may be none.
+// doubtSlots marks the values of an uncertain frame as guessed.
 func (f *Frame) doubtSlots() {
 	why := f.Uncertain()
 	if why == "" {
@@ -63,7 +63,7 @@ func (f *Frame) refuseGuess() error {
 	return fmt.Errorf("%s, is a guess: %s; explain -f %d says how it was found, and --force goes on from it all the same", f.Title(), f.Uncertain(), f.Index)
 }
 
-// folded reports that the frame's record is that of one of several functions which the linker folded into the same code, or returns "".
+// folded returns a reason if the linker folded several functions into the code that the frame's record belongs to, or "".
 func (f *Frame) folded() string {
 	if f.match == nil || f.code == nil {
 		return ""

@@ -63,7 +63,7 @@ func (f *Frame) Reader() *Reader {
 	return r
 }
 
-// fillRaw makes slots of a record of which no module says more: loc0, loc1 and so on.
+// fillRaw makes slots for a record that no module describes: loc0, loc1 and so on.
 func (f *Frame) fillRaw(r *Reader) {
 	f.fillUnnamed(r, f.match.recorded())
 	if f.match.Kind == ir.StatepointSite || f.match.Kind == ir.DeoptimizeSite {
@@ -74,7 +74,7 @@ func (f *Frame) fillRaw(r *Reader) {
 	}
 }
 
-// fillUnnamed adds slots of which nothing is known but where they lie.
+// fillUnnamed adds slots of which only the location is known.
 func (f *Frame) fillUnnamed(r *Reader, locations []stackmap.Location) {
 	for _, l := range locations {
 		k := len(f.Slots)
@@ -82,7 +82,7 @@ func (f *Frame) fillUnnamed(r *Reader, locations []stackmap.Location) {
 	}
 }
 
-// fillNamed makes slots of the operands of the site: operand k is live value k.
+// fillNamed makes slots for the operands of the site: operand k is live value k.
 func (f *Frame) fillNamed(r *Reader) {
 	s := f.match.Site
 	a, _ := sites.Align(s, f.match.Entry)
@@ -120,7 +120,8 @@ func (f *Frame) fillNamed(r *Reader) {
 	}
 }
 
-// fillMoved adds slots without values for what follows the deopt values in a statepoint's record if one of those is missing.
+// fillMoved adds slots without values for the locations after the deopt values of a statepoint's record. It is used if one of the deopt values is
+// missing from the record.
 func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
 	for _, l := range a.Behind() {
 		k := len(f.Slots)
@@ -129,7 +130,7 @@ func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
 	}
 }
 
-// refuse takes from a slot of type t what the location is known not to hold, or only by how LLVM laid it out.
+// refuse clears a slot of type t if the location cannot hold the whole value. It clears the formatted value if LLVM laid the value out differently.
 func refuse(slot *frame.Slot, t *ir.Type, l stackmap.Location, s *ir.Site, arch *machine.Arch) {
 	if why := sites.Halved(s, t, l, arch); why != "" {
 		slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, why, "", "", nil
@@ -139,10 +140,10 @@ func refuse(slot *frame.Slot, t *ir.Type, l stackmap.Location, s *ir.Site, arch 
 	}
 }
 
-// dataLayout returns the layout of the module that the frame's site is in.
+// dataLayout returns the data layout of the module that contains the frame's site.
 func (f *Frame) dataLayout() *ir.DataLayout { return f.match.Site.Func.Module.Layout }
 
-// ExitOf returns the exit of a layout that the frame took, if one is meant for it.
+// ExitOf returns the exit that a layout gives for the frame, and that layout; nil for none.
 func (f *Frame) ExitOf(layouts []*layout.Layout) (*layout.Exit, *layout.Layout, error) {
 	counted := f.match.counted()
 	for _, l := range layouts {
@@ -161,7 +162,7 @@ func (f *Frame) ExitOf(layouts []*layout.Layout) (*layout.Exit, *layout.Layout, 
 	return nil, nil, nil
 }
 
-// applyExit replaces the slots of the record by those that the layout names.
+// applyExit replaces the slots of the record by those that the layout lists.
 func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 	to, err := f.destination(x, l)
 	if err != nil {
@@ -181,7 +182,7 @@ func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 		f.doubt(&slot, want.Operand)
 		if to != nil {
 			v := layout.Value(to, want.Name)
-			slot.Name = v.Ref() // however the layout spells it
+			slot.Name = v.Ref() // in the module's spelling
 			t := interp.FrameType(to.Module.Layout, v.Type())
 			if slot.Status == frame.OK {
 				if err := f.extend(&slot, t, want.Extend); err != nil {
@@ -194,7 +195,7 @@ func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 			slot.Type = t
 			f.values = append(f.values, bound{v, len(f.Slots)})
 		}
-		if own != slot.Name && (f.match.Site != nil || f.match.agreements() != nil) { // or it is called by its location
+		if own != slot.Name && (f.match.Site != nil || f.match.agreements() != nil) { // otherwise the slot is named by its location
 			slot.Operand = own
 		}
 		f.Slots = append(f.Slots, slot)
@@ -203,14 +204,14 @@ func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 	return nil
 }
 
-// doubt takes the value of a slot of the record away that one of several sites may have left undefined.
+// doubt clears a slot of the record if one of several possible sites leaves it undefined.
 func (f *Frame) doubt(slot *frame.Slot, operand int) {
 	if locations := f.match.recorded(); f.match.Site == nil && operand < len(locations) {
 		f.suspect(slot, operand, locations[operand])
 	}
 }
 
-// suspect is [Frame.doubt] of the live value that lies at a location.
+// suspect does the same as [Frame.doubt] for the live value at a location.
 func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 	if slot.Status != frame.OK {
 		return
@@ -229,8 +230,7 @@ func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 	}
 }
 
-// destination finds the function of the modules with which an exit resumes, or nil
-// where there are no modules.
+// destination finds the function of the modules that an exit resumes in. It returns nil if no module defines it.
 func (f *Frame) destination(x *layout.Exit, l *layout.Layout) (*ir.Func, error) {
 	var left *ir.Module
 	if f.match.Site != nil {
@@ -267,14 +267,14 @@ func (f *Frame) extend(s *frame.Slot, t frame.Type, how layout.Extension) error 
 	return nil
 }
 
-// retype gives a slot the type that the function which resumes knows it by.
+// retype gives a slot its type in the function that resumes.
 func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	arch := f.view.target.Arch()
 	if !s.Type.IsZero() && !layout.Fits(s.Type, t) {
 		return fmt.Errorf("it is %s there, and live value %d is %s", t.Source, s.Index, s.Type.Source)
 	}
 	if s.Type.IsZero() && t.Kind == frame.Vector && t.Bits != 8*len(s.Bytes) {
-		// The compiled type determines how its elements lie; only if they fill the location is there one way.
+		// The compiled type determines the positions of the elements. Without it, they are certain only if the vector fills the location.
 		return fmt.Errorf("it is %s there, and which type live value %d was compiled as is not known: its elements may lie apart in the %d bytes of the record",
 			t.Source, s.Index, len(s.Bytes))
 	}
@@ -288,13 +288,13 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	}
 	s.Bytes = mask(raw, t, arch)
 	s.Hex = frame.HexBytes(s.Bytes, arch.Order)
-	if !t.Composite() { // of which the value is spelled already, if it can be
+	if !t.Composite() { // the value of a composite type is formatted already, if it can be
 		s.Value = t.Format(s.Bytes, arch.Order)
 	}
 	return nil
 }
 
-// carryOn sets where a frame without a layout resumes: at its own site.
+// carryOn makes a frame without a layout resume at its own site.
 func (f *Frame) carryOn() {
 	s := f.match.Site
 	if s == nil || s.Kind == ir.DeoptimizeSite || f.folded() != "" {

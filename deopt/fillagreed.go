@@ -8,8 +8,7 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// fillAgreed makes slots of a record that several sites may be that of: with the types, and the names,
-// that all of them have there.
+// fillAgreed makes slots for a record that fits several sites, with the types and names on which all of them agree.
 func (f *Frame) fillAgreed(r *Reader, all []sites.Agreed) {
 	found := sites.AlignTogether(f.match.Sites, f.match.Entry)
 	for k := range all {
@@ -47,7 +46,7 @@ func (f *Frame) fillAgreed(r *Reader, all []sites.Agreed) {
 	}
 }
 
-// agreements returns what the sites of the record agree on. It is found once.
+// agreements returns the types and names on which the sites of the record agree. The result is cached.
 func (m *Match) agreements() []sites.Agreed {
 	if !m.compared {
 		m.compared, m.agreed = true, sites.Agreements(m.Sites)

@@ -11,9 +11,9 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// fillGC adds the gc pointers that are not among the deopt values. The record has their pairs in an order of the compiler's own, and none for a
-// pointer that is not relocated, so a pair gets a name only if nothing else is possible: its location is that of a named deopt value, or one
-// pointer and one pair are left.
+// fillGC adds the gc pointers that are not deopt values. The record has their pairs in an order that the compiler chose, and no pair for a pointer
+// that is not relocated. So a pair gets a name only if nothing else is possible: its location is that of a named deopt value, or one pointer and one
+// pair are left.
 func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint, deopt []stackmap.Location) {
 	var left []ir.Value
 	for _, v := range f.match.Site.GCLive {
@@ -49,8 +49,8 @@ func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 	}
 }
 
-// constantPaired reports whether the pair at a location may be that of a constant among the gc pointers. Null is recorded
-// as a number; undef, the address of a global and what is computed of one may lie anywhere.
+// constantPaired reports whether the pair at a location may belong to a constant among the gc pointers. Null is recorded as a number. Undef, the
+// address of a global and expressions on one may be anywhere.
 func (f *Frame) constantPaired(l stackmap.Location) bool {
 	number := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
 	return slices.ContainsFunc(f.match.Site.GCLive, func(v ir.Value) bool {
@@ -59,9 +59,8 @@ func (f *Frame) constantPaired(l stackmap.Location) bool {
 	})
 }
 
-// deoptPaired reports whether each pointer among the deopt values has a pair at its own
-// location. One that has not is paired at another: LLVM records every gc pointer of the
-// deopt values as (self, self), and may keep the two in different places.
+// deoptPaired reports whether each pointer among the deopt values has a pair at its own location. LLVM records every such gc pointer as the pair
+// (self, self), but may put the deopt value and the pair in different places. Then the pointer's pair is at another location.
 func (f *Frame) deoptPaired(sp *stackmap.Statepoint, deopt []stackmap.Location) bool {
 	for k, v := range f.match.Site.Live {
 		t := v.Type()

@@ -8,17 +8,17 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// Reached returns the reason why a frame that is at the address of a record, and not at a return address, may not have come through the record's
-// site, or "". The address after a site that is the last of its block is also that of the block that follows, to which other code may jump: there
-// the record's registers hold other values. A frame that waits for a call has come through that call.
+// Reached returns the reason why a frame at the address of a record may not have passed the record's site, or "". The frame is not at a return
+// address: a frame that waits for a call has passed that call. The address after a site at the end of its block is also the start of the next block.
+// Other code may jump there, with other values in the record's registers.
 func (f *Frame) Reached(m *Match) string {
 	switch s := m.Site; {
 	case m.Moment == frame.Before && m.Kind == ir.PatchPointSite && (s == nil || s.PatchBytes > 0):
-		return "" // its code starts here
+		return "" // the site's code starts here
 	case m.Moment == frame.Before && s != nil && begins(s.Instr):
-		return "" // a jump to here runs it
+		return "" // a jump to here runs the site
 	case m.Moment == frame.Before && f.physical.PC < m.Entry.Addr:
-		return "" // a thread that reaches a call makes it
+		return "" // a thread that reaches the call makes it
 	}
 	at := f.code.SymbolAt(f.physical.PC)
 	from, jumped := f.code.JumpTo(isa.Of(f.view.target.Arch()), at, f.physical.PC)
@@ -32,7 +32,7 @@ func (f *Frame) Reached(m *Match) string {
 	return fmt.Sprintf("record %d %s: code at +%#x jumps here too", uint64(m.Entry.Record.ID), certainty, uint64(from-at.Start))
 }
 
-// begins reports whether an instruction is the first of its block that is no phi.
+// begins reports whether an instruction is the first of its block after the phis.
 func begins(i *ir.Instr) bool {
 	return i.Index == 0 || i.Block.Instrs[i.Index-1].Op == ir.OpPhi
 }

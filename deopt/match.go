@@ -20,46 +20,45 @@ import (
 // Match is a record that describes the place of a frame.
 type Match struct {
 	Entry   sites.RecordEntry
-	Site    *ir.Site    // nil if no module identifies it
+	Site    *ir.Site    // nil if no module identifies the site
 	Kind    ir.SiteKind // "" if unknown
 	Moment  frame.Moment
-	also    []*Match      // at the same address
+	also    []*Match      // other matches at the same address
 	patched *patched.Code // the code in which a call, or a jump to a stub, was written; nil for other matches
-	// The registers that the code of a region has changed before its call.
+	// written holds the registers that the code of a region changes before its call.
 	written amd64.Set
 	sites.Candidates
-	Moves []x86asm.Inst // between the pending call of the frame and the stackmap after it; nil for none
+	Moves []x86asm.Inst // instructions between the pending call of the frame and the stackmap after it; nil for none
 
 	compared bool
-	agreed   []sites.Agreed // what its sites agree on, where they were compared
+	agreed   []sites.Agreed // the common types and names of its sites, if compared
 
 	repeats [][]int // the slots of each SSA value that the record has more than once, if requested
 
-	read *vmlayout.Reading // what a layout makes of the record, where that was asked
+	read *vmlayout.Reading // the record as a VM layout reads it, cached
 }
 
-// UnknownSite is the kind of a site in [frame.Record] that no module identifies.
+// UnknownSite is the kind of a site in [frame.Record] if no module identifies the site.
 const UnknownSite = "unknown"
 
 // Matcher finds the record of one frame. [Frame.Matcher] makes one.
 type Matcher struct {
 	Arch    *machine.Arch
-	Memory  machine.Memory // that has the code
+	Memory  machine.Memory // contains the code
 	Records *stackmap.Index
-	// Function is the start of the function of the frame: another function's record does not describe it.
+	// Function is the start of the frame's function. Records of other functions do not describe the frame.
 	Function machine.Addr
-	// Reports whether the call that returns to an address may be of a function, by its name in a module; nil: any may.
+	// calls reports whether the call that returns to ret may call the function with this name in a module. A nil calls permits any function.
 	calls func(by *ir.Func, name string, ret machine.Addr) bool
-	// Sites returns the sites of the modules that a record may be, and fails where
-	// the module cannot belong to the process.
+	// Sites returns the sites of the modules that a record may belong to. It fails if the module cannot belong to the process.
 	Sites func(sites.RecordEntry) (sites.Candidates, error)
 }
 
-// Find returns the record of the frame at pc. If there is none, notes list the near records and why they were rejected.
+// Find returns the record of the frame at pc. If there is none, notes list the nearby records and the reasons for rejecting them.
 //
-// A record's offset is the place of the site by the convention of its kind (LLVM, "Stack maps and patch points"): for a stackmap the point itself,
-// for a patchpoint the start of the region that may be patched, for a statepoint and a deoptimize call the return address. Neither the kind nor the
-// length of the region is recorded.
+// The meaning of a record's offset depends on the kind of its site (LLVM, "Stack maps and patch points"): the point itself for a stackmap, the start
+// of the patchable region for a patchpoint, the return address for a statepoint and a deoptimize call. Neither the kind nor the length of the region
+// is recorded.
 func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string, err error) {
 	if m.Records == nil {
 		return nil, nil, nil
@@ -69,7 +68,7 @@ func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string,
 		notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
 	}
 	near := m.Records.Range(pc-min(pc, sites.MaxPatch), pc+1)
-	for n := max(0, near.Len()-sites.MaxNear); n < near.Len(); n++ { // those at pc come last
+	for n := max(0, near.Len()-sites.MaxNear); n < near.Len(); n++ { // entries at pc come last
 		if near.Entry(n).Function.Addr != m.Function {
 			continue
 		}
@@ -112,8 +111,8 @@ func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string,
 	return matches[0], notes, nil
 }
 
-// inRegion returns the statepoints whose region of nops holds pc, which only a module gives: a runtime has written a call over the nops, and their
-// record is after them.
+// inRegion returns the statepoints whose region of nops contains pc. A runtime has written a call over the nops, and the record is after them. Only a
+// module gives the size of the region.
 func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes []string, err error) {
 	ahead := m.Records.Range(pc+1, pc+sites.MaxPatch+1)
 	for n := range min(ahead.Len(), sites.MaxNear) {
@@ -134,7 +133,7 @@ func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes [
 	return matches, notes, nil
 }
 
-// tryStatepoint asks whether pc lies in the region before the record, where a call ends that was written there.
+// tryStatepoint checks whether pc is in the region before the record, at the end of a call that was written there.
 func (m *Matcher) tryStatepoint(got *Match, pc machine.Addr, ret bool) (*Match, string, error) {
 	if got.Kind != ir.StatepointSite && got.Kind != ir.DeoptimizeSite || len(got.Sites) == 0 {
 		return nil, "", nil
@@ -145,7 +144,7 @@ func (m *Matcher) tryStatepoint(got *Match, pc machine.Addr, ret bool) (*Match, 
 	case pc < start || pc == start && ret || of == nil:
 		return nil, "", nil
 	case pc == start:
-		got.Moment = frame.Before // nothing of the region has run
+		got.Moment = frame.Before // nothing in the region has run
 	case !of.CallFrom(m.Memory, start, pc):
 		return nil, "its region holds this address, and no call in it ends here", nil
 	case ret:
@@ -156,7 +155,7 @@ func (m *Matcher) tryStatepoint(got *Match, pc machine.Addr, ret bool) (*Match, 
 	return got, "", nil
 }
 
-// regionBytes is the least that the region of a statepoint may have; the sites that fit may differ.
+// regionBytes returns the smallest region among the statepoint sites that fit.
 func regionBytes(fit []*ir.Site) uint64 {
 	bytes := uint64(sites.MaxPatch)
 	for _, s := range fit {
@@ -165,8 +164,8 @@ func regionBytes(fit []*ir.Site) uint64 {
 	return bytes
 }
 
-// atCall returns the records of statepoints and deoptimize calls whose call instruction is at pc: it has yet to run, and
-// all that they recorded is in place.
+// atCall returns the records of statepoints and deoptimize calls whose call instruction is at pc. The call has not run yet, so all recorded values
+// are in place.
 func (m *Matcher) atCall(pc machine.Addr) (matches []*Match, err error) {
 	of := isa.Of(m.Arch)
 	if of == nil {
@@ -187,7 +186,7 @@ func (m *Matcher) atCall(pc machine.Addr) (matches []*Match, err error) {
 			return nil, err
 		}
 		if got == nil || got.Kind != ir.StatepointSite && got.Kind != ir.DeoptimizeSite {
-			continue // it is, or may be, a stackmap after the call, and what that records is not in place yet
+			continue // it may be a stackmap after the call, whose values are not in place yet
 		}
 		got.Moment = frame.Before
 		matches = append(matches, got)
@@ -203,8 +202,7 @@ func nearest(e stackmap.Entry, pc machine.Addr) string {
 	return fmt.Sprintf("%d, %d bytes after", id, uint64(e.Addr-pc))
 }
 
-// Try holds one record against the place. why is set where a record that lies at
-// the place, or just before it, is refused.
+// Try compares one record with the place. why is the reason for rejecting a record that is at the place or just before it.
 func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Match, why string, err error) {
 	c, err := m.Sites(e)
 	if err != nil {
@@ -216,8 +214,8 @@ func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Matc
 	}
 	_, shaped := e.Record.AsStatepoint()
 	if got.Kind == "" && shaped && e.Addr == pc && sites.ByDefault(e.Record.ID) {
-		// The record's shape, its place and the default id of LLVM for statepoints agree. Shape and place alone do not suffice: a stackmap after a
-		// call may begin with three constants too.
+		// The record's shape, its place and LLVM's default id for statepoints agree. Shape and place are not enough: a stackmap after a call may
+		// begin with three constants too.
 		got.Kind = ir.StatepointSite
 	}
 	unknown := got.Kind == ""
@@ -239,24 +237,24 @@ func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Matc
 	case ret && !shaped && m.calledNot(pc):
 		return nil, "no call ends at this return address now: what was written there has been taken back, or written over again", nil
 	case unknown && (ret || shaped):
-		// A statepoint whose callee is running or has returned, or a stackmap right after that call: nothing here distinguishes them.
+		// This is a statepoint whose callee is running or has returned, or a stackmap right after that call. Nothing here distinguishes them.
 		got.Moment = frame.Unknown
 	default:
-		// A stackmap right after a running call has not run either, but everything that it recorded is in place, except for what the callee may
-		// still clobber, which the frame does not have.
+		// A stackmap right after a running call has not run yet, but its values are in place. Only registers that the callee may clobber are not, and
+		// the frame does not have these.
 		got.Moment = frame.Before
 	}
 	return got, "", nil
 }
 
-// tryPatchpoint asks whether the record before pc is a patchpoint whose call ends at pc.
+// tryPatchpoint checks whether the record before pc is a patchpoint whose call ends at pc.
 func (m *Matcher) tryPatchpoint(got *Match, pc machine.Addr, ret bool) (*Match, string, error) {
 	if got.Kind != "" && got.Kind != ir.PatchPointSite {
 		return nil, "", nil
 	}
 	start := got.Entry.Addr
 	if got.Site != nil {
-		// The region is known, so what the runtime patched into it may be any call; on arm64 that of LLVM may be longer.
+		// The size of the region is known, and the runtime may have patched any call into it. On arm64 LLVM's own call may be longer than the region.
 		if uint64(pc-start) > got.Site.PatchBytes && m.PatchpointCall(start) != pc {
 			return nil, "", nil
 		}
@@ -294,7 +292,7 @@ func (m *Matcher) PatchpointCall(start machine.Addr) machine.Addr {
 	return start + machine.Addr(n)
 }
 
-// calledNot reports whether code is known not to end in a call at pc.
+// calledNot reports whether the code before pc is known not to end in a call.
 func (m *Matcher) calledNot(pc machine.Addr) bool {
 	if m.Arch != machine.AMD64 {
 		return false
@@ -303,8 +301,8 @@ func (m *Matcher) calledNot(pc machine.Addr) bool {
 	return err == nil && !called
 }
 
-// counted reports whether it is known which locations of the record are its live values, so that live value k is one of them: a statepoint counts
-// them, and for the others the module's sites show it.
+// counted reports whether the live values among the record's locations are known, so that live value k has a known location. A statepoint's record
+// counts them; for other kinds the module's sites show it.
 func (m *Match) counted() bool {
 	if m.Kind == "" {
 		return false
@@ -327,14 +325,14 @@ func (m *Match) counted() bool {
 	return len(m.Sites) > 0
 }
 
-// recorded lists the locations of the live values, or all where it is not known which are.
+// recorded returns the locations of the live values, or all locations if the live values are not known.
 func (m *Match) recorded() []stackmap.Location {
 	switch {
 	case !m.counted():
 	case len(m.Sites) > 0:
 		a, _ := sites.Align(m.Sites[0], m.Entry)
 		if a.At != nil {
-			return nil // operand k is not the one at location k
+			return nil // operand k is not at location k
 		}
 		return m.Entry.Record.Locations[a.First+a.Head:][:a.Live]
 	default:
@@ -345,7 +343,7 @@ func (m *Match) recorded() []stackmap.Location {
 	return m.Entry.Record.Locations
 }
 
-// clobber makes caller-saved registers unavailable, for a frame that is at the return address of a site with all registers at hand.
+// clobber makes caller-saved registers unavailable, for a frame at the return address of a site whose call has returned.
 func clobber(regs *machine.Registers, arch *machine.Arch, kind ir.SiteKind) *machine.Registers {
 	out := regs.Clone()
 	for _, reg := range arch.Registers() {
@@ -372,7 +370,7 @@ func (m *Match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Regist
 	return without(regs, arch, m.written, "by the code of its region, before the call")
 }
 
-// without are registers but for those of x86-64 that something may have changed.
+// without returns the registers without those in changed (x86-64).
 func without(regs *machine.Registers, arch *machine.Arch, changed amd64.Set, where string) *machine.Registers {
 	if changed == 0 {
 		return regs
@@ -386,7 +384,7 @@ func without(regs *machine.Registers, arch *machine.Arch, changed amd64.Set, whe
 	return regs
 }
 
-// writes are the registers that instructions change from start on up to the call that ends at pc.
+// writes returns the registers that the instructions from start up to the call that ends at pc change.
 func (m *Matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
 	for at := start; m.Arch == machine.AMD64 && at < pc; {
 		inst, known, err := amd64.Read(m.Memory, at)
@@ -395,7 +393,7 @@ func (m *Matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
 		case err != nil || inst.Len == 0:
 			return ^amd64.Set(0)
 		case next == pc:
-			return changed // the call
+			return changed // the call itself
 		case !known:
 			changed = ^amd64.Set(0)
 		case !amd64.IsFiller(inst):
@@ -406,7 +404,7 @@ func (m *Matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
 	return changed
 }
 
-// memoryAt is the memory that the record's locations may be read from.
+// memoryAt returns the memory that the record's locations may be read from.
 func (m *Match) memoryAt(f *unwind.Frame, memory machine.Memory) machine.Memory {
 	switch {
 	case m.patched == nil:
@@ -418,7 +416,7 @@ func (m *Match) memoryAt(f *unwind.Frame, memory machine.Memory) machine.Memory 
 	return memory
 }
 
-// storedMemory is the memory of a frame of which the code written over the function's has changed a part.
+// storedMemory is the memory of a frame without the ranges that the code written over the function's code has changed.
 type storedMemory struct {
 	machine.Memory
 	stored []machine.Range
@@ -434,7 +432,7 @@ func (s storedMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return s.Memory.ReadMemory(p, addr)
 }
 
-// staleMemory is the memory of a frame whose slots have changed since its record.
+// staleMemory fails every read: the frame's slots have changed since its record.
 type staleMemory struct{}
 
 // ReadMemory implements [machine.Memory].

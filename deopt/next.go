@@ -7,15 +7,15 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Next lists what can be done with the frames of a view. The target need not be held: no memory is read.
+// Next lists what a user can do with the frames of a view. It reads no memory, so the target may be running.
 type Next struct {
-	// Stack is the innermost frame that the interpreter can resume from, nil for none: one that needs no result of a call, or else one that does.
-	// Awaits is the type of that result then, and Result an example of it.
+	// Stack is the innermost frame that the interpreter can resume from, nil for none. A frame that needs no call result is preferred. If the frame
+	// needs one, Awaits is the type of the result, and Result an example of it.
 	Stack          *Stack
 	Awaits, Result string
-	// Lacking is, if there is no Stack, the innermost frame that has a place to resume but lacks values.
+	// Lacking is set if Stack is nil: the innermost frame that has a place to resume but lacks values.
 	Lacking *Stack
-	// Wanted lists what would name values, or show where frames resume: for each kind the innermost frame that wants it.
+	// Wanted lists the missing inputs that would name values or show where frames resume: for each kind of input, the innermost frame that needs it.
 	Wanted []string
 }
 
@@ -49,25 +49,25 @@ func (v *View) Next() Next {
 	return n
 }
 
-// Wants returns what the user could give so that more is known of a frame that has a record: as text, and as its kind; "" for nothing.
+// Wants returns the input that would tell more about a frame with a record, as text and as a kind; "" for none.
 func (f *Frame) Wants() (kind, text string) {
 	switch {
 	case f.to == nil && f.Resume != nil:
 		return "to", fmt.Sprintf("%s, resumes in @%s: give the module that defines it, --ir FILE.ll", f.Title(), f.Resume.Function)
-	case f.match.Site == nil && len(f.Slots) == 0: // there is nothing to name
+	case f.match.Site == nil && len(f.Slots) == 0: // nothing to name
 	case f.match.Site == nil && len(f.view.modules.All) == 0:
 		return "module", "for names and types of values give the module that the JIT compiled, --ir FILE.ll"
 	case f.match.Site == nil:
 		return "site", fmt.Sprintf("for names and types of the values of %s, give the module that it was compiled from, --ir FILE.ll", f.Title())
-	case f.VM != nil && f.VM.Error == "": // its own interpreter resumes
+	case f.VM != nil && f.VM.Error == "": // the VM's interpreter resumes
 	case f.Resume == nil && f.match.Kind == ir.DeoptimizeSite:
 		return "layout", fmt.Sprintf("%s, does not return to its own code from a deoptimize: give the layout that says where it resumes, --layout FILE.json", f.Title())
 	}
 	return "", ""
 }
 
-// ready reports whether the interpreter can resume from the only frame of the stack. If it needs the result of the pending call for that, awaits is
-// the type of the result and result an example.
+// ready reports whether the interpreter can resume from the only frame of the stack. If it needs the result of the pending call, awaits is the type
+// of the result and result an example.
 func (s *Stack) ready() (awaits, result string, ok bool) {
 	f := s.Frames[0]
 	b, err := s.bind(0)

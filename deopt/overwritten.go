@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/progspace/patched"
 )
 
-// Place returns the place of the frame in its function: its pc, unless it has left for a stub by a jump.
+// Place returns the place of the frame in its function: its pc, or the place of the jump if the frame jumped to a stub.
 func (f *Frame) Place() machine.Addr {
 	if o := f.physical.Overwritten; o != nil && o.From != o.At {
 		return o.At
@@ -18,17 +18,17 @@ func (f *Frame) Place() machine.Addr {
 	return f.physical.PC
 }
 
-// overwritten are the matches of a frame with shadows of one address.
+// overwritten returns the matches of a frame for patched code at one address.
 func (f *Frame) overwritten(all []*patched.Code) (matches []*Match) {
 	for _, s := range all {
 		m := &Match{Entry: s.Entry, Kind: sites.KindOf(s.Sites.Sites), Candidates: s.Sites, Moment: frame.Before, patched: s}
 		if m.Kind != "" && m.Kind != ir.StackMapSite {
-			m.Moment = frame.InCall // that of a region takes the place of the site's own call
+			m.Moment = frame.InCall // a call in a region replaces the site's own call
 		}
 		if s.Trapped {
 			m.Moment = frame.Before
 		} else if m.Kind == "" && s.WasSled() {
-			m.Moment = frame.Unknown // a patchpoint without a target has nops, too, and its call would be running
+			m.Moment = frame.Unknown // a patchpoint without a target has nops too, and its call would be running
 		}
 		if len(m.Sites) == 1 {
 			m.Site = m.Sites[0]
@@ -48,5 +48,5 @@ func (f *Frame) overwritten(all []*patched.Code) (matches []*Match) {
 	return matches
 }
 
-// Returns reports whether a call is to return to [Frame.Place].
+// Returns reports whether a pending call returns to [Frame.Place].
 func (f *Frame) Returns() bool { return f.physical.Return && f.Place() == f.physical.PC }

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// point is the place in the function where the frame resumes.
+// point returns the place in the function where the frame resumes.
 func (f *Frame) point(fn *ir.Func) (interp.Point, error) {
 	if _, err := fn.Body(); err != nil {
 		return interp.Point{}, err
@@ -30,7 +30,7 @@ func (f *Frame) point(fn *ir.Func) (interp.Point, error) {
 	return interp.Point{Block: b}, nil
 }
 
-// enter gives the phis of the block after an invoke their values from the invoke's own block, as far as they are known.
+// enter sets the phis of the block after an invoke to their values from the invoke's own block, as far as they are known.
 func (f *Frame) enter(p interp.Point, values map[ir.Value]interp.Value) error {
 	if f.Resume.After == "" || f.match.Site.Instr.Op != ir.OpInvoke {
 		return nil
@@ -53,7 +53,7 @@ func (f *Frame) enter(p interp.Point, values map[ir.Value]interp.Value) error {
 			}
 		}
 	}
-	// All phis take their values at once: one may be what another takes.
+	// All phis take their values at once: one phi may be the input of another.
 	for _, phi := range p.Block.Instrs {
 		if phi.Op != ir.OpPhi {
 			break
@@ -66,7 +66,7 @@ func (f *Frame) enter(p interp.Point, values map[ir.Value]interp.Value) error {
 	return nil
 }
 
-// incoming returns the value that a phi takes: a constant, or a value that may be known.
+// incoming returns the input of a phi: a constant, or a value that may be known.
 func incoming(v ir.Value, values map[ir.Value]interp.Value) (interp.Value, bool, error) {
 	c, ok := v.(*ir.Const)
 	if !ok {
@@ -88,7 +88,7 @@ func incoming(v ir.Value, values map[ir.Value]interp.Value) (interp.Value, bool,
 	return interp.Value{}, false, fmt.Errorf("it takes the constant %s behind an invoke, which is not supported", c.Ref())
 }
 
-// isResult reports whether a name is that of the result of the pending call.
+// isResult reports whether a name denotes the result of the pending call.
 func (f *Frame) isResult(name string) bool {
 	call, result, _ := f.Awaited()
 	if call == nil {

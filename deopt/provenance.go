@@ -20,8 +20,8 @@ func ProvenanceOfCode(v *View, start machine.Addr, f *ir.Func) *frame.CompiledFr
 	return &frame.CompiledFrom{Module: f.Module.Name, Function: f.Name, Demangled: names.IfMangled(f.Name), Sure: string(p.Sure), Why: p.Why}
 }
 
-// ProvenanceOfFrame rates the evidence that the frame's code was compiled from the module which names its values, or which was refused. It returns nil
-// if there is no such module, or if the code has none of its symbols.
+// ProvenanceOfFrame rates the evidence that the frame's code was compiled from the module that names its values, or from the module that was
+// rejected. It returns nil without such a module, or if the module has no symbol of the code.
 func ProvenanceOfFrame(f *Frame) *frame.CompiledFrom {
 	m := f.Match()
 	if m != nil && m.Refused != nil {

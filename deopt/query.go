@@ -13,13 +13,13 @@ import (
 
 // Summary counts the sources of a view.
 type Summary struct {
-	Objects   int // that the JIT registered, or that were given
-	Read      int // of them, because a stack pointed into them
-	Functions int // with records, in all that was read
+	Objects   int // objects that the JIT registered, or that were given
+	Read      int // objects read because a stack points into them
+	Functions int // functions with records in everything read
 	Records   int
-	Versions  []int // of the maps
-	Scanned   bool  // memory was searched, because nothing was registered
-	Unopened  bool  // files of the process could not be opened: an object may be registered in them
+	Versions  []int // versions of the stack maps
+	Scanned   bool  // memory was searched for stack maps, because nothing was registered
+	Unopened  bool  // files of the process could not be opened, so registered objects in them may be missing
 }
 
 // Summary counts the sources of the view.
@@ -41,7 +41,7 @@ func (v *View) Summary() Summary {
 	return s
 }
 
-// Keep drops the frames that are not meant. Threads stay, without frames.
+// Keep drops the frames that were not chosen. Threads stay, without frames.
 func (v *View) Keep(c Choice) {
 	for i := range v.Threads {
 		t := &v.Threads[i]
@@ -54,7 +54,7 @@ func (v *View) Keep(c Choice) {
 	}
 }
 
-// NearFunction lists the functions of the frames with names near one that no frame has, or returns "".
+// NearFunction lists the functions of the frames with names similar to one that no frame has, or returns "".
 func (v *View) NearFunction(p *names.Pattern) string {
 	if p == nil {
 		return ""
@@ -100,7 +100,7 @@ func (t *Thread) total() int {
 	return t.Total
 }
 
-// HowMany returns the numbers that the frames have, for an error about another number.
+// HowMany returns the range of existing frame numbers, for an error about another number.
 func (v *View) HowMany() string {
 	deepest, frames := 0, 0
 	for i := range v.Threads {
@@ -117,10 +117,10 @@ func (v *View) HowMany() string {
 	return fmt.Sprintf("of its %d threads %d has the most: %d, #0 to #%d", len(v.Threads), v.Threads[deepest].ID, frames, frames-1)
 }
 
-// maxThreads bounds the threads that are named.
+// maxThreads bounds the threads that an error lists.
 const maxThreads = 8
 
-// NoThread returns the error that a target has no thread of a number, and lists the existing ones.
+// NoThread returns the error for a thread number that the target does not have. It lists the existing threads.
 func NoThread(t *ptrace.Target, id int) error {
 	var names []string
 	all := t.Threads()
@@ -160,9 +160,9 @@ func (v *View) Caller(t *Thread, f *Frame) *Frame {
 	return nil
 }
 
-// Address is the frame's program counter.
+// Address returns the frame's program counter.
 func (f *Frame) Address() machine.Addr { return f.physical.PC }
 
-// ReturnValue returns the bytes in which a function that has just returned left an
-// integer or pointer of up to 64 bits: rax (System V ABI, AMD64 supplement, 3.2.3).
+// ReturnValue returns the bytes of the integer or pointer of up to 64 bits that a function has just returned, in rax (System V ABI, AMD64 supplement,
+// 3.2.3).
 func ReturnValue(regs *machine.Registers) ([]byte, error) { return regs.Bytes(0) }

@@ -8,7 +8,8 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// repeated returns, for each SSA value that the record has more than once, the numbers of its slots. They are the same in each frame with the record.
+// repeated returns, for each SSA value that the record has more than once, the numbers of its slots. They are the same for every frame with this
+// record.
 func (m *Match) repeated(slots []frame.Slot) [][]int {
 	if m.repeats == nil {
 		m.repeats = [][]int{}
@@ -27,8 +28,8 @@ func (m *Match) repeated(slots []frame.Slot) [][]int {
 	return m.repeats
 }
 
-// refuseContradictions makes an SSA value unavailable in all of its slots if the locations of the record hold different values. An SSA value has
-// one value: the record or the code is wrong, or LLVM found the value to be undefined and recorded anything. Nothing shows which.
+// refuseContradictions makes an SSA value unavailable in all of its slots if the locations of the record hold different values. An SSA value has one
+// value. So the record or the code is wrong, or LLVM found the value undefined and recorded anything. Nothing shows which.
 func (f *Frame) refuseContradictions() {
 	for _, all := range f.match.repeated(f.Slots) {
 		why := contradiction(f.Slots, all)
@@ -43,7 +44,7 @@ func (f *Frame) refuseContradictions() {
 	}
 }
 
-// contradiction returns why the slots of one SSA value are in doubt, or "".
+// contradiction returns the reason why the slots of one SSA value contradict each other, or "".
 func contradiction(slots []frame.Slot, all []int) string {
 	var first *frame.Slot
 	differ := false
@@ -56,7 +57,7 @@ func contradiction(slots []frame.Slot, all []int) string {
 		if s.Status != frame.OK || s.Type.IsZero() { // without a type, the bits above the value are unknown
 			continue
 		}
-		places = append(places, string(s.Hex)+" in "+s.Location.String()) // in hexadecimal, which summaries of reasons leave out
+		places = append(places, string(s.Hex)+" in "+s.Location.String()) // in hexadecimal, which summaries of reasons remove
 		if first == nil {
 			first = s
 		}
@@ -68,8 +69,8 @@ func contradiction(slots []frame.Slot, all []int) string {
 	return fmt.Sprintf("the record has %s in %d locations, and they hold different values: %s", slots[all[0]].Name, len(places), strings.Join(places, ", "))
 }
 
-// sameValue reports whether two slots of one type have the same value. The payload of a NaN is open (LangRef, "Floating-Point NaN Values"), and so are the
-// bytes between the parts of an aggregate.
+// sameValue reports whether two slots of one type have the same value. The payload of a NaN is unspecified (LangRef, "Floating-Point NaN Values"),
+// and so is the padding of an aggregate.
 func sameValue(a, b *frame.Slot) bool {
 	return a.Hex == b.Hex || a.Value != "" && a.Value == b.Value
 }

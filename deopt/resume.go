@@ -17,16 +17,16 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Limits of a run in the interpreter; zero values are the interpreter's own.
+// Limits bounds a run in the interpreter; a zero value means the interpreter's default.
 type Limits struct {
 	Steps  uint64
 	Memory uint64
-	// Calls maps functions that exist only as native code, by their names, to their results, as [ParseValue] reads them; "" for a function that
-	// returns nothing. Each call returns the same, and does nothing else.
+	// Calls gives the results of functions that exist only as native code, by function name, in the syntax of [ParseValue]; "" for a function that
+	// returns nothing. Each call returns that result and has no other effect.
 	Calls map[string]string
 }
 
-// Options are those of an interpreter with these limits, whose own memory lies shift higher.
+// Options returns the interpreter options for these limits. shift is added to the addresses of the interpreter's own memory.
 func (l Limits) Options(shift uint64) interp.Options {
 	funcs := map[string]interp.Builtin{}
 	for name, text := range l.Calls {
@@ -51,21 +51,21 @@ func (l Limits) Options(shift uint64) interp.Options {
 const callHint = "give the module that defines it too (a second --ir), say what it returns (--call NAME=VALUE), or resume a frame further out"
 
 // Run runs the reference interpreter from the frames of a stack, over a copy-on-write view of the target's memory, until the function of the
-// outermost one returns. It writes nothing to the target. If a value that is live in any of them is missing, nothing runs and the error names all
-// missing values with their reasons.
+// outermost frame returns. It writes nothing to the target. If a live value is missing in any frame, nothing runs and the error lists all missing
+// values with their reasons.
 func (v *View) Run(ctx context.Context, s *Stack, l Limits) (*frame.Resumed, error) {
 	out, _, err := s.Run(ctx, l, 0)
 	return out, err
 }
 
-// Ran is a run that came to its end: what ran, with what it stored ([interp.Interp.Touched]), and what it returned.
+// Ran is a finished run: the machine, with the memory that it stored to ([interp.Interp.Touched]), and the result.
 type Ran struct {
 	*Prepared
 	Result *interp.Result
 }
 
-// Run does what [View.Run] says, and keeps what ran. shift is by how many bytes the memory that is the interpreter's own lies
-// elsewhere than it does with 0, as in [interp.Options]. The report is there where the run failed, too.
+// Run does the same as [View.Run], and also returns the run. shift moves the interpreter's own memory by that many bytes, as in [interp.Options]. The
+// report is set even if the run failed.
 func (s *Stack) Run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed, *Ran, error) {
 	p, err := s.Prepare(l.Options(shift))
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Stack) Run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed
 	return out, &Ran{p, result}, nil
 }
 
-// callee is the frame that the innermost one called, nil where it called none.
+// callee returns the frame that the innermost frame of the stack called, or nil.
 func (s *Stack) callee() *Frame {
 	n := slices.Index(s.Thread.Frames, s.Frames[0])
 	if n > 0 && s.Thread.Frames[n-1].Index == s.Frames[0].Index-1 { // a view may hold some frames only
@@ -101,11 +101,11 @@ type Prepared struct {
 	Machine     *interp.Interp
 	Activations []interp.Activation
 	frames      []frame.ResumedFrame
-	noFloats    string // why the floating-point environment of the thread is not known, or ""
+	noFloats    string // why the floating-point environment of the thread is unknown, or ""
 }
 
-// Floats is the floating-point environment in which the machine runs, nil where that is the default one for sure, or no code that it has
-// run so far depends on it.
+// Floats returns the floating-point environment of the machine. It returns nil if that is certainly the default, or if no code that ran so far
+// depends on it.
 func (p *Prepared) Floats() *frame.FloatEnvironment {
 	text := p.Machine.FloatEnvironment()
 	if !p.Machine.UsesFloats() || text == "" && p.noFloats == "" {
@@ -114,8 +114,7 @@ func (p *Prepared) Floats() *frame.FloatEnvironment {
 	return &frame.FloatEnvironment{Known: p.noFloats == "", Reason: p.noFloats, Text: cmp.Or(text, "default")}
 }
 
-// floats returns the registers that control floating-point arithmetic as the function of the frame has them, or nil and why they are not
-// known.
+// floats returns the floating-point control registers at the frame, or nil and the reason why they are unknown.
 func (f *Frame) floats() (*machine.FloatControl, string) {
 	c, err := f.physical.Registers.FloatControl()
 	if err != nil {
@@ -124,8 +123,8 @@ func (f *Frame) floats() (*machine.FloatControl, string) {
 	return &c, ""
 }
 
-// Prepare binds the values of all frames, and returns an error if one cannot resume. It fills in the options that belong to the stack; the default
-// Memory is the target's.
+// Prepare binds the values of all frames, and returns an error if one cannot resume. It sets the options that depend on the stack; the default Memory
+// is the target's.
 func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 	p := &Prepared{}
 	var missing []string
@@ -153,7 +152,7 @@ func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 	return p, err
 }
 
-// machine binds a module to the target. It fills in the options that belong to the target; the default Memory is the target's.
+// machine binds a module to the target. It sets the options that depend on the target; the default Memory is the target's.
 func (v *View) machine(m *ir.Module, symbols func(*ir.Module, string) (machine.Addr, bool), o interp.Options) (*interp.Interp, error) {
 	if o.Memory == nil {
 		o.Memory = v.target
@@ -162,23 +161,22 @@ func (v *View) machine(m *ir.Module, symbols func(*ir.Module, string) (machine.A
 	return interp.New(m, o)
 }
 
-// Machine returns an interpreter for a function of the modules, to be called instead of the frame's own: names resolve as in the frame's code. It
-// fills in the options that belong to the target.
+// Machine returns an interpreter for a function of the modules that is called in place of the frame's own. Names resolve as in the frame's code.
+// Machine sets the options that depend on the target.
 func (f *Frame) Machine(fn *ir.Func, o interp.Options) (*interp.Interp, error) {
 	o.Floats, _ = f.floats()
 	found := map[*ir.Module]func(string) (machine.Addr, bool){fn.Module: f.Symbols(fn)}
 	return f.view.machine(fn.Module, f.view.symbolsOf(found), o)
 }
 
-// boundFrame is one frame of a stack with the values that it resumes with, and the names of those that are live there and
-// that it has not.
+// boundFrame is one frame of a stack with the values that it resumes with, and the names of the live values that it lacks.
 type boundFrame struct {
 	activation interp.Activation
 	about      frame.ResumedFrame
 	missing    []string
 }
 
-// bind gives the frame of that place in the stack its values.
+// bind binds the values of frame k of the stack.
 func (s *Stack) bind(k int) (b boundFrame, err error) {
 	f := s.Frames[k]
 	if err := f.refuseGuess(); err != nil && !s.Force {
@@ -209,8 +207,7 @@ func (s *Stack) bind(k int) (b boundFrame, err error) {
 	return b, err
 }
 
-// beside lists the other modules whose code may run together with that of m: pointers and
-// aggregates have to be the same in all.
+// beside returns the other modules whose code may run together with that of m: their data layouts must be equal.
 func (v *View) beside(m *ir.Module) []*ir.Module {
 	var others []*ir.Module
 	for _, other := range v.modules.All {
@@ -221,7 +218,7 @@ func (v *View) beside(m *ir.Module) []*ir.Module {
 	return others
 }
 
-// activation is the place where the frame resumes and the values that it has there.
+// activation returns the place where the frame resumes, and its values there.
 func (f *Frame) activation() (a interp.Activation, err error) {
 	if f.mistake != nil {
 		return a, f.mistake
@@ -236,13 +233,13 @@ func (f *Frame) activation() (a interp.Activation, err error) {
 		return a, err
 	}
 	a.Values, err = f.inputs(f.to.Module)
-	if f.Resume.At != "" || f.Resume.After != "" { // it continues at its site, where everything recorded is of that moment
+	if f.Resume.At != "" || f.Resume.After != "" { // it continues at its own site, and everything recorded is from that moment
 		interp.Tell(a.Values)
 	}
 	return a, err
 }
 
-// WhyNotResumed returns an error that names what is missing to resume a frame that has a record.
+// WhyNotResumed returns an error that names what a frame with a record needs before it can resume.
 func (f *Frame) WhyNotResumed() error {
 	switch {
 	case len(f.view.modules.All) == 0:
@@ -253,7 +250,7 @@ func (f *Frame) WhyNotResumed() error {
 	return fmt.Errorf("%s: no site of the given modules is that of record %d%s", f.Title(), f.Record.ID, frame.Noted(f.Notes))
 }
 
-// Title names a frame for messages.
+// Title returns a name of the frame for messages.
 func (f *Frame) Title() string {
 	name := f.Function
 	if name == "" {
@@ -262,7 +259,7 @@ func (f *Frame) Title() string {
 	return fmt.Sprintf("frame #%d, %s", f.Index, name)
 }
 
-// inputs makes the interpreter's values of the slots that have one.
+// inputs converts the slots that have a value to values of the interpreter.
 func (f *Frame) inputs(m *ir.Module) (map[ir.Value]interp.Value, error) {
 	values := map[ir.Value]interp.Value{}
 	for _, b := range f.values {
@@ -304,16 +301,16 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 	return strings.Join(lines, "\n  "), nil
 }
 
-// Partial reports whether some value or frame could not be had: a slot without a value or with a guess, a frame
-// whose records cannot be read, a thread that could not be stopped, a stack that was cut short.
+// Partial reports whether some value or frame is unavailable: a slot without a value or with a guess, a frame whose records cannot be read, a thread
+// that could not be stopped, or a stack that was cut short.
 func (v *View) Partial() bool {
 	return progspace.Unopened(v.target) != "" || slices.ContainsFunc(v.Threads, func(t Thread) bool {
 		return !t.End.Complete || slices.ContainsFunc(t.Frames, func(f *Frame) bool { return f.Lacks() != "" })
 	})
 }
 
-// Lacks names a value that the record promises and the frame lacks, with the reason; "" if it has all. It also reports records that cannot be read,
-// whose promises are unknown. The values of a frame that is a guess all count as missing.
+// Lacks returns a value that the record promises and the frame lacks, with the reason; "" if the frame has all. It also reports records that cannot
+// be read. All values of a frame that is a guess count as missing.
 func (f *Frame) Lacks() string {
 	if f.Record != nil && f.Uncertain() != "" {
 		return "a guess: " + f.Uncertain()

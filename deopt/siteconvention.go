@@ -8,9 +8,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// conventionOf returns the convention of the function of callee, which has returned to f or will: nil if it is C's, or unknown. The function itself
-// determines what it clobbers. What it preserves holds for f only if f called that very function, and no other that jumped to it: the call names
-// it, or the site in f is one of the same convention.
+// conventionOf returns the calling convention of callee's function, which was called from f. It returns nil if the convention is C's, or unknown. The
+// function itself determines which registers it clobbers. Its preserved registers count only if f called that very function and not one that
+// tail-called it. That is certain if the call names the function, or if the site in f has the same convention.
 func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 	if v.target.Arch() != machine.AMD64 || len(v.modules.All) == 0 {
 		return nil
@@ -21,7 +21,7 @@ func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 		if named {
 			start = at
 		}
-		// If two functions share the name, or in an image that no module was compiled into, it may be another one.
+		// The name is ambiguous if two functions share it, or if no module was compiled into the image.
 		if named && c.Records != nil && c.Image != nil {
 			if _, only := c.Image.Only(symbol); only {
 				name = symbol
@@ -52,7 +52,7 @@ func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 	return out
 }
 
-// siteConvention is the same of the site whose call returns to the pc of a frame, as the modules say: of all that it may be.
+// siteConvention returns the convention of the site whose call returns to the pc of a frame. All sites that it may be must agree.
 func (v *View) siteConvention(f *unwind.Frame) (is abi.Callable, known bool) {
 	c := v.space.At(f.PC - 1)
 	if c == nil || c.Records == nil || !f.Return {
@@ -88,8 +88,8 @@ func (v *View) siteConvention(f *unwind.Frame) (is abi.Callable, known bool) {
 	return is, known
 }
 
-// callLeadsTo reports whether the call that returns to pc is of the function that starts at an address: it names that, or takes it from a word
-// beside the code, as calls of functions of regcall do in code that may lie anywhere (X86Subtarget::classifyGlobalFunctionReference).
+// callLeadsTo reports whether the call that returns to pc calls the function that starts at an address. The call names that address, or loads it from
+// a word beside the code. LLVM does the latter for regcall functions in position-independent code (X86Subtarget::classifyGlobalFunctionReference).
 func (v *View) callLeadsTo(pc, start machine.Addr) bool {
 	if to, called := v.calledBefore(pc); called {
 		return to == start

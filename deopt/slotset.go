@@ -11,14 +11,14 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Set returns a view in which a frame of v has another value in a slot, and that frame: what would come of it is seen by
-// resuming it. v and the target stay as they are. A slot that is unavailable has a value then. slot is the
-// name that the module has for it, and text what [ParseValue] reads, of the slot's type.
+// Set returns a copy of the view in which a slot of a frame has another value, and that frame; resuming the frame shows the effect. v and the target
+// do not change. A slot that is unavailable can be set. slot is its name in the module, and text is in the syntax of [ParseValue] for the slot's
+// type.
 func (v *View) Set(f *Frame, slot, text string) (*View, *Frame, error) {
 	changed := *f
 	changed.Slots, changed.Notes = slices.Clone(f.Slots), slices.Clone(f.Notes)
 	set := false
-	for _, b := range f.values { // several where the record has the value twice, as a gc pointer is
+	for _, b := range f.values { // several if the record has the value twice, like a gc pointer
 		s := &changed.Slots[b.slot]
 		if s.Name != slot {
 			continue
@@ -37,7 +37,7 @@ func (v *View) Set(f *Frame, slot, text string) (*View, *Frame, error) {
 	return v.with(f, &changed, slot)
 }
 
-// with is the view with another frame in place of f, in which a slot was set.
+// with returns the view with another frame in place of f, in which a slot was set.
 func (v *View) with(f, changed *Frame, slot string) (*View, *Frame, error) {
 	changed.Notes = append(changed.Notes, slot+" has the value that was set, not the one that was there")
 	frame.RelateDerived(changed.Slots)
@@ -68,8 +68,8 @@ func (f *Frame) whyNotSet(slot string) error {
 	return fmt.Errorf("%s of %s: the code that resumes does not take it from the record", slot, f.Title())
 }
 
-// ParseSlot reads a value of a slot's type, as [ParseValue] does: the bytes are in the form of [frame.Slot].Bytes. For a slot without a type it is
-// a number of as many bytes as the slot has.
+// ParseSlot parses a value of a slot's type, in the syntax of [ParseValue]. The bytes have the form of [frame.Slot].Bytes. For a slot without a type
+// the value is a number of the slot's size.
 func (f *Frame) ParseSlot(s *frame.Slot, text string) ([]byte, error) {
 	t, size := interp.IRType(s.Type), s.Type.Size()
 	if s.Type.IsZero() {
@@ -88,13 +88,13 @@ func (f *Frame) ParseSlot(s *frame.Slot, text string) ([]byte, error) {
 	if !s.Type.IsZero() {
 		bits = s.Type.Bits
 	}
-	if !ok || n.BitLen() > bits { // of a pointer that is narrower than those of x86-64
+	if !ok || n.BitLen() > bits { // a pointer narrower than those of x86-64
 		return nil, fmt.Errorf("%q is no value of type %s", text, s.Type.Source)
 	}
 	return fixed(n, bits, size, f.view.target.Arch().Order), nil
 }
 
-// fixed spells a number in so many bytes, of which it has so many bits: negative ones in two's complement.
+// fixed encodes the low bits of a number in size bytes; negative numbers are in two's complement.
 func fixed(n *big.Int, bits, size int, order binary.ByteOrder) []byte {
 	modulus := new(big.Int).Lsh(big.NewInt(1), uint(bits))
 	raw := new(big.Int).Mod(n, modulus).FillBytes(make([]byte, size))
@@ -104,7 +104,7 @@ func fixed(n *big.Int, bits, size int, order binary.ByteOrder) []byte {
 	return raw
 }
 
-// Masked returns the bytes of a slot without the bits that are above its type's width, which may be anything.
+// Masked returns the bytes of a slot with the bits above its type's width cleared; these may hold anything.
 func (f *Frame) Masked(s *frame.Slot) []byte {
 	if s.Type.IsZero() {
 		return s.Bytes

@@ -13,17 +13,17 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// How much of debug information is read for one view, as [source.Budget] counts it.
+// Amounts of debug information to read for one view, as [lines.Budget] counts it.
 const (
 	// QuickSources takes a few milliseconds.
 	QuickSources = 1 << 20
-	// AllSources are all that a program can have.
+	// AllSources reads everything.
 	AllSources = 4 << 30
 )
 
-// Sources finds out where in the source the frames are: by the DWARF of the images that they are in, else by the debug locations of the module
-// that a frame's site is in. It needs no process that is stopped. It returns the files whose own debug information takes more than
-// the budget to read; their frames are left as they are, and so are those of libraries for which the system has separate files that do.
+// Sources finds the source lines of the frames: from the DWARF of their images, otherwise from the debug locations of the module with the frame's
+// site. It does not need a stopped process. It returns the files whose debug information costs more than the budget to read; their frames stay
+// unchanged. A library with a separate debug file over the budget is skipped too, but not returned.
 func (v *View) Sources(budget int64) (costly []string) {
 	var all []*Frame
 	for _, t := range v.Threads {
@@ -32,10 +32,10 @@ func (v *View) Sources(budget int64) (costly []string) {
 	return FindSources(all, NewSourceReaders(budget))
 }
 
-// Sources is [View.Sources] of these frames alone.
+// Sources does the same as [View.Sources] for these frames only.
 func (s *Stack) Sources(budget int64) { FindSources(s.Frames, NewSourceReaders(budget)) }
 
-// SourceReaders are those of the images that frames are in.
+// SourceReaders caches the line readers of images.
 type SourceReaders struct {
 	of     map[*object.Image]*lines.Reader
 	budget *lines.Budget
@@ -65,7 +65,7 @@ func FindSources(frames []*Frame, r *SourceReaders) (costly []string) {
 	return costly
 }
 
-// sourceByDWARF asks the image of the frame.
+// sourceByDWARF reads the source lines of the frame from its image.
 func (f *Frame) sourceByDWARF(all *SourceReaders) error {
 	img := f.code.Image
 	if img == nil {
@@ -92,7 +92,7 @@ func (f *Frame) sourceByDWARF(all *SourceReaders) error {
 	return nil
 }
 
-// SourceOf returns the place in the source of an instruction of a module, innermost first, or nil if the module does not contain it.
+// SourceOf returns the source lines of an instruction of a module, innermost first, or nil if the module has none.
 func SourceOf(i *ir.Instr) (list []frame.Source) {
 	at, ok := i.Source()
 	if !ok {
@@ -104,7 +104,7 @@ func SourceOf(i *ir.Instr) (list []frame.Source) {
 	return list
 }
 
-// SourceText returns a place in the source in gdb's form: file:line, or only the file for code without a line.
+// SourceText returns a source line in gdb's form: file:line, or only the file for code without a line.
 func SourceText(s frame.Source) string {
 	switch {
 	case s.File == "" && s.Line == 0:

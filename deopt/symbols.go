@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// symbols binds the names of modules to addresses of the target: of those that the frames
-// are in by the images of the frames.
+// symbols returns a function that resolves the names of modules to addresses of the target. For a module of one of the frames it uses the frame's
+// image.
 func (s *Stack) symbols() func(*ir.Module, string) (machine.Addr, bool) {
 	v := s.Frames[0].view
 	found := map[*ir.Module]func(string) (machine.Addr, bool){}
@@ -19,7 +19,7 @@ func (s *Stack) symbols() func(*ir.Module, string) (machine.Addr, bool) {
 	return v.symbolsOf(found)
 }
 
-// symbolsOf binds the names of any module: of those that were found by a frame as that has them.
+// symbolsOf returns a function that resolves the names of any module. found has the functions for the modules of frames.
 func (v *View) symbolsOf(found map[*ir.Module]func(string) (machine.Addr, bool)) func(*ir.Module, string) (machine.Addr, bool) {
 	return func(m *ir.Module, name string) (machine.Addr, bool) {
 		if found[m] == nil {
@@ -29,15 +29,14 @@ func (v *View) symbolsOf(found map[*ir.Module]func(string) (machine.Addr, bool))
 	}
 }
 
-// Symbols binds the names of fn's module to addresses of the target, as the code of the frame does: if several images have a name, its own takes
-// precedence. The function returns false for a name that none has.
+// Symbols returns a function that resolves the names of fn's module to addresses of the target, as the code of the frame does: if several images have
+// a name, the frame's own takes precedence. The function returns false for an unknown name.
 func (f *Frame) Symbols(fn *ir.Func) func(string) (machine.Addr, bool) {
 	return f.view.symbols(fn.Module, f.imageOf(fn))
 }
 
-// symbols binds the names of a module that was compiled into an image to addresses of the
-// target. A name that the module keeps to itself is looked for in the image that was made of
-// it alone: another one may use the same name for something else.
+// symbols returns a function that resolves the names of a module that was compiled into an image. A name with internal linkage is looked up only in
+// that image: another image may use the same name for something else.
 func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Addr, bool) {
 	return func(name string) (machine.Addr, bool) {
 		linkage := ""
@@ -50,11 +49,11 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 				name = symbol
 			}
 		}
-		// A private symbol is not written into the object.
+		// A private symbol is not in the object file.
 		if linkage == "private" {
 			return 0, false
 		}
-		if weak(linkage) { // a JIT may have taken another image's
+		if weak(linkage) { // a JIT may have linked another image's definition
 			if at, ok := v.linked(m, img, name); ok {
 				return at, true
 			}
@@ -79,7 +78,7 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 	}
 }
 
-// weak reports whether one of several definitions is chosen for a linkage (LangRef, "Linkage Types").
+// weak reports whether a linkage lets the linker choose one of several definitions (LangRef, "Linkage Types").
 func weak(linkage string) bool {
 	switch linkage {
 	case "weak", "weak_odr", "linkonce", "linkonce_odr", "common", "extern_weak":
@@ -88,7 +87,7 @@ func weak(linkage string) bool {
 	return false
 }
 
-// linked returns the address that a JIT has given to a symbol without an address in an image, read from the image's code in memory.
+// linked returns the address that a JIT gave to an undefined symbol of an image, read from the image's code in memory.
 func (v *View) linked(m *ir.Module, img *object.Image, name string) (machine.Addr, bool) {
 	if img == nil {
 		return 0, false
@@ -102,9 +101,8 @@ func (v *View) linked(m *ir.Module, img *object.Image, name string) (machine.Add
 	return at, ok
 }
 
-// imageOf returns the image that a function's module was compiled into, or nil where it
-// is not known: the frame's own, where its site is in that module or the image has the
-// function, else the one that exports the function.
+// imageOf returns the image that a function's module was compiled into, or nil if unknown. It is the frame's own image if the frame's site is in that
+// module or the image has the function. Otherwise it is the image that exports the function.
 func (f *Frame) imageOf(fn *ir.Func) *object.Image {
 	own := f.code.Image
 	if own != nil {
@@ -118,8 +116,7 @@ func (f *Frame) imageOf(fn *ir.Func) *object.Image {
 	return f.view.space.Exporter(fn.Name)
 }
 
-// imageOf returns the image that a module without a frame was compiled into: the one that
-// exports the first of its functions that any does.
+// imageOf returns the image that a module without a frame was compiled into: the one that exports the first of its functions that any image exports.
 func (v *View) imageOf(m *ir.Module) *object.Image {
 	for _, fn := range m.Funcs {
 		if sites.Emits(fn) && sites.External(fn) {
@@ -131,7 +128,7 @@ func (v *View) imageOf(m *ir.Module) *object.Image {
 	return nil
 }
 
-// NativeFunction is the function of the modules whose native code the frame runs, nil where that is not known.
+// NativeFunction returns the IR function whose native code the frame runs, or nil if unknown.
 func (f *Frame) NativeFunction() *ir.Func {
 	if f.match.Site != nil {
 		return f.match.Site.Func

@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// Touch lets the reference interpreter run from each frame that can be resumed, and from the innermost one of each thread
-// together with its callers, and forgets what came of it. A target that keeps the memory which is read ([ptrace.Options.Record]) has then
-// kept what the same run needs later.
+// Touch runs the reference interpreter from each frame that can be resumed, and from the innermost such frame of each thread together with its
+// callers. It discards the results. A target that keeps the memory that is read ([ptrace.Options.Record]) then has what the same run needs later.
 //
-// It returns how many runs came to an end and, of those that did not, why.
+// It returns the number of runs that finished, and for each other run the reason.
 func (v *View) Touch(ctx context.Context, l Limits) (ended int, why []string) {
 	for i := range v.Threads {
 		t := &v.Threads[i]
@@ -18,7 +17,7 @@ func (v *View) Touch(ctx context.Context, l Limits) (ended int, why []string) {
 			if f.Resume == nil {
 				continue
 			}
-			// A guess that somebody forces later reads what it reads now.
+			// --force may resume a guess later, so read its memory too.
 			runs := []*Stack{{Thread: t, Frames: []*Frame{f}, Force: true}}
 			if all := (&Stack{Thread: t, Frames: []*Frame{f}, Force: true}); innermost && all.extend(t.Frames[at+1:], AllCallers) == nil && len(all.Frames) > 1 {
 				runs = append(runs, all)

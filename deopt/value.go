@@ -14,11 +14,10 @@ type Reader struct {
 	Arch      *machine.Arch
 	Memory    machine.Memory
 	Registers *machine.Registers
-	Map       *stackmap.Map // that has the large constants
+	Map       *stackmap.Map // holds the large constants
 }
 
-// Bytes returns the bytes of the value at l, as many as it was recorded with, in the
-// order of the target; or the reason why they cannot be had.
+// Bytes returns the bytes of the value at l in its recorded size and the target's byte order, or the reason why they are unavailable.
 func (r *Reader) Bytes(l stackmap.Location) ([]byte, error) {
 	switch l.Kind {
 	case stackmap.Register:
@@ -45,8 +44,8 @@ func (r *Reader) Bytes(l stackmap.Location) ([]byte, error) {
 	return r.uint(v), err
 }
 
-// register reads a Register location. Its offset is in bits, from the least significant one: LLVM records ah as rax
-// and 8, and the 32-bit part of a big-endian machine's r12 as that and 0.
+// register reads a Register location. Its offset is in bits from the least significant one: LLVM records ah as rax with offset 8, and the low 32 bits
+// of a big-endian machine's r12 with offset 0.
 func (r *Reader) register(l stackmap.Location) ([]byte, error) {
 	if why := r.Arch.Unread[l.Reg]; why != "" {
 		return nil, errors.New(why)
@@ -61,7 +60,7 @@ func (r *Reader) register(l stackmap.Location) ([]byte, error) {
 	}
 	skip, size := int(l.Offset)/8, int(l.Size)
 	if size == 0 || size > len(b)-skip {
-		// A value recorded wider than what is there is not half a value.
+		// A value recorded wider than the register is not truncated.
 		return nil, fmt.Errorf("%d bytes of %s, of which %d are there", l.Size, name, len(b)-skip)
 	}
 	if r.Arch.BigEndian() {
@@ -76,8 +75,8 @@ func (r *Reader) uint(v uint64) []byte {
 	return b
 }
 
-// fit truncates raw to the size of a value of type t. The bytes above are garbage: an i32 that was truncated keeps the whole register, and a double
-// in a register is recorded with the register's 16 bytes.
+// fit truncates raw to the size of a value of type t. The bytes above are garbage: a truncated i32 keeps the whole register, and a double in a
+// register is recorded with the register's 16 bytes.
 func fit(raw []byte, t frame.Type, l stackmap.Location, arch *machine.Arch) ([]byte, error) {
 	size := t.Size()
 	constant := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
@@ -100,7 +99,7 @@ func fit(raw []byte, t frame.Type, l stackmap.Location, arch *machine.Arch) ([]b
 	return nil, fmt.Errorf("recorded with %d bytes, and a value of type %s has %d", len(raw), t.Source, size)
 }
 
-// slot reads one recorded value. The type may be none.
+// slot reads one recorded value. The type may be zero.
 func (r *Reader) slot(index int, name string, t frame.Type, l stackmap.Location) frame.Slot {
 	s := frame.Slot{Index: index, Name: name, Type: t, Status: frame.OK, Location: new(stackmap.LocationOf(r.Map, l, r.Arch))}
 	raw, err := r.Bytes(l)
@@ -108,7 +107,7 @@ func (r *Reader) slot(index int, name string, t frame.Type, l stackmap.Location)
 	return s
 }
 
-// value gives a slot what was read for it from a location, or the reason why it was not.
+// value sets a slot to the bytes read from a location, or to the reason why they were not read.
 func (r *Reader) value(s *frame.Slot, raw []byte, err error, l stackmap.Location) {
 	t := s.Type
 	if err == nil {
@@ -123,8 +122,7 @@ func (r *Reader) value(s *frame.Slot, raw []byte, err error, l stackmap.Location
 	s.Value = t.Format(s.Bytes, r.Arch.Order)
 }
 
-// mask clears the bits of the last byte that the type does not have: the bits 1 to 7
-// of an i1 may hold anything.
+// mask clears the bits of the last byte above the type's width: bits 1 to 7 of an i1 may hold anything.
 func mask(raw []byte, t frame.Type, arch *machine.Arch) []byte {
 	if extra := 8*len(raw) - t.Bits; !t.IsZero() && extra > 0 && extra < 8 {
 		raw = append([]byte(nil), raw...)

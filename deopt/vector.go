@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// operand reads a live value of a site, which is of type t.
+// operand reads a live value of type t of a site.
 func (r *Reader) operand(index int, name string, s *ir.Site, t *ir.Type, typ frame.Type, l stackmap.Location) frame.Slot {
 	leaf := sites.FirstLeaf(t)
 	if leaf.Kind != ir.VectorKind {
@@ -29,7 +29,7 @@ func (r *Reader) operand(index int, name string, s *ir.Site, t *ir.Type, typ fra
 	return slot
 }
 
-// unpacked returns the bytes of a vector as a store of its type leaves them, of those that a location holds.
+// unpacked converts the bytes of a vector at a location to the bytes that a store of its type writes.
 func unpacked(s *ir.Site, t *ir.Type, l stackmap.Location, raw []byte, arch *machine.Arch) ([]byte, error) {
 	layout, err := sites.VectorLayout(s, t, l, arch)
 	if err != nil {

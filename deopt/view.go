@@ -24,74 +24,74 @@ import (
 type Options struct {
 	Modules []*ir.Module
 	Layouts []*layout.Layout
-	VMs     []*vmlayout.Layout // of the user's own virtual machine; the first that reads a record has it
-	Thread  int                // only the thread of that number; 0 for all
-	// Mistake is called with each mistake of a layout, each time that it occurs: the frame is shown as its record has it. Nil: a mistake is an
-	// error.
+	VMs     []*vmlayout.Layout // layouts of the user's virtual machine; the first that reads a record applies
+	Thread  int                // only the thread with this number; 0 for all
+	// Mistake is called with each mistake of a layout, each time that it occurs, and the frame is shown without the layout. If Mistake is nil, a
+	// mistake is an error.
 	Mistake func(error)
-	Depth   unwind.Depth // which frames of deep stacks are made; the zero value means [DefaultDepth]
-	// Direct means that frames without a record show the variables that other records of their function locate by address.
+	Depth   unwind.Depth // the frames of deep stacks to make; the zero value means [DefaultDepth]
+	// Direct makes frames without a record show the variables that other records of their function locate by address.
 	Direct bool
-	// MapsInQuestion is as in [sites.Modules].
+	// MapsInQuestion has the meaning that it has in [sites.Modules].
 	MapsInQuestion bool
-	// TrustIR is as in [sites.Modules].
+	// TrustIR has the meaning that it has in [sites.Modules].
 	TrustIR bool
-	// Refuses is as in [sites.Modules]: of modules in files that a process writes while it runs.
+	// Refuses has the meaning that it has in [sites.Modules]. It concerns modules in files that a process writes while it runs.
 	Refuses func(ms *sites.Modules, img *object.Image, start machine.Addr, f *ir.Func) string
 }
 
 // DefaultDepth selects the frames of a deep stack that are made by default.
 var DefaultDepth = unwind.Depth{Inner: 256, Outer: 256}
 
-// View is all frames of one moment. Its frames do not change.
+// View holds all frames of one moment. Its frames do not change.
 type View struct {
 	Threads []Thread
 
 	target  *ptrace.Target
-	memory  machine.Memory // that values are read from: the target's, or what came with an event
+	memory  machine.Memory // the source of values: the target's memory, or memory that came with an event
 	space   *progspace.Space
 	modules *sites.Modules
 	layouts []*layout.Layout
 	vms     []*vmlayout.Layout
 	mistake func(error)      // as in [Options]
-	source  *vmlayout.Source // of the values of their frames
+	source  *vmlayout.Source // source of the values of the VMs' frames
 
 	unwinder *unwind.Unwinder
 	depth    unwind.Depth
 
 	patched *patched.Finder
 
-	unregistered bool // a frame is in unregistered code
+	unregistered bool // whether a frame is in unregistered code
 
 	showDirect bool                               // as in [Options]
-	directs    map[*progspace.Objfile]directTable // what was found for it
+	directs    map[*progspace.Objfile]directTable // cached results for it
 }
 
 // Thread is one thread and its frames, innermost first.
 type Thread struct {
 	ID     int
 	Name   string
-	Frames []*Frame // where the stack is deep without some in the middle
+	Frames []*Frame // without some in the middle if the stack is deep
 	End    unwind.End
 
-	Total   int // frames of the stack
+	Total   int // number of frames on the stack
 	Omitted []unwind.Omitted
 }
 
-// Frame is one activation: the physical frame and what became of it.
+// Frame is one activation: the physical frame and the abstract frame made from it.
 type Frame struct {
 	frame.Frame
 
 	physical unwind.Frame
-	callee   *unwind.Frame // nil where it is not known
-	guess    *doubt        // nil where it is certain that there is such a frame
+	callee   *unwind.Frame // nil if unknown
+	guess    *doubt        // nil if the frame certainly exists
 	code     *progspace.Objfile
 	match    *Match
 	values   []bound  // the values of the module that slots hold
-	others   []*Match // at the same address, but for match; see [Frame.Others]
-	to       *ir.Func // that resumes, where a module defines it
-	mistake  error    // of the layout that was meant for the frame, or nil
-	blind    string   // why a record that its code may have for it cannot be read, or ""
+	others   []*Match // the other records at the same address; see [Frame.Others]
+	to       *ir.Func // the function that resumes, if a module defines it
+	mistake  error    // the mistake in the layout for this frame, or nil
+	blind    string   // why a record of the frame may exist but cannot be read, or ""
 	view     *View
 }
 
@@ -102,7 +102,7 @@ type bound struct {
 }
 
 // Frames makes the abstract frames of a target. It returns a [*MismatchError], a [*layout.Error] or an error of the IR reader if the user's input
-// does not fit; the frames themselves report what is missing in the target.
+// does not fit. If something is missing in the target, the frames themselves report it.
 func Frames(t *ptrace.Target, o Options) (*View, error) {
 	v, err := New(t, o)
 	if err != nil {
@@ -149,7 +149,7 @@ func New(t *ptrace.Target, o Options) (*View, error) {
 	return v, nil
 }
 
-// excuse reports a mistake of a layout where somebody wants to hear of it, and returns every other error.
+// excuse passes a mistake of a layout to the Mistake option, if that is set, and returns every other error.
 func (v *View) excuse(err error) error {
 	var wrong *layout.Error
 	if v.mistake == nil || !errors.As(err, &wrong) {
@@ -179,11 +179,10 @@ func (v *View) ThreadOf(t machine.Thread) (Thread, error) {
 	return out, nil
 }
 
-// Unwinder returns what found the frames. It keeps what it has learned about the code: to walk
-// the stacks of the target once more takes little.
+// Unwinder returns the unwinder that found the frames. It caches what it learns about code, so walking the target's stacks again is cheap.
 func (v *View) Unwinder() *unwind.Unwinder { return v.unwinder }
 
-// FrameOf makes the abstract frame of a physical one, which has called callee; within is callee's frame, nil for none.
+// FrameOf makes the abstract frame of a physical one. callee is the physical frame that it called, and within callee's abstract frame; nil for none.
 func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Frame, error) {
 	f := &Frame{physical: p, callee: callee, guess: doubtOf(&p, within), view: v}
 	f.Index, f.PC, f.Rule = p.Index, frame.HexOf(p.PC), string(p.Rule)
@@ -239,7 +238,7 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 		f.fillDirect(name, f.code.SymbolAt(at).Owner)
 		return f, nil
 	}
-	if f.Offset == nil { // the record gives the distance from the start of its function
+	if f.Offset == nil { // the record gives the offset in its function
 		offset := uint64(f.Place() - f.match.Entry.Function.Addr)
 		f.Offset = &offset
 	}
@@ -254,8 +253,8 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 	return f, err
 }
 
-// namedByPerf names the function of a frame whose code is in no file and no registered object, if the process has written its name for perf. Code
-// in memory without a file counts as a JIT's, whatever its name.
+// namedByPerf names the function of a frame if its code is in no file and no registered object, and the process has written its name for perf. All
+// such code counts as JIT code.
 func (v *View) namedByPerf(f *Frame, within machine.Addr) {
 	if !v.target.IsJITCode(within) {
 		return
@@ -267,8 +266,8 @@ func (v *View) namedByPerf(f *Frame, within machine.Addr) {
 	}
 }
 
-// SymbolAt returns the name and start of the function that pc lies in. A symbol without a size covers all code up to the next symbol: also that of
-// functions without one. If an FDE that starts after the symbol covers pc, it is such a function, and ok is false.
+// SymbolAt returns the name and start of the function that contains pc. A symbol without a size covers all code up to the next symbol, also that of
+// functions without a symbol. If an FDE that starts after the symbol covers pc, pc is in such a function, and ok is false.
 func (f *Frame) SymbolAt(pc machine.Addr) (name string, start machine.Addr, ok bool) {
 	s := f.code.SymbolAt(pc)
 	if s.Known && s.Size == 0 && s.Start < f.physical.FDE.Start {
@@ -277,8 +276,8 @@ func (f *Frame) SymbolAt(pc machine.Addr) (name string, start machine.Addr, ok b
 	return s.Name, s.Start, s.Known
 }
 
-// unreadAt returns the reason why the stack map that addr may be in cannot be read: its file is missing, or the list of registered objects is
-// broken. It is "" if nothing prevents it.
+// unreadAt returns the reason why the stack map for addr cannot be read, or "". Its file may be missing, or the list of registered objects may be
+// broken.
 func (v *View) unreadAt(addr machine.Addr) string {
 	switch m := v.target.ModuleAt(addr); {
 	case m == nil:
@@ -291,11 +290,11 @@ func (v *View) unreadAt(addr machine.Addr) string {
 	return ""
 }
 
-// Guess returns the reason why the frame may not be the caller of the one before, or why one may be missing between the two; "" if there is no
-// doubt. It is the first of its notes.
+// Guess returns the reason why the frame may not be the caller of the one before, or why a frame may be missing between the two; "" if both are
+// certain. It is the first of the frame's notes.
 func (f *Frame) Guess() string { return f.physical.Guess }
 
-// findRecord finds the record of the frame, if there is one. owner is the start of the function whose records may describe it.
+// findRecord finds the record of the frame, if any. owner is the start of the function whose records may describe the frame.
 func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	if o := f.physical.Overwritten; o != nil {
 		f.match = f.choose(f.overwritten(o.By.([]*patched.Code)))
@@ -323,8 +322,7 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	return nil
 }
 
-// Matcher holds records against the frame's place. function is the name of its function and owner
-// where that starts.
+// Matcher returns a matcher for the frame's place. function is the name of its function, and owner the function's start.
 func (f *Frame) Matcher(function string, owner machine.Addr) *Matcher {
 	return &Matcher{Arch: f.view.target.Arch(), Memory: f.view.target, Records: f.code.Records, Function: owner, calls: f.mayCall, Sites: func(e sites.RecordEntry) (sites.Candidates, error) {
 		c, err := f.view.modules.OfRecord(f.code, e, function)
@@ -335,9 +333,9 @@ func (f *Frame) Matcher(function string, owner machine.Addr) *Matcher {
 	}}
 }
 
-// choose returns the most informative of the records at the frame's address. For a frame that waits for a call it is the first, the call's own: the
-// others are after it. Any other frame may not have come through a site; if it may have come through several, a site that has yet to run has
-// everything in place, and no record has the result of a call that has run.
+// choose returns the most informative record at the frame's address. For a frame that waits for a call it is the first, the call's own; the others
+// are after the call. Any other frame may not have passed a site. If it may have passed several, a site that has not run yet is best: all its values
+// are in place, while no record has the result of a finished call.
 func (f *Frame) choose(all []*Match) *Match {
 	var best *Match
 	var possible []*Match
@@ -369,7 +367,7 @@ func (f *Frame) choose(all []*Match) *Match {
 	return best
 }
 
-// maxAlso bounds the other records at the address of a frame whose values are read.
+// maxAlso bounds the other records at a frame's address whose values are read.
 const maxAlso = 8
 
 // fillAlso reads the values of the other records at the frame's address.
@@ -390,11 +388,11 @@ func (v *View) About() frame.Target {
 	return out
 }
 
-// maxLostFiles bounds the files with missing code that are named.
+// maxLostFiles bounds the files with missing code that notes list.
 const maxLostFiles = 8
 
-// Notes lists what is missing in a core, or uncertain: the core's own remarks, and files with code that may not be, or are not, those that were
-// mapped. For a process it lists why its files for perf are not used.
+// Notes lists what is missing or uncertain. For a core: the core's own notes, and files with code that are missing or may differ from those that were
+// mapped. For a process: the reasons why its files for perf are not used.
 func (v *View) Notes() []string {
 	if v.target.Core == "" {
 		notes := v.perfNotes()
@@ -429,7 +427,7 @@ func (v *View) Notes() []string {
 	return notes
 }
 
-// perfNotes returns the reasons why names that a process wrote for perf are not used, if a frame could have one.
+// perfNotes returns the reasons why perf names of a process are not used, if a frame could have one.
 func (v *View) perfNotes() (notes []string) {
 	for _, p := range v.target.PerfFiles() {
 		if p.Why != "" && v.unregistered {

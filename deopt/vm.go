@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// readVM returns the result of the first of the view's layouts of virtual machines that reads the frame's record. It is the same at each exit.
+// readVM returns the reading of the frame's record by the first VM layout that fits it. It is the same for every exit at the record.
 func (f *Frame) readVM() *vmlayout.Reading {
 	m := f.match
 	switch known := m.Site != nil || m.agreements() != nil || m.counted(); {
@@ -22,7 +22,7 @@ func (f *Frame) readVM() *vmlayout.Reading {
 	return m.read
 }
 
-// Follows reports whether a layout of a virtual machine reads memory at the frame's record, beyond the record's locations.
+// Follows reports whether a VM layout reads memory at the frame's record beyond the record's locations.
 func (f *Frame) Follows() bool { return len(f.view.vms) > 0 && f.readVM().Shape.Follows() }
 
 // fillVM reads the frames of the user's virtual machine out of the slots of the record.
@@ -33,8 +33,8 @@ func (f *Frame) fillVM() {
 	}
 }
 
-// SetVM is [View.Set] of a value of the VM's frames, which is called as [frame.VM.Slots] has it. Its slot gets the bits that the layout's
-// codec has for the text, read in the type that the value has now.
+// SetVM does the same as [View.Set] for a value of the VM's frames, named as in [frame.VM.Slots]. The slot gets the bits that the layout's codec
+// makes of text, which is parsed in the value's current type.
 func (v *View) SetVM(f *Frame, name, text string) (*View, *Frame, error) {
 	all := f.VM.Slots()
 	at := slices.IndexFunc(all, func(s frame.Slot) bool { return s.Name == name })
@@ -65,5 +65,5 @@ func (v *View) SetVM(f *Frame, name, text string) (*View, *Frame, error) {
 	return v.with(f, &changed, name)
 }
 
-// Reference is the address that a word in memory refers to, as the frame's layout has it ([vmlayout.Layout.Reference]).
+// Reference returns the address that a word in memory refers to, by the frame's VM layout ([vmlayout.Layout.Reference]).
 func (f *Frame) Reference(bits uint64) (machine.Addr, bool) { return f.readVM().Layout.Reference(bits) }
