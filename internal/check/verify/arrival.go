@@ -13,12 +13,12 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// SlotDifference is a slot of an exit whose value the baseline does not have where the exit resumes.
+// SlotDifference is a slot of an exit that differs from the baseline's value where the exit resumes.
 type SlotDifference struct {
 	Slot     string `json:"slot"`
 	Exit     string `json:"exit"`
 	Baseline string `json:"baseline"`
-	// In is another slot of the exit, or a value of the function that was left, that holds the baseline's value.
+	// In names where the baseline's value is instead: another slot of the exit, or a value of the function that was left.
 	In string `json:"in,omitempty"`
 	// Of is the kind of In: "slot", or "value" of the function that was left.
 	Of string `json:"of,omitempty"`
@@ -26,32 +26,31 @@ type SlotDifference struct {
 
 // State describes how the state at an exit compares with a run from the entry.
 type State struct {
-	Arrivals uint64 `json:"arrivals"`          // how often the run came there
-	Arrival  uint64 `json:"arrival,omitempty"` // the first of them, from 1, that is not before the one of the exit before and has the same state; 0: none has
-	Nearest  uint64 `json:"nearest,omitempty"` // else the one that differs in the fewest slots
-	// Slots holds the slots that differ in the nearest arrival, Words the number of words of eight bytes of memory that do, and Memory the first
-	// place.
+	Arrivals uint64 `json:"arrivals"`          // number of times that the run reached the place where the exit resumes
+	Arrival  uint64 `json:"arrival,omitempty"` // the first arrival, from 1, with the state of the exit, not before the previous exit's arrival; 0: none
+	Nearest  uint64 `json:"nearest,omitempty"` // if Arrival is 0: the arrival that differs in the fewest slots
+	// Slots holds the slots that differ at the nearest arrival. Words counts the words of eight bytes of memory that differ there, and Memory is the
+	// first of these.
 	Slots  []SlotDifference  `json:"slots,omitempty"`
 	Words  uint64            `json:"memory_words,omitempty"`
 	Memory *MemoryDifference `json:"memory,omitempty"`
-	Why    string            `json:"why,omitempty"` // it could not be held against it
+	Why    string            `json:"why,omitempty"` // why the state could not be compared
 }
 
-// same reports whether the run had the state of the exit at some arrival.
+// same reports whether the run had the state of the exit at one of its arrivals.
 func (s *State) same() bool { return s.Why == "" && s.Arrival > 0 }
 
 // different reports whether the run had the state of the exit at no arrival.
 func (s *State) different() bool { return s.Why == "" && s.Arrival == 0 }
 
-// weights holds the weight of a slot that differs: the baseline's value may be in another slot, or in a value of the function that was left, or
-// nowhere.
+// weights ranks a slot that differs by where the baseline's value was found: in another slot, in a value of the function that was left, or nowhere.
 var weights = map[string]int{"slot": 2, "value": 3, "": 8}
 
-// stateOf is the state of an exit, or of the next hit of its record, beside that of a run.
+// stateOf compares the state of an exit, or of the next hit of its record, with that of a run.
 type stateOf struct {
 	p, exit *prediction
-	at      *ir.Instr  // where the run comes for it
-	of      []ir.Value // that the exit has
+	at      *ir.Instr  // the instruction of the run where the exit resumes
+	of      []ir.Value // the values that the exit has
 	dead    []machine.Range
 }
 
@@ -59,27 +58,27 @@ func (p *prediction) stateOf(exit *prediction) *stateOf {
 	s := &stateOf{p: p, exit: exit}
 	point := exit.start.Point
 	s.at = point.Block.Instrs[point.Index]
-	for s.at.Op == ir.OpPhi { // their values are in the frame where the block is entered
+	for s.at.Op == ir.OpPhi { // a frame that enters a block holds the values of its phis
 		s.at = point.Block.Instrs[s.at.Index+1]
 	}
 	for value := range exit.start.Values {
 		s.of = append(s.of, value)
 	}
 	s.dead = slices.Concat(p.dead, exit.dead, []machine.Range{{Start: exit.below.Start, End: exit.to.CFA}})
-	if p.entry == nil { // both are of one activation: what the function itself stored to in its frame is compared
+	if p.entry == nil { // one activation: compare also what the function stored to its frame
 		s.dead = p.dead[1:]
 	}
 	return s
 }
 
-// different are the values of the run that are not those of the exit.
+// different returns the values of the run that differ from those of the exit.
 func (s *stateOf) different(a *arrival) map[ir.Value]interp.Value {
 	list := map[ir.Value]interp.Value{}
 	for n, value := range s.of {
 		want := a.values[n]
 		switch {
 		case want.IsNone() || abi.SameBits(want.Value, s.exit.start.Values[value]):
-		case want.made && want.Type().Kind == ir.PointerKind: // the interpreter has elsewhere what it points to
+		case want.made && want.Type().Kind == ir.PointerKind: // it points to memory that only the interpreter has
 		default:
 			list[value] = want.Value
 		}
@@ -105,8 +104,8 @@ func (s *State) nearest(number uint64, slots []SlotDifference, memory comparedMe
 	}
 }
 
-// stateAt compares the state of an exit with a run from the entry, where that comes to the place where the exit resumes. Where it never has that
-// state it calls values: those of the function that was left, at the site, by their names, nil where they are not known.
+// stateAt compares the state of an exit with a run from the entry, each time the run reaches the place where the exit resumes. If the state never
+// matches, stateAt calls values, which returns by name the values that the left function has at the site, nil if they are not known.
 func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values func() map[string]interp.Value) *State {
 	s := &State{}
 	if exit.fn != p.fn {
@@ -118,7 +117,7 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 	s.Why = p.each(v, is.at, is.of, func(a *arrival) bool {
 		s.Arrivals++
 		if s.Arrival > 0 || failed != nil || s.Arrivals < after || len(is.different(a)) > 0 {
-			return true // to be counted
+			return true // continue, to count the arrivals
 		}
 		var memory comparedMemory
 		if memory, failed = is.memory(v, a); failed == nil && len(memory.Diffs) == 0 {
@@ -168,8 +167,8 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 	return s
 }
 
-// comesNoFurther returns why a run from the entry, which came to a place times times and never with the state of an exit, may still come there with
-// that state, or "".
+// comesNoFurther returns why a run from the entry may still reach the place with the state of the exit, although it did not in its first times
+// arrivals, or "".
 func (p *prediction) comesNoFurther(times uint64) string {
 	why := ""
 	switch {
@@ -192,13 +191,13 @@ func (p *prediction) comesNoFurther(times uint64) string {
 // Again describes how an exit compares with the next hit of its record in the same activation, where native code did not come to the return.
 type Again struct {
 	Hit    uint64            `json:"hit"`             // of the record
-	Slots  []SlotDifference  `json:"slots,omitempty"` // that differ: what the interpreter has is called baseline
+	Slots  []SlotDifference  `json:"slots,omitempty"` // the slots that differ; Baseline is the interpreter's value
 	Words  uint64            `json:"memory_words,omitempty"`
 	Memory *MemoryDifference `json:"memory,omitempty"`
 }
 
-// untilNext decides an exit whose function does not return by the next hit of its record. It is false where there was none, or nothing can be
-// said of it.
+// untilNext decides an exit whose function does not return, by comparing it at the next hit of its record. It returns false if there was no next hit,
+// or if the comparison proves nothing.
 func (p *prediction) untilNext(v *verifier) bool {
 	if p.next == nil || p.gone != "" {
 		return false
@@ -225,7 +224,7 @@ func (p *prediction) untilNext(v *verifier) bool {
 	return true
 }
 
-// stateAtNext compares the state at the next hit of the record with the run from the exit, where that comes there again for as many times.
+// stateAtNext compares the state at the next hit of the record with the run from the exit, when that reaches the record as many times.
 func (p *prediction) stateAtNext(v *verifier) *State {
 	s := &State{}
 	if p.next.fn != p.fn {
@@ -253,7 +252,7 @@ func (p *prediction) stateAtNext(v *verifier) *State {
 	return s
 }
 
-// differences returns the slots of an exit that differ from a run from the entry, with the place where the run's value is.
+// differences returns the slots of an exit that differ from a run from the entry, and where else the run's value was found.
 func differences(exit *prediction, wants map[ir.Value]interp.Value, values map[string]interp.Value) (list []SlotDifference) {
 	for value, want := range wants {
 		d := SlotDifference{Slot: value.Ref(), Exit: exit.start.Values[value].Format(), Baseline: want.Format()}
@@ -297,8 +296,8 @@ func compareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
-// recordIsTrue reports whether the record of an exit holds what the function's own IR computes: what its run from the entry has in the operands of
-// the site, at some arrival there. known is false where it cannot be told. Of that arrival, or the nearest, it gives each value that was live.
+// recordIsTrue reports whether the record of an exit holds what the function's own IR computes: the operands of the site at some arrival of its run
+// from the entry. known is false if that cannot be decided. values holds the live values at that arrival, or at the nearest one.
 func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool, wrong []SlotDifference, values map[string]interp.Value) {
 	f := exit.frame
 	site := f.Match().Site
@@ -343,10 +342,10 @@ func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool
 	return least == 0, known && why == "", wrong, values
 }
 
-// maxLive bounds the values of a function that are looked at.
+// maxLive bounds the number of values of a function that are compared.
 const maxLive = 10_000
 
-// liveAt are the values that an activation has, by their names.
+// liveAt returns the values of an activation by name.
 func liveAt(x *interp.Execution, fn *ir.Func) map[string]interp.Value {
 	values := map[string]interp.Value{}
 	add := func(value ir.Value) {

@@ -12,42 +12,42 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// maxArrivals bounds how often a run is looked at at one place.
+// maxArrivals bounds the arrivals of a run at one place.
 const maxArrivals = 100_000
 
-// maxKept bounds how many values of all its arrivals are kept: where there are more, each exit costs runs of its own. It is a variable for a test.
+// maxKept bounds the values that are kept of all arrivals of a run: beyond it, each exit needs runs of its own. It is a variable for a test.
 var maxKept = 1 << 17
 
-// arrival is one moment at which a run is about to execute an instruction.
+// arrival is a moment at which a run is about to execute an instruction.
 type arrival struct {
-	steps  uint64 // of the run up to there
+	steps  uint64 // number of instructions that the run had executed
 	values []arrived
-	in     *interp.Interp // which stands there, or nil: [prediction.bring] makes one
+	in     *interp.Interp // stopped at the arrival; nil until [prediction.bring] makes one
 	x      *interp.Execution
 }
 
-// arrived is a value at an arrival, none where the run has no such value. made reports whether it is an address that exists only in the interpreter.
+// arrived is a value at an arrival, none if the run has no such value. made reports whether it is an address that exists only in the interpreter.
 type arrived struct {
 	interp.Value
 	made bool
 }
 
-// arrivals holds the arrivals of a run from an entry at one place. One more run makes them for all exits of the activation: it is stopped where
-// native code has not made a call yet, and continues from there.
+// arrivals holds the arrivals of a run from an entry at one place. One repeated run collects them for all exits of the activation. It waits at calls
+// that native code has not made yet.
 type arrivals struct {
-	of     []ir.Value // whose values are kept
+	of     []ir.Value // the values that are kept
 	list   []arrival
-	why    string                  // why there may be others
-	many   bool                    // they are not kept
-	more   func() (struct{}, bool) // lets the run go on; false: it has ended
+	why    string                  // why there may be more arrivals
+	many   bool                    // there were too many to keep
+	more   func() (struct{}, bool) // lets the run continue; false: it has ended
 	stop   func()
 	late   context.CancelFunc
-	handed int // how many calls native code had made when it went on last
+	handed int // number of calls that native code had made when the run last continued
 	over   bool
 }
 
-// each calls look with each arrival of a run from an entry before an instruction, as far as native code has come, until look returns false. values
-// are those that an arrival has, in this order. each returns why there may be other arrivals that are not known, or "".
+// each calls look with each arrival of a run from an entry at an instruction, up to where native code is, until look returns false. The arrival holds
+// the given values, in this order. each returns why there may be unknown arrivals, or "".
 func (p *prediction) each(v *verifier, at *ir.Instr, values []ir.Value, look func(*arrival) bool) (why string) {
 	if p.kept > maxHanded {
 		return errTooMuch.Error()
@@ -55,7 +55,7 @@ func (p *prediction) each(v *verifier, at *ir.Instr, values []ir.Value, look fun
 	t := p.arrivals[at]
 	if t == nil || !t.many && slices.ContainsFunc(values, func(value ir.Value) bool { return !slices.Contains(t.of, value) }) {
 		of := slices.Clone(values)
-		if t != nil { // of another record that resumes there
+		if t != nil { // kept for another record that resumes at the same instruction
 			of = append(of, t.of...)
 			p.forget(at)
 		}
@@ -84,7 +84,7 @@ func (p *prediction) each(v *verifier, at *ir.Instr, values []ir.Value, look fun
 	return t.why
 }
 
-// keep begins to keep the arrivals at an instruction.
+// keep starts to collect the arrivals at an instruction.
 func (p *prediction) keep(v *verifier, at *ir.Instr, of []ir.Value) *arrivals {
 	if p.arrivals == nil {
 		p.arrivals = map[*ir.Instr]*arrivals{}
@@ -111,7 +111,7 @@ func (p *prediction) keep(v *verifier, at *ir.Instr, of []ir.Value) *arrivals {
 	return t
 }
 
-// forget ends to keep them.
+// forget discards the arrivals at an instruction.
 func (p *prediction) forget(at *ir.Instr) {
 	t := p.arrivals[at]
 	t.stop()
@@ -119,7 +119,7 @@ func (p *prediction) forget(at *ir.Instr) {
 	delete(p.arrivals, at)
 }
 
-// goOn lets the run come as far as native code, which has made this many calls.
+// goOn lets the run continue to where native code is, which has made this many calls.
 func (t *arrivals) goOn(v *verifier, handed int) {
 	if t.over || t.handed == handed {
 		return
@@ -143,7 +143,7 @@ func valuesOf(in *interp.Interp, x *interp.Execution, of []ir.Value) (values []a
 	return values
 }
 
-// bring runs the interpreter to an arrival. Those of the exits come in order as a rule, and one run comes to all of them.
+// bring runs the interpreter to an arrival. One run usually serves all exits, as their arrivals come in order.
 func (p *prediction) bring(v *verifier, at *ir.Instr, a *arrival) error {
 	if a.x != nil {
 		return nil
@@ -197,7 +197,7 @@ func (p *prediction) visit(ctx context.Context, v *verifier, at *ir.Instr, wait 
 	if err != nil {
 		return err.Error()
 	}
-	ended := func(err error) string { // how is known, but for one that was given up, or that ends as the first did not
+	ended := func(err error) string { // a different end than the first run's is a reason; being given up is not
 		run := (*interp.RunError)(nil)
 		switch {
 		case ctx.Err() != nil:
@@ -207,7 +207,7 @@ func (p *prediction) visit(ctx context.Context, v *verifier, at *ir.Instr, wait 
 		}
 		return ""
 	}
-	first := p.entry != nil && at.Block.Index == 0 // where it stands already
+	first := p.entry != nil && at.Block.Index == 0 // a run from the entry is at its first instruction already
 	for n := 0; n < maxArrivals; n++ {
 		if !first {
 			if result, err := x.Run(ctx); result != nil || err != nil {
@@ -218,12 +218,12 @@ func (p *prediction) visit(ctx context.Context, v *verifier, at *ir.Instr, wait 
 		if x.Depth() != 1 {
 			continue
 		}
-		for x.Depth() != 1 || x.At(0) != at { // what it calls may come to the same place in an activation of its own
+		for x.Depth() != 1 || x.At(0) != at { // a callee may reach the same instruction in its own activation
 			if result, err := x.Step(ctx); result != nil || err != nil {
 				return ended(err)
 			}
 			if i := x.At(0); x.Depth() == 1 && (i == nil || i.Block != at.Block) {
-				break // behind it already
+				break // it is past the instruction
 			}
 		}
 		if x.Depth() == 1 && x.At(0) == at && !look(in, x) {

@@ -19,9 +19,9 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Beside runs native code in step with a run of the interpreter that its owner drives, both from one exit: up to the next site of the same
-// activation, or to its return. In between the process is stopped, and nothing is written to it. The process makes the calls of what exists only as
-// native code, and the interpreter takes over their effects, as in [Run].
+// Beside runs native code in step with an interpreter that its owner drives. Both start at one exit and run to the next site of the same activation,
+// or to its return. The process is stopped in between, and Beside writes nothing to it. The process makes native calls, and the interpreter takes
+// over their effects, as in [Run].
 type Beside struct {
 	v     *verifier
 	p     *prediction
@@ -30,34 +30,34 @@ type Beside struct {
 
 	breakpoints []ptrace.Breakpoint
 	sites       map[*ir.Instr]bool
-	goes        bool          // native code goes on too
+	goes        bool          // native code continues too
 	came        *trace.Exited // the site that native code came to
 	told        *Verified
 }
 
-// atSite is the reason why there is nothing to compare with the return of native code.
+// atSite is the reason that nothing can be compared at the return: the interpreter is stopped at a site that native code did not reach.
 const atSite = "the interpreter stands at a site that native code did not come to"
 
 // look is the time that native code runs before its owner is asked whether to stop it.
 const look = 100 * time.Millisecond
 
-// Exit is the site of the activation at which native code is stopped; nil where it came to none.
+// Arrival describes where native code and the interpreter stopped.
 type Arrival struct {
-	// Returned reports whether native code is stopped where the activation has returned.
+	// Exit is the site of the activation at which native code is stopped; nil if it reached none.
 	Exit *trace.Exited
-	// Verified is the comparison of everything from the exit on, where native code has returned and the interpreter has ended; else nil.
+	// Returned reports whether native code is stopped where the activation has returned.
 	Returned bool
-	// Failed is the reason why the interpreter cannot continue where native code can, or "".
+	// Verified compares everything since the exit, once native code has returned and the interpreter has ended; else nil.
 	Verified *Verified
-	// Why is the reason why the two cannot be compared where they are, or "".
+	// Failed is the reason why the interpreter cannot continue where native code can, or "".
 	Failed string
-	// Why says that what they came to cannot be compared, and why; "" where it can.
+	// Why is the reason why the two cannot be compared where they are, or "".
 	Why   string
-	Moved bool // native code has gone on
-	Gone  bool // its thread is no more
+	Moved bool // native code has run
+	Gone  bool // its thread has ended
 }
 
-// outerReturns is the number of callers whose return shows that the activation was left otherwise.
+// outerReturns is the number of callers at whose return addresses native code is stopped too: there the activation was left without a return.
 const outerReturns = 8
 
 // NewBeside returns a Beside for the frames of a stack; the function of the outermost one is the activation. The process must be stopped where the
@@ -125,7 +125,7 @@ func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err e
 	return b, why, err
 }
 
-// watch finds the sites of the activation's function at which both may meet: those of which it is certain which instruction of the module they are.
+// watch finds the sites of the activation's function at which both can be stopped: those whose instruction in the module is certain.
 func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) {
 	start := f.Match().Entry.Function
 	o := trace.Options{Options: b.v.options.Options, Full: true, Wait: true, Warn: func(string) {}}
@@ -157,7 +157,7 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 				unsure[s.Instr] = true
 			}
 		}
-		// At sites with no code between them, native code arrives at the first and at all of them at once.
+		// Where no code lies between several sites, native code reaches all of them at once: use the first.
 		for _, i := range here {
 			if slices.ContainsFunc(here, func(other *ir.Instr) bool { return other.Block != i.Block || other.Index < i.Index }) {
 				unsure[i] = true
@@ -176,25 +176,25 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 	for _, set := range all {
 		points := b.v.watcher.At(set.Addr)
 		if points == nil || slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return b.meets(p, start) }) {
-			b.breakpoints = append(b.breakpoints, set) // without any it is where loading is seen
+			b.breakpoints = append(b.breakpoints, set) // nil: the breakpoint that detects loaded code
 		}
 	}
 	return "", nil
 }
 
-// meets reports whether a place is one where both may meet.
+// meets reports whether both can be stopped at a place.
 func (b *Beside) meets(p *trace.Tracepoint, in *stackmap.Function) bool {
 	m := p.Match()
 	return m != nil && m.Site != nil && m.Entry.Function.Addr == in.Addr && b.sites[m.Site.Instr]
 }
 
-// Elsewhere returns the reason why they meet only at the return, or "".
+// Elsewhere returns the reason why both can be compared only at the return, or "".
 func (b *Beside) Elsewhere() string { return b.elsew }
 
-// Site reports whether both may meet before an instruction of the activation.
+// Site reports whether both can be stopped before an instruction of the activation.
 func (b *Beside) Site(i *ir.Instr) bool { return b.sites[i] }
 
-// Options returns the options for an interpreter that runs from the exit, again or for the first time. Its caller must pass that interpreter to
+// Options returns the options for an interpreter that runs from the exit, for the first time or again. The caller must pass that interpreter to
 // [Beside.Machine].
 func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 	p := b.p
@@ -203,7 +203,7 @@ func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 	}
 	memory := &imageMemory{image: p.first, now: p.memory.now}
 	p.memory = memory
-	n := 0 // of the calls that native code has made
+	n := 0 // number of native calls handed over so far
 	o.Memory = memory
 	o.Native = func(c *interp.Invocation) (interp.Value, error) {
 		n++
@@ -220,14 +220,14 @@ func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 	return o, nil
 }
 
-// Machine is the interpreter that was made with [Beside.Options].
+// Machine sets the interpreter, which was made with [Beside.Options].
 func (b *Beside) Machine(in *interp.Interp) { b.p.machine = in }
 
 // Made reports whether an address exists only in the interpreter.
 func (b *Beside) Made(addr uint64) bool { return b.p.machine.Made(addr) }
 
-// Go lets both go on: run is the interpreter's way to the next site, at which its result is nil and so is its error. When ctx is done native code is stopped
-// where it is, and the error is the cause; a process that has ended is no error.
+// Go lets both continue. run runs the interpreter to the next site, where it returns nil and no error. When ctx is done, native code is stopped where
+// it is, and the error is the cause. The end of the process is not an error.
 func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Result, error)) (a *Arrival, err error) {
 	v, p := b.v, b.p
 	v.ctx, b.came, b.told = ctx, nil, nil
@@ -248,7 +248,7 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 		p.runner.finish()
 	}
 	v.pending = nil
-	if !v.gone { // or what was written went with the process
+	if !v.gone { // else the memory is gone with the process
 		var addrs []machine.Addr
 		for _, at := range b.breakpoints {
 			addrs = append(addrs, at.Addr)
@@ -261,8 +261,8 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 	return b.arrival(), nil
 }
 
-// set sets the breakpoints. The thread does not arrive at the place where it is stopped: a thread that runs without stepping stops at a breakpoint
-// there first, and passes it then. It passes it at once, and would stop there the next time, if it came by an event.
+// set inserts the breakpoints, and consumes the hit of one where the thread is stopped: a thread that runs without stepping first reports that
+// breakpoint, and steps over it the next time. After an event it does so in the opposite order, so that set tries twice.
 func (b *Beside) set() error {
 	err := b.v.session.Insert(b.breakpoints...)
 	for tries := 0; err == nil && tries < 2; tries++ {
@@ -274,17 +274,17 @@ func (b *Beside) set() error {
 	return err
 }
 
-// errArrived ends the run of native code: it is at a site.
+// errArrived stops native code at a site.
 var errArrived = errors.New("it is at a site")
 
-// arrived handles the sites that the thread comes to, of any activation.
+// arrived handles the sites that the thread reaches, in any activation.
 func (b *Beside) arrived(x *trace.Exited) error {
 	to := b.p.to
 	switch at := x.Frames[0].Physical(); {
 	case at.NoCFA != "":
 		return errors.Join(b.v.abandon("which activation it is that came to a site is not known: "+at.NoCFA), errArrived)
 	case at.CFA < to.CFA || !b.meets(x.Point, b.exit.Frames[slices.Index(b.exit.Frames, b.exit.Frame)].Match().Entry.Function):
-		return nil // of a deeper one
+		return nil // a deeper activation
 	case at.CFA > to.CFA:
 		return errors.Join(b.v.abandon(left), errArrived)
 	}
@@ -292,10 +292,10 @@ func (b *Beside) arrived(x *trace.Exited) error {
 	return errArrived
 }
 
-// left is the reason why an activation that is gone cannot be compared.
+// left is the reason why an activation that ended without a return cannot be compared.
 const left = "its frame was left without a return"
 
-// arrival returns where both are.
+// arrival returns where both are stopped.
 func (b *Beside) arrival() *Arrival {
 	p := b.p
 	a := &Arrival{Exit: b.came, Moved: true, Gone: b.v.gone}
@@ -347,11 +347,11 @@ func (p *prediction) unsure(v *verifier) string {
 	return ""
 }
 
-// followed is the number of instructions of native code that are followed one by one between two sites. The code that it calls is known then, and
-// with that whether all its stores can be compared with the interpreter's. After that many, native code runs at full speed.
+// followed is the number of native instructions that are single-stepped between two sites. As long as they are, all called code is known, and with it
+// whether all stores of native code can be compared. After that, native code runs at full speed.
 const followed = 20_000
 
-// hurries reports whether native code need not be followed instruction by instruction any more.
+// hurries reports whether native code no longer needs single-stepping.
 func (v *verifier) hurries() bool {
 	return v.aside && v.followed >= followed && !slices.ContainsFunc(v.beside(), func(p *prediction) bool { return p.ask != nil })
 }
@@ -359,7 +359,7 @@ func (v *verifier) hurries() bool {
 // alone lets the thread run.
 func (v *verifier) alone(tid int, o ptrace.AloneOptions) (*ptrace.AloneRun, error) {
 	ctx := v.ctx
-	if v.aside { // whose owner goes on with the session when ctx is done
+	if v.aside { // when ctx is done, the owner continues with the session
 		ctx, o.Time = context.WithoutCancel(ctx), min(o.Time, look)
 	}
 	run, err := v.session.Alone(ctx, tid, o)
@@ -367,5 +367,5 @@ func (v *verifier) alone(tid int, o ptrace.AloneOptions) (*ptrace.AloneRun, erro
 	return run, err
 }
 
-// Standing returns all frames of the process where native code is stopped at a site.
+// Standing returns all frames of the process while native code is stopped at a site.
 func (b *Beside) Standing() (*deopt.View, error) { return b.v.watcher.Standing(b.came) }

@@ -42,8 +42,8 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	}
 }
 
-// raised returns why native code that raised a signal cannot be compared: the handler may do anything, or "" where it raised none. Handlers that make memory
-// accessible or note which memory was stored to are of this kind.
+// raised returns why native code that raised a signal cannot be compared, or "": the handler may do anything, such as make memory accessible or
+// record which memory was stored to.
 func (p *prediction) raised() string {
 	if p.signal == 0 {
 		return ""
@@ -51,7 +51,7 @@ func (p *prediction) raised() string {
 	return "native code raised " + ptrace.SignalName(p.signal)
 }
 
-// compareFailed is for a run that did not come to the return, to which native code came.
+// compareFailed compares a run that did not reach the return with native code, which did.
 func (p *prediction) compareFailed(v *verifier) {
 	out := p.out
 	limit := p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth
@@ -67,9 +67,8 @@ func (p *prediction) compareFailed(v *verifier) {
 	out.Interpreter.Failed = p.failed.Error()
 }
 
-// atMost is more than what native code can have run, counted in instructions of the interpreter: of its own code
-// a thousand for each instruction (those that fill memory count for as much), of code outside, which ran at
-// full speed, as many as a processor could run in that time.
+// atMost returns an upper bound of what native code can have run, in instructions of the interpreter: 1000 for each of its own instructions (some
+// fill memory), and for outside code, which ran at full speed, as many as a processor can run in that time.
 func (p *prediction) atMost() uint64 {
 	const each, eachNanosecond = 1000, 50
 	return each*p.steps + eachNanosecond*uint64(p.outside)
@@ -118,7 +117,7 @@ func memoryWhy(why string) string {
 	return "memory: " + why
 }
 
-// report is the difference as it is reported.
+// report returns the difference in the form that is reported.
 func (d *memoryDiff) report() MemoryDifference {
 	out := MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
 		Before: hexBytes(d.Before, nil), Interpreter: hexBytes(d.Interp, d.Undefined), Native: hexBytes(d.Native, nil)}
@@ -154,7 +153,7 @@ func (p *prediction) explain(v *verifier) {
 		out.Memory[i].Near = n.memory(out.Memory[i].addr)
 	}
 	if v.aside {
-		return // its owner has what both are
+		return // the owner has the state of both
 	}
 	for _, at := range out.outside {
 		out.Outside = append(out.Outside, n.called(at))
@@ -193,14 +192,14 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	_, _ = run(ctx) // how it ends is known
+	_, _ = run(ctx) // its end is known already
 	for _, r := range last[max(0, len(last)-n):] {
 		tail = append(tail, fmt.Sprintf("%5d %s", r.line, r.text))
 	}
 	return tail
 }
 
-// instruction spells an instruction of the process with where it is.
+// instruction formats an instruction of the process with its address.
 func (v *verifier) instruction(text *isa.Window, at machine.Addr) string {
 	spelled, _ := text.Text(text.From(at), at, v.watcher.View().Space().Named)
 	where := at.String()

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// crashed concludes the pending predictions when the thread is stopped at a signal that no handler takes, and that ends the process.
+// crashed concludes the pending predictions when the thread is stopped at a signal without a handler, which ends the process.
 func (v *verifier) crashed(run *ptrace.AloneRun) error {
 	f := fatal{signal: run.Fatal, fault: run.Fault}
 	f.sp, _ = run.Thread.Registers.Addr(run.Thread.Registers.Arch().SP)
@@ -22,13 +22,13 @@ func (v *verifier) crashed(run *ptrace.AloneRun) error {
 	return v.ends(f)
 }
 
-// fatal is a signal of a thread's own instructions that ended the process.
+// fatal describes a synchronous signal that ended the process.
 type fatal struct {
 	signal  int
 	fault   machine.Addr // what the instruction accessed; 0 where the kernel does not say
 	sp      machine.Addr // 0 where it is not known
 	handler bool         // a handler took the signal, and ended the process
-	nested  []returns    // the calls in progress, where the stack is used up
+	nested  []returns    // the calls in progress, if the stack may be exhausted
 }
 
 func (f *fatal) String() string {
@@ -42,7 +42,7 @@ func (f *fatal) String() string {
 	return text + ", which no handler takes"
 }
 
-// ends concludes the pending predictions where native code has ended the process.
+// ends concludes the pending predictions after native code has ended the process.
 func (v *verifier) ends(f fatal) error {
 	pending, beside := v.pending, v.beside()
 	v.pending, v.crossings, v.now = nil, nil, nil
@@ -83,7 +83,7 @@ func (p *prediction) skipFrees(v *verifier) error {
 	return nil
 }
 
-// compareCrash compares the end of a process with the interpreter's outcome.
+// compareCrash compares the crash of a process with the interpreter's outcome.
 func (p *prediction) compareCrash(v *verifier, f fatal) {
 	out := p.out
 	switch {
@@ -97,7 +97,7 @@ func (p *prediction) compareCrash(v *verifier, f fatal) {
 			out.notComparable("native code has used up its stack")
 		}
 		return
-	case p.ask != nil && !allocates(p.ask.Name) && p.mayHaveMade(v, p.ask): // code generators do not leave out allocations
+	case p.ask != nil && !allocates(p.ask.Name) && p.mayHaveMade(v, p.ask): // code generators do not omit allocations
 		out.notComparable(fmt.Sprintf("native code did not come to the call of %s, which it may have left out: %s", p.called(p.ask), f.String()))
 		return
 	case p.failed != nil && (p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):
@@ -110,7 +110,7 @@ func (p *prediction) compareCrash(v *verifier, f fatal) {
 	p.differs(v, f.String())
 }
 
-// differs reports that native code does not come to the return, for a reason, while the interpreter ended otherwise.
+// differs reports a difference: native code does not return, for a reason, while the interpreter ended otherwise.
 func (p *prediction) differs(v *verifier, failed string) {
 	out := p.out
 	if p.with == nil {
@@ -135,7 +135,7 @@ func (p *prediction) differs(v *verifier, failed string) {
 	}
 }
 
-// mayHaveMade reports whether native code may have made a call that was not seen, or left it out. A jump to where no code lies made none.
+// mayHaveMade reports whether native code may have made a call unseen, or omitted it. A jump to an address without code made none.
 func (p *prediction) mayHaveMade(v *verifier, c *interp.Invocation) bool {
 	maps, err := v.watcher.View().Target().Mappings()
 	code := func(at machine.Addr) bool {
@@ -156,7 +156,7 @@ func (p *prediction) sameEnd(f fatal) bool {
 		if !is(syscall.SIGSEGV, syscall.SIGBUS) || !errors.As(p.failed, &fault) {
 			return false
 		}
-		// The kernel reports the first byte of an access, or of the page that it runs into; for an address that is not canonical, none.
+		// The kernel reports the first byte of an access, or that of the second page it touches; for a non-canonical address it reports none.
 		return f.fault == 0 || f.fault&^(imagePage-1) == fault.Addr&^(imagePage-1) || f.fault-fault.Addr < machine.Addr(max(fault.Size, 1))
 	case interp.KindDivision:
 		return is(syscall.SIGFPE)
@@ -168,10 +168,10 @@ func (p *prediction) sameEnd(f fatal) bool {
 	return false
 }
 
-// maxProbe bounds how far below the stack pointer code touches its stack: LLVM probes each page of larger frames only where that is asked for.
+// maxProbe bounds how far below the stack pointer code touches its stack: LLVM probes each page of larger frames only if asked to.
 const maxProbe = 1 << 20
 
-// overflows reports whether native code ran out of its stack, for which the interpreter has no such bound.
+// overflows reports whether native code exhausted its stack; the interpreter's stack has no such limit.
 func (f *fatal) overflows(v *verifier) bool {
 	if syscall.Signal(f.signal) != syscall.SIGSEGV || f.fault == 0 || f.sp == 0 || f.fault+maxProbe < f.sp || f.fault > f.sp+imagePage {
 		return false

@@ -23,26 +23,26 @@ type crossing struct {
 	members []*prediction
 }
 
-// handed holds the effects of native code that ran in place of one call of the interpreter's.
+// handed holds the effects of native code that ran in place of one call of the interpreter.
 type handed struct {
 	value   interp.Value
 	memory  []changed
-	after   *memoryImage // that memory is of
-	objects []changed    // in the interpreter's own memory
+	after   *memoryImage // the image that memory belongs to
+	objects []changed    // changes in the interpreter's own memory
 }
 
 // twin is a pair of objects: memory that the interpreter made, and the memory that native code has in its place.
 type twin struct{ own, native machine.Range }
 
-// Bounds of what a pointer that is passed is followed for, and of what is kept to be done again.
+// Bounds of the objects behind passed pointers, and of the effects that are kept for a repeated run.
 const (
 	maxPointee = 64 << 10
 	maxTwins   = 1024
 	maxHanded  = 64 << 20
 )
 
-// asked handles the end of a stretch of the interpreter: at a call that native code has to make, at the end of the run, or with a reason why nothing
-// can be compared. A run from an entry keeps that reason for later exits.
+// asked handles the interpreter when it stops: at a native call, at the end of the run, or with a reason why nothing can be compared. A run from an
+// entry keeps that reason for later exits.
 func (p *prediction) asked(v *verifier, c *interp.Invocation) (why string, err error) {
 	if why, err = p.stands(v, c); p.entry != nil && why != "" {
 		p.gone, p.ask, why = why, nil, ""
@@ -61,10 +61,10 @@ func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err 
 	if c.Site() == nil {
 		return fmt.Sprintf("a function of the C library calls %s back, which exists only as native code", p.called(c)), nil
 	}
-	if p.machine.Own(c.Site().Block.Func.Module) { // the process's own library does so by itself, or otherwise
+	if p.machine.Own(c.Site().Block.Func.Module) { // the process's own library may not call it, or call it otherwise
 		return fmt.Sprintf("a function of the C++ library calls %s back, which exists only as native code", p.called(c)), nil
 	}
-	if throws(c.Site()) { // its landing pad may lie where it would return
+	if throws(c.Site()) { // its landing pad may lie at its return address
 		return fmt.Sprintf("it calls %s, which does not return: it throws", p.called(c)), nil
 	}
 	if p.callee = c.At; p.callee == 0 {
@@ -76,7 +76,7 @@ func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err 
 	return "", nil
 }
 
-// throws reports whether a call has a landing pad, and the compiler took it for one that does not return.
+// throws reports whether a call has a landing pad and the compiler assumed that it does not return.
 func throws(call *ir.Instr) bool {
 	if call.Op != ir.OpInvoke {
 		return false
@@ -118,8 +118,8 @@ func (v *verifier) beside() (list []*prediction) {
 	return list
 }
 
-// entered is for a thread that came to the entry of a function which an interpreter waits to call: the arguments are
-// compared, and where they are the same the call is under way.
+// entered handles a thread at the entry of a function that an interpreter waits to call. It compares the arguments, and starts the native call if
+// they are equal.
 func (v *verifier) entered(run *ptrace.AloneRun) error {
 	t, err := v.session.Target()
 	if err != nil {
@@ -133,7 +133,7 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 	var told []*prediction
 	for _, p := range v.beside() {
 		if p.ask == nil || p.callee != run.Entered {
-			p.left = true // this one's interpreter does not come here, or not yet
+			p.left = true // this prediction's interpreter does not make the call, or not yet
 			continue
 		}
 		p.out.Calls++
@@ -173,8 +173,9 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 	return nil
 }
 
-// bound finds where the dynamic linker has noted, on the way to the entry of a function, where that is: in the slot of the procedure linkage
-// table, which held the address of code that asks it (lazy binding, ld.so(8), LD_BIND_NOW), and in data of its own. The interpreter knows nothing of it.
+// bound returns the memory that the dynamic linker wrote when it bound a function on the way to its entry: the slot of the procedure linkage table,
+// which pointed to the resolver (lazy binding, ld.so(8), LD_BIND_NOW), and data of the linker's own. The interpreter has no counterpart of these
+// stores.
 func bound(before, now *memoryImage, entry machine.Addr, maps []machine.Mapping) (slots []machine.Range) {
 	code := func(at machine.Addr) bool {
 		return slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Exec && m.Contains(at) })
@@ -183,7 +184,7 @@ func bound(before, now *memoryImage, entry machine.Addr, maps []machine.Mapping)
 		if len(slots) == 0 {
 			return
 		}
-		for _, m := range maps { // it counts what it binds
+		for _, m := range maps { // the dynamic linker counts relocations in its data
 			if m.Write && strings.HasPrefix(filepath.Base(m.Path), "ld-") {
 				slots = append(slots, machine.Range{Start: m.Start, End: m.End})
 			}
@@ -205,7 +206,7 @@ func bound(before, now *memoryImage, entry machine.Addr, maps []machine.Mapping)
 	return slots
 }
 
-// drop reports exits of which everything is known, and forgets them.
+// drop reports exits that are decided, and removes them.
 func (v *verifier) drop(done []*prediction) error {
 	if len(done) == 0 {
 		return nil
@@ -285,7 +286,7 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 	return p.asked(v, p.runner.tell(h.value))
 }
 
-// keepHanded keeps it for [prediction.rerun], if there is not too much.
+// keepHanded keeps the effects for [prediction.rerun], unless they are too large.
 func (p *prediction) keepHanded(h handed) {
 	for _, c := range h.memory {
 		p.kept += len(c.data)
@@ -297,7 +298,7 @@ func (p *prediction) keepHanded(h handed) {
 	p.handed = append(p.handed, h)
 }
 
-// take passes memory that native code has changed to an interpreter.
+// take passes the memory that native code changed to an interpreter.
 func (p *prediction) take(in *interp.Interp, h handed) error {
 	for _, c := range slices.Concat(h.memory, h.objects) {
 		if c.gone > 0 {
@@ -314,8 +315,8 @@ func (p *prediction) take(in *interp.Interp, h handed) error {
 // errTooMuch is the reason why a run cannot be repeated.
 var errTooMuch = errors.New("native code stored too much for the run to be done again")
 
-// rerun makes the interpreter again, for a run that gets the effects of native code as the first one did. It returns an error where it cannot, for
-// example because those effects were too large to be kept. wait is as of [prediction.visit].
+// rerun makes the interpreter again, for a run that gets the effects of native code as the first one did. It returns an error if it cannot, for
+// example because those effects were too large to be kept. wait is as in [prediction.visit].
 func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() bool) (in *interp.Interp, run func(context.Context) (*interp.Result, error), err error) {
 	if p.kept > maxHanded {
 		return nil, nil, errTooMuch
@@ -331,7 +332,7 @@ func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() b
 	return in, run, err
 }
 
-// again returns the function that passes the effects of native code to a repeated run of the interpreter.
+// again returns the function that passes the effects of native code to a repeated run.
 func (p *prediction) again(in *interp.Interp, memory *imageMemory, wait func() bool) interp.Builtin {
 	n := 0
 	return func(*interp.Invocation) (interp.Value, error) {
@@ -347,17 +348,17 @@ func (p *prediction) again(in *interp.Interp, memory *imageMemory, wait func() b
 	}
 }
 
-// CallDifference is a call of native code that only one of the two makes, or its first argument that both make otherwise.
+// CallDifference is a native call that only one of the two makes, or the first argument of it that differs.
 type CallDifference struct {
 	Callee      string `json:"callee"`
 	Only        string `json:"only,omitempty"`     // "interpreter" or "native": who makes it
 	Argument    int    `json:"argument,omitempty"` // from 1
 	Type        string `json:"type,omitempty"`
 	Register    string `json:"register,omitempty"` // or "stack+8"
-	At          string `json:"at,omitempty"`       // "+8": of what the argument points to, so many bytes behind
+	At          string `json:"at,omitempty"`       // "+8": offset in the memory that the argument points to
 	Interpreter string `json:"interpreter,omitempty"`
 	Native      string `json:"native,omitempty"`
-	Line        int    `json:"line,omitempty"` // of the module: the call
+	Line        int    `json:"line,omitempty"` // line of the call in the module
 }
 
 // String describes the difference without the two values: "argument 2 of @puts, ptr in rsi: what it points to differs at +8".
@@ -382,7 +383,7 @@ func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memor
 	for _, a := range c.Args {
 		s.Types = append(s.Types, a.Type())
 	}
-	if len(site.Call.ArgAttrs) == len(c.Args) { // of a statepoint or patchpoint there are more
+	if len(site.Call.ArgAttrs) == len(c.Args) { // statepoints and patchpoints have more attributes than arguments
 		s.Attrs = site.Call.ArgAttrs
 	}
 	p.passed = map[machine.Addr]machine.Addr{}
@@ -407,7 +408,7 @@ func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memor
 	return nil, ""
 }
 
-// sameArgument compares one argument; at is the place of a difference in the memory that it points to.
+// sameArgument compares one argument; at is the offset of a difference in the memory that it points to.
 func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs, layout *ir.DataLayout, mem machine.Memory) (at string, same bool, why string) {
 	same = abi.SameBits(own, native)
 	a, isAddr := own.Uint()
@@ -430,7 +431,7 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 		return "", same, ""
 	}
 	size := attrs.Dereferenceable
-	for _, in := range []*ir.Type{attrs.ByVal, t.Elem} { // a pointer of LLVM 14 says what it points to
+	for _, in := range []*ir.Type{attrs.ByVal, t.Elem} { // in LLVM 14 a pointer has the type that it points to
 		if in != nil && (in.First() || in.Kind == ir.ArrayKind || in.Kind == ir.StructKind && !in.Opaque) {
 			size = max(size, layout.Size(in))
 		}
@@ -438,12 +439,12 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 	return p.sameMemory(machine.Addr(a), machine.Addr(b), min(size, maxPointee), mem, 0)
 }
 
-// sameObject compares what lies where the interpreter made memory with what lies where native code has it. Whether that is the same
-// object is not known: one that is gone may have had the address. depth is how many pointers led there.
+// sameObject compares an object of the interpreter with the memory that native code has in its place. It may be another object: a freed one may have
+// had the address. depth is the number of pointers that led there.
 func (p *prediction) sameObject(own, native machine.Addr, mem machine.Memory, depth int) (at string, same bool, why string) {
 	n := p.machine.Extent(own, maxPointee)
 	switch {
-	case n == 0 && p.machine.Extent(own-1, 1) > 0: // right behind it
+	case n == 0 && p.machine.Extent(own-1, 1) > 0: // right after its end
 		if t, ok := p.toOwn(native); ok && t == own {
 			return "", true, ""
 		}
@@ -463,8 +464,8 @@ func (p *prediction) sameObject(own, native machine.Addr, mem machine.Memory, de
 	return p.sameMemory(own, native, n, mem, depth)
 }
 
-// changedObjects returns the changes by native code in memory that the interpreter has elsewhere: what it changed, and all memory that was not known
-// before, as native code may have stored bytes there that were the same.
+// changedObjects returns the changes by native code in memory that the interpreter has elsewhere: the bytes that changed, and all bytes whose value
+// was not known before, as native code may have stored equal ones.
 func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects []changed) {
 	in := p.machine
 	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool { return in.Extent(t.own.Start, 1) == 0 })
@@ -503,7 +504,7 @@ func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machi
 	for done := uint64(0); done < size; {
 		n := min(size-done, imagePage-uint64(own)%imagePage)
 		if p.machine.Peek(data[:n], undefined[:n], own) != nil || mem.ReadMemory(have[:n], native) != nil {
-			return "", true, "" // of what cannot be read nothing is known
+			return "", true, "" // unreadable memory cannot be compared
 		}
 		for i := uint64(0); i < n; i++ {
 			if (data[i]^have[i])&^undefined[i] == 0 {
@@ -524,8 +525,8 @@ func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machi
 	return "", true, ""
 }
 
-// sameWord compares the words that two bytes which differ belong to, also where only a part of them is passed: the interpreter's may be the address of
-// memory of its own.
+// sameWord compares the words around two bytes that differ, also where only a part of the words is passed: the interpreter's may be the address of
+// its own memory.
 func (p *prediction) sameWord(own, native machine.Addr, mem machine.Memory, depth int) (same bool, why string) {
 	var data, undefined, have [8]byte
 	into := own % 8
@@ -539,7 +540,7 @@ func (p *prediction) sameWord(own, native machine.Addr, mem machine.Memory, dept
 	return p.sameNested(machine.Addr(word), machine.Addr(binary.LittleEndian.Uint64(have[:])), mem, depth)
 }
 
-// missed is for a call that native code returned without.
+// missed handles a call of the interpreter that native code returned without.
 func (p *prediction) missed() {
 	c := p.ask
 	p.ask = nil
@@ -550,7 +551,7 @@ func (p *prediction) missed() {
 	p.out.Status, p.out.Call = Different, &CallDifference{Callee: p.called(c), Only: "interpreter", Line: c.Site().Line}
 }
 
-// leftOut reports whether a call of the interpreter's that native code does not make may have been omitted by a compiler, or was not seen.
+// leftOut reports whether a compiler may have omitted a call of the interpreter that native code does not make, or verify may not have seen it.
 func (p *prediction) leftOut(c *interp.Invocation) bool {
 	var callee *ir.Func
 	if site := c.Site(); site != nil && c.Name != "" {
@@ -559,9 +560,9 @@ func (p *prediction) leftOut(c *interp.Invocation) bool {
 	return p.left || callee == nil || callee.StoresNothing() || allocates(c.Name)
 }
 
-// extra is a call of native code that the module's own code makes, and that the interpreter did not come to; nil for none.
+// extra returns a call that the module's native code makes and that the interpreter did not reach, or nil.
 func (p *prediction) extra(v *verifier) *CallDifference {
-	if !p.left || p.fn != p.native() { // a layout's: native code goes there by calls of a runtime
+	if !p.left || p.fn != p.native() { // a layout's baseline: native code calls through a runtime
 		return nil
 	}
 	unwinder := v.watcher.View().Unwinder()

@@ -17,19 +17,19 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// entry is an activation of a function that is followed from its entry on: beside native code its baseline runs in the interpreter, and
-// the function's own IR, where that is another one.
+// entry is an activation that is followed from its entry. Next to native code, the interpreter runs its baseline, and the function's own IR if the
+// baseline is another function.
 type entry struct {
 	function string
-	fn       *ir.Func // whose native code it is, or nil
+	fn       *ir.Func // the function that runs as native code, or nil
 	baseline *prediction
-	own      *prediction         // nil where it is the baseline, or fn is not known
-	exits    int                 // of the activation
-	over     bool                // it has returned, or its baseline and native code have parted
-	reached  map[ir.Value]uint64 // which arrival an exit had last, by the instruction where it resumes
+	own      *prediction         // nil if it is the baseline, or if fn is not known
+	exits    int                 // number of exits of the activation
+	over     bool                // it has returned, or its baseline and native code differ
+	reached  map[ir.Value]uint64 // the arrival of the last exit, by the instruction where it resumes
 }
 
-// maxVain is the number of activations of a function without a verified exit up to which ByLayout follows further ones: each is stepped through.
+// maxVain bounds the activations of a function without a verified exit: ByLayout then follows no more, as each one is single-stepped.
 const maxVain = 100
 
 // byLayout reports whether the layouts decide which activations are followed from their entry.
@@ -37,7 +37,7 @@ func (v *verifier) byLayout() bool {
 	return v.options.ByLayout && !v.options.FromEntry && v.options.With == ""
 }
 
-// entriesOf is for which records there are breakpoints at entries.
+// entriesOf returns a function that reports which records need a breakpoint at the entry of their function; nil for none.
 func (v *verifier) entriesOf() func(string, uint64) bool {
 	switch {
 	case v.options.FromEntry:
@@ -53,7 +53,7 @@ func (v *verifier) described(function string, record uint64) bool {
 	return slices.ContainsFunc(v.options.Layouts, func(l *layout.Layout) bool { return l.Meant(function, record) })
 }
 
-// wants leaves out, before it costs anything, the entries of functions that are followed no more.
+// wants skips hits at entries of functions that are no longer followed, before they cost anything.
 func (v *verifier) wants(_ machine.Thread, points []*trace.Tracepoint) bool {
 	return slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return !p.Entry || !v.spent(p.Function) })
 }
@@ -77,16 +77,16 @@ func (v *verifier) inVain(function string) string {
 	return fmt.Sprintf("%d activations of @%s were followed from their entry without coming to an exit, or one that took too long; --from-entry follows each", maxVain, function)
 }
 
-// maxUnfollowed bounds the activations of which it is kept why they are not followed.
+// maxUnfollowed bounds the activations for which verify keeps the reason why they are not followed.
 const maxUnfollowed = 1 << 12
 
-// notFollowed keeps why an activation is not followed from its entry.
+// notFollowed records why an activation is not followed from its entry.
 func (v *verifier) notFollowed(x *trace.Exited, why string) {
 	to, _ := x.Returns(0)
 	v.unfollow(to, why)
 }
 
-// unfollow does so by where the activation returns to.
+// unfollow records it by the return address of the activation.
 func (v *verifier) unfollow(to ptrace.Return, why string) {
 	if !v.byLayout() {
 		return
@@ -97,8 +97,8 @@ func (v *verifier) unfollow(to ptrace.Return, why string) {
 	v.unfollowed[to] = why
 }
 
-// exitOnly returns the reason why an exit for which a layout says where it resumes is compared only with the run from there, or "". e is the
-// activation that it belongs to, or nil where that is not followed.
+// exitOnly returns the reason why an exit with a layout is compared only with the run from the exit on, or "". e is its activation, or nil if that is
+// not followed.
 func (v *verifier) exitOnly(e *entry, exit *prediction) string {
 	f := exit.frame
 	switch {
@@ -123,7 +123,7 @@ func (v *verifier) isEntry(p *trace.Tracepoint) bool {
 	return p.Entry || v.options.EntriesOf != nil && p.Symbol != ""
 }
 
-// enter begins to follow an activation. It returns the reason where it cannot, else "".
+// enter starts to follow an activation. It returns the reason if it cannot, else "".
 func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 	if why := unsure(x, 0); why != "" {
 		return why, nil
@@ -150,7 +150,7 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 		return err.Error(), nil
 	}
 	to, _ := x.Returns(0)
-	delete(v.unfollowed, to) // of one that is gone
+	delete(v.unfollowed, to) // of an earlier activation
 	run := []*ir.Func{baseline}
 	if e.fn != nil && e.fn != baseline {
 		run = append(run, e.fn)
@@ -185,8 +185,8 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 	return "", nil
 }
 
-// functions are the function of the modules whose native code starts at an address, nil where several may be it, and the one that it is held against: the
-// one that was asked for, that of the layouts, or itself.
+// functions returns the function whose native code starts at an address, nil if several modules define it, and its baseline: the one that was
+// requested, that of the layouts, or the function itself.
 func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir.Func, why string) {
 	modules := v.watcher.View().Modules()
 	switch all := alone(modules.Definitions(name)); len(all) {
@@ -222,7 +222,7 @@ func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir
 	}
 }
 
-// alone leaves out what others replace: of definitions all of which do the same, one is enough (LangRef, "Linkage Types").
+// alone removes definitions that another may replace: of equivalent ones (LangRef, "Linkage Types"), one is enough.
 func alone(all []*ir.Func) []*ir.Func {
 	same := func(f *ir.Func) bool {
 		return strings.HasSuffix(f.Linkage, "_odr") || f.Linkage == "available_externally"
@@ -258,7 +258,7 @@ func (v *verifier) arguments(x *trace.Exited, e *entry, baseline *ir.Func) (args
 	return args, "", nil
 }
 
-// native is the function whose native code runs, nil where it is not known.
+// native returns the function whose native code runs, nil if it is not known.
 func (p *prediction) native() *ir.Func {
 	if p.entry != nil {
 		return p.entry.fn
@@ -266,7 +266,7 @@ func (p *prediction) native() *ir.Func {
 	return p.frame.NativeFunction()
 }
 
-// entryOf is the activation that is followed from its entry on and that an exit is of, or nil.
+// entryOf returns the followed activation that an exit belongs to, or nil.
 func (v *verifier) entryOf(p *prediction) *entry {
 	for _, q := range slices.Backward(v.pending) {
 		if q.entry != nil && q == q.entry.baseline && q.call == p.call {

@@ -8,11 +8,11 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// maxEntryRecords bounds the records of a function that are asked which module it was compiled from.
+// maxEntryRecords bounds the records of a function that are used to find its module.
 const maxEntryRecords = 64
 
-// compiledAt returns the one of several definitions of a function that the code at its start was compiled from, as the evidence of its records
-// chooses. It returns nil unless each record with names is of the same definition.
+// compiledAt chooses, of several definitions of a function, the one that the code at its start was compiled from. It returns nil unless all records
+// with names choose the same definition.
 func (v *verifier) compiledAt(start machine.Addr, name string, all []*ir.Func) (own *ir.Func) {
 	view := v.watcher.View()
 	c := view.Space().At(start)

@@ -15,8 +15,8 @@ type changed struct {
 	gone uint64
 }
 
-// changes are those between two images, in ascending order: words in which bytes differ, and what the second has and the first has not, with the second's
-// data; and the pages that the first has and that cannot be read now, as munmap(2) leaves them.
+// changes returns the differences between two images in ascending order: words with different bytes, memory that only the second has, with its data,
+// and pages that only the first has and that cannot be read now, as after munmap(2).
 func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 	for i := range after.blocks {
 		b := &after.blocks[i]
@@ -35,7 +35,7 @@ func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 				continue
 			}
 			if n := before.read(old[:len(page)], addr); n < len(page) {
-				list = append(list, changed{addr: addr, data: page}) // it was not there, or could not be read
+				list = append(list, changed{addr: addr, data: page}) // it was not mapped, or not readable
 				continue
 			}
 			list = appendDifferent(list, addr, old[:len(page)], page)
@@ -53,13 +53,13 @@ func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 				continue
 			}
 			if after.read(page[:], addr) > 0 {
-				if b.data != nil && after.block(addr) == nil { // it is zero, and nobody has touched it since, as madvise(2) leaves it
+				if b.data != nil && after.block(addr) == nil { // it is zero and untouched again, as after madvise(2)
 					list = appendDifferent(list, addr, b.data[at:min(at+imagePage, b.size)], zeroBlock[:min(imagePage, b.size-at)])
 				}
 				continue
 			}
 			if now.ReadMemory(page[:], addr) == nil {
-				continue // one that is only protected against writing now is in no image
+				continue // a page that is only read-only now is in no image
 			}
 			if n := len(list); n > 0 && list[n-1].gone > 0 && list[n-1].addr+machine.Addr(list[n-1].gone) == addr {
 				list[n-1].gone += imagePage
@@ -81,7 +81,7 @@ func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 	return list
 }
 
-// holes are the parts of a range in which an image has no mapping.
+// holes returns the parts of a range in which an image has no mapping.
 func (img *memoryImage) holes(r machine.Range) []machine.Range {
 	var mapped untouched
 	for _, m := range img.ranges {
@@ -92,13 +92,13 @@ func (img *memoryImage) holes(r machine.Range) []machine.Range {
 	return untouched(nil).with(mapped).without(r)
 }
 
-// sameData reports whether blocks have the same size and bytes. It does not read blocks that are shared.
+// sameData reports whether blocks have the same size and bytes. It does not read shared blocks.
 func sameData(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || bytes.Equal(a, b))
 }
 
-// appendDifferent adds the words of a page in which bytes differ, adjacent ones as one. Native code that stored a part of a word may have stored the
-// rest of it too, with the same bytes as before: for example one byte of a key that free leaves behind.
+// appendDifferent adds the words of a page in which bytes differ, and joins adjacent ones. It adds whole words, as native code that stored a part of
+// a word may have stored equal bytes in the rest: for example, free leaves one byte of a key behind.
 func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []changed {
 	same := func(at int) bool {
 		return bytes.Equal(was[at:min(at+8, len(now))], now[at:min(at+8, len(now))])
@@ -117,15 +117,15 @@ func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []chang
 	return list
 }
 
-// with is an image with changes in it, those up to a later image.
+// with returns a copy of an image with changes applied, up to a later image.
 func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), zero: img.zero.with(after.zero), shared: after.shared, larger: img.larger}
 	for _, c := range list {
-		if b := after.block(c.addr); b != nil && c.gone == 0 && out.index(c.addr) < 0 { // or it is zero now, as the image has it
+		if b := after.block(c.addr); b != nil && c.gone == 0 && out.index(c.addr) < 0 { // a block that later became zero is not in after
 			out.take(b)
 		}
 	}
-	own := map[int]bool{} // which blocks' data is not another image's
+	own := map[int]bool{} // blocks whose data is not shared with another image
 	put := func(i, at int, data []byte) {
 		b := &out.blocks[i]
 		if !own[i] {
@@ -133,11 +133,11 @@ func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 			copy(data, b.data)
 			b.data, own[i] = data, true
 		}
-		there := ^(uint16(1) << (at / imagePage)) // a page that could not be read is there as a whole
+		there := ^(uint16(1) << (at / imagePage)) // a page that could not be read is complete now
 		b.missing, b.gone = b.missing&there, b.gone&there
 		copy(b.data[at:], data)
 	}
-	for _, r := range after.zero { // mapped anew where there was memory before
+	for _, r := range after.zero { // memory that was unmapped and mapped again
 		for i := out.from(r.Start); i < len(out.blocks) && out.blocks[i].addr < r.End; i++ {
 			for at := 0; at < out.blocks[i].size && out.blocks[i].missing != 0; at += imagePage {
 				if out.blocks[i].missing>>(at/imagePage)&1 != 0 && r.Contains(out.blocks[i].addr+machine.Addr(at)) {
@@ -163,7 +163,7 @@ func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 	return out
 }
 
-// remove notes that native code has unmapped pages.
+// remove marks pages as unmapped by native code.
 func (img *memoryImage) remove(r machine.Range) {
 	for i := img.from(r.Start); i < len(img.blocks) && img.blocks[i].addr < r.End; i++ {
 		b := &img.blocks[i]
@@ -176,7 +176,7 @@ func (img *memoryImage) remove(r machine.Range) {
 	}
 }
 
-// take adds blocks for the parts of b that have none: the mapping is new, has grown, or begins elsewhere than an earlier one.
+// take adds blocks for the parts of b without a block: the mapping is new, has grown, or starts elsewhere than an earlier one.
 func (img *memoryImage) take(b *imageOf) {
 	img.gaps(b.addr, b.addr+machine.Addr(b.size), func(at, to machine.Addr) {
 		missing := b.missing >> ((at - b.addr) / imagePage) & (1<<((to-at)/imagePage) - 1)

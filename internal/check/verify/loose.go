@@ -13,21 +13,20 @@ import (
 // anyResult are the flags of operations that may give one of several results.
 const anyResult = ir.NoSignedZeros | ir.AllowReciprocal | ir.AllowContract | ir.ApproxFunc | ir.Reassoc
 
-// Functions of which the C standard leaves open what an implementation gives, but for those whose effect
-// is [interp.EffectMath].
+// The C standard leaves the exact results of these functions open. Functions with the effect [interp.EffectMath] are not listed.
 var (
-	// Functions of whose result only the sign is defined (C17 7.24.4; of bcmp only whether it is zero): LLVM's own inline form of memcmp returns -1
-	// and 1, that of the C library the difference.
+	// Only the sign of the result is defined (C17 7.24.4; for bcmp only whether it is zero): LLVM's inline memcmp returns -1 and 1, that of the C
+	// library the difference.
 	signs = []string{"memcmp", "bcmp", "strcmp", "strncmp", "strcoll", "strcasecmp", "strncasecmp"}
-	// Which compare as often as they like, and take equal elements in any order (C17 7.22.5).
+	// The number of comparisons and the order of equal elements are unspecified (C17 7.22.5).
 	orders = []string{"qsort", "qsort_r", "bsearch"}
-	// Which give either of 0.0 and -0.0 (C17 F.10.9.2, LangRef "llvm.minnum.*").
+	// The result may be either of 0.0 and -0.0 (C17 F.10.9.2, LangRef "llvm.minnum.*").
 	zeros = strings.Fields("fmin fminf fminl fmax fmaxf fmaxl llvm.minnum llvm.maxnum")
-	// Functions whose last place IEEE 754 defines: they have the effect EffectMath only because of errno.
+	// IEEE 754 defines the last digit of these functions: they have the effect EffectMath only because of errno.
 	exact = strings.Fields("sqrt sqrtf fmod fmodf remainder remainderf drem dremf fdim fdimf fma fmaf ldexp ldexpf scalbn scalbnf scalbln scalblnf logb logbf nextafter nextafterf")
 )
 
-// loose returns the reason why native code may have another result than the interpreter while both are right, or "".
+// loose returns the reason why native code and the interpreter may differ although both are right, or "".
 func (p *prediction) loose() string {
 	blocks, called := p.machine.Profile(), p.machine.Called()
 	if p.result != nil {
@@ -56,13 +55,13 @@ func (p *prediction) loose() string {
 	return ""
 }
 
-// eitherZero returns which one of zeros is called, or "".
+// eitherZero returns the called function of zeros, or "".
 func eitherZero(i *ir.Instr) string {
 	if i.Call == nil {
 		return ""
 	}
 	name := sites.CalledName(i)
-	if strings.HasPrefix(name, "llvm.") { // the type comes last
+	if strings.HasPrefix(name, "llvm.") { // the type is the suffix
 		name = name[:strings.LastIndexByte(name, '.')]
 	}
 	if !slices.Contains(zeros, name) {
@@ -71,8 +70,8 @@ func eitherZero(i *ir.Instr) string {
 	return name
 }
 
-// onlySign reports whether code that ran only compares the result of a function with zero. It is false where the function may have been called
-// through a pointer that is not known.
+// onlySign reports whether the executed code only compares the result of a function with zero. It returns false if the function may have been called
+// through an unknown pointer.
 func onlySign(blocks []interp.Profiled, name string) bool {
 	seen := false
 	for _, b := range blocks {

@@ -13,25 +13,25 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Memory is copied and compared in blocks, and in pages where a block cannot be read as a whole.
+// Memory is copied and compared in blocks, or in pages if a block cannot be read as a whole.
 const (
 	imageBlock = 64 << 10
 	imagePage  = interp.PageSize
 
 	defaultImageLimit = 1 << 30
 
-	// Larger mappings are reserved for bookkeeping, such as the terabytes of AddressSanitizer's shadow: there are more of their pages than can be asked about.
+	// Larger mappings are reserved for bookkeeping, such as the terabytes of AddressSanitizer's shadow: they have too many pages to be queried.
 	maxImageMapping = 64 << 30
-	maxImage        = 256 << 30 // of all together
+	maxImage        = 256 << 30 // of all mappings together
 )
 
-// memoryImage is a copy of writable memory. Blocks of zeros take no room.
+// memoryImage is a copy of writable memory. Blocks of zeros take no space.
 type memoryImage struct {
 	ranges []imageRange
 	blocks []imageOf       // in order
-	zero   untouched       // what is zero where there is no block: nobody had touched it
+	zero   untouched       // ranges without blocks that are zero because the process never touched them
 	shared []machine.Range // mappings that are shared
-	larger []machine.Range // mappings of which there is nothing, as they are larger than maxImageMapping
+	larger []machine.Range // mappings larger than maxImageMapping, which are not copied
 }
 
 // imageRange is a mapping. Other processes may store into one that is shared.
@@ -45,14 +45,14 @@ type imageOf struct {
 	size    int
 	data    []byte // nil: all zero
 	missing uint16 // a bit for each page that could not be read
-	gone    uint16 // and of those, which native code has unmapped since
-	zero    bool   // of an image's zero: it is there for a comparison alone
+	gone    uint16 // of these, the pages that native code has unmapped since
+	zero    bool   // the block stands for untouched memory, and exists only for a comparison
 	shared  bool
 }
 
-// copyImage copies the writable mappings of maps, which are in ascending order, except for those that are larger than maxImageMapping. Where they
-// have more than limit bytes that are not zero (0: 1 GiB), it copies nothing and returns an error. Memory that equals that of an earlier image, which
-// may be nil, is shared with it.
+// copyImage copies the writable mappings of maps, which are in ascending order, except those larger than maxImageMapping. If they have more than
+// limit bytes that are not zero (0: 1 GiB), it copies nothing and returns an error. Memory that equals that of an earlier image, which may be nil, is
+// shared with it.
 func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier *memoryImage) (*memoryImage, error) {
 	if limit == 0 {
 		limit = defaultImageLimit
@@ -122,7 +122,7 @@ func (img *memoryImage) block(addr machine.Addr) *imageOf {
 	return nil
 }
 
-// index is which block an address lies in, or -1.
+// index returns the index of the block that contains an address, or -1.
 func (img *memoryImage) index(addr machine.Addr) int {
 	if i := img.from(addr); i < len(img.blocks) && img.blocks[i].addr <= addr {
 		return i
@@ -130,12 +130,12 @@ func (img *memoryImage) index(addr machine.Addr) int {
 	return -1
 }
 
-// from is the first block that does not end before an address.
+// from returns the index of the first block that does not end before an address.
 func (img *memoryImage) from(addr machine.Addr) int {
 	return sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
 }
 
-// same returns the image's own bytes where they are those of a block, or nil.
+// same returns the image's own bytes if they equal those of a block, or nil.
 func (img *memoryImage) same(addr machine.Addr, block []byte) []byte {
 	if b := img.block(addr); b != nil && b.addr == addr && bytes.Equal(b.data, block) {
 		return b.data
@@ -143,8 +143,7 @@ func (img *memoryImage) same(addr machine.Addr, block []byte) []byte {
 	return nil
 }
 
-// read reads as many bytes at addr as lie in one page of the image, and returns how many: none where it does not have
-// the page.
+// read reads the bytes at addr that lie in one page of the image, and returns their number: 0 if the image does not have the page.
 func (img *memoryImage) read(p []byte, addr machine.Addr) (n int) {
 	b := img.block(addr)
 	if b == nil {
@@ -170,10 +169,10 @@ func (img *memoryImage) read(p []byte, addr machine.Addr) (n int) {
 
 var zeroBlock [imageBlock]byte
 
-// untouched are parts of memory that are known to be zero, in ascending order.
+// untouched holds parts of memory that are known to be zero, in ascending order.
 type untouched []machine.Range
 
-// untouchedOf asks memory that knows it ([ptrace.Target.Untouched]): reserved heaps of gigabytes take as long to read as what is in them.
+// untouchedOf returns the untouched memory, if mem knows it ([ptrace.Target.Untouched]): reading reserved heaps of gigabytes takes long.
 func untouchedOf(mem machine.Memory) untouched {
 	if t, ok := mem.(interface{ Untouched() []machine.Range }); ok {
 		return t.Untouched()
@@ -181,7 +180,7 @@ func untouchedOf(mem machine.Memory) untouched {
 	return nil
 }
 
-// holds reports whether a block lies in one of them.
+// holds reports whether a block lies in one of the parts.
 func (u untouched) holds(addr machine.Addr, size int) bool {
 	i := u.index(addr)
 	return i < len(u) && u[i].Start <= addr && addr+machine.Addr(size) <= u[i].End
@@ -191,10 +190,10 @@ func (u untouched) index(addr machine.Addr) int {
 	return sort.Search(len(u), func(i int) bool { return u[i].End > addr })
 }
 
-// endOf is the end of the one that an address lies in.
+// endOf returns the end of the part that contains an address.
 func (u untouched) endOf(addr machine.Addr) machine.Addr { return u[u.index(addr)].End }
 
-// with are both together.
+// with returns the union of both.
 func (u untouched) with(more untouched) (all untouched) {
 	both := slices.Concat(u, more)
 	slices.SortFunc(both, func(a, b machine.Range) int { return cmp.Compare(a.Start, b.Start) })
@@ -208,7 +207,7 @@ func (u untouched) with(more untouched) (all untouched) {
 	return all
 }
 
-// without are the parts of a range that lie in none of them.
+// without returns the parts of a range that lie in none of them.
 func (u untouched) without(r machine.Range) (parts []machine.Range) {
 	for i := u.index(r.Start); i < len(u) && u[i].Start < r.End; i++ {
 		if u[i].Start > r.Start {
@@ -222,8 +221,7 @@ func (u untouched) without(r machine.Range) (parts []machine.Range) {
 	return parts
 }
 
-// readPages reads a block, or those pages of it that can be read; the bits are of those that cannot, which
-// are zero.
+// readPages reads a block, or the pages of it that can be read. missing has a bit for each other page, which is zeroed.
 func readPages(mem machine.Memory, p []byte, addr machine.Addr) (missing uint16) {
 	if mem.ReadMemory(p, addr) == nil {
 		return 0
@@ -240,35 +238,33 @@ func readPages(mem machine.Memory, p []byte, addr machine.Addr) (missing uint16)
 
 // comparedMemory holds the differences of memory after both ran.
 type comparedMemory struct {
-	// Why is the reason why it cannot be compared, "" where it was.
+	// Why is the reason why memory cannot be compared, "" if it was.
 	Why   string
 	Diffs []memoryDiff // in ascending order, at most maxDiffs
-	Words uint64       // of eight bytes that differ, those too that are not in Diffs
+	Words uint64       // of eight bytes that differ, including those not in Diffs
 }
 
-// memoryDiff is words of memory, one after the other, that differ.
+// memoryDiff is a sequence of adjacent words of memory that differ.
 type memoryDiff struct {
 	Addr machine.Addr // a multiple of 8
 	Size uint64       // bytes
-	// Of the first bytes, at most maxDiffBytes: the bytes before, those that the interpreter left, which bits of these are not known, and those that
-	// native code left.
+	// At most maxDiffBytes bytes from the start: as they were before, as the interpreter left them, its undefined bits, and as native code left them.
 	Before, Interp, Undefined, Native []byte
 }
 
-// Bounds of what is reported.
+// Bounds of the reported differences.
 const (
 	maxDiffs     = 100
 	maxDiffBytes = 64
 	diffWord     = 8
 )
 
-// compareMemory returns where native code left other memory than the interpreter did. before is the memory when both started, and after that when
-// native code has run; touched holds the interpreter's stores; dead are ranges whose bytes have no meaning any more. made is as of [compareResult].
+// compareMemory returns the memory that native code and the interpreter left differently. before is the memory when both started, after that when
+// native code has run. touched holds the interpreter's stores, and dead ranges of meaningless bytes. made is as in [compareResult].
 //
-// Unknown bits equal any bits, and two words that hold the default NaN of a float with different signs are equal: LLVM does not define that sign. In
-// memory that is shared only those bytes count that the interpreter stored, whatever was there before. The same holds everywhere if native code ran
-// other code (left), which may have stored anything, and in stack, where the functions that native code called have their frames: the interpreter has
-// those elsewhere.
+// Unknown bits equal any bits, and so do two default NaNs that differ in the sign: LLVM does not define that sign. In shared memory only bytes that
+// the interpreter stored count, even if they were equal before. The same holds everywhere if native code ran outside code (left), which may have
+// stored anything, and in stack, where the callees of native code have their frames: the interpreter has those elsewhere.
 func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[interp.Touched], dead []machine.Range, stack machine.Range, left bool, made func(uint64) bool) comparedMemory {
 	c := memoryComparison{dead: dead, stack: stack, left: left, made: made, pages: map[machine.Addr]interp.Touched{}, blocks: map[machine.Addr]bool{}}
 	for p := range touched {
@@ -311,9 +307,9 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 			}
 			switch bit := uint16(1) << (at / imagePage); {
 			case b.gone&bit != 0, b.zero && missing&bit != 0:
-				continue // whatever was in it, the program has done with
+				continue // its content is meaningless: the program has unmapped it
 			case b.missing&bit != 0 && !ok:
-				continue // nothing was there to be changed, or nothing that can be seen
+				continue // it could not be read before, and the interpreter did not store to it
 			case (b.missing|missing)&bit != 0:
 				c.refuse("the page at %v cannot be read", addr)
 				continue
@@ -338,12 +334,12 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 	return c.out
 }
 
-// fresh are blocks of what an image has as zero that are to be compared: those that have pages now, and those that the interpreter stored to.
+// fresh returns the blocks of untouched memory that are to be compared: those with pages now, and those that the interpreter stored to.
 func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []imageOf) {
 	add := func(at, end machine.Addr) {
 		before.gaps(at, end, func(at, to machine.Addr) { list = append(list, imageOf{addr: at, size: int(to - at), zero: true}) })
 	}
-	done := machine.Addr(0) // parts may lie in one block
+	done := machine.Addr(0) // parts may share a block
 	for _, r := range before.zero {
 		for _, part := range zero.without(r) {
 			end := min((part.End+imageBlock-1)&^(imageBlock-1), r.End)
@@ -354,7 +350,7 @@ func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []im
 	for at := range c.blocks {
 		for i := before.zero.index(at); i < len(before.zero) && before.zero[i].Start < at+imageBlock; i++ {
 			start, end := max(at, before.zero[i].Start), min(at+imageBlock, before.zero[i].End)
-			if zero.holds(start, int(end-start)) { // or it is there already
+			if zero.holds(start, int(end-start)) { // still zero or already added
 				add(start, end)
 			}
 		}
@@ -365,7 +361,7 @@ func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []im
 // memoryComparison is a comparison in progress.
 type memoryComparison struct {
 	pages  map[machine.Addr]interp.Touched
-	blocks map[machine.Addr]bool // in which those pages are
+	blocks map[machine.Addr]bool // the blocks of those pages
 	dead   []machine.Range
 	stack  machine.Range
 	left   bool
@@ -376,13 +372,13 @@ type memoryComparison struct {
 }
 
 func (c *memoryComparison) refuse(format string, addr machine.Addr) {
-	// The lowest address, so that the same memory always gives the same reason.
+	// Use the lowest address: the same memory then always gives the same reason.
 	if c.why == "" || addr < c.whySet {
 		c.why, c.whySet = fmt.Sprintf(format, addr), addr
 	}
 }
 
-// touches reports whether the interpreter stored to a block, or near it.
+// touches reports whether the interpreter stored to a block.
 func (c *memoryComparison) touches(addr machine.Addr) bool { return c.blocks[addr&^(imageBlock-1)] }
 
 func (img *memoryImage) holds(addr machine.Addr) bool {
@@ -394,7 +390,7 @@ func (img *memoryImage) holds(addr machine.Addr) bool {
 	return false
 }
 
-// page compares a page: what was there, what the interpreter left of it, what native code left.
+// page compares a page: its bytes before, those of the interpreter, those of native code.
 func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) {
 	if bytes.Equal(p.Data[:len(got)], got) {
 		return
@@ -407,7 +403,7 @@ func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) 
 		}
 		addr := p.Addr + machine.Addr(at)
 		live := (want ^ have) &^ unknown &^ c.deadBytes(addr)
-		if shared || c.left || c.stack.Contains(addr) { // else it need not have been native code
+		if shared || c.left || c.stack.Contains(addr) { // a byte that the interpreter did not store may be another's store
 			live &= bytesStored(p.Stored[at/diffWord])
 		}
 		switch {
@@ -420,7 +416,7 @@ func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) 
 	}
 }
 
-// deadBytes is a mask of the bytes of the word at addr that mean nothing.
+// deadBytes returns a mask of the meaningless bytes of the word at addr.
 func (c *memoryComparison) deadBytes(addr machine.Addr) (mask uint64) {
 	for _, r := range c.dead {
 		if r.End <= addr || r.Start >= addr+diffWord {
@@ -435,7 +431,7 @@ func (c *memoryComparison) deadBytes(addr machine.Addr) (mask uint64) {
 	return mask
 }
 
-// bytesStored is a mask of those bytes of a word whose bits are set, that of the lowest byte first.
+// bytesStored returns a mask of the bytes of a word whose bits are set, starting with the lowest byte.
 func bytesStored(bits byte) (mask uint64) {
 	for i := range diffWord {
 		if bits>>i&1 != 0 {
@@ -445,7 +441,7 @@ func bytesStored(bits byte) (mask uint64) {
 	return mask
 }
 
-// sameNaN reports whether words are the default NaN of a double, or differ in floats alone that are the default NaN.
+// sameNaN reports whether two words are both default NaNs as a double, or differ only in floats that are default NaNs.
 func sameNaN(a, b uint64) bool {
 	const sign, double, single = 1 << 63, 0x7ff8000000000000, 0x7fc00000
 	if a&^sign == double && b&^sign == double {

@@ -17,13 +17,13 @@ import (
 type whereabouts struct {
 	*deopt.View
 	objects iter.Seq[*object.Image] // that a JIT registered
-	maps    []machine.Mapping       // as they are now
+	maps    []machine.Mapping       // the mappings now
 	frames  []*deopt.Frame          // of the thread that left
 }
 
-// whereabouts returns the whereabouts of an exit. The mappings may have changed since the exit was seen.
+// whereabouts returns the whereabouts of an exit. It reads the mappings now: they may have changed since the exit.
 func (v *verifier) whereabouts(x *trace.Exited) *whereabouts {
-	maps, _ := v.watcher.View().Target().Mappings() // without them symbols are all that there is
+	maps, _ := v.watcher.View().Target().Mappings() // without them only symbols are shown
 	return &whereabouts{v.watcher.View(), v.watcher.Objects(), maps, x.Frames}
 }
 
@@ -35,7 +35,7 @@ func (n *whereabouts) mapping(addr machine.Addr) (m machine.Mapping, ok bool) {
 	return n.maps[i], true
 }
 
-// memory describes the memory at an address: part of an activation of the thread, of a variable, of a mapping.
+// memory describes the memory at an address: the stack of an activation, a variable, or a mapping.
 func (n *whereabouts) memory(addr machine.Addr) string {
 	m, mapped := n.mapping(addr)
 	for i, f := range n.frames {
@@ -45,7 +45,7 @@ func (n *whereabouts) memory(addr machine.Addr) string {
 		}
 		sp, err := f.Physical().Registers.Addr(n.Target().Arch().SP)
 		if i == 0 && (err != nil || addr < sp) {
-			break // that is no stack
+			break // it is not a stack
 		}
 		name := n.Space().Named(f.Physical().PC)
 		if name == "" {
@@ -72,7 +72,7 @@ func (n *whereabouts) variable(addr machine.Addr) string {
 	if name := n.Space().Named(addr); name != "" {
 		return name
 	}
-	for img := range n.objects { // an address lies in one of them at most
+	for img := range n.objects { // at most one of them contains the address
 		if sym, ok := img.SymbolAt(addr); ok {
 			return progspace.Spell(sym.Name, sym.Addr, addr)
 		}

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// patched returns the reason that at a statepoint which the run passed the process has other code than was compiled, or "". A statepoint without a
-// call has nops, to be overwritten by a call whose effect the module does not state. Code that overwrites a stackmap or patchpoint, in contrast,
+// patched returns the reason that the process has other code than was compiled at a statepoint which the run passed, or "". A statepoint without a
+// call has nops, to be overwritten by a call whose effect the module does not state. In contrast, code that overwrites a stackmap or patchpoint
 // leaves the function for code with the same effect.
 func (p *prediction) patched(v *verifier) string {
 	came := p.sitesPassed()
@@ -57,14 +57,14 @@ func (p *prediction) patched(v *verifier) string {
 	return ""
 }
 
-// sitesPassed are the statepoints with bytes to be patched that the run came to, or may have: of a block that it left before its end, all.
+// sitesPassed returns the patchable statepoints that the run reached, or may have: of a block that it left early, all.
 func (p *prediction) sitesPassed() (came []*ir.Site) {
 	m := p.frame.Match()
 	of := map[*ir.Func][]*ir.Site{}
 	for _, b := range p.machine.Profile() {
 		siteList, known := of[b.Block.Func]
 		if !known {
-			siteList, _ = b.Block.Func.Sites() // of one whose sites cannot be read no record is known
+			siteList, _ = b.Block.Func.Sites() // if the sites cannot be read, no record of the function is known
 			of[b.Block.Func] = siteList
 		}
 		for _, s := range siteList {
@@ -83,8 +83,7 @@ func (p *prediction) sitesPassed() (came []*ir.Site) {
 	return came
 }
 
-// patchedBytes counts the bytes that a statepoint has for patching, before its return address, and that are certainly others than
-// were compiled.
+// patchedBytes counts the bytes reserved for patching before a statepoint's return address that certainly differ from what was compiled.
 func patchedBytes(v *deopt.View, s *ir.Site, e sites.RecordEntry) int {
 	n := machine.Addr(min(s.PatchBytes, progspace.MaxOriginal))
 	if e.Addr < n {

@@ -9,16 +9,16 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Bounds of the exits that are pending at once: those of activations that have not returned yet. For each of them the interpreter runs to the return, and
-// one activation may come to as many exits as a loop has rounds.
+// Bounds of the exits that are pending at once, as their activations have not returned. For each, the interpreter runs to the return, and one
+// activation may pass as many exits as a loop has iterations.
 const (
-	maxPending  = 16  // of any records
-	maxOfRecord = 4   // and of each record beyond these
+	maxPending  = 16  // of all records
+	maxOfRecord = 4   // of each record, once maxPending is reached
 	maxInAll    = 256 // of all records together
 	maxEntries  = 16  // runs from entries
 )
 
-// Why exits are skipped. The summary counts them by these.
+// Reasons for skipped exits, by which the summary counts them.
 const (
 	skippedByFlags = "--skip or --every leaves them out"
 	skippedByLimit = "the limit was reached"
@@ -47,7 +47,7 @@ func (v *verifier) exitsPending(at machine.Addr) (all, there int) {
 	return all, there
 }
 
-// passing returns the places whose exits need no stop: none of them would be verified.
+// passing returns the addresses whose exits need no stop, as none of them would be verified.
 func (v *verifier) passing() (list []machine.Addr) {
 	for _, p := range v.pending {
 		if p.entry != nil {
@@ -60,14 +60,14 @@ func (v *verifier) passing() (list []machine.Addr) {
 	return list
 }
 
-// A SkippedRecord is a record of which no exit was verified, as others were pending each time.
+// SkippedRecord is a record of which no exit was verified, because others were pending each time.
 type SkippedRecord struct {
 	Function string `json:"function,omitempty"`
 	ID       uint64 `json:"id"`
 	Exits    uint64 `json:"exits"`
 }
 
-// skippedRecords counts, of each record, the exits that were verified and those that were skipped as others were pending.
+// skippedRecords counts for each record the verified exits, and those that were skipped because others were pending.
 type skippedRecords map[recordKey]*struct{ verified, skipped uint64 }
 
 type recordKey struct {
@@ -102,7 +102,7 @@ func (s skippedRecords) never() (list []SkippedRecord) {
 	return list
 }
 
-// skip counts exits at a place that are not verified, and why.
+// skip counts exits at a place that are not verified, by reason.
 func (v *verifier) skip(p *trace.Tracepoint, n uint64, why string) {
 	if n == 0 {
 		return

@@ -18,60 +18,60 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// prediction holds what the interpreter did from an exit or an entry on.
+// prediction holds the interpreter's run from an exit or an entry.
 type prediction struct {
 	out     *Verified
-	fn      *ir.Func     // whose return ends it
-	frame   *deopt.Frame // of the native code: at an exit the one that is left, at an entry the one that begins
+	fn      *ir.Func     // the function whose return ends the run
+	frame   *deopt.Frame // the native frame: at an exit the one that is left, at an entry the one that begins
 	prepare func(interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error)
-	with    *withRun              // what the user's own interpreter did, or nil: then that is the one that is meant below
+	with    *withRun              // the run of the user's own interpreter, which replaces the one below; or nil
 	start   interp.Activation     // of an exit: where the interpreter begins
-	args    []interp.Value        // of an entry: what the function was called with
-	gone    string                // of an entry: why the run ended that nothing can be held against, or ""
-	entry   *entry                // what began here, or nil for an exit
-	next    *prediction           // of a later hit of the same record in the same activation, or nil
-	floats  *machine.FloatControl // that the thread had when it began, nil where it is not known
-	between uint64                // such hits before that which were not verified
-	blurred bool                  // how many these were is not known
+	args    []interp.Value        // of an entry: the function's arguments
+	gone    string                // of an entry: why the run ended so that nothing can be compared, or ""
+	entry   *entry                // the activation that begins here, or nil for an exit
+	next    *prediction           // at a later hit of the same record in the same activation, or nil
+	floats  *machine.FloatControl // of the thread at the start, nil if not known
+	between uint64                // number of hits before next that were not verified
+	blurred bool                  // between is not exact
 	to      ptrace.Return
-	call    *call // that the activation is
+	call    *call // the call of the activation
 	cc      string
 	machine *interp.Interp
 	run     func(context.Context) (*interp.Result, error)
 	result  *interp.Result
-	failed  *interp.RunError // how the run ended where it did not return, or nil
-	first   *memoryImage     // of the exit
-	before  *memoryImage     // the same with what native code did in the place of calls that exist only there
-	memory  *imageMemory     // that the interpreter sees
+	failed  *interp.RunError // the error that ended the run, or nil if it returned
+	first   *memoryImage     // at the exit
+	before  *memoryImage     // first, with the effects of native calls
+	memory  *imageMemory     // the memory of the interpreter
 	runner  *runner
 	ask     *interp.Invocation // the call that the interpreter waits for, or nil
-	callee  machine.Addr       // what that calls
+	callee  machine.Addr       // the address of the function that ask calls
 	symbol  func(string) (machine.Addr, bool)
 	twins   []twin
-	passed  map[machine.Addr]machine.Addr // what the call was given of them, by where native code has it
-	// retained reports whether native code has stored a pointer to one of them where the interpreter may find it.
+	passed  map[machine.Addr]machine.Addr // the passed objects: address in the process to that in the interpreter
+	// retained reports whether native code has stored a pointer to one of them where the interpreter may load it.
 	retained bool
-	handed   []handed // in order; nil where it was too much to be kept
-	kept     int      // bytes in it
+	handed   []handed // in order; nil if too large to be kept
+	kept     int      // bytes in handed
 	dead     []machine.Range
-	below    machine.Range         // what may be stack below the function's frame, and may be memory of another kind
-	unused   machine.Range         // of the function's stack, and not mapped before it is touched
-	calls    map[machine.Addr]bool // outside code that the native code went to
-	left     bool                  // it went to some
+	below    machine.Range         // what may be stack below the function's frame, or other memory
+	unused   machine.Range         // the part of the stack that is mapped only when it is touched
+	calls    map[machine.Addr]bool // outside code that native code called
+	left     bool                  // native code called outside code
 	steps    uint64                // of native code
-	outside  time.Duration         // that code outside took
+	outside  time.Duration         // time spent in outside code
 	signal   int                   // that its instructions raised, or 0
 	handling bool                  // the handler of such a signal is not known to have returned
 	tail     []machine.Addr
-	// For a run from an entry: its arrivals, the number of values kept of them, and a run that is stopped at one of them, or nil.
+	// For a run from an entry: its arrivals, the number of values kept of them, and a run that is stopped at an arrival, or nil.
 	arrivals map[*ir.Instr]*arrivals
 	values   int
 	in       *interp.Interp
 	x        *interp.Execution
-	runs     int // that were made once more
+	runs     int // number of repeated runs
 }
 
-// predict runs the interpreter from an exit on, to where native code has to run too. Where nothing can be compared it stores the reason in out, and
+// predict runs the interpreter from an exit to the first native call, or to its end. If nothing can be compared, it stores the reason in out and
 // returns nil.
 func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) {
 	maps, err := v.watcher.View().Target().Mappings()
@@ -147,7 +147,7 @@ func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *predicti
 	return p, why, err
 }
 
-// unsure returns the reason why it is uncertain which frame the one of the given index is, or where its function returns to, or "".
+// unsure returns the reason why it is uncertain which frame has the given index, or where its function returns to, or "".
 func unsure(x *trace.Exited, at int) string {
 	if at >= 0 && at < len(x.Frames) && x.Frames[at].Physical().NoCFA != "" {
 		return "where its function returns to is not known: " + x.Frames[at].Physical().NoCFA
@@ -164,7 +164,7 @@ func unsure(x *trace.Exited, at int) string {
 	return ""
 }
 
-// place makes the interpreter of a prediction, and finds where the frame at that index of the thread returns to, and which memory is its own.
+// place makes the interpreter of a prediction, and finds the return address and the memory of the frame with that index.
 func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
 	f := x.Frames[at]
 	p.to, _ = x.Returns(at)
@@ -182,7 +182,7 @@ func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.
 	return v.space(p, x, at, maps)
 }
 
-// space finds which memory is the own one of the frame at that index of the thread.
+// space finds the memory that belongs to the frame with that index.
 func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
 	f := x.Frames[at]
 	at = slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Contains(f.Physical().CFA - 1) })
@@ -205,13 +205,13 @@ func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.
 		p.unused = machine.Range{Start: sp, End: maps[at].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
 	}
 	p.call = v.activation(p, x)
-	// A coroutine's stack may lie in the heap, among all else.
+	// A coroutine's stack may lie in the heap, among other data.
 	p.below = machine.Range{Start: maps[at].Start, End: sp}
 	p.dead = []machine.Range{{Start: sp, End: f.Physical().CFA + machine.Addr(abi.ArgumentArea(p.native(), v.watcher.View().Target().Arch()))}, {Start: kernel.Start, End: kernel.End}}
 	return "", nil
 }
 
-// activation returns the call that a prediction is about, in the frames of a thread: one that is under way, or a new one.
+// activation returns the call of a prediction's activation: one that is in progress, or a new one.
 func (v *verifier) activation(p *prediction, x *trace.Exited) *call {
 	c := v.enclosing(stackOf(x.Frames, x.End), slices.Index(x.Frames, p.frame))
 	if c != nil && c.native == nil && c.to.Addr == p.to.Addr && c.to.CFA == p.to.CFA {
@@ -227,10 +227,10 @@ func (v *verifier) interpreter() interp.Options {
 	return interp.Options{MaxSteps: interpSteps(v.options.Steps), MaxMemory: interpMemory}
 }
 
-// interpSteps returns the number of instructions that the interpreter may run where native code may run n: few of LLVM's become less than one.
+// interpSteps returns the bound of the interpreter's instructions if native code may run n: few LLVM instructions become less than one native one.
 func interpSteps(n uint64) uint64 { return 16 * n }
 
-// interpMemory is the memory that one run may take, in bytes: several are kept until native code returns.
+// interpMemory bounds the memory of one run, in bytes: several are kept until native code returns.
 const interpMemory = 64 << 20
 
 // ended records how the interpreter's run ended, and returns the reason why it cannot be compared with native code, or "".
@@ -263,7 +263,7 @@ func (p *prediction) ended(v *verifier) (why string, err error) {
 	}
 	switch run.Kind {
 	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
-		// Native code that returns from here does something else.
+		// Continue: native code that returns from here differs.
 		if fault := (*interp.FaultError)(nil); errors.As(err, &fault) {
 			if p.machine.Unknown(uint64(fault.Addr)) {
 				break
@@ -278,8 +278,8 @@ func (p *prediction) ended(v *verifier) (why string, err error) {
 	return "the interpreter cannot run it: " + err.Error(), nil
 }
 
-// outside returns the reason why the interpreter's results cannot be compared, in view of the functions it called: it does not have the state that
-// these depend on, such as the exceptions in flight.
+// outside returns the reason why a run cannot be compared because of the functions it called, or "": the interpreter does not have the state that
+// they depend on, such as pending exceptions.
 func outside(list []interp.Called) string {
 	for _, c := range list {
 		if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {
@@ -298,7 +298,7 @@ func (p *prediction) ran(run *ptrace.AloneRun, tail int) {
 	p.tail = p.tail[max(0, len(p.tail)-tail):]
 }
 
-// went takes over where native code went outside.
+// went records the outside code that native code called.
 func (p *prediction) went(calls []machine.Addr) {
 	p.left = p.left || len(calls) > 0
 	for _, at := range calls {

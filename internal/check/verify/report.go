@@ -19,36 +19,36 @@ const (
 // Verified is the outcome of one exit.
 type Verified struct {
 	Exit   *trace.Exited
-	Number uint64 // of the exit among those that are meant, from 1
-	Hit    uint64 // of its record among those that are meant, from 1
+	Number uint64 // of the exit among those that are verified, from 1
+	Hit    uint64 // of its record among those that are verified, from 1
 	Status string // one of the constants
 	Why    string // why it is not comparable
-	Entry  string // the function whose entry it is, of an activation that is held against a baseline; "" for an exit
-	With   bool   // the interpreter is the user's own
+	Entry  string // the function, if this is an activation that is compared with a baseline; "" for an exit
+	With   bool   // the user's own interpreter ran
 	Result []ResultPart
-	// Again is the comparison with the next hit where native code did not come to the return; nil where it did.
+	// Again is the comparison with the next hit of the record if native code did not return; else nil.
 	Again *Again
-	// Baseline is the comparison with a run from the function's entry; nil where there is none.
+	// Baseline is the comparison with a run from the function's entry; nil if there is none.
 	Baseline *Baseline
 	Memory   []MemoryDifference
-	// Call is the call of native code at which both parted, or nil: then neither the result nor memory was compared.
+	// Call is the native call at which both differ, or nil. If it is set, neither the result nor memory was compared.
 	Call  *CallDifference
-	Calls uint64 // calls of native code that both came to
-	Words uint64 // of eight bytes that differ in memory, those too that Memory leaves out
-	// NativeOnly reports whether stores of native code alone were compared too. They are not where it called code that no module describes.
+	Calls uint64 // native calls that both reached
+	Words uint64 // words of eight bytes that differ in memory, including those that Memory omits
+	// NativeOnly reports whether stores of native code alone were compared. They are not if native code called code without IR.
 	NativeOnly  bool
 	Interpreter VerifiedRun
 	Native      VerifiedRun
-	Outside     []string // code that native code called and no module is about, where there is a difference
-	Core        string   // the file that holds the moment, or ""
-	// Before is the memory of the process at the exit, as far as it was writable; other memory is read as it is now. It is nil where nothing was
-	// copied, as with With unless [Options.Picture] is set.
+	Outside     []string // code without IR that native code called, if there is a difference
+	Core        string   // the file with the core of the exit, or ""
+	// Before is the writable memory of the process at the exit; other memory is read as it is now. It is nil if nothing was copied, as with With
+	// unless [Options.Picture] is set.
 	Before machine.Memory
-	Script string // what whoever kept it has written for it, or ""
+	Script string // the replay script for Core, or ""
 
 	outside []machine.Addr
-	entry   *entry // of whose activation the exit is, or nil
-	// exitOnly is the reason why it is not compared with a run from the entry, where a layout describes where it resumes, or "".
+	entry   *entry // the activation of the exit, or nil
+	// exitOnly is the reason why an exit with a layout is not compared with a run from the entry, or "".
 	exitOnly string
 }
 
@@ -56,7 +56,7 @@ type Verified struct {
 type VerifiedRun struct {
 	Steps  uint64   `json:"steps"`
 	Failed string   `json:"failed,omitempty"` // why it did not return
-	Tail   []string `json:"tail,omitempty"`   // its last instructions, oldest first, where there is a difference
+	Tail   []string `json:"tail,omitempty"`   // its last instructions, oldest first, if there is a difference
 }
 
 // ResultPart is a scalar of the function's result: all of it, a field, an element.
@@ -69,21 +69,21 @@ type ResultPart struct {
 	Same        bool   `json:"same"`
 }
 
-// MemoryDifference is memory that both left otherwise. Bytes are in the order of their addresses; ?? is one that the
+// MemoryDifference is memory that native code and the interpreter left differently. Bytes are in ascending order of address; ?? is a byte that the
 // interpreter knows to be undefined.
 type MemoryDifference struct {
 	Address     frame.Hex `json:"address"`
-	Near        string    `json:"near,omitempty"` // what lies there: "last+0x8", "[heap]+0x2a0"
-	Size        uint64    `json:"size"`           // bytes; of many only the first are shown
+	Near        string    `json:"near,omitempty"` // description of the address: "last+0x8", "[heap]+0x2a0"
+	Size        uint64    `json:"size"`           // in bytes; only the first are shown
 	Before      string    `json:"before"`
 	Interpreter string    `json:"interpreter"`
 	Native      string    `json:"native"`
 
 	addr  machine.Addr
-	bytes []machine.Addr // that differ, of those that are shown
+	bytes []machine.Addr // those that differ, of the shown ones
 }
 
-// Differing are the addresses of the bytes that differ, of those that are shown.
+// Differing returns the addresses of the shown bytes that differ.
 func (d *MemoryDifference) Differing() []machine.Addr { return d.bytes }
 
 func (v *Verified) notComparable(why string) { v.Status, v.Why = NotComparable, why }
@@ -100,18 +100,18 @@ type Report struct {
 	Thread      string             `json:"thread"`
 	Address     frame.Hex          `json:"address"`
 	Function    string             `json:"function,omitempty"`
-	Demangled   string             `json:"demangled,omitempty"` // where it differs
+	Demangled   string             `json:"demangled,omitempty"` // if it differs from the function
 	Offset      *uint64            `json:"offset,omitempty"`
 	Record      *frame.Record      `json:"record,omitempty"`
 	Resume      *frame.Resume      `json:"resume,omitempty"`
 	Status      string             `json:"status"`
 	Why         string             `json:"why,omitempty"`
-	Entry       string             `json:"entry,omitempty"` // the function, where it is no exit but an activation from its entry on
+	Entry       string             `json:"entry,omitempty"` // the function, for an activation that is followed from its entry
 	Result      []ResultPart       `json:"result,omitempty"`
 	Again       *Again             `json:"again,omitempty"`
 	Baseline    *Baseline          `json:"baseline,omitempty"`
 	Call        *CallDifference    `json:"call,omitempty"`
-	Calls       uint64             `json:"calls,omitempty"` // of native code that both came to
+	Calls       uint64             `json:"calls,omitempty"` // native calls that both reached
 	Memory      []MemoryDifference `json:"memory,omitempty"`
 	Words       uint64             `json:"memory_words,omitempty"`
 	NativeOnly  bool               `json:"native_writes_compared"`
@@ -119,13 +119,13 @@ type Report struct {
 	Native      VerifiedRun        `json:"native"`
 	Outside     []string           `json:"outside,omitempty"`
 	Slots       []frame.Slot       `json:"slots,omitempty"`
-	VM          *frame.VM          `json:"vm,omitempty"` // frames of a virtual machine, with the slots
+	VM          *frame.VM          `json:"vm,omitempty"` // frames of a virtual machine, if there are slots
 	Core        string             `json:"core,omitempty"`
 	Script      string             `json:"script,omitempty"`    // for reframe replay
 	Reproduce   string             `json:"reproduce,omitempty"` // a command
 }
 
-// Report returns the JSON for the outcome of an exit. It has slots where there is a difference.
+// Report returns the JSON for the outcome of an exit. It has slots if there is a difference.
 func (v *Verified) Report() *Report {
 	x := v.Exit
 	r := &Report{Schema: Schema, Number: v.Number, Hit: v.Hit, TID: x.Thread.ID, Thread: x.Thread.Name, Address: frame.HexOf(x.Point.Addr),
@@ -145,25 +145,25 @@ const SummarySchema = "reframe.verify.summary/v1"
 // Summary holds the counts of a verification that has ended.
 type Summary struct {
 	Schema        string `json:"schema"`
-	Exits         uint64 `json:"exits"`             // that were to be verified
-	Entries       uint64 `json:"entries,omitempty"` // of functions, that were held against a baseline and have a verdict of their own
+	Exits         uint64 `json:"exits"`             // exits to be verified
+	Entries       uint64 `json:"entries,omitempty"` // activations that were compared with a baseline and have their own verdict
 	Same          uint64 `json:"same"`
 	Different     uint64 `json:"different"`
 	NotComparable uint64 `json:"not_comparable"`
-	Skipped       uint64 `json:"passed"` // exits that were not looked at; the JSON keeps its older name
-	// SkippedWhy counts skipped exits by reason; NeverVerified are records of which every exit was skipped while others were pending.
+	Skipped       uint64 `json:"passed"` // exits that were skipped; the JSON keeps the older name
+	// SkippedWhy counts skipped exits by reason; NeverVerified lists the records whose exits were all skipped while others were pending.
 	SkippedWhy    map[string]uint64 `json:"passed_reasons,omitempty"`
 	NeverVerified []SkippedRecord   `json:"never_verified,omitempty"`
-	Reasons       map[string]uint64 `json:"reasons"` // why exits were not comparable, without addresses, and how many
-	// ExitOnly counts by reason the exits that were compared only with the run from the exit on, though a layout describes where they resume or
+	Reasons       map[string]uint64 `json:"reasons"` // counts of the reasons, without addresses, why exits were not comparable
+	// ExitOnly counts by reason the exits that were compared only with the run from the exit on, although a layout describes them or
 	// [Options.FromEntry] is set.
 	ExitOnly map[string]uint64 `json:"from_exit_only,omitempty"`
 	Seconds  float64           `json:"seconds"`
-	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
+	// Overwritten counts the breakpoints that the process has overwritten: exits there may be missing.
 	Overwritten uint64 `json:"overwritten,omitempty"`
-	// Unwatched is the time in which exits are missing, because reframe was stopped or its output was not read, in seconds.
+	// Unwatched is the time in seconds without watching, because reframe was stopped or its output was not read: exits may be missing.
 	Unwatched float64 `json:"unwatched_seconds,omitempty"`
-	// CompiledFrom holds for each function that was verified how sure it is that it was compiled from the given module.
+	// CompiledFrom holds for each verified function how certain it is that it was compiled from the given module.
 	CompiledFrom []frame.CompiledFrom `json:"compiled_from,omitempty"`
 	End          trace.End            `json:"end"`
 }
@@ -187,8 +187,8 @@ func (s *Summary) finish(end trace.End, took time.Duration) {
 	s.Schema, s.End, s.Seconds = SummarySchema, end, took.Seconds()
 }
 
-// SkippedPending holds the reasons for exits that were skipped because too many others were pending, or because [Options.For] ended the
-// verification while they were pending. It omits those that --skip, --every and --limit skip.
+// SkippedPending returns the exits by reason that were skipped because too many others were pending, or because [Options.For] ended the verification.
+// It omits those that --skip, --every and --limit skip.
 func (s *Summary) SkippedPending() map[string]uint64 {
 	list := maps.Clone(s.SkippedWhy)
 	delete(list, skippedByFlags)

@@ -10,25 +10,25 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// stretch bounds what native code may still run up to the return, or to the next exit or entry that is followed.
+// stretch bounds what native code may still run until the return, or until the next followed exit or entry.
 type stretch struct {
 	steps uint64
 	time  time.Duration
-	look  uint64 // steps up to the next look at its stack
-	slice uint64 // steps between the last two looks
+	look  uint64 // steps until the next check of the stack
+	slice uint64 // steps between the last two checks
 }
 
-// least is the remaining time once the time is up.
+// least is the time that native code still gets once its time is used up.
 const least = time.Millisecond
 
-// firstLook is the number of instructions after which the stack is looked at for the first time; each later look comes after twice as many. Most exits
-// return before the first one. The number is large enough for [interpSteps] of the default [Options].Steps: an interpreter that has used these up, while
-// native code runs this long, ends without a comparison ([prediction.atMost]).
+// firstLook is the number of instructions before the stack is checked for the first time; each later check comes after twice as many. Most exits
+// return before the first. At the default [Options].Steps it is also large enough that a run of the interpreter which used up [interpSteps] ends
+// without a comparison ([prediction.atMost]).
 const firstLook = 1 << 14
 
 func newStretch(o *Options) *stretch { return &stretch{o.Steps, o.Time, firstLook, firstLook} }
 
-// next returns the number of instructions up to the next look. The owner of a [Beside] looks itself.
+// next returns the number of instructions until the next check. The owner of a [Beside] checks itself.
 func (s *stretch) next(aside bool) uint64 {
 	if aside {
 		return s.steps
@@ -36,7 +36,7 @@ func (s *stretch) next(aside bool) uint64 {
 	return min(s.steps, s.look)
 }
 
-// took counts a run, and reports whether the stack is to be looked at: when its turn comes, and once all steps are used up.
+// took counts a run, and reports whether the stack is to be checked now: at its turn, and once all steps are used up.
 func (s *stretch) took(run *ptrace.AloneRun, since time.Time) (look bool) {
 	before := s.steps
 	s.steps -= min(s.steps, run.Steps)
@@ -49,13 +49,13 @@ func (s *stretch) took(run *ptrace.AloneRun, since time.Time) (look bool) {
 	return look || s.steps == 0 && before > 0
 }
 
-// returns is the call of a frame: where it returns to.
+// returns identifies the call of a frame by its return address and CFA.
 type returns struct{ to, cfa machine.Addr }
 
-// maxNestedCalls bounds the calls in progress that are examined: more than the interpreter may nest (50,000).
+// maxNestedCalls bounds the nested calls that are examined. It exceeds what the interpreter may nest (50,000).
 const maxNestedCalls = 1 << 16
 
-// nested returns the calls in progress of a stopped thread, innermost first, as far as the frames are certain.
+// nested returns the nested calls of a stopped thread, innermost first, as far as the frames are certain.
 func (v *verifier) nested(registers *machine.Registers) (list []returns) {
 	u := *v.watcher.View().Unwinder()
 	u.Max = maxNestedCalls
@@ -69,24 +69,24 @@ func (v *verifier) nested(registers *machine.Registers) (list []returns) {
 	return list
 }
 
-// sparedLevels is the number of calls that native code may nest beyond the interpreter: the interpreter runs functions of the C library itself that
-// are recursive in native code. qsort(3), which halves its array, nests 64 calls at most.
+// sparedLevels is the number of calls that native code may nest beyond the interpreter, which implements recursive functions of the C library itself.
+// qsort(3), which halves its array, nests 64 calls at most.
 const sparedLevels = 64
 
-// manyLevels is the number of nested calls at which an interpreter that has reached a bound is taken for one that recurses without end. Others run a loop,
-// and native code may come to the next hit of their record.
+// manyLevels is the number of nested calls from which an interpreter that reached a bound counts as recursing without end. Otherwise it runs a loop,
+// and native code may reach the next hit of the record.
 const manyLevels = 1024
 
-// runaway returns the evidence that native code calls itself without end where the interpreter ended, or "". Each call in progress of
-// the module's native code is a call in progress of its IR: compilers remove calls by inlining and tail calls, and add none. So one place cannot
-// have called more often than the interpreter nests calls. This holds only for the function's own IR: another baseline may loop instead.
+// runaway returns the evidence that native code recurses without end where the interpreter ended, or "". Each nested call of the module's native code
+// is a nested call of its IR: compilers remove calls by inlining and tail calls, and add none. So one place cannot have called more often than the
+// interpreter nests calls. This holds only for the function's own IR: another baseline may loop instead.
 func (p *prediction) runaway(v *verifier, nested []returns) string {
 	if p.ask != nil || p.gone != "" || p.with != nil || p.atLimit() || p.fn != p.native() {
 		return ""
 	}
 	end := slices.IndexFunc(nested, func(r returns) bool { return r.to == p.call.to.Addr && r.cfa == p.call.to.CFA })
 	deepest := p.machine.Deepest()
-	if end <= deepest+sparedLevels { // also where the activation was not found
+	if end <= deepest+sparedLevels { // also if the activation was not found
 		return ""
 	}
 	code, counts := v.watcher.Code(), map[machine.Addr]int{}
@@ -98,13 +98,13 @@ func (p *prediction) runaway(v *verifier, nested []returns) string {
 	return ""
 }
 
-// atLimit reports whether the interpreter was ended by a bound of its own.
+// atLimit reports whether one of its bounds ended the interpreter.
 func (p *prediction) atLimit() bool {
 	return p.failed != nil && (p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth)
 }
 
-// endRunaway looks at native code that has run for long. It concludes all pending predictions where native code calls itself without end, and where
-// it can be compared with none of them any more, as all their interpreters recurse up to a bound.
+// endRunaway checks native code that has run for long. It concludes all pending predictions if native code recurses without end, and if none can be
+// compared any more, as all interpreters recursed to a bound.
 func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 	if run.Thread.ID == 0 || run.Thread.Registers == nil || run.Fatal != 0 || run.Return >= 0 {
 		return false, nil
@@ -144,7 +144,7 @@ func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 	return true, v.report(pending)
 }
 
-// mayRunAway reports whether the stack is deep enough for a recursion without end: each call takes at least a word of it.
+// mayRunAway reports whether the stack is deep enough for unlimited recursion: each call takes at least a word.
 func (v *verifier) mayRunAway(registers *machine.Registers) bool {
 	arch := registers.Arch()
 	sp, err := registers.Addr(arch.SP)

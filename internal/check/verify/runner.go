@@ -9,15 +9,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// runner is a run of the interpreter in step with native code: at each call of what exists only as native code it waits until it gets the effects of
-// that call.
+// runner runs the interpreter in step with native code: at each native call the interpreter waits until it gets the effects of the call.
 type runner struct {
-	ctx    context.Context // of the run, nil before it was started
+	ctx    context.Context // of the run, nil before it started
 	stop   context.CancelCauseFunc
-	left   time.Duration // that it may still run
+	left   time.Duration // remaining time
 	asks   chan *interp.Invocation
 	answer chan interp.Value
-	ended  chan struct{} // closed when it has, or nil before it was started
+	ended  chan struct{} // closed when the run has ended; nil before it started
 	result *interp.Result
 	err    error
 }
@@ -29,7 +28,7 @@ func newRunner(limit time.Duration) *runner {
 	return &runner{left: limit, asks: make(chan *interp.Invocation), answer: make(chan interp.Value)}
 }
 
-// native is the interpreter's way to ask, [interp.Options].Native.
+// native implements [interp.Options].Native.
 func (r *runner) native(c *interp.Invocation) (v interp.Value, err error) {
 	select {
 	case r.asks <- c:
@@ -44,7 +43,7 @@ func (r *runner) native(c *interp.Invocation) (v interp.Value, err error) {
 	}
 }
 
-// start starts run, in which the interpreter sends its native calls to r. The caller must end it by finish.
+// start starts run, in which the interpreter sends its native calls to r. The caller must call finish.
 func (r *runner) start(ctx context.Context, run func(context.Context) (*interp.Result, error)) {
 	r.ctx, r.stop = context.WithCancelCause(ctx)
 	r.ended = make(chan struct{})
@@ -54,7 +53,7 @@ func (r *runner) start(ctx context.Context, run func(context.Context) (*interp.R
 	}()
 }
 
-// next waits until the run asks for a call, which it returns, or has ended: nil.
+// next waits until the run makes a native call, which it returns, or ends: nil.
 func (r *runner) next() *interp.Invocation {
 	began := time.Now()
 	late := time.AfterFunc(r.left, func() { r.stop(context.DeadlineExceeded) })
@@ -79,17 +78,17 @@ func (r *runner) tell(v interp.Value) *interp.Invocation {
 	return r.next()
 }
 
-// finish ends the run, if it has not ended.
+// finish ends the run, if it is still running.
 func (r *runner) finish() {
 	r.stop(errAbandoned)
 	<-r.ended
 }
 
-// imageMemory is the memory of the process at an image; memory that was not writable when the image was taken is as it is now.
+// imageMemory is the memory of the process at an image; memory that was not writable then is read as it is now.
 type imageMemory struct {
 	image  *memoryImage
 	now    machine.Memory
-	shared machine.Addr // the first read of a shared mapping, or 0
+	shared machine.Addr // address of the first read from a shared mapping, or 0
 }
 
 // ReadMemory implements [machine.Memory].

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// several returns the reason why the IR allows several results of what the interpreter ran, or "".
+// several returns the reason why the IR allows several results for what the interpreter ran, or "".
 func (p *prediction) several(v *verifier) string {
 	if p.machine == nil {
 		return ""
@@ -98,7 +98,7 @@ func floatBits(t *ir.Type) int {
 	return 0
 }
 
-// lanes yields the bits of a value in parts of a width, 32 or 64.
+// lanes yields the bits of a value in parts of 32 or 64 bits.
 func lanes(v interp.Value, width int) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for i := range max(v.Len(), 1) {
@@ -116,11 +116,11 @@ func lanes(v interp.Value, width int) iter.Seq[uint64] {
 	}
 }
 
-// arithmetic are the instructions that calculate floats.
+// arithmetic holds the instructions that compute floats.
 var arithmetic = []ir.Op{ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFRem, ir.OpFPTrunc, ir.OpFPExt, ir.OpCall}
 
-// nanAsInteger runs the interpreter once more, and reports whether it calculates a NaN, whose payload and sign LLVM leaves open (LangRef, "Floating-Point NaN
-// Values"), and then makes an integer of the bits of one, or loads one as an integer.
+// nanAsInteger repeats the run of the interpreter, and reports whether it computes a NaN, whose payload and sign LLVM leaves open (LangRef,
+// "Floating-Point NaN Values"), and later converts one to an integer, or loads one as an integer.
 func (p *prediction) nanAsInteger(v *verifier) bool {
 	calculated, seen := map[uint64]bool{}, false // without their signs
 	_, run, err := p.rerun(v, func(t interp.Traced) {
@@ -151,7 +151,7 @@ func (p *prediction) nanAsInteger(v *verifier) bool {
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	_, _ = run(ctx) // how it ends is known
+	_, _ = run(ctx) // its end is known already
 	return seen
 }
 

@@ -8,10 +8,10 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// sharedMemory is the reason why nothing follows from a difference: another process may have stored there between the two runs.
+// sharedMemory is the reason why a difference proves nothing: another process may have stored there between the two runs.
 const sharedMemory = "memory shared with other processes"
 
-// sharedWithOthers reports whether an address lies in memory that other processes may store to.
+// sharedWithOthers reports whether other processes may store to an address.
 func (v *verifier) sharedWithOthers(addr machine.Addr) bool {
 	maps, err := v.watcher.View().Target().Mappings()
 	if err != nil {
@@ -27,7 +27,7 @@ type sharedFile struct {
 	inode uint64
 }
 
-// mappedElsewhere reports whether another process maps the same file. One that did once may have stored there: that is remembered.
+// mappedElsewhere reports whether another process maps the same file. It remembers one that does, as it may have stored there.
 func (v *verifier) mappedElsewhere(m *machine.Mapping) bool {
 	key := sharedFile{m.Path, m.Inode}
 	if v.others[key] {
@@ -43,7 +43,7 @@ func (v *verifier) mappedElsewhere(m *machine.Mapping) bool {
 	return true
 }
 
-// withoutShared removes the differences that other processes may have stored.
+// withoutShared removes differences that other processes may have caused.
 func (v *verifier) withoutShared(c comparedMemory) comparedMemory {
 	c.Diffs = slices.DeleteFunc(c.Diffs, func(d memoryDiff) bool {
 		if !v.sharedWithOthers(d.Addr) {
@@ -56,7 +56,7 @@ func (v *verifier) withoutShared(c comparedMemory) comparedMemory {
 	return c
 }
 
-// readsShared reports whether the interpreter has read memory that other processes may store to: native code may have read something else.
+// readsShared reports whether the interpreter has read memory that other processes may store to: native code may have read another value.
 func (p *prediction) readsShared(v *verifier) bool {
 	if p.memory == nil || p.memory.shared == 0 {
 		return false

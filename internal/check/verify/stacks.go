@@ -9,9 +9,9 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// call is a call that is under way on one of the machine stacks of a thread: the activation of pending predictions, or a native call. A thread has
-// several stacks when its program runs coroutines (makecontext(3), Boost.Context, goroutines): calls of different stacks end in any order, and their
-// addresses say nothing about it.
+// call is a call in progress on one of the machine stacks of a thread: the activation of pending predictions, or a native call. A thread has several
+// stacks if its program runs coroutines (makecontext(3), Boost.Context, goroutines): calls on different stacks end in any order, and their addresses
+// do not tell the order.
 type call struct {
 	to     ptrace.Return
 	outer  *call // the next call further out on the same stack; nil for the outermost one
@@ -33,7 +33,7 @@ func (c *call) returned(pc, sp machine.Addr) bool {
 	return pc == c.to.Addr && sp >= c.to.CFA && uint64(sp-c.to.CFA) <= c.to.Pops
 }
 
-// underWay returns all calls that are under way.
+// underWay returns all calls in progress.
 func (v *verifier) underWay() (list []*call) {
 	for _, p := range v.pending {
 		if n := len(list); n == 0 || list[n-1] != p.call && !slices.Contains(list, p.call) {
@@ -46,7 +46,7 @@ func (v *verifier) underWay() (list []*call) {
 	return list
 }
 
-// innermost returns the one of several calls that all others of its stack enclose; nil for no call.
+// innermost returns the innermost of several calls on one stack; nil for no call.
 func innermost(list []*call) (inner *call) {
 	for _, c := range list {
 		if inner == nil || c.within(inner) {
@@ -56,7 +56,7 @@ func innermost(list []*call) (inner *call) {
 	return inner
 }
 
-// settle moves v.now out of calls that have ended.
+// settle sets v.now to the innermost call that has not ended.
 func (v *verifier) settle() {
 	list := v.underWay()
 	for v.now != nil && !slices.Contains(list, v.now) {
@@ -64,7 +64,7 @@ func (v *verifier) settle() {
 	}
 }
 
-// machineStack is the stack that a thread runs on, as it was unwound.
+// machineStack is the unwound stack of a thread.
 type machineStack struct {
 	frames []*unwind.Frame
 	long   bool // it has more frames than were unwound
@@ -93,7 +93,7 @@ func (v *verifier) walked(registers *machine.Registers) machineStack {
 	return s
 }
 
-// enclosing returns the innermost of the calls under way that encloses a frame of a stack, or nil.
+// enclosing returns the innermost call in progress that encloses a frame of a stack, or nil.
 func (v *verifier) enclosing(s machineStack, at int) *call {
 	list := v.underWay()
 	if len(list) == 0 || len(s.frames) == 0 {
@@ -110,7 +110,7 @@ func (v *verifier) enclosing(s machineStack, at int) *call {
 		}
 	}
 	if !s.long {
-		return nil // of a stack that is cut short for another reason, what lies above may be the stack of another coroutine
+		return nil // cut short for another reason: the memory above may be the stack of another coroutine
 	}
 	// The nearest call above in the same mapping encloses frames that were not unwound.
 	last := s.frames[len(s.frames)-1]
@@ -134,11 +134,11 @@ func (v *verifier) enclosing(s machineStack, at int) *call {
 	return innermost(nearest)
 }
 
-// maxFrame bounds the frames in whose memory calls are looked for that are gone: the CFA of a trampoline may lie on another stack.
+// maxFrame bounds the size of frames in which ended calls are searched: the CFA of a trampoline may lie on another stack.
 const maxFrame = 64 << 10
 
-// goneFrom returns the calls under way that have ended without a return, as the stack of the thread proves: a non-local jump has left them, or another
-// coroutine has their stack now. Frames that are a guess prove nothing.
+// goneFrom returns the calls in progress that ended without a return, as the stack of the thread proves: a non-local jump has left them, or another
+// coroutine has their stack now. Guessed frames prove nothing.
 func (v *verifier) goneFrom(s machineStack) (gone []*call) {
 	on := map[ptrace.Return]bool{}
 	var extents []machine.Range
@@ -170,8 +170,7 @@ func (v *verifier) goneFrom(s machineStack) (gone []*call) {
 	return gone
 }
 
-// locate determines the stack on which a thread runs: it gives up the calls that the stack proves to be gone, and records the call that the thread is
-// in.
+// locate determines the stack on which a thread runs: it gives up the calls that have ended, and sets the call that the thread is in.
 func (v *verifier) locate(s machineStack) error {
 	if len(v.pending) == 0 || len(s.frames) == 0 {
 		return nil
@@ -205,7 +204,7 @@ func (v *verifier) leave(c *call) error {
 	return err
 }
 
-// waiting forgets native calls that are gone, and returns the predictions that wait for them.
+// waiting removes ended native calls, and returns the predictions that wait for them.
 func (v *verifier) waiting(gone func(*crossing) bool) map[*prediction]bool {
 	waits := map[*prediction]bool{}
 	v.crossings = slices.DeleteFunc(v.crossings, func(x *crossing) bool {
@@ -220,7 +219,7 @@ func (v *verifier) waiting(gone func(*crossing) bool) map[*prediction]bool {
 	return waits
 }
 
-// leftCall is the reason why nothing is compared after a native call that a non-local jump has left.
+// leftCall returns the reason why nothing is compared after a native call that a non-local jump has left.
 func (p *prediction) leftCall() string {
 	return "the call of " + p.called(p.ask) + " was left without a return"
 }

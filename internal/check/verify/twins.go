@@ -9,10 +9,10 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// maxNested bounds how deep pointers from memory of the interpreter's own to more of it are followed.
+// maxNested bounds how many pointers are followed from the interpreter's own memory to more of it.
 const maxNested = 8
 
-// toOwn returns the interpreter's address for native code's address of an object that was passed; the address may also be right after its end.
+// toOwn returns the interpreter's address for native code's address in a passed object, or right after its end.
 func (p *prediction) toOwn(native machine.Addr) (machine.Addr, bool) {
 	for _, t := range slices.Backward(p.twins) {
 		if t.native.Contains(native) {
@@ -27,10 +27,10 @@ func (p *prediction) toOwn(native machine.Addr) (machine.Addr, bool) {
 	return 0, false
 }
 
-// ownResult converts a result of native code for the interpreter: a pointer to an object that was passed becomes one to the interpreter's own.
+// ownResult converts a result of native code for the interpreter: a pointer to a passed object becomes one to the interpreter's own object.
 func (p *prediction) ownResult(v interp.Value) interp.Value {
 	if at, ok := v.Uint(); ok && v.Type().Kind == ir.PointerKind {
-		own, ok := p.passed[machine.Addr(at)] // what lies behind one may be another
+		own, ok := p.passed[machine.Addr(at)] // an address right after an object may be another object
 		if !ok {
 			own, ok = p.toOwn(machine.Addr(at))
 		}
@@ -41,7 +41,7 @@ func (p *prediction) ownResult(v interp.Value) interp.Value {
 	return v
 }
 
-// sameNested compares a word of memory of the interpreter's own that holds the address of such memory with that of native code's.
+// sameNested compares a pointer of the interpreter to its own memory with native code's pointer.
 func (p *prediction) sameNested(own, native machine.Addr, mem machine.Memory, depth int) (same bool, why string) {
 	if at, ok := p.toOwn(native); ok && at == own {
 		return true, ""
@@ -53,8 +53,9 @@ func (p *prediction) sameNested(own, native machine.Addr, mem machine.Memory, de
 	return same, why
 }
 
-// ownWords are the words of which native code changed a part, in memory that the interpreter has elsewhere: a pointer to such memory as the
-// interpreter has it, anything else as a whole, for where it was such a pointer before other bytes of it differ.
+// ownWords returns the words that native code changed in passed objects, for the interpreter: a pointer to such an object becomes the interpreter's
+// pointer, other words are passed whole. If the word was such a pointer before, the bytes that native code left unchanged differ from the
+// interpreter's.
 func (p *prediction) ownWords(objects []changed, after *memoryImage) (words []changed) {
 	for _, c := range objects {
 		for at := c.addr &^ 7; at < c.addr+machine.Addr(len(c.data)); at += 8 {
@@ -76,8 +77,8 @@ func (p *prediction) ownWords(objects []changed, after *memoryImage) (words []ch
 	return words
 }
 
-// keeps reports whether native code has stored a pointer to an object that was passed in memory that is the interpreter's too, except for the stack
-// below the frame.
+// keeps reports whether native code has stored a pointer to a passed object in memory that the interpreter has too, except for the stack below the
+// frame.
 func (p *prediction) keeps(list []changed, after *memoryImage) bool {
 	if len(p.twins) == 0 {
 		return false
@@ -95,7 +96,7 @@ func (p *prediction) keeps(list []changed, after *memoryImage) bool {
 	return false
 }
 
-// wordOf is a word of an image, 0 where it has none. Pointers of 64 bits are little-endian wherever processes are verified.
+// wordOf returns a word of an image, 0 if it has none. Pointers of 64 bits are little-endian on all architectures where verify runs.
 func wordOf(img *memoryImage, at machine.Addr) machine.Addr {
 	var b [8]byte
 	if img.read(b[:], at) < len(b) {
@@ -104,10 +105,10 @@ func wordOf(img *memoryImage, at machine.Addr) machine.Addr {
 	return machine.Addr(binary.LittleEndian.Uint64(b[:]))
 }
 
-// kept is the reason why a difference may be no error.
+// kept is the reason why a difference may not be an error.
 const kept = "a callee has kept a pointer to what the interpreter has elsewhere"
 
-// undecided withdraws a difference that may be due to a pointer which native code kept, or to a store of another process.
+// undecided withdraws a difference that a pointer kept by native code, or a store of another process, may have caused.
 func (p *prediction) undecided(v *verifier) {
 	why := ""
 	switch {
@@ -127,7 +128,7 @@ func (p *prediction) undecided(v *verifier) {
 	p.out.notComparable(why)
 }
 
-// astray reports whether the interpreter stored to native code's memory of an object that was passed: it has found a pointer to that.
+// astray reports whether the interpreter stored to native code's copy of a passed object: it has loaded a pointer to that.
 func (p *prediction) astray() bool {
 	for t := range p.machine.Touched() {
 		for _, w := range p.twins {

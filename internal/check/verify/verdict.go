@@ -14,9 +14,9 @@ type Baseline struct {
 	State    *State `json:"state,omitempty"` // of an exit
 	// Result is the baseline's result beside that of native code.
 	Result []ResultPart `json:"result,omitempty"`
-	Status string       `json:"status"`           // of baseline and native code, at the return: same, different, not comparable
-	Reason string       `json:"reason,omitempty"` // why not comparable
-	// Wrong names the wrong part: the stack map or native code, the bundle, the layout, the optimized IR, the runtime; "" where nothing is wrong.
+	Status string       `json:"status"`           // of baseline and native code at the return: same, different, not comparable
+	Reason string       `json:"reason,omitempty"` // why they are not comparable
+	// Wrong names the wrong part: the stack map or native code, the bundle, the layout, the optimized IR, the runtime; "" if nothing is wrong.
 	Wrong string `json:"wrong,omitempty"`
 
 	mapTrue, mapKnown bool
@@ -54,7 +54,7 @@ func known(v interp.Value) bool {
 	return !slices.ContainsFunc(undefined, func(w uint64) bool { return w != 0 })
 }
 
-// judge sets the verdict of an exit of which everything is compared. Where the activation is not over yet, it uses only the state at the exit.
+// judge sets the verdict of an exit that is fully compared. While the activation is in progress, it uses only the state at the exit.
 func (e *entry) judge(out *Verified) {
 	b := out.Baseline
 	if base := e.baseline.out; e.over {
@@ -65,7 +65,7 @@ func (e *entry) judge(out *Verified) {
 	}
 }
 
-// conclude sets the verdict of an activation that is over, using those of its exits.
+// conclude sets the verdict of an activation that has ended, using those of its exits.
 func (e *entry) conclude() {
 	base := e.baseline.out
 	e.over = true
@@ -99,7 +99,7 @@ func sameResults(a, b *prediction) bool {
 	return a.result.Value.Type().Equal(b.result.Value.Type()) && a.result.Value.Format() == b.result.Value.Format()
 }
 
-// who returns the part that is wrong at an exit, "" where none is or none can be named.
+// who returns the part that is wrong at an exit, "" if nothing is wrong or no part can be named.
 func (b *Baseline) who(out *Verified, e *entry) string {
 	s := b.State
 	record := fmt.Sprintf("record %d", out.Exit.Frame.Record.ID)
@@ -131,7 +131,7 @@ func (b *Baseline) who(out *Verified, e *entry) string {
 	return "the runtime: the state at the exit is the baseline's, and so is what is resumed from it; what native code makes of the exit is not"
 }
 
-// who returns the part that is wrong where the state differs. recordTrue reports whether the record holds what the function's own IR computes.
+// who returns the part that is wrong if the state differs. recordTrue reports whether the record holds what the function's own IR computes.
 func (s *State) who(recordTrue bool, own string) string {
 	exchanged, elsewhere, nowhere := []string{}, []string{}, []string{}
 	for _, d := range s.Slots {

@@ -21,45 +21,44 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Options say which exits are verified, and how much that may take. Of what [deopt.Options] say, Thread
-// leaves out the exits of all other threads.
+// Options select the exits that are verified and set their bounds. Thread of [deopt.Options] excludes the exits of all other threads.
 type Options struct {
 	deopt.Options
 	trace.ExitFilter
 	At          []*names.Pattern // as in [trace.Options]
-	Skip, Limit uint64           // exits that are passed before the first, and how many are verified; 0: no limit
-	Every       uint64           // each so-many-th exit; 0 and 1: each
+	Skip, Limit uint64           // exits that are skipped first, and how many are verified; 0: no limit
+	Every       uint64           // verify only every n-th exit; 0 and 1: all
 	// Steps bounds the instructions of the interpreter and of the native code, for each exit; 0: 1,000,000.
 	Steps uint64
-	Time  time.Duration // bounds what is run of the native code for one exit; 0: 10 s
+	Time  time.Duration // bounds the time of the native code for one exit; 0: 10 s
 	// Memory bounds, in bytes, the memory of the process that is copied to find the stores of native code; 0: 1 GiB.
 	Memory uint64
-	Tail   int    // how many of the last instructions are reported where a difference is found; 0: 20
-	Keep   string // a directory for a core of each exit at which there is a difference; "": none
-	// Picture has [Verified.Before] copied for With too, which does without.
+	Tail   int    // number of last instructions that are reported for a difference; 0: 20
+	Keep   string // the directory for a core of each exit with a difference; "": none
+	// Picture copies [Verified.Before] with With too, which does not need it.
 	Picture bool
 	Wait    bool // as in [trace.Options]
-	// FromEntry holds each exit against a run of its function's baseline from the entry on too. The baseline is what the layouts resume in,
-	// the function of the modules that is called Baseline, or the function's own IR. EntriesOf are functions of which each activation is
-	// verified from its entry on, in the place of exits.
+	// FromEntry also compares each exit with a run of its function's baseline from the entry. The baseline is the function in which the layouts
+	// resume, the function named Baseline in the modules, or the function's own IR. EntriesOf are functions whose activations are verified from the
+	// entry, instead of exits.
 	FromEntry bool
-	// ByLayout does so where it is possible, if FromEntry is not set: at exits for which a layout describes where they resume. For others of these
-	// the summary counts why not ([Summary].ExitOnly), without further effect.
+	// ByLayout does so, if FromEntry is not set, for exits whose resume point a layout describes. If that is not possible, the summary counts the
+	// reason ([Summary].ExitOnly).
 	ByLayout  bool
 	Baseline  string
 	EntriesOf []*names.Pattern
-	// With is the command of the user's own interpreter, which goes on from each exit's VM frames in the place of the reference interpreter; "": none.
-	// Its standard error goes to Errors, and it runs in WithDir, "" being where this process does, with the environment WithEnv, nil being this
-	// process's. Describe is as in [trace.Options].
+	// With is the command of the user's own interpreter, which continues from each exit's VM frames instead of the reference interpreter; "": none.
+	// Its standard error goes to Errors. It runs in WithDir ("": the current directory) with the environment WithEnv (nil: that of this process).
+	// Describe is as in [trace.Options].
 	With    string
 	WithDir string
 	WithEnv []string
 	Errors  io.Writer
-	// Answered is called, while the process is still stopped at an exit, with the answer of With's interpreter and the memory that it sees; nil: no
-	// call. Its error ends the verification.
+	// Answered is called with the answer of With's interpreter and its memory, while the process is still stopped at the exit; nil: no call. Its
+	// error ends the verification.
 	Answered func(*trace.Exited, *protocol.Answer, *protocol.Overlay) error
 	Describe described.Ask
-	// For ends the verification after this time, and with it an exit that is being verified; 0: no limit.
+	// For ends the verification after this time, even during an exit; 0: no limit.
 	For  time.Duration
 	Warn func(string)
 }
@@ -77,53 +76,52 @@ func (o *Options) setDefaults() {
 	o.AtReturn = true
 }
 
-// verifier is a verification while it goes on. Its [deopt.Watcher] tells it of exits.
+// verifier is a verification in progress. Its [deopt.Watcher] reports exits to it.
 //
-// At an exit all threads are stopped. The interpreter runs from there to the return of the function,
-// over a copy-on-write view. Then the thread runs alone, natively, and what it left is compared. On its way it may
-// come to other exits, each of which is verified in the same way before it goes on: what is pending is a stack.
+// At an exit all threads are stopped. The interpreter runs from the exit to the return of the function, over a copy-on-write view. Then the thread
+// runs natively, alone, and the results are compared. On its way it may reach other exits, which are verified in the same way: the pending
+// predictions form a stack.
 type verifier struct {
 	watcher *trace.Watcher
 	session *ptrace.Session
 	options Options
-	ctx     context.Context // of all of it
+	ctx     context.Context // of the whole verification
 	told    func(*Verified) error
 	pending []*prediction
-	// crossings are calls of native code under way.
+	// crossings are the native calls in progress.
 	crossings []*crossing
-	now       *call           // the innermost call under way that the thread is in; nil where it is in none
-	memory    *memoryImage    // of the process at the last exit, while something is pending
-	child     *protocol.Child // the user's own interpreter, once it was started
-	number    uint64          // exits so far, or entries where those are what is verified
-	entries   uint64          // that were followed
-	begun     uint64          // predictions that were followed
+	now       *call           // the innermost call in progress that the thread is in; nil if it is in none
+	memory    *memoryImage    // of the process at the last exit, while a prediction is pending
+	child     *protocol.Child // the user's own interpreter; nil before its start
+	number    uint64          // number of exits so far, or of entries if EntriesOf is set
+	entries   uint64          // number of followed activations
+	begun     uint64          // number of followed predictions
 	warned    map[string]bool
-	asked     map[machine.Addr]bool // breakpoints whose code was held against the module
+	asked     map[machine.Addr]bool // breakpoints whose code was compared with the module
 	hits      map[uint64]uint64
 	summary   Summary
 	records   skippedRecords
-	others    map[sharedFile]bool // that other processes map
-	// aside reports whether the owner of a [Beside] waits, who may want to stop the thread, and outer are the return addresses of its frame's
-	// callers.
+	others    map[sharedFile]bool // files that other processes map
+	// aside reports whether the owner of a [Beside] waits, who may stop the thread. outer holds the return addresses of its frame's callers.
 	aside    bool
 	outer    []ptrace.Return
-	gone     bool   // the thread that ran is no more
-	vainly   bool   // native code that had run all its steps was let run at full speed, and its time was up
-	followed uint64 // instructions of native code, in the place of an owner
+	gone     bool   // the thread has ended
+	vainly   bool   // native code ran at full speed after its last step, and its time was used up
+	followed uint64 // native instructions single-stepped for a Beside
 	// For ByLayout: the reason why an activation is not followed from its entry, and for each function the number of activations without an exit.
 	unfollowed map[ptrace.Return]string
 	vain       map[string]int
 }
 
 // Run verifies each exit as it happens, until the process or the verification ends. The process must be stopped when Run begins; the caller detaches.
-// told gets each outcome, which is valid until told returns; its error ends the verification and is returned.
+// Run calls told with each outcome, which is valid until told returns. An error of told ends the verification and is returned.
 //
 // Run returns the summary with any error. When ctx is done the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified) error) (*Summary, error) {
 	o.setDefaults()
 	o.MapsInQuestion = true
 	o.Warn = once(o.Warn)
-	if o.For > 0 { // which ends what the interpreter and native code run too, and not only the wait for the next exit
+	if o.For > 0 { // the deadline also stops the interpreter and native code
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.For, errTimeUp)
 		defer cancel()
@@ -147,10 +145,10 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified)
 	return &v.summary, err
 }
 
-// vanished is the reason why nothing is known of an exit at which the thread was ended, by another one's execve(2) or with the process.
+// vanished is the reason why an exit has no result: the thread ended, by another one's execve(2) or with the process.
 const vanished = "the process ended or became another program"
 
-// gone returns why nothing is known of an exit, by the error that says so.
+// gone returns the reason why an exit has no result, for the error that ended its thread.
 func gone(err error) string {
 	if errors.Is(err, ptrace.ErrReleased) {
 		return ptrace.ErrReleased.Error()
@@ -158,13 +156,13 @@ func gone(err error) string {
 	return vanished
 }
 
-// errTimeUp ends a verification: it took as long as it may.
+// errTimeUp ends a verification when Options.For is over.
 var errTimeUp = errors.New("the time for the verification is over")
 
-// errEnough ends a verification: as many exits are verified as were asked for.
+// errEnough ends a verification when Options.Limit exits are verified.
 var errEnough = errors.New("enough exits are verified")
 
-// run verifies until the end, and returns how the end came where the watcher does not know it.
+// run verifies until the end, and returns the kind of the end if the watcher does not know it.
 func (v *verifier) run() (end string, err error) {
 	err = v.watcher.Run(v.ctx, func() error {
 		if err := v.native(); err != nil {
@@ -194,12 +192,12 @@ func (v *verifier) run() (end string, err error) {
 	return "", err
 }
 
-// enough reports whether as many exits are verified, or under way, as were asked for.
+// enough reports whether as many exits as Options.Limit are verified or in progress.
 func (v *verifier) enough() bool {
 	return v.options.Limit != 0 && v.summary.Exits >= v.options.Limit
 }
 
-// exit handles a thread that came to an exit. It makes a prediction, or records the reason why there is none.
+// exit handles a thread at an exit. It makes a prediction, or records the reason why it cannot.
 func (v *verifier) exit(x *trace.Exited) error {
 	if err := v.locate(stackOf(x.Frames, x.End)); err != nil {
 		return err
@@ -249,7 +247,7 @@ func (v *verifier) exit(x *trace.Exited) error {
 	if err != nil {
 		return err
 	}
-	if o.Keep != "" && (p != nil || out.Status == Different) { // frames that there cannot be are a difference at once
+	if o.Keep != "" && (p != nil || out.Status == Different) { // malformed frames are a difference at once
 		t, err := v.session.Target()
 		if err != nil {
 			return err
@@ -282,7 +280,7 @@ func (v *verifier) exit(x *trace.Exited) error {
 	return nil
 }
 
-// follow adds a prediction to those that are pending.
+// follow adds a prediction to the pending ones.
 func (v *verifier) follow(p *prediction) {
 	v.begun++
 	v.pending = append(v.pending, p)
@@ -291,7 +289,7 @@ func (v *verifier) follow(p *prediction) {
 	}
 }
 
-// passedBy notes that a record was hit, in a frame or in one that is not known, and that nothing was predicted from there.
+// passedBy records a hit of a record, in a frame (nil: unknown), from which nothing was predicted.
 func (v *verifier) passedBy(record uint64, f *deopt.Frame) {
 	for _, q := range v.pending {
 		switch {
@@ -304,10 +302,10 @@ func (v *verifier) passedBy(record uint64, f *deopt.Frame) {
 	}
 }
 
-// entryHit handles a thread that came to the entry of a function that is followed from there.
+// entryHit handles a thread at the entry of a function that is followed.
 func (v *verifier) entryHit(x *trace.Exited) error {
 	o := &v.options
-	if o.EntriesOf != nil { // it is what is verified
+	if o.EntriesOf != nil { // entries are verified instead of exits
 		v.number++
 		if v.number <= o.Skip || o.Every > 1 && v.number%o.Every != 0 {
 			v.skip(x.Point, 1, skippedByFlags)
@@ -333,7 +331,7 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 	case errors.Is(err, ptrace.ErrGone):
 		why, err = gone(err), nil
 	case errors.Is(err, errTimeUp):
-		why, err = errTimeUp.Error(), nil // which ends the next wait, too
+		why, err = errTimeUp.Error(), nil // it ends the next wait, too
 	}
 	if err != nil {
 		return err
@@ -382,13 +380,14 @@ func (v *verifier) entriesPending() (n int) {
 // roomForEntry reports whether one more activation may be followed from its entry, which takes up to two runs.
 func (v *verifier) roomForEntry() bool { return v.entriesPending()+2 <= maxEntries }
 
-// from takes down how sure it is that what runs at a breakpoint was compiled from the module, and warns where it was not. It is asked once.
+// from records how certain it is that the code at a breakpoint was compiled from the module, and warns if it was not. It asks once for each
+// breakpoint.
 func (v *verifier) from(at machine.Addr, ask func() *frame.CompiledFrom) {
 	if v.asked[at] || len(v.asked) == maxWarned {
 		return
 	}
 	v.asked[at] = true
-	f := ask() // nil: no module is known to be what it is of
+	f := ask() // nil: its module is not known
 	if f == nil || slices.Contains(v.summary.CompiledFrom, *f) {
 		return
 	}
@@ -398,7 +397,7 @@ func (v *verifier) from(at machine.Addr, ask func() *frame.CompiledFrom) {
 	}
 }
 
-// once drops repeated warnings: that a module is not the compiled one is found both where breakpoints are set and at an exit.
+// once drops repeated warnings: a mismatch of a module is found both when breakpoints are set and at an exit.
 func once(warn func(string)) func(string) {
 	said := map[string]bool{}
 	return func(text string) {
@@ -422,9 +421,9 @@ func oneIf(is bool) uint64 {
 	return 0
 }
 
-// tell reports the outcome of an exit. It does not keep the core of one without a difference.
+// tell reports the outcome of an exit. It removes the core of an exit without a difference.
 func (v *verifier) tell(out *Verified) error {
-	if v.session.Released() { // what was compared may be of different moments
+	if v.session.Released() { // the compared states may be of different moments
 		out.notComparable(gone(ptrace.ErrReleased))
 	}
 	if out.Status != Different && out.Core != "" {
@@ -433,7 +432,7 @@ func (v *verifier) tell(out *Verified) error {
 		}
 		out.Core = ""
 	}
-	if out.Status == NotComparable && out.Why == errTimeUp.Error() { // Options.For cut it short, which says nothing of the exit
+	if out.Status == NotComparable && out.Why == errTimeUp.Error() { // Options.For stopped it, so that it has no result
 		v.summary.Exits--
 		v.skip(out.Exit.Point, 1, out.Why)
 		return nil
@@ -442,10 +441,10 @@ func (v *verifier) tell(out *Verified) error {
 	return v.told(out)
 }
 
-// native lets the native code run, until nothing is pending any more.
+// native runs native code until no prediction is pending.
 func (v *verifier) native() error {
 	defer func() {
-		for _, p := range v.pending { // an error ended it
+		for _, p := range v.pending { // after an error
 			p.finish()
 		}
 		v.memory, v.crossings, v.now = nil, nil, nil
@@ -473,14 +472,14 @@ func (v *verifier) native() error {
 		o := ptrace.AloneOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.aside, Steps: stretch.next(v.aside), Time: stretch.time, Tail: v.options.Tail}
 		hurries := v.hurries()
 		switch {
-		case v.now == nil: // on a stack of which nothing is pending
+		case v.now == nil: // the stack has no pending prediction
 			for _, p := range v.pending {
 				p.left = true
 			}
 		case v.now.native != nil:
 		case hurries, atSpeed:
 			for _, p := range v.pending {
-				p.left = true // for all that is known
+				p.left = true // it may have called outside code, unseen
 			}
 		default:
 			o.Inside = v.watcher.Code()
@@ -493,7 +492,7 @@ func (v *verifier) native() error {
 				o.Steps = min(o.Steps, followed-v.followed)
 			}
 		}
-		if atSpeed { // what it runs now is not counted
+		if atSpeed { // these instructions are not counted
 			o.Steps = 1
 		}
 		for _, c := range v.underWay() {
@@ -519,7 +518,7 @@ func (v *verifier) native() error {
 		for _, p := range v.pending {
 			p.ran(run, v.options.Tail)
 		}
-		for _, p := range v.beside() { // of the others what was called is a part of what native code does in the place of a call
+		for _, p := range v.beside() { // for the others, these calls are part of a native call
 			p.went(run.Calls)
 		}
 		look := stretch.took(run, began)
@@ -537,13 +536,13 @@ func (v *verifier) native() error {
 		case run.Fatal != 0:
 			err = v.crashed(run)
 		case run.Late && v.aside && stretch.time > least:
-			err = context.Cause(v.ctx) // or else it goes on
+			err = context.Cause(v.ctx) // nil: continue
 		case run.Late && v.aside:
 			err = v.abandon(fmt.Sprintf("native code did not come to a site: it took over %v", v.options.Time))
 		case run.Stopped != "" && v.gone:
 			err = v.ended("native code did not come to the return: " + run.Stopped)
-		case run.Stopped != "" && !hurries && v.hurries(): // at full speed from here on
-		case run.Stopped != "" && look && !run.Late && run.Steps >= o.Steps && stretch.steps > 0 && !atSpeed: // stopped for the look
+		case run.Stopped != "" && !hurries && v.hurries(): // continue at full speed
+		case run.Stopped != "" && look && !run.Late && run.Steps >= o.Steps && stretch.steps > 0 && !atSpeed: // stopped for the check
 		case run.Stopped != "" && !run.Late && stretch.steps == 0 && !atSpeed && v.followsAtSpeed():
 		case run.Stopped != "":
 			v.vainly = v.vainly || atSpeed && run.Late
@@ -555,7 +554,7 @@ func (v *verifier) native() error {
 		default:
 			begun := v.begun
 			err = v.watcher.Arrived(run.Hit, run.Thread)
-			// A program may load code for ever, and a recursion may pass sites for ever of which none is verified.
+			// Start a new stretch only for a new prediction: a program may load code, and a recursion may pass sites, without end.
 			if v.begun > begun || v.aside && !run.Load {
 				stretch = newStretch(&v.options)
 			}
@@ -567,11 +566,11 @@ func (v *verifier) native() error {
 	return nil
 }
 
-// followsAtSpeed reports whether native code that has run all its steps is let run at full speed for the rest of its time: to the return of a whole
-// activation, which is compared with no next hit, or to its crash.
+// followsAtSpeed reports whether native code that has used up its steps may run at full speed for the rest of its time, to the return or crash of a
+// whole activation, which cannot be compared at a next hit.
 func (v *verifier) followsAtSpeed() bool { return v.options.EntriesOf != nil && !v.vainly }
 
-// bounded returns the reason why native code was stopped, by the whole of its bounds, not by the rest that calls and exits on its way left.
+// bounded returns the reason why native code was stopped. It names the whole bound, not the rest that was left after calls and exits.
 func (v *verifier) bounded(run *ptrace.AloneRun, o *ptrace.AloneOptions) string {
 	switch {
 	case run.Late:
@@ -582,7 +581,7 @@ func (v *verifier) bounded(run *ptrace.AloneRun, o *ptrace.AloneOptions) string 
 	return run.Stopped
 }
 
-// pass counts the exits that the thread passed on its way.
+// pass counts the exits that the thread passed without a stop.
 func (v *verifier) pass(before []ptrace.Hits, run *ptrace.AloneRun) error {
 	after, err := v.session.Hits()
 	if err != nil {
@@ -618,7 +617,7 @@ func (v *verifier) pass(before []ptrace.Hits, run *ptrace.AloneRun) error {
 	return nil
 }
 
-// ended takes over that the process has ended.
+// ended handles the end of the process.
 func (v *verifier) ended(why string) error {
 	for _, p := range v.beside() {
 		if p.signal != 0 && p.handling && !v.aside {
@@ -637,7 +636,7 @@ func (v *verifier) abandon(why string) error {
 		p.out.Native.Steps = p.steps
 		if e := p.entry; e != nil && v.byLayout() {
 			v.unfollow(p.to, "the run from its entry was given up: "+why)
-			if e.exits == 0 { // so would the next one be
+			if e.exits == 0 { // so would be the next activation
 				v.vain[e.function] = maxVain
 			}
 		}
@@ -648,8 +647,8 @@ func (v *verifier) abandon(why string) error {
 	return v.report(pending)
 }
 
-// returned handles the calls that the thread has returned from: several exits of one activation return together, and a callee may have been called by
-// a jump. A call that is still pending from an activation that has returned was left without a return.
+// returned handles the calls that the thread has returned from. Several exits of one activation return together, and a jump may have called a callee.
+// A call that is still pending from a returned activation was left without a return.
 func (v *verifier) returned(run *ptrace.AloneRun) error {
 	regs := run.Thread.Registers
 	sp, err := regs.Addr(regs.Arch().SP)
@@ -707,7 +706,7 @@ func (v *verifier) returnedFrom(c *call, regs *machine.Registers) error {
 	return v.report(done)
 }
 
-// report reports the predictions that are done, the innermost first. The verdict on the exits of an activation is known when all of it is compared.
+// report reports the predictions that are done, innermost first. The exits of an activation have a verdict once all of it is compared.
 func (v *verifier) report(done []*prediction) error {
 	for _, p := range done {
 		if p.entry != nil && p == p.entry.baseline {
@@ -723,8 +722,8 @@ func (v *verifier) report(done []*prediction) error {
 	for _, p := range slices.Backward(done) {
 		e := p.entry
 		switch {
-		case e != nil && p == e.own: // it says more of the baseline
-		case e != nil && v.options.EntriesOf == nil && (p.out.Status != Different || e.exits > 0 || v.byLayout()): // that is about exits
+		case e != nil && p == e.own: // the baseline's prediction reports the activation
+		case e != nil && v.options.EntriesOf == nil && (p.out.Status != Different || e.exits > 0 || v.byLayout()): // its exits report it
 		default:
 			if e != nil && v.options.EntriesOf == nil {
 				v.summary.Entries++

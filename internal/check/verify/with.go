@@ -19,14 +19,14 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// withRun holds what the user's own interpreter did from an exit on. It has run to the end when native code starts.
+// withRun holds the run of the user's own interpreter from an exit. It has ended before native code starts.
 type withRun struct {
 	answer *protocol.Answer
 	memory *protocol.Overlay
 }
 
-// predictWith runs the user's own interpreter from an exit, to where native code has to run too. Where nothing can be compared it stores the reason
-// in out, and returns nil. It returns an error for an interpreter that is broken.
+// predictWith runs the user's own interpreter from an exit. If nothing can be compared, it stores the reason in out and returns nil. It returns an
+// error if the interpreter is broken.
 func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, error) {
 	none := func(why string) (*prediction, error) {
 		out.notComparable(why)
@@ -103,7 +103,7 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	return p, nil
 }
 
-// resumeWith hands a request over to the interpreter, which is started at the first.
+// resumeWith sends a request to the interpreter, which is started for the first one.
 func (v *verifier) resumeWith(r *protocol.Resume, t *ptrace.Target, maps []machine.Mapping) (*protocol.Answer, *protocol.Overlay, error) {
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
@@ -121,8 +121,8 @@ func (v *verifier) resumeWith(r *protocol.Resume, t *ptrace.Target, maps []machi
 	return a, h.Memory, err
 }
 
-// compareWith compares native code with the user's own interpreter. Of memory it compares what the interpreter stored: native code may store more,
-// for itself. What both allocated may be at different addresses.
+// compareWith compares native code with the user's own interpreter. It compares only memory that the interpreter stored: native code may store more,
+// for itself. Objects that both allocated may be at different addresses.
 func (p *prediction) compareWith(v *verifier, regs *machine.Registers) {
 	out, t := p.out, v.watcher.View().Target()
 	c := &withComparison{own: p.with.memory, native: t, dead: p.dead, order: t.Arch().Order, follow: p.frame.Reference, pairs: map[machine.Addr]machine.Addr{}, taken: map[machine.Addr]bool{}}
@@ -157,13 +157,13 @@ type withComparison struct {
 	dead   []machine.Range
 	order  binary.ByteOrder
 	follow func(bits uint64) (machine.Addr, bool) // the address that a word refers to
-	pairs  map[machine.Addr]machine.Addr          // what the interpreter has allocated, and where native code has it
-	taken  map[machine.Addr]bool                  // of native code
-	todo   []machine.Range                        // of the interpreter's, that are to be compared
+	pairs  map[machine.Addr]machine.Addr          // objects that the interpreter allocated, and their address in native code
+	taken  map[machine.Addr]bool                  // native addresses in pairs
+	todo   []machine.Range                        // ranges of the interpreter's memory that are still to be compared
 	diffs  memoryComparison
 }
 
-// scalar holds the types that an interpreter may give for the result of compiled code.
+// scalar maps the result types of the protocol to types of the IR.
 var scalar = map[string]*ir.Type{"i1": ir.I1, "i8": ir.I8, "i16": ir.I16, "i32": ir.I32, "i64": ir.I64, "u8": ir.I8, "u16": ir.I16, "u32": ir.I32, "u64": ir.I64,
 	"f32": {Kind: ir.FloatKind, Bits: 32}, "f64": {Kind: ir.DoubleKind, Bits: 64}, "ref": ir.Ptr, "null": ir.Ptr}
 
@@ -182,7 +182,7 @@ func (c *withComparison) result(r *protocol.Native, cc string, regs *machine.Reg
 	switch {
 	case got.Why != "":
 		return nil, got.Why
-	case len(got.Parts) != 1: // a scalar of a register's size has one
+	case len(got.Parts) != 1: // a scalar that fits a register has one part
 		return nil, fmt.Sprintf("it is in %d registers", len(got.Parts))
 	}
 	native := got.Parts[0].Native
@@ -196,7 +196,7 @@ func (c *withComparison) result(r *protocol.Native, cc string, regs *machine.Reg
 	return part, ""
 }
 
-// memory compares the interpreter's stores to memory of the process, and then the memory that it allocated and that these refer to.
+// memory compares the interpreter's stores with the memory of the process, and then the objects that it allocated and stored references to.
 func (c *withComparison) memory() {
 	for p := range c.own.Stored() {
 		now := make([]byte, len(p.Data))
@@ -242,7 +242,7 @@ func (c *withComparison) page(p protocol.Stored, at machine.Addr, now []byte, fr
 		if p.Was != nil {
 			copy(was, p.Was[first:last])
 		}
-		undefined := make([]byte, len(want)) // of a word of which only a part was stored, the rest is not the interpreter's
+		undefined := make([]byte, len(want)) // the bytes of a word that the interpreter did not store are undefined
 		for k := range undefined {
 			if stored>>(first-i+k)&1 == 0 {
 				undefined[k] = 0xff
@@ -256,8 +256,8 @@ func (c *withComparison) isDead(addr machine.Addr) bool {
 	return slices.ContainsFunc(c.dead, func(r machine.Range) bool { return r.Contains(addr) })
 }
 
-// same reports whether two words that differ are references to the same object on both sides: memory that the interpreter allocated, and that native
-// code has elsewhere, one for one. Its content is compared later.
+// same reports whether two words that differ refer to the same object on both sides: memory that the interpreter allocated, and that native code has
+// elsewhere, one for one. The content is compared later.
 func (c *withComparison) same(want, have uint64) bool {
 	own, ok := c.follow(want)
 	if !ok {
