@@ -17,33 +17,33 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// maxTail, maxCalls and maxBacks bound what is kept of a thread that runs alone.
+// maxTail, maxCalls and maxBacks bound the data recorded about a thread that runs alone.
 const (
 	maxTail  = 1 << 16
 	maxCalls = 256
 	maxBacks = 64
 )
 
-// solo is one thread that runs while all others are stopped.
+// solo runs one thread while all others are stopped.
 type solo struct {
 	*server
 	t           *thread
 	o           AloneOptions
 	run         *AloneRun
-	tail        []uint64 // a ring
+	tail        []uint64 // the last instructions, a ring
 	deadline    time.Time
-	interrupted bool // it is stopped where no signal can be delivered to it
+	interrupted bool // the thread is stopped where no signal can be delivered to it
 	called      map[uint64]bool
-	way         bool   // the last of the calls outside is recorded for the first time
+	way         bool   // the last entry of Calls was added by the current call
 	anew        bool   // a handler has returned to the instruction that raised its signal
 	past        bool   // it has moved off the breakpoint it started from
-	before      uint64 // signals that came, or may have come, before it set out
+	before      uint64 // signals that were pending before the run, or may have been
 	shared      *sharing
-	// steppedOutside counts how often code outside was resumed.
+	// steppedOutside counts how often the thread was resumed in code outside.
 	steppedOutside uint64
 }
 
-// alone runs a thread by itself until a function returns, or to a breakpoint.
+// alone runs a thread while the others are stopped, until a function returns or the thread reaches a breakpoint.
 func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 	t := s.threads[tid]
 	switch {
@@ -57,11 +57,11 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 	o.Tail = min(o.Tail, maxTail)
 	a := &solo{server: s, t: t, o: o, run: &AloneRun{Return: -1, Handling: t.handling}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}, before: ^uint64(0), shared: s.sharing()}
 	defer a.shared.close()
-	if info, err := getSigInfo(tid); err == nil && t.signal != 0 && t.signal != unix.SIGSTOP { // one that has waited before
+	if info, err := getSigInfo(tid); err == nil && t.signal != 0 && t.signal != unix.SIGSTOP { // a signal that was waiting before
 		info.Signo, t.signal = int32(t.signal), 0
 		t.put.add(t, &info)
 	}
-	if t.hasReport { // it was stopped when it had just come to something, maybe because its time was up
+	if t.hasReport { // the last run stopped it just as it had something to report, perhaps because of the time limit
 		var regs General
 		t.hasReport = false
 		_, a.run.Stopped = a.reported(t.report, &regs)
@@ -85,7 +85,7 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 	return a.run, getRegs(tid, &a.run.Thread.General)
 }
 
-// ordered is the ring of the last instructions, oldest first.
+// ordered returns the last instructions in the ring, oldest first.
 func (a *solo) ordered() []uint64 {
 	if n := len(a.tail); n == a.o.Tail && n > 0 {
 		at := int(a.run.Steps % uint64(n))
@@ -104,13 +104,13 @@ func (a *solo) keep(pc uint64) {
 	a.run.Steps++
 }
 
-// proceedTo runs the thread, and returns the reason why it reached neither a return nor a breakpoint, or "".
+// proceedTo runs the thread. It returns the reason why the thread reached neither a return nor a breakpoint, or "".
 func (a *solo) proceedTo() string {
 	var regs General
 	if getRegs(a.t.tid, &regs) != nil {
 		return "the process ended"
 	}
-	handled := a.t.at // the breakpoint at its start was handled already
+	handled := a.t.at // the breakpoint at the start has been handled already
 	stood := handled
 	a.past = stood == nil || stood.Addr != regs.pc()
 	a.t.at, a.t.again = nil, nil
@@ -155,7 +155,7 @@ func (a *solo) proceedTo() string {
 			why = a.through(&regs)
 			a.run.Outside += onProcessor(a.t.tid) - since
 		}
-		if why != "" && !a.past { // it was stopped before it had passed the breakpoint at its start: when it resumes, it has not reached that again
+		if why != "" && !a.past { // it stopped before it had passed the breakpoint at its start: when it resumes, that is no new hit
 			a.t.at = stood
 		}
 		if why != "" {
@@ -164,7 +164,7 @@ func (a *solo) proceedTo() string {
 		if a.inside(from) && !a.inside(regs.pc()) && a.returned(&regs) < 0 {
 			a.leaves(&regs, place{from, sp})
 		}
-		if a.anew { // it came to a breakpoint there before it raised the signal
+		if a.anew { // it hit the breakpoint there before it raised the signal
 			handled, a.anew = a.breakpoints[regs.pc()], false
 		}
 	}
@@ -188,7 +188,7 @@ func (a *solo) inside(pc uint64) bool {
 	return i < len(list) && pc >= list[i].Start
 }
 
-// enters reports whether the thread is at one of the entries and was called there by code inside, or in the place of such code.
+// enters reports whether the thread is at one of the entries, called by code inside or with the return address of a function in Returns.
 func (a *solo) enters(regs *General) bool {
 	if !slices.Contains(a.o.Entries, regs.pc()) {
 		return false
@@ -197,7 +197,7 @@ func (a *solo) enters(regs *General) bool {
 	return a.inside(back.pc) || slices.ContainsFunc(a.o.Returns, func(r Return) bool { return r.Addr == back.pc })
 }
 
-// entered notes that. The way there is no call outside of which more has to be known.
+// entered records the entry. It drops the call outside that led to the entry from Calls.
 func (a *solo) entered(regs *General) {
 	back, _ := a.calledFrom(regs, place{})
 	a.run.Entered, a.run.Back = regs.pc(), Return{Addr: back.pc, CFA: regs.sp() + pushedByCall}
@@ -206,8 +206,8 @@ func (a *solo) entered(regs *General) {
 	}
 }
 
-// leaves notes where the thread went outside and, if it was by a call, where that returns to: elsewhere no breakpoint must be
-// written. A handler of a signal that the instruction raised was not called.
+// leaves records the address outside that the thread went to. If a call led there, it also records the call's return address, so that a breakpoint is
+// written only at a true return address. A handler of a signal that the instruction raised was not called.
 func (a *solo) leaves(regs *General, from place) {
 	a.way = a.t.fault != from && !a.called[regs.pc()] && len(a.run.Calls) < maxCalls
 	if a.way {
@@ -219,7 +219,7 @@ func (a *solo) leaves(regs *General, from place) {
 	}
 }
 
-// stepOnce runs one instruction, that under b where b is not nil.
+// stepOnce runs one instruction. It is the one under b unless b is nil.
 func (a *solo) stepOnce(regs *General, b *breakpoint) string {
 	if b == nil {
 		return a.proceed(unix.PTRACE_SINGLESTEP, regs)
@@ -232,7 +232,7 @@ func (a *solo) stepOnce(regs *General, b *breakpoint) string {
 		a.past = a.past || why == ""
 		return why
 	}
-	lay := exchange(a.memory, b.Addr, Trap, a.under(b)) // or the target has written over it
+	lay := exchange(a.memory, b.Addr, Trap, a.under(b)) // false if the target has overwritten the breakpoint
 	b.lifted = lay
 	why := a.proceed(unix.PTRACE_SINGLESTEP, regs)
 	b.lifted = false
@@ -243,8 +243,8 @@ func (a *solo) stepOnce(regs *General, b *breakpoint) string {
 	return why
 }
 
-// through runs code outside at full speed, until it is back inside. Where no breakpoint can lie at a place to which it may come back, since that is in
-// shared memory, it runs an instruction at a time.
+// through runs code outside at full speed until it is back inside. Shared memory cannot have breakpoints: if a return place is there, through runs
+// one instruction at a time.
 func (a *solo) through(regs *General) string {
 	for {
 		switch b := a.breakpoints[regs.pc()]; {
@@ -252,7 +252,7 @@ func (a *solo) through(regs *General) string {
 			if why := a.stepOnce(regs, b); why != "" {
 				return why
 			}
-		case a.comesBack(regs.pc()): // that a deeper activation came there: past it, so that the breakpoint can lie there for one further out
+		case a.comesBack(regs.pc()): // a deeper activation came back to this address: step past it, so that a breakpoint here can stop an outer activation
 			if why := a.stepOnce(regs, nil); why != "" {
 				return why
 			}
@@ -283,7 +283,7 @@ func (a *solo) arrived(regs *General) bool {
 	return a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs)
 }
 
-// comesBack reports whether code outside may come back there.
+// comesBack reports whether code outside may come back to pc.
 func (a *solo) comesBack(pc uint64) bool {
 	for at := range a.comebacks() {
 		if at == pc {
@@ -293,7 +293,7 @@ func (a *solo) comesBack(pc uint64) bool {
 	return false
 }
 
-// place sets breakpoints where code outside may come back. It sets none, and reports false, where one of these places is in shared memory.
+// place sets breakpoints where code outside may come back. If one of these places is in shared memory, it sets none and returns false.
 func (a *solo) place(pc uint64) bool {
 	a.placed = map[uint64]Code{}
 	for at := range a.comebacks() {
@@ -307,7 +307,7 @@ func (a *solo) place(pc uint64) bool {
 		}
 		if code, err := codeAt(a.memory, at); err == nil && code != Trap {
 			a.placed[at] = code
-			_ = a.write(at, code) // where it cannot be written to, the time limit ends the run
+			_ = a.write(at, code) // if the write fails, the time limit ends the run
 		}
 	}
 	for at := range a.comebacks() {
@@ -316,7 +316,7 @@ func (a *solo) place(pc uint64) bool {
 	return true
 }
 
-// comebacks are the places where code outside may come back.
+// comebacks returns the places where code outside may come back.
 func (a *solo) comebacks() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for _, r := range a.o.Returns {
@@ -337,8 +337,8 @@ func (a *solo) comebacks() iter.Seq[uint64] {
 	}
 }
 
-// unplace removes the breakpoints that place has set. A thread that was stopped because its time was up, and hit one of them just then, was
-// moved back before it: the breakpoint is gone, and the signal would end the program.
+// unplace removes the breakpoints that place has set. If the time limit stopped the thread just as it hit one of them, collect has moved it back
+// before the breakpoint. unplace drops that SIGTRAP, which would end the program.
 func (a *solo) unplace() {
 	for at, code := range a.placed {
 		exchange(a.memory, at, Trap, code)
@@ -351,13 +351,13 @@ func (a *solo) unplace() {
 		if err == nil && info.Code == trapCode && t.rewound && getRegs(t.tid, &regs) == nil && a.isPlaced(regs.pc()) {
 			t.hasReport, t.rewound = false, false
 			regs.arrive()
-			_ = setRegs(t.tid, &regs) // it was killed
+			_ = setRegs(t.tid, &regs) // an error means that it was killed
 		}
 	}
 	a.placed = nil
 }
 
-// trapped reports whether the thread ran into a breakpoint of ours, and was moved back before it.
+// trapped reports whether the thread hit a breakpoint of the tracer and was moved back before it.
 func (a *solo) trapped(info *sigInfo, regs *General) bool {
 	if info.Code == trapCode && a.t.rewound && a.isPlaced(regs.pc()) {
 		a.t.rewound = false
@@ -368,10 +368,10 @@ func (a *solo) trapped(info *sigInfo, regs *General) bool {
 	return ours
 }
 
-// maxPopped bounds the bytes of arguments that code outside takes off the stack when it returns.
+// maxPopped bounds the bytes of arguments that code outside pops when it returns.
 const maxPopped = 4096
 
-// back reports whether code outside has returned, and forgets what it was called by. Other calls may be under way on other stacks, those of coroutines.
+// back reports whether a call of code outside has returned, and forgets that call. Other calls may be active on other stacks, those of coroutines.
 func (a *solo) back(regs *General) bool {
 	for i := len(a.t.backs) - 1; i >= 0; i-- {
 		if b := a.t.backs[i]; regs.pc() == b.pc && regs.sp() >= b.sp && regs.sp()-b.sp <= maxPopped {
@@ -386,7 +386,7 @@ func (a *solo) back(regs *General) bool {
 	return false
 }
 
-// proceed lets the thread run until it stops by a step or a breakpoint, and reads its registers.
+// proceed resumes the thread until it stops after a step or at a breakpoint, and reads its registers.
 func (a *solo) proceed(request int, regs *General) string {
 	t := a.t
 	for {
@@ -407,8 +407,8 @@ func (a *solo) proceed(request int, regs *General) string {
 	}
 }
 
-// reported handles what the thread stopped with: the end of a step or a breakpoint, where it is stopped with these registers, or else an event on
-// its way there.
+// reported handles a report of the thread. stands is true at the end of a step or at a breakpoint, and regs are the registers there. Other events
+// only happen on the way.
 func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why string) {
 	const gone = "the process ended"
 	t := a.t
@@ -444,7 +444,7 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 			return false, gone
 		}
 		if !a.trapped(&info, regs) {
-			t.signal = unix.SIGTRAP // one of its own
+			t.signal = unix.SIGTRAP // raised by the target
 			return false, a.fatal(&info)
 		}
 		if setRegs(t.tid, regs) != nil {
@@ -455,7 +455,7 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 		if t.signal = ws.StopSignal(); a.run.Signal == 0 {
 			a.run.Signal = int(t.signal)
 		}
-		t.put.unblock(t) // the signals that it blocks now are blocked again when its handler returns
+		t.put.unblock(t) // sigreturn(2) after the handler blocks these signals again
 		if why = a.fatal(&info); why == "" && getRegs(t.tid, regs) == nil {
 			a.handles(regs)
 		}
@@ -474,7 +474,7 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 	return false, ""
 }
 
-// handles records that a handler begins, and where code inside resumes if it returns: at the instruction that raised the signal.
+// handles records that a handler begins. If the handler returns, code inside resumes at the instruction that raised the signal.
 func (a *solo) handles(regs *General) {
 	a.handling(true)
 	if a.inside(regs.pc()) {
@@ -483,22 +483,22 @@ func (a *solo) handles(regs *General) {
 	}
 }
 
-// handling notes whether a handler has begun, or has returned.
+// handling records whether a handler has begun or has returned.
 func (a *solo) handling(is bool) {
 	a.run.Handling, a.t.handling, a.t.fault = is, is, place{}
 }
 
-// awaitBack adds a place at which code outside may come back.
+// awaitBack adds a place where code outside may come back.
 func (a *solo) awaitBack(back place) {
-	a.t.backs = slices.DeleteFunc(a.t.backs, func(b place) bool { return b == back }) // of a call that was left without a return
+	a.t.backs = slices.DeleteFunc(a.t.backs, func(b place) bool { return b == back }) // an earlier call may have been left without a return
 	if len(a.t.backs) == maxBacks {
 		a.t.backs = slices.Delete(a.t.backs, 0, 1)
 	}
 	a.t.backs = append(a.t.backs, back)
 }
 
-// fatal reports that a signal which the thread's own instructions raised ends the process, or returns "". The kernel resets a handler whose signal
-// is blocked (force_sig_info_to_task of Linux's kernel/signal.c).
+// fatal returns a reason if a signal that the thread's own instructions raised ends the process, and otherwise "". The kernel resets a handler whose
+// signal is blocked (force_sig_info_to_task of Linux's kernel/signal.c).
 func (a *solo) fatal(info *sigInfo) string {
 	if !a.o.Fatal {
 		return ""
@@ -512,13 +512,13 @@ func (a *solo) fatal(info *sigInfo) string {
 	switch unix.Signal(info.Signo) {
 	case unix.SIGSEGV, unix.SIGBUS:
 		if info.Code < siKernel {
-			a.run.Fault = uint64(info.PID) | uint64(info.UID)<<32 // si_addr lies in their place (sigaction(2))
+			a.run.Fault = uint64(info.PID) | uint64(info.UID)<<32 // si_addr is in their place (sigaction(2))
 		}
 	}
 	return "it raised a signal that ends the process"
 }
 
-// defaultTrap reports whether a signal is SIGTRAP and its handler is the tracer's, which does what the default action does.
+// defaultTrap reports whether a signal is SIGTRAP and its handler is the tracer's, which does the same as the default action.
 func (a *solo) defaultTrap(info *sigInfo) bool {
 	base := a.handler.base
 	if unix.Signal(info.Signo) != unix.SIGTRAP || base == 0 {
@@ -528,10 +528,10 @@ func (a *solo) defaultTrap(info *sigInfo) bool {
 	return ours && err == nil
 }
 
-// lend runs the process to which the thread has lent its memory, by vfork(2) or posix_spawn(3), until that has its own or has ended: the thread
-// waits for that in the kernel. Other such processes, of stopped threads, stay stopped.
+// lend runs the process to which the thread has lent its memory by vfork(2) or posix_spawn(3), until that process has its own memory or has ended.
+// The thread waits for that in the kernel. Other such processes, started by stopped threads, stay stopped.
 func (a *solo) lend(before map[int]*thread) string {
-	if a.placed != nil { // which are only for the thread
+	if a.placed != nil { // they are only for the thread itself
 		var regs General
 		if getRegs(a.t.tid, &regs) != nil {
 			return "the process ended"
@@ -558,18 +558,18 @@ func (a *solo) lend(before map[int]*thread) string {
 	return ""
 }
 
-// raised reports whether the thread sent the signal to itself, as raise(3) and abort(3) do, after which its handler has run: no other thread of the
-// process runs that could have sent it. While other signals are blocked because one was put off, such a signal waits with them.
+// raised reports whether the thread sent the signal to itself, as raise(3) and abort(3) do; its handler runs before the call returns. No other thread
+// of the process runs that could have sent it. While a postponed signal keeps others blocked, such a signal is postponed with them.
 func (a *solo) raised(info *sigInfo) bool {
 	switch info.Code {
 	case siUser, siQueue, siTkill:
-		id := strings.Fields(system.StatusField(a.t.tid, "NStgid")) // of each namespace, its own last
+		id := strings.Fields(system.StatusField(a.t.tid, "NStgid")) // one number for each namespace, its own last
 		return a.before&info.bit() == 0 && len(id) > 0 && id[len(id)-1] == strconv.FormatUint(uint64(info.PID), 10)
 	}
 	return false
 }
 
-// awaitUntil waits for a report of a thread until the time is up; then the one that runs alone is stopped where it is.
+// awaitUntil waits for a report of a thread until the time limit. Then it stops the thread that runs alone.
 func (a *solo) awaitUntil(tid int, ws *unix.WaitStatus) string {
 	for {
 		switch got, err := a.sleep(tid, ws); {
@@ -594,7 +594,7 @@ func (a *solo) interrupt() {
 	}
 }
 
-// late stops the thread where it is: it took too long.
+// late stops the thread because of a request or the time limit, and returns the reason.
 func (a *solo) late() string {
 	a.interrupt()
 	if a.asked() {

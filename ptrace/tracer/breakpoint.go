@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// breakpoint is one that lies in the target's code, or that debug registers hold.
+// breakpoint is a breakpoint in the target's code or in debug registers.
 type breakpoint struct {
 	Breakpoint
-	held     bool // by debug registers: nothing was written
-	lifted   bool // it is taken out for a moment
-	emulated      // how its instruction is emulated, where it can be
-	original Code // what lies under it, and is one of versions
+	held     bool // in debug registers: no code was changed
+	lifted   bool // temporarily removed
+	emulated      // how its instruction is emulated, if that is possible
+	original Code // the code under it, which is one of versions
 	versions
 	count uint64
-	room  int // bytes of all Reads
+	room  int // total size of all Reads
 }
 
-// insert sets breakpoints, and errs with the first that could not be set; the others are.
+// insert sets breakpoints. It sets all that it can, and returns the error of the first that it could not set.
 func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
 	s.handleTraps()
 	s.shadowed = shadowStack(s.pid)
@@ -33,7 +33,7 @@ func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
 	if slices.ContainsFunc(list, func(b Breakpoint) bool { return !s.memory.present(b.Addr, len(Trap)) }) {
 		s.listServed()
 	}
-	// Debug registers are for code in shared memory first: elsewhere a breakpoint can lie in the code.
+	// Give debug registers to code in shared memory first: elsewhere a breakpoint can be written into the code.
 	slices.SortStableFunc(list, func(a, b Breakpoint) int {
 		return cmp.Compare(min(1, len(shared.of(b.Addr))), min(1, len(shared.of(a.Addr))))
 	})
@@ -48,7 +48,7 @@ func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
 	return first
 }
 
-// insertOne sets one; shared is the shared mapping that it lies in, or "".
+// insertOne sets one breakpoint. shared is the shared mapping that contains it, or "".
 func (s *server) insertOne(want Breakpoint, shared string) error {
 	if len(want.Reads) > MaxReads {
 		return fmt.Errorf("%d reads; %d can come with a hit", len(want.Reads), MaxReads)
@@ -61,7 +61,7 @@ func (s *server) insertOne(want Breakpoint, shared string) error {
 		return err
 	}
 	b := s.breakpoints[want.Addr]
-	if b != nil && !b.held && code != Trap { // the target has written over it, or mapped something else there
+	if b != nil && !b.held && code != Trap { // the target has overwritten the code, or mapped other code there
 		s.keep(b)
 		b = nil
 	}
@@ -92,7 +92,7 @@ func (s *server) insertOne(want Breakpoint, shared string) error {
 	return nil
 }
 
-// remove takes breakpoints out.
+// remove removes breakpoints.
 func (s *server) remove(addrs []uint64) {
 	for _, addr := range addrs {
 		if b := s.breakpoints[addr]; b != nil {
@@ -105,7 +105,7 @@ func (s *server) remove(addrs []uint64) {
 	}
 }
 
-// takeOut leaves the code as it was, or as the target has changed it since.
+// takeOut restores the code under a breakpoint, including the target's later changes of it.
 func (s *server) takeOut(b *breakpoint) {
 	if b.held {
 		s.release(b.Addr)
@@ -117,8 +117,7 @@ func (s *server) takeOut(b *breakpoint) {
 	}
 }
 
-// rewind puts threads that ran into a breakpoint, and have not been handled, before it: there is
-// none any more.
+// rewind moves threads back before a removed breakpoint, if they hit it and the hit has not been handled.
 func (s *server) rewind(b *breakpoint) {
 	for _, t := range s.threads {
 		if !t.hasReport || !t.report.Stopped() || int(t.report)>>16 != 0 || t.report.StopSignal() != unix.SIGTRAP {
@@ -133,7 +132,7 @@ func (s *server) rewind(b *breakpoint) {
 		case info.Code == trapCode && !b.held && t.rewound && regs.pc() == b.Addr:
 			t.hasReport, t.rewound = false, false
 			regs.arrive()
-			_ = setRegs(t.tid, &regs) // it was killed
+			_ = setRegs(t.tid, &regs) // an error means that it was killed
 			continue
 		case info.Code == trapHardware && b.held && regs.pc() == b.Addr:
 			regs.arrive()
@@ -146,7 +145,7 @@ func (s *server) rewind(b *breakpoint) {
 	}
 }
 
-// keep remembers how often a breakpoint was hit that goes away.
+// keep saves the hit count of a breakpoint that is being removed.
 func (s *server) keep(b *breakpoint) {
 	if b.Uncounted || b.count == 0 {
 		return
@@ -171,7 +170,7 @@ func (s *server) hits() map[uint64]uint64 {
 	return all
 }
 
-// hit handles a thread that ran into a breakpoint. It reports whether the thread is done with: it is stopped, or all have resumed.
+// hit handles a thread at a breakpoint. It reports whether the caller must not resume the thread: it is stopped, or all threads have resumed.
 func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	again := t.comesBack(regs)
 	var e *Event
@@ -183,7 +182,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 		s.out.event(e)
 	}
 	if !hold && !s.limit && b.held {
-		return false // the kernel has set what pass does (hw_breakpoint_handler of Linux's arch/x86/kernel/hw_breakpoint.c)
+		return false // the kernel has done what pass does (hw_breakpoint_handler of Linux's arch/x86/kernel/hw_breakpoint.c)
 	}
 	if !hold && !s.limit && s.emulates(t, b, regs) {
 		return setRegs(t.tid, regs) != nil
@@ -198,7 +197,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	case hold || s.limit:
 		t.at = b
 		s.stopAll()
-		if hold && s.threads[t.tid] == t { // or another thread's exec has ended it
+		if hold && s.threads[t.tid] == t { // false if another thread's exec has ended it
 			s.standStill(e)
 		}
 		if !hold {
@@ -221,7 +220,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	return true
 }
 
-// standStill reports an event after which all threads are stopped until the receiver of the event resumes them.
+// standStill reports an event with Held: all threads stay stopped until the client resumes them.
 func (s *server) standStill(e *Event) {
 	s.look(stands)
 	for _, t := range s.ordered() {
@@ -233,7 +232,7 @@ func (s *server) standStill(e *Event) {
 	s.out.flush()
 }
 
-// reachLimit removes the counted breakpoints: the requested number of hits was reported.
+// reachLimit removes the counted breakpoints, since the requested number of hits was reported.
 func (s *server) reachLimit() {
 	s.limit = false
 	var addrs []uint64
@@ -246,7 +245,7 @@ func (s *server) reachLimit() {
 	s.standStill(&Event{Kind: LimitReached, Time: time.Now().UnixNano(), Number: s.number})
 }
 
-// tell counts a hit, and returns the event to report; nil if it is only counted.
+// tell counts a hit, and returns the event to report; nil if the hit is only counted.
 func (s *server) tell(t *thread, b *breakpoint, regs *General) *Event {
 	b.count++
 	if !b.Uncounted {
@@ -274,7 +273,7 @@ func (s *server) tell(t *thread, b *breakpoint, regs *General) *Event {
 	return e
 }
 
-// untell takes a hit back whose thread ended before it could be looked at.
+// untell undoes the count of a hit whose thread was killed before the hit could be reported.
 func (s *server) untell(b *breakpoint) {
 	b.count--
 	if !b.Uncounted {
@@ -284,10 +283,10 @@ func (s *server) untell(b *breakpoint) {
 	}
 }
 
-// reachOnce is the most that is read at once of what comes with a hit.
+// reachOnce bounds the size of one read that covers all Reads of a hit.
 const reachOnce = 4096
 
-// read reads what comes with a hit. Most of it lies on one page or two and can be had in one call.
+// read reads the Reads of a hit. Most of them lie on one page or two, so that one read covers all.
 func (s *server) read(b *breakpoint, regs *General) (data []byte, got uint64) {
 	words := (*[unsafe.Sizeof(*regs) / 8]uint64)(unsafe.Pointer(regs))
 	data = make([]byte, b.room)

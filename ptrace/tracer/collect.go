@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// collect is wait4(2), which moves a thread that ran into a breakpoint back before it first. The kernel forgets the signal of a stop that was waited
-// for: if the tracer is killed after that, the thread resumes without it. On x86-64 it would then resume after the breakpoint, in the middle of the
-// instruction there, and the program would print a wrong result.
+// collect calls wait4(2), but first moves a thread that hit a breakpoint back before it. The kernel forgets the signal of a stop once that was waited
+// for: if the tracer is killed after that, the thread resumes without it. On x86-64 the thread would then resume after the breakpoint, in the middle
+// of the instruction there, and the program would print a wrong result.
 func (s *server) collect(tid int, ws *unix.WaitStatus, options int) (int, error) {
 	which, id := unix.P_PID, tid
 	if tid == -1 {
@@ -33,13 +33,13 @@ func (s *server) collect(tid int, ws *unix.WaitStatus, options int) (int, error)
 		t.rewound = info.trapped() && s.moveBack(t)
 	}
 	got, err := unix.Wait4(int(info.PID), ws, options|unix.WNOHANG, nil)
-	if got == 0 || err == unix.ECHILD { // it was killed meanwhile, or ended by the exec of another thread
+	if got == 0 || err == unix.ECHILD { // it was killed meanwhile, or ended by another thread's exec
 		return 0, unix.EINTR
 	}
 	return got, err
 }
 
-// waitInfo is the kernel's siginfo_t of SIGCHLD, which waitid(2) writes.
+// waitInfo is the siginfo_t that waitid(2) writes.
 type waitInfo struct {
 	Signo, Errno, Code int32
 	_                  int32
@@ -48,7 +48,7 @@ type waitInfo struct {
 	_                  [25]int32
 }
 
-// peek waits, as wait4(2) with the options would, and leaves the report where it is.
+// peek waits as wait4(2) with the same options would, but does not consume the report.
 func (info *waitInfo) peek(which, id, options int) error {
 	_, _, errno := syscall.Syscall6(unix.SYS_WAITID, uintptr(which), uintptr(id), uintptr(unsafe.Pointer(info)), uintptr(options|unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT), 0, 0)
 	if errno != 0 {
@@ -57,13 +57,13 @@ func (info *waitInfo) peek(which, id, options int) error {
 	return nil
 }
 
-// trapped reports whether a thread is stopped at a SIGTRAP, and not at an event of ptrace(2).
+// trapped reports whether a thread is stopped at a SIGTRAP that is not an event of ptrace(2).
 func (info *waitInfo) trapped() bool {
 	const cldTrapped = 4 // sigaction(2)
 	return info.Code == cldTrapped && info.Status == int32(unix.SIGTRAP)
 }
 
-// moveBack moves a thread that is stopped at a SIGTRAP back before the breakpoint that it ran into, and reports whether it ran into one.
+// moveBack moves a thread that is stopped at a SIGTRAP back before the breakpoint that it hit. It reports whether the thread hit one.
 func (s *server) moveBack(t *thread) bool {
 	var regs General
 	info, err := getSigInfo(t.tid)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commit writes memory and then the registers of a thread. It is one request, so that the client may be killed at any moment: all of it is done or
-// none. If something cannot be written, what was written before is restored.
+// commit writes memory and then the registers of a thread. It is one request, so that a kill of the client cannot interrupt it: it writes everything
+// or nothing. If a write fails, commit restores what it wrote before.
 func (s *server) commit(changes []Change, raw *Raw) error {
 	t := s.threads[raw.TID]
 	if t == nil || t.running || !s.stopped {
@@ -45,21 +45,21 @@ func (s *server) commit(changes []Change, raw *Raw) error {
 	return fmt.Errorf("what was written is put back: %w", err)
 }
 
-// whole reads or writes memory of the target, all of it or with an error.
+// whole reads or writes all of p, or returns an error.
 func whole(f func([]byte, uint64) (int, error), p []byte, addr uint64) error {
 	n, err := f(p, addr)
 	switch {
 	case err != nil:
 		return err
 	case n == 0 && len(p) > 0:
-		return unix.ESRCH // its memory is gone (mem_rw of Linux's fs/proc/base.c)
+		return unix.ESRCH // the process has ended (mem_rw of Linux's fs/proc/base.c)
 	case n < len(p):
 		return io.ErrUnexpectedEOF
 	}
 	return nil
 }
 
-// setRegisters sets the general and the vector registers of a thread that is stopped, or none.
+// setRegisters sets the general and the vector registers of a stopped thread, or returns an error and changes none.
 func (t *thread) setRegisters(raw *Raw) error {
 	if t.killed() {
 		return unix.ESRCH
@@ -67,7 +67,7 @@ func (t *thread) setRegisters(raw *Raw) error {
 	before, _ := getSet(t.tid, otherSets[0].Kind)
 	var was General
 	moved := getRegs(t.tid, &was) != nil || was.pc() != raw.General.pc() || was.sp() != raw.General.sp()
-	vectors := len(raw.Others) > 0 && len(raw.Others[0]) > 0 // a set that the kernel does not provide is empty after gob
+	vectors := len(raw.Others) > 0 && len(raw.Others[0]) > 0 // gob decodes a set that the kernel does not provide as empty
 	if vectors {
 		if err := setSet(t.tid, otherSets[0].Kind, raw.Others[0]); err != nil {
 			return err
@@ -75,12 +75,12 @@ func (t *thread) setRegisters(raw *Raw) error {
 	}
 	if err := setGeneral(t.tid, raw.General); err != nil {
 		if vectors && before != nil {
-			_ = setSet(t.tid, otherSets[0].Kind, before) // the thread was killed, or takes what it gave
+			_ = setSet(t.tid, otherSets[0].Kind, before) // an error means that the thread was killed; otherwise it accepts its own former values
 		}
 		return err
 	}
 	t.again = nil
-	if moved { // in a recursion to the same place of another activation, which comes there now
+	if moved { // another activation (of a recursion) is at the same place now, and hits the breakpoint there
 		t.at = nil
 	}
 	return nil

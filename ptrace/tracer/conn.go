@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Conn is the client's end. It is not safe for concurrent use.
+// Conn is the client's end of the connection to the tracer. It is not safe for concurrent use.
 type Conn struct {
 	net     *net.UnixConn
 	in      *bufio.Reader
@@ -23,18 +23,18 @@ type Conn struct {
 	cmd     *exec.Cmd
 	// watchdog is closed when the tracer's watchdog has ended.
 	watchdog <-chan struct{}
-	waiting  []*Event // that came before the reply to a request
-	// abandoned counts replies that are still to come and that are discarded.
+	waiting  []*Event // events that came before the reply to a request
+	// abandoned counts the replies that are still to come and will be discarded.
 	abandoned      int
-	seen, programs uint64 // of [Request]
+	seen, programs uint64 // as in [Request]
 	lease          *lease
-	away           uint32 // the [Away] events that the caller has got
-	err            error  // the tracer is gone
-	// Changed is called with each [Missed] as it comes: what lies under the breakpoint may be another thing from then on.
+	away           uint32 // the number of [Away] events that the caller has received
+	err            error  // why the connection has ended
+	// Changed is called with each [Missed] event as it arrives: the code under the breakpoint may have changed.
 	Changed func(*Event)
 }
 
-// ErrKilled reports that the tracer has ended unasked: the process that it traced runs, with breakpoints that have no tracer.
+// ErrKilled reports that the tracer ended without a request. The process that it traced runs on, with breakpoints that no tracer handles.
 var ErrKilled = errors.New("the guard process was killed")
 
 // PID returns the number of the tracer process.
@@ -52,11 +52,11 @@ func (c *Conn) Send(r Request) error {
 	return nil
 }
 
-// Do makes a request and waits for its reply. The error is one of the tracer's too.
+// Do makes a request and waits for its reply. The error may be one that the tracer reported.
 func (c *Conn) Do(r Request) (*Reply, error) { return c.DoUntil(context.Background(), r) }
 
-// DoUntil is Do for a request that may take long. If ctx is done, the error is its cause, and the tracer abandons the request as soon as it gets
-// another one.
+// DoUntil is Do for a request that may take long. If ctx is done, the error is its cause; the tracer abandons the request when it receives the next
+// one.
 func (c *Conn) DoUntil(ctx context.Context, r Request) (*Reply, error) {
 	if err := c.Send(r); err != nil {
 		return nil, err
@@ -87,12 +87,12 @@ func (c *Conn) DoUntil(ctx context.Context, r Request) (*Reply, error) {
 	}
 }
 
-// await waits until there is something to be read.
+// await waits until a message can be read.
 func (c *Conn) await(ctx context.Context) error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.in.Buffered() > 0 || ctx.Done() == nil { // to wait for what is there already takes a while
+	if c.in.Buffered() > 0 || ctx.Done() == nil { // skip the cost of waiting for data that is there already
 		return nil
 	}
 	woken := make(chan struct{})
@@ -114,10 +114,10 @@ func (c *Conn) await(ctx context.Context) error {
 	return nil
 }
 
-// Waiting reports whether an event is at hand.
+// Waiting reports whether a received event has not been returned yet.
 func (c *Conn) Waiting() bool { return len(c.waiting) > 0 }
 
-// Event waits for what happens next. When ctx is done its cause is the error.
+// Event waits for the next event. When ctx is done, the error is its cause.
 func (c *Conn) Event(ctx context.Context) (*Event, error) {
 	e, err := c.next(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Conn) Event(ctx context.Context) (*Event, error) {
 	return e, nil
 }
 
-// returned counts an event that the caller gets.
+// returned counts an event that is returned to the caller.
 func (c *Conn) returned(e *Event) {
 	if e.Held {
 		c.seen++
@@ -140,8 +140,8 @@ func (c *Conn) returned(e *Event) {
 	}
 }
 
-// Released reports whether the tracer has let the target run although the client, for all that it has seen, holds it: what the client has read since
-// may be of different moments. It may be called concurrently with itself.
+// Released reports whether the tracer has let the target run although the client has not seen that yet. Then the client may have read data of
+// different moments since. Concurrent calls of Released are safe.
 func (c *Conn) Released() bool { return c.lease.count() != c.away }
 
 func (c *Conn) next(ctx context.Context) (*Event, error) {
@@ -195,7 +195,7 @@ func (c *Conn) fail(err error) error {
 	return err
 }
 
-// Take takes the events of a kind that are at hand.
+// Take removes and returns the received events of a kind.
 func (c *Conn) Take(kind EventKind) (list []*Event) {
 	c.waiting = slices.DeleteFunc(c.waiting, func(e *Event) bool {
 		if e.Kind == kind {
@@ -206,7 +206,7 @@ func (c *Conn) Take(kind EventKind) (list []*Event) {
 	return list
 }
 
-// TakeAway takes the [Away] events that are at hand. It drops hits before them that held the target, which has run since.
+// TakeAway removes and returns the received [Away] events. It drops hits before them that held the target, since the target has run since.
 func (c *Conn) TakeAway() (list []*Event) {
 	for n := len(c.waiting) - 1; n >= 0; n-- {
 		e := c.waiting[n]
@@ -223,18 +223,18 @@ func (c *Conn) TakeAway() (list []*Event) {
 	return list
 }
 
-// lasting bounds how long Close waits for the tracer. A tracer that takes longer has restored everything, and only waits for a thread that sleeps
-// in the kernel.
+// lasting bounds how long Close waits for the tracer. A tracer that takes longer has restored everything, and waits only for a thread that sleeps in
+// the kernel.
 const lasting = 10 * time.Second
 
-// Close ends the tracer, which restores everything, and waits until it has.
+// Close ends the tracer, which restores everything, and waits for its end.
 func (c *Conn) Close() error {
 	c.net.Close()
 	c.lease.close()
 	ended := make(chan error, 1)
 	go func() {
 		err := c.cmd.Wait()
-		<-c.watchdog // which ends after the tracer
+		<-c.watchdog // the watchdog ends after the tracer
 		ended <- err
 	}()
 	select {

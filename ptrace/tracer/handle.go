@@ -49,8 +49,8 @@ func (s *server) handle(tid int, ws unix.WaitStatus) {
 	}
 }
 
-// raisedAt makes debug registers stop a thread whose instruction has raised a signal wherever it resumes after its handler, as other breakpoints
-// do: the processor would let it pass.
+// raisedAt handles an instruction that raised a signal. After the handler, the debug registers must stop the thread where it resumes, as other
+// breakpoints do. The processor would let it pass.
 func (s *server) raisedAt(t *thread) {
 	if t.debug == (debugRegisters{}) {
 		return
@@ -74,7 +74,7 @@ func (s *server) run(t *thread) {
 	}
 	s.arm(t)
 	t.running, t.stepping, t.signal = true, false, 0
-	// A thread that was killed meanwhile reports that next.
+	// If the thread has been killed, that is its next report.
 	_ = ptrace(request, t.tid, uintptr(signal))
 	if t.rejoin {
 		t.rejoin = false
@@ -82,11 +82,11 @@ func (s *server) run(t *thread) {
 	}
 }
 
-// trap handles a SIGTRAP: a breakpoint, or else one for the target itself. It reports whether the thread is done with.
+// trap handles a SIGTRAP of one of the tracer's breakpoints, or of the target itself. It reports whether the caller must not resume the thread.
 func (s *server) trap(t *thread) (done bool) {
 	info, err := t.sigInfo()
 	if err != nil {
-		return true // it was killed, which it reports next
+		return true // it was killed, which is its next report
 	}
 	if t.stepped(&info) {
 		return false // a step that was abandoned
@@ -98,7 +98,7 @@ func (s *server) trap(t *thread) (done bool) {
 	b, ours := s.hitBy(t, &info, &regs)
 	switch {
 	case !ours:
-		t.signal = unix.SIGTRAP // one of its own
+		t.signal = unix.SIGTRAP // raised by the target
 		return false
 	case b == nil:
 		return false
@@ -106,8 +106,8 @@ func (s *server) trap(t *thread) (done bool) {
 	return s.hit(t, b, &regs)
 }
 
-// hitBy returns the breakpoint that a thread hit which is stopped at a SIGTRAP, with its registers before the instruction there; nil if it
-// is gone. ours is false if the trap is the target's own.
+// hitBy returns the breakpoint that a thread hit, for a thread that is stopped at a SIGTRAP. It moves the registers before the instruction there. b
+// is nil if the breakpoint has been removed; ours is false if the trap is the target's own.
 func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, ours bool) {
 	switch info.Code {
 	case trapCode:
@@ -116,7 +116,7 @@ func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, 
 		}
 		t.rewound = false
 		regs.arrive()
-		if b = s.breakpoints[regs.pc()]; b != nil && b.held { // set anew since
+		if b = s.breakpoints[regs.pc()]; b != nil && b.held { // set again since then
 			b = nil
 		}
 		return b, true
@@ -129,10 +129,10 @@ func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, 
 	return nil, false
 }
 
-// news handles a report of a thread that resumes afterwards.
+// news handles an event of ptrace(2) after which the thread resumes.
 func (s *server) news(t *thread, event int) {
 	switch event {
-	case unix.PTRACE_EVENT_EXIT: // the last chance to access the memory, if it is the last thread
+	case unix.PTRACE_EVENT_EXIT: // the last chance to access the memory, if this is the last thread
 		t.ending = true
 		s.look(ending)
 		return
@@ -147,11 +147,11 @@ func (s *server) news(t *thread, event int) {
 	s.started(t)
 }
 
-// threadEnded forgets a thread. The process has ended with its last one.
+// threadEnded forgets a thread. When the first thread of the process has ended, so has the process.
 func (s *server) threadEnded(t *thread, ws unix.WaitStatus) {
 	delete(s.threads, t.tid)
 	if t.guest || t.tid != s.pid {
-		return // of a process the first thread is reported after all others
+		return // the kernel reports the first thread of a process after all others
 	}
 	e := &Event{Kind: Ended, Time: time.Now().UnixNano()}
 	if ws.Exited() {
@@ -162,7 +162,7 @@ func (s *server) threadEnded(t *thread, ws unix.WaitStatus) {
 	guests := s.threads
 	s.threads = map[int]*thread{}
 	for _, g := range guests {
-		if g.guest { // it has the memory for itself now
+		if g.guest { // only the guest has the memory now
 			s.threads[g.tid] = g
 		}
 	}
@@ -176,22 +176,22 @@ func (s *server) threadEnded(t *thread, ws unix.WaitStatus) {
 	s.gone()
 }
 
-// started takes note of what a thread has started: another thread, or a process.
+// started handles the event of a thread that has started another thread or a process.
 func (s *server) started(t *thread) {
 	var tid uint
 	tid, err := unix.PtraceGetEventMsg(t.tid)
 	if err != nil || s.threads[int(tid)] != nil {
 		return
 	}
-	// It is traced from its start and reports that soon, if it was not killed.
+	// The new thread is traced from its start and reports soon, unless it was killed.
 	var ws unix.WaitStatus
 	if s.await(int(tid), &ws) {
 		s.stranger(int(tid), ws)
 	}
 }
 
-// await waits for a report of one thread, and reports whether it came in time. The time between two checks counts as gather at most: if this
-// process was not scheduled meanwhile, the thread may not have been either.
+// await waits for a report of one thread, and reports whether it came in time. The time between two checks counts as at most gather: if this process
+// was not scheduled meanwhile, the thread may not have been either.
 func (s *server) await(tid int, ws *unix.WaitStatus) bool {
 	for waited, looked := time.Duration(0), time.Now(); ; {
 		switch got, err := s.sleep(tid, ws); {
@@ -208,21 +208,21 @@ func (s *server) await(tid int, ws *unix.WaitStatus) bool {
 	}
 }
 
-// sleep is wait4(2) for one thread. It ends with EINTR when there is a request, and now and then without one.
+// sleep calls wait4(2) for one thread. It returns EINTR when there is a request, and also at intervals.
 func (s *server) sleep(tid int, ws *unix.WaitStatus) (int, error) {
 	s.sleeps.Store(true)
 	defer s.sleeps.Store(false)
 	return s.collect(tid, ws, unix.WALL)
 }
 
-// stranger handles the first report of what a thread has started. A new thread belongs to the target; a new process has
-// a copy of its memory, breakpoints and all, or, up to its exec, the memory itself.
+// stranger handles the first report of a new thread or process. A new thread belongs to the target. A new process has a copy of the target's memory
+// with its breakpoints; a child of vfork shares the memory itself until its exec.
 func (s *server) stranger(tid int, ws unix.WaitStatus) {
 	if !ws.Stopped() {
 		return
 	}
 	t := &thread{tid: tid}
-	if int(ws)>>16 == unix.PTRACE_EVENT_EXEC && tid == s.pid { // by another thread: the first one had ended before all this
+	if int(ws)>>16 == unix.PTRACE_EVENT_EXEC && tid == s.pid { // another thread called exec after the first one had ended
 		s.threads[tid] = t
 		s.becameAnother(t)
 		return
@@ -237,7 +237,7 @@ func (s *server) stranger(tid int, ws unix.WaitStatus) {
 	if !own {
 		same, known := sameMemory(s.pid, tid)
 		if !known {
-			same = false // a vfork's child alone shares it; its bytes are put back there, for both
+			same = false // only the child of a vfork shares the memory; there the bytes are restored for both
 		}
 		if !same {
 			s.restoreCopy(t)
@@ -259,7 +259,8 @@ func (s *server) belongs(tid int) bool {
 	return unix.Access(fmt.Sprintf("/proc/%d/task/%d", s.pid, tid), unix.F_OK) == nil
 }
 
-// becameAnother handles an exec: of the target, whose breakpoints went with its memory, or of a guest, which is not a guest any more.
+// becameAnother handles an exec. An exec of the target removes the breakpoints with the memory. After an exec, a guest has its own memory and is
+// detached.
 func (s *server) becameAnother(t *thread) {
 	if t.guest {
 		delete(s.threads, t.tid)
@@ -272,7 +273,7 @@ func (s *server) becameAnother(t *thread) {
 			delete(s.owed, tid)
 		}
 	}
-	if t.tid != s.pid { // the kernel reports it under the number of the process
+	if t.tid != s.pid { // the kernel reports the exec under the number of the process
 		delete(s.threads, t.tid)
 		t = &thread{tid: s.pid}
 		s.threads[s.pid] = t
@@ -287,7 +288,7 @@ func (s *server) becameAnother(t *thread) {
 	s.stopAll()
 	s.handler = trapHandler{}
 	s.ledger.clear()
-	_ = s.openMemory() // without it nothing can be inserted, which is reported there
+	_ = s.openMemory() // if this fails, the next Insert reports that
 	s.programs++
 	s.standStill(&Event{Kind: Exec, Time: time.Now().UnixNano(), Raw: Raw{TID: s.pid}})
 }

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kicker wakes the loop where it sleeps in wait4(2): by a signal to its thread, whose handler, unlike those
-// that Go installs, does not make the kernel wait on.
+// kicker wakes the loop from wait4(2) by a signal to the loop's thread. The signal's handler has no SA_RESTART, unlike the handlers that Go installs,
+// so the wait ends.
 type kicker struct {
 	tid    int
 	asleep *atomic.Bool // the loop is in a wait that a signal ends
-	asks   atomic.Int32 // requests that have come, and have not been taken, and the end of them
+	asks   atomic.Int32 // requests that have arrived and were not taken; the end of the connection counts as one
 }
 
-// kick is a signal that nothing else here uses.
+// kick is a signal that the tracer uses for nothing else.
 const kick = unix.SIGIO
 
 // kernelAction is struct sigaction as rt_sigaction(2) takes it.
@@ -30,8 +30,8 @@ type kernelAction struct {
 	mask     uint64
 }
 
-// prepare removes SA_RESTART from the handler of the signal, which is Go's, and unblocks the signal in the calling thread: the parent of this
-// program may have blocked it.
+// prepare removes SA_RESTART from Go's handler of the signal. It also unblocks the signal in the calling thread, since the parent of this program may
+// have blocked it.
 func (k *kicker) prepare() error {
 	const restart = 0x10000000 // SA_RESTART
 	if err := changeAction(kick, func(flags uint64) uint64 { return flags &^ restart }); err != nil {
@@ -42,13 +42,14 @@ func (k *kicker) prepare() error {
 	return unix.PthreadSigmask(unix.SIG_UNBLOCK, &set, nil)
 }
 
-// noStops prevents a signal for each stop of a traced thread. The loop waits for stops, and each signal would stop the loop itself for the watchdog.
+// noStops prevents a SIGCHLD for each stop of a traced thread. The loop waits for stops anyway, and each signal would stop the tracer for the
+// watchdog.
 func noStops() error {
 	const noChildStops = 1 // SA_NOCLDSTOP of sigaction(2)
 	return changeAction(unix.SIGCHLD, func(flags uint64) uint64 { return flags | noChildStops })
 }
 
-// changeAction changes the flags of a signal's handler, which is Go's.
+// changeAction changes the flags of Go's handler of a signal.
 func changeAction(signal unix.Signal, change func(flags uint64) uint64) error {
 	var a kernelAction
 	if _, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(signal), 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0); errno != 0 {
@@ -63,7 +64,7 @@ func changeAction(signal unix.Signal, change func(flags uint64) uint64) error {
 
 func (k *kicker) asked() bool { return k.asks.Load() > 0 }
 
-// wake makes the loop check for requests. A signal that comes just before the loop falls asleep is lost, and followed by another.
+// wake makes the loop check for requests. A signal just before the loop falls asleep is lost, so wake repeats it.
 func (k *kicker) wake() {
 	k.asks.Add(1)
 	go func() {
@@ -76,8 +77,8 @@ func (k *kicker) wake() {
 	}()
 }
 
-// watch wakes the loop when what it has written has waited long enough, where it waits for one thread, for which it must not
-// wait for ever, and where it is to look at its breakpoints now and then.
+// watch wakes the loop at intervals while one of the reasons holds: written output waits to be flushed, the loop waits for one thread with a time
+// limit, or breakpoints must be checked.
 func (k *kicker) watch(reasons ...*atomic.Bool) {
 	for {
 		time.Sleep(gather)

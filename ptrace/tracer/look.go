@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// looking is the state of the checks whether the target has overwritten breakpoints. A target that does so runs past them, and nothing else reports
-// it.
+// looking is the state of the checks whether the target has overwritten breakpoints. Such a target runs past its breakpoints, and only these checks
+// notice.
 type looking struct {
 	wanted  atomic.Bool // there are breakpoints to check
-	changed bool        // their set
-	addrs   []uint64    // of those in memory, ascending
-	next    int         // the first that was not checked the last time
+	changed bool        // the set of breakpoints has changed
+	addrs   []uint64    // addresses of the breakpoints in memory, ascending
+	next    int         // index of the first one that the last check left out
 	at      time.Time   // the end of the last check
 	took    time.Duration
 }
@@ -27,20 +27,20 @@ type looking struct {
 type lookReason int
 
 const (
-	due    lookReason = iota // it is time
+	due    lookReason = iota // the interval has passed
 	stands                   // all threads are stopped
-	ending                   // a thread ends, and with the last one its memory
+	ending                   // a thread ends; the last one ends the memory
 	all                      // on request
 )
 
-// Checks take at most a twentieth of the time, unless requested; and they check a million breakpoints in parts.
+// Checks take at most a twentieth of the time, unless requested. A check covers lookAt breakpoints, so that many breakpoints are checked in parts.
 const (
 	lookShare = 20
 	lookAt    = 4096
-	lookPage  = 4096 // bytes that are read at once
+	lookPage  = 4096 // bytes that are read in one call
 )
 
-// look checks breakpoints, and reports for those that the target has overwritten that hits may have been missed.
+// look checks breakpoints. It reports those that the target has overwritten, since their hits may have been missed.
 func (s *server) look(why lookReason) {
 	l := &s.looking
 	if s.pid == 0 || s.stopping && s.alive() > 0 {
@@ -99,7 +99,7 @@ func (s *server) look(why lookReason) {
 	l.took = l.at.Sub(began)
 }
 
-// alive counts the threads that run code of their own.
+// alive counts the target's threads that still run its code.
 func (s *server) alive() (n int) {
 	for _, t := range s.threads {
 		if !t.guest && !t.ending {
@@ -109,8 +109,8 @@ func (s *server) alive() (n int) {
 	return n
 }
 
-// overwritten adds those of some breakpoints, in ascending order, in whose place something else lies that may be run, and that was not
-// seen there.
+// overwritten appends the breakpoints whose code has been replaced by other executable code that was not seen there before. addrs is in ascending
+// order.
 func (s *server) overwritten(addrs []uint64, to []*breakpoint) []*breakpoint {
 	var page [lookPage + len(Trap)]byte
 	first := len(to)
@@ -123,7 +123,7 @@ func (s *server) overwritten(addrs []uint64, to []*breakpoint) []*breakpoint {
 		addrs = addrs[n:]
 		code := page[:here[n-1]-from+uint64(len(Trap))]
 		if got, err := s.memory.read(code, from); err != nil || got < len(code) {
-			for _, addr := range here { // some of it is gone
+			for _, addr := range here { // part of the range is unmapped
 				if is, err := codeAt(s.memory, addr); err == nil {
 					to = s.differs(addr, is, to)
 				}
@@ -156,11 +156,11 @@ func (s *server) differs(addr uint64, is Code, to []*breakpoint) []*breakpoint {
 	return append(to, b)
 }
 
-// maxMaps bounds what is read of a list of mappings.
+// maxMaps bounds the number of lines read from a list of mappings.
 const maxMaps = 1 << 20
 
 // mappedWith returns a function that reports whether an address is mapped with a right: "x", executable, or "p", private (proc(5)). If the list of
-// mappings cannot be read, it is always false.
+// mappings cannot be read, the function always returns false.
 func mappedWith(right string, pid int) func(uint64) bool {
 	type span struct{ from, to uint64 }
 	var spans []span
@@ -180,8 +180,8 @@ func mappedWith(right string, pid int) func(uint64) bool {
 	}
 }
 
-// reconsider decides about a breakpoint which the target has overwritten: with again, it is set again if an instruction still begins there;
-// otherwise it is given up. Either is reported. All threads are stopped.
+// reconsider handles a breakpoint that the target has overwritten. With again, it sets the breakpoint again if an instruction still begins there.
+// Otherwise it gives the breakpoint up. It reports either outcome. All threads must be stopped.
 func (s *server) reconsider(b *breakpoint, again bool) {
 	is, err := codeAt(s.memory, b.Addr)
 	if err != nil || is == Trap || b.refused && b.refusedFor == is {

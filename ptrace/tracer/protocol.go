@@ -6,36 +6,35 @@ import (
 	"time"
 )
 
-// Breakpoint is a place in the code and what is to happen there.
+// Breakpoint is an address in the code, and the options of the breakpoint there.
 type Breakpoint struct {
 	Addr      uint64
-	Hold      bool // all threads are stopped at a hit until [Go]
-	Uncounted bool // counts neither for Every nor for Limit
-	Vectors   bool // all registers come with a hit, not the general ones alone
-	Hardware  bool // the target may write over the code there: a debug register holds it, where one is free
+	Hold      bool // all threads stop at a hit, until [Go]
+	Uncounted bool // excluded from Every and Limit
+	Vectors   bool // a hit reports all registers, not only the general ones
+	Hardware  bool // the target may overwrite the code there: use a debug register if one is free
 	Reads     []Read
 }
 
-// Read is memory that comes with a hit: it starts at a register, given by its place in
-// [General] counted in words, plus an offset.
+// Read is a range of memory to report with a hit. It starts at a register plus an offset. Reg is the index of the register's word in [General].
 type Read struct {
 	Reg    uint8
 	Offset int64
 	Size   uint32
 }
 
-// Launching describes how a program is started. Empty fields mean those of the tracer itself.
+// Launching describes how a program is started. An empty field means the tracer's own value.
 type Launching struct {
 	Dir                   string
 	Env                   []string
-	Stdin, Stdout, Stderr string // files; the last two are created
-	// Bound means that the program is killed when the client is gone without a [Detach].
+	Stdin, Stdout, Stderr string // files; Stdout and Stderr are created
+	// Bound kills the program when the client ends without a [Detach].
 	Bound bool
-	// Group makes the program lead a process group of its own: it does not get the terminal's interrupts.
+	// Group makes the program lead its own process group, so that it does not get the terminal's interrupts.
 	Group bool
 }
 
-// Counting selects which hits are reported, of those that are counted from then on.
+// Counting selects the counted hits to report. It applies to the hits after the request.
 type Counting struct {
 	Every, Limit uint64
 	Quiet        bool
@@ -44,35 +43,35 @@ type Counting struct {
 // Op is a request to the tracer.
 type Op uint8
 
-// The requests. All but Go have a reply.
+// The requests. Every request but Go has a reply.
 const (
-	Attach   Op = iota // to PID
-	Launch             // Command, and stop before its first instruction
-	Go                 // all threads, if they are stopped
-	Stop               // all threads
-	Insert             // Breakpoints
-	Remove             // the breakpoints at Addrs
-	Count              // as Counting specifies
-	Yield              // as On says: do not let the target wait for a client that does not read events, or that is stopped
-	LetRun             // remove all breakpoints and let the target run; [Away] follows
-	Pass               // let thread TID pass so many hits
-	Hits               // how often the breakpoints were hit
-	Look               // whether the target has written over breakpoints
-	Threads            // their registers; they are stopped
-	Alone              // let thread TID run by itself
-	Commit             // Changes of memory, and Raw's registers
-	Rseq               // where the kernel writes for thread TID
-	Clear              // the debug registers of a tracer that was killed, those for Addrs
-	Restore            // Changes, where a breakpoint of a tracer that was killed lies
-	Unhandle           // take out the handler of SIGTRAP of a tracer that was killed
-	Detach             // put everything back and end
+	Attach   Op = iota // attach to PID
+	Launch             // start Command, stopped before its first instruction
+	Go                 // resume all threads, if they are stopped
+	Stop               // stop all threads
+	Insert             // set Breakpoints
+	Remove             // remove the breakpoints at Addrs
+	Count              // count as Counting specifies
+	Yield              // turn on or off, as On says: let the target run if the client does not read events or is stopped
+	LetRun             // remove all breakpoints and let the target run; an [Away] event follows
+	Pass               // let thread TID pass this number of hits
+	Hits               // report how often each breakpoint was hit
+	Look               // check whether the target has overwritten breakpoints
+	Threads            // report the registers of all threads, which must be stopped
+	Alone              // run thread TID while the others are stopped
+	Commit             // write Changes to memory, and Raw to the registers
+	Rseq               // report the rseq area of thread TID, where the kernel writes
+	Clear              // clear the debug registers for Addrs that a killed tracer left
+	Restore            // write Changes, at breakpoints that a killed tracer left
+	Unhandle           // remove the SIGTRAP handler that a killed tracer left
+	Detach             // restore everything and end
 )
 
-// Request is one thing that the tracer is asked to do.
+// Request is a request to the tracer.
 type Request struct {
 	Op Op
-	// Seen counts the events after which all threads are stopped, and Programs those of an exec and those called [Away], that the client has seen: a
-	// request in ignorance of one is not executed.
+	// Seen counts the events with Held that the client has seen, and Programs the [Exec] and [Away] events. The tracer does not execute a request
+	// whose client has not seen the latest such event.
 	Seen, Programs uint64
 
 	PID, TID    int
@@ -88,63 +87,63 @@ type Request struct {
 	Raw         *Raw
 }
 
-// Raw are the registers of a thread as the kernel hands them out.
+// Raw holds the registers of a thread in the kernel's format.
 type Raw struct {
 	TID     int
 	General General
-	Others  [][]byte // the other sets (package regset); nil if not requested, and empty for one that the kernel does not provide
-	Missing string   // why the thread is not stopped, or ""
+	Others  [][]byte // the other sets (package regset): nil if not requested, empty if the kernel does not provide the set
+	Missing string   // why the thread's registers are unavailable, or ""
 }
 
-// Change is memory and what is to be in it.
+// Change is a write to memory: the address and the new bytes.
 type Change struct {
 	Addr uint64
 	Data []byte
 }
 
-// AloneOptions bound how far a thread runs by itself.
+// AloneOptions bound how far a thread runs while the others are stopped.
 type AloneOptions struct {
 	Returns []Return
-	Hits    bool     // it stops at counted breakpoints too; otherwise it passes them
-	Pass    []uint64 // counted ones that it passes all the same
-	Loads   bool     // it stops at uncounted ones too; otherwise the run ends there
-	Fatal   bool     // it stops before a signal that ends the process; otherwise it is given the signal
-	Inside  []Range  // ascending
-	Entries []uint64 // functions to stop at, where code inside calls them
+	Hits    bool     // stop at counted breakpoints too, instead of passing them
+	Pass    []uint64 // counted breakpoints that it passes even with Hits
+	Loads   bool     // stop at uncounted breakpoints with Hit and Load set; otherwise the run ends there with a reason
+	Fatal   bool     // stop before a signal that ends the process; otherwise deliver it
+	Inside  []Range  // the code that is stepped, in ascending order; other code runs at full speed
+	Entries []uint64 // functions to stop at when code in Inside calls them
 	Steps   uint64
 	Time    time.Duration
 	Tail    int
 }
 
-// Return holds the return address of a function, its canonical frame address, and how many bytes it may pop.
+// Return describes the return of a function: the return address, the canonical frame address, and the maximum number of bytes that it pops.
 type Return struct{ Addr, CFA, Pops uint64 }
 
-// Range is code from Start up to End.
+// Range is the code in [Start, End).
 type Range struct{ Start, End uint64 }
 
-// AloneRun is the result of running a thread by itself.
+// AloneRun is the result of running a thread while the others were stopped.
 type AloneRun struct {
 	Stopped string // why it reached neither a return nor a breakpoint, or ""
-	Late    bool   // the reason is that the time was up
+	Late    bool   // Stopped is set because the time limit passed
 	Return  int    // the index of the return that it reached, or -1
 	Hit     uint64 // the breakpoint that it reached, or 0
-	Load    bool   // that is an uncounted one
+	Load    bool   // Hit is an uncounted breakpoint
 	Entered uint64 // the entry that it reached, or 0
-	Back    Return // and where that returns to
-	Passed  uint64 // counted breakpoints that it did not stop at
+	Back    Return // the return of the function at Entered
+	Passed  uint64 // the number of counted breakpoints that it passed
 	Signal  int    // the first signal that its own instructions raised, or 0
-	// Handling reports that a handler of such a signal has begun, and is not known to have returned.
+	// Handling reports that a handler of such a signal has begun and may not have returned.
 	Handling bool
-	Fatal    int    // the signal that it is stopped at and that ends the process, or 0
-	Fault    uint64 // what the instruction accessed that raised it, or 0
+	Fatal    int    // the signal that it is stopped at and that would end the process, or 0
+	Fault    uint64 // the address that the instruction which raised Fatal accessed, or 0
 	Steps    uint64
-	Outside  time.Duration // that code outside took
+	Outside  time.Duration // processor time of the code outside
 	Tail     []uint64
 	Calls    []uint64
 	Thread   Raw
 }
 
-// Reply answers a request.
+// Reply is the reply to a request.
 type Reply struct {
 	Error   string
 	Errno   syscall.Errno // 0 if the error is not the kernel's
@@ -156,7 +155,8 @@ type Reply struct {
 	// Hardware lists the requested breakpoints that debug registers hold.
 	Hardware []uint64
 	Restored int // how many of the Changes were made
-	// Unhandled is the reason why a kill of the tracer may end the process, which has no handler of SIGTRAP; "" where it has one.
+	// Unhandled is the reason why the process has no SIGTRAP handler of the tracer, so that a kill of the tracer may end the process; "" if it has
+	// one.
 	Unhandled string
 }
 
@@ -169,32 +169,32 @@ const (
 	Exec
 	Ended
 	LimitReached
-	Missed // the target has overwritten a breakpoint, or a thread cannot have it: hits may have been missed; Why has details
-	Away   // the client did not read, was stopped or asked for it: all breakpoints have been removed, and the target runs
+	Missed // hits may have been missed: the target has overwritten a breakpoint, or a thread cannot have it; Why has details
+	Away   // the client did not read, was stopped, or sent LetRun: the tracer has removed all breakpoints and lets the target run
 	Broken // the tracer cannot continue; Why is the reason
 )
 
-// Event is an unsolicited message of the tracer.
+// Event is a message that the tracer sends without a request.
 type Event struct {
 	Kind   EventKind
 	Time   int64 // nanoseconds since 1970
 	Addr   uint64
 	Number uint64
-	Held   bool // all threads are stopped, until Go
+	Held   bool // all threads are stopped until Go
 	Raw    Raw
 	Data   []byte // all Reads, one after the other
-	Got    uint64 // a bit for each Read that succeeded
+	Got    uint64 // bit i is set if Reads[i] succeeded
 	Code   int    // exit status
 	Signal int
-	Armed  bool // for Missed: it is set again, and Under is the code under it now
+	Armed  bool // for Missed: the breakpoint is set again, and Under is the code under it now
 	Under  Code
 	Why    string
 }
 
-// MaxReads bounds the Reads of a breakpoint: there is a bit for each.
+// MaxReads bounds the Reads of a breakpoint: Event.Got has one bit for each.
 const MaxReads = 64
 
-// message is a message from the tracer to its client: one of the two.
+// message is a message from the tracer to its client: either a reply or an event.
 type message struct {
 	Reply *Reply
 	Event *Event

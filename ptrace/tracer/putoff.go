@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// putOff are the signals that came to a thread while it was to run instructions of its own, and wait until it has.
+// putOff holds the signals that came to a thread while it ran single instructions. They are delivered afterwards.
 type putOff struct {
 	signals []sigInfo
-	mask    uint64 // what the thread itself blocks
-	masked  bool   // and it blocks more now
+	mask    uint64 // the thread's own signal mask
+	masked  bool   // the thread blocks more than mask now
 }
 
-// Signals that an instruction may raise, and those that cannot be blocked.
+// Masks of signals: those that an instruction may raise, those that cannot be blocked, and all others.
 const (
 	raised = 1<<(unix.SIGILL-1) | 1<<(unix.SIGTRAP-1) | 1<<(unix.SIGBUS-1) | 1<<(unix.SIGFPE-1) | 1<<(unix.SIGSEGV-1) | 1<<(unix.SIGSYS-1)
 	never  = 1<<(unix.SIGKILL-1) | 1<<(unix.SIGSTOP-1)
 	others = ^uint64(raised | never)
 )
 
-// Signals that cancel each other.
+// Masks of signals that cancel each other.
 const (
 	stops     = 1<<(unix.SIGSTOP-1) | 1<<(unix.SIGTSTP-1) | 1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1)
 	continues = 1 << (unix.SIGCONT - 1)
@@ -34,7 +34,7 @@ const (
 	setSigMask = 0x420b
 )
 
-// add puts off a signal that the thread is stopped at, and blocks others, except those that an instruction may raise: if one of these is blocked
+// add postpones the signal that the thread is stopped at. It blocks others, except those that an instruction may raise: if one of these is blocked
 // when it is raised, the kernel resets the program's handler for it (force_sig_info_to_task of Linux's kernel/signal.c).
 func (p *putOff) add(t *thread, info *sigInfo) {
 	p.signals = append(p.signals, *info)
@@ -44,11 +44,11 @@ func (p *putOff) add(t *thread, info *sigInfo) {
 	}
 }
 
-// blocks reports whether a thread's mask is the one that was set last. It is not after sigreturn(2) or if the thread has set one by itself, which
-// it then keeps.
+// blocks reports whether the thread's mask is still the one that add set. A sigreturn(2) or the thread itself may have set another one, which the
+// thread keeps.
 func (p *putOff) blocks(now uint64) bool { return p.masked && now == p.mask|others }
 
-// unblock makes the thread block what it blocked before.
+// unblock restores the thread's own signal mask.
 func (p *putOff) unblock(t *thread) {
 	if !p.masked {
 		return
@@ -68,8 +68,8 @@ func setSignalMask(t *thread, mask uint64) bool {
 	return ptraceAt(setSigMask, t.tid, 8, unsafe.Pointer(&mask)) == nil
 }
 
-// giveBack delivers the put-off signals to the thread when it resumes. If it is stopped at a signal that is not for it, it gets the first one in
-// its place; the others are sent anew, and their senders are lost.
+// giveBack delivers the postponed signals. With place, the thread is stopped at a signal that the target must not see, and gets the first postponed
+// one in its place. The others are sent again and lose their senders.
 func (p *putOff) giveBack(t *thread, place bool) {
 	list := valid(p.signals, func() uint64 { return pending(t.tid) })
 	for i := range list {
@@ -84,8 +84,8 @@ func (p *putOff) giveBack(t *thread, place bool) {
 	p.unblock(t)
 }
 
-// valid leaves out what the kernel would have dropped by now: SIGCONT takes the stop signals before it out of the queues, and
-// one of these takes SIGCONT (prepare_signal of Linux's kernel/signal.c). pending returns a mask of those that came since.
+// valid removes the signals that the kernel would have dropped by now. SIGCONT removes earlier stop signals from the queues, and a stop signal
+// removes SIGCONT (prepare_signal of Linux's kernel/signal.c). pending returns the mask of the signals that came since.
 func valid(list []sigInfo, pending func() uint64) (out []sigInfo) {
 	for i := range list {
 		against := uint64(0)

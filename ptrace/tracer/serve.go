@@ -19,12 +19,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serve is the tracer's whole life.
+// serve is the main function of the tracer process.
 func serve() {
 	runtime.LockOSThread()                               // the one thread that traces
-	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // otherwise it is called exe, and works as well
-	// Signals that end or stop programs started from a terminal must not end or stop this one. They are caught, not ignored: launched programs
-	// would inherit that. Signals that are ignored already stay so (nohup).
+	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // if this fails, the process is named exe and works as well
+	// Signals that end or stop programs started from a terminal must not end or stop the tracer. It catches them and does not ignore them, since
+	// launched programs would inherit an ignored signal. Signals that are ignored already stay ignored (nohup).
 	deaf := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE,
 		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, kick} {
@@ -51,7 +51,7 @@ func serve() {
 		os.Exit(2)
 	}
 	permitWatchdog()
-	if _, err := conn.Write([]byte{0}); err != nil { // it has started; the client may be gone
+	if _, err := conn.Write([]byte{0}); err != nil { // the tracer has started; if the write fails, the client has ended
 		os.Exit(2)
 	}
 	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: memory{file: -1}, ledger: newLedger(),
@@ -70,7 +70,7 @@ func serve() {
 	s.linger()
 }
 
-// receive passes requests on. When the other end is gone, however it went, it closes the channel.
+// receive forwards the client's requests. When the connection ends for any reason, it closes the channel.
 func receive(conn net.Conn, to chan<- Request, k *kicker) {
 	decoder := gob.NewDecoder(bufio.NewReader(conn))
 	for {
@@ -85,7 +85,7 @@ func receive(conn net.Conn, to chan<- Request, k *kicker) {
 	}
 }
 
-// live is the loop. However it ends, everything is put back.
+// live is the tracer's loop. If it panics, it restores the target.
 func (s *server) live(requests <-chan Request, k *kicker) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -110,8 +110,7 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 			continue
 		}
 		var ws unix.WaitStatus
-		// It sleeps here, which is not only polite: the kernel then runs the target on the same processor,
-		// and to wake another one takes longer than all the rest of a stop.
+		// Sleep here and do not poll. The kernel then runs the target on this processor; waking another one takes longer than the rest of a stop.
 		tid, err := s.collect(-1, &ws, unix.WALL)
 		switch {
 		case err == unix.ECHILD:
@@ -125,10 +124,10 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 	}
 }
 
-// lookEvery is the interval at which the end of a target that is killed while it is stopped is collected.
+// lookEvery is the interval of the checks whether a stopped target was killed.
 const lookEvery = 20 * time.Millisecond
 
-// lookAtEnds handles the only reports of stopped threads: that they were killed.
+// lookAtEnds collects the reports of stopped threads. A stopped thread reports only that it was killed, unless it stopped late.
 func (s *server) lookAtEnds() {
 	for s.pid != 0 && s.stopped {
 		var ws unix.WaitStatus
@@ -143,14 +142,14 @@ func (s *server) lookAtEnds() {
 		case t == nil:
 			s.stranger(tid, ws)
 		case ws.Stopped():
-			s.took(t, ws) // one that was late
+			s.took(t, ws) // a thread that stopped late
 		default:
 			s.threadEnded(t, ws)
 		}
 	}
 }
 
-// wait is wait4(2), tried again when a signal comes between.
+// wait calls wait4(2) again while signals interrupt it.
 func wait(tid int, ws *unix.WaitStatus, options int) (int, error) {
 	for {
 		got, err := unix.Wait4(tid, ws, options, nil)
@@ -160,7 +159,7 @@ func wait(tid int, ws *unix.WaitStatus, options int) (int, error) {
 	}
 }
 
-// errnoOf returns the kernel's part of an error, so that the other end can compare it.
+// errnoOf returns the error number of a system call's error, so that the client can compare it.
 func errnoOf(err error) unix.Errno {
 	errno, _ := err.(syscall.Errno)
 	return errno

@@ -14,17 +14,17 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// servedPatience bounds how long a file system of another process or machine may take for a page that the tracer reads or writes.
+// servedPatience bounds the wait for a page of a file system that another process or machine serves.
 const servedPatience = time.Second
 
-// served fetches pages of files on such file systems. Requests of ptrace(2) and accesses of /proc/PID/mem wait for them without end, and no signal
-// ends that.
+// served fetches pages of files on file systems that another process or machine serves. PTRACE requests and accesses of /proc/PID/mem wait for such
+// pages without end, and no signal ends that wait.
 type served struct {
 	maps []machine.Range // the mappings of such files
 	by   *system.Memory
 }
 
-// serving returns what fetches the pages of a process's served mappings, which are listed now.
+// serving returns a served for a process, with the served mappings that the process has now.
 func serving(tid int) *served {
 	return &served{system.Served(tid), system.NewMemory(tid)}
 }
@@ -39,7 +39,8 @@ func (s *server) listServed() {
 	}
 }
 
-// fetch brings the pages of a range into memory, where they are of served mappings. Its error is [system.ErrLate] if that takes too long.
+// fetch brings those pages of a range into memory that belong to served mappings. It returns [system.ErrLate] if that takes longer than
+// servedPatience.
 func (m memory) fetch(addr uint64, size int) error {
 	in := machine.Range{Start: machine.Addr(addr), End: machine.Addr(addr) + machine.Addr(size)}
 	of := func(r machine.Range) bool { return r.Start < in.End && in.Start < r.End }
@@ -50,7 +51,7 @@ func (m memory) fetch(addr uint64, size int) error {
 	if errors.Is(err, system.ErrLate) {
 		return err
 	}
-	return nil // where that call is denied, the page is read as any other
+	return nil // if process_vm_readv is denied, the page is read like any other
 }
 
 // present reports whether all pages of a range are in memory (Documentation/admin-guide/mm/pagemap.rst of Linux, bit 63).

@@ -18,42 +18,42 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// server is the tracer: one target, its threads and its breakpoints.
+// server is the tracer: it holds one target with its threads and breakpoints.
 type server struct {
-	sleeps   atomic.Bool // until a thread reports, or somebody looks what has become of it
-	asked    func() bool // there is a request, or the client is gone
+	sleeps   atomic.Bool // set while the loop waits for one thread, and must wake now and then to check it
+	asked    func() bool // reports whether a request is pending, or the client has ended
 	out      *writer
 	pid      int
 	memory   memory
 	threads  map[int]*thread
-	stopped  bool // all threads are stopped until they are to go
-	stopping bool // they are being stopped
+	stopped  bool // all threads are stopped, until resume
+	stopping bool // stopAll is at work
 
 	breakpoints map[uint64]*breakpoint
-	debug       debugRegisters // as the threads are to have them
+	debug       debugRegisters // the debug registers that the threads must have
 	looking     looking
-	lingering   map[int]*thread   // that do not stop, and have debug registers set
-	owed        map[int]func()    // restore the registers of threads that run, at their next report
-	shadowed    bool              // it keeps its return addresses in a second place too
+	lingering   map[int]*thread   // threads that do not stop, and have debug registers set
+	owed        map[int]func()    // restores the registers of running threads, at their next report
+	shadowed    bool              // the target has a shadow stack
 	acting      int               // the thread whose instruction is emulated
-	placed      map[uint64]Code   // breakpoints for a thread that runs alone, and what lies under them
-	counts      map[uint64]uint64 // of breakpoints that are gone
+	placed      map[uint64]Code   // breakpoints for a thread that runs alone, and the code under them
+	counts      map[uint64]uint64 // of breakpoints that were removed
 	counting    Counting
 	number      uint64 // of counted hits
-	chosen      uint64 // of them, those that count for the limit
-	standing    uint64 // events that were reported after which all threads are stopped
+	chosen      uint64 // those that count for the limit
+	standing    uint64 // events with Held that were reported
 	ledger      *ledger
 	handler     trapHandler
-	asleep      atomic.Bool // in a wait that a signal ends
-	programs    uint64      // of them, those of an exec, and how often the target was let run unasked
+	asleep      atomic.Bool // the loop is in a wait that a signal ends
+	programs    uint64      // Exec events, and how often the target was let run without a request
 	client      client
 	lease       *lease
-	bound       bool // the target is killed when the client is gone
+	bound       bool // kill the target when the client has ended
 	away        bool // the breakpoints are removed until the client sets some again
 	limit       bool // the requested number of hits was reached
 }
 
-// options of the threads that are traced: those that start are traced too.
+// options are the ptrace(2) options of the traced threads. Threads and processes that these start are traced too.
 const options = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEVFORKDONE |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACEEXIT
 
@@ -172,10 +172,10 @@ func (s *server) do(r Request, reply *Reply) error {
 	return fmt.Errorf("request %d is not known", r.Op)
 }
 
-// still does what must not be done while threads run.
+// still runs f while all threads are stopped, and resumes them afterwards if they ran.
 func (s *server) still(programs uint64, f func() error) error {
 	if programs != s.programs {
-		return nil // its target is gone, as the client will see
+		return nil // the program has been replaced or let run, as the client will see
 	}
 	if s.stopped {
 		return f()
@@ -203,9 +203,9 @@ func (s *server) attach(pid int) error {
 			case err == unix.ESRCH:
 				continue // it ended since it was listed
 			case err == unix.EPERM && system.ThreadState(pid, tid) == 'Z':
-				continue // of threads that have ended, the first one stays
+				continue // an ended leader remains a zombie while other threads of the process live
 			case err == unix.EPERM && system.StatusField(tid, "TracerPid") == strconv.Itoa(unix.Gettid()):
-				// A thread has started it that was seized before.
+				// A thread that was seized before started this one, so it is traced already.
 			case err != nil:
 				return false, err
 			}
@@ -214,7 +214,7 @@ func (s *server) attach(pid int) error {
 		}
 		return found, nil
 	})
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // a process that is gone has no threads, as is found below
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // a process that has ended has no threads, which is checked below
 		s.detach()
 		return err
 	}
@@ -229,7 +229,7 @@ func (s *server) attach(pid int) error {
 	return err
 }
 
-// openMemory opens the memory of the target, which is another after an exec.
+// openMemory opens the memory of the target. An exec replaces that memory.
 func (s *server) openMemory() (err error) {
 	s.memory.close()
 	for tid := range s.threads {
@@ -242,7 +242,7 @@ func (s *server) openMemory() (err error) {
 	return unix.ESRCH
 }
 
-// atRest yields the threads that are stopped, which requests reach, and then the others.
+// atRest yields the stopped threads first, since requests reach these, and then the others.
 func (s *server) atRest(yield func(int) bool) {
 	for _, running := range []bool{false, true} {
 		for tid, t := range s.threads {
@@ -269,10 +269,10 @@ func (s *server) launch(command []string, l Launching) error {
 		return err
 	}
 	pid := p.Pid
-	_ = p.Release() // the loop collects it
+	_ = p.Release() // the loop waits for it
 	spare()
-	// It is stopped after its exec, traced in the old way, in which a thread cannot be stopped without a signal. It is released into a stop, seized
-	// there, and continued.
+	// The program is stopped after its exec. It is traced by PTRACE_TRACEME, which cannot stop a thread without a signal. So it is detached into a
+	// SIGSTOP, seized in that stop, and continued.
 	var ws unix.WaitStatus
 	if _, err := wait(pid, &ws, unix.WALL); err != nil {
 		return err
@@ -280,7 +280,7 @@ func (s *server) launch(command []string, l Launching) error {
 	if !ws.Stopped() {
 		return fmt.Errorf("%s ended before it began", command[0])
 	}
-	// The continuation is seen as a signal, which may be blocked.
+	// The tracer sees the continuation as a SIGCONT, so unblock that signal.
 	var mask uint64
 	err = ptraceAt(unix.PTRACE_GETSIGMASK, pid, unsafe.Sizeof(mask), unsafe.Pointer(&mask))
 	open := mask &^ (1 << (unix.SIGCONT - 1))
@@ -315,7 +315,7 @@ func (s *server) launch(command []string, l Launching) error {
 	return err
 }
 
-// open opens the files of a program that is to be started.
+// open opens the standard files of a program that is to be started.
 func (l *Launching) open() (files [3]*os.File, err error) {
 	files = [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
 	if l.Stdin != "" {
@@ -334,7 +334,7 @@ func (l *Launching) open() (files [3]*os.File, err error) {
 	return files, nil
 }
 
-// untilContinued takes a thread out of the stop in which it was seized: afterwards it is stopped like any other.
+// untilContinued takes a thread out of the SIGSTOP in which it was seized. Afterwards the thread is stopped like any other.
 func (s *server) untilContinued(t *thread) error {
 	sent := false
 	for range 100 {
@@ -345,7 +345,7 @@ func (s *server) untilContinued(t *thread) error {
 		switch {
 		case !ws.Stopped():
 			return errors.New("it ended before it began")
-		case int(ws)>>16 == unix.PTRACE_EVENT_STOP && ws.StopSignal() != unix.SIGTRAP && !sent: // SIGSTOP's
+		case int(ws)>>16 == unix.PTRACE_EVENT_STOP && ws.StopSignal() != unix.SIGTRAP && !sent: // the stop by SIGSTOP
 			if err := unix.Kill(t.tid, unix.SIGCONT); err != nil {
 				return err
 			}
@@ -365,7 +365,7 @@ func (s *server) untilContinued(t *thread) error {
 	return errors.New("it cannot be brought to a stop before its first instruction")
 }
 
-// registers returns those of all threads of the target, which are stopped; the first thread's come first.
+// registers returns the registers of all threads of the target, which must be stopped. The first thread of the process comes first.
 func (s *server) registers() []Raw {
 	var list []Raw
 	for _, t := range s.ordered() {
@@ -388,7 +388,7 @@ func (s *server) registers() []Raw {
 	return list
 }
 
-// ordered lists the threads by number, the first one of the process first.
+// ordered returns the threads in the order of their numbers, with the first thread of the process first.
 func (s *server) ordered() []*thread {
 	list := make([]*thread, 0, len(s.threads))
 	for _, t := range s.threads {
@@ -406,7 +406,7 @@ func (s *server) ordered() []*thread {
 	return list
 }
 
-// end reports that the target is gone.
+// end reports that the target has ended, and forgets it.
 func (s *server) end() {
 	if s.pid == 0 {
 		return

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stepOver runs the instruction under a breakpoint, while no other thread runs. If a debug register holds it, the thread only gets permission to
-// pass. Code that the target has written over another breakpoint is run here too: if the thread ran it by itself, the breakpoint could be set again
-// before that, and the thread would reach it twice.
+// stepOver runs the instruction under a breakpoint while no other thread runs. If a debug register holds the breakpoint, the thread is only allowed
+// to pass. Code that the target has written over another breakpoint is stepped here too. If the thread resumed normally, the breakpoint could be set
+// again before that instruction runs, and the thread would hit it twice.
 func (s *server) stepOver(t *thread, b *breakpoint, regs *General) {
 	if b.held {
 		regs.pass()
-		_ = setRegs(t.tid, regs) // a thread that was killed reports that next
+		_ = setRegs(t.tid, regs) // if the thread was killed, that is its next report
 		return
 	}
 	taken := exchange(s.memory, b.Addr, Trap, s.under(b))
@@ -24,7 +24,7 @@ func (s *server) stepOver(t *thread, b *breakpoint, regs *General) {
 	}
 }
 
-// exchange writes code over known code, and reports whether it did. The target may have written or mapped something else there.
+// exchange replaces known code, and reports whether it did. It writes nothing if the target has written or mapped other code there.
 func exchange(memory memory, addr uint64, known, code Code) bool {
 	if now, err := codeAt(memory, addr); err != nil || now != known {
 		return false
@@ -33,32 +33,32 @@ func exchange(memory memory, addr uint64, known, code Code) bool {
 	return err == nil && n == len(code)
 }
 
-// codeAt reads what lies where a breakpoint is, or is to be.
+// codeAt reads the code at the address of a breakpoint.
 func codeAt(memory memory, addr uint64) (code Code, err error) {
 	n, err := memory.read(code[:], addr)
 	if err == nil && n < len(code) {
-		err = unix.ESRCH // its memory is gone (mem_rw of Linux's fs/proc/base.c)
+		err = unix.ESRCH // the process has ended (mem_rw of Linux's fs/proc/base.c)
 	}
 	return code, err
 }
 
-// step runs one instruction of a thread, and reports whether it was run. Signals that come meanwhile wait until it is done; one that the
-// instruction itself raises is delivered when the thread resumes, and it may return to the same place then. SIGSTOP does not wait: a SIGCONT that
-// follows cancels it only if the kernel keeps it; the thread leaves that stop for the instruction.
+// step runs one instruction of a thread, and reports whether it ran. Other signals wait until the instruction is done. A signal that the instruction
+// itself raises is delivered when the thread resumes, and its handler may return to the same place. SIGSTOP does not wait: a later SIGCONT cancels it
+// only while the kernel has it. The thread leaves that group-stop to run the instruction.
 func (s *server) step(t *thread, at place) (done bool) {
 	stop := unix.Signal(0)
 	for {
 		signal := stop
 		stop = 0
 		if ptrace(unix.PTRACE_SINGLESTEP, t.tid, uintptr(signal)) != nil {
-			t.running = true // it was killed, which it reports next
+			t.running = true // it was killed, which is its next report
 			return false
 		}
 		t.running, t.stepping = true, true
 		var ws unix.WaitStatus
 		if !s.await(t.tid, &ws) {
-			// A system call that takes its time, or memory that a thread which is stopped is to provide
-			// (userfaultfd(2)): it reports when that is over, or starts the instruction anew.
+			// The instruction is a slow system call, or it accesses memory that a stopped thread must provide (userfaultfd(2)). The thread reports
+			// when that is done, or starts the instruction again.
 			t.again, t.raised = &at, nil
 			return false
 		}
@@ -71,7 +71,7 @@ func (s *server) step(t *thread, at place) (done bool) {
 		case event == unix.PTRACE_EVENT_EXEC:
 			s.becameAnother(t)
 			return false
-		case event == unix.PTRACE_EVENT_STOP: // that it was interrupted is no news
+		case event == unix.PTRACE_EVENT_STOP: // an interrupt, or a group-stop
 			t.rejoin = t.rejoin || ws.StopSignal() != unix.SIGTRAP
 			continue
 		case event != 0:
@@ -102,15 +102,15 @@ func (s *server) step(t *thread, at place) (done bool) {
 	}
 }
 
-// disarm makes a thread that stays stopped after a step leave that state: where the tracer is killed, the kernel does not end the single-stepping of
-// its threads (__ptrace_unlink of Linux's kernel/ptrace.c), and the next SIGTRAP would end the process. The thread runs no instruction, since it is
+// disarm ends the single-stepping of a thread that stays stopped after a step. If the tracer is killed, the kernel does not end single-stepping
+// (__ptrace_unlink of Linux's kernel/ptrace.c), and the next SIGTRAP would end the process. The thread runs no instruction here, since it is
 // interrupted before it resumes.
 func (s *server) disarm(t *thread) {
 	if !t.stepping || t.running || t.hasReport || t.signal != 0 || t.guest || t.ending {
 		return
 	}
 	if ptrace(unix.PTRACE_INTERRUPT, t.tid, 0) != nil || ptrace(unix.PTRACE_CONT, t.tid, 0) != nil {
-		return // it was killed, which it reports next
+		return // it was killed, which is its next report
 	}
 	t.running, t.stepping = true, false
 	s.halt(t)

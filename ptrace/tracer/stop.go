@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// stopAll stops all threads. Their reports meanwhile are handled when they resume; threads that they start are taken in at once.
+// stopAll stops all threads. Their other reports are handled when they resume. It adds threads that they start meanwhile at once.
 func (s *server) stopAll() {
 	if s.stopped {
 		return
@@ -33,17 +33,17 @@ func (s *server) stopAll() {
 	}
 }
 
-// halt waits until a thread that was interrupted is stopped.
+// halt waits until an interrupted thread has stopped.
 func (s *server) halt(t *thread) {
 	var ws unix.WaitStatus
 	if !s.await(t.tid, &ws) {
-		t.late = true // so is the first thread of a process that is ending: it reports after all others
+		t.late = true // includes the first thread of a process that is ending: it reports after all others
 		return
 	}
 	s.took(t, ws)
 }
 
-// took notes a report of a thread while all are being stopped.
+// took records a report of a thread while all threads are being stopped.
 func (s *server) took(t *thread, ws unix.WaitStatus) {
 	event := int(ws) >> 16
 	t.late = false
@@ -55,12 +55,12 @@ func (s *server) took(t *thread, ws unix.WaitStatus) {
 		t.running = false
 		s.news(t, event)
 		return
-	case event == unix.PTRACE_EVENT_EXIT: // it runs no code of its own any more
+	case event == unix.PTRACE_EVENT_EXIT: // it will run none of its own code again
 		t.running = false
 		s.news(t, event)
 		s.run(t)
 		return
-	case event == unix.PTRACE_EVENT_EXEC: // its memory is gone already
+	case event == unix.PTRACE_EVENT_EXEC: // its memory has been replaced already
 		s.becameAnother(t)
 		return
 	case event != unix.PTRACE_EVENT_STOP:
@@ -72,8 +72,8 @@ func (s *server) took(t *thread, ws unix.WaitStatus) {
 	s.settle(t)
 }
 
-// settle makes a thread report a breakpoint that it hit just before it was stopped, or the end of a step: otherwise the signal would end it when it
-// is released.
+// settle makes a thread report the breakpoint that it hit just before it was stopped, or the end of a step. Otherwise that SIGTRAP would end the
+// process after a detach.
 func (s *server) settle(t *thread) {
 	var regs General
 	if len(s.breakpoints) == 0 && len(s.placed) == 0 && !t.stepping || getRegs(t.tid, &regs) != nil {
@@ -83,8 +83,7 @@ func (s *server) settle(t *thread) {
 	if !mayTrap || !trapPending(t.tid) {
 		return
 	}
-	// The signal comes before any instruction does, and after whatever else there is to report, such as a stop of all by
-	// SIGSTOP.
+	// The thread reports the signal before it runs any instruction, but after other reports, such as a group-stop by SIGSTOP.
 	for range system.Rounds {
 		if ptrace(unix.PTRACE_CONT, t.tid, 0) != nil {
 			return
@@ -110,8 +109,8 @@ func (s *server) isPlaced(addr uint64) bool {
 	return placed
 }
 
-// resume resumes all threads. First it handles what was reported while they were being stopped, one after the other, until one of them must be
-// reported.
+// resume resumes all threads. First it handles, one by one, the reports recorded while they were being stopped. If one of these leads to an event
+// with Held, the threads stay stopped.
 func (s *server) resume() {
 	if s.pid == 0 || !s.stopped {
 		return
@@ -143,13 +142,13 @@ func (s *server) resume() {
 	}
 }
 
-// leave makes threads that are at a breakpoint run the instruction under it.
+// leave makes threads at a breakpoint run the instruction under it.
 func (s *server) leave() {
 	for _, t := range s.ordered() {
 		if t.at == nil {
 			continue
 		}
-		b := s.breakpoints[t.at.Addr] // it may have been removed and set again: the hit was reported
+		b := s.breakpoints[t.at.Addr] // the breakpoint may have been removed and set again; this hit was reported
 		t.at = nil
 		var regs General
 		if b != nil && getRegs(t.tid, &regs) == nil && regs.pc() == b.Addr {

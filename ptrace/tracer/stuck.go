@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Operations of futex(2) and flags of these (linux/futex.h).
+// Operations of futex(2) and their flags (linux/futex.h).
 const (
 	futexWait          = 0
 	futexLockPI        = 6
@@ -22,9 +22,9 @@ const (
 	futexRealtime = 256
 )
 
-// stuck reports whether a thread that runs alone sleeps until another thread of its process wakes it, which will not happen: all others are
-// stopped. It waits without a timeout at a futex that no other process has, as for a mutex, a condition variable, a semaphore or the end of a
-// thread. It returns false if the kernel does not report the system call.
+// stuck reports whether a thread that runs alone waits for another thread of its process. That wait would not end, since all others are stopped. The
+// thread waits without a timeout at a futex that no other process shares, as for a mutex, a condition variable, a semaphore or the end of a thread.
+// stuck returns false if the kernel does not report the system call.
 func (a *solo) stuck() bool {
 	if a.t.vforks {
 		return false
@@ -39,12 +39,13 @@ func (a *solo) stuck() bool {
 		return false
 	}
 	at, private, waits := untimedFutex(string(text))
-	// In private memory any futex is known by the process and its address (get_futex_key of Linux's kernel/futex/core.c).
+	// A futex in private memory is identified by the process and its address, even without FUTEX_PRIVATE (get_futex_key of Linux's
+	// kernel/futex/core.c).
 	return waits && (private || mappedWith("p", a.pid)(at))
 }
 
-// untimedFutex reads /proc/PID/task/TID/syscall: the number of the system call that the thread is blocked in, and its arguments (proc(5)). waits
-// reports whether the thread waits at a futex without a timeout, at is its address, and private whether it is private to the process.
+// untimedFutex parses /proc/PID/task/TID/syscall: the number and arguments of the system call that blocks the thread (proc(5)). waits reports whether
+// the thread waits at a futex without a timeout. at is the futex's address; private reports whether it is private to the process.
 func untimedFutex(syscall string) (at uint64, private, waits bool) {
 	words := strings.Fields(syscall)
 	if len(words) < 5 || words[0] != strconv.Itoa(unix.SYS_FUTEX) {

@@ -18,40 +18,40 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// thread is one thread that is traced.
+// thread is a traced thread.
 type thread struct {
 	tid     int
-	guest   bool // of another process, which has the target's memory until it execs (vfork(2))
+	guest   bool // a thread of another process, which shares the target's memory until its exec (vfork(2))
 	running bool
-	group   bool // it is in group-stop, and is to stay there (PTRACE_LISTEN)
-	// late means that it did not stop when it was told to: it sleeps uninterruptibly in the kernel, as the parent of a vfork does. It runs no code
-	// of its own there.
+	group   bool // it is in a group-stop and must stay there (PTRACE_LISTEN)
+	// late means that the thread did not stop when requested: it sleeps uninterruptibly in the kernel, as the parent of a vfork does. It runs none of
+	// its own code there.
 	late bool
-	// report is its stop while all were being stopped, to be handled when they resume.
+	// report is the thread's report from while all threads were being stopped. It is handled when they resume.
 	report    unix.WaitStatus
 	hasReport bool
-	rewound   bool        // it ran into a breakpoint, and was moved back before it when that was collected
+	rewound   bool        // it hit a breakpoint, and collect moved it back before that
 	signal    unix.Signal // to be delivered when it resumes
-	at        *breakpoint // where it is and which it must step over when it resumes
-	again     *place      // a breakpoint to which it comes back without a new hit
-	raised    *General    // its registers there, where the instruction raised a signal
-	rejoin    bool        // it was taken out of a group-stop to run an instruction, and is to go back to it
+	at        *breakpoint // the breakpoint at its pc, which it must step over when it resumes
+	again     *place      // where it reaches a breakpoint again without a new hit
+	raised    *General    // its registers at again, if the instruction there raised a signal
+	rejoin    bool        // it was taken out of a group-stop to run an instruction, and must return to it
 	put       putOff
-	stepping  bool           // it was last resumed for one instruction
-	debug     debugRegisters // as they are set
-	ending    bool           // it runs no code of its own any more
-	passes    uint64         // counted hits that are not reported, before the next one is
-	vforks    bool           // it waits for its child of vfork, where nothing reaches it, and has no debug registers set meanwhile
-	backs     []place        // where code outside returns to that it called while it ran alone, the latest last
-	fault     place          // where code inside raised the signal whose handler runs, or none
+	stepping  bool           // it was last resumed by PTRACE_SINGLESTEP
+	debug     debugRegisters // its debug registers as set now
+	ending    bool           // it will run none of its own code again
+	passes    uint64         // the number of counted hits that it passes without a report
+	vforks    bool           // it waits for its child of vfork; no request reaches it, and its debug registers are cleared meanwhile
+	backs     []place        // the return places of calls from inside to code outside while it ran alone, the latest last
+	fault     place          // where code inside raised the signal whose handler runs, or the zero place
 	handling  bool           // as [AloneRun].Handling
 }
 
 // place is a pc with a stack pointer.
 type place struct{ pc, sp uint64 }
 
-// comesBack reports whether a thread that ran into a breakpoint does so for the instruction which it had begun there. One that raised a
-// signal is begun anew with the registers as they were, unless the signal's handler went elsewhere.
+// comesBack reports whether a thread at a breakpoint only begins the same instruction again, which is no new hit. After a signal that the instruction
+// raised, this requires the registers from before, since the signal's handler may resume elsewhere.
 func (t *thread) comesBack(regs *General) bool {
 	at, raised := t.again, t.raised
 	t.again, t.raised = nil, nil
@@ -99,10 +99,10 @@ func setSet(tid int, set elf.NType, b []byte) error {
 	return ptraceAt(unix.PTRACE_SETREGSET, tid, uintptr(set), unsafe.Pointer(&iov))
 }
 
-// otherSets are the register sets that come besides the general ones, that of vectors first.
+// otherSets are the register sets besides the general one. The vector set comes first.
 var otherSets = regset.Others(runtime.GOARCH)
 
-// getOthers reads them; those are nil that the kernel does not give.
+// getOthers reads the otherSets. A set that the kernel does not provide is nil.
 func getOthers(tid int) [][]byte {
 	list := make([][]byte, len(otherSets))
 	for i, set := range otherSets {
@@ -115,15 +115,15 @@ func getOthers(tid int) [][]byte {
 type sigInfo struct {
 	Signo, Errno, Code int32
 	_                  int32
-	PID, UID           uint32 // of the sender, if it was sent
+	PID, UID           uint32 // of the sender, for a signal that a process sent
 	_                  [26]int32
 }
 
-// Codes of SIGTRAP and of signals that the thread's own instructions raised (sigaction(2)).
+// Codes of SIGTRAP (sigaction(2)).
 const (
 	trapTrace     = 2 // by a single step
 	trapHardware  = 4 // by a debug register
-	trapAtHandler = 5 // by a single step that entered a signal handler: no siginfo, but the signal's number
+	trapAtHandler = 5 // by a single step that entered a signal handler; the code is the signal's number, without a siginfo
 )
 
 // Codes of signals that a process sent (sigaction(2)): by kill(2), sigqueue(3) or pthread_sigqueue(3), and tgkill(2).
@@ -132,7 +132,7 @@ const (
 	siQueue = -1
 	siTkill = -6
 
-	siKernel = 0x80 // an instruction raised it, for which the kernel has no address
+	siKernel = 0x80 // raised by an instruction, without an address
 )
 
 func getSigInfo(tid int) (info sigInfo, err error) {
@@ -144,13 +144,13 @@ func setSigInfo(tid int, info *sigInfo) error {
 	return ptraceAt(unix.PTRACE_SETSIGINFO, tid, 0, unsafe.Pointer(info))
 }
 
-// stepped reports whether a SIGTRAP is only the end of a step.
+// stepped reports whether a SIGTRAP only reports the end of a single step.
 func (t *thread) stepped(info *sigInfo) bool {
 	return t.stepping && info.Signo == int32(unix.SIGTRAP) && (info.Code == trapTrace || info.Code == trapAtHandler || info.steppedCall())
 }
 
-// sigInfo returns the kernel's description of the signal at which a thread is stopped. A SIGTRAP without a reason, if a debug register holds the
-// next instruction, is attributed to that register, and treated as the kernel treats those with a reason: the thread may pass.
+// sigInfo returns the kernel's description of the signal at which a thread is stopped. If a SIGTRAP has no reason and a debug register holds the next
+// instruction, sigInfo attributes it to that register. It then lets the thread pass, as the kernel does for such a trap with a reason.
 func (t *thread) sigInfo() (sigInfo, error) {
 	info, err := getSigInfo(t.tid)
 	if err == nil && info.Signo == int32(unix.SIGTRAP) && info.noReason() && !t.stepped(&info) {
@@ -166,7 +166,7 @@ func (t *thread) sigInfo() (sigInfo, error) {
 	return info, err
 }
 
-// synchronous reports whether the instruction that was just run raised the signal.
+// synchronous reports whether the thread's last instruction raised the signal.
 func synchronous(info *sigInfo) bool {
 	switch unix.Signal(info.Signo) {
 	case unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGTRAP, unix.SIGSYS:
@@ -175,14 +175,13 @@ func synchronous(info *sigInfo) bool {
 	return false
 }
 
-// trapPending reports whether a thread has a SIGTRAP that it has not reported yet: it ran into a breakpoint and was
-// stopped before the signal was looked at.
+// trapPending reports whether a thread has a pending SIGTRAP: it hit a breakpoint and was stopped before it reported the signal.
 func trapPending(tid int) bool {
 	pending, err := strconv.ParseUint(system.StatusField(tid, "SigPnd"), 16, 64)
 	return err == nil && pending>>(unix.SIGTRAP-1)&1 != 0
 }
 
-// queued reports whether there are signals that a thread, or its process, has not been given yet, or may be.
+// queued reports whether a thread or its process has pending signals. It also returns true if that cannot be read.
 func queued(tid int) bool {
 	var first sigInfo
 	for _, queue := range []uint32{0, unix.PTRACE_PEEKSIGINFO_SHARED} {
@@ -199,7 +198,7 @@ func queued(tid int) bool {
 	return false
 }
 
-// pending are the signals that a thread has not been given yet, its own and those of its process.
+// pending returns the mask of the pending signals of a thread and of its process.
 func pending(tid int) (mask uint64) {
 	for _, field := range []string{"SigPnd", "ShdPnd"} {
 		if m, err := strconv.ParseUint(system.StatusField(tid, field), 16, 64); err == nil {
@@ -216,20 +215,20 @@ func sameMemory(a, b int) (same, known bool) {
 	return r == 0, errno == 0
 }
 
-// killed reports whether a thread that was stopped has been killed since. It may be in its exit then, where it still has registers and memory, but
-// code written there no longer runs.
+// killed reports whether a stopped thread has been killed since. Such a thread may be exiting: it still has registers and memory, but no longer runs
+// code written there.
 func (t *thread) killed() bool {
-	info, err := getSigInfo(t.tid) // which a group-stop does not have (EINVAL, ptrace(2))
+	info, err := getSigInfo(t.tid) // fails with EINVAL in a group-stop (ptrace(2))
 	return err == unix.ESRCH || err == nil && info.Code == int32(unix.SIGTRAP)|unix.PTRACE_EVENT_EXIT<<8
 }
 
-// ended reports whether a thread is gone, or about to be.
+// ended reports whether a thread has ended or is about to end.
 func (t *thread) ended() bool {
 	return t.ending || system.Ended(t.tid, t.tid)
 }
 
-// rseq returns the area that a thread has registered by rseq(2), in which the kernel records the processor that it runs on; it is empty if there is
-// none, or if the kernel does not report it (before 5.13).
+// rseq returns the area that a thread has registered by rseq(2), in which the kernel records the thread's processor. It is empty if there is no such
+// area, or if the kernel cannot report it (before 5.13).
 func rseq(tid int) Range {
 	const getConfiguration = 0x420f // PTRACE_GET_RSEQ_CONFIGURATION, linux/ptrace.h
 	var c struct {
@@ -243,7 +242,8 @@ func rseq(tid int) Range {
 	return Range{c.pointer, c.pointer + uint64(c.size)}
 }
 
-// onProcessor returns how long a thread has run (proc(5), schedstat); if the kernel does not report it, it is the time of day, an upper bound.
+// onProcessor returns the processor time of a thread (proc(5), schedstat). If the kernel does not report it, the result is the time of day:
+// differences are then upper bounds.
 func onProcessor(tid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", tid, tid))
 	first, _, _ := bytes.Cut(text, []byte(" "))
