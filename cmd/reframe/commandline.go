@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// targetFlags select the target, and fileFlags the files that describe its code. The next command about the same target needs both.
+// targetFlags select the target, and fileFlags the files that describe its code. A suggested command for the same target repeats both.
 var (
 	targetFlags = []string{"pid", "core", "exe", "sysroot", "debug-dir", "stack-bytes"}
 	fileFlags   = []string{"ir", "object", "layout"}

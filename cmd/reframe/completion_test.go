@@ -49,7 +49,7 @@ func TestCompletion(t *testing.T) {
 				var out []string
 				for line := range strings.Lines(r.Stdout) {
 					if line = strings.TrimSpace(line); line != "" {
-						word, _, _ := strings.Cut(strings.ReplaceAll(line, ":", "\t"), "\t") // behind it is what it is
+						word, _, _ := strings.Cut(strings.ReplaceAll(line, ":", "\t"), "\t") // a description follows the word
 						out = append(out, word)
 					}
 				}

@@ -98,13 +98,13 @@ func (a *app) dap(ctx context.Context, k *served, listens bool) error {
 	switch {
 	case !errors.As(context.Cause(ctx), &by):
 		return err
-	case err == nil || errors.As(err, &by): // while it waited for a client
+	case err == nil || errors.As(err, &by): // interrupted while waiting for a client
 		return &status{by.status(), ""}
 	}
 	return &status{by.status(), err.Error()}
 }
 
-// serveNext serves the first peer that becomes a client. Those before it are refused, with a line on standard error.
+// serveNext serves the first peer that is accepted as a client. It reports each refused peer on standard error.
 func (a *app) serveNext(ctx context.Context, k *served, server *dap.Server) error {
 	l, err := a.listenFor(k)
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 	if err := meantTarget(o); err != nil {
 		return nil, err
 	}
-	k.Modules = slices.DeleteFunc(k.Modules, func(name string) bool { return name == inProcess }) // what a target says of itself is asked all the same
+	k.Modules = slices.DeleteFunc(k.Modules, func(name string) bool { return name == inProcess }) // the target's own description is used anyway
 	k.follows = k.core == ""
 	options, err := k.options(nil)
 	if err != nil {
@@ -207,7 +207,7 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 	return t, nil
 }
 
-// meantTarget rejects a launch configuration that names no target, or more than one.
+// meantTarget rejects a launch configuration that does not name exactly one target.
 func meantTarget(o *dap.Opening) error {
 	switch {
 	case o.Launch && o.Program == "":

@@ -82,7 +82,7 @@ after SIGTERM or SIGHUP.`,
 	k.objectFlag(c)
 	k.selfFlag(c)
 	f := c.Flags()
-	f.SetInterspersed(false) // what follows the command's name is its own
+	f.SetInterspersed(false) // words after the command's name belong to the command
 	f.StringArrayVarP(&k.scripts, "execute", "x", nil, "do the commands in `FILE` first (repeatable)")
 	f.StringVar(&k.stdin, "stdin", "", "the standard input of what is started, `FILE` (default "+os.DevNull+")")
 	f.StringVar(&k.with, "with", "", "the VM's own interpreter in place of the reference interpreter: `COMMAND`, for sh, which speaks doc/protocol.md")
@@ -140,7 +140,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	p.Files = prompt.Files{Core: k.core, Options: k.inputs.files, Modules: k.Modules, Layouts: k.Layouts}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	if len(command) == 0 {
-		if _, err := p.Do(ctx, "frame"); err != nil && p.Err() == nil { // it stands: where?
+		if _, err := p.Do(ctx, "frame"); err != nil && p.Err() == nil { // show where the target is stopped
 			c.Warn(err.Error())
 		}
 	}

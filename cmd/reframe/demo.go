@@ -199,7 +199,7 @@ func (a *app) native(ctx context.Context, p *demo.Process, v *deopt.View, t *deo
 	if err != nil {
 		return returned{}, err
 	}
-	defer session.Detach() // nothing where that was done; the target dies with this process
+	defer session.Detach() // no effect after an earlier Detach; the target dies with this process
 	if err := p.Wake(); err != nil {
 		return returned{}, err
 	}

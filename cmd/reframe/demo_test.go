@@ -66,7 +66,7 @@ const ordersFrames = `
            +32              i32    50                     slot 28
 `
 
-// The demo runs without PATH, HOME or any file and, the second time, without rights: all that it needs is in the program.
+// The demo runs without PATH, HOME or any file and, the second time, without privileges: the program contains all that it needs.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	for _, user := range []string{"root", "nobody"} {
@@ -75,7 +75,7 @@ func TestDemo(t *testing.T) {
 			clitest.AsNobody(t, c)
 		}
 		var err error
-		c.Dir, err = os.MkdirTemp(filepath.Dir(clitest.Binary()), "empty-") // t.TempDir is root's alone
+		c.Dir, err = os.MkdirTemp(filepath.Dir(clitest.Binary()), "empty-") // only root can enter t.TempDir
 		require.NoError(t, err)
 		require.NoError(t, os.Chmod(c.Dir, 0o777))
 		remain := marked(t, c)
@@ -95,10 +95,10 @@ func TestDemoInterrupted(t *testing.T) {
 		c := exec.Command(clitest.Binary(), "demo")
 		remain := marked(t, c)
 		require.NoError(t, c.Start())
-		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // any moment, on a slow machine an earlier one
+		time.Sleep(time.Duration(n) * 3 * time.Millisecond) // at various moments of the run
 		// An error means that the demo has finished already.
 		_ = c.Process.Signal([]os.Signal{os.Interrupt, syscall.SIGTERM}[n%2])
-		_ = c.Wait() // before it listens to signals they end it, later it finishes or fails
+		_ = c.Wait() // it may be killed by the signal, finish or fail
 		require.Eventually(t, func() bool { return len(remain()) == 0 }, livetest.Patience, 5*time.Millisecond)
 	}
 }
@@ -111,8 +111,8 @@ func TestDemoKilled(t *testing.T) {
 		c := clitest.Command(t, "demo")
 		remain := marked(t, c)
 		require.NoError(t, c.Start())
-		time.Sleep(time.Duration(n) * 8 * time.Millisecond) // any moment, on a slow machine an earlier one
-		_ = c.Process.Kill()                                // an error means that it was done already
+		time.Sleep(time.Duration(n) * 8 * time.Millisecond) // at various moments of the run
+		_ = c.Process.Kill()                                // an error means that the demo has finished already
 		_ = c.Wait()
 		require.Eventually(t, func() bool { return len(remain()) == 0 }, livetest.Patience, time.Millisecond)
 	}
@@ -134,7 +134,7 @@ func TestDemoKeep(t *testing.T) {
 			number, err := strconv.Atoi(text)
 			require.NoError(t, err)
 			numbers = append(numbers, number)
-			t.Cleanup(func() { _ = syscall.Kill(number, syscall.SIGKILL) }) // it may have ended
+			t.Cleanup(func() { _ = syscall.Kill(number, syscall.SIGKILL) }) // an error means that it has ended
 			session, err := unix.Getsid(number)
 			require.NoError(t, err)
 			require.Equal(t, number, session)
@@ -178,8 +178,8 @@ func TestDemoKeep(t *testing.T) {
 	}
 }
 
-// TestDemoKeepElsewhere requires that the target runs from memory if the temporary directory forbids programs, and that nothing is left behind if there
-// is no such directory.
+// TestDemoKeepElsewhere requires that the target runs from memory if the temporary directory is mounted noexec, and that no file is left if that
+// directory does not exist.
 func TestDemoKeepElsewhere(t *testing.T) {
 	t.Parallel()
 	c := clitest.Command(t, "demo", "--keep")

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A launched program has the same open files beyond standard error as without reframe, by every verb and with the same numbers, and no others.
+// A program that a verb launches inherits exactly the file descriptors above 2 that it would have without reframe.
 func TestLaunchedHasAllFiles(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestLaunchedHasAllFiles(t *testing.T) {
 					}
 				}
 				out, err := c.Output()
-				if c.ProcessState.ExitCode() != 2 { // there was no exit, which record says so
+				if c.ProcessState.ExitCode() != 2 { // record fails with 2 if there was no exit
 					require.NoError(t, err)
 				}
 				return string(out)

@@ -31,7 +31,7 @@ func TestFoldCommand(t *testing.T) {
 	}
 }
 
-// Many bytes are printed in rows, each with its own address.
+// Many bytes are printed in rows, each with its address.
 func TestDumps(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

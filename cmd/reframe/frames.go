@@ -139,7 +139,7 @@ func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 	return fmt.Sprintf("there is no frame %d that is of %s; %s", c.Number(), c.Function.Text, numbers)
 }
 
-// note prints a note on standard error, for something that is no failure but that a user may want to know.
+// note prints a note on standard error: something that is not a failure but that a user may want to know.
 func (a *app) note(text string) {
 	fmt.Fprintln(fold.To(a.stderr), "reframe: note: "+printableLines(text))
 }
@@ -165,7 +165,7 @@ func titleOf(s style, t *ptrace.Target) string {
 	if t.Core != "" {
 		return fmt.Sprintf("%s  pid %d  %s   %s", s.bold("core "+printable(t.Core)), t.PID, printable(t.Command), t.Arch().Title)
 	}
-	stood := "stopped" // by a script, which lets it go on later
+	stood := "stopped" // a script resumes it later
 	if t.Pause > 0 {
 		stood = fmt.Sprintf("paused %s, %s", milliseconds(t.Pause), afterwards(t.Stopped))
 	}
@@ -194,7 +194,7 @@ func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 	for i := range v.Threads {
 		thread := &v.Threads[i]
 		fmt.Fprintf(&out, "\n%s\n", s.bold(titleOfThread(thread)))
-		guesses := map[string]int{} // the first frame of which each kind was said
+		guesses := map[string]int{} // the first frame with each kind of guess
 		omitted := v.OmittedFrames(thread)
 		for at := 0; at < len(thread.Frames); at++ {
 			f := thread.Frames[at]
@@ -257,7 +257,7 @@ func summary(s deopt.Summary) string {
 const (
 	functionWidth = 30
 	nameWidth     = 8
-	variableWidth = 24 // of the longest name of a frame whose slots are variables of the source
+	variableWidth = 24 // bounds the name column of a frame whose slots are source variables
 	typeWidth     = 6
 	valueWidth    = 21
 )
@@ -275,7 +275,7 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 		line, sources = line+"  "+sources[0], nil
 	}
 	if f.Rule != string(unwind.FromRegisters) && f.Rule != string(unwind.FromCFI) {
-		line += "  " + s.dim("by "+f.Rule) // how it was found where that is not the rule
+		line += "  " + s.dim("by "+f.Rule) // only for unusual unwind rules
 	}
 	if f.NamedBy != "" {
 		line += "  " + s.dim("named by "+spelled(f.NamedBy))
@@ -361,14 +361,13 @@ func target(r *frame.Resume) string {
 	return out
 }
 
-// nameOf returns the name of a slot: the name in the module, after the source variable where that is known, and before the operand of the site where
-// a layout gives that another name.
+// nameOf returns the name of a slot: its source variable, if known, its name in the module, and the operand of the site if the layout renames it.
 func nameOf(slot *frame.Slot) string {
 	name := printable(slot.Name)
 	if name == "" {
 		name = fmt.Sprintf("#%d", slot.Index) // a constant of the source
 	}
-	if slot.Operand != "" && slot.Operand != slot.Name { // explain shows the record as its site has it
+	if slot.Operand != "" && slot.Operand != slot.Name { // the site's own name
 		name += " ← " + printable(slot.Operand)
 	}
 	if slot.Variable != "" {
@@ -410,7 +409,7 @@ func content(s style, slot *frame.Slot) (plain, painted string) {
 	case frame.Undefined:
 		plain = "undef: " + printable(slot.Reason)
 		painted = s.dim(plain)
-	case frame.Guessed: // why, the frame says
+	case frame.Guessed: // the frame gives the reason
 		plain = "guess: " + printable(painted)
 		painted = s.yellow(plain)
 	}

@@ -179,7 +179,7 @@ func manCommand() *cobra.Command {
 			pages := append([]*cobra.Command{c.Root()}, c.Root().Commands()...)
 			pages = slices.DeleteFunc(pages, func(c *cobra.Command) bool { return c.Hidden || c.Name() == "help" })
 			for _, page := range pages {
-				page.InitDefaultHelpFlag() // which others have when they run
+				page.InitDefaultHelpFlag() // cobra adds it to other commands when they run
 				name := filepath.Join(args[0], manualName(page)+".1")
 				if err := os.WriteFile(name, manualPage(page, pages), 0o644); err != nil {
 					return err

@@ -37,7 +37,7 @@ func TestHints(t *testing.T) {
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 3})
 	wrong, wrongIR := clitest.WrongTick(t)
 	wrongHost := livetest.ObjectHostCommand(t, wrong, livetest.ObjectHostOptions{Rounds: 2})
-	ticks := filepath.Join(t.TempDir(), "tick.core") // of a thread that is not the first of the process
+	ticks := filepath.Join(t.TempDir(), "tick.core") // of a thread other than the first
 	args := func(lists ...any) (all []string) {
 		for _, l := range lists {
 			switch l := l.(type) {
@@ -53,11 +53,11 @@ func TestHints(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		args  []string
-		code  int    // of the command that says it
-		hint  string // the command that is proposed matches it
-		words string // beside it
-		again int    // what its status is
-		shows string // what it prints matches it
+		code  int    // exit status of the command that prints the hint
+		hint  string // pattern for the suggested command
+		words string // text beside the hint
+		again int    // exit status of the suggested command
+		shows string // pattern for its output
 	}{
 		{"process", args("frames", "-p", clitest.PID(exit), exitFiles), 0, `^reframe resume -p \d+ --ir .* --layout .* -f 2$`, "", 0, `sum returned i64 332833500 `},
 		{"process, filtered", args("frames", "-p", clitest.PID(exit), exitFiles, "--function", "sum_opt", "-t", clitest.PID(exit)), 0, `-t \d+ -f 2$`, "", 0, `sum returned i64 332833500 `},
@@ -123,7 +123,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// trace reports once, and not for each exit, what would name the values that it shows.
+// trace prints once, and not for each exit, which flag would name the values that it shows.
 func TestTraceSaysWhatNames(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)

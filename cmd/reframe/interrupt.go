@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// shutdown is the time after the first signal in which a second one is ignored, so that a verb can end in good order.
+// shutdown is the time after the first signal in which a second one is ignored, so that a verb can clean up.
 const shutdown = 5 * time.Second
 
-// orderly lists the verbs that a signal ends in good order. All others have nothing to restore: a signal ends them at once.
+// orderly lists the verbs that clean up after a signal. All others have nothing to restore: a signal ends them at once.
 var orderly = []string{"dap", "debug", "demo", "protocol", "record", "replay", "resume", "run", "stress", "trace", "verify"}
 
 // atOnce lets signals end a verb that does not watch its context.
@@ -30,12 +30,12 @@ func interruptible() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 3)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) { // as nohup has it; what is launched is to ignore it too
+		if !signal.Ignored(s) { // nohup ignores SIGHUP, and the launched program must inherit that
 			signal.Notify(signals, s)
 		}
 	}
 	go func() {
-		first := (<-signals).(syscall.Signal) // as all of those are
+		first := (<-signals).(syscall.Signal) // all of them have this type
 		over := time.After(shutdown)
 		cancel(interruption{first})
 		last := <-signals
@@ -46,9 +46,9 @@ func interruptible() context.Context {
 		signal.Reset()
 		self, err := os.FindProcess(os.Getpid())
 		if err == nil {
-			err = self.Signal(last) // which ends it as it ends a program that has never heard of signals
+			err = self.Signal(last) // the default action of the signal ends the program
 		}
-		if err != nil { // as on Windows
+		if err != nil { // Windows cannot send itself such a signal
 			os.Exit(interruption{last.(syscall.Signal)}.status())
 		}
 	}()

@@ -68,7 +68,7 @@ are such sites, 2 it failed.`,
 
 func (a *app) lint(k *inputs) error {
 	k.apart = true
-	o, err := k.options(nil) // what is not known is among the findings
+	o, err := k.options(nil) // unknown words are among the findings
 	if err != nil {
 		return err
 	}

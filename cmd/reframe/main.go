@@ -39,7 +39,7 @@ const (
 
 func main() {
 	withoutCollecting()
-	// A second processor would be taken from the target while it is stopped.
+	// Use one processor: a second one would be taken from the target, which is stopped.
 	runtime.GOMAXPROCS(1)
 	os.Exit(run(interruptible(), os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -141,8 +141,8 @@ type app struct {
 	color          string
 	json           bool
 	started        bool
-	modules        []*ir.Module        // that were given
-	warned         map[ir.Warning]bool // words of them that are not known and were named
+	modules        []*ir.Module        // the modules of --ir and of the target
+	warned         map[ir.Warning]bool // their unknown words that were reported
 }
 
 func (a *app) root() *cobra.Command {
@@ -180,8 +180,8 @@ a reference interpreter resume from there.`,
 	return root
 }
 
-// archived is "$Format:...$" in a checkout. In what git archive writes, and where a hoster offers an archive of a commit, git has put in its place
-// (gitattributes(5), export-subst): the nearest tag with the distance from it, where there is a tag, the commit, and its time in seconds since 1970.
+// archived is "$Format:...$" in a checkout. In an archive, git archive replaces that (gitattributes(5), export-subst) by the nearest tag with the
+// distance from it, if any, the commit, and its time in seconds since 1970.
 //
 //go:embed version.txt
 var archived string

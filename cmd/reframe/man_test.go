@@ -27,7 +27,7 @@ func manuals(t *testing.T) map[string]string {
 	return pages
 }
 
-// Each verb has a manual page, in which a reader of man(7) finds no errors, and which has the text of the help.
+// Each verb has a manual page with the text of its help, in which a man(7) renderer finds no errors.
 func TestManualPages(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestManualPages(t *testing.T) {
 		require.NoError(t, err, "%s", out)
 		require.Empty(t, string(out))
 		text := clitest.RunTool(t, "mandoc", "-Tutf8", path)
-		text = regexp.MustCompile(`.\x08`).ReplaceAllString(text, "") // what is bold is struck twice
+		text = regexp.MustCompile(`.\x08`).ReplaceAllString(text, "") // bold characters are struck twice
 		require.Contains(t, text, "2023-11-14")
 		if name == "reframe.1" {
 			for _, verb := range verbs() {

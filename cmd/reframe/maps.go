@@ -122,7 +122,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	if err != nil {
 		return err
 	}
-	// Nothing is stopped here, and the output may be long.
+	// No process is stopped, and the output may be long.
 	collecting(400)
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	maps, release, err := f.open(args, o)
@@ -157,7 +157,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	}
 	for _, i := range maps.Images {
 		if i.Err != nil {
-			return &status{code: exitPartial} // it was printed where it belongs
+			return &status{code: exitPartial} // the error was printed with its image
 		}
 	}
 	if shown == 0 && !want.All() {
@@ -284,7 +284,7 @@ func recordID(text string) (uint64, error) {
 	return id, nil
 }
 
-// open reads the maps. release frees what their printing needs.
+// open reads the maps. release closes them, after they are printed.
 func (f *mapsFlags) open(args []string, o maps.Options) (found *maps.Maps, release func(), err error) {
 	if len(args) == 1 {
 		found, err = maps.OfFile(args[0], o)

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// checkMaps prints which rules the stack maps keep. It returns a status of exitPartial where a rule is broken.
+// checkMaps prints which rules the stack maps keep. It returns a status of exitPartial if a rule is broken.
 func (a *app) checkMaps(m *maps.Maps, vms []*vmlayout.Layout) error {
 	report, err := m.Check(vms...)
 	if err != nil {
@@ -21,7 +21,7 @@ func (a *app) checkMaps(m *maps.Maps, vms []*vmlayout.Layout) error {
 		err = a.printCheck(report)
 	}
 	if err == nil && report.Broken() > 0 {
-		err = &status{code: exitPartial} // each break was printed
+		err = &status{code: exitPartial} // each violation was printed
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 
 // mapsJSON writes stack maps as one JSON object, piece by piece: it holds only some batches of a million records at a time.
 type mapsJSON struct {
-	jsonLines           // what was not written yet
-	out       io.Writer // nil where all of it is kept
+	jsonLines           // the text that is not written yet
+	out       io.Writer // nil to keep all text
 	want      *maps.Filter
 	doc       maps.RecordJSON
 	shown     int // records
@@ -73,7 +73,7 @@ func (p *mapsJSON) functions(i *maps.Image) (some bool) {
 		p.flush()
 		p.shown += t.shown
 	})
-	p.b = nil // it is a worker's
+	p.b = nil // a worker owns it
 	for _, w := range workers {
 		p.err = cmp.Or(p.err, w.err)
 	}
@@ -134,7 +134,7 @@ func (p *mapsJSON) closeAt(indent string, some bool) {
 	p.say("\n" + indent + "}")
 }
 
-// end ends a list that began on a line of that indentation.
+// end ends a list. indent is the indentation of the line on which the list began.
 func (p *mapsJSON) end(indent string, some bool) {
 	if some {
 		p.say("\n" + indent)

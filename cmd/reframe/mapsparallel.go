@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/static/maps"
 )
 
-// batch is the least number of records that one goroutine formats at a time, and usual the bytes that one record usually takes: the text stays in
-// the processor's cache until it is handed on. An image with fewer than few records is not divided, nor one with a function of more than most.
+// batch is the least number of records that one goroutine formats at a time, and usual is the usual size of a record in bytes: the text stays in the
+// processor's cache until it is written. An image with fewer than few records is not divided, nor one with a function of more than most records.
 const (
 	batch = 1024
 	usual = 512

@@ -12,8 +12,8 @@ import (
 // records.
 type jsonLines struct {
 	b     []byte
-	depth int  // of the indentation
-	some  bool // the object or list that is open has a member
+	depth int  // depth of the indentation
+	some  bool // the open object or list has a member
 }
 
 // lines is the text between two elements: a comma, the end of the line and the indentation of the next.
@@ -79,7 +79,7 @@ func (j *jsonLines) text(name, s string) {
 func appendText(b []byte, s string) []byte {
 	for n := range len(s) {
 		if unplain[s[n]] {
-			text, _ := json.Marshal(s) // of a string there is no error
+			text, _ := json.Marshal(s) // a string never fails
 			return append(b, safeJSON(text)...)
 		}
 	}

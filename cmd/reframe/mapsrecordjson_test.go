@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/static/maps"
 )
 
-// full sets each member of a value: lists get two elements, and strings the text.
+// full sets each member of a value: a list gets two elements, a string gets text.
 func full(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -35,8 +35,7 @@ func full(v reflect.Value, text string) {
 	}
 }
 
-// Records are written byte for byte as encoding/json writes them, with each member that they may have: the test fails for a member that was added
-// and forgotten.
+// Records with all members are written byte for byte as encoding/json writes them: the test fails for a new member that the writer lacks.
 func TestRecordsAreAsMarshalled(t *testing.T) {
 	check := func(r maps.RecordJSON) {
 		t.Helper()
@@ -58,7 +57,7 @@ func TestRecordsAreAsMarshalled(t *testing.T) {
 	check(most)
 }
 
-// The same holds for functions, each of which is left open where its records begin.
+// The same holds for functions, up to the start of their records.
 func TestFunctionsAreAsMarshalled(t *testing.T) {
 	check := func(f maps.FunctionJSON) {
 		t.Helper()

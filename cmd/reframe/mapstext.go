@@ -14,12 +14,12 @@ import (
 
 // mapsText prints stack maps as text. There may be a million records, so their lines are built by hand in one buffer.
 type mapsText struct {
-	out     io.Writer // nil where all of it is kept in b
+	out     io.Writer // nil to keep all text in b
 	style   style
 	want    *maps.Filter
 	reading maps.Reading
-	b       []byte   // what was not written yet
-	names   []string // of parts of registers of arch, where they were asked for
+	b       []byte   // the text that is not written yet
+	names   []string // cached names of registers of arch and of their parts
 	arch    *machine.Arch
 	shown   int // records
 	err     error

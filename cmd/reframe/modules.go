@@ -40,7 +40,7 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 		return o, err
 	}
 	if k.follows && len(files) > 0 {
-		var began time.Time // nothing of a process has run that is started later
+		var began time.Time // zero for a process that is not started yet
 		if k.pid > 0 {
 			if began, err = system.Started(k.pid); err != nil {
 				began = time.Time{} // no such process; opening it reports that
@@ -113,7 +113,7 @@ func (k *inputs) readModules(names []string) (modules []*ir.Module, notes []stri
 // inProcess is the value of --ir that stands for the IR embedded in the target.
 const inProcess = "process"
 
-// inProcess takes IR from the target.
+// inProcess adds the IR that is embedded in the target to o.
 func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 	modules, notes, err := sites.EmbeddedIR(t)
 	if err != nil {
@@ -128,13 +128,13 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 	return nil
 }
 
-// untold lists what reframe asks the target itself for: modules, also in addition to given ones, and layouts if none was given.
+// untold reports what reframe takes from the target itself: modules, also in addition to given ones, and layouts if none was given.
 func (k *inputs) untold() trace.Untold {
 	return trace.Untold{Modules: !k.mute, Layouts: !k.mute && len(k.Layouts) == 0}
 }
 
-// yet lists what is unknown before the target runs: its modules if none was given, or if a folder or a pattern may match more later, and its layouts
-// if none was given.
+// yet reports what is unknown before the target runs: its modules if none was given, or if a folder or a pattern may match more files later, and its
+// layouts if none was given.
 func (k *inputs) yet() trace.Untold {
 	return trace.Untold{Modules: !k.mute && len(k.Modules) == 0 || k.grows, Layouts: k.untold().Layouts}
 }
@@ -142,8 +142,8 @@ func (k *inputs) yet() trace.Untold {
 // describes reports whether reframe asks the target to describe itself.
 func (k *inputs) describes() bool { return k.untold() != trace.Untold{} }
 
-// description adds to o what the target describes about itself: IR, and layouts if none was given. A process that has a layout and was released is
-// captured once more and held. All others are stopped only as long as a copy takes.
+// description adds to o the IR that the target contains, and its layouts if none was given. A process that has a layout and was released is captured
+// again and held. All others are stopped only as long as a copy takes.
 func (k *inputs) description(a *app, t *ptrace.Target, held bool, o *deopt.Options) (*ptrace.Target, error) {
 	layouts, modules := len(k.Layouts) == 0, true
 	if layouts && !held && k.core == "" {
@@ -195,8 +195,8 @@ func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
 	return is, "layout of " + l.Where, err
 }
 
-// describer is description for a target that keeps running and describes more of itself with each object that it registers, or writes more of the
-// given files. It returns nil where nothing more can be learned. Call it once for each process.
+// describer is description for a target that keeps running: each object that it registers may contain IR or a layout, and it may write more of the
+// given files. It returns nil if neither can happen. Call it once for each process.
 func (k *inputs) describer(warn func(string)) described.Ask {
 	ask := described.Ask(func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) { return nil, nil })
 	switch {
@@ -228,7 +228,7 @@ func (k *inputs) nameless() bool {
 	return len(k.Modules) == 0 && len(k.Layouts) == 0 && !k.learned.modules && !k.learned.layouts
 }
 
-// withoutModules adds to a reason, for a verb that runs modules, that there were none.
+// withoutModules adds to why, for a verb that runs modules, that there were none.
 func (k *inputs) withoutModules(why string) string {
 	if len(k.Modules) == 0 && !k.learned.modules {
 		why += "; there is no module that the interpreter could run: the target has none in it, and none was given with --ir FILE.ll"
@@ -236,9 +236,9 @@ func (k *inputs) withoutModules(why string) string {
 	return why
 }
 
-// describer takes layouts, modules or both from a target's description of itself. The first time that it finds any, it warns once, with a hint.
+// describer takes layouts, modules or both from a target. When it first finds any, it warns once, with a hint.
 func describer(wantLayouts, wantModules bool, hint string, warn func(string)) described.Ask {
-	d, said, started := &described.Description{}, false, map[string]*vmlayout.Layout{} // by its text; nil for one that cannot be used
+	d, said, started := &described.Description{}, false, map[string]*vmlayout.Layout{} // by the text of a layout; nil for an unusable one
 	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 		modules, notes := len(d.Modules), len(d.Notes)
 		layout := d.Add(where, img, wantLayouts, wantModules)

@@ -11,10 +11,10 @@ import (
 // maxQueued bounds the bytes that wait for the reader of the output.
 const maxQueued = 1 << 20
 
-// chunk is the number of bytes that are written at once. A pipe has room for so many again each time its reader has read as many (PIPE_BUF of pipe(7)).
+// chunk is the number of bytes that are written at once. A pipe has room for a chunk again when its reader has read one (PIPE_BUF of pipe(7)).
 const chunk = 4096
 
-// outputQueue writes to a file that may not be read, in a goroutine of its own: its Write never waits.
+// outputQueue writes in a goroutine of its own, so that Write never waits for the reader of the file.
 type outputQueue struct {
 	to      io.Writer
 	mu      sync.Mutex
@@ -22,7 +22,7 @@ type outputQueue struct {
 	waiting []byte
 	writing int // the bytes that are being written
 	closed  bool
-	err     error // the first one of a write
+	err     error // the first error of a write
 	done    chan struct{}
 	taken   chan struct{} // has an element when something was written
 	went    time.Time     // when the reader last made room after the process was let run
@@ -35,7 +35,7 @@ func newOutputQueue(to io.Writer) *outputQueue {
 	return q
 }
 
-// run writes what waits until the queue is closed and empty.
+// run writes the waiting bytes until the queue is closed and empty.
 func (q *outputQueue) run() {
 	defer close(q.done)
 	for {
@@ -54,7 +54,7 @@ func (q *outputQueue) run() {
 	}
 }
 
-// wrote notes what was written.
+// wrote accounts for n written bytes and the error of the write.
 func (q *outputQueue) wrote(n int, err error) {
 	q.mu.Lock()
 	q.writing -= n
@@ -74,8 +74,8 @@ func (q *outputQueue) fits(n int) bool {
 	return size == 0 || size+n <= maxQueued-flushAt
 }
 
-// The reader of the output has stalled when it takes nothing for stalledFor. After that, it may hold a process up again for at most a twentieth of the
-// time that has passed since then.
+// The reader of the output has stalled when it takes nothing for stalledFor. After that, it may stop a process again for at most 1/heldShare of the
+// time since then.
 const (
 	stalledFor = time.Second
 	heldShare  = 20
@@ -107,12 +107,12 @@ func (q *outputQueue) wait(ctx context.Context, n int, stalled func()) error {
 	return nil
 }
 
-// patience returns how long the reader may take nothing now.
+// patience returns the time after which a reader that takes nothing has stalled.
 func (q *outputQueue) patience() time.Duration {
 	return min(stalledFor, time.Since(q.went)/heldShare)
 }
 
-// offer appends to what waits if there is room, and reports whether there was.
+// offer appends text if there is room, and reports whether there was.
 func (q *outputQueue) offer(text string) bool {
 	if !q.fits(len(text)) {
 		return false
@@ -137,7 +137,7 @@ func (q *outputQueue) take() (content []byte, ok bool) {
 	return content, len(content) > 0
 }
 
-// Write appends to what waits. Its error is that of an earlier write.
+// Write appends to the waiting bytes. It returns the error of an earlier write.
 func (q *outputQueue) Write(p []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -156,10 +156,10 @@ func (q *outputQueue) size() int {
 	return len(q.waiting) + q.writing
 }
 
-// errUnread is the error of output whose reader takes nothing after the run was interrupted.
+// errUnread is returned if the reader takes nothing after the run was interrupted.
 var errUnread = errors.New("the reader of the output takes nothing; the rest was not written")
 
-// leave is finish for words that others may follow: it waits no longer than the reader takes something.
+// leave is finish without an error: it waits only as long as the reader takes something.
 func (q *outputQueue) leave() {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -53,7 +53,7 @@ func refuseLoss(force bool, outputs, inputs []named) error {
 // inputFiles lists the files that are read.
 func (k *inputs) inputFiles(command []string) []named {
 	list := []named{{"--core", k.core}, {"--exe", k.files.Exe}}
-	files, _ := ir.Files(k.Modules) // what is wrong is said when they are read
+	files, _ := ir.Files(k.Modules) // reading them reports the error
 	for _, f := range files {
 		list = append(list, named{"--ir", f.Path})
 	}
@@ -63,7 +63,7 @@ func (k *inputs) inputFiles(command []string) []named {
 		}
 		list = append(list, named{"--layout", path})
 	}
-	objects, _ := k.given() // alike
+	objects, _ := k.given() // opening the target reports the error
 	for _, o := range objects {
 		list = append(list, named{"--object", o.Path})
 	}

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A file that exists is not overwritten by any flag that names an output file, under any name; with --force it is replaced.
+// A flag that names an output file never overwrites an existing file, under any of its names; with --force it does.
 func TestNothingIsOverwritten(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -116,7 +116,7 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 			{[]string{"replay", at("pass.txtar"), "--junit", at("new"), "--journal", at("new")}, "--journal and --junit: two files"},
 		} {
 			if c.args[0] == "replay" && strings.Contains(c.want, "by replay") && len(force) == 0 {
-				continue // refused for another reason: it is no report, no journal
+				continue // refused for another reason: not a report, not a journal
 			}
 			args := append(append([]string{c.args[0]}, force...), c.args[1:]...)
 			clitest.Run(t, args...).FailsEmpty(t, 64, c.want)
@@ -148,7 +148,7 @@ func TestStandardOutput(t *testing.T) {
 
 	r = run(append([]string{"trace", "--ir", module, "--limit", "1", "-o", "-", "--"}, host...)...)
 	require.Zero(t, r.Code, r.Stderr)
-	require.Regexp(t, `(?m)`+clitest.TickExitLine.String(), r.Stdout) // and what the command itself prints
+	require.Regexp(t, `(?m)`+clitest.TickExitLine.String(), r.Stdout) // the output of the command follows
 	require.NotContains(t, r.Stderr, "%i=")
 	r = run(append([]string{"verify", "--ir", module, "--limit", "1", "--all", "-o", "-", "--"}, host...)...)
 	require.Zero(t, r.Code, r.Stderr)
@@ -191,7 +191,7 @@ func TestStandardOutput(t *testing.T) {
 	require.Contains(t, stderr.String(), "standard output is a terminal")
 }
 
-// A core of verify replaces no other, even if a process with the same number had an exit with the same number; and an older core is not removed if
+// A core that verify keeps never replaces another one, even if a process with the same number had an exit with the same number. An older core stays if
 // there is no difference.
 func TestVerifyKeepsEarlierCores(t *testing.T) {
 	livetest.Slow(t)

@@ -69,7 +69,7 @@ func targetOrCommand(c *cobra.Command, args []string) ([]string, error) {
 	if help, _ := c.Flags().GetBool("help"); help {
 		return nil, errors.Join(c.Help(), errHelp)
 	}
-	return c.Flags().Args(), c.Root().PersistentPreRunE(c, nil) // which has seen only what came before
+	return c.Flags().Args(), c.Root().PersistentPreRunE(c, nil) // it ran before the later flags were parsed
 }
 
 // completeTarget completes a target that is named without a flag: a process, or a file.

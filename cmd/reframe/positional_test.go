@@ -35,7 +35,7 @@ func TestPositional(t *testing.T) {
 		{[]string{"maps", clitest.PID(p)}, []string{"maps", "-p", clitest.PID(p)}, 0},
 		{[]string{"trace", clitest.PID(p), "--dry-run", "--ir", p.IR}, []string{"trace", "-p", clitest.PID(p), "--dry-run", "--ir", p.IR}, 0},
 		{[]string{"trace", "--dry-run", clitest.PID(p), "--json"}, []string{"trace", "-p", clitest.PID(p), "--dry-run", "--json"}, 0},
-		// For a process that continues the messages differ, because they report how long it was stopped.
+		// The messages about a running process differ in the time for which it was stopped.
 		{[]string{"verify", "--ir", tick, clitest.PID(p), "--at", "nosuch", "--site", "stackmap"}, []string{"verify", "--ir", tick, "-p", clitest.PID(p), "--at", "nosuch", "--site", "stackmap"}, 64},
 		{[]string{"trace", core}, []string{"trace", "--core", core}, 64},
 		{[]string{"verify", core, "--ir", tick}, []string{"verify", "--core", core, "--ir", tick}, 64},

@@ -78,8 +78,8 @@ func pad(plain, painted string, width int) string {
 	return painted
 }
 
-// writeJSON writes v as JSON with an indentation of two spaces, and its member "target" on one line. Two views of the same moment that were taken in
-// two ways then differ in that line only.
+// writeJSON writes v as JSON with an indentation of two spaces, and its member "target" on one line. Two views of the same moment, such as a process
+// and a core of it, then differ only in that line.
 func writeJSON(w io.Writer, v any) error {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

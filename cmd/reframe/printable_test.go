@@ -66,7 +66,7 @@ func TestFilesAreNotObeyed(t *testing.T) {
 		code       int
 	}{
 		"--ir":     {"define void @f() {\n  bogus \x1b[31m \"\x07\"\n}\n", "bogus", 2},
-		"--layout": {"{\"schema\":\"\x1b[31m\"}", `invalid character '\x1b'`, 1}, // frames do without a layout
+		"--layout": {"{\"schema\":\"\x1b[31m\"}", `invalid character '\x1b'`, 1}, // frames continues without the layout
 	} {
 		r := clitest.Run(t, "frames", "-p", clitest.PID(p), flag, clitest.TempFile(t, "file", c.text))
 		require.Equal(t, c.code, r.Code, r.Stderr)
@@ -76,8 +76,8 @@ func TestFilesAreNotObeyed(t *testing.T) {
 	}
 }
 
-// fullDisks are command lines of the verbs that print data; lint of a valid module prints data only with --json. PID and IR are a process and its
-// module, TICK is the module of what the command HOST runs.
+// fullDisks holds command lines of the verbs that print data; lint of a valid module prints data only with --json. PID and IR are a process and its
+// module, TICK is the module that the command HOST runs.
 var fullDisks = map[string][]string{
 	"frames":     {"frames -p PID", "frames -p PID --json"},
 	"resume":     {"resume -p PID --ir IR", "resume -p PID --ir IR --json"},
@@ -92,13 +92,13 @@ var fullDisks = map[string][]string{
 	"stress":     {"stress --ir TICK --seed 1 -- HOST", "stress --ir TICK --seed 1 --json -- HOST"},
 }
 
-// toldElsewhere names the tests in which the other verbs have a full disk.
+// toldElsewhere names the tests of full disks for the other verbs.
 var toldElsewhere = map[string]string{
 	"trace": "TestTraceFailedWrite", "verify": "TestVerifyFailedWrite", "replay": "TestReplayWithoutRoom", "run": "its output is the program's",
 	"dap": "TestDAPKilled",
 }
 
-// Data that cannot be written is a failure of every verb.
+// Every verb fails if it cannot write its data.
 func TestOutputCannotBeWritten(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

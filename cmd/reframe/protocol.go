@@ -129,7 +129,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 	if !a.json {
 		each = func(r *protocheck.Result) error {
 			if r.General {
-				return nil // and is the same for many, which are counted at the end
+				return nil // the same reason applies to many: the summary counts them
 			}
 			return printCheck(out, a.style(), r)
 		}

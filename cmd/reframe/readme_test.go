@@ -26,11 +26,11 @@ func TestReadmeShowsRealScreens(t *testing.T) {
 	require.Less(t, strings.Count(string(text), "\n"), 150)
 }
 
-// doc/verbs.md, the longer part, shows real screens too, with test programs of the repository.
+// doc/verbs.md shows real screens too, of test programs in the repository.
 func TestVerbsShowRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	const path, begin, end = "../../doc/verbs.md", "```console\n$ ./reframe ", "```\n"
-	dir := t.TempDir() // where its commands are run
+	dir := t.TempDir() // its commands run here
 	clitest.CopyFile(t, livetest.IR(t, 19, "deoptimize.ll"), filepath.Join(dir, "loop.ll"))
 	clitest.CopyFile(t, livetest.Object(t, 19, "deoptimize.ll"), filepath.Join(dir, "loop.o"))
 	object, module := clitest.WrongTick(t)
@@ -54,7 +54,7 @@ func TestVerbsShowRealScreens(t *testing.T) {
 		c.Dir = dir
 		screen, err := c.CombinedOutput()
 		status := 0
-		if strings.HasPrefix(command, "verify ") || strings.HasPrefix(command, "stress ") { // which find a difference
+		if strings.HasPrefix(command, "verify ") || strings.HasPrefix(command, "stress ") { // these find a difference
 			status = 3
 		}
 		require.Equal(t, status, c.ProcessState.ExitCode(), "%v: %s", err, command)

@@ -33,8 +33,8 @@ type recording struct {
 	hit     uint64
 	limits  deopt.Limits
 	timeout time.Duration
-	again   []string // the flags that who looks at the core needs too
-	file    string   // that the core is written to first: that of -o, or a temporary one
+	again   []string // the flags that a command for the core needs too
+	file    string   // the file to which the core is written first: that of -o, or a temporary one
 }
 
 func (a *app) recordCommand() *cobra.Command {
@@ -100,7 +100,7 @@ SIGTERM or SIGHUP.`,
 	k.coreFlags(c)
 	k.siteFlags(c)
 	f := c.Flags()
-	f.SetInterspersed(false) // what follows the command's name is its own
+	f.SetInterspersed(false) // words after the command's name belong to the command
 	f.StringVarP(&k.output, "output", "o", "", "write the core to `FILE`, or to standard output (-)")
 	forceFlag(c, &k.force)
 	flags.Record(f, &k.held, flags.Usage{"memory": "which memory the core holds: `minimal`, writable or all", "compress": "compress the core by zstd"})
@@ -210,10 +210,10 @@ func (k *recording) checkOutputs(command []string) error {
 type recorded struct {
 	*ptrace.RecordedCore
 	pause   time.Duration
-	stopped bool     // by a signal, before and afterwards
-	exit    string   // that was waited for
-	ended   int      // runs of the interpreter
-	why     []string // why others did not come to an end
+	stopped bool     // a signal had stopped the process, and it is stopped again
+	exit    string   // the exit that record waited for
+	ended   int      // number of interpreter runs that ended
+	why     []string // the reasons of the others
 }
 
 func (a *app) record(ctx context.Context, k *recording, o *trace.Options, command []string) error {
@@ -224,7 +224,7 @@ func (a *app) record(ctx context.Context, k *recording, o *trace.Options, comman
 		if term.IsTerminal(int(a.stdout.Fd())) {
 			return usage("-o -: standard output is a terminal, and a core is nothing to be read there")
 		}
-		dir, err := os.MkdirTemp("", "reframe-core-") // it is not written from its beginning to its end
+		dir, err := os.MkdirTemp("", "reframe-core-") // a core is not written sequentially
 		if err != nil {
 			return err
 		}
@@ -253,7 +253,7 @@ func (a *app) record(ctx context.Context, k *recording, o *trace.Options, comman
 	}
 	out := a.stdout
 	if len(command) > 0 || k.output == standard || k.script == standard {
-		out = a.stderr // standard output is the command's, or the file's
+		out = a.stderr // standard output has the command's output, or the file
 	}
 	if a.json {
 		return writeJSON(out, r.report(k))
@@ -392,7 +392,7 @@ func exitTitle(x *trace.Exited) string {
 	return title
 }
 
-// secrets says what the core holds that may be secret.
+// secrets returns a warning about data in the core that may be secret.
 func (k *recording) secrets(r *recorded) string {
 	memory := map[ptrace.CoreMemory]string{ptrace.Minimal: "parts of the memory", ptrace.Writable: "all writable memory", ptrace.All: "all memory"}[k.held.Memory]
 	redacted := ""
@@ -462,11 +462,11 @@ type recordReport struct {
 	Core     string   `json:"core"`
 	Memory   string   `json:"memory"`
 	Threads  int      `json:"threads"`
-	Bytes    int64    `json:"bytes"`              // of the file
-	Held     uint64   `json:"held"`               // bytes of memory that it holds
-	PauseUS  *int64   `json:"pause_us,omitempty"` // nil of a core
+	Bytes    int64    `json:"bytes"`              // the size of the file
+	Held     uint64   `json:"held"`               // bytes of memory in it
+	PauseUS  *int64   `json:"pause_us,omitempty"` // nil if the target is a core
 	Exit     string   `json:"exit,omitempty"`
-	Runs     int      `json:"runs"` // of the interpreter that came to their end
+	Runs     int      `json:"runs"` // interpreter runs that ended
 	Failed   []string `json:"failed,omitempty"`
 	LeftOut  []string `json:"left_out,omitempty"`
 	Script   string   `json:"script,omitempty"`

@@ -27,7 +27,7 @@ import (
 
 // replayed holds the flags of replay.
 type replayed struct {
-	inputs   inputs // of cores: the modules and layouts, and where their files lie
+	inputs   inputs // for cores: the modules and layouts, and where the cores' files are
 	cores    bool
 	each     string
 	update   bool
@@ -234,7 +234,7 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 	if err != nil {
 		return err
 	}
-	// This runs for long, over thousands of targets, none of which waits.
+	// Use all processors and collect garbage: a run takes long, and no target is stopped meanwhile.
 	collecting(100)
 	runtime.SetDefaultGOMAXPROCS()
 	if err := k.checkOutputs(items); err != nil {
@@ -272,14 +272,15 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 	case sum.Items > 0 && sum.PassedOver == sum.Items && k.n == 1:
 		return fmt.Errorf("there is no core in %s", strings.Join(args, ", "))
 	case sum.Failed > 0 && sum.OK+sum.Partial == 0:
-		return &status{exitFailed, ""} // each was told
+		return &status{exitFailed, ""} // each failure was printed
 	case sum.Failed+sum.Partial > 0:
 		return &status{exitPartial, ""}
 	}
 	return nil
 }
 
-// checkOutputs rejects output files that are also read. The journal and the report protect other files themselves; they may lie among the cores.
+// checkOutputs rejects output files that are also read. The journal and the report refuse to replace other files themselves; they may lie among the
+// cores.
 func (k *replayed) checkOutputs(items []replay.Item) error {
 	inputs := append(k.inputs.inputFiles(nil), named{"--each", k.each})
 	if k.junit != "" && !replay.IsJUnit(k.junit) {
@@ -290,14 +291,14 @@ func (k *replayed) checkOutputs(items []replay.Item) error {
 	return refuseLoss(true, []named{{"--journal", k.journal}, {"--junit", k.junit}}, inputs)
 }
 
-// belongs lists everything that decides the results: a journal is valid only for the same list.
+// belongs lists all inputs that determine the results: a journal is valid only for the same list.
 func (k *replayed) belongs(args []string) ([]string, error) {
 	kind := "scripts"
 	if k.cores {
 		kind = "--cores"
 	}
 	out := []string{"reframe " + version(), kind, "--timeout " + k.timeout.String()}
-	if slices.ContainsFunc(args, func(arg string) bool { return !filepath.IsAbs(arg) }) { // the same paths elsewhere are of other files
+	if slices.ContainsFunc(args, func(arg string) bool { return !filepath.IsAbs(arg) }) { // elsewhere a relative path names another file
 		dir, err := os.Getwd()
 		if err != nil {
 			return nil, err

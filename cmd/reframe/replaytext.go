@@ -20,10 +20,10 @@ type replayWriter struct {
 	app     *app
 	k       *replayed
 	style   style
-	width   int // of the column of paths
+	width   int // width of the column of paths
 	junit   *replay.JUnit
 	bar     bool // standard error is a terminal
-	shown   bool // there is a bar
+	shown   bool // the bar is on the screen
 	began   time.Time
 	drawn   time.Time
 	of      int
@@ -35,7 +35,7 @@ type replayWriter struct {
 // widestPath bounds the column of paths. A longer path moves the columns after it.
 const widestPath = 48
 
-// widestSaying bounds, without --verbose, the text about a core that could be read, in characters: some reasons are long.
+// widestSaying bounds the text about a readable core without --verbose, in characters: some reasons are long.
 const widestSaying = 160
 
 func newReplayWriter(a *app, k *replayed, items []replay.Item) *replayWriter {
@@ -219,7 +219,7 @@ func (w *replayWriter) close(s *replay.Summary) error {
 	w.clear()
 	var err error
 	if w.junit != nil {
-		if s.NotRun > 0 { // or the report of a run that was interrupted would be that of one in which all is well
+		if s.NotRun > 0 { // otherwise the report of an interrupted run would look successful
 			err = w.junit.Add(&replay.Result{Kind: replay.Script, Path: "not run", Outcome: replay.Failed, Message: fmt.Sprintf("%d of %d were not run", s.NotRun, s.Items)})
 		}
 		err = errors.Join(err, w.junit.Close())

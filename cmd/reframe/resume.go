@@ -127,7 +127,7 @@ func pick(view *deopt.View, c deopt.Choice) (*deopt.Stack, error) {
 	return stack, err
 }
 
-// bounded adds the flags that set the time limit to the error of a run that took too long.
+// bounded names the flags for the time limit in the error of a run that took too long.
 func bounded(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w; --timeout and --steps say how long it may take", err)
@@ -146,7 +146,7 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	pause := t.Release()
 	if err != nil {
 		err = bounded(err)
-		if out != nil && t.Core == "" { // it ran so far
+		if out != nil && t.Core == "" { // the interpreter ran while the process was stopped
 			err = fmt.Errorf("%w (%s)", err, stoodStill(t.String(), pause, t.Stopped))
 		}
 		return err
@@ -192,7 +192,7 @@ func printResumed(w io.Writer, s style, r *frame.Resumed, stack *deopt.Stack) er
 	return err
 }
 
-// printRan prints the frames that ran, in either interpreter, what their call was given, and what the program would have printed.
+// printRan prints the frames that ran in either interpreter, the given result of their call, and the output of the program.
 func printRan(text *strings.Builder, s style, r *frame.Resumed, frames []*deopt.Frame) {
 	for _, f := range frames {
 		printFrame(text, s, &f.Frame)

@@ -44,7 +44,7 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) 
 		return err
 	}
 	p, err := a.committed(ctx, s, k, o, dry, r)
-	defer s.KeepFiles()() // the lines of the source are read after the process has gone on
+	defer s.KeepFiles()() // source lines are read after the process has resumed
 	err = errors.Join(err, s.Detach())
 	pause := time.Since(began)
 	if err != nil && p.ran && !errors.Is(err, ptrace.ErrGone) {
@@ -66,7 +66,7 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) 
 
 // prepared holds the result of an interpreter.
 type prepared struct {
-	ran    bool // also where nothing came of it
+	ran    bool // the interpreter ran, perhaps without a result
 	report *frame.Resumed
 	commit *commit.Commit
 	show   func(io.Writer) error
@@ -145,7 +145,7 @@ func printChange(text *strings.Builder, m frame.CommittedMemory) {
 	fmt.Fprintf(text, "  %s  %s -> %s\n", frame.HexOf(at+uint64(n/2)), m.Old[n:], m.New[n:])
 }
 
-// printCommitted prints what was written, or would be.
+// printCommitted prints the bytes and registers that were written, or with --dry-run would be.
 func printCommitted(text *strings.Builder, s style, c *frame.Committed) {
 	verb := "written"
 	if !c.Written {

@@ -27,7 +27,7 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 	if err != nil {
 		return err
 	}
-	request, err := stack.Request() // an error before anything is started
+	request, err := stack.Request() // check it before the interpreter is started
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (a *app) runProgram(ctx context.Context, p *program, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	// Unlike the other verbs, a program may run for long and need much memory.
+	// An interpreted program may run for long and need much memory, unlike the other verbs.
 	collecting(100)
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	if stop != nil {
@@ -233,7 +233,7 @@ func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file
 		fmt.Fprintf(&text, "%s: %s%s", file, printable(err.Error()), raising(r))
 	}
 	if at := x.At(0); at != nil {
-		m = at.Block.Func.Module // which is no file's where libstdc++'s own code runs
+		m = at.Block.Func.Module // it has no file if the code belongs to libstdc++
 	}
 	if placed && r.Line > 0 {
 		fmt.Fprintf(&text, "\n  %d | %s%s", r.Line, m.LineText(r.Line), sourceOf(x.At(0)))
@@ -337,8 +337,8 @@ func parseSize(text string) (uint64, error) {
 	return v << shift, nil
 }
 
-// defined returns the function of a module that the value of a flag names in any form, and the block after a colon if there is one. C++ names
-// contain colons too, in pairs.
+// defined returns the function that the value of a flag names, in any form of a name, and the block after a colon, if any. C++ names contain pairs of
+// colons.
 func defined(m *ir.Module, flag, text string) (f *ir.Func, block string, err error) {
 	name := text
 	if at := strings.LastIndexByte(text, ':'); flag == "--until" && at >= 0 && (at == 0 || text[at-1] != ':') {

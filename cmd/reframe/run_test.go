@@ -40,7 +40,7 @@ empty:
 }
 `
 
-// The exit status and the output are those of the program.
+// run has the exit status and the output of the program.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	path := clitest.TempFile(t, "greeting.ll", greeting)
@@ -136,7 +136,7 @@ func TestRunUntil(t *testing.T) {
 	}
 	require.Equal(t, clitest.Result{Code: 0, Stdout: "", Stderr: "stopped before block %entry of @main, line 7, after 0 instructions\n"},
 		clitest.Run(t, "run", "--until", "main:entry", path))
-	// A block that is never entered stops nothing.
+	// A block that is never entered does not stop the run.
 	never := clitest.TempFile(t, "never.ll", "define i32 @main() {\n  ret i32 14\nnever:\n  ret i32 1\n}\n")
 	require.Equal(t, clitest.Result{Code: 14, Stdout: "", Stderr: ""}, clitest.Run(t, "run", "--until", "main:never", never))
 }
@@ -234,7 +234,7 @@ func TestRunRefuses(t *testing.T) {
 	require.Contains(t, r.Stderr, "\n  %x = frob i32 1, 2\n       ^\n")
 }
 
-// Ctrl-C and other signals end an endless program, as a native one.
+// Ctrl-C and other signals end an endless program as they end a native one.
 func TestRunIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for number, word := range map[syscall.Signal]string{syscall.SIGINT: "interrupt", syscall.SIGTERM: "terminated"} {

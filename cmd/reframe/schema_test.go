@@ -58,8 +58,8 @@ define i64 @work(i64 %a) noinline {
 }
 ` + livetest.Start
 
-// The JSON of frames and resume, for targets of many kinds, matches its schemas: [finish] checks all of it. This test requires that each field was
-// seen at least once, except for those that no target of this test has.
+// The JSON of frames and resume matches its schemas for targets of many kinds: [finish] checks all of it. This test requires that each field occurs at
+// least once, except for those that no target of this test has.
 func TestFramesAndResumeSchema(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 			objects := clitest.ObjectsOf(v, nil)
 			for n, o := range objects {
 				for name, is := range o {
-					if n%(1+len(objects)/20) == 0 || !seen[name] { // those of one kind are many
+					if n%(1+len(objects)/20) == 0 || !seen[name] { // few of the many objects of one kind
 						o[name] = json.Number("1.5")
 						require.Error(t, schema.Validate(v), "%s: %s is no number with a fraction", verb, name)
 						o[name] = is
@@ -139,7 +139,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 					seen[name] = true
 				}
 				if n%(1+len(objects)/20) == 0 {
-					o["unknown"] = json.Number("1.5") // which no map has as a value either
+					o["unknown"] = json.Number("1.5") // no map has such a value
 					require.Error(t, schema.Validate(v), "%s: %v", verb, o)
 					delete(o, "unknown")
 				}

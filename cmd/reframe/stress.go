@@ -28,9 +28,9 @@ type stressed struct {
 	only        []string
 	stdin       string
 	options     stress.Options
-	again       []string // the flags that another stress of the same exits needs too
-	files       []string // of these, those that say what the code is
-	sites       []string // and those that say which sites are meant
+	again       []string // the flags that a rerun with the same exits needs
+	files       []string // those of them that describe the code
+	sites       []string // those of them that select sites
 	command     []string
 }
 
@@ -76,7 +76,7 @@ overwritten a breakpoint, 2 no exit was committed, or it failed, 3 something dif
 		ValidArgsFunction: completeCommand,
 	}
 	f := c.Flags()
-	f.SetInterspersed(false) // what follows the command's name is its own
+	f.SetInterspersed(false) // words after the command's name belong to the command
 	k.Inputs.Add(f, inputUsage)
 	completeInputs(c)
 	k.selfFlag(c)
@@ -177,7 +177,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	if err != nil {
 		return err
 	}
-	words := newOutputQueue(a.stderr) // a stalled reader of warnings holds no process up
+	words := newOutputQueue(a.stderr) // a stalled reader of warnings must not stop the process
 	o.Warn = func(text string) { words.offer(fold.Text(a.stderr, "reframe: "+printableLines(text)+"\n")) }
 	o.Describe = k.describer
 	clear := func() {}
@@ -225,7 +225,7 @@ func (k *stressed) commands(c *stress.Culprit) {
 	}
 	words := slices.Concat([]string{"stress"}, k.again, []string{"--only", c.Native.String(), "--"}, k.command)
 	c.Reproduce = commandLine(words...)
-	if len(k.exits.At) > 0 || k.stdin != "" { // verify counts others, and has the input of whoever starts it
+	if len(k.exits.At) > 0 || k.stdin != "" { // verify counts exits in another way, and reads its own standard input
 		return
 	}
 	words = append([]string{"verify"}, k.files...)

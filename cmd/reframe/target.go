@@ -19,25 +19,25 @@ import (
 type inputs struct {
 	pid     int
 	core    string
-	files   ptrace.CoreOptions // where those of a core are
+	files   ptrace.CoreOptions // where the files of a core are
 	thread  int
 	stack   int
-	depth   unwind.Depth // of deep stacks; the zero value for the usual one
+	depth   unwind.Depth // --depth; the zero value is the default
 	objects []string
 	flags.Inputs
 
-	apart     bool                            // a process of its own runs each layout that the user wrote: the verb runs it for many sites
-	follows   bool                            // the verb looks at a process while it runs, which may write modules
-	dumps     *described.Dumps                // the files that were given, where it does
-	grows     bool                            // a folder or a pattern of them may lead to more
-	described bool                            // a describer was made
-	looks     bool                            // the verb looks at one moment, so that IR can be taken from the target
-	embedded  bool                            // it is to be
-	shows     bool                            // the verb shows frames: without a layout that has a mistake, too
-	mistake   func(error)                     // reports one of a layout; nil where it is an error
-	mistakes  map[string]bool                 // that were reported
-	mute      bool                            // what a target says of itself is not asked
-	learned   struct{ modules, layouts bool } // a target that goes on has said what these are
+	apart     bool                            // run each layout of the user in a process of its own: the verb runs it for many sites
+	follows   bool                            // the verb follows a running process, which may write modules
+	dumps     *described.Dumps                // the files of --ir, if follows is set
+	grows     bool                            // a folder or a pattern of --ir may match more files later
+	described bool                            // describer was called before
+	looks     bool                            // the verb looks at one moment, and can take IR from the target
+	embedded  bool                            // --ir process was given
+	shows     bool                            // the verb shows frames, also if a layout has a mistake
+	mistake   func(error)                     // reports a mistake of a layout; nil if a mistake is an error
+	mistakes  map[string]bool                 // the mistakes that were reported
+	mute      bool                            // --no-self-description
+	learned   struct{ modules, layouts bool } // what a running target has described of itself
 }
 
 // frameNumbers is the help text about frame numbers.
@@ -90,7 +90,7 @@ func (k *inputs) coreFlags(c *cobra.Command) {
 	f.StringArrayVar(&k.files.DebugDirs, "debug-dir", nil, "look for separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
 }
 
-// frameFlag adds --frame, the number of a frame: -1 if it is not given, a default that help does not mention.
+// frameFlag adds --frame, the number of a frame. Its default is -1, which help does not mention.
 func frameFlag(c *cobra.Command, number *int, usage string) {
 	flags.Frame(c.Flags(), number, flags.Usage{"frame": usage})
 	unnumbered(c)
@@ -98,7 +98,7 @@ func frameFlag(c *cobra.Command, number *int, usage string) {
 
 // unnumbered hides the default of --frame from help.
 func unnumbered(c *cobra.Command) {
-	c.Flags().Lookup("frame").DefValue = "0" // pflag leaves that out
+	c.Flags().Lookup("frame").DefValue = "0" // pflag prints no zero default
 }
 
 // withoutCore adds a hidden --core, so that a verb can say why it does not accept a core.
@@ -128,7 +128,7 @@ func (k *inputs) controlFlags(c *cobra.Command) {
 // completeInputs completes --ir and --layout with files of their kinds, for a verb that has one of these flags or both.
 func completeInputs(c *cobra.Command) {
 	for name, extensions := range map[string][]string{"ir": {"ll", "bc"}, "layout": {"json", "star"}} {
-		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)) // an error: it has not
+		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)) // an error: the verb lacks this flag
 	}
 }
 

@@ -138,7 +138,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 		return err
 	}
 	defer func() { err = closed(err) }()
-	// A trace may last for days, of a process with a million sites.
+	// A trace may last for days, and the process may have a million sites.
 	collecting(400)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -166,7 +166,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 		w.summary(traceSummary{sum, w.dropped, end.why()})
 	}
 	if failed := w.close(); failed != nil {
-		return k.writeError(ctx, failed) // whatever else went wrong went wrong by this
+		return k.writeError(ctx, failed) // it caused the other errors
 	}
 	if w.alone() {
 		return end.silent()
@@ -186,7 +186,8 @@ type traceSummary struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// tracedStatus returns the exit status of a trace that ended with err. partial reports whether exits were dropped or a module of --ir is not that of the code.
+// tracedStatus returns the exit status of a trace that ended with err. partial is true if exits were dropped, or if the code was not compiled from a
+// module of --ir.
 func tracedStatus(s *trace.Summary, err error, partial bool) ended {
 	var by interruption
 	switch {

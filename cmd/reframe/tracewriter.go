@@ -37,21 +37,21 @@ type exitWriter struct {
 	mu    sync.Mutex
 	out   *bufio.Writer
 	err   error
-	queue *outputQueue // below out
-	words *outputQueue // for standard error; it is queue where that goes there
+	queue *outputQueue // out writes to it
+	words *outputQueue // for standard error; the same as queue if exits go to standard error
 
 	ctx    context.Context // ends a wait for the reader
-	letRun func() error    // lets the process run meanwhile
-	lossy  bool            // drop exits in the place of a wait
+	letRun func() error    // lets the process run during that wait
+	lossy  bool            // drop exits instead of waiting
 
-	dropped   uint64 // the exits for which the queue had no room
-	unsaid    int    // the warnings for which there was none
+	dropped   uint64 // number of exits for which the queue had no room
+	unsaid    int    // number of warnings for which it had no room
 	unwritten []byte // the line of the last exit, if it was dropped
 
 	stop, stopped chan struct{}
 
-	asked  map[uint64]bool   // the records of which it was seen what would name their values
-	wanted map[string]string // that, by its kind
+	asked  map[uint64]bool   // ids of the records that hints has examined
+	wanted map[string]string // a hint for each kind of flag that would name values
 }
 
 // maxAsked bounds the records of a trace for which exitWriter determines what would name their values.
@@ -91,8 +91,7 @@ func linesOf(a *app, to *os.File) io.Writer {
 	return fold.To(to)
 }
 
-// holds tells the writer that a process may wait for it. Where the reader of the output has stalled, the writer calls letRun, and waits until ctx is
-// done.
+// holds sets the callback for a stalled reader: the process is stopped while the writer waits, and letRun resumes it. The wait ends when ctx is done.
 func (w *exitWriter) holds(ctx context.Context, letRun func() error) { w.ctx, w.letRun = ctx, letRun }
 
 func (w *exitWriter) flushing() {
@@ -128,7 +127,7 @@ func (w *exitWriter) write(line []byte) error {
 	return w.err
 }
 
-// writeExit writes the line of an exit. Where the queue has no room it waits, or drops the line with lossy.
+// writeExit writes the line of an exit. If the queue has no room, it waits; with lossy it drops the line.
 func (w *exitWriter) writeExit(line []byte) error {
 	w.unwritten = nil
 	switch {
@@ -147,7 +146,7 @@ func (w *exitWriter) writeExit(line []byte) error {
 	return w.write(line)
 }
 
-// gap writes that exits are missing.
+// gap reports a time without breakpoints, in which exits are missing.
 func (w *exitWriter) gap(g trace.Gap) error {
 	if w.app.json {
 		w.warnObject(g.String())
@@ -156,7 +155,7 @@ func (w *exitWriter) gap(g trace.Gap) error {
 	return w.write(fmt.Appendf(nil, "%s  %s\n", g.Seconds(), w.style.yellow(g.String())))
 }
 
-// writeLast writes the exit that was last, at which the trace stopped, where it was dropped.
+// writeLast writes the exit at which the trace stopped, if its line was dropped.
 func (w *exitWriter) writeLast() {
 	if w.unwritten != nil {
 		w.dropped--
@@ -227,7 +226,7 @@ func (w *exitWriter) warning(text string) string {
 	if !w.alone() {
 		return "reframe: " + printableLines(text) + "\n"
 	}
-	line, _ := json.Marshal(warningObject{warningSchema, text}) // of strings
+	line, _ := json.Marshal(warningObject{warningSchema, text}) // two strings: no error is possible
 	return string(safeJSON(append(line, '\n')))
 }
 
@@ -242,7 +241,7 @@ func (w *exitWriter) warnObject(text string) {
 	_ = w.object(warningObject{warningSchema, text}) // close returns the error
 }
 
-// say writes to standard error, and does not wait for its reader.
+// say writes to standard error without waiting for its reader.
 func (w *exitWriter) say(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -251,8 +250,8 @@ func (w *exitWriter) say(text string) {
 
 // offered writes to standard error if the queue has room, and reports whether it has. w is locked.
 func (w *exitWriter) offered(text string) bool {
-	if w.words == w.queue { // which folds
-		w.failed(w.out.Flush()) // what was written before
+	if w.words == w.queue { // out folds lines
+		w.failed(w.out.Flush()) // keeps the order of the output
 		return w.words.offer(text)
 	}
 	return w.words.offer(fold.Text(w.app.stderr, text))
@@ -281,7 +280,7 @@ func (e ended) silent() error {
 	return &status{code, ""}
 }
 
-// exit writes one exit.
+// exit writes an exit.
 func (w *exitWriter) exit(x *trace.Exited) error {
 	if w.app.json {
 		line, err := w.encoded(x.Report())
@@ -292,7 +291,7 @@ func (w *exitWriter) exit(x *trace.Exited) error {
 	}
 	w.line.Reset()
 	fmt.Fprintf(&w.line, "%s  %d", x.Seconds(), x.Thread.ID)
-	if x.Thread.Name != "" { // it may have ended meanwhile
+	if x.Thread.Name != "" { // empty if the thread has ended
 		fmt.Fprintf(&w.line, " %s", printable(x.Thread.Name))
 	}
 	w.place(x)
@@ -459,7 +458,7 @@ func (w *exitWriter) planned(p *trace.Planned) {
 		_ = w.object(p) // close returns the error
 		return
 	}
-	is := "????" // it cannot be read
+	is := "????" // the memory is unreadable
 	if p.Byte != "" {
 		is = string(p.Byte)
 	}

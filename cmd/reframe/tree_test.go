@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/clitest"
 )
 
-// Every verb is documented everywhere: help with examples, README, doc/verbs.md, a row of doc/platforms.md, and for JSON a schema and a section of
-// doc/formats.md; and it fails if its output cannot be written.
+// Every verb has help with examples, a mention in README and doc/verbs.md, a row in doc/platforms.md and, for JSON, a schema and a section in
+// doc/formats.md. It fails if its output cannot be written.
 func TestCommandTree(t *testing.T) {
 	t.Parallel()
 	read := func(path string) string {

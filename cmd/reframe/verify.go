@@ -27,11 +27,11 @@ type verified struct {
 	watched
 	memory      string
 	all         bool
-	interesting string // what the report of a difference has to say for the exit status that llvm-reduce asks for, or ""
+	interesting string // the text that the report of a difference must contain (--interesting), or ""
 	options     verify.Options
 	html        string // the directory of pages, or ""
 	book        *html.Book
-	again       []string // the flags that a command must have which is to find a difference again
+	again       []string // the flags of a command that reproduces a difference
 	command     []string
 }
 
@@ -201,7 +201,7 @@ func nearest(name string, modules []*ir.Module) string {
 // reproduce returns a command that verifies only the exit of v. Exits of several threads may come in another order.
 func (k *verified) reproduce(v *verify.Verified) string {
 	words := append([]string{"verify"}, k.again...)
-	if k.options.ByLayout && v.Baseline != nil { // whatever is skipped
+	if k.options.ByLayout && v.Baseline != nil { // compare from the entry, also after --skip
 		words = append(words, "--from-entry")
 	}
 	skip := v.Hit - 1
@@ -215,7 +215,7 @@ func (k *verified) reproduce(v *verify.Verified) string {
 	}
 	limit := "1"
 	if v.Again != nil {
-		limit = "2" // the next hit is one
+		limit = "2" // the next hit of the record shows the difference
 	}
 	words = append(words, "--limit", limit)
 	if len(k.command) > 0 {
@@ -259,7 +259,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	}
 	w.holds(ctx, s.LetRun)
 	sum, err := verify.Run(ctx, s, k.options, w.verified)
-	if k.interesting != "" && len(k.command) > 0 { // it was run to be tried
+	if k.interesting != "" && len(k.command) > 0 { // the command was run only for the test of llvm-reduce
 		if late := s.Kill(sum.End.Kind == trace.EndExited || sum.End.Kind == trace.EndKilled); err == nil {
 			err = late
 		}
@@ -280,7 +280,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 		w.summary(verifySummary{sum, end.why()})
 	}
 	if failed := w.close(); failed != nil {
-		return k.writeError(ctx, failed) // whatever else went wrong went wrong by this
+		return k.writeError(ctx, failed) // it caused the other errors
 	}
 	if w.alone() {
 		return end.silent()
@@ -295,7 +295,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 // anyDifference is the value of --interesting without a text.
 const anyDifference = "different"
 
-// keep writes next to the core of an exit everything that is needed to look at it on any machine.
+// keep writes the modules, the layouts and a script next to the core of an exit, so that it can be opened on any machine.
 func (k *verified) keep(ctx context.Context, v *verify.Verified) (err error) {
 	if v.Core == "" {
 		return nil
@@ -306,7 +306,7 @@ func (k *verified) keep(ctx context.Context, v *verify.Verified) (err error) {
 			modules = append(modules, fn.Module.Name)
 		}
 	}
-	for _, m := range k.options.Modules { // what else was named belongs to the program
+	for _, m := range k.options.Modules { // other modules that the user named
 		if !m.Found && !slices.Contains(modules, m.Name) {
 			modules = append(modules, m.Name)
 		}
@@ -315,7 +315,7 @@ func (k *verified) keep(ctx context.Context, v *verify.Verified) (err error) {
 	return err
 }
 
-// started returns the process, or the command, under control. A command that is only tried ends with reframe.
+// started attaches to the process or starts the command. With --interesting the command ends with reframe.
 func (k *verified) started(ctx context.Context) (*ptrace.Session, error) {
 	if k.interesting != "" && len(k.command) > 0 {
 		return ptrace.LaunchWith(ctx, k.command, ptrace.LaunchOptions{Bound: true})
@@ -323,7 +323,7 @@ func (k *verified) started(ctx context.Context) (*ptrace.Session, error) {
 	return k.open(ctx, k.command)
 }
 
-// tried bounds, without --for, the time of a command that is only tried: a reduced program may not end.
+// tried is the default of --for with --interesting: a reduced program may never end.
 const tried = 10 * time.Second
 
 // errInteresting ends a verification at the first difference.

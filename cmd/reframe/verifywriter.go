@@ -19,12 +19,12 @@ import (
 type verifyWriter struct {
 	*exitWriter
 	k   *verified
-	ctx context.Context // of the verification
+	ctx context.Context // ends with the verification
 
-	progress      bool // counts are shown on the terminal while it goes on
+	progress      bool // show counts on the terminal
 	began, quiet  time.Time
 	shown         bool
-	same, not, no uint64 // of exits: not comparable, different
+	same, not, no uint64 // numbers of exits that are the same, not comparable, different
 }
 
 // newVerifyWriter returns a verifyWriter. It shows counts where standard error is a terminal to which nothing else is written.
@@ -34,7 +34,7 @@ func newVerifyWriter(ctx context.Context, a *app, k *verified, out *os.File, fai
 	return w
 }
 
-// counts shows the progress a few times a second. A line of output clears it first.
+// counts shows the progress a few times a second.
 func (w *verifyWriter) counts(v *verify.Verified) {
 	switch v.Status {
 	case verify.Same:
@@ -64,7 +64,7 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 	w.counts(v)
 	if different {
 		w.clear()
-		w.quiet = time.Now().Add(3 * flushAfter) // it is written by then
+		w.quiet = time.Now().Add(3 * flushAfter) // the line is written by then
 		if err := w.k.keep(w.ctx, v); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (w *verifyWriter) plain(v *verify.Verified) string {
 	return plain.line.String()
 }
 
-// outcome writes the one line of an exit.
+// outcome writes one line about an exit.
 func (w *verifyWriter) outcome(v *verify.Verified) {
 	x := v.Exit
 	where := ""
@@ -137,10 +137,10 @@ func (w *verifyWriter) outcome(v *verify.Verified) {
 }
 
 func thread(v *verify.Verified) string {
-	return strings.TrimRight(fmt.Sprintf("%d %s", v.Exit.Thread.ID, printable(v.Exit.Thread.Name)), " ") // one without a name may have ended
+	return strings.TrimRight(fmt.Sprintf("%d %s", v.Exit.Thread.ID, printable(v.Exit.Thread.Name)), " ") // a thread that has ended has no name
 }
 
-// results returns a result on which both sides agree.
+// results formats a result on which both sides agree.
 func results(parts []verify.ResultPart) string {
 	if len(parts) == 0 {
 		return ""
@@ -216,7 +216,7 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	if v.Script != "" {
 		fmt.Fprintf(b, "  script: %s\n", printable(v.Script))
 	}
-	if w.k != nil { // a script is what reproduces it
+	if w.k != nil { // in a script, the script itself reproduces it
 		fmt.Fprintf(b, "  reproduce: %s\n", w.k.reproduce(v))
 	}
 	b.WriteByte('\n')
@@ -368,7 +368,7 @@ func verifiedText(s *verify.Summary, k *watched, entries bool) string {
 	return b.String()
 }
 
-// reasonLines lists the reasons for which exits were left out, one a line after its count. of stands between the two.
+// reasonLines lists the reasons for which exits were left out, one per line: the count, of, and the reason.
 func reasonLines(r trace.Reasons, of string) string {
 	var b strings.Builder
 	reasons := r.Sorted()

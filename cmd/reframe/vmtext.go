@@ -83,7 +83,7 @@ func printVM(w io.Writer, s style, vm *frame.VM) {
 	}
 }
 
-// placeOf names a local or a place on the stack, such as local[2], followed by its own name if it has one.
+// placeOf names a local or a stack slot, such as local[2], followed by its own name if it has one.
 func placeOf(what string, v *frame.VMValue) string {
 	if v.Index != nil {
 		what += "[" + strconv.FormatInt(*v.Index, 10) + "]"
@@ -94,7 +94,7 @@ func placeOf(what string, v *frame.VMValue) string {
 	return what
 }
 
-// vmText returns a value in words, plain and with the colours of a terminal.
+// vmText formats a value, plain and with the colours of a terminal.
 func vmText(s style, v *frame.VMValue) (plain, painted string) {
 	plain = printable(cmp.Or(v.Value, string(v.Hex)))
 	switch {
@@ -166,7 +166,7 @@ func (p *explainer) vm(at *explain.Place) {
 	}
 }
 
-// printVMStacks prints only the VM frames of each thread, innermost first: the stack as a user of that VM would read it.
+// printVMStacks prints only the VM frames of each thread, innermost first, as a user of that VM would read the stack.
 func printVMStacks(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 	var out strings.Builder
 	fmt.Fprintln(&out, titleOf(s, t))

@@ -21,7 +21,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// watched holds the flags of every verb that watches exits as they happen: the process, and which of its exits.
+// watched holds the flags of the verbs that watch exits as they happen: the process, and which of its exits.
 type watched struct {
 	inputs
 	exits  flags.Exits
@@ -40,7 +40,7 @@ func (w *watched) addFlags(c *cobra.Command) {
 	w.objectFlag(c)
 	w.siteFlags(c)
 	f := c.Flags()
-	f.SetInterspersed(false) // what follows the command's name is its own
+	f.SetInterspersed(false) // words after the command's name belong to the command
 	flags.Some(f, &w.every, &w.limit, flags.Usage{"every": "only every `N`-th exit", "limit": "end after `N` exits"})
 	w.forFlag(c)
 	f.StringVarP(&w.output, "output", "o", "", "write the exits to `FILE`, or to standard output (-)")
@@ -141,11 +141,11 @@ func (w *watched) open(ctx context.Context, command []string) (*ptrace.Session, 
 // writePatience is the time after a signal in which the reader of a pipe may still take output.
 const writePatience = time.Second
 
-// created returns the stream for exits: a file, standard output, or standard error where a command uses standard output itself. closed closes a file
-// and returns its argument, or else its own error. When ctx is done, reframe no longer waits for a pipe without a reader, nor long for a reader that
-// takes nothing.
+// created returns the stream for exits: a file, standard output, or standard error if a command uses standard output itself. closed closes a file
+// and returns its argument, or else its own error. When ctx is done, reframe stops waiting for a pipe without a reader. It waits for a stalled reader
+// only for writePatience.
 func (w *watched) created(ctx context.Context, a *app, command []string) (out *os.File, closed func(error) error, err error) {
-	// A reader that disappears must not end reframe before it has detached from the process: a failed write ends the verb.
+	// A reader that disappears must not end reframe before it has detached from the process. The failed write ends the verb.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	closed = func(err error) error { return err }
 	switch {
@@ -161,7 +161,7 @@ func (w *watched) created(ctx context.Context, a *app, command []string) (out *o
 			}
 			return nil, nil, err
 		}
-		context.AfterFunc(ctx, func() { _ = out.SetWriteDeadline(time.Now().Add(writePatience)) }) // which a regular file does not have
+		context.AfterFunc(ctx, func() { _ = out.SetWriteDeadline(time.Now().Add(writePatience)) }) // a regular file has no deadline
 		return out, func(err error) error { return cmp.Or(err, out.Close()) }, nil
 	case len(command) > 0:
 		return a.stderr, closed, nil

@@ -28,7 +28,7 @@ func atWidth(t *testing.T, columns int, env string, args ...string) string {
 	c.Env = append(os.Environ(), "TERM=xterm", env)
 	require.NoError(t, c.Start())
 	require.NoError(t, slave.Close())
-	text, _ := io.ReadAll(master) // which ends with EIO
+	text, _ := io.ReadAll(master) // it ends with EIO
 	_ = c.Wait()
 	return string(text)
 }
@@ -62,7 +62,7 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// On a terminal no line is wider than the terminal, including commands to copy, and no text is lost. In a pipe each line stays one.
+// On a terminal no line is wider than the terminal, including commands to copy, and no text is lost. In a pipe no line is folded.
 func TestNothingWiderThanTheTerminal(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestNothingWiderThanTheTerminal(t *testing.T) {
 			for line := range strings.Lines(text) {
 				line = colours.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
 				if strings.ContainsAny(line, `'"$`) || strings.HasPrefix(line, "    /") {
-					continue // a word of a command, which cannot be broken
+					continue // a word of a command cannot be broken
 				}
 				require.LessOrEqual(t, utf8.RuneCountInString(line), columns, "%v\n%s", args, text)
 			}

@@ -44,7 +44,7 @@ func TestWrongKindOfFile(t *testing.T) {
 	} {
 		clitest.Run(t, c.args...).FailsEmpty(t, 2, c.want)
 	}
-	for file, want := range map[string]string{p.IR: "IR, and no layout; " + ir, object: "an ELF object, and no layout; " + maps} { // frames do without a layout
+	for file, want := range map[string]string{p.IR: "IR, and no layout; " + ir, object: "an ELF object, and no layout; " + maps} { // frames continues without the layout
 		r := clitest.Run(t, "frames", clitest.PID(p), "--layout", file)
 		require.Equal(t, 1, r.Code, r.Stderr)
 		require.True(t, strings.HasPrefix(r.Stderr, "reframe: "+file+": "+want), r.Stderr)
