@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// AMD64 is x86-64 with the System V calling convention. The numbers are those
-// of the ABI's AMD64 supplement, figure 3.36, which LLVM's stack maps use too
-// (measured: zmm16 to zmm31 are 67 to 82).
+// AMD64 is x86-64 with the System V calling convention. Register numbers are those of the ABI's AMD64 supplement, figure 3.36. LLVM's stack maps use the
+// same numbers (measured: zmm16 to zmm31 are 67 to 82).
 //
-// A vector register is recorded at its widest here, 64 bytes; a capture may have fewer of them and marks the rest as unavailable. mm0 to mm7 are
-// the low 8 bytes of st0 to st7; r16 to r31 are those of APX. Section 3.2.2, "The Stack Frame", defines how frames are linked.
+// Vector registers have their greatest width here, 64 bytes; a capture may have fewer bytes and marks the rest as unavailable. mm0 to mm7 are the low
+// 8 bytes of st0 to st7; r16 to r31 are those of APX. Section 3.2.2, "The Stack Frame", defines how frames are linked.
 var AMD64 = newArch(Arch{
 	Name: "amd64", Title: "x86-64", Pointer: 8, Order: binary.LittleEndian, Align: 1,
 	SP: 7, FP: 6, PC: 16, Link: 16, Vector: 16,
@@ -37,9 +36,9 @@ func amd64Rows() []RegisterInfo {
 	)
 }
 
-// amd64Sigreturns lists the code that handlers return to in glibc, musl and Go's runtime, mov $__NR_rt_sigreturn,%rax; syscall, and the shorter
-// form with %eax. The return has popped the first word of struct rt_sigframe (asm/sigframe.h of the kernel), so that the stack pointer is at its
-// struct ucontext (asm/ucontext.h, asm/sigcontext.h).
+// amd64Sigreturns lists the code that signal handlers return to. glibc, musl and Go's runtime use mov $__NR_rt_sigreturn,%rax; syscall; the form with
+// %eax is shorter. The return has popped the first word of struct rt_sigframe (asm/sigframe.h of the kernel), so the stack pointer points to its struct
+// ucontext (asm/ucontext.h, asm/sigcontext.h).
 var amd64Sigreturns = []Trampoline{
 	{Code: []byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}, Saved: amd64Saved},
 	{Code: []byte{0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05}, Saved: amd64Saved},

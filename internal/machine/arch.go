@@ -1,13 +1,13 @@
-// Package machine defines addresses, registers and their values, memory, and architectures as tables. Every other package uses it. It imports none of
-// the other packages.
+// Package machine defines addresses, registers and their values, memory, and tables of architectures. All other packages may import it; it imports none
+// of them.
 //
 // Its main type is [Arch]: the DWARF number of each register, its width and whether it is callee-saved. A new architecture is a new table, not new
 // code.
 //
 // # Security
 //
-// This package does not read targets. [Memory] and [Target] are the interfaces through which the bytes of a target come; they are hostile, and
-// every reader of them bounds what it does with them.
+// This package does not read targets. [Memory] is the interface for the bytes of a target. These bytes are hostile, and each caller that reads them bounds
+// its loops and allocations.
 package machine
 
 import (
@@ -22,16 +22,15 @@ type Addr uint64
 // String prints the address in hexadecimal, as gdb does.
 func (a Addr) String() string { return fmt.Sprintf("%#x", uint64(a)) }
 
-// DWARFReg is a register's number in the DWARF numbering of its architecture
-// (the comment of each [Arch] names the document).
+// DWARFReg is a register number in the DWARF numbering of an architecture. The comment of each [Arch] names the document that defines the numbers.
 type DWARFReg uint16
 
 // RegisterInfo is one row of an architecture's table.
 type RegisterInfo struct {
 	DWARF DWARFReg
 	Name  string
-	Size  int // bytes, at its widest
-	Kept  int // bytes, from its first, that are callee-saved in the C convention
+	Size  int // bytes, at its greatest width
+	Kept  int // number of its first bytes that are callee-saved in the C convention
 	Class Class
 }
 
@@ -48,64 +47,63 @@ const (
 
 // Arch describes an architecture as data.
 type Arch struct {
-	Name    string // as Go spells it: amd64
-	Title   string // as people say it: x86-64
+	Name    string // Go's name: amd64
+	Title   string // the common name: x86-64
 	Pointer int    // size of an address in bytes
 	Order   binary.ByteOrder
-	// Align is the alignment of instructions in bytes, and Fixed means that all of them have that length; 0 if unknown.
+	// Align is the alignment of instructions in bytes. Fixed reports whether all instructions have that length. Align is 0 if unknown.
 	Align int
 	Fixed bool
 
 	SP DWARFReg // the stack pointer
-	FP DWARFReg // the frame pointer, where code keeps one
-	PC DWARFReg // the program counter; noNumber where DWARF has none for it
-	// Link is the register in which a call leaves the return address, which a function
-	// that calls nothing need not save. It is PC itself where a call pushes the address.
+	FP DWARFReg // the frame pointer, in code that keeps one
+	PC DWARFReg // the program counter; noNumber if DWARF has no number for it
+	// Link is the register in which a call stores the return address; a leaf function need not save it. If calls push the address instead, Link equals PC.
 	Link DWARFReg
 
-	// CallerSP is the value of the stack pointer just before the call, as the distance from the CFA: 0 unless the ABI puts the CFA past an area
-	// that the caller leaves to its callees.
+	// CallerSP is the stack pointer just before the call, minus the CFA. It is 0 unless the ABI puts the CFA past an area that the caller reserves for
+	// callees.
 	CallerSP int64
-	// Vector counts the low bytes of a vector register that unwind information saves. The register may have more. 0 if unknown.
+	// Vector is the number of low bytes of a vector register that unwind information saves; the register may be wider. 0 if unknown.
 	Vector int
-	// Calls are the instructions that call, if their bits identify them.
+	// Calls describes the call instructions, if their bits identify them.
 	Calls Calls
-	// Constant are registers that are the same in all frames of a thread, as the length of vectors is.
+	// Constant lists registers whose value is the same in all frames of a thread, such as the length of vectors.
 	Constant []DWARFReg
-	// Unread maps registers to the reason why a value that a compiler's record puts there cannot be read from them.
+	// Unread maps a register to the reason why a value that a stack map places in it cannot be read.
 	Unread map[DWARFReg]string
-	// Single returns the float that a float register holds in another form than its low bytes; nil if the architecture has no such registers. It
-	// takes the register and all of its bytes, and returns four; ok is false for a register of another kind.
+	// Single converts a float register that holds a float in another form than its low bytes; nil if the architecture has none. It takes the register and
+	// all of its bytes, and returns four bytes. ok is false for other registers.
 	Single func(reg DWARFReg, raw []byte) (b []byte, ok bool)
-	// Code is the mask of the bits of a code address that are the address, if pointer authentication signs the others; 0 for all.
+	// Code masks the address bits of a code address, if pointer authentication uses the other bits for a signature. 0 means that all bits are address bits.
 	Code uint64
-	// Chain describes how code that keeps a frame pointer, or a back chain, links its frames; the zero value if it does not.
+	// Chain describes how code with a frame pointer or a back chain links its frames. It is zero if the code does not link frames.
 	Chain Chain
 	// Trampolines lists the code that signal handlers return to.
 	Trampolines []Trampoline
 
-	table []RegisterInfo // by number; entries without a name are unused
+	table []RegisterInfo // indexed by number; unused entries have no name
 	order []DWARFReg
-	parts func() map[part]string // made when a name is needed: most runs need those of no architecture
+	parts func() map[part]string // computed on first use: most runs need the names of one architecture at most
 	plan  plan
 }
 
-// noNumber is the program counter's number where DWARF gives it none. No table has it.
+// noNumber stands for a program counter that has no DWARF number. No table contains it.
 const noNumber DWARFReg = 0xffff
 
-// Chain describes where the frame of a function has the link to its caller's. Offsets are in bytes from the address in Base.
+// Chain describes where a frame stores the link to its caller's frame. Offsets are in bytes from the address in Base.
 type Chain struct {
 	Base DWARFReg // the frame pointer, or the stack pointer for a back chain
-	// Linked is the place where the caller's value of Base was saved.
+	// Linked is the offset at which the caller's value of Base was saved.
 	Linked int64
-	// Return is the place where the return address was saved; for a back chain, as the distance from the CFA.
+	// Return is the offset at which the return address was saved. For a back chain it counts from the CFA.
 	Return int64
-	// CFA is the CFA as the distance from Base. The record gives it unless NoCFA is set; for a back chain it is the caller's value of Base.
+	// CFA is the offset of the CFA from Base, unless NoCFA is set. For a back chain the CFA is the caller's value of Base.
 	CFA   int64
 	NoCFA bool
 }
 
-// Exists reports whether frames are linked at all.
+// Exists reports whether code of the architecture links its frames.
 func (c Chain) Exists() bool { return c != Chain{} }
 
 func newArch(a Arch, rows []RegisterInfo, aliases ...alias) *Arch {
@@ -119,13 +117,13 @@ func newArch(a Arch, rows []RegisterInfo, aliases ...alias) *Arch {
 	return &a
 }
 
-// Register returns the row of r, and false where the architecture has none.
+// Register returns the row of r, and false if the architecture does not have r.
 func (a *Arch) Register(r DWARFReg) (RegisterInfo, bool) {
 	info := a.row(r)
 	return info, info.Name != ""
 }
 
-// row returns the row of r, which has no name if there is none.
+// row returns the row of r; its name is empty if r does not exist.
 func (a *Arch) row(r DWARFReg) RegisterInfo {
 	if int(r) >= len(a.table) {
 		return RegisterInfo{}
@@ -133,7 +131,7 @@ func (a *Arch) row(r DWARFReg) RegisterInfo {
 	return a.table[r]
 }
 
-// RegisterName returns the name of r, or "dwarf register N" where it has none.
+// RegisterName returns the name of r, or "dwarf register N" if it has none.
 func (a *Arch) RegisterName(r DWARFReg) string {
 	if name := a.row(r).Name; name != "" {
 		return name
@@ -144,19 +142,19 @@ func (a *Arch) RegisterName(r DWARFReg) string {
 	return fmt.Sprintf("dwarf register %d", r)
 }
 
-// Registers lists the numbers of all registers in the table's order.
+// Registers returns the numbers of all registers in the table's order.
 func (a *Arch) Registers() []DWARFReg { return a.order }
 
-// Kept returns how many bytes of r, from its first, are callee-saved.
+// Kept returns the number of bytes of r, from its first, that are callee-saved.
 func (a *Arch) Kept(r DWARFReg) int { return a.row(r).Kept }
 
-// Preserved reports whether a callee gives all of r back as it was.
+// Preserved reports whether all bytes of r are callee-saved.
 func (a *Arch) Preserved(r DWARFReg) bool {
 	info := a.row(r)
 	return info.Kept > 0 && info.Kept == info.Size
 }
 
-// Uint reads an address-sized or smaller unsigned integer in the byte order of the architecture. Of more than eight bytes it takes the low eight.
+// Uint decodes an unsigned integer in the byte order of the architecture. If b has more than eight bytes, it decodes the low eight.
 func (a *Arch) Uint(b []byte) uint64 {
 	if len(b) == 8 {
 		return a.Order.Uint64(b)
@@ -179,8 +177,7 @@ func (a *Arch) Uint(b []byte) uint64 {
 	return v
 }
 
-// PutUint writes an unsigned integer of the size of b, at most eight bytes, in the byte
-// order of the architecture: what [Arch.Uint] reads.
+// PutUint encodes v into all of b, at most eight bytes, in the byte order of the architecture. [Arch.Uint] decodes it.
 func (a *Arch) PutUint(b []byte, v uint64) {
 	if len(b) == 8 {
 		a.Order.PutUint64(b, v)
@@ -196,6 +193,6 @@ func (a *Arch) PutUint(b []byte, v uint64) {
 	}
 }
 
-// BigEndian reports whether the most significant byte comes first. It is spelled once,
-// because an interface compares only with its like.
+// BigEndian reports whether the most significant byte comes first. The conversion is needed because Order can be compared only with a value of its own
+// interface type.
 func (a *Arch) BigEndian() bool { return a.Order == binary.ByteOrder(binary.BigEndian) }

@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// ARM64 and ARM64BE are aarch64 in its two byte orders. The numbers are those of "DWARF for the Arm 64-bit Architecture" (AADWARF64), section
-// "DWARF register names". AAPCS64 defines the callee-saved registers in "Register use in the AAPCS64 standard", and how frames are linked in "The
-// Frame Pointer": the record may lie anywhere in the frame and does not give the CFA.
+// ARM64 and ARM64BE are aarch64 in its two byte orders. Register numbers are those of "DWARF for the Arm 64-bit Architecture" (AADWARF64), section "DWARF
+// register names". AAPCS64 defines the callee-saved registers in "Register use in the AAPCS64 standard", and how frames are linked in "The Frame Pointer":
+// the frame record may lie anywhere in the frame and does not determine the CFA.
 //
-// Of v8 to v15 the low 8 bytes are callee-saved, d8 to d15. They are the first ones in memory if the order is little-endian; otherwise nothing of
-// them counts as callee-saved.
+// The low 8 bytes of v8 to v15 (d8 to d15) are callee-saved. In little-endian order these are the first 8 bytes in memory. In big-endian order they are
+// not, so the table marks none of these registers as callee-saved.
 //
-// Pointer authentication takes the bits of an address above the 48 that Linux gives programs (kernel documentation, "Memory Layout on AArch64
-// Linux").
+// Pointer authentication uses the address bits above the 48 that Linux gives programs (kernel documentation, "Memory Layout on AArch64 Linux").
 //
-// z0 to z31 (whose low 16 bytes are v0 to v31) and p0 to p15 are those of SVE, at the
-// widest that it allows: 2048 bits, and a bit for each byte of that.
+// z0 to z31 (whose low 16 bytes are v0 to v31) and p0 to p15 are those of SVE, at the greatest width that it allows: 2048 bits, and one bit for each of
+// these bytes.
 var (
 	ARM64   = newARM64("arm64", "aarch64", binary.LittleEndian)
 	ARM64BE = newARM64("arm64be", "aarch64 big-endian", binary.BigEndian)
@@ -34,7 +33,7 @@ func newARM64(name, title string, order binary.ByteOrder) *Arch {
 		Name: name, Title: title, Pointer: 8, Order: order, Align: 4, Fixed: true,
 		SP: 31, FP: 29, PC: 32, Link: 30, Constant: []DWARFReg{ARM64VG},
 		Calls: arm64Calls, Code: 1<<48 - 1,
-		// LLVM makes an operand of the zero register for a value that is 0 (AArch64RegisterInfo.td: WZR and XZR have DwarfRegNum 31 as SP has).
+		// For a value of 0, LLVM may record the zero register (AArch64RegisterInfo.td: WZR, XZR and SP all have DwarfRegNum 31).
 		Unread:      map[DWARFReg]string{31: "register 31 is sp or the zero register, and the record does not tell which"},
 		Chain:       Chain{Base: 29, Linked: 0, Return: 8, NoCFA: true},
 		Trampolines: []Trampoline{arm64Sigreturn},
@@ -53,8 +52,7 @@ func newARM64(name, title string, order binary.ByteOrder) *Arch {
 		alias{"x", 4, "w", 0}, alias{"sp", 4, "wsp", 0})
 }
 
-// arm64Calls are those of "Arm Architecture Reference Manual for A-profile architecture",
-// C6.2. Instructions are little-endian in both orders of data.
+// arm64Calls lists the calls of "Arm Architecture Reference Manual for A-profile architecture", C6.2. Instructions are little-endian in both data orders.
 var arm64Calls = Calls{binary.LittleEndian, []CallForm{
 	{4, 0xfc000000, 0x94000000}, // bl
 	{4, 0xfffffc1f, 0xd63f0000}, // blr
@@ -64,9 +62,8 @@ var arm64Calls = Calls{binary.LittleEndian, []CallForm{
 	{4, 0xfffffc00, 0xd73f0c00}, // blrab
 }}
 
-// arm64Sigreturn is in the vdso and in musl: mov x8,#__NR_rt_sigreturn; svc #0. At the
-// stack pointer is the kernel's struct rt_sigframe: siginfo_t and struct ucontext, with
-// struct sigcontext of asm/sigcontext.h.
+// arm64Sigreturn is in the vdso and in musl: mov x8,#__NR_rt_sigreturn; svc #0. The stack pointer points to the kernel's struct rt_sigframe: siginfo_t
+// and struct ucontext, which contains struct sigcontext of asm/sigcontext.h.
 var arm64Sigreturn = Trampoline{
 	Code:  []byte{0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4},
 	Saved: words(0, 32, 312, map[DWARFReg]int64{32: 568}), // sp follows x30

@@ -2,21 +2,20 @@ package machine
 
 import "encoding/binary"
 
-// Calls are the instructions that call, of an architecture whose instructions have few
-// lengths: those that leave the return address in [Arch.Link].
+// Calls describes the instructions that store a return address in [Arch.Link], for an architecture with few instruction lengths.
 type Calls struct {
-	Order binary.ByteOrder // that of instructions, which need not be that of data
+	Order binary.ByteOrder // byte order of instructions, which may differ from that of data
 	Forms []CallForm
 }
 
-// CallForm is one form of a call instruction: a mask of its fixed bits, and their values.
+// CallForm is one form of a call instruction: the mask of its fixed bits and their values.
 type CallForm struct {
 	Size        int // bytes
 	Mask, Value uint64
 }
 
-// EndsInCall reports whether the last instruction in code is a call. The instructions of some architectures have several lengths, and the last
-// bytes of a longer one may look like a shorter one: false means that no call ends there, true that one may.
+// EndsInCall reports whether code may end with a call. Where instructions have several lengths, the last bytes of a longer instruction may look like a
+// shorter call. So false is certain, and true is not.
 //
 // It returns false for an architecture without Calls, such as x86-64, whose instructions have no fixed form.
 func (a *Arch) EndsInCall(code []byte) bool {
@@ -28,7 +27,7 @@ func (a *Arch) EndsInCall(code []byte) bool {
 	return false
 }
 
-// Word is an instruction of at most eight bytes as a number.
+// Word returns an instruction of at most eight bytes as a number.
 func (c *Calls) Word(code []byte) uint64 {
 	var v uint64
 	for i, b := range code {
@@ -41,8 +40,7 @@ func (c *Calls) Word(code []byte) uint64 {
 	return v
 }
 
-// nonzero returns the forms that f has when one of the bits of field is set: a register
-// number other than 0.
+// nonzero returns one form for each bit of field, with that bit set. Together they match f with any register number other than 0 in field.
 func nonzero(f CallForm, field uint64) []CallForm {
 	var list []CallForm
 	for bit := uint64(1); bit != 0; bit <<= 1 {

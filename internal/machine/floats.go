@@ -1,15 +1,15 @@
 package machine
 
-// FloatControl holds the registers of a thread that control floating-point arithmetic, without the flags of exceptions that have come. A function restores them before it returns
-// (System V ABI, AMD64 supplement, 3.2.1; AAPCS64, 6.1.2), so that those of a callee are those of its callers, unless a callee has just
-// changed them for itself.
+// FloatControl holds the registers of a thread that control floating-point arithmetic, without the exception flags. A function restores them before it
+// returns (System V ABI, AMD64 supplement, 3.2.1; AAPCS64, 6.1.2). So a callee's values are also those of its callers, unless the callee is in the middle
+// of changing them.
 type FloatControl struct {
 	MXCSR uint32 // of x86-64, for SSE and AVX (Intel SDM vol. 1, 10.2.3)
 	X87   uint16 // of x86-64, the x87 control word (8.1.5)
 	FPCR  uint64 // of arm64 (Arm ARM, C5.2.8)
 }
 
-// DefaultFloatControl returns the registers as Linux starts a process with them.
+// DefaultFloatControl returns the values with which Linux starts a process.
 func DefaultFloatControl(a *Arch) FloatControl {
 	if a == AMD64 {
 		return FloatControl{MXCSR: 0x1f80, X87: 0x37f}
@@ -17,8 +17,8 @@ func DefaultFloatControl(a *Arch) FloatControl {
 	return FloatControl{}
 }
 
-// Where a note or an area of memory has the registers: struct user_fpregs_struct of asm/user.h, which begins as the area of FXSAVE
-// does, and struct user_fpsimd_state of asm/ptrace.h.
+// These are the offsets of the registers in struct user_fpregs_struct of asm/user.h, which begins like the FXSAVE area, and in struct user_fpsimd_state of
+// asm/ptrace.h.
 const (
 	x87ControlAt = 0
 	mxcsrAt      = 24
@@ -27,7 +27,7 @@ const (
 	mxcsrFlags = 0x3f
 )
 
-// FloatControlOf reads the registers out of what the kernel hands out as the floating-point registers of a thread (NT_FPREGSET).
+// FloatControlOf decodes the registers from the kernel's floating-point register set of a thread (NT_FPREGSET).
 func FloatControlOf(a *Arch, b []byte) (FloatControl, error) {
 	switch {
 	case a == AMD64 && len(b) >= mxcsrAt+4:
@@ -40,9 +40,9 @@ func FloatControlOf(a *Arch, b []byte) (FloatControl, error) {
 	return FloatControl{}, Unavailablef("the floating-point environment of %s is not read", a.Title)
 }
 
-// Where a signal frame has the registers of the code that the signal interrupted, from the stack pointer of the frame that the handler
-// returns to (asm/sigframe.h, asm/ucontext.h and asm/sigcontext.h): on x86-64 a pointer to an area of FXSAVE, on arm64 struct
-// fpsimd_context, which comes first among the records after the general registers.
+// These are the offsets at which a signal frame saves the floating-point registers of the interrupted code (asm/sigframe.h, asm/ucontext.h and
+// asm/sigcontext.h). They count from the stack pointer of the frame that the handler returns to. On x86-64 a pointer to an FXSAVE area lies there. On
+// arm64 struct fpsimd_context lies there, the first record after the general registers.
 const (
 	amd64SignalFloats = 224
 	arm64SignalFloats = 592
@@ -77,10 +77,10 @@ func SignalFloatControl(m Memory, a *Arch, sp Addr) (FloatControl, error) {
 	return FloatControl{}, Unavailablef("the floating-point environment of %s is not read", a.Title)
 }
 
-// SetFloatControl gives the file the registers that control floating-point arithmetic.
+// SetFloatControl sets the registers that control floating-point arithmetic.
 func (r *Registers) SetFloatControl(c FloatControl) { r.floats, r.floatsWhy = &c, "" }
 
-// ForgetFloatControl makes these registers unavailable with a reason.
+// ForgetFloatControl marks these registers as unavailable, with a reason.
 func (r *Registers) ForgetFloatControl(reason string) { r.floats, r.floatsWhy = nil, reason }
 
 // FloatControl returns the registers that control floating-point arithmetic, or an [Unavailable].
@@ -94,7 +94,7 @@ func (r *Registers) FloatControl() (FloatControl, error) {
 	return FloatControl{}, Unavailablef("the floating-point registers of the thread were not read")
 }
 
-// sameFloats reports whether both files have the same of these registers.
+// sameFloats reports whether r and s have the same values of these registers, or both have none.
 func (r *Registers) sameFloats(s *Registers) bool {
 	if r.floats == nil || s.floats == nil {
 		return r.floats == s.floats

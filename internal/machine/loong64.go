@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// LOONG64 is 64-bit LoongArch with the calling convention LP64D. The numbers are those of "DWARF for the LoongArch Architecture", "Register
-// Numbers"; names and callee-saved registers are in "Procedure Call Standard for the LoongArch Architecture", "Register Convention". tp and r21 are
-// the same in all of a thread's procedures.
+// LOONG64 is 64-bit LoongArch with the calling convention LP64D. The numbers are those of "DWARF for the LoongArch Architecture", "Register Numbers".
+// Names and callee-saved registers are in "Procedure Call Standard for the LoongArch Architecture", "Register Convention". tp and r21 have the same value
+// in all frames of a thread.
 //
-// fa0 to fs7 are recorded at their widest, the LASX registers xr0 to xr31, of which they are the low 8 bytes. Of fs0 to fs7 only these bytes are
-// callee-saved. Frames are linked as gcc and LLVM do; calls are those of "LoongArch Reference Manual", volume 1, section "Branch Instructions".
+// fa0 to fs7 have their greatest width, that of the LASX registers xr0 to xr31: fa0 to fs7 are the low 8 bytes of those. Only these bytes of fs0 to fs7
+// are callee-saved. Frames are linked as gcc and LLVM do it; calls are those of "LoongArch Reference Manual", volume 1, section "Branch Instructions".
 var LOONG64 = newArch(Arch{
 	Name: "loong64", Title: "loongarch64", Pointer: 8, Order: binary.LittleEndian, Align: 4, Fixed: true,
 	SP: 3, FP: 22, PC: noNumber, Link: 1,

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// part is the low bytes of a register.
+// part identifies the low bytes of a register.
 type part struct {
 	reg  DWARFReg
 	size int
 }
 
-// alias gives the names of Size bytes of the registers whose name is From and a number, or From alone: To and that number plus Add.
+// alias names the low Size bytes of registers. A register named From followed by a number gets the name To followed by that number plus Add. A register
+// named From gets the name To.
 type alias struct {
 	From string
 	Size int
@@ -20,7 +21,7 @@ type alias struct {
 	Add  int
 }
 
-// nameParts returns the names that parts of registers have of their own.
+// nameParts returns the separate names that parts of registers have.
 func (a *Arch) nameParts(aliases []alias) map[part]string {
 	parts := map[part]string{}
 	for _, al := range aliases {
@@ -29,7 +30,7 @@ func (a *Arch) nameParts(aliases []alias) map[part]string {
 	return parts
 }
 
-// name names the parts that al is about.
+// name adds the names of one alias to parts.
 func (a *Arch) name(parts map[part]string, al alias) {
 	for _, r := range a.order {
 		number, ok := strings.CutPrefix(a.row(r).Name, al.From)
@@ -45,10 +46,8 @@ func (a *Arch) name(parts map[part]string, al alias) {
 	}
 }
 
-// NameOf returns what people call size bytes of r: of x86-64's xmm3 32 bytes are ymm3, of
-// aarch64's v0 8 bytes are d0 and of its x0 4 bytes w0. A size that has no name of its
-// own gets that of the register; one that a does not have gets what
-// [Arch.RegisterName] says.
+// NameOf returns the common name of the low size bytes of r. On x86-64, 32 bytes of xmm3 are ymm3; on aarch64, 8 bytes of v0 are d0 and 4 bytes of x0
+// are w0. If that size has no separate name, it returns [Arch.RegisterName].
 func (a *Arch) NameOf(r DWARFReg, size int) string {
 	if name, ok := a.parts()[part{r, size}]; ok {
 		return name
@@ -56,8 +55,7 @@ func (a *Arch) NameOf(r DWARFReg, size int) string {
 	return a.RegisterName(r)
 }
 
-// rows returns count rows like r with consecutive numbers from dwarf, named name and
-// consecutive numbers from first.
+// rows returns count copies of r with consecutive DWARF numbers from dwarf on. Their names are name and consecutive numbers from first on.
 func rows(dwarf DWARFReg, name string, first, count int, r RegisterInfo) []RegisterInfo {
 	list := make([]RegisterInfo, count)
 	for i := range list {
@@ -67,7 +65,7 @@ func rows(dwarf DWARFReg, name string, first, count int, r RegisterInfo) []Regis
 	return list
 }
 
-// archs are all architectures, with the other names that people give them.
+// archs lists all architectures with their other names.
 var archs = []struct {
 	arch  *Arch
 	other []string
@@ -91,8 +89,7 @@ func Archs() []*Arch {
 	return list
 }
 
-// ByName finds an architecture by Go's name for it or one of LLVM's and GNU's, such as
-// x86_64, aarch64_be or powerpc64le.
+// ByName returns the architecture with a name of Go, LLVM or GNU, such as amd64, x86_64, aarch64_be or powerpc64le.
 func ByName(name string) (*Arch, bool) {
 	for _, a := range archs {
 		if a.arch.Name == name || slices.Contains(a.other, name) {

@@ -1,16 +1,15 @@
 package machine
 
-// plan gives the registers that a frame usually knows places in a register file: those of
-// the size of an address, and those of which a callee keeps as much. A walk copies them
-// with every frame, and reads a few.
+// plan assigns indexes in a register file to the registers that a frame usually knows: address-sized registers and those with 8 callee-saved bytes. An
+// unwinder copies them for every frame and reads only a few, so they are kept in one small slice.
 type plan struct {
-	near  [128]int8        // 1 + place, by number; 0 for none
-	far   map[DWARFReg]int // those with higher numbers
-	kept  uint64           // places of callee-saved registers, or their first 8 bytes
+	near  [128]int8        // index plus 1, by register number; 0 for none
+	far   map[DWARFReg]int // indexes of registers with higher numbers
+	kept  uint64           // bit set of the indexes of registers whose 8 bytes are callee-saved
 	count int
 }
 
-// word is the size of a place in bytes.
+// word is the size of an entry in bytes.
 const word = 8
 
 func newPlan(a *Arch) plan {
@@ -18,11 +17,11 @@ func newPlan(a *Arch) plan {
 	if a.Pointer != word {
 		return p
 	}
-	named := map[string]int{} // places, for registers that have two numbers
+	named := map[string]int{} // indexes by name, for registers that have two numbers
 	for _, r := range a.order {
 		info := a.row(r)
 		if i, again := named[info.Name]; again {
-			p.far[r] = i // numbers that come again are high ones
+			p.far[r] = i // the second number of a register is always a high one
 			continue
 		}
 		if info.Size == word && info.Class == General || r == a.Link || info.Kept == word {
@@ -40,7 +39,7 @@ func newPlan(a *Arch) plan {
 
 func (p *plan) add(r DWARFReg, kept bool) {
 	if p.count == 64 {
-		return // the rest are kept by number
+		return // Registers keeps the others in a map
 	}
 	if int(r) < len(p.near) {
 		p.near[r] = int8(p.count + 1)
@@ -53,7 +52,7 @@ func (p *plan) add(r DWARFReg, kept bool) {
 	p.count++
 }
 
-// place returns where r is, and false where it has no place.
+// place returns the index of r, and false if it has none.
 func (p *plan) place(r DWARFReg) (int, bool) {
 	if int(r) < len(p.near) {
 		i := int(p.near[r]) - 1

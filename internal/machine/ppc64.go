@@ -7,21 +7,19 @@ import (
 	"slices"
 )
 
-// PPC64 (big-endian, ELFv1) and PPC64LE (ELFv2) are 64-bit Power. The numbers are those of "64-Bit ELF V2 ABI Specification: Power Architecture",
-// section 2.4, "DWARF Definition", which compilers use under ELFv1 too, whose own document numbers lr and ctr differently; the callee-saved
-// registers are in section 2.2.2.1, "Register Roles", the same in both.
+// PPC64 (big-endian, ELFv1) and PPC64LE (ELFv2) are 64-bit Power. The numbers are those of "64-Bit ELF V2 ABI Specification: Power Architecture", section
+// 2.4, "DWARF Definition". Compilers use them under ELFv1 too, although its own document numbers lr and ctr differently. Section 2.2.2.1, "Register Roles",
+// defines the callee-saved registers; they are the same in both ABIs.
 //
-// f0 to f31 are recorded at their widest, the VSX registers vs0 to vs31, of which they are the first half, in both byte orders: it is the half that
-// bit 0 is in (Power ISA, "VSX Registers"), although a little-endian store puts it after the other. Of vs14 to vs31 only that half is callee-saved.
-// A callee must preserve r13, the thread's pointer.
+// f0 to f31 have their greatest width, that of the VSX registers vs0 to vs31: they are the first half of those, the half with bit 0 (Power ISA, "VSX
+// Registers"). The table puts it first in both byte orders, although a little-endian store puts it last. Only that half of vs14 to vs31 is callee-saved.
+// A callee must preserve r13, the thread pointer.
 //
-// Frames are linked by the back chain, which every function with a frame keeps; the return
-// address is saved in the caller's frame (section 2.2.3.1, "General Stack Frame
-// Requirements"; in ELFv1 it is 16 bytes from its start too).
+// Frames are linked by the back chain, which every function with a frame keeps. The return address is saved in the caller's frame (section 2.2.3.1,
+// "General Stack Frame Requirements"); in ELFv1 too it is 16 bytes from the frame's start.
 //
-// 1200 to 1231 are r0 to r31 again: the numbers of the registers of SPE, which no 64-bit
-// processor has, and which LLVM's stack maps give for the low half of a general register
-// (seen: an i32 argument of llc 14 to 22 is in register 1203).
+// 1200 to 1231 are r0 to r31 again. They are the numbers of the SPE registers, which no 64-bit processor has. LLVM's stack maps use them for the low half
+// of a general register (seen: llc 14 to 22 put an i32 argument in register 1203).
 var (
 	PPC64   = newPPC64("ppc64", binary.BigEndian)
 	PPC64LE = newPPC64("ppc64le", binary.LittleEndian)
@@ -52,8 +50,8 @@ func newPPC64(name string, order binary.ByteOrder) *Arch {
 	), alias{"f", 16, "vs", 0})
 }
 
-// ppc64Conditions are the fields of the condition register: a value in one is one of its four bits, and LLVM counts them by a number that is
-// no bit's place (lt, gt, eq, un: SubRegIndex of PPCRegisterInfo.td).
+// ppc64Conditions returns the fields of the condition register with the reason why they cannot be read. A value in a field is one of its four bits. LLVM
+// numbers the bits of a field (lt, gt, eq, un: SubRegIndex of PPCRegisterInfo.td), but not by their position.
 func ppc64Conditions() map[DWARFReg]string {
 	unread := map[DWARFReg]string{}
 	for n := range 8 {
@@ -62,8 +60,8 @@ func ppc64Conditions() map[DWARFReg]string {
 	return unread
 }
 
-// ppc64Single returns the bytes that stfs stores for f0 to f31, which hold a float as a double (Power ISA 3.1, book I, section 4.6.2,
-// "Floating-Point Store Instructions"). It does no arithmetic, which would make a signalling NaN quiet.
+// ppc64Single returns the conversion of f0 to f31, which hold a float as a double: the bytes that stfs stores (Power ISA 3.1, book I, section 4.6.2,
+// "Floating-Point Store Instructions"). It does no arithmetic, because that would quiet a signalling NaN.
 func ppc64Single(order binary.ByteOrder) func(DWARFReg, []byte) ([]byte, bool) {
 	return func(reg DWARFReg, raw []byte) ([]byte, bool) {
 		if reg < 32 || reg > 63 || len(raw) != 8 {
@@ -72,7 +70,7 @@ func ppc64Single(order binary.ByteOrder) func(DWARFReg, []byte) ([]byte, bool) {
 		d := order.Uint64(raw)
 		sign, exponent, fraction := d>>63, d>>52&0x7ff, d&(1<<52-1)
 		out := uint32(d>>62)<<30 | uint32(d>>29)&(1<<30-1)
-		if exponent >= 874 && exponent <= 896 { // which is denormal as a float
+		if exponent >= 874 && exponent <= 896 { // denormal as a float
 			out = uint32(sign)<<31 | uint32((1<<52|fraction)>>(29+897-exponent))
 		}
 		b := make([]byte, 4)
@@ -90,8 +88,7 @@ func ppc64General(first DWARFReg) []RegisterInfo {
 	return list
 }
 
-// ppc64Calls are the branches that set the link register (Power ISA 3.1, book I, section
-// 2.4, "Branch Instructions").
+// ppc64Calls lists the branches that set the link register (Power ISA 3.1, book I, section 2.4, "Branch Instructions").
 var ppc64Calls = []CallForm{
 	{4, 0xfc000001, 0x48000001}, // bl, bla
 	{4, 0xfc000001, 0x40000001}, // bcl, bcla
@@ -100,9 +97,9 @@ var ppc64Calls = []CallForm{
 	{4, 0xfc0007ff, 0x4c000461}, // bctarl
 }
 
-// ppc64Sigreturns lists the code that handlers return to: in the vdso, and on the stack if there is none, addi r1,r1,128; li r0,__NR_rt_sigreturn;
-// sc. 128 bytes above the stack pointer is struct ucontext of asm/ucontext.h, and in it the general registers in the order of struct pt_regs
-// (asm/ptrace.h) and those of floating point. QEMU's user mode omits the addi, and puts struct ucontext 16 bytes further up, as ppc does.
+// ppc64Sigreturns lists the code that signal handlers return to, in the vdso, or on the stack if there is no vdso: addi r1,r1,128; li r0,__NR_rt_sigreturn;
+// sc. 128 bytes above the stack pointer is struct ucontext of asm/ucontext.h. It contains the general registers in the order of struct pt_regs
+// (asm/ptrace.h) and the floating-point registers. QEMU's user mode omits the addi and puts struct ucontext 16 bytes higher, as the kernel does on ppc.
 func ppc64Sigreturns(order binary.ByteOrder) []Trampoline {
 	const add, load, call = 0x38210080, 0x380000ac, 0x44000002
 	return []Trampoline{ppc64Sigreturn(order, 128, add, load, call), ppc64Sigreturn(order, 144, load, call)}

@@ -1,10 +1,10 @@
 package machine
 
-// Range is memory from start up to, not including, end.
+// Range is the memory from Start up to but not including End.
 type Range struct{ Start, End Addr }
 
 // Contains reports whether addr lies in the range.
 func (r Range) Contains(addr Addr) bool { return r.Start <= addr && addr < r.End }
 
-// Empty reports whether no address lies in the range.
+// Empty reports whether the range contains no address.
 func (r Range) Empty() bool { return r.Start >= r.End }

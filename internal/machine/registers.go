@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// Unavailable is the reason why a value cannot be read. A missing value is always represented by it: never by zero, never by an old value.
+// Unavailable is the reason why a value cannot be read. A missing value is never represented by zero or by an old value.
 type Unavailable struct {
 	Reason string
 }
@@ -17,33 +17,32 @@ func Unavailablef(format string, args ...any) error {
 	return &Unavailable{Reason: fmt.Sprintf(format, args...)}
 }
 
-// Registers is the register file of one physical frame: what its function sees.
-// A register is there with its bytes, or is missing with a reason. The zero
-// value has none; make one with [NewRegisters].
+// Registers is the register file of one physical frame, as its function sees it. Each register either has bytes or is unavailable with a reason. The zero
+// value is not usable; make one with [NewRegisters].
 //
-// A register may be known in part: its first bytes are there and the rest is not.
+// A register may be partly available: only its first bytes.
 type Registers struct {
 	arch   *Arch
-	have   uint64   // which places of words hold a register
-	words  []uint64 // by the places of the architecture's plan
+	have   uint64   // bit set of the entries in words that are available
+	words  []uint64 // values, indexed by the architecture's plan
 	others map[DWARFReg][]byte
 	why    map[DWARFReg]string
 	absent func(DWARFReg) string
 
-	floats    *FloatControl // never changed; nil where it is not known
+	floats    *FloatControl // never changed; nil if unavailable
 	floatsWhy string
 }
 
-// NewRegisters returns an empty register file. absent is the reason for registers without a reason of their own.
+// NewRegisters returns an empty register file. absent is the reason for registers without a specific reason.
 func NewRegisters(arch *Arch, absent string) *Registers {
 	return &Registers{arch: arch, words: make([]uint64, arch.plan.count), absent: func(reg DWARFReg) string {
 		return arch.RegisterName(reg) + ": " + absent
 	}}
 }
 
-// Caller returns the register file of the function that called the one whose registers r holds, as far as the calling convention determines it.
-// With kept, callee-saved registers have the values that they have here, or are missing for the same reason; without, all are missing. absent
-// returns the reason for the others; it is called on demand.
+// Caller returns the register file of the caller of the function whose registers r holds, as far as the calling convention determines it. If kept is set,
+// callee-saved registers have the same values as here, or the same reasons; otherwise all registers are unavailable. absent returns the reason for
+// registers without a specific one; it is called on demand.
 func (r *Registers) Caller(kept bool, absent func(DWARFReg) string) *Registers {
 	p := &r.arch.plan
 	out := &Registers{arch: r.arch, words: make([]uint64, p.count), absent: absent, floats: r.floats, floatsWhy: r.floatsWhy}
@@ -65,7 +64,7 @@ func (r *Registers) Caller(kept bool, absent func(DWARFReg) string) *Registers {
 	return out
 }
 
-// Clone returns a copy that can be changed by itself.
+// Clone returns a deep copy.
 func (r *Registers) Clone() *Registers {
 	c := *r
 	c.words = append([]uint64(nil), r.words...)
@@ -73,7 +72,7 @@ func (r *Registers) Clone() *Registers {
 	return &c
 }
 
-// Same reports whether both have the same registers, with the same bytes: a function cannot distinguish them.
+// Same reports whether both have the same available registers with the same bytes. It returns false if either has registers outside of the plan.
 func (r *Registers) Same(s *Registers) bool {
 	if r.arch != s.arch || r.have != s.have || len(r.others)+len(s.others) > 0 || !r.sameFloats(s) {
 		return false
@@ -86,8 +85,7 @@ func (r *Registers) Same(s *Registers) bool {
 	return true
 }
 
-// SameReasons reports whether each register that a callee keeps and that is missing in both, of those
-// that frames usually know, is so for the same reason.
+// SameReasons reports whether r and s have the same reason for each callee-saved register that r lacks, of those in the plan.
 func (r *Registers) SameReasons(s *Registers) bool {
 	for _, reg := range r.arch.order {
 		i, ok := r.arch.plan.place(reg)
@@ -98,7 +96,7 @@ func (r *Registers) SameReasons(s *Registers) bool {
 	return true
 }
 
-// Detach settles the reasons of all registers of the architecture that are missing, so that the file holds on to no other one.
+// Detach computes the reasons of all unavailable registers of the architecture, so that r no longer refers to another register file.
 func (r *Registers) Detach() {
 	for _, reg := range r.arch.order {
 		if i, ok := r.arch.plan.place(reg); ok && r.have>>i&1 != 0 {
@@ -112,23 +110,23 @@ func (r *Registers) Detach() {
 	r.absent = func(reg DWARFReg) string { return arch.RegisterName(reg) + " is not kept by the frame that was called" }
 }
 
-// Plain reports whether no register is missing for a reason of its own.
+// Plain reports whether no register has a specific reason.
 func (r *Registers) Plain() bool { return len(r.why) == 0 }
 
-// Whole reports whether all callee-saved registers are available, of those that frames usually have.
+// Whole reports whether all callee-saved registers in the plan are available.
 func (r *Registers) Whole() bool { return r.have&r.arch.plan.kept == r.arch.plan.kept }
 
-// But returns the same registers, with another reason for those without a reason of their own.
+// But returns the same registers with another reason for those without a specific reason.
 func (r *Registers) But(absent func(DWARFReg) string) *Registers {
 	out := *r
 	out.absent = absent
 	return &out
 }
 
-// Arch returns the architecture whose registers these are.
+// Arch returns the architecture of the registers.
 func (r *Registers) Arch() *Arch { return r.arch }
 
-// Set gives reg its bytes, lowest address first: all of them, or its first. The slice is kept.
+// Set sets reg to b, lowest address first: all of its bytes or only its first. It keeps the slice.
 func (r *Registers) Set(reg DWARFReg, b []byte) {
 	if len(b) == word {
 		r.SetUint(reg, r.arch.Uint(b))
@@ -144,7 +142,7 @@ func (r *Registers) Set(reg DWARFReg, b []byte) {
 	delete(r.why, reg)
 }
 
-// SetUint gives an address-sized register its value.
+// SetUint sets an address-sized register.
 func (r *Registers) SetUint(reg DWARFReg, v uint64) {
 	if i, ok := r.arch.plan.place(reg); ok {
 		r.words[i] = v
@@ -186,8 +184,7 @@ func (r *Registers) reason(reg DWARFReg) error {
 	return &Unavailable{Reason: r.absent(reg)}
 }
 
-// Bytes returns the bytes of reg that are there, from its first, or an [Unavailable]. The
-// caller may keep them and must not change them.
+// Bytes returns the available bytes of reg, from its first, or an [Unavailable]. The caller may keep them but must not change them.
 func (r *Registers) Bytes(reg DWARFReg) ([]byte, error) {
 	if i, ok := r.arch.plan.place(reg); ok && r.have>>i&1 != 0 {
 		b := make([]byte, word)

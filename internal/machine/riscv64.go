@@ -5,16 +5,12 @@ import (
 	"slices"
 )
 
-// RISCV64 is 64-bit RISC-V with the calling convention LP64D. The numbers are those of
-// "RISC-V ABIs Specification", chapter "RISC-V DWARF Specification", "Dwarf Register
-// Numbers"; names and what a callee preserves are in its chapter "Register
-// Convention". gp and tp are the same in all of a thread's procedures. How frames are linked
-// is in its section "Frame Pointer Convention". Functions with a variable number of
-// arguments depart from it: gcc and LLVM have their frame pointer below the registers that
-// they save next to the CFA.
+// RISCV64 is 64-bit RISC-V with the calling convention LP64D. The numbers are those of "RISC-V ABIs Specification", chapter "RISC-V DWARF Specification",
+// "Dwarf Register Numbers". Names and callee-saved registers are in its chapter "Register Convention". gp and tp have the same value in all frames of a
+// thread. Its section "Frame Pointer Convention" defines how frames are linked. Functions with a variable number of arguments depart from it: gcc and LLVM
+// set their frame pointer below the registers that they save next to the CFA.
 //
-// v0 to v31 are recorded at the widest that the vector extension allows, 65536 bits
-// ("RISC-V V Vector Extension", section 2).
+// v0 to v31 have the greatest width that the vector extension allows, 65536 bits ("RISC-V V Vector Extension", section 2).
 var RISCV64 = newArch(Arch{
 	Name: "riscv64", Title: "riscv64", Pointer: 8, Order: binary.LittleEndian, Align: 2,
 	SP: 2, FP: 8, PC: noNumber, Link: 1,
@@ -39,9 +35,8 @@ var RISCV64 = newArch(Arch{
 	rows(96, "v", 0, 32, RegisterInfo{Size: 8192, Class: Vector}),
 ))
 
-// riscv64Calls are those that leave the return address in ra ("The RISC-V Instruction Set
-// Manual", volume I, sections "Unconditional Jumps" and, for those of 2 bytes, "Control
-// Transfer Instructions" of the C extension, where rs1 0 is an ebreak).
+// riscv64Calls returns the instructions that store the return address in ra ("The RISC-V Instruction Set Manual", volume I, section "Unconditional Jumps",
+// and for 2-byte instructions "Control Transfer Instructions" of the C extension, where rs1 0 encodes ebreak).
 func riscv64Calls() Calls {
 	forms := []CallForm{
 		{4, 0x00000fff, 0x000000ef}, // jal ra
@@ -50,10 +45,9 @@ func riscv64Calls() Calls {
 	return Calls{binary.LittleEndian, append(forms, nonzero(CallForm{2, 0xf07f, 0x9002}, 0x0f80)...)} // c.jalr
 }
 
-// riscv64Sigreturn is in the vdso and in musl: li a7,__NR_rt_sigreturn; ecall. At the stack
-// pointer is the kernel's struct rt_sigframe: siginfo_t and struct ucontext (asm/ucontext.h),
-// which has struct user_regs_struct of asm/ptrace.h, pc first, at the next 16 bytes' bound, and
-// struct __riscv_d_ext_state after it.
+// riscv64Sigreturn is in the vdso and in musl: li a7,__NR_rt_sigreturn; ecall. The stack pointer points to the kernel's struct rt_sigframe: siginfo_t and
+// struct ucontext (asm/ucontext.h). That contains struct user_regs_struct of asm/ptrace.h, pc first, aligned to 16 bytes, and then struct
+// __riscv_d_ext_state.
 var riscv64Sigreturn = Trampoline{
 	Code:  []byte{0x93, 0x08, 0xb0, 0x08, 0x73, 0x00, 0x00, 0x00},
 	Saved: words(1, 31, 312, words(32, 32, 560, map[DWARFReg]int64{noNumber: 304})),

@@ -6,15 +6,14 @@ import (
 	"slices"
 )
 
-// S390X is z/Architecture. The numbers are those of "ELF Application Binary Interface s390x Supplement", "DWARF Register Number Mapping"; the
-// callee-saved registers are in its section 1.2.1, "Registers".
+// S390X is z/Architecture. The numbers are those of "ELF Application Binary Interface s390x Supplement", "DWARF Register Number Mapping"; its section
+// 1.2.1, "Registers", defines the callee-saved registers.
 //
-// f0 to f15 are recorded at their widest, the vector registers v0 to v15, of which they are the first half. Of v8 to v15 only that half is
-// callee-saved. a0 and a1 hold the thread's pointer.
+// f0 to f15 have their greatest width, that of the vector registers v0 to v15: they are the first half of those. Only that half of v8 to v15 is
+// callee-saved. a0 and a1 hold the thread pointer.
 //
-// The CFA lies past the 160 bytes at the stack pointer that a caller leaves to its callees
-// (section 1.2.2, "The Stack Frame"). Frames are not linked unless code was compiled for
-// it (gcc's -mbackchain), which nothing in it shows.
+// The CFA lies past the 160 bytes at the stack pointer that a caller reserves for its callees (section 1.2.2, "The Stack Frame"). Frames are linked only
+// in code compiled with a back chain (gcc's -mbackchain), and nothing in the code shows that it was.
 var S390X = newArch(Arch{
 	Name: "s390x", Title: "s390x", Pointer: 8, Order: binary.BigEndian, Align: 2,
 	SP: 15, FP: 11, PC: 65, Link: 14,
@@ -43,11 +42,11 @@ func s390xRows() []RegisterInfo {
 	return list
 }
 
-// s390xFloating returns the register with the nth number of a floating-point or vector register: in each eight of them the even ones come first.
+// s390xFloating returns the register for the nth DWARF number of the floating-point or vector registers: in each group of eight the even ones come first.
 func s390xFloating(n int) int { return n&^7 | n<<1&6 | n>>2&1 }
 
-// s390xCalls are those that leave the return address in r14 ("z/Architecture Principles of
-// Operation", chapter 7). basr and bassm with register 0 do not branch.
+// s390xCalls returns the instructions that store the return address in r14 ("z/Architecture Principles of Operation", chapter 7). basr and bassm with
+// register 0 do not branch.
 func s390xCalls() Calls {
 	forms := []CallForm{
 		{6, 0xffff00000000, 0xc0e500000000}, // brasl
@@ -58,11 +57,9 @@ func s390xCalls() Calls {
 	return Calls{binary.BigEndian, append(forms, nonzero(CallForm{2, 0xfff0, 0x0ce0}, 0xf)...)} // bassm
 }
 
-// s390xSigreturns are svc __NR_rt_sigreturn and, for handlers that were not installed with
-// SA_SIGINFO, svc __NR_sigreturn. At the stack pointer are 160 bytes for the handler, then the rest
-// of the kernel's struct rt_sigframe (the instruction, siginfo_t and struct ucontext) or struct
-// sigframe (struct sigcontext). Both have the program status word, the general registers and
-// those of floating point, which are in _sigregs of asm/sigcontext.h.
+// s390xSigreturns lists svc __NR_rt_sigreturn and, for handlers installed without SA_SIGINFO, svc __NR_sigreturn. At the stack pointer are 160 bytes for the
+// handler. Then follows the rest of the kernel's struct rt_sigframe (the instruction, siginfo_t and struct ucontext) or of struct sigframe (struct
+// sigcontext). Both contain _sigregs of asm/sigcontext.h: the program status word, the general registers and the floating-point registers.
 var s390xSigreturns = []Trampoline{
 	{Code: []byte{0x0a, 0xad}, Saved: s390xSigregs(336)},
 	{Code: []byte{0x0a, 0x77}, Saved: s390xSigregs(176)},

@@ -4,21 +4,21 @@ import "fmt"
 
 // Memory reads a target's memory.
 type Memory interface {
-	// ReadMemory fills all of p from addr on, or returns an error and says
-	// nothing about p. A read that cannot be had whole is a [*MemoryError].
+	// ReadMemory fills all of p from addr on, or returns an error and leaves p undefined. If part of the memory cannot be read, the error is a
+	// [*MemoryError].
 	ReadMemory(p []byte, addr Addr) error
 }
 
-// MemoryError is a read of memory that could not be had.
+// MemoryError is the error of a failed read of memory.
 type MemoryError struct {
 	Addr Addr
 	Len  int
 	Why  string // such as "not mapped", "outside what was copied"
-	// Redacted means that the user had the memory left out of the core (record --redact).
+	// Redacted reports whether the memory was left out of the core at the user's request (record --redact).
 	Redacted bool
 }
 
-// RedactedMemory returns the error for a read of memory that was left out of a core at the user's request.
+// RedactedMemory returns the error for memory that was left out of a core at the user's request.
 func RedactedMemory(addr Addr, size int) *MemoryError {
 	return &MemoryError{addr, size, "redacted: left out of the core on request (record --redact)", true}
 }
@@ -27,14 +27,13 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%d bytes at %v: %s", e.Len, e.Addr, e.Why)
 }
 
-// ReadSome reads into buf from an address on, and returns fewer bytes if memory ends before. It returns the error of the memory if not even one
-// byte can be read.
+// ReadSome reads into buf from an address on, and returns fewer bytes if memory ends before. It returns an error only if not even one byte can be read.
 func ReadSome(m Memory, addr Addr, buf []byte) (b []byte, err error) {
 	if err = m.ReadMemory(buf, addr); err == nil {
 		return buf, nil
 	}
 	const page = 4096
-	n := 0 // bytes that were read
+	n := 0 // bytes read so far
 	for n < len(buf) {
 		part := min(len(buf)-n, page-int((addr+Addr(n))%page))
 		for part > 0 {
@@ -74,17 +73,17 @@ func ReadAddr(m Memory, arch *Arch, addr Addr) (Addr, error) {
 
 // Mapping is one row of the target's address space.
 type Mapping struct {
-	Start, End               Addr // End is the first address past it
+	Start, End               Addr // End is exclusive
 	Read, Write, Exec, Share bool
-	Offset                   uint64 // in the file
+	Offset                   uint64 // offset in the file
 	Path                     string // "", "[stack]", "[vdso]" or a file
-	Inode                    uint64 // 0 without a file
+	Inode                    uint64 // 0 if there is no file
 }
 
 // Contains reports whether addr lies in the mapping.
 func (m Mapping) Contains(addr Addr) bool { return Range{m.Start, m.End}.Contains(addr) }
 
-// Anonymous reports whether the mapping has no file: compilers that run in the process put their code in such mappings.
+// Anonymous reports whether the mapping has no file. JIT compilers put their code in such mappings.
 func (m Mapping) Anonymous() bool {
 	return m.Inode == 0 && (m.Path == "" || m.Path[0] == '[' || m.Path[0] == '/' && len(m.Path) > 6 && m.Path[:6] == "/anon_")
 }
@@ -93,6 +92,6 @@ func (m Mapping) Anonymous() bool {
 type Thread struct {
 	ID        int
 	Name      string
-	Registers *Registers // nil where they could not be had
-	Missing   string     // why, when Registers is nil
+	Registers *Registers // nil if they could not be read
+	Missing   string     // the reason, if Registers is nil
 }

@@ -1,14 +1,14 @@
 package machine
 
-// Trampoline is the code that a signal handler returns to, which restores the registers of the code that the signal interrupted.
+// Trampoline is the code that a signal handler returns to. It restores the registers of the interrupted code.
 type Trampoline struct {
-	Code []byte // its instructions from the first, where the pc of its frame is
-	// Saved holds the place where the kernel saved the first eight bytes of each register, in bytes from the stack pointer at the first
-	// instruction. That of PC is the instruction that the signal interrupted.
+	Code []byte // its instructions; the pc of its frame is at the first
+	// Saved maps registers to the offset at which the kernel saved their first eight bytes, from the stack pointer at the first instruction. The offset of
+	// PC holds the address of the interrupted instruction.
 	Saved map[DWARFReg]int64
 }
 
-// words returns the places of registers with consecutive numbers that were saved one after the other.
+// words returns the offsets of count registers with consecutive numbers that were saved one after the other, and the entries of more.
 func words(first DWARFReg, count int, at int64, more map[DWARFReg]int64) map[DWARFReg]int64 {
 	saved := map[DWARFReg]int64{}
 	for i := range count {

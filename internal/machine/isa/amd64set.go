@@ -15,7 +15,7 @@ var amd64Set = &Set{
 	CallTarget: amd64CallTarget, LoadedTarget: amd64LoadedTarget, Text: amd64.Text, Step: amd64Step,
 }
 
-// The instructions of a patchpoint's call: movabs $target,%r11 and call *%r11.
+// Lengths of the instructions of a patchpoint's call: movabs $target,%r11 and call *%r11.
 const amd64Movabs, amd64CallR11 = 10, 3
 
 func amd64IsCall(code []byte) bool {
@@ -23,7 +23,7 @@ func amd64IsCall(code []byte) bool {
 	return known && amd64.IsCall(inst)
 }
 
-// amd64CallTarget knows call rel32.
+// amd64CallTarget returns the target of a call rel32 that ends at pc.
 func amd64CallTarget(m machine.Memory, pc machine.Addr) (to machine.Addr, ok bool) {
 	const size, opcode = amd64.DirectCall, 0xe8
 	var b [size]byte
@@ -44,7 +44,7 @@ func amd64PatchpointCall(code []byte) int {
 	if !known || mov.Op != x86asm.MOV || mov.Len != amd64Movabs || mov.Args[0] != x86asm.Arg(x86asm.R11) {
 		return 0
 	}
-	jump, known := amd64.Decode(code[amd64Movabs:]) // which there is: mov has that length
+	jump, known := amd64.Decode(code[amd64Movabs:]) // in range: the movabs has this length
 	if !known || jump.Op != x86asm.CALL || jump.Len != amd64CallR11 || jump.Args[0] != x86asm.Arg(x86asm.R11) {
 		return 0
 	}

@@ -14,7 +14,7 @@ var arm64Set = &Set{
 // arm64Patchpoint is the length of a patchpoint's call: movz and two movk of x16, and blr x16 (AArch64AsmPrinter::LowerPATCHPOINT).
 const arm64Patchpoint = 4 * arm64.Size
 
-// arm64CallTarget knows bl.
+// arm64CallTarget returns the target of a bl that ends at pc.
 func arm64CallTarget(m machine.Memory, pc machine.Addr) (to machine.Addr, ok bool) {
 	var b [arm64.Size]byte
 	if pc < arm64.Size || m.ReadMemory(b[:], pc-arm64.Size) != nil {
@@ -32,8 +32,8 @@ func arm64PatchpointCall(code []byte) int {
 	return arm64Patchpoint
 }
 
-// arm64Step distinguishes the classes of branches by their bits (Arm Architecture Reference Manual for A-profile, C4.1, "Branches, Exception
-// Generating and System instructions").
+// arm64Step recognizes classes of branches by their bits (Arm Architecture Reference Manual for A-profile, C4.1, "Branches, Exception Generating and
+// System instructions").
 func arm64Step(code []byte, at machine.Addr) Step {
 	s := Step{Size: arm64.Length(code)}
 	if s.Size == 0 {
@@ -44,7 +44,7 @@ func arm64Step(code []byte, at machine.Addr) Step {
 	switch {
 	case arm64.IsCall(code):
 		s.How = StepCall
-		if w&0xfc000000 == 0x94000000 { // bl holds its target as b does
+		if w&0xfc000000 == 0x94000000 { // bl encodes its target as b does
 			b := [4]byte{code[0], code[1], code[2], code[3] &^ 0x80}
 			s.Target, _ = arm64.Jump(b[:], at)
 		}
@@ -52,7 +52,7 @@ func arm64Step(code []byte, at machine.Addr) Step {
 		s.How, s.Target = StepJump, to
 	case direct:
 		s.How, s.Target = StepBranch, to
-	case w&0xfe000000 == 0xd6000000: // br, ret, eret and those that authenticate; blr is a call
+	case w&0xfe000000 == 0xd6000000: // br, ret, eret and their authenticating forms; blr is a call
 		s.How = StepComputed
 		if w&0x00600000 == 0x00400000 {
 			s.How = StepReturn

@@ -1,12 +1,12 @@
-// Package isa reads machine code, an instruction at a time, for code that does not depend on the architecture: how long an instruction is, whether it
-// calls, where it leads to, and which instructions are the call that LLVM puts into a patchpoint.
+// Package isa decodes machine code, one instruction at a time, for callers that do not depend on the architecture. It gives the length of an instruction,
+// whether it is a call, its effect on control flow, and whether it starts the call that LLVM puts into a patchpoint.
 //
-// Its main type is [Set], of which [Of] has one for each architecture whose code is read: x86-64 by isa/amd64, arm64 by isa/arm64, ppc64, riscv64 and
-// s390x by the tables here. isa/amd64 has the functions that are only for x86-64.
+// Its main type is [Set]; [Of] returns the Set of an architecture. Package isa/amd64 decodes x86-64, isa/arm64 decodes arm64, and tables in this package
+// decode ppc64, riscv64 and s390x. isa/amd64 also has functions that only x86-64 needs.
 //
 // # Security
 //
-// Code is hostile. Nothing is read past the slice that was given, each read of memory advances by at least one byte, and a [Window] reads a bounded
+// Code is hostile. The package reads only the slice that it is given, each read of memory advances by at least one byte, and a [Window] reads a limited
 // number of instructions.
 package isa
 
@@ -18,33 +18,31 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// Set holds the functions that read the code of one architecture. Each takes bytes that start with an instruction, as many as the longest has if
-// there are so many.
+// Set holds the functions that decode the code of one architecture. Pass each function Longest bytes of code, or fewer if the code ends before.
 type Set struct {
-	Longest int // of the instructions, in bytes
-	// DirectCall is the length of a call that holds its target, and PatchpointSize that of the call that LLVM puts into a patchpoint, where it is the
-	// same for every target; 0 where this package does not know it.
+	Longest int // length of the longest instruction in bytes
+	// DirectCall is the length of a direct call. PatchpointSize is the length of the call that LLVM puts into a patchpoint, if it is the same for every
+	// target. Each is 0 if this package does not know it.
 	DirectCall, PatchpointSize int
 
-	Length func(code []byte) int // in bytes; 0 where it is not known, or not all there
+	Length func(code []byte) int // in bytes; 0 if the instruction is unknown or cut off
 	IsCall func(code []byte) bool
-	// Jump returns the target of an instruction that is a jump and holds its target. It returns false for a call, and for a branch that is never
-	// taken.
+	// Jump returns the target of a direct jump. It returns false for a call, and for a branch that is never taken.
 	Jump func(code []byte, at machine.Addr) (to machine.Addr, ok bool)
-	// CallFrom reports whether a call ends at pc, by the instructions from start on, where one starts. It is false where they cannot be
-	// followed to pc.
+	// CallFrom reports whether a call ends at pc. It decodes from start, which must be an instruction boundary, and returns false if it cannot decode up to
+	// pc.
 	CallFrom func(m machine.Memory, start, pc machine.Addr) bool
-	// PatchpointCall returns the length of the call that LLVM puts at the start of a patchpoint's region where its target is a number: 0 where there
-	// is other code, or code that may as well be an ordinary call after a stackmap. Where the target is a symbol the call always is.
+	// PatchpointCall returns the length of the call that LLVM puts at the start of a patchpoint's region if its target is a number. It returns 0 for other
+	// code, and for code that may equally be an ordinary call after a stackmap. A call with a symbol as its target is always of the latter kind.
 	PatchpointCall func(code []byte) int
-	// CallTarget returns the target of the call that ends at pc, if its instruction holds the target; nil where no function here can tell.
+	// CallTarget returns the target of the direct call that ends at pc; nil if not implemented.
 	CallTarget func(m machine.Memory, pc machine.Addr) (to machine.Addr, ok bool)
-	// LoadedTarget returns the target of a call through a register, if the code of its function always loads that register with a number before the call: in
-	// LLVM's large code model each call is such. call is the offset of the call and load that of the instruction with the number. nil where nothing here can tell.
+	// LoadedTarget returns the target of the call through a register at offset call, if the function always loads that register with a number before the
+	// call. LLVM's large code model compiles every call so. load is the offset of the load. nil if not implemented.
 	LoadedTarget func(code []byte, start machine.Addr, call int) (load int, to machine.Addr, ok bool)
-	// Text spells an instruction as the GNU assembler does, with the names of addresses that symbol knows; nil where nothing here can.
+	// Text returns an instruction in the syntax of the GNU assembler. symbol returns a name for an address. nil if not implemented.
 	Text func(code []byte, at machine.Addr, symbol func(machine.Addr) string) (text string, length int)
-	// Step returns the effect of an instruction on the control flow; nil where no function here can tell.
+	// Step returns the effect of an instruction on the control flow; nil if not implemented.
 	Step func(code []byte, at machine.Addr) Step
 }
 
@@ -57,16 +55,16 @@ var sets = map[*machine.Arch]*Set{
 	machine.S390X:   (&table{machine.S390X, 6, s390xLength, s390xJumps, s390xPatchpoint}).set(),
 }
 
-// Of returns the instructions of an architecture, nil for one whose code is not read.
+// Of returns the Set of an architecture, or nil if this package does not decode it.
 func Of(arch *machine.Arch) *Set { return sets[arch] }
 
-// LongestPatchpointCall is the length in bytes of the longest of those calls.
+// LongestPatchpointCall is the greatest length that PatchpointCall returns on any architecture, in bytes.
 const LongestPatchpointCall = 9 * 4
 
 // Longest is the length of the longest instruction of any architecture, in bytes.
 const Longest = amd64.Longest
 
-// Spaced spells bytes in hexadecimal, the first one first.
+// Spaced prints bytes in hexadecimal, separated by blanks.
 func Spaced(b []byte) string {
 	var out strings.Builder
 	for n := range b {

@@ -9,11 +9,11 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// calleeSaved are the general registers that a call keeps (System V ABI, AMD64 supplement, 3.2.1): rbx, rbp and r12 to r15.
+// calleeSaved holds the callee-saved general registers (System V ABI, AMD64 supplement, 3.2.1): rbx, rbp and r12 to r15.
 var calleeSaved = amd64.Of(3, 6, 12, 13, 14, 15)
 
-// amd64LoadedTarget follows the code that falls through to the call from the last movabs of its register. LLVM merges the ends of blocks, so that a
-// jump may lead to a call from code that loads another number: no jump of the function may lead between the two, and none may be computed.
+// amd64LoadedTarget follows the straight-line code from the last movabs of the call's register to the call. LLVM merges the ends of blocks, so a jump may
+// reach the call from code that loads another number. So no jump in the function may lead between the two instructions, and no jump may be indirect.
 func amd64LoadedTarget(code []byte, start machine.Addr, call int) (load int, to machine.Addr, ok bool) {
 	if call < 0 || call >= len(code) {
 		return 0, 0, false
@@ -45,7 +45,7 @@ func amd64LoadedTarget(code []byte, start machine.Addr, call int) (load int, to 
 			continue
 		}
 		switch {
-		case step.How == StepJump || step.How == StepReturn || step.How == StepTrap: // what follows is reached by jumps alone
+		case step.How == StepJump || step.How == StepReturn || step.How == StepTrap: // the code after it is reached only by jumps
 			load = -1
 		case step.How == StepCall && !calleeSaved.Has(register):
 			load = -1

@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// ppcLength: an instruction whose primary opcode is 1 is the prefix of another (Power ISA 3.1, book I, section 1.6).
+// ppcLength returns 8 for an instruction whose primary opcode is 1, the prefix of another (Power ISA 3.1, book I, section 1.6), and otherwise 4.
 func ppcLength(code []byte, order binary.ByteOrder) int {
 	switch {
 	case len(code) < 4:
@@ -23,7 +23,7 @@ var ppcJumps = []jump{
 	{form(4, 0xfc000003, 0x40000000), func(w uint64) int64 { return signed(w&0xfffc, 16) }},    // bc
 }
 
-// The instructions of [ppcPatchpoint], with 0 for the register that holds the target; registers are what the masks leave out.
+// These are the instructions of [ppcPatchpoint], with 0 in the register fields.
 const (
 	ppcLi        = 0x38000000 // li RT,SI
 	ppcRldic     = 0x7800040a // rldic RA,RS,32,16
@@ -36,14 +36,14 @@ const (
 	ppcBctrl     = 0x4e800421
 )
 
-// ppcPatchpoint recognizes the code that PPCAsmPrinter::LowerPATCHPOINT writes: the target made of four parts, r2 saved, under ELFv1 its descriptor
-// read, and a call through ctr. The code that restores r2 follows the call. An ordinary call of a number makes the target in another way.
+// ppcPatchpoint recognizes the code that PPCAsmPrinter::LowerPATCHPOINT writes. It builds the target from four parts, saves r2, reads the target's
+// descriptor under ELFv1, and calls through ctr. Code that restores r2 follows the call. An ordinary call of a number builds the target in another way.
 func ppcPatchpoint(t *table, code []byte) int {
 	r := uint64(0)
 	if len(code) >= 4 {
 		r = bits(t.arch.Calls.Word(code[:4]), 21, 5)
 	}
-	source, base := r<<21, r<<16 // where the fields RS and RT, and RA, are
+	source, base := r<<21, r<<16 // bit positions of the fields RS/RT and RA
 	const exact, upper = 0xffffffff, 0xffff0000
 	saved, descriptor := uint64(24), []machine.CallForm(nil)
 	if t.arch == machine.PPC64 {

@@ -7,11 +7,11 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// riscvLength: the low bits of the first half-word tell the length (RISC-V Unprivileged ISA, section "Expanded
-// Instruction-Length Encoding"). Those above 32 bits are not ratified, and so not known.
+// riscvLength decodes the length from the low bits of the first half-word (RISC-V Unprivileged ISA, section "Expanded Instruction-Length Encoding").
+// Encodings above 32 bits are not ratified, and return 0.
 func riscvLength(code []byte, _ binary.ByteOrder) int {
 	switch {
-	case len(code) < 2, code[0]&0x1f == 0x1f, code[0] == 0 && code[1] == 0: // zeros are no instruction
+	case len(code) < 2, code[0]&0x1f == 0x1f, code[0] == 0 && code[1] == 0: // an all-zero half-word is an illegal instruction
 		return 0
 	case code[0]&3 == 3:
 		return 4
@@ -40,7 +40,7 @@ func riscvBranch(w uint64) int64 {
 	return signed(bits(w, 31, 1)<<12|bits(w, 7, 1)<<11|bits(w, 25, 6)<<5|bits(w, 8, 4)<<1, 13)
 }
 
-// riscvLoads make a number in ra out of nothing but ra and zero, and riscvCalls call it there.
+// riscvLoads lists the instructions that compute a number in ra only from ra and zero, and riscvCalls the calls through ra.
 var (
 	riscvLoads = []machine.CallForm{
 		form(4, 0x00000fff, 0x000000b7), // lui ra,imm
@@ -60,8 +60,8 @@ var (
 	}
 )
 
-// riscvPatchpoint recognizes the code that RISCVAsmPrinter::LowerPATCHPOINT writes for a processor with the base instructions: up to eight that make
-// the target in ra, and a call of it. No ordinary call makes its target there.
+// riscvPatchpoint recognizes the code that RISCVAsmPrinter::LowerPATCHPOINT writes for a processor with the base instructions: up to eight instructions
+// that compute the target in ra, and a call through ra. Ordinary calls do not compute their target in ra.
 func riscvPatchpoint(t *table, code []byte) (length int) {
 	for loads := range 9 {
 		w, n := t.word(code[length:])

@@ -2,7 +2,7 @@ package isa
 
 import "encoding/binary"
 
-// s390xLength: the two high bits tell the length ("z/Architecture Principles of Operation", "Instruction Formats").
+// s390xLength decodes the length from the two high bits ("z/Architecture Principles of Operation", "Instruction Formats").
 func s390xLength(code []byte, _ binary.ByteOrder) int {
 	if len(code) < 2 {
 		return 0
@@ -10,8 +10,8 @@ func s390xLength(code []byte, _ binary.ByteOrder) int {
 	return [...]int{2, 4, 4, 6}[code[0]>>6]
 }
 
-// s390xJumps holds the relative branches that do not save a return address ("z/Architecture Principles of Operation", chapter 7). A mask of 0 is a
-// nop.
+// s390xJumps holds the relative branches that do not save a return address ("z/Architecture Principles of Operation", chapter 7). It omits masks of 0,
+// which are nops.
 var s390xJumps = s390xBranches()
 
 func s390xBranches() (list []jump) {
@@ -37,9 +37,9 @@ func s390xBranches() (list []jump) {
 	return list
 }
 
-// s390xPatchpoint knows what SystemZAsmPrinter::LowerPATCHPOINT writes: llilf of the target's low half, iihf of its high
-// half where that is not 0, and basr %r14. An ordinary call of a number has llilf for those alone that lgfi would make
-// negative and llilh cannot make, and iihf never: of those numbers nothing tells which it is.
+// s390xPatchpoint recognizes the code that SystemZAsmPrinter::LowerPATCHPOINT writes: llilf of the target's low half, iihf of its high half if that is not
+// 0, and basr %r14. An ordinary call of a number never has iihf. It has llilf only for numbers that lgfi would sign-extend and llilh cannot load; for
+// these numbers the two calls are indistinguishable, and s390xPatchpoint returns 0.
 func s390xPatchpoint(t *table, code []byte) int {
 	w, n := t.word(code)
 	if n != 6 || w&0xff0f00000000 != 0xc00f00000000 {
@@ -50,7 +50,7 @@ func s390xPatchpoint(t *table, code []byte) int {
 	high := form(6, 0xffff00000000, 0xc00800000000|r<<36)
 	call := form(2, 0xffff, 0x0de0|r)
 	switch n := t.all(code, low, high, call); {
-	case r == 0: // no register: basr does not branch
+	case r == 0: // basr with register 0 does not branch
 		return 0
 	case n != 0:
 		return n

@@ -4,21 +4,21 @@ import "example.com/reframe/internal/machine"
 
 // Step describes the effect of an instruction on the control flow.
 type Step struct {
-	Size   int // of the instruction, in bytes; 0 where it is not known
+	Size   int // length of the instruction in bytes; 0 if unknown
 	How    StepKind
-	Target machine.Addr // of what says where it leads
+	Target machine.Addr // for a direct call, branch or jump
 }
 
-// StepKind classifies where control goes.
+// StepKind classifies the effect of an instruction on the control flow.
 type StepKind uint8
 
-// The kinds of steps.
+// These are the kinds of steps.
 const (
-	StepOn       StepKind = iota // to the next instruction
-	StepCall                     // calls, perhaps a target, and comes back
-	StepBranch                   // to the target or to the next one
-	StepJump                     // to the target
-	StepComputed                 // to what is in a register or in memory
-	StepReturn                   // out of the function
-	StepTrap                     // nowhere
+	StepOn       StepKind = iota // continues at the next instruction
+	StepCall                     // calls and returns here; Target is 0 for an indirect call
+	StepBranch                   // continues at the target or at the next instruction
+	StepJump                     // continues at the target
+	StepComputed                 // continues at an address from a register or memory
+	StepReturn                   // returns from the function
+	StepTrap                     // does not continue
 )

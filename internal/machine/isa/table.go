@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// table holds the instructions of an architecture that has few forms of them. [machine.Arch.Calls] recognizes calls.
+// table describes an architecture with few forms of instructions. [machine.Arch.Calls] describes its calls.
 type table struct {
 	arch       *machine.Arch
 	longest    int // bytes
@@ -15,7 +15,7 @@ type table struct {
 	patchpoint func(t *table, code []byte) int
 }
 
-// jump is a form of instruction that branches, and holds the distance to its target in bytes.
+// jump is a form of a direct branch; by decodes the distance to its target in bytes.
 type jump struct {
 	machine.CallForm
 	by func(word uint64) int64
@@ -28,7 +28,7 @@ func (t *table) set() *Set {
 	}
 }
 
-// lengthOf returns the length of the instruction that code starts with, in bytes; 0 where it is not known, or not all there.
+// lengthOf returns the length of the first instruction in code, in bytes; 0 if it is unknown or cut off.
 func (t *table) lengthOf(code []byte) int {
 	n := t.length(code, t.arch.Calls.Order)
 	if n > len(code) {
@@ -37,7 +37,7 @@ func (t *table) lengthOf(code []byte) int {
 	return n
 }
 
-// word returns the instruction that code starts with as a number, and its length, 0 where that is not known.
+// word returns the first instruction in code as a number, and its length, or 0 if that is unknown.
 func (t *table) word(code []byte) (w uint64, n int) {
 	n = t.lengthOf(code)
 	if n == 0 {
@@ -50,10 +50,10 @@ func form(size int, mask, value uint64) machine.CallForm {
 	return machine.CallForm{Size: size, Mask: mask, Value: value}
 }
 
-// is reports whether an instruction, a number of some length, is of a form.
+// is reports whether the instruction w with length n has form f.
 func is(w uint64, n int, f machine.CallForm) bool { return f.Size == n && w&f.Mask == f.Value }
 
-// all returns the length of instructions that code starts with, if they are of all the forms in turn.
+// all returns the total length of the first instructions in code if they have these forms, in this order; 0 otherwise.
 func (t *table) all(code []byte, forms ...machine.CallForm) (length int) {
 	for _, f := range forms {
 		w, n := t.word(code[length:])
@@ -65,7 +65,7 @@ func (t *table) all(code []byte, forms ...machine.CallForm) (length int) {
 	return length
 }
 
-// isCall reports whether code starts with a call: an instruction that leaves the return address in [machine.Arch.Link].
+// isCall reports whether code starts with a call.
 func (t *table) isCall(code []byte) bool {
 	w, n := t.word(code)
 	for _, f := range t.arch.Calls.Forms {
@@ -76,8 +76,7 @@ func (t *table) isCall(code []byte) bool {
 	return false
 }
 
-// callFrom reports whether a call ends at pc, by the instructions from start on, where one starts. It is false where they cannot be
-// followed to pc.
+// callFrom reports whether a call ends at pc. It decodes from start, which must be an instruction boundary, and returns false if it cannot decode up to pc.
 func (t *table) callFrom(m machine.Memory, start, pc machine.Addr) bool {
 	buf := make([]byte, t.longest)
 	for at := start; at < pc; {
@@ -93,8 +92,8 @@ func (t *table) callFrom(m machine.Memory, start, pc machine.Addr) bool {
 	return false
 }
 
-// jump returns the target of the instruction at the start of code, which lies at an address, if it is a jump that holds its target. It returns false
-// for a call, and for a branch that is never taken.
+// jump returns the target of the first instruction in code, which lies at the address at, if it is a direct jump. It returns false for a call, and for a
+// branch that is never taken.
 func (t *table) jump(code []byte, at machine.Addr) (to machine.Addr, ok bool) {
 	w, n := t.word(code)
 	for _, j := range t.jumps {
@@ -105,8 +104,8 @@ func (t *table) jump(code []byte, at machine.Addr) (to machine.Addr, ok bool) {
 	return 0, false
 }
 
-// signed takes the low bits of a number for a signed one.
+// signed sign-extends the low bits of a number.
 func signed(v uint64, bits int) int64 { return int64(v<<(64-bits)) >> (64 - bits) }
 
-// bits are some of a number, from low on.
+// bits returns n bits of a number, from bit low on.
 func bits(w uint64, low, n int) uint64 { return w >> low & (1<<n - 1) }

@@ -2,31 +2,31 @@ package isa
 
 import "example.com/reframe/internal/machine"
 
-// Window reads code, of which it holds as much as fits; it moves on with what is asked for.
+// Window is a buffered reader of code. It refills its buffer at the requested address.
 type Window struct {
 	*Set
 	memory machine.Memory
 	buf    []byte
-	start  machine.Addr // of what is in the window
+	start  machine.Addr // address of the first byte in buf
 	have   int
-	left   int // how many instructions more may be read
+	left   int // how many more instructions may be decoded
 }
 
-// maxSwept bounds the instructions that are read of one image. A map may claim a million functions
-// that all start at one place; of real code each instruction is read once.
+// maxSwept limits the instructions that are decoded in one image. A hostile map may claim a million functions at one address; in real code each
+// instruction is decoded once.
 const maxSwept = 64 << 20
 
-// The window, and what is tried where memory ends before.
+// windowSizes lists the sizes of a read. Smaller ones follow because memory may end before.
 var windowSizes = [...]int{64 << 10, 8 << 10, 4 << 10}
 
 const pageMask = 4<<10 - 1
 
-// NewWindow returns a window on code of an architecture, which [Of] knows.
+// NewWindow returns a window on code of an architecture that [Of] supports.
 func NewWindow(m machine.Memory, of *Set) *Window {
 	return &Window{Set: of, memory: m, buf: make([]byte, windowSizes[0]), left: maxSwept}
 }
 
-// From returns the code at an address: as much as the longest instruction takes, if there is so much.
+// From returns the code at an address: as many bytes as the longest instruction has, or fewer if memory ends before.
 func (w *Window) From(addr machine.Addr) []byte {
 	if addr < w.start || uint64(addr-w.start)+uint64(w.Longest) > uint64(w.have) {
 		w.start, w.have = addr&^pageMask, 0
@@ -44,7 +44,7 @@ func (w *Window) From(addr machine.Addr) []byte {
 	return w.buf[off:min(off+uint64(w.Longest), uint64(w.have))]
 }
 
-// LengthAt returns the length of the instruction at an address, 0 where it is not known.
+// LengthAt returns the length of the instruction at an address, or 0 if it is unknown or the limit is reached.
 func (w *Window) LengthAt(addr machine.Addr) int {
 	if w.left == 0 {
 		return 0

@@ -1,15 +1,15 @@
 package names
 
-// Flag is a pattern on a command line. It is a Value of github.com/spf13/pflag.
+// Flag is a command-line flag that holds a pattern. It implements Value of github.com/spf13/pflag.
 type Flag struct {
 	into **Pattern
 	make func(string) (*Pattern, error)
 }
 
-// Into makes a flag that sets a pattern, by [Exact], [Loose] or [Whole].
+// Into returns a flag that sets p. by is [Exact], [Loose] or [Whole].
 func Into(p **Pattern, by func(string) (*Pattern, error)) *Flag { return &Flag{p, by} }
 
-// Set reads what was typed.
+// Set parses the value of the flag.
 func (f *Flag) Set(text string) (err error) {
 	*f.into, err = f.make(text)
 	return err
@@ -22,19 +22,19 @@ func (f *Flag) String() string {
 	return (*f.into).Text
 }
 
-// Type is what help calls it.
+// Type returns the placeholder that help prints for the value.
 func (f *Flag) Type() string { return "NAME" }
 
-// ListFlag is several patterns, each by [Exact]. It is a Value and a SliceValue of pflag.
+// ListFlag is a command-line flag that may be repeated; it holds patterns made by [Exact]. It implements Value and SliceValue of pflag.
 type ListFlag struct{ into *[]*Pattern }
 
-// IntoAll makes a flag that may be given several times.
+// IntoAll returns a flag that appends to list.
 func IntoAll(list *[]*Pattern) *ListFlag { return &ListFlag{list} }
 
-// Set reads one more.
+// Set parses one more value.
 func (f *ListFlag) Set(text string) error { return f.Append(text) }
 
-// Append reads one more.
+// Append parses one more value.
 func (f *ListFlag) Append(text string) error {
 	p, err := Exact(text)
 	if err == nil {
@@ -43,7 +43,7 @@ func (f *ListFlag) Append(text string) error {
 	return err
 }
 
-// Replace reads all anew.
+// Replace parses a new list of values.
 func (f *ListFlag) Replace(texts []string) error {
 	*f.into = nil
 	for _, text := range texts {
@@ -54,7 +54,7 @@ func (f *ListFlag) Replace(texts []string) error {
 	return nil
 }
 
-// GetSlice returns what was typed.
+// GetSlice returns the values as they were typed.
 func (f *ListFlag) GetSlice() (texts []string) {
 	for _, p := range *f.into {
 		texts = append(texts, p.Text)
@@ -64,5 +64,5 @@ func (f *ListFlag) GetSlice() (texts []string) {
 
 func (f *ListFlag) String() string { return "" }
 
-// Type is what help calls it.
+// Type returns the placeholder that help prints for the value.
 func (f *ListFlag) Type() string { return "NAME" }

@@ -1,11 +1,11 @@
-// Package names handles the names of functions: it demangles symbols, finds the symbols that a pattern of the user matches, and suggests near ones
-// for a misspelled name.
+// Package names handles the names of functions. It demangles symbols, matches symbols against a user's pattern, and suggests names that resemble a
+// misspelled one.
 //
 // Its main type is [Pattern].
 //
 // # Security
 //
-// Symbols are hostile: what a mangled name becomes is bounded, and so is the work that is done on one.
+// Symbols are hostile: the length of a demangled name and the work to demangle it are limited.
 package names
 
 import (
@@ -17,18 +17,16 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// maxDemangled bounds what a mangled name may become: 2 to that power characters. A name of 400
-// bytes can stand for one of 2⁴⁰, because its parts may repeat each other (Itanium C++ ABI,
-// 5.1.10).
+// maxDemangled limits a demangled name to 2 to that power characters. A mangled name of 400 bytes can stand for 2⁴⁰ characters, because parts of a name can
+// refer to earlier parts (Itanium C++ ABI, 5.1.10).
 const maxDemangled = 12
 
-// Demangled returns a symbol's name as its author spelled it, or as it is where it is not mangled. The names are those
-// of C++ (Itanium ABI) and Rust.
+// Demangled returns the demangled name of a C++ (Itanium ABI) or Rust symbol, or the name unchanged if it is not mangled.
 func Demangled(name string, options ...demangle.Option) string {
 	return demangle.Filter(name, append(options, demangle.MaxLength(maxDemangled))...)
 }
 
-// IfMangled returns a symbol's name as its author spelled it, or "" where it is not mangled: what `demangled` is in JSON.
+// IfMangled returns the demangled name, or "" if the name is not mangled. It is the member `demangled` in JSON.
 func IfMangled(name string) string {
 	if plain := Demangled(name); plain != name {
 		return plain
@@ -36,24 +34,24 @@ func IfMangled(name string) string {
 	return ""
 }
 
-// Short returns a symbol's name without the parameters of the function: ns::f.
+// Short returns the demangled name without the function's parameters: ns::f.
 func Short(name string) string { return Demangled(name, demangle.NoParams) }
 
-// Pattern is which functions a user means. A function has up to three forms: the symbol as the image spells it
-// (_ZN2ns1fEi), that as its author spelled it (ns::f(int)), and that without its parameters (ns::f).
+// Pattern selects functions. It is compared with up to three forms of a function's name: the symbol (_ZN2ns1fEi), the demangled name (ns::f(int)), and that
+// without parameters (ns::f).
 type Pattern struct {
-	Text  string // as it was typed
-	exact string // what one of the forms is; "" where there is only an expression
+	Text  string // as the user typed it
+	exact string // a name that equals one of the forms; "" if the pattern is only a regular expression
 	re    *regexp.Regexp
 }
 
-// Exact makes a pattern of a name in one of its forms, or of /a regular expression/ that a part of one fits.
+// Exact parses a pattern: a name that equals one of the forms, or /a regular expression/ that matches part of a form.
 func Exact(text string) (*Pattern, error) { return parse(text, false, "", "") }
 
-// Loose makes one that takes text for a regular expression, too, which a part of a form fits.
+// Loose parses a pattern that is a name or, with or without slashes, a regular expression that matches part of a form.
 func Loose(text string) (*Pattern, error) { return parse(text, true, "", "") }
 
-// Whole is Loose, but the whole of a form has to fit text; a part has to where it is /a regular expression/.
+// Whole is like Loose, but a regular expression without slashes must match a whole form.
 func Whole(text string) (*Pattern, error) { return parse(text, true, "^(?:", ")$") }
 
 func parse(text string, loose bool, before, after string) (*Pattern, error) {
@@ -70,7 +68,7 @@ func parse(text string, loose bool, before, after string) (*Pattern, error) {
 		case err == nil:
 			p.re = regexp.MustCompile(before + text + after)
 		case isName(text):
-			err = nil // operator[], f(int*): a name that is no expression
+			err = nil // the name of a function, such as operator[] or f(int*), that is not a valid expression
 		}
 	}
 	if err != nil {
@@ -79,8 +77,8 @@ func parse(text string, loose bool, before, after string) (*Pattern, error) {
 	return p, nil
 }
 
-// isName reports whether text may be the name of a function, which a regular expression that is broken is mostly not: its
-// parentheses and brackets match, and it ends with a letter, a parenthesis or an operator's sign.
+// isName reports whether an invalid regular expression is likely the name of a function. Its brackets match and it does not begin or end with a special
+// character of regular expressions, or it contains "operator".
 func isName(text string) bool {
 	depth := 0
 	for _, c := range text {
@@ -96,7 +94,7 @@ func isName(text string) bool {
 	return utf8.ValidString(text) && depth == 0 && strings.Trim(text, "*+?\\|") == text || strings.Contains(text, "operator")
 }
 
-// Name returns the one name that is meant, or "" where it is an expression.
+// Name returns the name that the pattern consists of, or "" if it is a regular expression.
 func (p *Pattern) Name() string {
 	if p.re != nil {
 		return ""
@@ -104,7 +102,7 @@ func (p *Pattern) Name() string {
 	return p.exact
 }
 
-// Match reports whether a symbol is meant.
+// Match reports whether the pattern matches a symbol.
 func (p *Pattern) Match(symbol string) bool {
 	if p.exact != "" && symbol == p.exact || p.re != nil && p.re.MatchString(symbol) {
 		return true
@@ -116,7 +114,7 @@ func (p *Pattern) Match(symbol string) bool {
 	return p.exact != "" && (full == p.exact || short == p.exact) || p.re != nil && (p.re.MatchString(full) || p.re.MatchString(short))
 }
 
-// MatchAny reports whether one of several names of a function is meant.
+// MatchAny reports whether the pattern matches one of several names of a function.
 func (p *Pattern) MatchAny(symbols ...string) bool {
 	for _, s := range symbols {
 		if s != "" && p.Match(s) {
@@ -126,14 +124,14 @@ func (p *Pattern) MatchAny(symbols ...string) bool {
 	return false
 }
 
-// mangled reports whether a symbol may be mangled, at little cost: C++, Rust, and both on macOS, whose symbols have an underscore more.
+// mangled is a cheap test of whether a symbol may be mangled: by C++ or Rust. Symbols on macOS have one more underscore at the start.
 func mangled(symbol string) bool {
 	s := strings.TrimPrefix(symbol, "_")
 	return strings.HasPrefix(s, "Z") || strings.HasPrefix(s, "_Z") || strings.HasPrefix(s, "R") || strings.HasPrefix(s, "_R") || strings.HasPrefix(s, "__Z")
 }
 
-// may reports whether a mangled symbol can be of the exact name, without demangling it: libLLVM has 100,000. A mangled name holds the
-// last identifier of the name as it is, but for operators, lambdas and what has an abbreviation (Itanium C++ ABI, 5.1.10).
+// may is a cheap test of whether a mangled symbol can have the exact name; it avoids demangling (libLLVM has 100,000 symbols). A mangled name contains the
+// last identifier of the name unchanged, except for operators, lambdas and standard abbreviations (Itanium C++ ABI, 5.1.10).
 func (p *Pattern) may(symbol string) bool {
 	if p.re != nil {
 		return true

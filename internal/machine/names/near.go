@@ -8,12 +8,12 @@ import (
 	"example.com/reframe/internal/base/near"
 )
 
-// Nearest keeps the few names that are nearest to one that nothing has.
+// Nearest collects the names that are nearest to a name that does not exist.
 type Nearest struct {
 	name string
 	best []candidate
 	seen map[string]bool
-	left int // names that are still looked at
+	left int // how many more names are compared
 }
 
 type candidate struct {
@@ -21,20 +21,20 @@ type candidate struct {
 	steps int
 }
 
-// Limits: of what is shown, and of what is looked at.
+// These are limits on the names that are shown and compared.
 const (
 	shownNear = 5
 	maxLooked = 1 << 18
-	maxLong   = 128 // bytes of a name that is compared
+	maxLong   = 128 // bytes; longer names are not compared
 )
 
-// NewNearest makes one for a name as it was typed.
+// NewNearest returns a Nearest for a name as the user typed it.
 func NewNearest(name string) *Nearest {
 	name = strings.Trim(name, "/")
 	return &Nearest{name: name, seen: map[string]bool{}, left: maxLooked}
 }
 
-// Add looks at one symbol, by its short name.
+// Add compares the short name of a symbol.
 func (n *Nearest) Add(symbol string) {
 	if n.left == 0 || symbol == "" {
 		return
@@ -56,15 +56,15 @@ func (n *Nearest) Add(symbol string) {
 	}
 }
 
-// steps says how far a symbol is from the name; ok is false where that is too far to be meant. Nearest is another case, then a few letters
-// that are wrong, then a name that the typed one is a part of.
+// steps returns the distance between the name and a symbol; ok is false if they are too different. Nearest are names that differ only in case, then names
+// with a few wrong letters, then names that contain the typed one.
 func (n *Nearest) steps(symbol string) (steps int, ok bool) {
 	a, b := strings.ToLower(n.name), strings.ToLower(symbol)
 	if a == b {
 		return 0, true
 	}
 	last := b[strings.LastIndexByte(b, ':')+1:]
-	if a == last { // ns::f for f
+	if a == last { // the name f for ns::f
 		return 1, true
 	}
 	limit := 0
@@ -83,7 +83,7 @@ func (n *Nearest) steps(symbol string) (steps int, ok bool) {
 	return 0, false
 }
 
-// within returns how many letters are to be changed until a is b, where that is at most limit.
+// within returns the distance of a and b, and whether it is at most limit.
 func within(a, b string, limit int) (int, bool) {
 	if len(a) > maxLong || len(b) > maxLong || len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return 0, false
@@ -92,7 +92,7 @@ func within(a, b string, limit int) (int, bool) {
 	return d, d <= limit
 }
 
-// String is "; near it: a, b", or "" where nothing is near.
+// String returns "; near it: a, b", or "" if no name is near.
 func (n *Nearest) String() string {
 	if len(n.best) == 0 {
 		return ""

@@ -6,21 +6,20 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// DirectCall is the length of a call, and of a jump, that holds its target, as how far from its end that is: call rel32, jmp rel32.
+// DirectCall is the length of call rel32 and jmp rel32, which hold the distance from their end to the target.
 const DirectCall = 5
 
-// The shortest and the longest call that compilers write: call *%rax, and one through memory
-// with a REX and two more prefixes.
+// These are the lengths of the shortest and the longest call that compilers write: call *%rax, and a call through memory with a REX and two more prefixes.
 const (
 	shortestCall = 2
 	longestCall  = 10
 )
 
-// CallBefore reports whether a call ends at pc, as it must if it pushed pc as its return address. The starts of instructions are not known, so bytes
-// that happen to look like a call count as one. The error is that of the memory before pc.
+// CallBefore reports whether a call may end at pc; one does if pc is a return address. Instruction boundaries are not known, so bytes that only look like
+// a call count too. The error is the one of reading the memory before pc.
 func CallBefore(m machine.Memory, pc machine.Addr) (bool, error) {
 	var err error
-	// A function may start just where memory starts: fewer bytes will do then.
+	// A function may start at the beginning of readable memory, so fewer bytes may be readable.
 	for n := longestCall; n >= shortestCall; n-- {
 		var b [longestCall]byte
 		if err = m.ReadMemory(b[:n], pc-machine.Addr(n)); err == nil {
@@ -33,7 +32,7 @@ func CallBefore(m machine.Memory, pc machine.Addr) (bool, error) {
 // endsInCall reports whether some suffix of code is a call.
 func endsInCall(code []byte) bool {
 	if !mayEndInCall(code) {
-		return false // as most of what is asked about, for less than the decoding takes
+		return false // cheap early exit: most code ends in no call
 	}
 	for ; len(code) >= shortestCall; code = code[1:] {
 		if inst, known := Decode(code); known && inst.Len == len(code) && IsCall(inst) {
@@ -43,8 +42,8 @@ func endsInCall(code []byte) bool {
 	return false
 }
 
-// mayEndInCall reports whether the last bytes of code have the opcode of a call at the place where a call that ends with them has it: e8 followed by
-// two or four bytes, or ff /2 or /3 followed by its ModRM byte and the bytes that this may require (Intel SDM, volume 2, CALL).
+// mayEndInCall reports whether code has a call opcode where a call that ends code must have it: e8 followed by two or four bytes, or ff /2 or /3 followed
+// by its ModRM byte and the bytes that this may require (Intel SDM, volume 2, CALL).
 func mayEndInCall(code []byte) bool {
 	n := len(code)
 	if n >= DirectCall && code[n-DirectCall] == 0xe8 || n >= 3 && code[n-3] == 0xe8 {
@@ -58,8 +57,7 @@ func mayEndInCall(code []byte) bool {
 	return false
 }
 
-// CallFrom reports whether a call ends at pc, by the instructions from start on, where one
-// starts. It is false where they cannot be followed to pc.
+// CallFrom reports whether a call ends at pc. It decodes from start, which must be an instruction boundary, and returns false if it cannot decode up to pc.
 func CallFrom(m machine.Memory, start, pc machine.Addr) bool {
 	for at := start; at < pc; {
 		inst, known, err := Read(m, at)

@@ -6,15 +6,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Decode decodes the instruction that code starts with. Its Len is that of [Length], 0 where that is not known. known reports whether the other
-// fields are known too. An instruction that is only a hint to the processor is a NOP here.
+// Decode decodes the first instruction in code. Its Len is that of [Length], or 0 if that is unknown. known reports whether the other fields are valid.
+// An instruction that is only a hint to the processor is returned as a NOP.
 func Decode(code []byte) (inst x86asm.Inst, known bool) {
 	n := Length(code)
 	if n == 0 {
 		return x86asm.Inst{}, false
 	}
-	// Instructions that x86asm decodes wrongly. Compilers write the first at every place that an indirect jump may lead to, and the second before
-	// most calls out of AVX code.
+	// x86asm decodes these instructions wrongly. Compilers write endbr64 at the targets of indirect jumps, and vzeroupper before most calls from AVX code.
 	switch {
 	case n == 4 && [4]byte(code) == [4]byte{0xf3, 0x0f, 0x1e, 0xfa}: // endbr64
 		return x86asm.Inst{Op: x86asm.NOP, Len: n}, true
@@ -22,19 +21,19 @@ func Decode(code []byte) (inst x86asm.Inst, known bool) {
 		return x86asm.Inst{Op: x86asm.NOP, Len: n}, true
 	}
 	inst, err := guarded(code[:n])
-	if err != nil || inst.Len != n || inst.Op == x86asm.RDRAND && inst.Args[0] == nil { // which it loses behind a REX.W
+	if err != nil || inst.Len != n || inst.Op == x86asm.RDRAND && inst.Args[0] == nil { // x86asm loses the operand of RDRAND after a REX.W
 		return x86asm.Inst{Len: n}, false
 	}
 	for i, arg := range inst.Args {
 		if m, ok := arg.(x86asm.Mem); ok && m.Base != 0 {
-			m.Disp = int64(int32(m.Disp)) // which it extends with zeros
+			m.Disp = int64(int32(m.Disp)) // x86asm zero-extends it
 			inst.Args[i] = m
 		}
 	}
 	return inst, true
 }
 
-// guarded calls x86asm, which is not known to panic and not promised not to.
+// guarded calls x86asm and recovers from panics, which its documentation does not rule out.
 func guarded(code []byte) (inst x86asm.Inst, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -44,10 +43,10 @@ func guarded(code []byte) (inst x86asm.Inst, err error) {
 	return x86asm.Decode(code, 64)
 }
 
-// Read decodes the instruction at an address. The error is that of the memory there, where not even one byte can be read.
+// Read decodes the instruction at an address. It returns an error only if not even one byte can be read there.
 func Read(m machine.Memory, at machine.Addr) (inst x86asm.Inst, known bool, err error) {
 	var b [Longest]byte
-	code, err := machine.ReadSome(m, at, b[:]) // what can be read may end right behind the instruction
+	code, err := machine.ReadSome(m, at, b[:]) // readable memory may end right after the instruction
 	if err != nil {
 		return x86asm.Inst{}, false, err
 	}
@@ -55,11 +54,10 @@ func Read(m machine.Memory, at machine.Addr) (inst x86asm.Inst, known bool, err 
 	return inst, known, nil
 }
 
-// IsFiller reports whether an instruction, as [Decode] returns it, does nothing and only takes up room. Hints to the processor are not fillers.
+// IsFiller reports whether an instruction from [Decode] is padding that has no effect. Hints to the processor are not fillers.
 func IsFiller(inst x86asm.Inst) bool { return inst.Op == x86asm.NOP && inst.Opcode != 0 }
 
-// Register returns the general register that r is, or is a part of, and how many bytes of
-// it r is; ok is false for any other register. AH is the second byte of rax, and one byte.
+// Register returns the general register that contains r, and the size of r in bytes. ok is false for other registers. AH counts as one byte of rax.
 func Register(r x86asm.Reg) (reg machine.DWARFReg, size int, ok bool) {
 	switch {
 	case r >= x86asm.RAX && r <= x86asm.R15:
@@ -76,6 +74,6 @@ func Register(r x86asm.Reg) (reg machine.DWARFReg, size int, ok bool) {
 	return 0, 0, false
 }
 
-// numbers are DWARF's of the general registers, in the processor's order: rax, rcx, rdx,
-// rbx, rsp, rbp, rsi, rdi, r8 to r15 (System V ABI, AMD64 supplement, figure 3.36).
+// numbers maps the processor's numbers of general registers to DWARF's: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15 (System V ABI, AMD64 supplement,
+// figure 3.36).
 var numbers = [16]machine.DWARFReg{0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15}

@@ -1,26 +1,26 @@
 package amd64
 
-// The bytes that follow an opcode.
+// These letters of the maps below say which bytes follow an opcode.
 const (
-	xBad    = iota // no instruction in 64-bit mode, or not known here
+	xBad    = iota // not an instruction in 64-bit mode, or unknown here
 	xNone          // nothing
 	xM             // a ModRM byte and its addressing
-	xMb            // that, and a byte
-	xMz            // that, and 4 bytes, 2 with the prefix 66
+	xMb            // ModRM and addressing, and a byte
+	xMz            // ModRM and addressing, and 4 bytes, or 2 with the prefix 66
 	xB             // a byte
 	xW             // two bytes
-	xZ             // 4 bytes, 2 with the prefix 66
-	xV             // the same, 8 with REX.W
-	xO             // an address: 8 bytes, 4 with the prefix 67
-	xRel           //  4 bytes; with the prefix 66 and no REX.W it depends on who made the processor
-	xJcc           // 4 bytes; with the prefix 66 it does in any case
+	xZ             // 4 bytes, or 2 with the prefix 66
+	xV             // 4 bytes, or 2 with the prefix 66, or 8 with REX.W
+	xO             // an address: 8 bytes, or 4 with the prefix 67
+	xRel           // 4 bytes; unknown with the prefix 66 and no REX.W, where Intel and AMD processors differ
+	xJcc           // 4 bytes; unknown with the prefix 66, with or without REX.W
 	xEnter         // three bytes
 	xM4            // ModRM and 4 bytes
-	xTb            // ModRM, and if its reg field is 0 or 1 (TEST) a byte
-	xTz            // the same with 4 bytes, 2 with the prefix 66
-	xMR            // ModRM that names a register whatever its mod field says
-	xMW            // ModRM and two bytes with the prefix 66 or F2 (EXTRQ, INSERTQ)
-	xPrefix        // a prefix or the start of another map; handled before the map is asked
+	xTb            // ModRM, and a byte if its reg field is 0 or 1 (TEST)
+	xTz            // ModRM, and 4 bytes (2 with the prefix 66) if its reg field is 0 or 1
+	xMR            // ModRM that names a register for any value of its mod field
+	xMW            // ModRM, and two bytes with the prefix 66 or F2 (EXTRQ, INSERTQ)
+	xPrefix        // a prefix or the start of another map; decoded before the map is consulted
 )
 
 // Each map is written as 16 rows of 16 letters, the rows by the opcode's high half.
@@ -49,7 +49,7 @@ var oneByte = opcodes(
 )
 
 var twoByte = opcodes(
-	"mmmm.-----.-.m-c", // 0F 0F is 3DNow!: its opcode comes last
+	"mmmm.-----.-.m-c", // 3DNow!, 0F 0F, has its opcode at the end
 	"mmmmmmmmmmmmmmmm",
 	"kkkk....mmmmmmmm",
 	"------.-=.=.....", // 0F 38 and 0F 3A start other maps
@@ -76,14 +76,12 @@ func opcodes(rows ...string) (m [256]byte) {
 	return m
 }
 
-// Longest is the length above which no processor takes an instruction.
+// Longest is the greatest length of an instruction that processors accept.
 const Longest = 15
 
-// Length returns the length of the instruction that b starts with, in bytes, and 0 where it
-// is not known or b is too short. It is decoded from the opcode maps of Intel's "Software
-// Developer's Manual", volume 2, appendix A, and for XOP and 3DNow! AMD's "Programmer's
-// Manual", volume 3. Nothing but the length is looked at, so that an instruction that no
-// processor knows may get one. It is no harm: compilers write none.
+// Length returns the length of the first instruction in b in bytes, or 0 if it is unknown or b is too short. The opcode maps are those of Intel's
+// "Software Developer's Manual", volume 2, appendix A, and of AMD's "Programmer's Manual", volume 3, for XOP and 3DNow!. Length does not check the rest of
+// the encoding, so it may return a length for an invalid instruction. This does no harm, because compilers write only valid ones.
 func Length(b []byte) int {
 	b = b[:min(len(b), Longest)]
 	x := decoder{b: b}
@@ -103,7 +101,7 @@ func Length(b []byte) int {
 			}
 			rex = c&8 != 0
 		}
-		x.wide = rex // a REX counts only where the opcode follows
+		x.wide = rex // a REX counts only directly before the opcode
 	}
 	return 0
 }
@@ -117,7 +115,7 @@ type decoder struct {
 	wide      bool // REX.W
 }
 
-// next returns the byte at x.at and advances past it, 0 at the end.
+// next returns the byte at x.at, or 0 at the end, and advances past it.
 func (x *decoder) next() byte {
 	if x.at++; x.at > len(x.b) {
 		return 0
@@ -125,7 +123,7 @@ func (x *decoder) next() byte {
 	return x.b[x.at-1]
 }
 
-// end steps over n bytes more and returns the length.
+// end skips n more bytes and returns the length.
 func (x *decoder) end(n int) int {
 	if x.at += n; x.at > len(x.b) {
 		return 0
@@ -180,7 +178,7 @@ func (x *decoder) opcode() int {
 	}
 }
 
-// vector is the rest of a VEX or EVEX instruction of that opcode map.
+// vector returns the length of a VEX or EVEX instruction from its opcode on. field selects the opcode map.
 func (x *decoder) vector(field byte) int {
 	c := x.next()
 	switch field {
@@ -197,10 +195,10 @@ func (x *decoder) vector(field byte) int {
 	case 3:
 		return x.operands(xMb)
 	}
-	return 0 // 4 is APX, 7 has immediates of its own
+	return 0 // 4 is APX; the immediates of 7 are not decoded
 }
 
-// operands advances past the bytes after an opcode.
+// operands advances past the bytes that follow an opcode.
 func (x *decoder) operands(kind byte) int {
 	z := 4
 	if x.size16 && !x.wide {
@@ -256,7 +254,7 @@ func (x *decoder) operands(kind byte) int {
 	return x.end(0)
 }
 
-// addressing returns how many bytes the addressing of ModRM byte m takes after it.
+// addressing returns the number of addressing bytes after a ModRM byte m.
 func (x *decoder) addressing(m byte) int {
 	mod, rm := m>>6, m&7
 	if mod == 3 {

@@ -5,9 +5,8 @@ import "golang.org/x/arch/x86/x86asm"
 // Every is the set of all general registers.
 const Every Set = 1<<16 - 1
 
-// mayWrite returns the general registers that the instruction which code starts with may write, as [Writes] does, and the instruction as
-// [Decode] returns it. Where its meaning is not known these are the ones that its bytes name as what such an instruction writes, and where not
-// even its length is, all of them.
+// mayWrite returns the general registers that the first instruction in code may write, as [Writes] does, and the instruction. If only its length is known,
+// it returns the registers that its operand fields name as destinations. If not even the length is known, it returns all registers.
 func mayWrite(code []byte) (Set, x86asm.Inst) {
 	inst, known := Decode(code)
 	switch {
@@ -19,15 +18,15 @@ func mayWrite(code []byte) (Set, x86asm.Inst) {
 	return named(code[:inst.Len]), inst
 }
 
-// The operand of an instruction that is a general register and is written.
+// These say which operand is a general register that the instruction writes.
 const (
 	inReg  = 1 << iota // ModRM.reg
-	inRM               // ModRM.rm, where that is no memory
+	inRM               // ModRM.rm, if it is not memory
 	inVVVV             // the field vvvv of the prefix
 )
 
-// vectorWrites are the instructions with a VEX or EVEX prefix that write general registers, by opcode map and opcode, whatever their prefix
-// says beside (Intel SDM, volume 2: chapters 3 to 5 by the opcodes of appendix A). Those of one opcode that write vectors are taken for them.
+// vectorWrites lists the instructions with a VEX or EVEX prefix that write general registers, by opcode map and opcode. It ignores the rest of the prefix,
+// so it includes vector instructions with the same opcode (Intel SDM, volume 2: chapters 3 to 5 by the opcodes of appendix A).
 var vectorWrites = map[[2]byte]int{
 	{1, 0x2c}: inReg, {1, 0x2d}: inReg, {1, 0x78}: inReg, {1, 0x79}: inReg, // vcvt(t)ss2si, vcvt(t)ss2usi and of sd
 	{1, 0x50}: inReg, {1, 0xd7}: inReg, // vmovmskps, vpmovmskb
@@ -49,12 +48,12 @@ var vectorWrites = map[[2]byte]int{
 	{5, 0x7e}: inRM, // vmovw
 }
 
-// named returns the registers that an instruction of unknown meaning may write according to its prefixes, its opcode and its ModRM.
+// named returns the registers that an instruction may write, decoded only from its prefixes, opcode and ModRM.
 func named(code []byte) Set {
 	for len(code) > 0 && prefixes[code[0]] {
 		code = code[1:]
 	}
-	var highR, highB, vvvv, opcodes byte // 8 is the fourth bit of a register's number
+	var highR, highB, vvvv, opcodes byte // value 8 is the fourth bit of a register number
 	if len(code) > 0 && code[0]&0xf0 == 0x40 {
 		highR, highB = code[0]<<1&8, code[0]<<3&8
 		code = code[1:]
@@ -78,10 +77,10 @@ func named(code []byte) Set {
 	}
 	operands := inReg | inRM
 	switch opcodes {
-	case 0: // one without such a prefix
+	case 0: // an instruction without a VEX or EVEX prefix
 	case 1, 2, 3, 5, 6:
 		operands = vectorWrites[[2]byte{opcodes, code[0]}]
-	default: // XOP, APX and what there is not
+	default: // XOP, APX and undefined maps
 		return Every
 	}
 	modRM := code[1]
@@ -98,11 +97,11 @@ func named(code []byte) Set {
 	return s
 }
 
-// prefixes holds the bytes that may precede the others of an instruction (Intel SDM, volume 2, 2.1.1).
+// prefixes holds the legacy prefixes of instructions (Intel SDM, volume 2, 2.1.1).
 var prefixes = [256]bool{0x26: true, 0x2e: true, 0x36: true, 0x3e: true, 0x64: true, 0x65: true, 0x66: true, 0x67: true, 0xf0: true, 0xf2: true, 0xf3: true}
 
-// Clobbers returns the general registers that a run of instructions may write: all of them where one is not known. It skips a word in the code from
-// which a jump takes its target, as runtimes put one after the jump that they write over a site.
+// Clobbers returns the general registers that a sequence of instructions may write, or all if an instruction is unknown. It skips a word in the code that
+// an indirect jump reads its target from: runtimes put such a word after the jump with which they overwrite a site.
 func Clobbers(code []byte) (s Set) {
 	const word = 8
 	words := map[int]bool{}

@@ -8,26 +8,26 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Moved is a frame as it will be after some moves ([Moved.Do]): the content of its registers and its own part of the stack. As a [machine.Memory] it
-// has what was stored there.
+// Moved is the state of a frame after some moves ([Moved.Do]): its registers and its part of the stack. [Moved.ReadMemory] returns the memory with the
+// stores applied.
 type Moved struct {
-	Registers *machine.Registers // that are changed
-	Memory    machine.Memory     // as it is, which is not changed
-	Stack     machine.Range      // of it what may be loaded from
-	stored    []stored           // the later ones count
+	Registers *machine.Registers // changed by Do
+	Memory    machine.Memory     // the memory before the moves; not changed
+	Stack     machine.Range      // the part of memory that Do may load from
+	stored    []stored           // stores in order; a later one overrides an earlier one
 }
 
-// IsMove reports whether an instruction only moves values in registers and in the frame, or changes one register and no memory, so that all other
-// state is known to be unchanged.
+// IsMove reports whether an instruction only moves values between registers and the frame, or changes one register and no memory. All other state stays
+// the same.
 func IsMove(inst x86asm.Inst) bool { return (&Moved{}).try(inst) != nil }
 
-// IsComputed reports whether the result of an instruction that [IsMove] accepts is not known here.
+// IsComputed reports whether Do does not compute the result of an instruction that [IsMove] accepts.
 func IsComputed(inst x86asm.Inst) bool { return (&Moved{}).move(inst) == nil }
 
-// Do executes one of the instructions that are moves. Results that are not known become unavailable, with the reason.
+// Do executes an instruction that [IsMove] accepts. A result that it does not compute becomes unavailable, with the reason.
 func (m *Moved) Do(inst x86asm.Inst) { m.try(inst)() }
 
-// stored is a store to the frame: its bytes, or the reason why they are not known.
+// stored is a store to the frame: its bytes, or the reason why they are unavailable.
 type stored struct {
 	at   machine.Addr
 	size int
@@ -35,7 +35,7 @@ type stored struct {
 	why  error
 }
 
-// try returns a function that does a move or a computation, or nil for any other instruction.
+// try returns a function that executes a move or a computation, or nil for any other instruction.
 func (m *Moved) try(inst x86asm.Inst) func() {
 	if do := m.move(inst); do != nil {
 		return do
@@ -43,7 +43,7 @@ func (m *Moved) try(inst x86asm.Inst) func() {
 	return m.computed(inst)
 }
 
-// move returns a function that executes an instruction whose result is known, or nil.
+// move returns a function that executes an instruction and computes its result, or nil.
 func (m *Moved) move(inst x86asm.Inst) func() {
 	to, from := inst.Args[0], inst.Args[1]
 	switch inst.Op {
@@ -65,7 +65,7 @@ func (m *Moved) move(inst x86asm.Inst) func() {
 	return nil
 }
 
-// computing are instructions that change nothing but flags and the register that is their first operand. Not all of them write a register: see [comparing].
+// computing lists instructions that change only flags and the register that is their first operand. [comparing] lists those that do not write a register.
 var computing = map[x86asm.Op]bool{
 	x86asm.MOV: true, x86asm.LEA: true, x86asm.MOVZX: true, x86asm.MOVSX: true, x86asm.MOVSXD: true, x86asm.ADD: true, x86asm.SUB: true, x86asm.AND: true, x86asm.OR: true,
 	x86asm.XOR: true, x86asm.NEG: true, x86asm.NOT: true, x86asm.INC: true, x86asm.DEC: true, x86asm.SHL: true, x86asm.SHR: true, x86asm.SAR: true, x86asm.ROL: true, x86asm.ROR: true,
@@ -78,15 +78,15 @@ var computing = map[x86asm.Op]bool{
 	x86asm.ADDSD: true, x86asm.ADDSS: true, x86asm.SUBSD: true, x86asm.SUBSS: true, x86asm.MULSD: true, x86asm.MULSS: true,
 }
 
-// comparing are instructions that change flags alone.
+// comparing lists instructions that change only flags.
 var comparing = map[x86asm.Op]bool{x86asm.CMP: true, x86asm.TEST: true, x86asm.UCOMISD: true, x86asm.UCOMISS: true}
 
 var errComputed = errors.New("it is computed by the instructions between the call and the stackmap, which have yet to run")
 
-// computed returns a function that executes an instruction which changes one register to a value not calculated here, and no memory; nil for any
-// other. It excludes changes of the stack and frame pointers: they locate the frame.
+// computed returns a function that executes an instruction which changes one register and no memory: the register becomes unavailable. It returns nil for
+// other instructions, and for changes of the stack and frame pointers, which locate the frame.
 func (m *Moved) computed(inst x86asm.Inst) func() {
-	imul := inst.Op == x86asm.IMUL && inst.Args[1] != nil // with one operand it writes rax and rdx
+	imul := inst.Op == x86asm.IMUL && inst.Args[1] != nil // the form with one operand writes rax and rdx
 	switch {
 	case comparing[inst.Op]:
 		return func() {}
@@ -104,7 +104,7 @@ func (m *Moved) computed(inst x86asm.Inst) func() {
 	return func() { m.put(reg, nil, errComputed) }
 }
 
-// general is a mov of a general register, whole or its lower half.
+// general returns a function that executes a mov of 4 or 8 bytes to or from a general register, or nil.
 func (m *Moved) general(to, from x86asm.Arg) func() {
 	if dst, size, ok := wide(to); ok {
 		if imm, ok := from.(x86asm.Imm); ok {
@@ -130,7 +130,7 @@ func (m *Moved) general(to, from x86asm.Arg) func() {
 	return nil
 }
 
-// sum returns a function that executes a lea, or nil: by it LLVM computes again a value that it did not keep, from one that it did.
+// sum returns a function that executes a lea, or nil. With a lea LLVM recomputes a value that it did not save from one that it saved.
 func (m *Moved) sum(to, from x86asm.Arg) func() {
 	dst, size, ok := wide(to)
 	of, isMemory := from.(x86asm.Mem)
@@ -143,7 +143,7 @@ func (m *Moved) sum(to, from x86asm.Arg) func() {
 			continue
 		}
 		reg, whole, ok := Register(r)
-		if !ok || whole != 8 { // of rip nothing says here where it is
+		if !ok || whole != 8 { // rip is not known here
 			return nil
 		}
 		parts = append(parts, reg)
@@ -165,7 +165,7 @@ func (m *Moved) sum(to, from x86asm.Arg) func() {
 	}
 }
 
-// vector is a move of size bytes between xmm registers and the frame. From register to register it has to be of all of it.
+// vector returns a function that moves size bytes between xmm registers and the frame, or nil. Between two registers it accepts only moves of all 16 bytes.
 func (m *Moved) vector(to, from x86asm.Arg, size int) func() {
 	dst, isRegister := xmm(to)
 	src, fromRegister := xmm(from)
@@ -184,8 +184,8 @@ func (m *Moved) vector(to, from x86asm.Arg, size int) func() {
 	return nil
 }
 
-// wide returns a general register that is written as a whole: all of it, or its lower half, which clears the upper one. It returns false for the
-// stack and frame pointers: they locate the frame.
+// wide returns a general register that an instruction writes as a whole: all 8 bytes, or the lower 4, which clears the upper ones. It returns false for the
+// stack and frame pointers, which locate the frame.
 func wide(a x86asm.Arg) (reg machine.DWARFReg, size int, ok bool) {
 	r, isReg := a.(x86asm.Reg)
 	if !isReg {
@@ -201,7 +201,7 @@ func xmm(a x86asm.Arg) (machine.DWARFReg, bool) {
 	return machine.DWARFReg(xmm0 + r - x86asm.X0), ok && r >= x86asm.X0 && r <= x86asm.X15
 }
 
-// slotOf returns the memory operand and true if an operand is in the frame, by the stack or the frame pointer.
+// slotOf returns the memory operand a, and true if its base is the stack or frame pointer and it has no index: it lies in the frame.
 func slotOf(a x86asm.Arg) (x86asm.Mem, bool) {
 	m, ok := a.(x86asm.Mem)
 	return m, ok && m.Segment == 0 && m.Index == 0 && (m.Base == x86asm.RSP || m.Base == x86asm.RBP)
@@ -213,7 +213,7 @@ func (m *Moved) word(v uint64) []byte {
 	return b
 }
 
-// zeroExtended returns the first size bytes of b, extended with zeros to whole bytes; nil where b has fewer.
+// zeroExtended returns the first size bytes of b, extended with zeros to whole bytes; nil if b has fewer.
 func zeroExtended(b []byte, size, whole int) []byte {
 	if len(b) < size {
 		return nil
@@ -255,7 +255,7 @@ func (m *Moved) load(at x86asm.Mem, size int) ([]byte, error) {
 func (m *Moved) store(at x86asm.Mem, size int, b []byte, err error) {
 	addr, wrong := m.address(at)
 	if wrong != nil {
-		return // nothing is read by that register either
+		return // loads through this base register fail too
 	}
 	if err == nil && len(b) < size {
 		err = errors.New("not all of it is there")
@@ -267,7 +267,7 @@ func (m *Moved) store(at x86asm.Mem, size int, b []byte, err error) {
 	m.stored = append(m.stored, s)
 }
 
-// ReadMemory implements [machine.Memory].
+// ReadMemory implements [machine.Memory]: it applies the stores to the memory.
 func (m *Moved) ReadMemory(p []byte, addr machine.Addr) error {
 	if err := m.Memory.ReadMemory(p, addr); err != nil {
 		return err

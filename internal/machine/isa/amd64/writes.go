@@ -21,8 +21,8 @@ func Of(regs ...machine.DWARFReg) Set {
 	return s
 }
 
-// NotKept holds the general registers that a callee may change in C's convention (System V ABI, AMD64 supplement, §3.2.1), and that code on the way
-// to a function may change, too.
+// NotKept holds the general registers that are caller-saved in the C convention (System V ABI, AMD64 supplement, §3.2.1). Code that runs before the
+// function, such as a PLT stub, may change them too.
 var NotKept = func() (s Set) {
 	for reg := range machine.DWARFReg(16) {
 		if !machine.AMD64.Preserved(reg) {
@@ -32,16 +32,15 @@ var NotKept = func() (s Set) {
 	return s
 }()
 
-// Registers by their DWARF numbers.
+// These are DWARF numbers of registers.
 const (
 	rax, rdx, rcx, rbx = 0, 1, 2, 3
 	rsi, rdi, rbp, rsp = 4, 5, 6, 7
 	r11                = 11
 )
 
-// Writes returns the general registers that an instruction may write, all or a part of each. Registers that the callee of a call, a system call or a
-// handler writes are not included, except for those that the instruction itself writes. Operands are those of Intel's manual, the first being the
-// destination; an instruction not named here writes at most that one.
+// Writes returns the general registers that an instruction may write, fully or in part. It does not include registers that a callee, a system call or a
+// handler writes. Operands are in Intel's order, the destination first. An instruction without an entry below writes at most the first operand.
 func Writes(inst x86asm.Inst) Set {
 	s := implicit[inst.Op]
 	if !readsFirst[inst.Op] {
@@ -51,14 +50,14 @@ func Writes(inst x86asm.Inst) Set {
 	case x86asm.XCHG, x86asm.XADD, x86asm.MULX:
 		s |= operand(inst.Args[1])
 	case x86asm.IMUL, x86asm.MUL, x86asm.DIV, x86asm.IDIV:
-		if inst.Args[1] == nil { // the form with one operand reads it
+		if inst.Args[1] == nil { // the form with one operand only reads it
 			return Of(rax, rdx)
 		}
 	}
 	return s
 }
 
-// operand is the register that an operand is, if it is one.
+// operand returns the set with the register that arg names, or the empty set.
 func operand(arg x86asm.Arg) Set {
 	if r, ok := arg.(x86asm.Reg); ok {
 		if reg, _, ok := Register(r); ok {
@@ -68,15 +67,15 @@ func operand(arg x86asm.Arg) Set {
 	return 0
 }
 
-// Stores returns the memory that an instruction may write through its first operand, and how
-// many bytes; of a repeated one, what it writes the first time. ok is false where it writes none.
+// Stores returns the memory that an instruction may write through its first operand, and the number of bytes. For a repeated instruction this is the first
+// iteration. ok is false if the instruction writes no memory.
 func Stores(inst x86asm.Inst) (at x86asm.Mem, size int, ok bool) {
 	at, ok = inst.Args[0].(x86asm.Mem)
 	if !ok || readsFirst[inst.Op] {
 		return x86asm.Mem{}, 0, false
 	}
 	size = inst.MemBytes
-	if size == 0 { // which x86asm does not tell of a few
+	if size == 0 { // x86asm omits the size for these
 		switch inst.Op {
 		case x86asm.FSTP, x86asm.FBSTP:
 			size = 10
@@ -93,7 +92,7 @@ func Stores(inst x86asm.Inst) (at x86asm.Mem, size int, ok bool) {
 	return at, size, true
 }
 
-// readsFirst are instructions that only read their first operand.
+// readsFirst lists instructions that only read their first operand.
 var readsFirst = ops(
 	x86asm.BOUND, x86asm.BT, x86asm.CALL, x86asm.CLFLUSH, x86asm.CMP, x86asm.CMPSB, x86asm.CMPSD, x86asm.CMPSQ, x86asm.CMPSW,
 	x86asm.FBLD, x86asm.FLD, x86asm.FLDCW, x86asm.FLDENV, x86asm.FRSTOR, x86asm.FXRSTOR, x86asm.FXRSTOR64, x86asm.INVLPG,
@@ -101,7 +100,7 @@ var readsFirst = ops(
 	x86asm.PREFETCHW, x86asm.PUSH, x86asm.TEST, x86asm.XRSTOR, x86asm.XRSTOR64,
 )
 
-// implicit are the registers that instructions write without naming them.
+// implicit maps instructions to the registers that they write without naming them.
 var implicit = map[x86asm.Op]Set{
 	x86asm.CALL: Of(rsp), x86asm.LCALL: Of(rsp), x86asm.RET: Of(rsp), x86asm.LRET: Of(rsp),
 	x86asm.PUSH: Of(rsp), x86asm.PUSHF: Of(rsp), x86asm.PUSHFQ: Of(rsp),
@@ -119,7 +118,7 @@ var implicit = map[x86asm.Op]Set{
 	x86asm.PCMPESTRI: Of(rcx), x86asm.PCMPISTRI: Of(rcx), x86asm.VPCMPESTRI: Of(rcx), x86asm.VPCMPISTRI: Of(rcx),
 	x86asm.LOOP: Of(rcx), x86asm.LOOPE: Of(rcx), x86asm.LOOPNE: Of(rcx),
 
-	// With a REP these count down rcx.
+	// With a REP prefix these also count rcx down.
 	x86asm.MOVSB: Of(rcx, rsi, rdi), x86asm.MOVSW: Of(rcx, rsi, rdi), x86asm.MOVSQ: Of(rcx, rsi, rdi),
 	x86asm.CMPSB: Of(rcx, rsi, rdi), x86asm.CMPSW: Of(rcx, rsi, rdi), x86asm.CMPSQ: Of(rcx, rsi, rdi),
 	x86asm.MOVSD: Of(rcx, rsi, rdi), x86asm.CMPSD: Of(rcx, rsi, rdi),

@@ -1,12 +1,12 @@
-// Package arm64 reads the machine code of arm64 (A64), one instruction of four bytes at a time: whether it calls, where it jumps to, how it is
-// spelled.
+// Package arm64 decodes arm64 (A64) machine code, one four-byte instruction at a time: whether an instruction is a call, the target of a jump, and the
+// text of an instruction.
 //
-// Its main function is [Text]. The spelling of an instruction comes from golang.org/x/arch/arm64/arm64asm; calls and jumps are recognized by their
-// bits (Arm Architecture Reference Manual for A-profile, C4.1, "Branches, Exception Generating and System instructions").
+// Its main function is [Text], which uses golang.org/x/arch/arm64/arm64asm. Calls and jumps are recognized by their bits (Arm Architecture Reference
+// Manual for A-profile, C4.1, "Branches, Exception Generating and System instructions").
 //
 // # Security
 //
-// Code is hostile. Nothing is read past the slice that was given, and arm64asm runs under a recover.
+// Code is hostile. The package reads only the slice that it is given, and arm64asm runs under a recover.
 package arm64
 
 import (
@@ -22,10 +22,10 @@ import (
 // Size is the size of each instruction, in bytes.
 const Size = 4
 
-// Bad is the text of an instruction whose meaning is not known.
+// Bad is the text of an unknown instruction.
 const Bad = "(bad)"
 
-// word returns the instruction that code starts with; ok is false where there is less.
+// word returns the first instruction in code; ok is false if code is shorter.
 func word(code []byte) (w uint32, ok bool) {
 	if len(code) < Size {
 		return 0, false
@@ -33,7 +33,7 @@ func word(code []byte) (w uint32, ok bool) {
 	return binary.LittleEndian.Uint32(code), true
 }
 
-// Length returns the length of the instruction that code starts with, or 0 where there is less.
+// Length returns the length of the first instruction in code, or 0 if code is shorter.
 func Length(code []byte) int {
 	if len(code) < Size {
 		return 0
@@ -41,8 +41,7 @@ func Length(code []byte) int {
 	return Size
 }
 
-// IsCall reports whether code starts with a call: bl, blr, or one of those that authenticate the address (blraa, blrab, blraaz,
-// blrabz).
+// IsCall reports whether code starts with a call: bl, blr, or a call that authenticates the address (blraa, blrab, blraaz, blrabz).
 func IsCall(code []byte) bool {
 	w, ok := word(code)
 	switch {
@@ -50,26 +49,26 @@ func IsCall(code []byte) bool {
 		return false
 	case w&0xfc000000 == 0x94000000, w&0xfffffc1f == 0xd63f0000:
 		return true
-	case w&0xfefff800 == 0xd63f0800: // with a key: the Z forms have no second operand
+	case w&0xfefff800 == 0xd63f0800: // authenticated calls: the Z forms have no second operand
 		return w&(1<<24) != 0 || w&0x1f == 0x1f
 	}
 	return false
 }
 
-// CallFrom reports whether a call ends at pc that does not begin before start.
+// CallFrom reports whether a call ends at pc and begins at start or later.
 func CallFrom(m machine.Memory, start, pc machine.Addr) bool {
 	var b [Size]byte
 	return pc >= start+Size && m.ReadMemory(b[:], pc-Size) == nil && IsCall(b[:])
 }
 
-// CallThrough reports whether code starts with blr of the general register of a number.
+// CallThrough reports whether code starts with a blr of the general register with this number.
 func CallThrough(code []byte, register uint32) bool {
 	w, ok := word(code)
 	return ok && w == 0xd63f0000|register<<5
 }
 
-// Jump returns the target of the instruction at the start of code, which lies at an address, if it is a jump that holds its target: b, b.cond, cbz,
-// cbnz, tbz, tbnz. It returns false for a call.
+// Jump returns the target of the first instruction in code, which lies at the address at, if it is a direct jump: b, b.cond, cbz, cbnz, tbz, tbnz. It
+// returns false for a call.
 func Jump(code []byte, at machine.Addr) (to machine.Addr, ok bool) {
 	w, ok := word(code)
 	switch {
@@ -84,13 +83,13 @@ func Jump(code []byte, at machine.Addr) (to machine.Addr, ok bool) {
 	return 0, false
 }
 
-// offset is a signed number of instructions in some bits of an instruction, in bytes.
+// offset decodes a signed field of an instruction that counts instructions, and returns it in bytes.
 func offset(w uint32, low, bits int) machine.Addr {
 	return machine.Addr(int64(int32(w<<(32-low-bits))>>(32-bits)) * Size)
 }
 
-// SetsWord reports whether code starts with movz, or movk where keep is set, of 16 bits into the general register of a number, all 64
-// bits of it, at a shift of 0, 16, 32 or 48.
+// SetsWord reports whether code starts with a 64-bit movz, or movk if keep is set, of 16 bits into the general register with this number, with this shift:
+// 0, 16, 32 or 48.
 func SetsWord(code []byte, register uint32, shift uint, keep bool) bool {
 	op := uint32(0xd2800000)
 	if keep {
@@ -100,9 +99,8 @@ func SetsWord(code []byte, register uint32, shift uint, keep bool) bool {
 	return ok && w&^(0xffff<<5) == op|uint32(shift/16)<<21|register
 }
 
-// Text spells the instruction that code starts with and that lies at an address, as the GNU assembler does, and returns its
-// length. It is [Bad] where the meaning is not known. symbol names what starts at an address, or is in it: "pause",
-// "main+0x10", or "".
+// Text returns the first instruction in code, which lies at the address at, in the syntax of the GNU assembler, and its length. For an unknown instruction
+// the text is [Bad]. symbol returns a name for an address, such as "pause" or "main+0x10", or "".
 func Text(code []byte, at machine.Addr, symbol func(machine.Addr) string) (text string, length int) {
 	if len(code) < Size {
 		return Bad, min(1, len(code))
@@ -122,14 +120,14 @@ func Text(code []byte, at machine.Addr, symbol func(machine.Addr) string) (text 
 		if name := symbol(to); name != "" {
 			target += fmt.Sprintf(" <%s>", name)
 		}
-		if dot := strings.LastIndex(text, "."); dot >= 0 { // it says .+0x8, and has the number last
+		if dot := strings.LastIndex(text, "."); dot >= 0 { // the text is .+0x8: replace the number at the end
 			text = text[:dot] + target
 		}
 	}
 	return text, Size
 }
 
-// spelled calls arm64asm, which is not known to panic and not promised not to.
+// spelled calls arm64asm and recovers from panics, which its documentation does not rule out.
 func spelled(code []byte) (inst arm64asm.Inst, text string) {
 	defer func() {
 		if recover() != nil {
