@@ -2,17 +2,17 @@
 
 package tracer
 
-// hasTables reports that this architecture has what the tracer needs.
+// hasTables reports whether the tracer supports this architecture.
 const hasTables = false
 
-// On other architectures no process can be controlled; the users of the tracer are built nevertheless.
+// On other architectures the tracer cannot control a process, but the packages that import it must build.
 type (
 	General struct{}
 	Code    [1]byte
 )
 
-// Trap has no meaning here.
+// Trap is not used on this architecture.
 var Trap Code
 
-// HardwareBreakpoints is the number of breakpoints that the processor holds for a thread.
+// HardwareBreakpoints is the number of breakpoints that debug registers can hold for a thread.
 const HardwareBreakpoints = 0

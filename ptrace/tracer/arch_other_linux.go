@@ -4,7 +4,7 @@ package tracer
 
 import "errors"
 
-// These functions are never called: Start returns an error if there are no tables ([Supported]). A new architecture must implement them, beside the
+// These functions are never called: Start returns an error if there are no tables ([Supported]). A new architecture must implement them, besides the
 // tables of arch_other.go.
 
 const trapCode = 0

@@ -16,8 +16,7 @@ const (
 	overflow = 1 << 11
 )
 
-// arithmetic computes a result and the flags that come with it. Those that are undefined then (Intel SDM vol. 2) are
-// zero.
+// arithmetic computes the result and the flags of an operation. Flags that are undefined after the operation (Intel SDM vol. 2) become zero.
 func arithmetic(op x86asm.Op, a, b uint64, size int, flags uint64) (result, after uint64) {
 	top := uint(8*size - 1)
 	switch op {
@@ -25,7 +24,7 @@ func arithmetic(op x86asm.Op, a, b uint64, size int, flags uint64) (result, afte
 		return ^a, flags
 	case x86asm.SHL, x86asm.SHR, x86asm.SAR:
 		return shift(op, a, b&uint64(top), top, flags)
-	case x86asm.INC, x86asm.DEC: // these leave the carry flag as it is
+	case x86asm.INC, x86asm.DEC: // these preserve the carry flag
 		as := x86asm.ADD
 		if op == x86asm.DEC {
 			as = x86asm.SUB
@@ -63,13 +62,13 @@ func arithmetic(op x86asm.Op, a, b uint64, size int, flags uint64) (result, afte
 	return sized(result, top, flags)
 }
 
-// shift is for the shifts by a number, which is less than the bits that there are.
+// shift computes a shift by a count that is less than the number of bits.
 func shift(op x86asm.Op, a, by uint64, top uint, flags uint64) (result, after uint64) {
 	if by == 0 {
 		return a, flags
 	}
 	flags &^= carry | parity | adjust | zero | sign | overflow
-	last := uint64(0) // the bit that was shifted out last
+	last := uint64(0) // the last bit that was shifted out
 	switch op {
 	case x86asm.SHL:
 		result, last = a<<by, a>>(uint64(top)+1-by)&1
@@ -91,7 +90,7 @@ func shift(op x86asm.Op, a, by uint64, top uint, flags uint64) (result, after ui
 	return sized(result, top, flags)
 }
 
-// sized truncates a result to its size and adds the flags for its value.
+// sized truncates a result to its size and adds the flags of its value.
 func sized(result uint64, top uint, flags uint64) (uint64, uint64) {
 	if top == 31 {
 		result &= 1<<32 - 1
@@ -108,7 +107,7 @@ func sized(result uint64, top uint, flags uint64) (uint64, uint64) {
 	return result, flags
 }
 
-// conditions maps each conditional jump to whether it is taken (Intel SDM vol. 1, appendix B).
+// conditions maps each conditional jump to a function that reports whether the jump is taken (Intel SDM vol. 1, appendix B).
 var conditions = map[x86asm.Op]func(flags uint64) bool{
 	x86asm.JO:  func(f uint64) bool { return f&overflow != 0 },
 	x86asm.JNO: func(f uint64) bool { return f&overflow == 0 },

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// debugRegisters holds the addresses of the breakpoints that the processor holds for a thread; 0 means none. They do not change the code, which the
-// target may read, compare, keep and overwrite. Each thread has its own; all get the same ones before they resume. A new thread or process has
-// none, and an exec clears them (copy_thread and flush_thread of Linux's arch/x86/kernel/process.c). The end of a tracer does not.
+// debugRegisters holds the addresses of a thread's breakpoints in debug registers; 0 means none. They do not change the code, which the target may
+// read, compare, save and overwrite. Each thread has its own registers; all get the same addresses before they resume. A new thread or process has no
+// addresses, and an exec clears them (copy_thread and flush_thread of Linux's arch/x86/kernel/process.c). The end of a tracer does not clear them.
 type debugRegisters [HardwareBreakpoints]uint64
 
 func (d *debugRegisters) holds(addr uint64) bool { return addr != 0 && slices.Contains(d[:], addr) }
@@ -21,7 +21,7 @@ func (d *debugRegisters) holds(addr uint64) bool { return addr != 0 && slices.Co
 // errTaken reports that a thread uses debug registers for another purpose.
 var errTaken = errors.New("somebody else uses its debug registers")
 
-// hold puts a breakpoint into debug registers, and reports whether one was free in all threads.
+// hold sets a breakpoint in a debug register of all threads, and reports whether one was free in each.
 func (s *server) hold(addr uint64) bool {
 	slot := slices.Index(s.debug[:], 0)
 	if slot < 0 || addr == 0 || !DebugFires() {
@@ -29,18 +29,18 @@ func (s *server) hold(addr uint64) bool {
 	}
 	s.debug[slot] = addr
 	for _, t := range s.threads {
-		if t.guest || t.vforks || t.running { // it gets them when it resumes
+		if t.guest || t.vforks || t.running { // arm sets them when the thread resumes
 			continue
 		}
 		if err := t.setDebug(s.debug); err != nil && err != unix.ESRCH {
-			s.debug[slot] = 0 // those that have it by now lose it when they resume
+			s.debug[slot] = 0 // threads that have it already lose it when they resume
 			return false
 		}
 	}
 	return true
 }
 
-// release drops a breakpoint from debug registers: the threads, which are stopped, have it until they resume.
+// release frees the debug register of a breakpoint. The stopped threads keep the breakpoint until they resume.
 func (s *server) release(addr uint64) {
 	if slot := slices.Index(s.debug[:], addr); slot >= 0 {
 		s.debug[slot] = 0
@@ -54,7 +54,7 @@ func (s *server) arm(t *thread) {
 		want = debugRegisters{}
 	}
 	err := t.setDebug(want)
-	if err == nil || err == unix.ESRCH { // it was killed, which it reports next
+	if err == nil || err == unix.ESRCH { // ESRCH: it was killed, which is its next report
 		return
 	}
 	for _, addr := range want {
@@ -64,18 +64,18 @@ func (s *server) arm(t *thread) {
 	}
 }
 
-// linger waits for threads that did not stop when all others were released, and that a debug register would kill later, or whose registers are those of
-// a system call for the tracer: they sleep in the kernel. No client waits for it.
+// linger waits for threads that did not stop when all others were released. They sleep in the kernel. A debug register would kill them later, or they
+// have the registers of a system call for the tracer. No client waits for linger.
 func (s *server) linger() {
 	for len(s.lingering)+len(s.owed) > 0 {
 		var ws unix.WaitStatus
 		tid, err := wait(-1, &ws, unix.WALL)
 		if err != nil {
-			return // there are no more
+			return // no thread is left
 		}
 		t := s.lingering[tid]
 		if t == nil {
-			t = &thread{tid: tid} // started by one of them
+			t = &thread{tid: tid} // started by one of the lingering threads
 		}
 		t.stepping = t.stepping || s.owed[tid] != nil
 		s.payBack(tid, ws.Stopped(), int(ws)>>16)
@@ -93,7 +93,7 @@ func (s *server) linger() {
 	}
 }
 
-// clear takes out the debug registers that a tracer has left which was killed.
+// clear clears the debug registers that a killed tracer left.
 func (s *server) clear(addrs []uint64) error {
 	for _, t := range s.threads {
 		if t.running {

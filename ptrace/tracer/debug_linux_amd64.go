@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The offset of debug register n in struct user (sys/user.h): u_debugreg. Bits 0, 2, 4 and 6 of DR7 enable them for one thread; all other bits are
-// 0 for instructions (Intel, "Debug Registers").
+// Constants of debug registers. debugOffset is the offset of u_debugreg in struct user (sys/user.h). Bits 0, 2, 4 and 6 of DR7 enable the registers
+// for one thread; all other bits are 0 for instruction breakpoints (Intel, "Debug Registers").
 const (
 	debugOffset  = 848
 	debugControl = 7
@@ -32,7 +32,7 @@ func peekDebug(tid, n int) (v uint64, err error) {
 	return v, err
 }
 
-// control returns the value of DR7.
+// control returns the value of DR7 that enables the registers in use.
 func (d *debugRegisters) control() (v uint64) {
 	for n, addr := range d {
 		if addr != 0 {
@@ -42,7 +42,7 @@ func (d *debugRegisters) control() (v uint64) {
 	return v
 }
 
-// setDebug sets the debug registers of a thread that is stopped. With an error none is set.
+// setDebug sets the debug registers of a stopped thread. If it returns an error, the thread has none.
 func (t *thread) setDebug(want debugRegisters) error {
 	have := t.debug
 	if have == want {
@@ -58,7 +58,7 @@ func (t *thread) setDebug(want debugRegisters) error {
 			continue
 		}
 		if err := pokeDebug(t.tid, n, addr); err != nil {
-			_ = pokeDebug(t.tid, debugControl, 0) // or it has ended
+			_ = pokeDebug(t.tid, debugControl, 0) // an error means that it has ended
 			t.debug = debugRegisters{}
 			return err
 		}
@@ -70,8 +70,8 @@ func (t *thread) setDebug(want debugRegisters) error {
 	return nil
 }
 
-// freeDebug returns an error if the debug registers of a thread are in use for another purpose. A new thread has the control register of its
-// parent, without addresses (copy_thread of Linux's arch/x86/kernel/process.c).
+// freeDebug returns an error if a thread's debug registers are already in use. A new thread inherits the control register of its parent, but no
+// addresses (copy_thread of Linux's arch/x86/kernel/process.c).
 func (t *thread) freeDebug() error {
 	control, err := peekDebug(t.tid, debugControl)
 	for n := 0; err == nil && n < HardwareBreakpoints; n++ {
@@ -86,8 +86,7 @@ func (t *thread) freeDebug() error {
 	return err
 }
 
-// clearDebug takes breakpoints out of the debug registers of a thread that is stopped, where these hold instructions at the
-// addresses.
+// clearDebug disables those debug registers of a stopped thread that hold instruction breakpoints at the addresses.
 func (t *thread) clearDebug(addrs []uint64) error {
 	control, err := peekDebug(t.tid, debugControl)
 	if err != nil || control&debugOn == 0 {
@@ -114,11 +113,11 @@ func init() {
 	}
 }
 
-// DebugFires reports whether a breakpoint in a debug register is ever hit here. There are virtual machines whose processors take the registers, show
-// what was set, and pass every breakpoint in them (seen: Firecracker on AMD's family 26). It is tried once, on the first instruction of another
+// DebugFires reports whether breakpoints in debug registers are hit on this machine. The processors of some virtual machines accept and return the
+// registers but pass every breakpoint in them (seen: Firecracker on AMD's family 26). DebugFires tests this once, on the first instruction of another
 // process of this program.
 var DebugFires = sync.OnceValue(func() bool {
-	runtime.LockOSThread() // which traces it
+	runtime.LockOSThread() // this thread traces the process
 	defer runtime.UnlockOSThread()
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{probeName}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true}})
 	if err != nil {
@@ -132,7 +131,7 @@ var DebugFires = sync.OnceValue(func() bool {
 	var regs unix.PtraceRegs
 	fires := stops() && unix.PtraceGetRegs(pid, &regs) == nil && pokeDebug(pid, 0, regs.Rip) == nil && pokeDebug(pid, debugControl, 1) == nil &&
 		unix.PtraceCont(pid, 0) == nil && stops()
-	_ = unix.Kill(pid, unix.SIGKILL) // or it has ended
+	_ = unix.Kill(pid, unix.SIGKILL) // an error means that it has ended
 	var ws unix.WaitStatus
 	for {
 		if tid, err := wait(pid, &ws, unix.WALL); err != nil || tid == pid && (ws.Exited() || ws.Signaled()) {

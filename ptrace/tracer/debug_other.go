@@ -2,5 +2,5 @@
 
 package tracer
 
-// DebugFires reports whether breakpoints in debug registers are hit: this platform uses none.
+// DebugFires returns false: the tracer uses no debug registers on this platform.
 func DebugFires() bool { return false }

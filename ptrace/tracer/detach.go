@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detach puts every byte back and lets all threads go.
+// detach restores every byte and releases all threads.
 func (s *server) detach() {
 	if s.pid == 0 {
 		return
@@ -21,7 +21,7 @@ func (s *server) detach() {
 	s.pid = 0
 }
 
-// restoreAll takes all breakpoints out of memory.
+// restoreAll removes all breakpoints from memory.
 func (s *server) restoreAll() {
 	var addrs []uint64
 	for addr := range s.breakpoints {
@@ -33,10 +33,10 @@ func (s *server) restoreAll() {
 	}
 }
 
-// letGo detaches from all threads, each with the signal that was on its way to it.
+// letGo detaches from all threads, and delivers to each its pending signal.
 func (s *server) letGo() {
 	for _, t := range s.ordered() {
-		if t.running { // it does not stop: what it does in the kernel may be over by now
+		if t.running { // it did not stop; its wait in the kernel may be over by now
 			var ws unix.WaitStatus
 			if s.await(t.tid, &ws) {
 				t.running, t.report, t.hasReport = false, ws, true
@@ -44,7 +44,7 @@ func (s *server) letGo() {
 		}
 		signal := t.deliverable()
 		t.put.giveBack(t, false)
-		_ = t.setDebug(debugRegisters{}) // one that cannot have ends, or is not stopped
+		_ = t.setDebug(debugRegisters{}) // an error means that it ends, has none, or is not stopped
 		if ptrace(unix.PTRACE_DETACH, t.tid, uintptr(signal)) != nil && (t.debug != (debugRegisters{}) || s.owed[t.tid] != nil) && !t.ended() {
 			s.lingering[t.tid] = t
 		}
@@ -52,7 +52,7 @@ func (s *server) letGo() {
 	s.threads = map[int]*thread{}
 }
 
-// deliverable returns the signal that is on its way to a thread, or 0.
+// deliverable returns the signal to deliver to a thread when it is released, or 0.
 func (t *thread) deliverable() unix.Signal {
 	if !t.hasReport || !t.report.Stopped() || int(t.report)>>16 != 0 {
 		return t.signal
@@ -63,12 +63,12 @@ func (t *thread) deliverable() unix.Signal {
 	return t.report.StopSignal()
 }
 
-// restoreCopy takes the breakpoints, and the handler of SIGTRAP, out of a child, which has a copy of the target's memory.
+// restoreCopy removes the breakpoints and the SIGTRAP handler from a child, which has a copy of the target's memory.
 func (s *server) restoreCopy(child *thread) {
 	pid := child.tid
 	m, err := openMemory(memoryOf(pid, pid), slices.Values([]int{pid}))
 	if err != nil {
-		return // it was killed
+		return // the child was killed
 	}
 	defer m.close()
 	for _, b := range s.breakpoints {

@@ -12,19 +12,19 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// emulated holds what is needed to emulate the instruction under a breakpoint.
+// emulated holds the emulation of the instruction under a breakpoint.
 type emulated struct {
-	code    []byte    // the bytes there: the breakpoint, and the other bytes of the instruction
-	emulate emulation // nil if it must be run
+	code    []byte    // the expected bytes: the breakpoint and the rest of the instruction
+	emulate emulation // nil if the instruction must be run
 }
 
-// shadowStack reports whether a process keeps its return addresses in a second place too (Linux, "Control-flow Enforcement
+// shadowStack reports whether a process has a shadow stack, which keeps a second copy of return addresses (Linux, "Control-flow Enforcement
 // Technology (CET) Shadow Stack").
 func shadowStack(pid int) bool {
 	return strings.Contains(system.StatusField(pid, "x86_Thread_features"), "shstk")
 }
 
-// decode finds out whether the instruction under a breakpoint can be emulated.
+// decode determines whether the instruction under a breakpoint can be emulated.
 func (b *breakpoint) decode(memory memory, shadowed bool) {
 	var code [amd64.Longest]byte
 	n, err := memory.read(code[:], b.Addr)
@@ -36,13 +36,12 @@ func (b *breakpoint) decode(memory memory, shadowed bool) {
 	if length := amd64.Length(code[:n]); length > 0 {
 		b.code, b.emulate = append([]byte{Trap[0]}, code[1:length]...), emulationOf(code[:length])
 		if inst, known := amd64.Decode(code[:length]); known && amd64.IsCall(inst) && shadowed {
-			b.emulate = nil // the processor notes the return address in a second place
+			b.emulate = nil // the processor also pushes the return address on the shadow stack
 		}
 	}
 }
 
-// emulates does what the instruction under a breakpoint does, where that can be and the target has not
-// written over it since.
+// emulates emulates the instruction under a breakpoint, and reports whether it did. It cannot if the target has overwritten the instruction.
 func (s *server) emulates(t *thread, b *breakpoint, regs *General) bool {
 	if b.emulate == nil {
 		return false
@@ -62,12 +61,12 @@ func (s *server) emulates(t *thread, b *breakpoint, regs *General) bool {
 	return b.emulate(s, regs)
 }
 
-// emulation applies the instruction under a breakpoint to the registers of a thread, and to its stack. It reports whether it did: otherwise nothing
-// has changed, and the instruction must be run. If the instruction can be emulated, the breakpoint's byte stays in place, no other thread must be
-// stopped, and the thread stops once and not twice.
+// emulation applies the instruction under a breakpoint to the registers and the stack of a thread, and reports whether it did. If not, it has changed
+// nothing, and the instruction must be run. With an emulation the breakpoint stays in the code, no other thread must be stopped, and the thread stops
+// once instead of twice.
 type emulation func(s *server, r *General) bool
 
-// emulationOf returns the emulation of the instruction that code starts with, or nil: it supports only instructions that compilers often put at a
+// emulationOf returns the emulation of the instruction that code starts with, or nil. It supports only instructions that compilers often put at a
 // site or at the start of a function, and that can be emulated exactly.
 func emulationOf(code []byte) emulation {
 	inst, known := amd64.Decode(code)
@@ -95,7 +94,7 @@ func emulationOf(code []byte) emulation {
 				return false
 			}
 			r.Rsp += 8
-			*general(r, reg) = v // which may be the stack pointer
+			*general(r, reg) = v // reg may be the stack pointer
 			r.Rip += next
 			return true
 		}
@@ -132,7 +131,7 @@ func emulationOf(code []byte) emulation {
 	return nil
 }
 
-// branch is for direct calls and jumps and for those through a register.
+// branch returns the emulation of a call or jump that is direct or through a register.
 func branch(inst x86asm.Inst) emulation {
 	by, direct := inst.Args[0].(x86asm.Rel)
 	reg, ok := inst.Args[0].(x86asm.Reg)
@@ -145,7 +144,7 @@ func branch(inst x86asm.Inst) emulation {
 		if !direct {
 			to = *general(r, reg)
 		}
-		if to >= 1<<47 { // the processor faults at the instruction itself
+		if to >= 1<<47 { // here the processor faults at the branch instruction itself
 			return false
 		}
 		if inst.Op == x86asm.CALL && !s.push(r, from) {
@@ -156,8 +155,7 @@ func branch(inst x86asm.Inst) emulation {
 	}
 }
 
-// prefixed reports whether an instruction has a prefix that changes what it does: a segment, lock or repeat, or another
-// operand or address size.
+// prefixed reports whether an instruction has a prefix that changes its effect: a segment, lock or repeat prefix, or another operand or address size.
 func prefixed(inst x86asm.Inst) bool {
 	if inst.Op == x86asm.NOP {
 		return false
@@ -170,14 +168,14 @@ func prefixed(inst x86asm.Inst) bool {
 	return false
 }
 
-// binaryEmulation is for instructions of two operands, each of 4 or 8 bytes.
+// binaryEmulation returns the emulation of an instruction with one or two operands of 4 or 8 bytes.
 func binaryEmulation(inst x86asm.Inst) emulation {
 	size := inst.DataSize / 8
 	if size != 4 && size != 8 {
 		return nil
 	}
 	to, ok := operandOf(inst.Args[0], inst, size)
-	from, ok2 := operand{immediate: true, size: size}, true // of one operand
+	from, ok2 := operand{immediate: true, size: size}, true // an instruction with one operand
 	if inst.Args[1] != nil {
 		from, ok2 = operandOf(inst.Args[1], inst, size)
 	}
@@ -214,7 +212,7 @@ func binaryEmulation(inst x86asm.Inst) emulation {
 	}
 }
 
-// extension is for moves of 1, 2 or 4 bytes into a register of 4 or 8.
+// extension returns the emulation of a move of 1, 2 or 4 bytes into a register of 4 or 8 bytes.
 func extension(inst x86asm.Inst) emulation {
 	to, ok := operandOf(inst.Args[0], inst, inst.DataSize/8)
 	if !ok || to.reg == 0 {
@@ -262,10 +260,10 @@ func extension(inst x86asm.Inst) emulation {
 	}
 }
 
-// operand is one of an instruction.
+// operand is an operand of an instruction.
 type operand struct {
 	size      int
-	reg       x86asm.Reg // of 8 bytes, or 0
+	reg       x86asm.Reg // as its 8-byte register, or 0
 	memory    x86asm.Mem
 	immediate bool
 	value     uint64
@@ -314,15 +312,15 @@ func (o *operand) address(r *General, next uint64) uint64 {
 	return addr
 }
 
-// stackReach is the distance above the stack pointer up to which memory counts as the thread's own. Other threads may access memory elsewhere,
-// where the processor's loads and stores are atomic, and a copy is not.
+// stackReach is the distance above the stack pointer within which memory counts as the thread's own. Other threads may access memory elsewhere; the
+// processor's loads and stores there are atomic, and a copy is not.
 const (
 	stackReach = 64 << 10
 	pageSize   = 4096
 )
 
-// ownStack reports whether memory is in the used part of the thread's stack. The tracer can write where the target cannot: a page below that of the
-// stack pointer may be the guard page that detects an overflow.
+// ownStack reports whether memory is in the used part of the thread's stack. The tracer can write where the target cannot: the page below the page of
+// the stack pointer may be a guard page that detects an overflow.
 func ownStack(r *General, addr uint64) bool { return addr-r.Rsp&^(pageSize-1) < stackReach }
 
 func (o *operand) get(s *server, r *General, next uint64) (v uint64, ok bool) {
@@ -346,10 +344,10 @@ func (o *operand) get(s *server, r *General, next uint64) (v uint64, ok bool) {
 	return v, true
 }
 
-// set stores a result: into after, what the registers are to become, or into memory.
+// set stores a result, either into after, the registers after the instruction, or into memory.
 func (o *operand) set(s *server, r, after *General, v uint64) bool {
 	if o.size == 4 {
-		v &= 1<<32 - 1 // and the upper half of a register becomes zero
+		v &= 1<<32 - 1 // this also clears the upper half of a register
 	}
 	if o.reg != 0 {
 		*general(after, o.reg) = v
@@ -359,9 +357,9 @@ func (o *operand) set(s *server, r, after *General, v uint64) bool {
 	return ownStack(r, addr) && s.store(addr, v, o.size)
 }
 
-// store and load go by process_vm_writev(2) and process_vm_readv(2), which heed the protection of pages: where the target may
-// not, the instruction has to find out by itself. /proc/PID/mem does not heed it, and does not wait for a page that userfaultfd is to provide: what it
-// cannot read, the instruction has to wait for by itself, and also for a page that userfaultfd protects from writing.
+// store writes memory of the target by process_vm_writev(2), and load reads it by process_vm_readv(2). Both respect the protection of pages: if they
+// fail, the instruction itself must run and fault. /proc/PID/mem ignores protection and does not wait for a page that userfaultfd must provide. If it
+// cannot read the page, or userfaultfd write-protects the page, the instruction must run and wait itself.
 func (s *server) store(addr, v uint64, size int) bool {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
@@ -385,15 +383,15 @@ func (s *server) load(addr uint64, size int) (v uint64, ok bool) {
 	return binary.LittleEndian.Uint64(b[:]), err == nil && n == size
 }
 
-// present reports whether the page of an address is in memory.
+// present reports whether the page of an address can be read without waiting for userfaultfd.
 func (s *server) present(addr uint64) bool {
 	var b [1]byte
 	n, err := s.memory.read(b[:], addr)
 	return err == nil && n == 1
 }
 
-// writeProtected reports whether userfaultfd protects the page of an address from writing, or whether that is not known: a store would wait until
-// the protection is taken away. The page must be in memory. Source: Documentation/admin-guide/mm/pagemap.rst of Linux, bit 57.
+// writeProtected reports whether userfaultfd write-protects the page of an address, so that a store would wait until the protection is removed. It
+// returns true if the kernel does not report that. The page must be in memory. Source: Documentation/admin-guide/mm/pagemap.rst of Linux, bit 57.
 func (m memory) writeProtected(addr uint64) bool {
 	const protected = 1 << 57
 	var entry [8]byte
@@ -401,16 +399,16 @@ func (m memory) writeProtected(addr uint64) bool {
 	return err != nil || binary.NativeEndian.Uint64(entry[:])&protected != 0
 }
 
-// push pushes a word.
+// push pushes a word, and reports whether it did.
 func (s *server) push(r *General, v uint64) bool {
-	if r.Rsp%pageSize < 8 || !s.store(r.Rsp-8, v, 8) { // the word below is of another page
+	if r.Rsp%pageSize < 8 || !s.store(r.Rsp-8, v, 8) { // the word below is on another page
 		return false
 	}
 	r.Rsp -= 8
 	return true
 }
 
-// general is a general register of 8 bytes.
+// general returns a pointer to an 8-byte general register.
 func general(r *General, reg x86asm.Reg) *uint64 {
 	return [...]*uint64{&r.Rax, &r.Rcx, &r.Rdx, &r.Rbx, &r.Rsp, &r.Rbp, &r.Rsi, &r.Rdi,
 		&r.R8, &r.R9, &r.R10, &r.R11, &r.R12, &r.R13, &r.R14, &r.R15}[reg-x86asm.RAX]

@@ -12,7 +12,7 @@ import (
 )
 
 // frozen reports whether a thread is in a control group that is frozen or is being frozen (cgroups(7)). Such a thread runs no instruction until the
-// group is thawed. It returns false where the groups cannot be read.
+// group is thawed. frozen returns false if the groups cannot be read.
 func frozen(tid int) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", tid))
 	for line := range strings.Lines(string(text)) {
@@ -32,15 +32,15 @@ func frozen(tid int) bool {
 	return false
 }
 
-// cgroupMount is a mount of cgroup2, or of the freezer of version 1.
+// cgroupMount is a mount of cgroup2, or of the freezer controller of version 1.
 type cgroupMount struct {
-	root, at string // the group that is mounted, and where
+	root, at string // the group that is mounted, and the mount point
 	unified  bool
 }
 
-// cgroupMounts lists them (proc_pid_mountinfo(5)).
+// cgroupMounts returns the cgroupMounts of this process (proc_pid_mountinfo(5)).
 var cgroupMounts = sync.OnceValue(func() (list []cgroupMount) {
-	text, _ := os.ReadFile("/proc/self/mountinfo") // without it no group is known
+	text, _ := os.ReadFile("/proc/self/mountinfo") // if this fails, no group is known
 	for line := range strings.Lines(string(text)) {
 		mount, system, _ := strings.Cut(line, " - ")
 		place, kind := strings.Fields(mount), strings.Fields(system)
@@ -64,7 +64,7 @@ func (m cgroupMount) dir(path string) (dir string, inside bool) {
 	return filepath.Join(m.at, relative), true
 }
 
-// frozen reports whether a group of cgroup2, or one above it, is frozen.
+// frozen reports whether a cgroup2 group or one of its ancestors is frozen.
 func (m cgroupMount) frozen(dir string) bool {
 	if events, err := os.ReadFile(filepath.Join(dir, "cgroup.events")); err == nil && strings.Contains(string(events), "frozen 1") {
 		return true
@@ -77,7 +77,7 @@ func (m cgroupMount) frozen(dir string) bool {
 	return false
 }
 
-// fileSays reports whether a file of a group has a value, or cannot be read, as in the group at the root.
+// fileSays reports whether a file of a group has a value. It returns true if the file cannot be read, as in the root group.
 func fileSays(dir, name, value string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	return err != nil || strings.TrimSpace(string(text)) == value

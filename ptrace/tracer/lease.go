@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// lease counts, in memory that the client and the tracer share, how often the tracer has let the target run. The tracer counts before any thread
-// resumes. So a client that reads memory of a stopped target, and then finds the count unchanged, knows that the target was stopped while it read.
+// lease counts how often the tracer has let the target run. The count is in memory that the client and the tracer share. The tracer counts before any
+// thread resumes. If a client reads memory of a stopped target and then finds the count unchanged, the target was stopped during the read.
 type lease struct{ memory []byte }
 
 func (l *lease) word() *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(l.memory)))
 }
 
-// count returns the count.
+// count returns the count, or 0 after close.
 func (l *lease) count() uint32 {
 	if l.memory == nil { // closed
 		return 0
@@ -21,5 +21,5 @@ func (l *lease) count() uint32 {
 	return l.word().Load()
 }
 
-// revoke counts once more.
+// revoke increments the count.
 func (l *lease) revoke() { l.word().Add(1) }

@@ -8,7 +8,7 @@ import (
 
 const leaseSize = 4096
 
-// newLease makes a lease, and the file by which the tracer opens it.
+// newLease returns a lease, and the file through which the tracer opens it.
 func newLease() (*lease, *os.File, error) {
 	fd, err := unix.MemfdCreate("rf-lease", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -26,7 +26,7 @@ func newLease() (*lease, *os.File, error) {
 	return l, f, err
 }
 
-// openLease opens a lease that another process has made, and closes its file.
+// openLease opens a lease that another process has created, and closes its file.
 func openLease(fd int) (*lease, error) {
 	defer unix.Close(fd)
 	return mapLease(fd)

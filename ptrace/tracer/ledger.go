@@ -10,21 +10,21 @@ import (
 	"example.com/reframe/ptrace/trapcode"
 )
 
-// ledger lists what lies under the breakpoints in memory, in a file of the tracer's memory. If the tracer is killed, the watchdog reads it and
-// restores the code. An entry is written before its breakpoint is.
+// ledger lists the code under the breakpoints in memory, in a memfd of the tracer. If the tracer is killed, the watchdog reads the ledger and
+// restores the code. An entry is written before its breakpoint.
 type ledger struct {
-	fd    int // -1 where there is none: then there is no watchdog either
+	fd    int // -1 if it could not be created; then there is no watchdog either
 	slots map[uint64]int
 	free  []int
 	size  int // slots in the file
 	table table
 }
 
-// The file has a head, the number of the file descriptor that holds the target's memory and the address of the table of the target's handler of SIGTRAP;
-// and slots: an address, the code that lies there, and whether the slot is in use.
+// The file has a head and slots. The head holds the file descriptor of the target's memory, and the address of the table in the target's SIGTRAP
+// handler. A slot holds an address, the code under the breakpoint there, and whether the slot is in use.
 const (
 	ledgerName = "rf-breakpoints"
-	ledgerBase = 8 // in the head
+	ledgerBase = 8 // offset in the head
 	slotSize   = trapcode.SlotSize
 	slotCode   = trapcode.SlotCode
 	slotUsed   = trapcode.SlotUsed
@@ -38,24 +38,24 @@ func newLedger() *ledger {
 	return &ledger{fd: fd, slots: map[uint64]int{}}
 }
 
-// memory notes the file descriptor of the target's memory.
+// memory records the file descriptor of the target's memory.
 func (l *ledger) memory(fd int) {
 	if l == nil || l.fd < 0 {
 		return
 	}
 	var head [slotSize]byte
 	binary.LittleEndian.PutUint32(head[:], uint32(fd))
-	_, _ = unix.Pwrite(l.fd, head[:ledgerBase], 0) // without it nothing is restored
+	_, _ = unix.Pwrite(l.fd, head[:ledgerBase], 0) // if this fails, the watchdog restores nothing
 }
 
-// table is the table of a handler in the target, which holds the slots too.
+// table is the table of the SIGTRAP handler in the target, which holds a copy of the slots.
 type table struct {
 	memory memory
-	at     uint64 // 0 where there is none
-	size   int    // slots, as it says
+	at     uint64 // 0 if there is no table
+	size   int    // the number of slots in its count
 }
 
-// mirror makes the handler at base have the slots from now on; with 0, none does.
+// mirror copies the slots into the table of the handler at base, now and at each change. With base 0 it ends that.
 func (l *ledger) mirror(m memory, base uint64) {
 	l.table = table{memory: m}
 	if base != 0 {
@@ -71,13 +71,13 @@ func (l *ledger) mirror(m memory, base uint64) {
 	_, _ = unix.Pwrite(l.fd, binary.LittleEndian.AppendUint64(nil, l.table.at), ledgerBase)
 }
 
-// announced is the number of slots that a table says to have more at once.
+// announced is the step in which a table's count of slots grows.
 const announced = 64
 
-// announce writes that there are so many slots.
+// announce writes the number of slots into the table.
 func (t *table) announce(slots int) {
 	if t.size = min(slots, trapcode.Slots); t.at != 0 {
-		_, _ = t.memory.write(binary.LittleEndian.AppendUint32(nil, uint32(t.size)), t.at) // without it they are not known there
+		_, _ = t.memory.write(binary.LittleEndian.AppendUint32(nil, uint32(t.size)), t.at) // if this fails, the handler does not see the new slots
 	}
 }
 
@@ -92,7 +92,7 @@ func (t *table) set(slot int, b []byte) {
 	}
 }
 
-// set notes what lies under a breakpoint.
+// set records the code under a breakpoint.
 func (l *ledger) set(addr uint64, code Code) {
 	if l == nil || l.fd < 0 {
 		return
@@ -115,7 +115,7 @@ func (l *ledger) set(addr uint64, code Code) {
 	l.table.set(slot, b[:])
 }
 
-// drop notes that a breakpoint is gone.
+// drop records that a breakpoint has been removed.
 func (l *ledger) drop(addr uint64) {
 	if l == nil || l.fd < 0 {
 		return
@@ -131,7 +131,7 @@ func (l *ledger) drop(addr uint64) {
 	l.table.set(slot, none[:])
 }
 
-// clear notes that the target's memory is gone.
+// clear records that the target's memory no longer exists.
 func (l *ledger) clear() {
 	if l == nil || l.fd < 0 {
 		return
@@ -140,7 +140,7 @@ func (l *ledger) clear() {
 	l.slots, l.free, l.size, l.table = map[uint64]int{}, nil, 0, table{}
 }
 
-// restoreBy puts back what a ledger lists, and file is the target's memory.
+// restoreBy restores the code that a ledger lists. file is the file descriptor of the target's memory.
 func restoreBy(ledger, file int) {
 	var slots [256 * slotSize]byte
 	at8 := make([]byte, 8)
@@ -165,7 +165,7 @@ func restoreBy(ledger, file int) {
 	}
 }
 
-// memoryIn returns the file descriptor that the head of a ledger names.
+// memoryIn returns the target's memory file descriptor from the head of a ledger.
 func memoryIn(ledger int) (fd int, ok bool) {
 	var head [slotSize]byte
 	n, err := unix.Pread(ledger, head[:], 0)

@@ -13,22 +13,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is the memory of a traced process. It reads and writes /proc/PID/mem. Where that file cannot be opened it uses requests for a thread that
-// is stopped: the file belongs to the user of the process, so that CAP_SYS_PTRACE, which permits tracing, does not permit opening it
-// (CAP_DAC_OVERRIDE of capabilities(7) does).
+// memory accesses the memory of a traced process by /proc/PID/mem. If that file cannot be opened, memory uses ptrace(2) requests for a stopped
+// thread. The file belongs to the user of the process: CAP_SYS_PTRACE, which permits tracing, does not permit opening it (CAP_DAC_OVERRIDE of
+// capabilities(7) does).
 type memory struct {
-	file    int           // -1 where it is not open
-	pages   *os.File      // /proc/PID/pagemap, nil where it is not open
-	threads iter.Seq[int] // that share the memory, those that are stopped first
-	served  *served       // nil where no page of it is fetched before it is read
+	file    int           // -1 if it is not open
+	pages   *os.File      // /proc/PID/pagemap, nil if it is not open
+	threads iter.Seq[int] // the threads that share the memory, stopped ones first
+	served  *served       // nil if no page must be fetched before it is read
 }
 
-// openMemory opens the memory of a thread by the path of its file.
+// openMemory opens the memory of a thread. path is the path of its mem file.
 func openMemory(path string, threads iter.Seq[int]) (memory, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	switch err {
 	case nil:
-		pages, _ := os.Open(filepath.Join(filepath.Dir(path), "pagemap")) // without it writeProtected assumes the worst
+		pages, _ := os.Open(filepath.Join(filepath.Dir(path), "pagemap")) // if this fails, writeProtected returns true
 		return memory{file: fd, pages: pages, threads: threads}, nil
 	case unix.EACCES, unix.EPERM:
 		return memory{file: -1, threads: threads}, nil
@@ -36,16 +36,16 @@ func openMemory(path string, threads iter.Seq[int]) (memory, error) {
 	return memory{file: -1}, err
 }
 
-// close closes the files, and leaves memory that has neither files nor threads.
+// close closes the files. Afterwards m has neither files nor threads.
 func (m *memory) close() {
-	m.pages.Close() // nil is closed already
+	m.pages.Close() // Close of a nil file is safe
 	if m.file >= 0 {
 		unix.Close(m.file)
 	}
 	*m = memory{file: -1}
 }
 
-// read reads as pread(2) does: up to the first byte that cannot be read. What the file does not have, threads do not have either.
+// read reads up to the first byte that cannot be read, as pread(2) does. If the file cannot read a page, requests for threads cannot either.
 func (m memory) read(p []byte, addr uint64) (int, error) {
 	if err := m.fetch(addr, len(p)); err != nil {
 		return 0, err
@@ -56,7 +56,7 @@ func (m memory) read(p []byte, addr uint64) (int, error) {
 	return m.access(unix.Pread, readTraced, p, addr)
 }
 
-// write writes as pwrite(2) does, also where the process itself may not write.
+// write writes as pwrite(2) does. It can also write where the process itself may not.
 func (m memory) write(p []byte, addr uint64) (int, error) {
 	if err := m.fetch(addr, len(p)); err != nil {
 		return 0, err
@@ -64,8 +64,8 @@ func (m memory) write(p []byte, addr uint64) (int, error) {
 	return m.access(unix.Pwrite, writeTraced, p, addr)
 }
 
-// access tries the file, and then the threads until one of them is stopped. A kernel may deny writing by the file what the process may not write
-// (proc_mem.force_override of Linux's kernel-parameters.txt, since 6.12).
+// access tries the file, and then the threads until one of them is stopped. A kernel may deny writing through the file where the process may not
+// write (proc_mem.force_override of Linux's kernel-parameters.txt, since 6.12).
 func (m memory) access(file func(int, []byte, int64) (int, error), thread func(int, []byte, uint64) (int, error), p []byte, addr uint64) (int, error) {
 	first := error(unix.ESRCH)
 	if m.file >= 0 {
@@ -79,18 +79,18 @@ func (m memory) access(file func(int, []byte, int64) (int, error), thread func(i
 		return 0, first
 	}
 	for tid := range m.threads {
-		if n, err := thread(tid, p, addr); err != unix.ESRCH { // it is not stopped, or has ended
+		if n, err := thread(tid, p, addr); err != unix.ESRCH { // ESRCH: it is not stopped, or has ended
 			return n, err
 		}
 	}
 	return 0, first
 }
 
-// wordSize is the number of bytes that one request reads or writes.
+// wordSize is the number of bytes that one ptrace(2) request reads or writes.
 const wordSize = 8
 
-// readTraced reads the memory of a thread by PTRACE_PEEKDATA if it is stopped. That never waits for a page that userfaultfd is to provide. Of a running
-// thread process_vm_readv(2) reads, which waits for such a page: that of a breakpoint was present when the breakpoint was set.
+// readTraced reads the memory of a stopped thread by PTRACE_PEEKDATA, which never waits for a page that userfaultfd must provide. It reads the memory
+// of a running thread by process_vm_readv(2), which waits for such a page; but the page of a breakpoint was present when the breakpoint was set.
 func readTraced(tid int, p []byte, addr uint64) (n int, err error) {
 	for n < len(p) && err == nil {
 		at := addr + uint64(n)
@@ -113,8 +113,8 @@ func readTraced(tid int, p []byte, addr uint64) (n int, err error) {
 	return max(n, 0), err
 }
 
-// maxInterrupts bounds how often process_vm_readv(2) is called again. The kernel does not interrupt it. But if a supervisor must permit it first
-// (seccomp_unotify(2)), as in some containers, the signal with which reframe wakes the tracer ends that wait; such signals never come in long succession.
+// maxInterrupts bounds how often process_vm_readv(2) is called again. The kernel does not interrupt the call. But in some containers a supervisor
+// must permit it first (seccomp_unotify(2)), and the signal that wakes the tracer interrupts that wait. Such signals never come in long succession.
 const maxInterrupts = 100
 
 // peek reads an aligned word of the memory of a stopped thread.
@@ -122,7 +122,7 @@ func peek(tid int, addr uint64) (word [wordSize]byte, err error) {
 	return word, ptraceAt(unix.PTRACE_PEEKDATA, tid, uintptr(addr), unsafe.Pointer(&word))
 }
 
-// writeTraced writes the memory of a stopped thread by PTRACE_POKEDATA, in aligned words: none of them lies on two pages.
+// writeTraced writes the memory of a stopped thread by PTRACE_POKEDATA. It writes aligned words, so that no word spans two pages.
 func writeTraced(tid int, p []byte, addr uint64) (int, error) {
 	for n := 0; n < len(p); {
 		at := addr + uint64(n)
@@ -139,7 +139,7 @@ func writeTraced(tid int, p []byte, addr uint64) (int, error) {
 	return len(p), nil
 }
 
-// partly returns the error of an access that failed after n bytes: none where it has done some, as read(2) does.
+// partly returns the error of an access that failed after n bytes. Like read(2), it returns nil if n > 0.
 func partly(n int, err error) error {
 	if n > 0 {
 		return nil
@@ -147,5 +147,5 @@ func partly(n int, err error) error {
 	return err
 }
 
-// memoryOf returns the path of a thread's memory.
+// memoryOf returns the path of a thread's mem file.
 func memoryOf(pid, tid int) string { return fmt.Sprintf("/proc/%d/task/%d/mem", pid, tid) }

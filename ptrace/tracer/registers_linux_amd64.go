@@ -13,9 +13,9 @@ const trapCode = 0x80
 // steppedCall reports whether SIGTRAP reports a single step that ended with a system call: TRAP_BRKPT.
 func (info *sigInfo) steppedCall() bool { return info.Code == 1 }
 
-// noReason reports whether the kernel found no reason for a debug exception in DR6: TRAP_BRKPT (get_si_code of Linux's
-// arch/x86/include/asm/traps.h). That is the case after INT1, an instruction of the program's own; and if a hypervisor loses the bit of a
-// breakpoint, as some do once in a few thousand hits.
+// noReason reports whether the kernel found no reason for a debug exception in DR6: TRAP_BRKPT (get_si_code of Linux's arch/x86/include/asm/traps.h).
+// That happens after INT1, an instruction of the program's own. It also happens if a hypervisor loses the bit of a breakpoint, as some do once in a
+// few thousand hits.
 func (info *sigInfo) noReason() bool { return info.Code == 1 }
 
 func getRegs(tid int, r *General) error {
@@ -32,14 +32,14 @@ func (g *General) sp() uint64 { return g.Rsp }
 // trapped returns the address of the breakpoint instruction after which a thread has stopped.
 func (g *General) trapped() uint64 { return g.Rip - 1 }
 
-// rewind puts the thread before the breakpoint instruction, and marks that for the handler of SIGTRAP (package trapcode): another breakpoint may lie
-// just before.
+// rewind moves the thread before the breakpoint instruction. It also sets RF, which tells the SIGTRAP handler (package trapcode) that the thread was
+// moved: another breakpoint may be just before this one.
 func (g *General) rewind() {
 	g.Rip = g.trapped()
 	g.pass()
 }
 
-// pass lets the thread run its current instruction in spite of a debug register: RF (Intel, "Instruction-Breakpoint Exception Condition").
+// pass lets the thread run its current instruction despite a debug register, by RF (Intel, "Instruction-Breakpoint Exception Condition").
 func (g *General) pass() { g.Eflags |= resumeFlag }
 
 // arrive undoes pass.
@@ -47,26 +47,26 @@ func (g *General) arrive() { g.Eflags &^= resumeFlag }
 
 const resumeFlag = 1 << 16
 
-// resembles reports whether all registers are the same but for what the processor and the kernel change by themselves.
+// resembles reports whether all registers are equal, except those that the processor and the kernel change by themselves.
 func (g General) resembles(other General) bool {
 	other.Eflags = g.Eflags // RF, TF
 	other.OrigRax = g.OrigRax
 	return g == other
 }
 
-// setGeneral sets the general registers for good: no system call is restarted.
+// setGeneral sets the general registers so that the kernel does not restart a system call.
 func setGeneral(tid int, g General) error {
 	g.OrigRax = ^uint64(0)
 	return setRegs(tid, &g)
 }
 
-// pushedByCall is the number of bytes that a call pushes on the stack: the return address (Intel SDM, volume 2, CALL).
+// pushedByCall is the number of bytes that a call pushes: the return address (Intel SDM, volume 2, CALL).
 const pushedByCall = 8
 
-// calledFrom returns the return address of a thread that has just gone from one place to another, and the stack pointer there, if it went there by
-// a call. Otherwise the top of the stack may hold any number.
+// calledFrom returns the return address of a thread that has just gone from one place to another, and the stack pointer after the return. called
+// reports whether a call led there; otherwise the top of the stack may hold any number.
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {
-	const longest = 15 // bytes of an instruction
+	const longest = 15 // maximum size of an instruction
 	var word [8]byte
 	if n, err := s.memory.read(word[:], g.Rsp); err != nil || n < len(word) {
 		return place{}, false

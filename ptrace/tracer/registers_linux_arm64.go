@@ -13,7 +13,7 @@ const trapCode = 1
 // include/linux/ptrace.h).
 func (info *sigInfo) steppedCall() bool { return info.Code == 0 && info.PID == 0 }
 
-// noReason is for x86-64's DR6.
+// noReason returns false: it is about DR6 of x86-64.
 func (info *sigInfo) noReason() bool { return false }
 
 // prStatus is the set of the general registers: NT_PRSTATUS (linux/elf.h).
@@ -31,25 +31,25 @@ func setRegs(tid int, r *General) error {
 func (g *General) pc() uint64 { return g.PC }
 func (g *General) sp() uint64 { return g.SP }
 
-// trapped returns where the breakpoint instruction lies at which a thread has stopped: it has not gone past it.
+// trapped returns the address of the breakpoint instruction at which a thread has stopped. The pc is still there.
 func (g *General) trapped() uint64 { return g.PC }
 
-// rewind has nothing to do: see trapped.
+// rewind does nothing, since the pc is at the breakpoint instruction.
 func (g *General) rewind() {}
 
-// pass and arrive are about debug registers, which are not used here.
+// pass and arrive do nothing: they are about debug registers, which are not used on arm64.
 func (g *General) pass()   {}
 func (g *General) arrive() {}
 
-// resembles reports whether all registers are the same but for what the processor and the kernel change by themselves.
+// resembles reports whether all registers are equal, except those that the processor and the kernel change by themselves.
 func (g General) resembles(other General) bool {
 	const singleStep = 1 << 21 // PSTATE.SS (Arm ARM, D2.12)
 	other.PState = other.PState&^singleStep | g.PState&singleStep
 	return g == other
 }
 
-// setGeneral sets the general registers finally: no system call is restarted, and the place where the thread resumes counts as reached by no
-// branch: after one through a register it would have to be a landing pad (Arm ARM, PSTATE.BTYPE).
+// setGeneral sets the general registers so that the kernel does not restart a system call. It also clears the branch type: after an indirect branch,
+// the instruction where the thread resumes would have to be a landing pad (Arm ARM, PSTATE.BTYPE).
 func setGeneral(tid int, g General) error {
 	const branchType = 3 << 10 // PSTATE.BTYPE
 	g.PState &^= branchType
@@ -61,12 +61,12 @@ func setGeneral(tid int, g General) error {
 	return setRegs(tid, &g)
 }
 
-// pushedByCall is the number of bytes that a call pushes on the stack, none: bl leaves the return address in x30 (Arm ARM, BL).
+// pushedByCall is 0: bl leaves the return address in x30 (Arm ARM, BL).
 const pushedByCall = 0
 
-// calledFrom returns the return address of a thread that has just gone from one place to another, and the stack pointer there, if it went there by
-// a call: the link register holds it then.
+// calledFrom returns the return address of a thread that has just gone from one place to another, and the stack pointer after the return. called
+// reports whether a call led there; then the link register holds the return address.
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {
 	back = place{g.X[30], from.sp}
-	return back, g.SP == from.sp && back.pc == from.pc+uint64(len(Code{})) // all instructions are of one size
+	return back, g.SP == from.sp && back.pc == from.pc+uint64(len(Code{})) // all instructions have this size
 }

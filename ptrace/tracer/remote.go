@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// remote makes a thread of a target, which is stopped as all others are, run system calls.
+// remote makes a stopped thread of the target run system calls while all other threads are stopped.
 type remote struct {
 	s        *server
 	t        *thread
 	memory   memory
-	at       uint64 // a system call instruction
+	at       uint64 // the address of a system call instruction
 	before   General
-	programs uint64 // that the target had become
+	programs uint64 // server.programs at the start
 	keepCall func()
 	again    *place
 	raised   *General
@@ -35,7 +35,7 @@ var (
 	errLateCall = errors.New("the thread did not return from a system call in time")
 )
 
-// newRemote returns one for a thread. The caller calls end.
+// newRemote returns a remote for a thread. The caller must call end.
 func (s *server) newRemote(t *thread, m memory, at uint64) (*remote, error) {
 	switch {
 	case frozen(t.tid):
@@ -57,7 +57,7 @@ func (r *remote) call(number uint64, args ...uint64) (uint64, error) {
 	if t.running {
 		return 0, errLateCall
 	}
-	if t.signal != 0 { // that came during the last call
+	if t.signal != 0 { // it came during the last call
 		if info, err := getSigInfo(t.tid); err == nil {
 			info.Signo, t.signal = int32(t.signal), 0
 			t.put.add(t, &info)
@@ -71,7 +71,7 @@ func (r *remote) call(number uint64, args ...uint64) (uint64, error) {
 		return 0, err
 	}
 	if !r.s.step(t, place{regs.pc(), regs.sp()}) {
-		t.signal = 0 // that the call raised
+		t.signal = 0 // raised by the call
 		if t.running {
 			return 0, errLateCall
 		}
@@ -93,7 +93,7 @@ func (r *remote) call(number uint64, args ...uint64) (uint64, error) {
 // maxErrno is the largest error of a system call (MAX_ERRNO of Linux's include/linux/err.h).
 const maxErrno = 4095
 
-// end restores the thread. One that has not returned from its call is interrupted; if it does not stop either, it is restored at its next report.
+// end restores the thread. If the thread has not returned from its call, end interrupts it; if it does not stop, it is restored at its next report.
 func (r *remote) end() {
 	t := r.t
 	t.again, t.raised = r.again, r.raised
@@ -102,7 +102,7 @@ func (r *remote) end() {
 	}
 	if t.running {
 		r.s.owe(t.tid, r.restore)
-		if ptrace(unix.PTRACE_INTERRUPT, t.tid, 0) != nil { // it has ended
+		if ptrace(unix.PTRACE_INTERRUPT, t.tid, 0) != nil { // the thread has ended
 			delete(r.s.owed, t.tid)
 			return
 		}
@@ -117,12 +117,12 @@ func (r *remote) end() {
 
 // restore restores the registers.
 func (r *remote) restore() {
-	_ = setRegs(r.t.tid, &r.before) // it was killed
+	_ = setRegs(r.t.tid, &r.before) // an error means that it was killed
 	r.keepCall()
 }
 
-// able returns a thread of the target that can make system calls: it is stopped, and not at a report that is still to be handled. It returns nil if
-// there is none, or if a thread is in the kernel, where it may hold what a call waits for.
+// able returns a thread of the target that can make system calls: it is stopped, without a report that must still be handled. It returns nil if there
+// is no such thread. It also returns nil if any thread is in the kernel, where it may hold a lock that a call needs.
 func (s *server) able() (able *thread) {
 	for _, t := range s.ordered() {
 		if t.running || t.late {
@@ -135,10 +135,10 @@ func (s *server) able() (able *thread) {
 	return able
 }
 
-// leaveEvent makes a thread leave the system call in which it reports an event (clone, fork, vfork, exec), of which it has not got the result yet. It
-// runs no instruction, since it is interrupted before it resumes.
+// leaveEvent makes a thread leave the system call in which it reports an event (clone, fork, vfork, exec) and whose result it has not received yet.
+// The thread runs no instruction, since it is interrupted before it resumes.
 func (s *server) leaveEvent(t *thread) bool {
-	info, err := getSigInfo(t.tid) // which a group-stop does not have (EINVAL, ptrace(2))
+	info, err := getSigInfo(t.tid) // fails with EINVAL in a group-stop (ptrace(2))
 	event := info.Code >> 8
 	if err == unix.EINVAL || err == nil && (info.Code&0xff != int32(unix.SIGTRAP) || event == 0 || event == unix.PTRACE_EVENT_STOP) {
 		return true
@@ -156,10 +156,10 @@ func (t *thread) able() bool {
 	return !t.running && !t.late && !t.hasReport && !t.ending && !t.vforks && t.signal == 0 && !t.killed()
 }
 
-// maxSought bounds the pages in which a system call instruction is sought.
+// maxSought bounds the number of pages that are searched for a system call instruction.
 const maxSought = 1 << 12
 
-// syscallAt finds a system call instruction in the target: mostly a thread has just run one.
+// syscallAt finds a system call instruction in the target. Usually a thread has just run one.
 func (s *server) syscallAt() (at uint64, found bool) {
 	size := uint64(len(syscallCode))
 	var code [8]byte
@@ -180,7 +180,7 @@ func (s *server) syscallAt() (at uint64, found bool) {
 	return s.seekSyscall(x)
 }
 
-// seekSyscall looks for the instruction in the pages that the target has in memory: it does not wait for those that it would have to read.
+// seekSyscall searches the pages that the target has in memory. It skips pages that the kernel would have to read first.
 func (s *server) seekSyscall(x *sharing) (at uint64, found bool) {
 	pageSize := uint64(os.Getpagesize())
 	page := make([]byte, pageSize)
@@ -218,7 +218,7 @@ func (x *sharing) present(number uint64) bool {
 	return err == nil && n == entrySize && binary.NativeEndian.Uint64(entry[:])&present != 0
 }
 
-// indexOf returns the index of code in b that is a multiple of step, or -1.
+// indexOf returns the lowest multiple of step that is the index of code in b, or -1.
 func indexOf(b, code []byte, step int) int {
 	for i := 0; i+len(code) <= len(b); i += step {
 		if bytes.HasPrefix(b[i:], code) {

@@ -2,14 +2,14 @@ package tracer
 
 import "golang.org/x/sys/unix"
 
-// syscallCode is the instruction of a system call: syscall.
+// syscallCode is the system call instruction: syscall.
 var syscallCode = []byte{0x0f, 0x05}
 
 // seekStep is the alignment of instructions.
 const seekStep = 1
 
-// setCall makes a thread's next instruction a system call, which lies at an address. If the tracer is killed before it has restored the registers, the
-// code after the call has no stack, and ends the process: it cannot compute a wrong result.
+// setCall sets registers so that the next instruction is the system call instruction at an address. If the tracer is killed before it restores the
+// registers, the code after the call has no stack pointer and crashes: it cannot compute a wrong result.
 func (g *General) setCall(at, number uint64, args [6]uint64) {
 	g.Rip, g.Rsp, g.Rax, g.OrigRax = at, 0, number, ^uint64(0)
 	g.Rdi, g.Rsi, g.Rdx, g.R10, g.R8, g.R9 = args[0], args[1], args[2], args[3], args[4], args[5]
@@ -22,5 +22,5 @@ func (g *General) called(at uint64) (result uint64, ok bool) {
 
 const sysSigaction = unix.SYS_RT_SIGACTION
 
-// keepCall has nothing to do: the general registers hold the number of the system call.
+// keepCall does nothing: on x86-64 the general registers hold the number of the system call.
 func keepCall(int) (restore func()) { return func() {} }

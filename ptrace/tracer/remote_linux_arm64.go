@@ -2,14 +2,14 @@ package tracer
 
 import "golang.org/x/sys/unix"
 
-// syscallCode is the instruction of a system call: svc #0.
+// syscallCode is the system call instruction: svc #0.
 var syscallCode = []byte{0x01, 0x00, 0x00, 0xd4}
 
 // seekStep is the alignment of instructions.
 const seekStep = 4
 
-// setCall makes a thread's next instruction a system call, which lies at an address. If the tracer is killed before it has restored the registers, the
-// code after the call has no stack, and ends the process: it cannot compute a wrong result.
+// setCall sets registers so that the next instruction is the system call instruction at an address. If the tracer is killed before it restores the
+// registers, the code after the call has no stack pointer and crashes: it cannot compute a wrong result.
 func (g *General) setCall(at, number uint64, args [6]uint64) {
 	g.PC, g.SP, g.X[8] = at, 0, number
 	copy(g.X[:], args[:])
@@ -22,7 +22,8 @@ func (g *General) called(at uint64) (result uint64, ok bool) {
 
 const sysSigaction = unix.SYS_RT_SIGACTION
 
-// keepCall returns a function that restores the number of the system call from which a thread is about to return: with it the kernel restarts the call.
+// keepCall returns a function that restores the number of the system call from which a thread is about to return. The kernel restarts the call by
+// that number.
 func keepCall(tid int) (restore func()) {
 	const systemCall = 0x404 // NT_ARM_SYSTEM_CALL, linux/elf.h
 	set, err := getSet(tid, systemCall)

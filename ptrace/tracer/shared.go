@@ -12,14 +12,14 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// sharing finds out which code is in shared mappings. Writes there reach every process that maps the same memory, and only one of those is traced:
-// an int3 would end the others. It is valid while the mappings of code stay.
+// sharing finds code in shared mappings. A write there reaches every process that maps the same memory, but only one of these is traced: an int3
+// would end the others. A sharing is valid while the mappings of code do not change.
 type sharing struct {
-	pages *os.File // pagemap; nil where it cannot be read
-	maps  *os.File // nil where it cannot be read
+	pages *os.File // pagemap; nil if it cannot be read
+	maps  *os.File // nil if it cannot be read
 	asked map[uint64]string
 	read  bool
-	known bool // list is all of them
+	known bool // list is complete
 	list  []sharedMapping
 }
 
@@ -28,18 +28,18 @@ type sharedMapping struct {
 	name     string
 }
 
-// maxAsked bounds the pages that a sharing remembers.
+// maxAsked bounds the number of pages in asked.
 const maxAsked = 1 << 12
 
 func (s *server) sharing() *sharing {
 	x := &sharing{asked: map[uint64]string{}}
-	for tid := range s.threads { // the memory of a thread that has ended, as the first one may have, cannot be read
+	for tid := range s.threads { // skip a thread that has ended, perhaps the leader: its memory cannot be read
 		if system.Ended(s.pid, tid) {
 			continue
 		}
 		proc := fmt.Sprintf("/proc/%d/task/%d/", s.pid, tid)
-		x.pages, _ = os.Open(proc + "pagemap") // without it the list of mappings is read
-		x.maps, _ = os.Open(proc + "maps")     // without it all memory counts as shared
+		x.pages, _ = os.Open(proc + "pagemap") // if this fails, the list of mappings is read
+		x.maps, _ = os.Open(proc + "maps")     // if this fails, all memory counts as shared
 		break
 	}
 	return x
@@ -53,7 +53,7 @@ func (x *sharing) close() {
 	}
 }
 
-// of returns the shared mapping that an address lies in, as a message names it, or "".
+// of returns the shared mapping that contains an address, as text for a message, or "".
 func (x *sharing) of(addr uint64) string {
 	page := uint64(os.Getpagesize())
 	number := addr / page
@@ -71,9 +71,9 @@ func (x *sharing) of(addr uint64) string {
 	return name
 }
 
-// anonymous reports whether a page is known to be private to the process. No page of a shared mapping is anonymous: those of
-// MAP_SHARED|MAP_ANONYMOUS are of a file of the kernel's (Documentation/admin-guide/mm/pagemap.rst of Linux, bit 61). Checking one page takes the
-// same time however many mappings there are.
+// anonymous reports whether a page is certainly private to the process. A page of a shared mapping is never anonymous: pages of
+// MAP_SHARED|MAP_ANONYMOUS belong to a file of the kernel (Documentation/admin-guide/mm/pagemap.rst of Linux, bit 61). Checking one page takes the
+// same time for any number of mappings.
 func (x *sharing) anonymous(number uint64) bool {
 	const present, ofFile, entrySize = 1 << 63, 1 << 61, 8
 	var entry [entrySize]byte
@@ -84,7 +84,7 @@ func (x *sharing) anonymous(number uint64) bool {
 	return err == nil && n == entrySize && binary.NativeEndian.Uint64(entry[:])&(present|ofFile) == present
 }
 
-// mapping looks in the list of mappings (proc_pid_maps(5)).
+// mapping searches the list of mappings (proc_pid_maps(5)).
 func (x *sharing) mapping(addr uint64) string {
 	if !x.read && x.maps != nil {
 		lines := bufio.NewScanner(x.maps)
@@ -113,7 +113,7 @@ func (x *sharing) mapping(addr uint64) string {
 	return ""
 }
 
-// errShared returns the reason why no breakpoint can be in shared memory.
+// errShared returns the reason why the tracer sets no breakpoint in shared memory.
 func errShared(mapping string) error {
 	why := "this machine has no debug register that stops a thread"
 	if HardwareBreakpoints > 0 && DebugFires() {
@@ -123,14 +123,14 @@ func errShared(mapping string) error {
 		"look at the process with reframe frames, which writes nothing, or start it with the code in private memory", mapping, why)
 }
 
-// sharedNow is [sharing.of] for one address.
+// sharedNow returns [sharing.of] for one address, with a new list of mappings.
 func (s *server) sharedNow(addr uint64) string {
 	x := s.sharing()
 	defer x.close()
 	return x.of(addr)
 }
 
-// write puts a breakpoint into the code, which is not in shared memory. original is the code that lies there.
+// write writes a breakpoint into the code, which must not be in shared memory. original is the code that it replaces.
 func (s *server) write(addr uint64, original Code) error {
 	s.ledger.set(addr, original)
 	_, err := s.memory.write(Trap[:], addr)

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// spare asks the kernel to kill another process than this one where memory runs out: its end may end the target. Without CAP_SYS_RESOURCE the kernel
-// refuses a lower value than an ancestor's (proc_pid_oom_score_adj(5)). A program that is started later would inherit the value.
+// spare asks the kernel to prefer killing other processes when memory runs out, since the tracer's end may end the target. Without CAP_SYS_RESOURCE
+// the kernel refuses a value below an ancestor's (proc_pid_oom_score_adj(5)). Programs started afterwards would inherit the value.
 func spare() {
 	const file, lowest = "/proc/self/oom_score_adj", -900
 	text, err := os.ReadFile(file)

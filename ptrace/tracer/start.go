@@ -24,12 +24,12 @@ func init() {
 	}
 }
 
-// maxBirths bounds how many tracers are started, one after the other, if signals end each before it can catch them.
+// maxBirths bounds the attempts to start a tracer, if signals end each one before it can catch them.
 const maxBirths = 10
 
-// Start starts a tracer. With own it is in a session of its own; the programs that it launches do not have the terminal then. Otherwise it is in
-// this process's group, as are the programs that it launches: timeout(1) and terminals signal all of that at once. A tracer that was killed before
-// it could catch such a signal is replaced; it has done nothing yet.
+// Start starts a tracer. With own, the tracer gets its own session, and the programs that it launches have no terminal. Otherwise the tracer and the
+// programs that it launches are in this process's group: timeout(1) and terminals send signals to the whole group. If such a signal kills the tracer
+// before it can catch signals, Start starts another one; the first has done nothing yet.
 func Start(own bool) (c *Conn, err error) {
 	if !Supported {
 		return nil, errors.ErrUnsupported
@@ -54,7 +54,7 @@ func Start(own bool) (c *Conn, err error) {
 	return nil, fmt.Errorf("cannot start the guard process: %w", err)
 }
 
-// born waits for the byte that a tracer sends when it catches signals.
+// born waits for the byte that a tracer sends as soon as it catches signals.
 func (c *Conn) born() error {
 	_, err := c.in.ReadByte()
 	return err
@@ -106,14 +106,14 @@ func start(own bool) (*Conn, error) {
 	return c, nil
 }
 
-// firstExtra is the number of the first file of os/exec's ExtraFiles.
+// firstExtra is the file descriptor of the first of os/exec's ExtraFiles.
 const firstExtra = 3
 
-// maxInherited bounds how many files are handed on by their numbers.
+// maxInherited bounds the number of file descriptors that launched programs inherit.
 const maxInherited = 1 << 16
 
-// inherited returns copies of the files from number 3 on that launched programs are to have, up to the first number that is free or that is
-// close-on-exec: there the tracer has its end of the socket. It inherits those with higher numbers anyway.
+// inherited returns copies of the file descriptors from 3 on that launched programs inherit, up to the first that is free or close-on-exec. The
+// tracer gets its end of the socket at that number. It inherits descriptors with higher numbers anyway.
 func inherited() (files []*os.File, err error) {
 	for fd := firstExtra; fd < maxInherited; fd++ {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)

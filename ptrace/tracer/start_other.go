@@ -4,5 +4,5 @@ package tracer
 
 import "errors"
 
-// Start fails: what the tracer does takes Linux on x86-64 or arm64.
+// Start returns an error: the tracer requires Linux on x86-64 or arm64.
 func Start(bool) (*Conn, error) { return nil, errors.ErrUnsupported }

@@ -2,5 +2,5 @@ package tracer
 
 import "runtime"
 
-// Supported reports whether processes can be controlled on this platform: on Linux, on an architecture whose tables are here.
+// Supported reports whether the tracer can control processes on this platform: on Linux, on an architecture with tables in this package.
 const Supported = runtime.GOOS == "linux" && hasTables

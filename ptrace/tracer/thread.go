@@ -227,8 +227,8 @@ func (t *thread) ended() bool {
 	return t.ending || system.Ended(t.tid, t.tid)
 }
 
-// rseq returns the area that a thread has registered by rseq(2), in which the kernel records the thread's processor. It is empty if there is no such
-// area, or if the kernel cannot report it (before 5.13).
+// rseq returns the area that a thread has registered by rseq(2), in which the kernel records the thread's processor. It is empty if the thread has
+// registered none, or if the kernel cannot report it (before 5.13).
 func rseq(tid int) Range {
 	const getConfiguration = 0x420f // PTRACE_GET_RSEQ_CONFIGURATION, linux/ptrace.h
 	var c struct {

@@ -19,17 +19,18 @@ import (
 	"example.com/reframe/ptrace/trapcode"
 )
 
-// trapHandler is the handler of SIGTRAP that the target has while breakpoints lie in its code (package trapcode).
+// trapHandler is the state of the SIGTRAP handler that the tracer installs in the target while breakpoints are in its code (package trapcode).
 type trapHandler struct {
-	base  uint64 // 0 where there is none
-	tried bool   // without success, for a reason that lasts as long as this program
-	why   string // the reason why there is none
+	base  uint64 // 0 if it is not installed
+	tried bool   // it could not be installed, for a reason that holds as long as this program runs
+	why   string // why it is not installed
 }
 
-// trapCodeHere is the handler for this machine.
+// trapCodeHere is the handler for this architecture.
 var trapCodeHere, _ = trapcode.For(runtime.GOARCH)
 
-// trapRoom is the size of the handler's mapping, and trapScratch is the offset of the page after it, to which the kernel writes.
+// trapRoom is the size of the handler's pages. trapScratch is the offset of the page after them, to which the kernel writes. trapWhole is the total
+// size.
 var (
 	trapRoom    = roundUp(trapcode.Size)
 	trapScratch = trapRoom
@@ -41,8 +42,8 @@ func roundUp(n uint64) uint64 {
 	return (n + page - 1) &^ (page - 1)
 }
 
-// handleTraps gives the target a handler of SIGTRAP, unless it has one. All threads are stopped. Where the target cannot have one, a kill of the tracer may
-// end it.
+// handleTraps installs the SIGTRAP handler in the target unless it is installed already. All threads must be stopped. Without the handler, a kill of
+// the tracer may end the target.
 func (s *server) handleTraps() {
 	h := &s.handler
 	if h.tried || h.base != 0 || s.pid == 0 {
@@ -54,15 +55,15 @@ func (s *server) handleTraps() {
 	}
 }
 
-// passing reports whether the reason why there is no handler may soon be gone.
+// passing reports whether the reason against the handler may soon cease to hold.
 func passing(err error) bool {
 	return errors.Is(err, errNoThread) || errors.Is(err, errFrozen) || errors.Is(err, errSequence) || errors.Is(err, errLateCall) || errors.Is(err, errNoCode)
 }
 
-// errNoCode means that no page in memory has the instruction.
+// errNoCode reports that no page in memory contains a system call instruction.
 var errNoCode = errors.New("no system call instruction was found in the process")
 
-// installHandler maps the handler and makes it that of SIGTRAP.
+// installHandler maps the handler and makes it the SIGTRAP handler.
 func (s *server) installHandler() error {
 	switch {
 	case s.ledger == nil || s.ledger.fd < 0:
@@ -90,7 +91,7 @@ func (s *server) installHandler() error {
 	})
 }
 
-// disposes reports whether SIGTRAP is in a set of signals of the process's status.
+// disposes reports whether SIGTRAP is in a set of signals of the process's status. It returns true if the status cannot be read.
 func (s *server) disposes(set string) bool {
 	for tid := range s.threads {
 		if mask, err := strconv.ParseUint(system.StatusField(tid, set), 16, 64); err == nil {
@@ -100,8 +101,8 @@ func (s *server) disposes(set string) bool {
 	return true
 }
 
-// withoutFilter calls f while no seccomp filter applies to a thread: a filter may end the process at a system call that it does not make by itself. That
-// takes CAP_SYS_ADMIN.
+// withoutFilter calls f while no seccomp filter applies to a thread. A filter may end the process at a system call that the process does not make by
+// itself. To suspend a filter takes CAP_SYS_ADMIN.
 func (s *server) withoutFilter(t *thread, f func() error) error {
 	if !filtered(t.tid) {
 		return f()
@@ -110,11 +111,11 @@ func (s *server) withoutFilter(t *thread, f func() error) error {
 	if err := ptrace(unix.PTRACE_SETOPTIONS, t.tid, options|suspendSeccomp); err != nil {
 		return fmt.Errorf("a seccomp filter of the process may forbid it, and cannot be suspended: %w", err)
 	}
-	defer func() { _ = ptrace(unix.PTRACE_SETOPTIONS, t.tid, options) }() // it was killed
+	defer func() { _ = ptrace(unix.PTRACE_SETOPTIONS, t.tid, options) }() // an error means that it was killed
 	return f()
 }
 
-// install maps the handler, fills it in, and makes it that of SIGTRAP.
+// install maps the handler, writes its code and makes it the SIGTRAP handler.
 func (r *remote) install() error {
 	const inFixed = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED
 	base, err := r.mapHandler()
@@ -122,7 +123,7 @@ func (r *remote) install() error {
 		return fmt.Errorf("mmap in the process: %w", err)
 	}
 	undo := func(err error) error {
-		_, _ = r.call(unix.SYS_MUNMAP, base, trapWhole) // it was killed
+		_, _ = r.call(unix.SYS_MUNMAP, base, trapWhole) // an error means that it was killed
 		return err
 	}
 	if err := whole(r.memory.write, trapCodeHere.At(base), base); err != nil {
@@ -140,8 +141,8 @@ func (r *remote) install() error {
 	return nil
 }
 
-// mapHandler maps the pages of the handler, above the stack where there is room: elsewhere later mappings of the program would get other addresses than
-// without it.
+// mapHandler maps the pages of the handler, above the stack if there is room. Elsewhere they would change the addresses of the program's later
+// mappings.
 func (r *remote) mapHandler() (base uint64, err error) {
 	const private = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
 	if hint := r.s.aboveStack(); hint != 0 {
@@ -153,7 +154,7 @@ func (r *remote) mapHandler() (base uint64, err error) {
 	return r.call(unix.SYS_MMAP, 0, trapWhole, unix.PROT_READ|unix.PROT_EXEC, private, ^uint64(0), 0)
 }
 
-// stackGap is the distance to the end of the stack.
+// stackGap is the distance between the end of the stack and the handler.
 const stackGap = 1 << 16
 
 // aboveStack returns an address above the stack of the first thread, or 0.
@@ -167,7 +168,7 @@ func (s *server) aboveStack() (hint uint64) {
 	return hint
 }
 
-// eachMapping calls f with the mappings of the target until it returns false.
+// eachMapping calls f for each mapping of the target until f returns false.
 func (s *server) eachMapping(f func(from, to uint64, kind, name string) bool) {
 	x := s.sharing()
 	defer x.close()
@@ -190,13 +191,13 @@ func (s *server) eachMapping(f func(from, to uint64, kind, name string) bool) {
 	}
 }
 
-// setAction sets the action for SIGTRAP; either address may be 0, as for sigaction(2).
+// setAction sets the action for SIGTRAP. action and old are addresses or 0, as for sigaction(2).
 func (r *remote) setAction(action, old uint64) error {
 	_, err := r.call(sysSigaction, uint64(unix.SIGTRAP), action, old, 8)
 	return err
 }
 
-// adoptHandler takes over the handler of a tracer that was killed. A handler of the program's own stays.
+// adoptHandler takes over the handler of a killed tracer. It does not replace a handler of the program itself.
 func (s *server) adoptHandler() error {
 	itself := errors.New("the process handles SIGTRAP itself")
 	base := s.leftHandler()
@@ -220,7 +221,7 @@ func (s *server) adoptHandler() error {
 	return nil
 }
 
-// leftHandler finds the handler of a tracer that was killed, or returns 0.
+// leftHandler returns the address of a handler that a killed tracer left, or 0.
 func (s *server) leftHandler() (base uint64) {
 	code := trapCodeHere.Code()
 	s.eachMapping(func(from, to uint64, kind, name string) bool {
@@ -233,7 +234,7 @@ func (s *server) leftHandler() (base uint64) {
 	return base
 }
 
-// restoreLeft restores the code under the breakpoints of a tracer that was killed, which the table of its handler at base lists.
+// restoreLeft restores the code under the breakpoints of a killed tracer, from the table of its handler at base.
 func (s *server) restoreLeft(base uint64) {
 	var count [4]byte
 	if whole(s.memory.read, count[:], base+trapcode.Table) != nil {
@@ -251,7 +252,7 @@ func (s *server) restoreLeft(base uint64) {
 	}
 }
 
-// hasHandler reports whether the handler at base is that of the process of a stopped thread.
+// hasHandler reports whether the process of a stopped thread has the handler at base as its SIGTRAP handler.
 func (s *server) hasHandler(t *thread, base uint64) (ours bool, err error) {
 	err = s.withoutFilter(t, func() error {
 		r, err := s.newRemote(t, s.memory, trapCodeHere.Syscall(base))
@@ -266,7 +267,7 @@ func (s *server) hasHandler(t *thread, base uint64) (ours bool, err error) {
 	return ours, err
 }
 
-// action returns the address of the process's handler of SIGTRAP; base is that of the handler's pages.
+// action returns the address of the process's SIGTRAP handler. base is the address of the pages of the tracer's handler.
 func (r *remote) action(base uint64) (uint64, error) {
 	if err := r.setAction(0, base+trapScratch); err != nil {
 		return 0, err
@@ -276,7 +277,7 @@ func (r *remote) action(base uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(handler[:]), err
 }
 
-// keepHandler restores the handler where the kernel has reset it: it does so if a thread that has blocked SIGTRAP comes to a breakpoint
+// keepHandler installs the handler again if the kernel has reset it. The kernel resets it when a thread that blocks SIGTRAP hits a breakpoint
 // (force_sig_info_to_task of Linux's kernel/signal.c).
 func (s *server) keepHandler() {
 	base := s.handler.base
@@ -286,7 +287,7 @@ func (s *server) keepHandler() {
 	_ = s.still(s.programs, func() error {
 		t := s.able()
 		if t == nil || s.handler.base != base {
-			return nil // the next time
+			return nil // retry at the next check
 		}
 		return s.withoutFilter(t, func() error {
 			r, err := s.newRemote(t, s.memory, trapCodeHere.Syscall(base))
@@ -299,8 +300,8 @@ func (s *server) keepHandler() {
 	})
 }
 
-// removeHandler restores the action for SIGTRAP and takes the handler out. All threads are stopped. It stays, and does what the default action
-// does, where no thread can make a system call, and where the program has set another action: it may restore the one before.
+// removeHandler restores the default action for SIGTRAP and unmaps the handler. All threads must be stopped. The handler stays in two cases, and then
+// does the same as the default action: no thread can make a system call, or the program has set another action and may restore the one before.
 func (s *server) removeHandler() {
 	base := s.handler.base
 	s.handler = trapHandler{}
@@ -319,7 +320,7 @@ func (s *server) removeHandler() {
 	}
 }
 
-// inHandler reports whether a thread runs the handler, as one does for a moment whose tracer was killed.
+// inHandler reports whether a thread runs the handler, as briefly happens after a tracer was killed.
 func (s *server) inHandler(base uint64) bool {
 	for tid := range s.threads {
 		var regs General
@@ -330,7 +331,7 @@ func (s *server) inHandler(base uint64) bool {
 	return false
 }
 
-// removeFrom removes the handler from the process of a thread, and its pages too if unmap is set. It reports whether it did.
+// removeFrom removes the handler from a thread's process, and with unmap its pages too. It reports whether it did.
 func (s *server) removeFrom(t *thread, m memory, base uint64, unmap bool) (done bool) {
 	err := s.withoutFilter(t, func() error {
 		r, err := s.newRemote(t, m, trapCodeHere.Syscall(base))
@@ -354,7 +355,7 @@ func (r *remote) remove(base uint64, unmap bool) (done bool, err error) {
 		if err := r.setAction(trapCodeHere.Default(base), 0); err != nil {
 			return false, err
 		}
-	case 0: // the kernel has reset it, for a thread that had blocked SIGTRAP
+	case 0: // the kernel has reset it, since a thread with SIGTRAP blocked hit a breakpoint
 	default:
 		return false, nil
 	}

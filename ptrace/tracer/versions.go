@@ -6,34 +6,35 @@ import (
 	"time"
 )
 
-// versions holds the current and earlier code under a breakpoint in memory that the target overwrites. A target that saves the code that it finds,
-// to restore it later, saves the breakpoint with it: the bytes after it show which instruction is under it then.
+// versions holds the current and earlier code under a breakpoint that the target overwrites. A target may save the code, including the breakpoint
+// byte, and restore it later. The bytes after the breakpoint then show which instruction is under it.
 type versions struct {
 	list       []version
-	before     nearby // the bytes before it when it was set
-	refused    bool   // it is given up, as long as this code is in its place
+	before     nearby // the bytes before the breakpoint when it was set
+	refused    bool   // the breakpoint is given up while the code at its address is refusedFor
 	refusedFor Code
 }
 
-// version is an instruction, or its beginning, and the bytes after that.
+// version is an instruction, or its beginning, and the bytes after it.
 type version struct {
 	code   Code
 	behind nearby
 }
 
-// nearby are bytes near a breakpoint. Unknown are those that cannot be read, or that another breakpoint covers.
+// nearby holds bytes near a breakpoint. A byte is unknown if it cannot be read or if another breakpoint covers it.
 type nearby struct {
 	data    [nearbySize]byte
 	unknown [nearbySize]bool
 }
 
-// nearbySize is as much as an instruction of x86-64 has: in front of a breakpoint one ends, as long as these bytes do not change.
+// nearbySize is the maximum size of an instruction of x86-64. While the nearbySize bytes before a breakpoint do not change, an instruction still ends
+// there.
 const nearbySize = 15
 
-// maxVersions bounds the list.
+// maxVersions bounds the list of versions.
 const maxVersions = 64
 
-// nearby reads bytes near a breakpoint.
+// nearby reads bytes near a breakpoint, starting at from.
 func (s *server) nearby(memory memory, from uint64) (n nearby) {
 	got, err := memory.read(n.data[:], from)
 	for i := range n.data {
@@ -52,7 +53,7 @@ func (s *server) nearby(memory memory, from uint64) (n nearby) {
 	return n
 }
 
-// agrees is up to where two agree.
+// agrees returns the index of the first known byte that differs, or nearbySize.
 func (n *nearby) agrees(other *nearby) int {
 	for i := range n.data {
 		if n.data[i] != other.data[i] && !n.unknown[i] && !other.unknown[i] {
@@ -66,13 +67,13 @@ func (s *server) behind(memory memory, b *breakpoint) nearby {
 	return s.nearby(memory, b.Addr+uint64(len(Trap)))
 }
 
-// begin notes what lies where a breakpoint is about to be set.
+// begin records the code at the address where a breakpoint is about to be set.
 func (s *server) begin(b *breakpoint) {
 	b.before = s.nearby(s.memory, b.Addr-nearbySize)
 	b.list = []version{{b.original, s.behind(s.memory, b)}}
 }
 
-// underIn returns what lies under a breakpoint, in the memory of the target or of a child that has a copy.
+// underIn returns the code under a breakpoint, in the memory of the target or of a child that has a copy.
 func (s *server) underIn(memory memory, b *breakpoint) Code {
 	now := s.behind(memory, b)
 	best, length := 0, -1
@@ -89,7 +90,7 @@ func (s *server) underIn(memory memory, b *breakpoint) Code {
 	return code
 }
 
-// under returns the version in the target's memory.
+// under returns the code under a breakpoint in the target's memory.
 func (s *server) under(b *breakpoint) Code {
 	if len(b.list) > 1 {
 		s.settleVersion(b)
@@ -97,7 +98,7 @@ func (s *server) under(b *breakpoint) Code {
 	return b.original
 }
 
-// settleVersion finds out which version lies there now.
+// settleVersion updates b to the version that is in the target's memory now.
 func (s *server) settleVersion(b *breakpoint) {
 	if code := s.underIn(s.memory, b); code != b.original {
 		b.original = code
@@ -107,8 +108,8 @@ func (s *server) settleVersion(b *breakpoint) {
 	b.decode(s.memory, s.shadowed)
 }
 
-// setAgain sets a breakpoint again over what the target has written in its place, or returns the reason why not. An instruction begins there if one
-// still ends before it. If the target has only begun to write, the rest is found when a thread gets there.
+// setAgain sets a breakpoint again over code that the target has written there, or returns the reason why it cannot. An instruction begins at the
+// address if one still ends before it. If the target has only begun to write, the rest is found when a thread hits the breakpoint.
 func (s *server) setAgain(b *breakpoint, is Code) (why string) {
 	before, now := s.nearby(s.memory, b.Addr-nearbySize), version{is, s.behind(s.memory, b)}
 	if before.agrees(&b.before) < nearbySize {

@@ -28,33 +28,33 @@ func init() {
 	}
 }
 
-// startWatchdog starts a process that waits for the tracer's end. If the tracer is killed, the kernel holds it at PTRACE_EVENT_EXIT, where the threads
-// that it traces are still stopped or stop at their next breakpoint; the watchdog restores the code, and lets it end. Without a watchdog the tracer
-// works as well. ended is closed when it has ended.
+// startWatchdog starts a process that waits for the tracer's end. If the tracer is killed, the kernel holds it at PTRACE_EVENT_EXIT. At that point
+// the threads that it traces are still stopped, or stop at their next breakpoint. The watchdog restores the code and lets the tracer end. The tracer
+// works without a watchdog too. ended is closed when the watchdog has ended.
 func startWatchdog(pid int) (ended <-chan struct{}) {
 	end := make(chan struct{})
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{watchdogName, strconv.Itoa(pid)}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no signal of a terminal reaches it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no signal of a terminal reaches a session of its own
 	if cmd.Start() != nil {
 		close(end)
 		return end
 	}
 	go func() {
 		defer close(end)
-		_ = cmd.Wait() // it has nothing to say
+		_ = cmd.Wait() // its exit status has no meaning
 	}()
 	return end
 }
 
-// permitWatchdog permits the siblings of the tracer to trace it, where the kernel lets only ancestors (Yama).
+// permitWatchdog permits the tracer's siblings to trace it. Yama permits only ancestors by default.
 func permitWatchdog() { _ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(unix.Getppid()), 0, 0, 0) }
 
-// watchdog is the watchdog's whole life: it passes on every signal to the tracer's thread, until that has ended.
+// watchdog is the main function of the watchdog. It delivers every signal to the tracer's thread until that thread has ended.
 func watchdog(pid int) {
 	runtime.LockOSThread()
 	_ = os.WriteFile("/proc/self/comm", []byte(watchdogName), 0)
-	sibling := system.StatusField(pid, "PPid") == strconv.Itoa(os.Getppid()) // and not another process that has got the number of a tracer which has ended
+	sibling := system.StatusField(pid, "PPid") == strconv.Itoa(os.Getppid()) // false if the tracer has ended and another process has its number
 	if !sibling || ptrace(unix.PTRACE_SEIZE, pid, unix.PTRACE_O_TRACEEXIT) != nil {
 		return
 	}
@@ -74,7 +74,7 @@ func watchdog(pid int) {
 		case event == 0:
 			signal = ws.StopSignal()
 		}
-		_ = ptrace(request, pid, uintptr(signal)) // it may have been killed, which is reported next
+		_ = ptrace(request, pid, uintptr(signal)) // if it has been killed, that is its next report
 	}
 }
 
@@ -101,7 +101,7 @@ func restoreOf(tracer int) {
 	}
 }
 
-// ledgerOf finds the file descriptor of a tracer's ledger.
+// ledgerOf returns the file descriptor number of a tracer's ledger.
 func ledgerOf(tracer int) (fd int, found bool) {
 	dir := fmt.Sprintf("/proc/%d/fd", tracer)
 	entries, err := os.ReadDir(dir)

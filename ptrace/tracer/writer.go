@@ -13,41 +13,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writer sends messages. Events are collected and sent together: to wake the reader for each takes
-// longer than to step over a breakpoint. It does not wait for a reader that does not read.
+// writer sends messages. It collects events and sends them together, since waking the reader for each event takes longer than stepping over a
+// breakpoint. It does not wait for a reader that does not read.
 type writer struct {
 	socket   syscall.RawConn
 	pending  bytes.Buffer
 	encoder  *gob.Encoder // into pending
 	flushed  time.Time
-	waits    atomic.Bool // something is in pending
-	yields   bool        // the target does not wait for a reader that takes nothing either
-	stalled  bool        // it is full, and the reader took nothing for so long as it may
-	asked    func() bool // the reader has made a request
-	deserted func() bool // the reader is stopped
+	waits    atomic.Bool // pending is not empty
+	yields   bool        // do not make the target wait for a reader that does not read
+	stalled  bool        // pending is full, and the reader took nothing for the time of patience
+	asked    func() bool // reports whether the reader has made a request
+	deserted func() bool // reports whether the reader is stopped
 }
 
-// An event waits for others about this long at most.
+// gather is about the longest time that an event waits for others.
 const gather = 10 * time.Millisecond
 
-// sendAt is the number of bytes that are sent at once, and maxPending bounds what waits for the reader.
+// sendAt is the number of bytes at which pending is sent. maxPending is the number at which it counts as full.
 const (
 	sendAt     = 1 << 16
 	maxPending = 1 << 20
 )
 
-// patience is how long the reader may take nothing before it has stalled, in milliseconds: one that is merely slow, such as a shell's loop over the
-// lines of a trace, takes some 64 KiB at a time. A reply mostly has a reader that waits for it.
+// patience is the time in milliseconds after which a reader that takes nothing has stalled. A slow reader, such as a shell's loop over the lines of a
+// trace, takes some 64 KiB at a time. Usually the reader is waiting for a reply.
 const patience = 5000
 
 func newWriter(conn net.Conn) *writer {
 	w := &writer{}
-	w.socket, _ = conn.(*net.UnixConn).SyscallConn() // an error means a closed connection
+	w.socket, _ = conn.(*net.UnixConn).SyscallConn() // fails only for a closed connection
 	w.encoder = gob.NewEncoder(&w.pending)
 	return w
 }
 
-// event adds an event. Errors mean that the reader is gone, which receive finds out.
+// event adds an event. It ignores errors: they mean that the reader has ended, which receive notices.
 func (w *writer) event(e *Event) {
 	_ = w.encoder.Encode(message{Event: e})
 	w.waits.Store(true)
@@ -62,7 +62,7 @@ func (w *writer) event(e *Event) {
 	}
 }
 
-// full reports whether so much waits for the reader as may.
+// full reports whether pending has reached maxPending.
 func (w *writer) full() bool { return w.pending.Len() >= maxPending }
 
 func (w *writer) reply(r *Reply) {
@@ -70,7 +70,7 @@ func (w *writer) reply(r *Reply) {
 	w.send(patience)
 }
 
-// flush sends what the socket takes now.
+// flush sends as much as the socket accepts now.
 func (w *writer) flush() {
 	if w.waits.Load() {
 		w.send(0)
@@ -80,8 +80,8 @@ func (w *writer) flush() {
 // drain sends everything.
 func (w *writer) drain() { w.send(-1) }
 
-// send sends what is pending. Where the socket is full it waits for the reader for at most some milliseconds at a time, or without end if that is
-// negative.
+// send sends the pending messages. If the socket is full, it waits for the reader, each time for at most wait milliseconds, or without limit if wait
+// is negative.
 func (w *writer) send(wait int) {
 	w.flushed = time.Now()
 	_ = w.socket.Write(func(fd uintptr) bool {
@@ -91,7 +91,7 @@ func (w *writer) send(wait int) {
 			case err == nil:
 				w.pending.Next(n)
 			case err == unix.EINTR:
-			case err != unix.EAGAIN: // the reader is gone
+			case err != unix.EAGAIN: // the reader has ended
 				w.pending.Reset()
 			case wait == 0 || !w.writable(int(fd), wait):
 				return true
@@ -103,8 +103,8 @@ func (w *writer) send(wait int) {
 	w.stalled = w.stalled && w.full()
 }
 
-// writable waits until a socket takes more, at most for some milliseconds or without end, and reports whether it does. Signals interrupt it often. A
-// limited wait ends when the reader makes a request, or is stopped.
+// writable waits until a socket accepts more, for at most wait milliseconds or without limit, and reports whether it does. Signals interrupt it
+// often. A limited wait also ends when the reader makes a request or is stopped.
 func (w *writer) writable(fd, wait int) bool {
 	until := time.Now().Add(time.Duration(wait) * time.Millisecond)
 	for {
@@ -124,7 +124,7 @@ func (w *writer) writable(fd, wait int) bool {
 	}
 }
 
-// due sends what has waited long enough.
+// due flushes messages that have waited long enough.
 func (w *writer) due() {
 	if w.waits.Load() && time.Since(w.flushed) >= gather {
 		w.flush()

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// yield lets the target run where the client does not read what is reported, since it waits itself for a reader, or where the client is stopped.
+// yield lets the target run if the client is stopped, or does not read events because it waits for its own reader.
 func (s *server) yield() {
 	switch {
 	case !s.out.yields || s.pid == 0:
@@ -19,8 +19,8 @@ func (s *server) yield() {
 	}
 }
 
-// letRun removes all breakpoints and lets the target run. [Away] is the last event before the client sets breakpoints again. Requests that the client
-// makes before it has seen that event are not executed.
+// letRun removes all breakpoints and lets the target run. [Away] is the last event before the client sets breakpoints again. The tracer does not
+// execute requests that the client makes before it has seen that event.
 func (s *server) letRun() {
 	s.stopAll()
 	if s.pid == 0 {
@@ -38,21 +38,21 @@ func (s *server) letRun() {
 	s.resume()
 }
 
-// client holds the state of the tracer's client, as the tracer last saw it.
+// client holds the state of the tracer's client at the last check.
 type client struct {
 	pid     int
-	looked  time.Time // the last look at its state
-	stopped time.Time // since when every look has found it stopped, or zero
+	looked  time.Time // the time of the last check
+	stopped time.Time // the time since which every check found it stopped, or zero
 }
 
-// stoppedFor is how long a client must be stopped before the target no longer waits for it. The target may wait because its threads are stopped for the
-// client, or because the tracer waits for room for events.
+// stoppedFor is the time after which the target no longer waits for a stopped client. The target waits if its threads are stopped for the client, or
+// if the tracer waits for room for events.
 const stoppedFor = 200 * time.Millisecond
 
-// spoke notes that the client runs.
+// spoke records that the client runs.
 func (c *client) spoke() { c.stopped = time.Time{} }
 
-// deserted reports whether a signal or a debugger has stopped the client for so long that the target is not to wait for it.
+// deserted reports whether the client has been stopped, by a signal or a debugger, for so long that the target must not wait for it.
 func (s *server) deserted() bool {
 	if !s.out.yields {
 		return false
