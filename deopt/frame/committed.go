@@ -1,19 +1,20 @@
 package frame
 
-// Committed lists the changes that a commit made in the process, or, with a dry run, would have made.
+// Committed lists the changes that a commit made in the process, or would have made in a dry run.
 type Committed struct {
 	Written bool `json:"written"` // false: nothing was written
-	// Left lists the numbers of the frames that the thread left, innermost first: those that ran, and all that they had called.
+	// Left lists the numbers of the frames that the thread left, innermost first: those that ran in the interpreter and all frames that they had
+	// called.
 	Left []int `json:"left"`
-	// Continues is where the thread resumed: after the call of the outermost frame that ran.
+	// Continues is the place where the thread resumed: after the call of the outermost frame that ran.
 	Continues CommittedPlace      `json:"continues"`
 	Result    []CommittedResult   `json:"result"` // scalars of the result, in order
-	Bytes     int                 `json:"bytes"`  // of all of Memory
+	Bytes     int                 `json:"bytes"`  // total size of Memory
 	Memory    []CommittedMemory   `json:"memory"` // in ascending order
 	Registers []CommittedRegister `json:"registers"`
 }
 
-// CommittedPlace is a return address in the frame of that number.
+// CommittedPlace is a return address in a numbered frame.
 type CommittedPlace struct {
 	Frame     int     `json:"frame"`
 	PC        Hex     `json:"pc"`
@@ -22,19 +23,19 @@ type CommittedPlace struct {
 	Offset    *uint64 `json:"offset,omitempty"`
 }
 
-// CommittedResult is one scalar of the result and where the caller looks for it.
+// CommittedResult is one scalar of the result, and the register where the caller expects it.
 type CommittedResult struct {
-	Path     string `json:"path,omitempty"` // "[1]" of an aggregate or a vector
+	Path     string `json:"path,omitempty"` // "[1]" for a part of an aggregate or a vector
 	Type     string `json:"type"`
 	Value    string `json:"value"`
 	Register string `json:"register"` // "rax", "rax:rdx", "xmm0+4" with the offset in bytes
 }
 
-// CommittedMemory is bytes that became others, in the order of their addresses.
+// CommittedMemory is one range of changed bytes.
 type CommittedMemory struct {
 	Address Hex    `json:"address"`
 	Size    int    `json:"size"`
-	Old     string `json:"old"` // two digits for each
+	Old     string `json:"old"` // two hexadecimal digits per byte
 	New     string `json:"new"`
 }
 

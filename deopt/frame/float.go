@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// formatFloat is the shortest text that reads back as the same value.
+// formatFloat returns the shortest text that reads back as the same value.
 func formatFloat(v float64, bits int) string {
 	switch {
 	case math.IsNaN(v):
@@ -24,8 +24,7 @@ func infinity(negative bool) string {
 	return "inf"
 }
 
-// pointed gives a number a point where it has neither one nor an exponent, so that it
-// is seen to be no integer.
+// pointed appends ".0" to a number without a point or an exponent, so that it does not look like an integer.
 func pointed(s string) string {
 	for _, c := range s {
 		if c == '.' || c == 'e' {
@@ -53,12 +52,12 @@ func halfToFloat(h uint16) float64 {
 	return sign * math.Ldexp(1024+frac, exp-25)
 }
 
-// formatX87 spells an 80-bit extended value (Intel SDM vol. 1, 4.2.2).
+// formatX87 formats an 80-bit extended value (Intel SDM vol. 1, 4.2.2).
 func formatX87(n *big.Int) string {
 	mantissa, exp := new(big.Int).And(n, ones(64)), int(new(big.Int).Rsh(n, 64).Uint64()&0x7fff)
 	negative := n.Bit(79) == 1
-	// The leading bit of the mantissa is written out. Where it contradicts the exponent, the
-	// processor refuses the operand (Intel SDM vol. 1, 8.2.2): it is no number.
+	// The leading bit of the mantissa is explicit. If it contradicts the exponent, the processor rejects the operand as invalid (Intel SDM vol. 1,
+	// 8.2.2).
 	leading := mantissa.Bit(63) == 1
 	switch {
 	case exp == 0x7fff && mantissa.Uint64() == 1<<63:
@@ -69,7 +68,7 @@ func formatX87(n *big.Int) string {
 	return wide(negative, mantissa, max(exp, 1), 64)
 }
 
-// formatQuad spells an IEEE 754 binary128.
+// formatQuad formats an IEEE 754 binary128.
 func formatQuad(n *big.Int) string {
 	mantissa, exp := new(big.Int).And(n, ones(112)), int(new(big.Int).Rsh(n, 112).Uint64()&0x7fff)
 	negative := n.Bit(127) == 1
@@ -79,12 +78,12 @@ func formatQuad(n *big.Int) string {
 	case exp == 0x7fff:
 		return "nan"
 	case exp != 0:
-		mantissa.SetBit(mantissa, 112, 1) // the leading one, which is not written out
+		mantissa.SetBit(mantissa, 112, 1) // the implicit leading bit
 	}
 	return wide(negative, mantissa, max(exp, 1), 113)
 }
 
-// wide spells a number with an exponent of 15 bits and that many bits of mantissa.
+// wide formats a number with an exponent of 15 bits and a mantissa of precision bits.
 func wide(negative bool, mantissa *big.Int, exp, precision int) string {
 	const bias = 1<<14 - 1
 	f := new(big.Float).SetPrec(uint(precision)).SetInt(mantissa)

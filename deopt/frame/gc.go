@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// GC describes how the record of a statepoint lists a place that holds a pointer for the garbage collector. LLVM records a pair for each pointer:
-// the pointer to the object, which is the base, and the pointer derived from it, or the base again ("Garbage Collection Safepoints in LLVM", Base &
-// Derived Pointers). With it the collector finds the object, and updates the pointer when the object moves.
+// GC describes how a statepoint's record lists a pointer for the garbage collector. LLVM records a pair for each pointer: the base, which points to
+// the object, and the derived pointer, which may be the base again ("Garbage Collection Safepoints in LLVM", Base & Derived Pointers). The pair lets
+// the collector find the object, and update the pointer when the object moves.
 type GC struct {
-	Pair   bool   `json:"pair"`             // the record has a pair; false: the record does not tell the collector of this reference
-	Base   *int   `json:"base,omitempty"`   // of a derived pointer: index of the slot that has its base
-	Object Hex    `json:"object,omitempty"` // of a derived pointer: the base
-	Offset string `json:"offset,omitempty"` // from the base, in bytes
+	Pair   bool   `json:"pair"`             // the record has a pair; if false, the collector does not know this reference
+	Base   *int   `json:"base,omitempty"`   // for a derived pointer: index of the slot that holds its base
+	Object Hex    `json:"object,omitempty"` // for a derived pointer: value of the base
+	Offset string `json:"offset,omitempty"` // for a derived pointer: distance from the base in bytes
 }
 
-// String is "derived: 0x7f00 + 16", or "no gc pair"; "" of a pointer that is its own base.
+// String returns "derived: 0x7f00 + 16" or "no gc pair". It returns "" for a pointer that is its own base.
 func (g *GC) String() string {
 	switch {
 	case g == nil:
@@ -55,7 +55,7 @@ func RelateDerived(slots []Slot) {
 	}
 }
 
-// word is the number that up to 64 bits are.
+// word parses a number of up to 64 bits.
 func (h Hex) word() (uint64, error) {
 	return strconv.ParseUint(strings.TrimPrefix(string(h), "0x"), 16, 64)
 }

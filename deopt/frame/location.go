@@ -2,8 +2,7 @@ package frame
 
 import "fmt"
 
-// String is a location as an assembler would write it: "rbx", "[rsp+16]", "&[rbp-8]" for an address itself,
-// "constant".
+// String returns the location in assembler syntax: "rbx", "[rsp+16]", "&[rbp-8]" for an address itself, "constant".
 func (l *Location) String() string {
 	switch l.Kind {
 	case "Register":

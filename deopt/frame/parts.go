@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// formatParts spells a vector, array or struct by its parts. raw has at least the bytes of the type.
+// formatParts formats a vector, array or struct by its parts. raw has at least the bytes of the type.
 func (t Type) formatParts(raw []byte, order binary.ByteOrder) string {
 	big := order == binary.ByteOrder(binary.BigEndian)
 	if big {
@@ -36,7 +36,7 @@ func (t Type) formatParts(raw []byte, order binary.ByteOrder) string {
 	return open + strings.Join(parts, ", ") + end
 }
 
-// formatAt spells the part of raw that begins at an offset.
+// formatAt formats the part of raw at an offset.
 func (t Type) formatAt(raw []byte, offset int, order binary.ByteOrder) string {
 	if offset < 0 || offset+t.Size() > len(raw) {
 		return ""
@@ -44,8 +44,8 @@ func (t Type) formatAt(raw []byte, offset int, order binary.ByteOrder) string {
 	return t.Format(raw[offset:offset+t.Size()], order)
 }
 
-// elements spells those of a vector. It is the bits of one integer: the first element is in the least
-// significant ones, or in the most significant ones where bytes are in that order too (LangRef, "Vector Type").
+// elements formats the elements of a vector. A vector is stored as one integer: the first element is in its least significant bits on a little-endian
+// target, and in its most significant bits on a big-endian one (LangRef, "Vector Type").
 func (t Type) elements(raw []byte, order binary.ByteOrder, first bool) []string {
 	parts := make([]string, t.Len)
 	width := t.Elem.Bits

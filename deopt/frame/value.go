@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Hex is a number that is printed in hexadecimal and encoded as a string, so that no reader of the JSON loses digits. It is empty for no number.
+// Hex is a hexadecimal number encoded as a string, so that JSON readers lose no digits. An empty Hex means no number.
 type Hex string
 
 // HexOf formats an address or another 64-bit value.
@@ -25,7 +25,7 @@ const (
 	Float           // IEEE 754 binary16, binary32, binary64, binary128 by width; 80 is the x87 format
 	BFloat          // the upper half of a binary32
 	Pointer
-	Vector // Len elements side by side, without a gap
+	Vector // Len elements, packed
 	Array  // Len elements, each Stride bytes after the one before
 	Struct // fields at their offsets
 	Opaque // bits of unknown meaning
@@ -43,7 +43,7 @@ type Type struct {
 	Fields []Field // of a struct
 }
 
-// Field is one of a struct.
+// Field is one field of a struct.
 type Field struct {
 	Type
 	Offset int // bytes
@@ -58,7 +58,7 @@ func (t Type) MarshalJSON() ([]byte, error) { return json.Marshal(t.Source) }
 // IsZero reports whether there is no type.
 func (t Type) IsZero() bool { return t.Kind == NoType }
 
-// Size is the number of bytes that a value of t takes in memory.
+// Size returns the number of bytes that a value of t takes in memory.
 func (t Type) Size() int { return (t.Bits + 7) / 8 }
 
 // Number reads raw, in the given order, as an unsigned number.
@@ -70,7 +70,7 @@ func Number(raw []byte, order binary.ByteOrder) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// word reads raw as an unsigned number if it has no more than 64 bits, as most values have.
+// word reads raw as an unsigned number if it has at most 64 bits. It is the fast path for most values.
 func word(raw []byte, order binary.ByteOrder) (v uint64, ok bool) {
 	if len(raw) > 8 {
 		return 0, false
@@ -85,7 +85,7 @@ func word(raw []byte, order binary.ByteOrder) (v uint64, ok bool) {
 	return v, true
 }
 
-// HexBytes spells raw bits as one number.
+// HexBytes formats raw bits as one number.
 func HexBytes(raw []byte, order binary.ByteOrder) Hex {
 	if v, ok := word(raw, order); ok {
 		return HexOf(v)
@@ -93,12 +93,10 @@ func HexBytes(raw []byte, order binary.ByteOrder) Hex {
 	return Hex("0x" + Number(raw, order).Text(16))
 }
 
-// Format spells raw bits in the type's natural form: -5, 2.5, true, 0x7ffd…, a vector as
-// <1, 77>, an array as [1, 2], a struct as {1, 2.5}. It is empty for a type that has none
-// or a part that has none, and where raw has fewer bytes than the type: what is missing is
-// not zero.
-// Bits above the type's width are not looked at: the bits 1 to 7 of an i1 may
-// be anything, and so may the upper half of a register that holds an i32.
+// Format formats raw bits in the type's natural form: -5, 2.5, true, 0x7ffd…, a vector as <1, 77>, an array as [1, 2], a struct as {1, 2.5}. It
+// returns "" for a type or part without such a form, and if raw has fewer bytes than the type: missing bytes are not zero.
+//
+// Bits above the type's width are ignored: bits 1 to 7 of an i1 may hold anything, and so may the upper half of a register that holds an i32.
 func (t Type) Format(raw []byte, order binary.ByteOrder) string {
 	if t.Bits <= 0 && !t.Composite() || len(raw) < t.Size() {
 		return ""
@@ -106,7 +104,7 @@ func (t Type) Format(raw []byte, order binary.ByteOrder) string {
 	if t.Composite() {
 		return t.formatParts(raw, order)
 	}
-	// Those that a trace shows by the million need no numbers of any size.
+	// Fast path without big.Int: a trace formats millions of these.
 	switch v, ok := word(raw, order); {
 	case !ok:
 	case t.Kind == Int && t.Bits > 1:

@@ -8,59 +8,59 @@ import (
 )
 
 // VM holds the frames of the user's own virtual machine that one physical frame contains, as a layout describes them. They are listed beside the
-// slots and refer to them: the numbers of physical frames do not change.
+// slots and refer to them. They do not change the numbers of physical frames.
 type VM struct {
-	Layout  string     `json:"layout"`            // its name
-	Frames  []VMFrame  `json:"frames,omitempty"`  // innermost first: the inlined ones, and last the function's own
-	Objects []VMObject `json:"objects,omitempty"` // that exist only as their fields, in ascending order of their ids
-	Error   string     `json:"error,omitempty"`   // why there are none: the place in the layout, and the operand of the record
+	Layout  string     `json:"layout"`            // name of the layout
+	Frames  []VMFrame  `json:"frames,omitempty"`  // innermost first: inlined methods, then the function's own method
+	Objects []VMObject `json:"objects,omitempty"` // objects that were not allocated and exist only as their fields, by ascending id
+	Error   string     `json:"error,omitempty"`   // why there are no frames, with the place in the layout and the operand of the record
 }
 
-// How a VM frame is resumed.
+// Values of [VMFrame].Resume.
 const (
 	Reexecute = "reexecute" // the instruction at its position has not run
-	Behind    = "after"     // it has run
-	Calling   = "in-call"   // it is a call that is running, and its result is not there yet
-	Rethrow   = "rethrow"   // it has thrown
+	Behind    = "after"     // the instruction has run
+	Calling   = "in-call"   // the instruction is a call that is still running and has no result yet
+	Rethrow   = "rethrow"   // the instruction has thrown
 )
 
 // VMFrame is one activation of a method.
 type VMFrame struct {
-	Method   string             `json:"method,omitempty"`   // its name, or what the record has for it
-	Position *int64             `json:"position,omitempty"` // in its code, as the VM counts; nil where it is not known
+	Method   string             `json:"method,omitempty"`   // name, or the bits in the record if unknown
+	Position *int64             `json:"position,omitempty"` // position in its code, as the VM counts; nil if unknown
 	Resume   string             `json:"resume"`             // reexecute, after, in-call, rethrow
 	Locals   []VMValue          `json:"locals,omitempty"`
-	Stack    []VMValue          `json:"stack,omitempty"` // of operands, bottom first
+	Stack    []VMValue          `json:"stack,omitempty"` // operand stack, bottom first
 	Monitors []VMMonitor        `json:"monitors,omitempty"`
 	Extra    map[string]VMValue `json:"extra,omitempty"`
 	Info     map[string]string  `json:"info,omitempty"`   // the layout's information about the position, such as a source line
-	Reason   string             `json:"reason,omitempty"` // why the method or the position is unknown, or what differs from the layout's description of the position
+	Reason   string             `json:"reason,omitempty"` // why the method or the position is unknown, or how the frame differs from the layout's description of the position
 
-	MethodBits uint64 `json:"-"` // what the record has for the method; 0 where that is no number
+	MethodBits uint64 `json:"-"` // the record's value for the method; 0 if that is not a number
 }
 
-// VMValue is one value of a VM frame or object. Where it is an object that exists only as its fields, it has Object and no status.
+// VMValue is one value of a VM frame or object. For an object that exists only as its fields it has Object and no status.
 type VMValue struct {
-	Index  *int64 `json:"index,omitempty"` // of a local or of a place on the stack
-	Name   string `json:"name,omitempty"`  // where the layout gives it one
+	Index  *int64 `json:"index,omitempty"` // index of a local or of a stack entry
+	Name   string `json:"name,omitempty"`  // name, if the layout gives one
 	Type   string `json:"type,omitempty"`  // as the layout or the module spells it: i32, f64, ref
 	Value  string `json:"value,omitempty"` // text in the type's natural form
 	Hex    Hex    `json:"hex,omitempty"`   // the raw bits, before they were decoded
 	Status Status `json:"status,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Object *int64 `json:"object,omitempty"` // id of an object of the same [VM]
-	Slot   *int   `json:"slot,omitempty"`   // index of the slot that it was read from
-	GC     *GC    `json:"gc,omitempty"`     // of a reference that was read from a statepoint's slot
+	Slot   *int   `json:"slot,omitempty"`   // index of the slot that the value was read from
+	GC     *GC    `json:"gc,omitempty"`     // for a reference read from a statepoint's slot
 
-	// Kind and Bytes are the type and the bits of the value, decoded. Bytes are nil unless it is read.
+	// Kind and Bytes are the type and the bits of the decoded value. Bytes is nil unless the value was read.
 	Kind  Type   `json:"-"`
 	Bytes []byte `json:"-"`
 }
 
-// OfVM reports whether a slot is a value of a virtual machine's frame, by its name: local[2].
+// OfVM reports whether a slot is a value of a virtual machine's frame. Such slots have names like local[2].
 func (s *Slot) OfVM() bool { return strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%") }
 
-// as makes a slot of a value, under a name.
+// as converts a value to a slot with a name.
 func (v *VMValue) as(name string) Slot {
 	s := Slot{Name: name, Type: v.Kind, Value: v.Value, Hex: v.Hex, Status: v.Status, Reason: v.Reason, Bytes: v.Bytes}
 	s.Type.Source = v.Type
@@ -76,7 +76,7 @@ func (v *VMValue) as(name string) Slot {
 	return s
 }
 
-// Slots are [VM.All] as slots.
+// Slots returns the values of [VM.All] as slots.
 func (v *VM) Slots() (list []Slot) {
 	for _, n := range v.All() {
 		list = append(list, n.Value.as(n.Name))
@@ -90,8 +90,8 @@ type Named struct {
 	Value *VMValue
 }
 
-// All returns the values of the VM's frames and objects, named by their places: local[2] and stack[0] of the innermost frame, caller[1].local[2] of
-// its caller, object[4].8 or object[4].x of objects, and an extra by its own name.
+// All returns the values of the VM's frames and objects, named by their places. In the innermost frame these are local[2] and stack[0], in its caller
+// caller[1].local[2]. Object fields are object[4].8 or object[4].x. An extra has its own name.
 func (v *VM) All() (list []Named) {
 	if v == nil {
 		return nil
@@ -126,23 +126,23 @@ func (v *VM) All() (list []Named) {
 	return list
 }
 
-// Dead is the status of a VM value that its method does not need any more.
+// Dead is the status of a VM value that its method no longer needs.
 const Dead Status = "dead"
 
 // VMMonitor is a lock that a frame holds.
 type VMMonitor struct {
 	Owner      VMValue `json:"owner"`
-	Eliminated bool    `json:"eliminated,omitempty"` // the compiler has left the locking out
+	Eliminated bool    `json:"eliminated,omitempty"` // the compiler removed the locking
 }
 
 // VMObject is an object that was not allocated.
 type VMObject struct {
 	ID     int64     `json:"id"`
-	Class  string    `json:"class,omitempty"` // its name, or what the record has for it
+	Class  string    `json:"class,omitempty"` // name, or the bits in the record if unknown
 	Fields []VMField `json:"fields,omitempty"`
-	Reason string    `json:"reason,omitempty"` // why the class is not known
+	Reason string    `json:"reason,omitempty"` // why the class is unknown
 
-	ClassBits uint64 `json:"-"` // what the record has for the class; 0 where that is no number
+	ClassBits uint64 `json:"-"` // the record's value for the class; 0 if that is not a number
 }
 
 // VMField is a field of an object, or an element of an array.
@@ -151,12 +151,12 @@ type VMField struct {
 	VMValue
 }
 
-// Shows reports whether the frames show all of a slot: it is a constant of the record, as tags and counts are.
+// Shows reports whether the VM frames already show all of a slot. That is so for constants of the record, such as tags and counts.
 func (v *VM) Shows(s *Slot) bool {
 	return v != nil && len(v.Frames) > 0 && s.Location != nil && s.Location.Constant != ""
 }
 
-// Lacks names the first value of the VM's frames that is not certain, with the reason; "" if all are.
+// Lacks returns the first value of the VM's frames that is not certain, with the reason; "" if all are.
 func (v *VM) Lacks() string {
 	switch {
 	case v == nil:
@@ -189,9 +189,9 @@ func (v *VM) Lacks() string {
 
 func (v *VMValue) unsure() bool { return v.Status == Missing || v.Status == Guessed }
 
-// Values are the slots of the frame, and the values of a virtual machine's frames as slots ([VM.Slots]).
+// Values returns the slots of the frame, and the values of a virtual machine's frames as slots ([VM.Slots]).
 func (f *Frame) Values() []Slot {
-	if f.VM == nil { // at each exit of a trace
+	if f.VM == nil { // the common case in a trace: do not copy
 		return f.Slots
 	}
 	return slices.Concat(f.Slots, f.VM.Slots())
