@@ -6,33 +6,33 @@ import (
 	"sort"
 )
 
-// addresses is a sorted list of addresses that is small and fast to search: they are kept as 32-bit offsets from the base of a region, and each
-// region is divided into buckets of equal size; a table holds the first address of each bucket. Code of several modules lies far apart, so each
-// such stretch is a region of its own.
+// addresses is a sorted list of addresses that is small and fast to search. Addresses are 32-bit offsets from the base of a region. Each region is
+// divided into buckets of equal size, and a table holds the index of the first address of each bucket. Modules are far apart in memory, so each gets
+// its own region.
 type addresses struct {
 	offsets []uint32
 	regions []region
-	table   []uint32 // of each bucket: its first address; for each region one more, the end
+	table   []uint32 // index of the first address of each bucket; one more entry per region marks its end
 	last    uint64   // the address that was added last
 }
 
 type region struct {
-	base       uint64 // its first address
-	first, end uint32 // its addresses
-	table      uint32 // its part of the table
-	span       uint32 // the offset of its last address
-	shift      uint8  // of an offset, to its bucket
+	base       uint64 // first address
+	first, end uint32 // range of its addresses in offsets
+	table      uint32 // index of its first bucket in the table
+	span       uint32 // offset of its last address
+	shift      uint8  // shift that maps an offset to its bucket
 }
 
 const (
-	gap       = 1 << 24 // from an address to the next that begins a region
-	fewest    = 16      // addresses of a region that ends at a gap, so that regions cost little beside them
-	perBucket = 2       // addresses of a bucket, on average: from as many to twice as many
-	block     = 8       // addresses that are looked at together: few buckets have more
-	few       = 32      // regions that are looked at one by one
+	gap       = 1 << 24 // minimum distance between addresses at which a new region may start
+	fewest    = 16      // minimum number of addresses before a gap may end a region, which bounds the overhead per region
+	perBucket = 2       // minimum average of addresses per bucket; the maximum is twice that
+	block     = 8       // addresses compared at once; few buckets have more
+	few       = 32      // up to this number of regions, search them linearly
 )
 
-// add appends an address, and does not where it is less than the last.
+// add appends an address. It returns false, and appends nothing, if the address is less than the last.
 func (a *addresses) add(addr uint64) bool {
 	if addr < a.last {
 		return false
@@ -53,14 +53,14 @@ func (a *addresses) ends(addr uint64) bool {
 	return addr-r.base > math.MaxUint32 || addr-a.last >= gap && r.end-r.first >= fewest
 }
 
-// fill makes the buckets, when all addresses are there.
+// fill builds the bucket table after all addresses are added.
 func (a *addresses) fill() {
 	a.table = make([]uint32, 0, len(a.offsets)/perBucket+2*len(a.regions))
 	for i := range a.regions {
 		r := &a.regions[i]
 		limit := max(1, uint64(r.end-r.first)/perBucket)
 		r.span = a.offsets[r.end-1]
-		r.shift = uint8(bits.Len64(uint64(r.span) / limit)) // the least that makes no more than limit buckets
+		r.shift = uint8(bits.Len64(uint64(r.span) / limit)) // the smallest shift with at most limit buckets
 		r.table = uint32(len(a.table))
 		next := uint32(0)
 		for i := r.first; i < r.end; i++ {
@@ -72,7 +72,7 @@ func (a *addresses) fill() {
 	}
 }
 
-// region returns the region that addr would be in. Before the first region it is the first.
+// region returns the region that would contain addr. For an address before the first region it returns the first.
 func (a *addresses) region(addr uint64) *region {
 	if len(a.regions) > few {
 		return &a.regions[max(1, sort.Search(len(a.regions), func(i int) bool { return a.regions[i].base > addr }))-1]
@@ -85,7 +85,7 @@ func (a *addresses) region(addr uint64) *region {
 	return &a.regions[n]
 }
 
-// search returns the first place at addr or after it.
+// search returns the index of the first address that is addr or greater.
 func (a *addresses) search(addr uint64) int {
 	if len(a.regions) == 0 {
 		return 0
@@ -101,20 +101,20 @@ func (a *addresses) search(addr uint64) int {
 	return first + sort.Search(end-first, func(i int) bool { return a.offsets[first+i] >= uint32(addr-r.base) })
 }
 
-// bucket returns the places that an offset in r may be at.
+// bucket returns the range of indexes that an offset in r may have.
 func (a *addresses) bucket(r *region, offset uint64) (first, end int) {
-	at := uint64(r.table) + offset>>(r.shift&63) // the mask spares the compiler a check
+	at := uint64(r.table) + offset>>(r.shift&63) // the mask saves the compiler a shift check
 	return int(a.table[at]), int(a.table[at+1])
 }
 
-// run returns the places of addr, which are all in one region. It is a variant of search for many lookups: it does not branch on the addresses,
-// which branch prediction could not predict, so that the processor overlaps the memory accesses of several calls.
+// run returns the range of indexes with address addr; all of them are in one region. It is a variant of search for many lookups. It has no branches
+// on the addresses, which the processor could not predict, so the memory accesses of several calls overlap.
 func (a *addresses) run(addr uint64) (first, end int) {
 	if len(a.regions) == 0 {
 		return 0, 0
 	}
 	r := a.region(addr)
-	if addr-r.base > uint64(r.span) { // also where addr is before the region
+	if addr-r.base > uint64(r.span) { // also true if addr is before the region
 		return 0, 0
 	}
 	offset := uint32(addr - r.base)
@@ -135,10 +135,10 @@ func (a *addresses) run(addr uint64) (first, end int) {
 	return first, end
 }
 
-// less is 1 if a < b, else 0, without a branch.
+// less returns 1 if a < b, else 0, without a branch.
 func less(a, b uint32) int { return int((uint64(a) - uint64(b)) >> 63) }
 
-// at returns the address at a place.
+// at returns the address with index i.
 func (a *addresses) at(i int) uint64 {
 	r := &a.regions[0]
 	if len(a.regions) > 1 {

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// These read one integer at an offset. They are not calls of a binary.ByteOrder because
-// those cannot be inlined, and a section has millions of integers.
+// These functions read one integer at an offset. Methods of binary.ByteOrder cannot be inlined through the interface, and a section has millions of
+// integers.
 
 func u16(b []byte, at int, big bool) uint16 {
 	v := binary.LittleEndian.Uint16(b[at:])

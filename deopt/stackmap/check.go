@@ -10,48 +10,48 @@ import (
 
 // Code gives [Check] the code that maps describe.
 type Code interface {
-	// Function describes the function that starts at addr: whether addr is in executable memory, and an address past which the function does not
-	// reach. endKnown means that end is the first address past it. An end of 0 means unknown.
+	// Function describes the function that starts at addr: whether addr is in executable memory, and an upper bound of the function's end. endKnown
+	// means that end is exact. An end of 0 means unknown.
 	Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool)
-	// Placed reports whether the address of the function whose field is at pos in the section is known: in an unlinked object, the bytes alone do
-	// not give it.
+	// Placed reports whether the address of the function whose field is at pos in the section is known. In an unlinked object the bytes alone do not
+	// give it.
 	Placed(pos int64) bool
-	// Pointer returns the size of an address in bytes. A 32-bit ABI on a 64-bit architecture has its own.
+	// Pointer returns the size of an address in bytes. A 32-bit ABI on a 64-bit architecture has a smaller one than the architecture.
 	Pointer() int
 	machine.Memory
 }
 
-// Rule is something that each map must keep.
+// Rule is a property that every map must have.
 type Rule struct {
 	Name string
-	Fact string // why it holds
+	Fact string // why every map has it, with the source
 }
 
 // Violation is one place where a rule is broken.
 type Violation struct {
 	Rule     string
-	Map      int          // which blob of the section
-	Function machine.Addr // of the function that it is in, 0 in none
+	Map      int          // index of the blob in the section
+	Function machine.Addr // address of the function, 0 if none
 	Record   RecordID
-	Index    int   // of the record in its function; -1 where it is about no record
-	Pos      int64 // in the section; -1 where it is about something that the section lacks
+	Index    int   // index of the record in its function; -1 if no record is concerned
+	Pos      int64 // position in the section; -1 if something is missing from the section
 	What     string
 }
 
-// maxViolations bounds the violations of a rule that are kept; all are counted.
+// maxViolations bounds the violations of a rule that are stored; all are counted.
 const maxViolations = 100
 
 // Result is the outcome of checking one rule.
 type Result struct {
 	Rule       Rule
 	Checked    int // places where the rule was checked
-	Broken     int // of those, where it is violated
-	Unknown    int // of those, where the result is unknown; Skipped has the reason
+	Broken     int // number of these places that violate the rule
+	Unknown    int // number of these places where the result is unknown; Skipped has the reason
 	Violations []Violation
-	Skipped    string // why it was not checked, or not everywhere; "" if it was
+	Skipped    string // why the rule was not checked, or not everywhere; "" if it was
 }
 
-// Add counts a violation, and keeps it if there are not too many.
+// Add counts a violation, and stores it if there are not too many.
 func (r *Result) Add(v Violation) {
 	r.Broken++
 	if v.Rule = r.Rule.Name; len(r.Violations) < maxViolations {
@@ -59,7 +59,8 @@ func (r *Result) Add(v Violation) {
 	}
 }
 
-// Untold counts a place where the result for the rule is unknown, with the reason. The reasons are few: they name no place.
+// Untold counts a place where the result for the rule is unknown, with the reason. The reason must not contain a place, so that there are few
+// different ones.
 func (r *Result) Untold(why string) {
 	r.Unknown++
 	r.Skip(why)
@@ -72,13 +73,13 @@ func (r *Result) Skip(why string) {
 	}
 }
 
-// Check checks the maps of a section against the rules that each must keep, and returns a result for each rule, in a fixed order. arch is nil if
-// the architecture is unknown, code is nil if there is none: rules that need what is missing are marked as skipped. A rule is kept if it was
-// checked, and is neither broken nor unknown.
+// Check checks the maps of a section against all rules, and returns one result per rule, in a fixed order. arch is nil if the architecture is
+// unknown, and code is nil if there is none; rules that need them are then skipped. A map satisfies a rule if the rule was checked, and is neither
+// broken nor unknown.
 //
-// The functions of s must be those that Parse found: their addresses may have been changed to those of the code.
+// The functions of s must be those that Parse found, but their addresses may have been relocated.
 //
-// Check reads code once, up to the last record of each function; the code that overlapping functions read again is bounded.
+// Check reads code once, up to the last record of each function. It bounds the code that it reads again for overlapping functions.
 func Check(s *Section, arch *machine.Arch, code Code) []Result {
 	c := &checker{arch: arch, code: code}
 	for _, rule := range rules {
@@ -108,8 +109,8 @@ func Check(s *Section, arch *machine.Arch, code Code) []Result {
 type checker struct {
 	arch    *machine.Arch
 	code    Code
-	results []*Result // by the number of the rule
-	starts  []start   // of all maps
+	results []*Result // indexed by rule
+	starts  []start   // functions of all maps
 }
 
 // start is a function of a map.
@@ -142,7 +143,7 @@ func (c *checker) broken(rule int, p spot, format string, args ...any) {
 	c.results[rule].Add(v)
 }
 
-// section checks all of a map that has nothing to do with code.
+// section checks everything in a map that does not depend on code.
 func (c *checker) section(n int, m *Map) {
 	c.counts(spot{mapN: n, m: m})
 	for i := range m.Functions {
@@ -168,7 +169,7 @@ func (c *checker) section(n int, m *Map) {
 	}
 }
 
-// nowhere counts a function, and its records, of which it is not known where it is.
+// nowhere counts a function with an unknown address, and its records.
 func (c *checker) nowhere(m *Map, f *Function) {
 	const why = "nothing says where a function is"
 	c.results[ruleAddress].Checked++
@@ -178,19 +179,18 @@ func (c *checker) nowhere(m *Map, f *Function) {
 	}
 }
 
-// unplaced counts a record for which rules about code are unknown, with the reason.
+// unplaced counts a record for which the rules about code have an unknown result, with the reason.
 func (c *checker) unplaced(why string, rules ...int) {
 	for _, rule := range rules {
 		if rule == ruleBoundary && c.arch == nil {
-			continue // it was skipped
+			continue // already skipped
 		}
 		c.results[rule].Checked++
 		c.results[rule].Untold(why)
 	}
 }
 
-// counts checks the record counts of p's map, from its bytes: a caller may have changed
-// Functions.
+// counts checks the record counts of p's map. It reads them from the bytes, because a caller may have changed Functions.
 func (c *checker) counts(p spot) {
 	m, r := p.m, c.results[ruleCounts]
 	r.Checked++
@@ -210,7 +210,7 @@ func (c *checker) counts(p spot) {
 	}
 }
 
-// records checks the records of f, or with nil the unattributed.
+// records checks the records of f, or the unattributed ones if f is nil.
 func (c *checker) records(n int, m *Map, f *Function) {
 	p := spot{mapN: n, m: m, f: f}
 	for rec := range m.Records(f) {
@@ -218,7 +218,7 @@ func (c *checker) records(n int, m *Map, f *Function) {
 		c.record(p)
 		p.index++
 	}
-	// The reserved bytes come in the order of the records.
+	// Reserved yields bytes in the order of the records.
 	p.record, p.index = nil, 0
 	for b := range m.Reserved(f) {
 		p.pos = b.Pos

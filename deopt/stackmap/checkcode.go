@@ -17,8 +17,8 @@ type site struct {
 	offset uint32
 }
 
-// functions checks what has to do with code, function by function in the order of their
-// addresses: functions with one address, which a linker makes of equal ones, are one.
+// functions checks the rules about code, function by function in the order of addresses. Functions with the same address, which a linker folded, are
+// checked together.
 func (c *checker) functions() {
 	slices.SortStableFunc(c.starts, func(a, b start) int { return cmp.Compare(a.addr, b.addr) })
 	w := newWalk(c.arch, c.code)
@@ -33,8 +33,7 @@ func (c *checker) functions() {
 	}
 }
 
-// function checks the records of the functions that start at one address. No function of
-// the maps starts between it and next.
+// function checks the records of the functions that start at one address. No other function of the maps starts before next.
 func (c *checker) function(same []start, next machine.Addr, w *walk) {
 	addr := same[0].addr
 	end, known, in := next, false, true
@@ -70,8 +69,8 @@ func (c *checker) function(same []start, next machine.Addr, w *walk) {
 	}
 }
 
-// extent checks that the functions that start at one address are in executable memory,
-// and returns an address past which they do not reach and whether it is their end.
+// extent checks that the functions that start at one address are in executable memory. It returns an upper bound of their end, and whether it is
+// exact.
 func (c *checker) extent(same []start, next machine.Addr) (end machine.Addr, known, executable bool) {
 	addr := same[0].addr
 	end, executable, known = c.code.Function(addr)
@@ -90,8 +89,8 @@ func (c *checker) extent(same []start, next machine.Addr) (end machine.Addr, kno
 	return end, known, executable
 }
 
-// inside checks that a site is in its function, which ends at end or, if that is not
-// known, before it. It returns false where it is not.
+// inside checks that a site is in its function, and returns false if it is not. end is the function's end if known is true, and an upper bound
+// otherwise.
 func (c *checker) inside(at site, end machine.Addr, known bool) bool {
 	r := c.results[ruleInside]
 	r.Checked++
@@ -115,7 +114,7 @@ func (c *checker) brokenAt(rule int, at site, format string, args ...any) {
 	c.results[rule].Add(Violation{Map: at.mapN, Function: at.f.Addr, Record: at.id, Index: at.index, Pos: at.pos, What: fmt.Sprintf(format, args...)})
 }
 
-// boundary checks that a site is at an instruction boundary. The walk is in its function, not past it.
+// boundary checks that a site is at an instruction boundary. The site is inside the walk's function.
 func (c *checker) boundary(at *site, w *walk) {
 	r := c.results[ruleBoundary]
 	r.Checked++

@@ -7,12 +7,12 @@ import (
 
 // boundaries describes how to find the instruction boundaries of an architecture.
 type boundaries struct {
-	align int                // of every instruction, in bytes
-	fixed bool               // all of them have that length
-	size  func(b []byte) int // of the one that b starts with; 0 if unknown; nil if none is read
+	align int                // alignment of every instruction, in bytes
+	fixed bool               // all instructions have that length
+	size  func(b []byte) int // length of the instruction that b starts with, 0 if unknown; nil without a decoder
 }
 
-// boundariesOf returns them; nil for an architecture whose instructions are not known here.
+// boundariesOf returns the instruction boundaries of an architecture, or nil if its instructions are not supported.
 func boundariesOf(arch *machine.Arch) *boundaries {
 	b := &boundaries{align: arch.Align, fixed: arch.Fixed}
 	if set := isa.Of(arch); set != nil {

@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// The rules, by their place in the results.
+// The rules, as indexes of the results.
 const (
 	ruleCounts = iota
 	ruleReserved
@@ -20,7 +20,7 @@ const (
 	ruleLiveOuts
 )
 
-// "Stack Map Format" is that of docs/StackMaps.rst, StackMaps.cpp LLVM's lib/CodeGen/StackMaps.cpp.
+// In the facts, "Stack Map Format" is a section of docs/StackMaps.rst, and StackMaps.cpp is LLVM's lib/CodeGen/StackMaps.cpp.
 var rules = [...]Rule{
 	ruleCounts: {"record counts add up",
 		"the header counts all records of the map, and each function its own (\"Stack Map Format\", NumRecords and RecordCount)"},
@@ -44,7 +44,7 @@ var rules = [...]Rule{
 		"the live-outs of a record are sorted by their register numbers and those with the same number are merged (StackMaps.cpp, parseRegisterLiveOutMask)"},
 }
 
-// record checks one record, but for where it is in the code.
+// record checks one record, except its place in the code.
 func (c *checker) record(p spot) {
 	r := p.record
 	c.results[ruleReserved].Checked += 4 + len(r.LiveOuts) // flags, two paddings, the reserved field before the live-outs' count
@@ -83,8 +83,8 @@ func (c *checker) record(p spot) {
 	}
 }
 
-// liveWidth returns how many bytes can be live in a register and the registers that share its number: of 64-bit Power's pairs of vector registers,
-// those of v0 to v31 have the number of their first register (LLVM's PPCRegisterInfo.td, VSRPair).
+// liveWidth returns the number of bytes that can be live in a register and the registers that share its number. On 64-bit Power, a pair of vector
+// registers v0 to v31 has the number of its first register (LLVM's PPCRegisterInfo.td, VSRPair).
 func (c *checker) liveWidth(info machine.RegisterInfo) int {
 	const v0, v31 = 77, 108
 	power := c.arch == machine.PPC64 || c.arch == machine.PPC64LE
@@ -137,7 +137,7 @@ func (c *checker) location(p spot, i int, l Location) {
 	}
 }
 
-// pointer is the size of an address, of an architecture that is known.
+// pointer returns the size of an address. The architecture must be known.
 func (c *checker) pointer() int {
 	if c.code != nil {
 		return c.code.Pointer()
@@ -145,7 +145,7 @@ func (c *checker) pointer() int {
 	return c.arch.Pointer
 }
 
-// part checks how many bytes of which register location i of p's record is.
+// part checks the size and bit offset of a Register location i of p's record.
 func (c *checker) part(p spot, i int, l Location, info machine.RegisterInfo) {
 	c.results[ruleSizes].Checked++
 	first, bits := int64(l.Offset), int64(8*info.Size)
@@ -153,7 +153,7 @@ func (c *checker) part(p spot, i int, l Location, info machine.RegisterInfo) {
 	case l.Size == 0 || int(l.Size) > info.Size:
 		c.broken(ruleSizes, p, "location %d of record %d: %d bytes of %s, which has %d", i, p.record.ID, l.Size, info.Name, info.Size)
 	case p.m.layout.variables:
-		// ykllvm writes where the value is spilled into this field.
+		// ykllvm writes the spill location of the value into this field.
 	case info.Class == machine.Flags && first >= 0 && first < bits:
 		// One bit of a condition register is recorded with the size of its slot.
 	case first < 0 || first+int64(l.Size)*8 > bits:
@@ -161,7 +161,7 @@ func (c *checker) part(p spot, i int, l Location, info machine.RegisterInfo) {
 	}
 }
 
-// register checks that the architecture has a register that holds values, and returns it.
+// register checks that the architecture has a register with this number that can hold values, and returns it.
 func (c *checker) register(p spot, reg machine.DWARFReg, of func() string) (machine.RegisterInfo, bool) {
 	if c.arch == nil {
 		return machine.RegisterInfo{}, false
@@ -183,7 +183,7 @@ func (c *checker) register(p spot, reg machine.DWARFReg, of func() string) (mach
 	return info, false
 }
 
-// prologue checks the registers that function i of p's map says it saved.
+// prologue checks the registers that function i of p's map saved, as its prologue entry lists them.
 func (c *checker) prologue(p spot, i int) {
 	saved, ok := p.m.Prologue(i)
 	if !ok {

@@ -5,24 +5,24 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// maxOverlap bounds the bytes of code that are decoded again. Functions do not overlap, so this happens only with broken maps or symbols.
+// maxOverlap bounds the bytes of code that are decoded more than once. Functions do not overlap, so this happens only with broken maps or symbols.
 const maxOverlap = 16 << 20
 
-// walk advances from instruction to instruction.
+// walk decodes code instruction by instruction.
 type walk struct {
 	code Code
 	kind *boundaries // nil if unknown
 
-	at, end machine.Addr // end is an address that the function does not reach past
-	last    machine.Addr // the instruction that ends at at
+	at, end machine.Addr // end is an upper bound of the function's end
+	last    machine.Addr // start of the instruction that ends at at
 	why     string       // why it cannot advance; "" if it can
 
-	furthest machine.Addr // what was decoded reaches to here
-	again    uint64       // bytes that were decoded before
+	furthest machine.Addr // end of the code decoded so far
+	again    uint64       // bytes decoded more than once
 
 	buf   [4096]byte
-	first machine.Addr // of buf
-	n     int          // bytes in buf
+	first machine.Addr // address of buf[0]
+	n     int          // number of valid bytes in buf
 }
 
 func newWalk(arch *machine.Arch, code Code) *walk {
@@ -38,7 +38,7 @@ func (w *walk) begin(addr, end machine.Addr) {
 	w.at, w.last, w.end, w.why = addr, addr, end, ""
 }
 
-// to advances to the first boundary at or after addr, which is not before w.last. It returns the reason why it could not, or "".
+// to advances to the first boundary at or after addr. addr must not be before w.last. It returns the reason why it could not, or "".
 func (w *walk) to(addr machine.Addr) (why string) {
 	for w.at < addr && w.why == "" {
 		b := w.bytes()
@@ -70,7 +70,7 @@ func (w *walk) to(addr machine.Addr) (why string) {
 // longest is the length of the longest instruction of any architecture.
 const longest = isa.Longest
 
-// bytes returns what is at w.at: the longest instruction, or what can be had.
+// bytes returns the code at w.at: enough for the longest instruction, or as much as can be read.
 func (w *walk) bytes() []byte {
 	skip := uint64(w.at - w.first)
 	if w.at < w.first || skip > uint64(w.n) || uint64(w.n)-skip < longest {
@@ -80,7 +80,7 @@ func (w *walk) bytes() []byte {
 	return w.buf[skip:min(skip+longest, uint64(w.n))]
 }
 
-// fill reads at w.at: a whole buffer, or the largest of its halves that can be had.
+// fill reads at w.at: a whole buffer, or half of it, and so on, until the memory can be read.
 func (w *walk) fill() {
 	w.first, w.n = w.at, 0
 	for size := min(uint64(len(w.buf)), uint64(w.end-w.at)); size > 0; size /= 2 {

@@ -7,9 +7,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Records goes through the records of f, or with nil through the unattributed ones, in
-// the order of the section. The Record and its slices are good until the next step;
-// Clone keeps one. f must be one of m.Functions.
+// Records iterates over the records of f, or over the unattributed ones if f is nil, in the order of the section. The Record and its slices are valid
+// until the next step; Clone copies one. f must be one of m.Functions.
 func (m *Map) Records(f *Function) iter.Seq[*Record] {
 	return func(yield func(*Record) bool) {
 		d := decoder{m: m}
@@ -26,19 +25,18 @@ func (m *Map) Records(f *Function) iter.Seq[*Record] {
 	}
 }
 
-// start returns where the records of f start in the blob, and how many there are.
+// start returns the offset of the first record of f in the blob, and the number of records.
 func (m *Map) start(f *Function) (at, n int) {
 	switch {
 	case f == nil:
-		return m.records, m.loose // without counts, all records are unattributed
+		return m.records, m.loose // layouts without record counts: all records are unattributed
 	case int(f.row) >= len(m.first):
 		return 0, 0
 	}
 	return int(m.first[f.row]) * alignment, f.Len()
 }
 
-// decoder decodes one record after the other. The parser has seen them all: each count
-// is backed by bytes.
+// decoder decodes records in order. It needs no bounds checks: the parser has checked every count against the bytes.
 type decoder struct {
 	m    *Map
 	at   int
@@ -48,11 +46,11 @@ type decoder struct {
 	vars []int
 	more [][]int16
 
-	// Room for most records: there may be as many functions as records.
+	// Inline space that is enough for most records: a new decoder is made per function.
 	fewLocs [12]Location
 	fewOuts [12]LiveOut
 
-	pool []int16 // what the slices of more are cut from
+	pool []int16 // backing array of the slices in more
 }
 
 func (d *decoder) next() *Record {
@@ -100,7 +98,7 @@ func (d *decoder) next() *Record {
 	return &d.rec
 }
 
-// notNil keeps "no live variables" apart from "no live variables in this layout".
+// notNil replaces nil by an empty slice. Nil means that the layout has no live variables; an empty slice means that the record has none.
 func notNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}
@@ -108,7 +106,7 @@ func notNil[T any](s []T) []T {
 	return s
 }
 
-// locations appends n locations from p without extra ones.
+// locations decodes n locations without extra locations, from p.
 func (d *decoder) locations(p, n int) int {
 	b, big, size := d.m.data, d.m.big, d.m.layout.locationSize
 	d.locs = slices.Grow(d.locs, n)
@@ -123,7 +121,7 @@ func (d *decoder) locations(p, n int) int {
 	return p
 }
 
-// extended appends n locations from p with their extra ones.
+// extended decodes n locations with their extra locations, from p.
 func (d *decoder) extended(p, n int) int {
 	b, big := d.m.data, d.m.big
 	for ; n > 0; n-- {
@@ -147,7 +145,7 @@ func (d *decoder) extended(p, n int) int {
 	return p
 }
 
-// end returns where the record at p ends.
+// end returns the end of the record at p.
 func (m *Map) end(p int) int {
 	b, l := m.data, m.layout
 	count := int(u16(b, p+14, m.big))
@@ -171,7 +169,7 @@ func (m *Map) end(p int) int {
 	return align(p + liveOutHead + liveOutSize*int(u16(b, p+2, m.big)))
 }
 
-// Prologue returns the prologue of m.Functions[i], and false in a layout without them.
+// Prologue returns the prologue of m.Functions[i], or false if the layout has none.
 func (m *Map) Prologue(i int) (Prologue, bool) {
 	f := &m.Functions[i]
 	if int(f.row) >= len(m.prologues) {
@@ -189,5 +187,5 @@ func (m *Map) Prologue(i int) (Prologue, bool) {
 	return p, true
 }
 
-// prologue returns where the prologue of f is in the blob of a layout that has them.
+// prologue returns the offset of f's prologue in the blob. The layout must have prologues.
 func (m *Map) prologue(f *Function) int { return m.tail + 2*int(m.prologues[f.row]) }

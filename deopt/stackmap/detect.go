@@ -2,8 +2,7 @@ package stackmap
 
 import "slices"
 
-// candidates returns the layouts that the version at offset at allows, in the order in
-// which they are tried.
+// candidates returns the layouts that permit the version at offset at, in the order in which to try them.
 func (p *parser) candidates(at int) []*layout {
 	own := named(p.data[at])
 	if own == nil {
@@ -18,8 +17,8 @@ func (p *parser) candidates(at int) []*layout {
 	return list
 }
 
-// fitting walks the layouts that fit all maps from at, except one. It is one pass for
-// each layout, and most end at the first location.
+// fitting returns the scans of all layouts, except one, that fit all maps from at. It makes one pass per layout; most passes end at the first
+// location.
 func (p *parser) fitting(at int, except *layout) []*scan {
 	if at == len(p.data) {
 		return nil
@@ -36,8 +35,7 @@ func (p *parser) fitting(at int, except *layout) []*scan {
 	return list
 }
 
-// also names the layouts, but l, that fit all maps from at and read something else
-// than l, which fits.
+// also returns the layouts other than l that fit all maps from at and read them differently. l itself fits.
 func (p *parser) also(at int, l *layout) []Dialect {
 	fits := p.fitting(at, l)
 	if len(fits) == 0 {
@@ -53,15 +51,14 @@ func (p *parser) also(at int, l *layout) []Dialect {
 	return list
 }
 
-// differs reports whether two readings of the same bytes, both to the end, have different
-// contents. Layouts differ in their functions and in their locations; without any they
-// are the same.
+// differs reports whether two complete readings of the same bytes have different contents. Layouts differ only in how they read functions and
+// locations.
 func (s *scan) differs(o *scan) bool {
 	functions := s.layout.functionSize != o.layout.functionSize || s.layout.extended != o.layout.extended
 	return s.located || o.located || functions && (s.functions || o.functions)
 }
 
-// detect reads all maps from at in the layout that fits.
+// detect reads all maps from at in the layout that fits best.
 func (p *parser) detect(at int) (*Section, error) {
 	if at == len(p.data) {
 		return &Section{}, nil
@@ -70,7 +67,7 @@ func (p *parser) detect(at int) (*Section, error) {
 	if own == nil {
 		return p.partial(at)
 	}
-	// Nearly always it is this one: the maps come of the same pass that finds out.
+	// Nearly always this is the layout, so the same pass also reads the maps.
 	maps, chosen, bad := p.read(at, own)
 	fits := p.fitting(at, own)
 	if bad == nil {
@@ -94,18 +91,18 @@ func (p *parser) detect(at int) (*Section, error) {
 	return s, nil
 }
 
-// looks bounds how often each byte of a section may be read while the layouts of its maps are determined one by one. Only bytes that were made to
-// be ambiguous exceed it.
+// looks bounds the number of times that each byte of a section is read while the layouts of its maps are determined one by one. Only input crafted to
+// be ambiguous exceeds it.
 const looks = 8
 
 // choice is a way to read the map at an offset.
 type choice struct {
 	layout *layout
-	end    int // the start of the next map
+	end    int // start of the next map
 }
 
-// options returns the ways to read the map at offset at after which another map, or nothing, follows, those without dirt first; and how many bytes
-// it read.
+// options returns the ways to read the map at offset at that are followed by another map or the end. Those with zero reserved bytes come first.
+// looked is the number of bytes read.
 func (p *parser) options(at int) (list []choice, looked int) {
 	var dirty []choice
 	for _, l := range p.candidates(at) {
@@ -128,12 +125,12 @@ func (p *parser) options(at int) (list []choice, looked int) {
 	return append(list, dirty...), looked
 }
 
-// mixed reads maps of different layouts: depth first, and each offset at most once,
-// because what follows an offset does not depend on what is before it.
+// mixed reads maps of different layouts by a depth-first search. It visits each offset at most once, because the bytes after an offset can be read
+// independently of those before it.
 func (p *parser) mixed(start int) (*Section, error) {
 	type step struct {
 		at    int
-		left  []choice // what has not been tried
+		left  []choice // choices not tried yet
 		taken *layout
 	}
 	seen := make([]bool, len(p.data)/alignment+1)
@@ -170,8 +167,8 @@ func (p *parser) mixed(start int) (*Section, error) {
 	return s, nil
 }
 
-// partial reads the maps whose layouts can be determined without the following ones, up to the first that fits no layout, and returns its error:
-// that of the layout which its version names.
+// partial reads maps up to the first that fits no layout, and returns the error of the layout that this map's version names. It determines each
+// layout without the following maps.
 func (p *parser) partial(at int) (*Section, error) {
 	s := &Section{}
 	budget := looks * len(p.data)

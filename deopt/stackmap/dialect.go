@@ -16,8 +16,8 @@ const (
 	// V3 is the layout of LLVM 5 and later: locations of 12 bytes with a 16-bit size, and padding to 8 bytes before the live-outs.
 	V3 Dialect = "v3"
 	// Yk is the current layout of ykllvm (ykjit/ykllvm, llvm/lib/CodeGen/StackMaps.cpp at 126a0def, emitCallsiteEntries and emitCSRInfo, with
-	// YkStackMapAdditionalLocs): a record holds live variables, each an 8-bit count and that many locations; a location of V3 has a 16-bit count
-	// and that many 16-bit extra locations before its offset; and a table of prologues, one for each function, ends the map, not padded.
+	// YkStackMapAdditionalLocs): a record holds live variables, each an 8-bit count and the locations. A location is that of V3 with a 16-bit count
+	// and 16-bit extra locations before its offset. An unpadded table of prologues, one for each function, ends the map.
 	Yk Dialect = "yk"
 	// YkOld is the layout of ykllvm before the prologue table and the extra locations (vext01/llvm-project, the same file at 16975b81), and the
 	// current one without YkStackMapAdditionalLocs: V3 with live variables.
@@ -27,7 +27,7 @@ const (
 // layout describes a Dialect as data.
 type layout struct {
 	dialect      Dialect
-	first, last  int // the versions that its headers carry
+	first, last  int // versions that its headers have
 	functionSize int
 	locationSize int // without extra locations
 	counted      bool
@@ -35,12 +35,10 @@ type layout struct {
 	extended     bool // locations have extra locations, functions a prologue
 }
 
-// layouts are in the order in which they are tried. Yk comes before YkOld because it
-// wants more: what is laid out as YkOld has no table at its end, so that it can pass for
-// Yk only with luck and trailing zeros, while a Yk table of zeros passes for padding.
+// layouts lists the layouts in the order in which to try them. Yk comes before YkOld because it is stricter. Data in layout YkOld has no table at its
+// end, so it fits Yk only by chance and with trailing zeros, while a Yk table of zeros looks like padding to YkOld.
 //
-// Only V3 is found under versions that are not its own: ykllvm refuses to write any
-// version but 3, and no LLVM writes an old layout under a new version.
+// Only V3 occurs under other versions than its own: ykllvm writes only version 3, and no LLVM writes an old layout under a new version.
 var layouts = [...]layout{
 	{dialect: V1, first: 1, last: 1, functionSize: 16, locationSize: 8},
 	{dialect: V2, first: 2, last: 2, functionSize: 24, locationSize: 8, counted: true},
@@ -60,7 +58,7 @@ func Dialects() []Dialect {
 	return list
 }
 
-// find returns the layout of that name.
+// find returns the layout with this name.
 func (d Dialect) find() (*layout, error) {
 	for i := range layouts {
 		if layouts[i].dialect == d {
@@ -70,7 +68,7 @@ func (d Dialect) find() (*layout, error) {
 	return nil, fmt.Errorf("layout %q is not known; %v are", string(d), Dialects())
 }
 
-// named returns the layout that a version names, or nil.
+// named returns the layout of a version, or nil.
 func named(version byte) *layout {
 	if version < 1 || version > lastVersion {
 		return nil

@@ -15,5 +15,5 @@ func (e *Error) Error() string { return fmt.Sprintf(".llvm_stackmaps+%#x: %v", e
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrTruncated is wrapped where the section ends before its own counts say it should.
+// ErrTruncated is wrapped by errors about counts that exceed the section.
 var ErrTruncated = errors.New("the section ends inside a map")

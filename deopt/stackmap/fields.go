@@ -2,13 +2,13 @@ package stackmap
 
 import "iter"
 
-// Field is one field of a blob, as the format counts them ("Stack Map Format").
+// Field is one field of a blob ("Stack Map Format").
 type Field struct {
 	Pos   int64  // in the section
-	Bytes []byte // of the section, not to be changed
+	Bytes []byte // part of the section; must not be changed
 	Name  string // "kind", "offset", "padding"
 	Part  Part
-	Index int // of the location, live-out or constant; 0 elsewhere
+	Index int // index of the location, live-out or constant; 0 otherwise
 }
 
 // Part is the part of a blob that a [Field] belongs to.
@@ -19,12 +19,12 @@ const (
 	InHeader Part = iota
 	InFunction
 	InConstants
-	InRecord // neither in a location nor in a live-out
+	InRecord // not in a location or live-out
 	InLocation
 	InLiveOut
 )
 
-// Uint is the field as an unsigned number of at most 64 bits.
+// Uint returns the field as an unsigned number of at most 64 bits.
 func (m *Map) Uint(f Field) (v uint64) {
 	for i := range f.Bytes {
 		at := len(f.Bytes) - 1 - i
@@ -36,7 +36,7 @@ func (m *Map) Uint(f Field) (v uint64) {
 	return v
 }
 
-// HeadFields goes through the fields of the blob's header, of the row of f, and nothing else.
+// HeadFields iterates over the fields of the blob's header and of the table row of f.
 func (m *Map) HeadFields(f *Function) iter.Seq[Field] {
 	return func(yield func(Field) bool) {
 		w := &fieldWalk{m: m, yield: yield, part: InHeader}
@@ -49,14 +49,14 @@ func (m *Map) HeadFields(f *Function) iter.Seq[Field] {
 	}
 }
 
-// ConstantField returns entry i of the constant table. It panics if there is none.
+// ConstantField returns entry i of the constant table. It panics if there is no such entry.
 func (m *Map) ConstantField(i int) Field {
 	_ = m.ConstantAt(i)
 	p := headerSize + len(m.first)*m.layout.functionSize + i*constantSize
 	return Field{m.Offset + int64(p), m.data[p:][:constantSize], "value", InConstants, i}
 }
 
-// Fields goes through all fields of a record of m, in their order: no byte between them is left out.
+// Fields iterates over all fields of a record of m, in order and without gaps.
 func (m *Map) Fields(rec *Record) iter.Seq[Field] {
 	return func(yield func(Field) bool) {
 		w := &fieldWalk{m: m, yield: yield, part: InRecord}
@@ -105,7 +105,7 @@ type fieldWalk struct {
 	done  bool
 }
 
-// all yields fields from p on, given as names and sizes, and returns where they end.
+// all yields consecutive fields from p, given as names and sizes, and returns their end.
 func (w *fieldWalk) all(p int, fields ...any) int {
 	for i := 0; i < len(fields); i += 2 {
 		size := fields[i+1].(int)
@@ -132,7 +132,7 @@ func (w *fieldWalk) location(p int) int {
 	return w.all(p, "offset", 4)
 }
 
-// padding yields what aligns p, and returns where it ends.
+// padding yields the padding at p, and returns its end.
 func (w *fieldWalk) padding(p int) int {
 	if n := align(p) - p; n > 0 {
 		return w.all(p, "padding", n)

@@ -8,16 +8,16 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Entry is a record with its map and function, not decoded. Addr is the address of its site: the function's address plus the record's offset.
+// Entry is an undecoded record with its map and function. Addr is the address of its site: the function's address plus the record's offset.
 type Entry struct {
 	Addr     machine.Addr
 	Map      *Map
 	Function *Function
 
-	record uint32 // its place in the blob, in units of 8 bytes
+	record uint32 // offset in the blob, in units of 8 bytes
 }
 
-// Record decodes the record. It is the caller's.
+// Record decodes the record. The caller may keep it.
 func (e Entry) Record() *Record {
 	d := decoder{m: e.Map, at: int(e.record) * alignment}
 	return d.next()
@@ -28,27 +28,26 @@ func (e Entry) Pos() int64 { return e.Map.Offset + int64(e.record)*alignment }
 
 // Index finds records by address. Its zero value is empty.
 type Index struct {
-	addrs   addresses  // of the records, sorted; equal ones in the order of the section
-	records []indexRow // at each of them
+	addrs   addresses  // sorted; records with the same address are in the order of the section
+	records []indexRow // record of each address
 	maps    []indexed
 }
 
 // indexRow is the place of a record.
 type indexRow struct {
-	function uint32 // counted through all maps
-	record   uint32 // in units of 8 bytes of its blob
+	function uint32 // index over the functions of all maps
+	record   uint32 // offset in its blob, in units of 8 bytes
 }
 
 // indexed is a map of an index.
 type indexed struct {
 	m         *Map
-	functions []Function // m.Functions as they were
-	first     uint32     // the count of the first through all maps
+	functions []Function // m.Functions when the index was made
+	first     uint32     // index of its first function over all maps
 }
 
-// NewIndex makes an index over all records of maps that have a function, at the addresses
-// that the functions have now. The index points into Map.Functions, which must not
-// change while it is in use.
+// NewIndex makes an index over all records of maps that belong to a function. It uses the current addresses of the functions. The index refers to
+// Map.Functions, which must not change while it is in use.
 func NewIndex(maps ...*Map) *Index {
 	x := &Index{maps: make([]indexed, 0, len(maps))}
 	total := 0
@@ -60,7 +59,7 @@ func NewIndex(maps ...*Map) *Index {
 	}
 	x.records = make([]indexRow, 0, total)
 	x.addrs.offsets = make([]uint32, 0, total)
-	// Compilers and linkers emit records by address: they are sorted only if they must be.
+	// Compilers and linkers emit records by address, so sorting is rarely needed.
 	if !x.walk(x.add) {
 		x.sort(total)
 	}
@@ -68,14 +67,13 @@ func NewIndex(maps ...*Map) *Index {
 	return x
 }
 
-// add appends a record, and does not where its address is less than the last.
+// add appends a record. It returns false if its address is less than the last.
 func (x *Index) add(addr uint64, at indexRow) bool {
 	x.records = append(x.records, at)
 	return x.addrs.add(addr)
 }
 
-// walk goes through the records of all maps in the order of the section, until visit
-// returns false.
+// walk visits the records of all maps in the order of the section, until visit returns false.
 func (x *Index) walk(visit func(addr uint64, at indexRow) bool) bool {
 	for _, in := range x.maps {
 		for i := range in.functions {
@@ -93,7 +91,7 @@ func (x *Index) walk(visit func(addr uint64, at indexRow) bool) bool {
 	return true
 }
 
-// sort adds all records by address, and those at one address in the order of the section.
+// sort rebuilds the index with all records sorted by address. Records with the same address stay in the order of the section.
 func (x *Index) sort(total int) {
 	type located struct {
 		addr uint64
@@ -129,10 +127,10 @@ type Span struct {
 // Len counts the records.
 func (s Span) Len() int { return s.end - s.first }
 
-// Entry returns record i of the span. It panics if there is none.
+// Entry returns record i of the span. It panics if there is no such record.
 func (s Span) Entry(i int) Entry {
 	at := s.x.records[s.first:s.end][i]
-	// The map is the last one whose functions begin at at.function or before: maps without functions begin where the next one does.
+	// The map is the last one whose first function is at.function or before. A map without functions has the same first as the next one.
 	k := sort.Search(len(s.x.maps), func(k int) bool { return s.x.maps[k].first > at.function }) - 1
 	in := &s.x.maps[k]
 	return Entry{machine.Addr(s.x.addrs.at(s.first + i)), in.m, &in.functions[at.function-in.first], at.record}
@@ -150,7 +148,7 @@ func (x *Index) Range(from, to machine.Addr) Span {
 	return Span{x, first, max(first, x.addrs.search(uint64(to)))}
 }
 
-// Nearest returns the record whose site is nearest to addr, and false if the index is empty. Of two that are equally near it returns the one before
+// Nearest returns the record whose site is nearest to addr, or false if the index is empty. Of two at the same distance it returns the one before
 // addr.
 func (x *Index) Nearest(addr machine.Addr) (Entry, bool) {
 	n := x.Len()

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// LocationOf returns a location in the form that abstract frames and their JSON have, with the name of the register.
+// LocationOf converts a location to the form of abstract frames and their JSON, with the name of the register.
 func LocationOf(m *Map, l Location, arch *machine.Arch) frame.Location {
 	out := frame.Location{Kind: l.Kind.String(), Offset: l.Offset, Size: int(l.Size)}
 	if l.Kind == Constant || l.Kind == ConstantIndex {
@@ -20,7 +20,7 @@ func LocationOf(m *Map, l Location, arch *machine.Arch) frame.Location {
 	return out
 }
 
-// numbers holds the register numbers that architectures have, so that a million locations share them.
+// numbers holds all usual register numbers, so that a million locations share their pointers.
 var numbers = func() (all [256]uint16) {
 	for n := range all {
 		all[n] = uint16(n)

@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Pairs sets, in the slots of a statepoint's record, how the record describes them to the garbage collector. A slot whose place is in a pair of base and
-// derived pointer is updated by the collector, whatever its type. The collector does not update constants.
+// Pairs sets [frame.Slot].GC in the slots of a statepoint's record. The collector updates each slot whose location is in a pair of base and derived
+// pointer, whatever its type. It does not update constants.
 func Pairs(slots []frame.Slot, sp *Statepoint, m *Map, arch *machine.Arch) {
 	type place struct{ base, derived frame.Location }
 	var pairs []place
@@ -31,7 +31,7 @@ func Pairs(slots []frame.Slot, sp *Statepoint, m *Map, arch *machine.Arch) {
 			}
 		case at >= 0, slices.ContainsFunc(pairs, func(p place) bool { return same(&p.base, l) }):
 			slots[k].GC = &frame.GC{Pair: true}
-		case told && strings.Contains(slots[k].Type.Source, "addrspace("): // where LLVM's collectors have their references
+		case told && strings.Contains(slots[k].Type.Source, "addrspace("): // LLVM's collectors keep references in address spaces
 			slots[k].GC = &frame.GC{}
 		}
 	}

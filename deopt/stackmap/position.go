@@ -1,10 +1,9 @@
 package stackmap
 
-// FunctionPos returns the place of the address of f, one of m.Functions, in the section.
+// FunctionPos returns the position in the section of the address field of f, one of m.Functions.
 func (m *Map) FunctionPos(f *Function) int64 {
 	return m.Offset + headerSize + int64(f.row)*int64(m.layout.functionSize)
 }
 
-// Row returns which of the functions of its blob f is, from 0, whatever was deleted from
-// [Map.Functions].
+// Row returns the index of f in the function table of its blob. Deleting functions from [Map.Functions] does not change it.
 func (f *Function) Row() int { return int(f.row) }

@@ -2,17 +2,16 @@ package stackmap
 
 import "iter"
 
-// Reserved is a field that the format reserves or pads with, and that is not zero.
+// Reserved is a non-zero field that the format reserves or uses as padding.
 type Reserved struct {
-	Pos    int64 // in the section
+	Pos    int64 // position in the section
 	Name   string
 	Value  uint64
-	Record int64 // the place in the section of the record that the field belongs to; -1 in a prologue
+	Record int64 // position of the record that the field belongs to; -1 in a prologue
 }
 
-// Reserved yields the reserved fields that are not zero of the records of f, or with nil of the unattributed ones, and of the prologue of f. Those
-// of a header are zero, or it would not have been read; the flags of a record are in [Record]. The decoded types do not have these bytes, because
-// they have no meaning.
+// Reserved yields the non-zero reserved fields of the records and the prologue of f, or of the unattributed records if f is nil. The parser rejects a
+// header with non-zero reserved bytes, and [Record] has the flags of a record. The decoded types omit these bytes because they have no meaning.
 func (m *Map) Reserved(f *Function) iter.Seq[Reserved] {
 	return func(yield func(Reserved) bool) {
 		w := &reservedWalk{m: m, yield: yield}
@@ -34,7 +33,7 @@ type reservedWalk struct {
 	done   bool
 }
 
-// field looks at the size bytes at p.
+// field checks the size bytes at p.
 func (w *reservedWalk) field(p, size int, name string) {
 	var v uint64
 	for i := range size {
@@ -49,7 +48,7 @@ func (w *reservedWalk) field(p, size int, name string) {
 	}
 }
 
-// fields looks at the record at p and returns where it ends.
+// fields checks the record at p and returns its end.
 func (w *reservedWalk) fields(p int) int {
 	b, l, big := w.m.data, w.m.layout, w.m.big
 	count := int(u16(b, p+14, big))

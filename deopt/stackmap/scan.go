@@ -8,20 +8,19 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// scan goes through one blob after the other and holds every count against the bytes.
-// It allocates for the maps that it is asked to fill, and for its error.
+// scan reads consecutive blobs and checks every count against the bytes. It allocates only for the maps that it fills, and for its error.
 type scan struct {
 	layout *layout
 	data   []byte // the section
 	big    bool
-	at     int // where the blob starts; offsets below are from here
+	at     int // start of the blob; offsets below are relative to it
 	err    *Error
-	far    int // the end of what was looked at before the records, in the section
+	far    int // end of the bytes read before the records, in the section
 
-	// What was found, for distinguishing layouts.
-	dirty     bool // a reserved byte of a location or live-out that is not zero
-	located   bool // a location
-	functions bool // a function
+	// Findings that distinguish layouts.
+	dirty     bool // a reserved byte of a location or live-out is not zero
+	located   bool // there is a location
+	functions bool // there is a function
 }
 
 func (s *scan) fail(at int, format string, args ...any) (int, bool) {
@@ -29,13 +28,12 @@ func (s *scan) fail(at int, format string, args ...any) (int, bool) {
 	return 0, false
 }
 
-// cut fails because what should be at offset at does not fit.
+// cut fails because count items at offset at do not fit into the section.
 func (s *scan) cut(at int, count uint64, what string) (int, bool) {
 	return s.fail(at, "%d %s in %d bytes: %w", count, what, len(s.data)-s.at-at, ErrTruncated)
 }
 
-// blob reads the blob at offset at of the section, into m unless that is nil, and
-// returns where it ends.
+// blob reads the blob at offset at of the section, into m unless m is nil, and returns its end.
 func (s *scan) blob(at int, m *Map) (int, bool) {
 	s.at = at
 	d := s.data[at:]
@@ -122,7 +120,7 @@ func (s *scan) table(m *Map, functions int, records uint32) bool {
 	return true
 }
 
-// entries reads all records, which start at p, and returns where they end.
+// entries reads all records, which start at p, and returns their end.
 func (s *scan) entries(m *Map, p int, records uint32) (int, bool) {
 	if m == nil {
 		return s.run(p, records)
@@ -140,11 +138,11 @@ func (s *scan) entries(m *Map, p int, records uint32) (int, bool) {
 	return s.run(p, uint32(m.loose))
 }
 
-// The reserved bytes of a location whose first eight bytes were loaded little-endian:
-// the one after the kind, and the two after the register.
+// reservedLocation masks the reserved bytes of a location's first eight bytes, loaded little-endian: the one after the kind, and the two after the
+// register.
 const reservedLocation = 0xffff00000000ff00
 
-// run reads that many records from p.
+// run reads records records from p.
 func (s *scan) run(p int, records uint32) (int, bool) {
 	d := s.data[s.at:]
 	ok := true
@@ -184,7 +182,7 @@ func (s *scan) run(p int, records uint32) (int, bool) {
 	return p, true
 }
 
-// locations reads count locations without extra ones.
+// locations reads count locations without extra locations.
 func (s *scan) locations(d []byte, p, count int) (int, bool) {
 	size := s.layout.locationSize
 	if len(d)-p < count*size {
@@ -192,7 +190,7 @@ func (s *scan) locations(d []byte, p, count int) (int, bool) {
 	}
 	reserved := uint64(reservedLocation)
 	if size == 8 {
-		reserved = 0 // the size is in V3's reserved byte, the offset in its two reserved bytes
+		reserved = 0 // V1 and V2 have the size and the offset at these bytes
 	}
 	s.located = s.located || count > 0
 	var seen uint64

@@ -8,28 +8,27 @@ import (
 
 // Options describe how to read bytes.
 type Options struct {
-	Order   binary.ByteOrder // of the target
-	Dialect Dialect          // "": determined from the bytes
+	Order   binary.ByteOrder // byte order of the target
+	Dialect Dialect          // "" detects it from the bytes
 }
 
 // Section is the result of [Parse].
 type Section struct {
 	Maps    []*Map  // in the order of the bytes
-	Dialect Dialect // of all Maps; "" if they differ or there are none
-	// Also lists the other layouts, in the order of Dialects, in which each byte of the section also has a place, and that read it differently. It
-	// is empty for a section of several layouts: its other readings are not searched.
+	Dialect Dialect // common layout of all Maps; "" if they differ or there are none
+	// Also lists the other layouts, in the order of Dialects, that also fit all bytes of the section and read them differently. It is empty for a
+	// section with several layouts: Parse does not search its other readings.
 	Also []Dialect
 }
 
-// Parse reads a whole section. A linker lays the maps of all its objects one after
-// the other, each with its own header; zero bytes may fill the gaps up to the
+// Parse reads a whole section. A linker concatenates the maps of all its objects, each with its own header. Zero bytes may fill the gaps up to the
 // alignment of 8 and the end. data must not change while the maps are in use.
 //
-// A layout fits if each byte has its place in it. Without Options.Dialect Parse takes the first that fits, in the order: the layout that the
-// header's version names, V3, Yk, YkOld; but a layout that finds the format's reserved bytes zero, as every compiler writes them, precedes one that
-// does not. If none fits the whole section, the layout of each map is determined separately.
+// A layout fits if every byte has a place in it. Without Options.Dialect, Parse takes the first that fits: the layout that the header's version
+// names, then V3, Yk, YkOld. But a layout in which all reserved bytes are zero, as every compiler writes them, comes before one in which they are
+// not. If none fits the whole section, Parse determines the layout of each map separately.
 //
-// An error is an [*Error], except about the options. The maps before it are returned with it.
+// An error is an [*Error], unless it is about the options. The maps before it are returned too.
 func Parse(data []byte, o Options) (*Section, error) {
 	big, err := o.order()
 	if err != nil {
@@ -60,8 +59,8 @@ func Parse(data []byte, o Options) (*Section, error) {
 	return s, bad
 }
 
-// ParseOne reads the map that data starts with and returns how many bytes it takes; the bytes after it are ignored. Without Options.Dialect it has
-// the layout that its version names, because nothing shows where it ends.
+// ParseOne reads the map at the start of data and returns its size; the bytes after it are ignored. Without Options.Dialect it uses the layout that
+// the version names, because nothing shows the end of the map.
 func ParseOne(data []byte, o Options) (m *Map, n int, err error) {
 	big, err := o.order()
 	if err != nil {
@@ -97,7 +96,7 @@ type parser struct {
 	big  bool
 }
 
-// skip returns where the next map starts, len(data) after the last.
+// skip returns the start of the next map, or len(data) after the last.
 func (p *parser) skip(at int) (int, *Error) {
 	for at < len(p.data) && p.data[at] == 0 {
 		at++
@@ -125,7 +124,7 @@ func (p *parser) read(at int, l *layout) (maps []*Map, s *scan, bad *Error) {
 	return maps, s, nil
 }
 
-// walk goes through all maps from at and reports whether l fits.
+// walk reads all maps from at and reports whether l fits.
 func (p *parser) walk(at int, l *layout) (s *scan, ok bool) {
 	s = &scan{layout: l, data: p.data, big: p.big}
 	for at < len(p.data) {
@@ -142,7 +141,7 @@ func (p *parser) walk(at int, l *layout) (s *scan, ok bool) {
 	return s, true
 }
 
-// dialectOf returns the layout of all maps, "" where they differ.
+// dialectOf returns the layout of all maps, or "" if they differ.
 func dialectOf(maps []*Map) Dialect {
 	if len(maps) == 0 {
 		return ""

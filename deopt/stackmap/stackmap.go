@@ -1,9 +1,9 @@
 // Package stackmap reads and writes the stack maps of LLVM: the section .llvm_stackmaps, as defined in "Stack maps and patch points in LLVM"
-// (llvm.org/docs/StackMaps.html, "Stack Map Format"), in each of its versions and in the layouts of ykllvm (see [Dialect]).
+// (llvm.org/docs/StackMaps.html, "Stack Map Format"), in all its versions and in the layouts of ykllvm (see [Dialect]).
 //
-// Its main type is [Map], one blob of the section. A Map is a view: its records stay in the bytes that it was parsed from and are decoded on
-// demand, so those bytes must not change while it is in use. An [Index] finds the records of an address. The package does not depend on processes:
-// addresses are as the bytes give them.
+// Its main type is [Map], one blob of the section. A Map is a view: its records stay in the bytes that it was parsed from and are decoded on demand,
+// so those bytes must not change while it is in use. An [Index] finds the records of an address. The package does not depend on processes: it takes
+// addresses from the bytes.
 //
 // # Security
 //
@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// RecordID is the number that the author of the code gave a site. It need not be unique: inlining and code duplication repeat it.
+// RecordID is the id that the code's author gave a site. It need not be unique: inlining and code duplication repeat it.
 type RecordID uint64
 
 // Kind is the kind of place of a value.
@@ -48,7 +48,7 @@ type Location struct {
 	Kind   Kind
 	Size   uint16 // bytes; 8 for every constant, whatever its type was
 	Reg    machine.DWARFReg
-	Offset int32 // what it means depends on Kind
+	Offset int32 // meaning depends on Kind
 }
 
 // LiveOut is a register that is live after the site.
@@ -60,23 +60,21 @@ type LiveOut struct {
 // Record is one stack map record.
 type Record struct {
 	ID        RecordID
-	Offset    uint32     // of the site in its function, by the convention of the kind of site
+	Offset    uint32     // offset of the site in its function, by the convention of the kind of site
 	Flags     uint16     // reserved by the format
 	Locations []Location // nil for none
 	LiveOuts  []LiveOut  // nil for none
 
-	// Vars lists how many of Locations each live variable takes, in their order. Only the yk layouts have them; nil in the others.
+	// Vars holds the number of Locations of each live variable, in order. It is nil except in the yk layouts.
 	Vars []int
-	// Extra holds the extra locations of each of Locations: more places that keep the
-	// same value, a register's DWARF number where it is not negative and a slot's offset
-	// from the frame pointer where it is (ykjit/yk, yksmp/src/lib.rs at 9ce25bcf, Location).
-	// Only layout Yk has them; nil in the others.
+	// Extra holds the extra locations of each of Locations: more places that hold the same value. A non-negative number is a register's DWARF number;
+	// a negative one is a slot's offset from the frame pointer (ykjit/yk, yksmp/src/lib.rs at 9ce25bcf, Location). It is nil except in layout Yk.
 	Extra [][]int16
 
-	Pos int64 // the place of the record in the section; the writer ignores it
+	Pos int64 // position of the record in the section; the writer ignores it
 }
 
-// Clone returns a copy that shares nothing with r.
+// Clone returns a deep copy.
 func (r *Record) Clone() *Record {
 	c := *r
 	c.Locations, c.LiveOuts, c.Vars = slices.Clone(r.Locations), slices.Clone(r.LiveOuts), slices.Clone(r.Vars)
@@ -90,40 +88,38 @@ func (r *Record) Clone() *Record {
 // DynamicStack is the stack size of a function whose frame has no fixed size.
 const DynamicStack = ^uint64(0)
 
-// Function is one function of a map. Its records are had from the map: see
-// [Map.Records].
+// Function is one function of a map. [Map.Records] returns its records.
 type Function struct {
 	Addr      machine.Addr
 	StackSize uint64 // bytes, or DynamicStack
 
-	row     uint32 // its place in the blob's table, whatever was deleted from Map.Functions
+	row     uint32 // row in the blob's table; not changed by deletions from Map.Functions
 	records uint32
 }
 
-// Len counts the records of f. In a map of layout V1 with several functions it is 0:
-// see [Map.Unattributed].
+// Len returns the number of records of f. It is 0 in a map of layout V1 with several functions: see [Map.Unattributed].
 func (f *Function) Len() int { return int(f.records) }
 
-// Prologue lists what a function of layout Yk saved on entry.
+// Prologue lists the registers that a function of layout Yk saved on entry.
 type Prologue struct {
 	HasFramePointer bool
 	Saved           []SavedRegister
 }
 
-// SavedRegister is a callee-saved register and where its value is.
+// SavedRegister is a callee-saved register and the place of its value.
 type SavedRegister struct {
 	Reg machine.DWARFReg
-	// Offset is as ykllvm writes it: the number of a spill slot. Times the size of a register
-	// it is a distance in bytes (ykjit/yk, yksmp/src/lib.rs at 9ce25bcf, PrologueInfo).
+	// Offset is the number of a spill slot, as ykllvm writes it. Multiplied by the size of a register it is a distance in bytes (ykjit/yk,
+	// yksmp/src/lib.rs at 9ce25bcf, PrologueInfo).
 	Offset int32
 }
 
 // Map is one blob of the section.
 type Map struct {
-	Version   int     // as its header says
+	Version   int     // version in the header
 	Dialect   Dialect // its layout
-	Offset    int64   // of the blob in the section
-	Size      int64   // of the blob, without padding after it
+	Offset    int64   // offset of the blob in the section
+	Size      int64   // size of the blob without padding after it
 	Functions []Function
 
 	data      []byte // the blob
@@ -132,12 +128,12 @@ type Map struct {
 	constants int
 	loose     int      // records without a function
 	records   int      // offset of the first record
-	first     []uint32 // of each row of the blob's function table: its first record, in units of 8 bytes
+	first     []uint32 // first record of each row of the function table, in units of 8 bytes
 	tail      int      // offset of the prologue table
-	prologues []uint32 // of each row: its prologue, in units of 2 bytes from tail
+	prologues []uint32 // prologue of each row, in units of 2 bytes from tail
 }
 
-// Len counts the records: those of Functions, and the unattributed.
+// Len returns the number of records, including the unattributed ones.
 func (m *Map) Len() int {
 	n := m.loose
 	for i := range m.Functions {
@@ -146,14 +142,14 @@ func (m *Map) Len() int {
 	return n
 }
 
-// Unattributed counts the records that belong to one of several functions without the map showing which. Layout V1 has no record counts, so a blob
-// with more than one function does not show it; its functions are then without records, no [Index] can place these, and Records(nil) yields them.
+// Unattributed returns the number of records without a known function. Layout V1 has no record counts, so a blob with more than one function does not
+// show the function of a record. Its functions then have no records, no [Index] contains the records, and Records(nil) yields them.
 func (m *Map) Unattributed() int { return m.loose }
 
 // NumConstants returns the size of the constant table.
 func (m *Map) NumConstants() int { return m.constants }
 
-// ConstantAt returns entry i of the constant table. It panics if there is none.
+// ConstantAt returns entry i of the constant table. It panics if there is no such entry.
 func (m *Map) ConstantAt(i int) uint64 {
 	if i < 0 || i >= m.constants {
 		panic(fmt.Sprintf("stackmap: constant %d of a table of %d", i, m.constants))
@@ -161,8 +157,7 @@ func (m *Map) ConstantAt(i int) uint64 {
 	return u64(m.data, headerSize+len(m.first)*m.layout.functionSize+i*constantSize, m.big)
 }
 
-// Constant returns the value of a Constant or ConstantIndex location as 64
-// bits, or an error where the index lies outside the table.
+// Constant returns the 64-bit value of a Constant or ConstantIndex location, or an error if the index is outside the table.
 func (m *Map) Constant(l Location) (uint64, error) {
 	switch {
 	case l.Kind == Constant:

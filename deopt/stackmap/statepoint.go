@@ -8,19 +8,18 @@ type Statepoint struct {
 	Flags    uint64 // bit 0: a gc transition
 	Deopt    []Location
 	Pairs    []Pair
-	Allocas  []Location // one Direct for each alloca that was gc-live
+	Allocas  []Location // one Direct location per alloca in gc-live
 }
 
 // Pair is a gc pointer and the base pointer that it was derived from.
 type Pair struct{ Base, Derived Location }
 
-// StatepointHead is the number of constants at the start of a statepoint's record, before
-// its deopt values.
+// StatepointHead is the number of constants before the deopt values of a statepoint's record.
 const StatepointHead = 3
 
-// AsStatepoint reads rec as a statepoint's record. A record does not declare that it is one, so true means that it has the shape: it begins with
-// three small constants, of which the first may be a calling convention (at most 1023, LLVM's CallingConv.h), the second holds defined flags
-// (Statepoint.h), and the third counts values that are present.
+// AsStatepoint reads rec as a statepoint's record. A record does not say that it is one, so true only means that it has the shape. It begins with
+// three small constants: a possible calling convention (at most 1023, LLVM's CallingConv.h), defined flags (Statepoint.h), and a count of values that
+// does not exceed those present.
 func (rec *Record) AsStatepoint() (Statepoint, bool) {
 	if len(rec.Locations) < StatepointHead {
 		return Statepoint{}, false
@@ -40,8 +39,7 @@ func (rec *Record) AsStatepoint() (Statepoint, bool) {
 	}
 	s := Statepoint{CallConv: head[0], Flags: head[1], Deopt: rest[:head[2]]}
 	rest = rest[head[2]:]
-	// The allocas come last and only they are Direct: a gc pointer lives in a
-	// register or a slot, or is a constant.
+	// The allocas come last, and only they are Direct: a gc pointer is in a register or a slot, or is a constant.
 	end := len(rest)
 	for end > 0 && rest[end-1].Kind == Direct {
 		end--

@@ -8,14 +8,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Blob is the plain form of a [Map]: what it holds, as values.
+// Blob is the decoded form of a [Map].
 type Blob struct {
-	Version   int // what the header says; a layout carries some versions only
+	Version   int // version in the header; each layout permits only some
 	Dialect   Dialect
 	Functions []BlobFunction
 	Constants []uint64
-	// Unattributed holds the records of a map of layout V1 with several functions, which does not show whose they are. They come after those of
-	// Functions.
+	// Unattributed holds the records of a map of layout V1 with several functions, which does not show the function of a record. They come after the
+	// records of Functions.
 	Unattributed []Record
 }
 
@@ -24,7 +24,7 @@ type BlobFunction struct {
 	Addr      machine.Addr
 	StackSize uint64
 	Records   []Record
-	Prologue  *Prologue // in layout Yk, and there alone
+	Prologue  *Prologue // set in layout Yk only
 }
 
 // Blob decodes all of m.
@@ -53,9 +53,8 @@ func (m *Map) plain(f *Function) []Record {
 	return list
 }
 
-// AppendBlob appends blob to b as its Dialect lays it out, after the zeros that align it to 8
-// bytes in b. It returns an error, and b as it was, where a value does not fit the
-// layout, and where [Parse] would refuse what was written.
+// AppendBlob encodes blob in its Dialect and appends it to b, after zeros that align it to 8 bytes. If a value does not fit the layout, or [Parse]
+// would reject the result, it returns an error and b unchanged.
 func AppendBlob(b []byte, order binary.AppendByteOrder, blob *Blob) ([]byte, error) {
 	l, err := blob.Dialect.find()
 	if err != nil {
@@ -97,7 +96,7 @@ func AppendBlob(b []byte, order binary.AppendByteOrder, blob *Blob) ([]byte, err
 	return w.b, nil
 }
 
-// check returns how many records the blob has, or what does not fit layout l.
+// check returns the number of records of the blob, or an error if something does not fit layout l.
 func (blob *Blob) check(l *layout) (records int, err error) {
 	records = len(blob.Unattributed)
 	if records > 0 && (l.counted || len(blob.Functions) == 1) {
@@ -174,19 +173,19 @@ func (r *Record) check(l *layout) error {
 	return nil
 }
 
-// writer appends what was checked.
+// writer encodes a blob that check accepted.
 type writer struct {
 	order  binary.AppendByteOrder
 	layout *layout
 	b      []byte
-	start  int // of the blob
+	start  int // start of the blob in b
 }
 
 func (w *writer) u16(v uint16) { w.b = w.order.AppendUint16(w.b, v) }
 func (w *writer) u32(v uint32) { w.b = w.order.AppendUint32(w.b, v) }
 func (w *writer) u64(v uint64) { w.b = w.order.AppendUint64(w.b, v) }
 
-// pad aligns what follows.
+// pad appends zeros up to the alignment.
 func (w *writer) pad() {
 	w.b = append(w.b, make([]byte, align(len(w.b)-w.start)-(len(w.b)-w.start))...)
 }
