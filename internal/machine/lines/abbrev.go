@@ -2,33 +2,32 @@ package lines
 
 import "fmt"
 
-// abbrev describes the content of entries of one code (DWARF 5, 7.5.3).
+// abbrev is an abbreviation declaration: it describes the entries with one code (DWARF 5, 7.5.3).
 type abbrev struct {
 	tag      uint32
 	children bool
 	attrs    []attr
-	fixed    int // bytes that all attributes take, or -1 where it depends on the entry
+	fixed    int // total size of the attributes in bytes, or -1 if it depends on the entry
 }
 
 // attr is one attribute of an abbreviation.
 type attr struct {
 	name, form uint32
-	implicit   int64 // DW_FORM_implicit_const
+	implicit   int64 // the value of DW_FORM_implicit_const
 }
 
-// abbrevTable is one table of .debug_abbrev. Its rows are read when a code is asked for that comes after those already read: of most units only the
-// first entry is needed.
+// abbrevTable is one table of .debug_abbrev. It reads rows only up to the requested code, because most units need only their first entry.
 type abbrevTable struct {
 	section *section
-	off     uint64 // of what has not been read
+	off     uint64 // offset of the first unread byte
 	window  buf
 	done    bool
-	dense   []*abbrev // codes from 1
+	dense   []*abbrev // abbreviations with the codes 1, 2, 3, …
 	others  map[uint64]*abbrev
 	sizes   formSizes
 }
 
-// maxAbbrevs bounds the rows of a table, and maxAttrs the attributes of one. Those of real programs are some hundreds, and twenty.
+// maxAbbrevs limits the rows of a table, and maxAttrs the attributes of a row. Real programs have some hundred rows of at most some twenty attributes.
 const (
 	maxAbbrevs = 1 << 16
 	maxAttrs   = 1 << 10
@@ -50,7 +49,7 @@ func (r *Reader) abbrevTable(off uint64, sizes formSizes) (*abbrevTable, error) 
 	return t, nil
 }
 
-// find returns the abbreviation of a code.
+// find returns the abbreviation with a code.
 func (t *abbrevTable) find(code uint64) (*abbrev, error) {
 	for {
 		if code-1 < uint64(len(t.dense)) {
@@ -69,10 +68,10 @@ func (t *abbrevTable) find(code uint64) (*abbrev, error) {
 	}
 }
 
-// maxRow is the length in bytes that a row may have.
+// maxRow is the greatest length of a row in bytes.
 const maxRow = 256 << 10
 
-// next reads one row.
+// next reads one more row.
 func (t *abbrevTable) next() error {
 	start := t.window.pos
 	code, a := t.row()

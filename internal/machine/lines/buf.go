@@ -7,10 +7,10 @@ import (
 
 var errTruncated = errors.New("ends in the middle")
 
-// buf reads a run of bytes. Its first error stays: everything read after it is zero, and the caller looks at err once.
+// buf decodes a slice of bytes. After the first error all reads return zero, so callers check err once at the end.
 type buf struct {
 	data  []byte
-	base  uint64 // where data[0] is in its section
+	base  uint64 // offset of data[0] in its section
 	pos   int
 	order binary.ByteOrder
 	err   error
@@ -60,7 +60,7 @@ func (b *buf) uint(size int) uint64 {
 	return 0
 }
 
-// uleb reads an unsigned LEB128 (DWARF 5, 7.6). Bits above the 64th are lost.
+// uleb reads an unsigned LEB128 (DWARF 5, 7.6) and drops bits above the 64th.
 func (b *buf) uleb() uint64 {
 	var v uint64
 	for shift := uint(0); b.pos < len(b.data); shift += 7 {
@@ -98,7 +98,7 @@ func (b *buf) sleb() int64 {
 	return 0
 }
 
-// skipString moves past a string and its zero byte.
+// skipString skips a string and its zero byte.
 func (b *buf) skipString() {
 	for b.pos < len(b.data) {
 		b.pos++
@@ -109,7 +109,7 @@ func (b *buf) skipString() {
 	b.fail(errTruncated)
 }
 
-// length reads the length of the data that follows, and returns whether offsets in it have 8 bytes (DWARF 5, 7.4).
+// length reads the length of the data that follows, and reports whether offsets in it have 8 bytes (DWARF 5, 7.4).
 func (b *buf) length() (n uint64, wide bool) {
 	n = b.uint(4)
 	if n == 0xffffffff {

@@ -1,6 +1,6 @@
 package lines
 
-// entry holds the parts of a debugging information entry that are used.
+// entry holds those parts of a debugging information entry that this package uses.
 type entry struct {
 	off      uint64 // in .debug_info
 	tag      uint32 // 0 for the end of a list of children
@@ -9,7 +9,7 @@ type entry struct {
 	sibling, name, linkage, origin, specification value
 	low, high, ranges                             value
 	callFile, callLine, callColumn                value
-	// Of the first entry of a unit.
+	// These occur in the first entry of a unit.
 	stmtList, compDir, strOffsetsBase, addrBase, rnglistsBase, dwoName value
 }
 
@@ -42,7 +42,7 @@ func (u *unit) abbrev(b *buf) (*abbrev, error) {
 	return u.table.find(code)
 }
 
-// fault is the error of a cursor as one of the section.
+// fault turns the error of a cursor into an error of .debug_info.
 func (u *unit) fault(b *buf, off uint64) error {
 	if b.err == nil {
 		return nil
@@ -54,7 +54,7 @@ func (u *unit) fault(b *buf, off uint64) error {
 	return info.fail(off, "%w", b.err)
 }
 
-// place returns where the value of an attribute is kept, or nil.
+// place returns the field of e for an attribute, or nil.
 func (e *entry) place(attr uint32) *value {
 	switch attr {
 	case attrSibling:
@@ -95,7 +95,7 @@ func (e *entry) place(attr uint32) *value {
 	return nil
 }
 
-// entryAt reads the entry at an offset of .debug_info, which is in the unit.
+// entryAt reads the entry of this unit at an offset of .debug_info.
 func (u *unit) entryAt(off uint64) (entry, error) {
 	if u.data != nil {
 		b := u.cursor(off)
@@ -118,7 +118,7 @@ func (u *unit) entryAt(off uint64) (entry, error) {
 	}
 }
 
-// load reads all of the unit.
+// load reads the whole unit into memory.
 func (u *unit) load() error {
 	if u.data != nil {
 		return nil
@@ -134,12 +134,12 @@ func (u *unit) load() error {
 	return err
 }
 
-// cursor reads at an offset of .debug_info in a unit that was loaded.
+// cursor returns a buf at an offset of .debug_info; the unit must be loaded.
 func (u *unit) cursor(off uint64) buf {
 	return buf{data: u.data, base: u.off, pos: int(off - u.off), order: u.r.order}
 }
 
-// skipChildren moves past the children of an entry.
+// skipChildren skips the children of an entry.
 func (u *unit) skipChildren(b *buf, e *entry) error {
 	if !e.children {
 		return nil
@@ -175,7 +175,7 @@ func (u *unit) skipChildren(b *buf, e *entry) error {
 	return nil
 }
 
-// reference returns the offset in .debug_info that a value refers to.
+// reference returns the offset in .debug_info that a reference attribute holds.
 func (u *unit) reference(v value) (uint64, bool) {
 	switch v.form {
 	case formRef1, formRef2, formRef4, formRef8, formRefUdata:
@@ -186,10 +186,10 @@ func (u *unit) reference(v value) (uint64, bool) {
 	return 0, false
 }
 
-// maxOrigins is the number of entries through which a name is looked up: a concrete function, its abstract instance, the declaration of that.
+// maxOrigins limits the entries that nameOf follows: a concrete function, its abstract instance, and the declaration of that.
 const maxOrigins = 8
 
-// nameOf returns the name of a function: that of its symbol, or its name in the source, or "".
+// nameOf returns the symbol name of a function, or its name in the source, or "".
 func (u *unit) nameOf(e entry) (string, error) {
 	name, of := e.name, u
 	for range maxOrigins {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The forms of attribute values (DWARF 5, 7.5.6; those of GNU: "DWARF Extensions" of the GCC wiki).
+// These are the forms of attribute values (DWARF 5, 7.5.6; GNU's are in "DWARF Extensions" of the GCC wiki).
 const (
 	formAddr          = 0x01
 	formBlock2        = 0x03
@@ -56,14 +56,14 @@ const (
 	formGNUStrpAlt    = 0x1f21
 )
 
-// formSizes holds the sizes on which the size of some forms depends.
+// formSizes holds the sizes that vary by unit.
 type formSizes struct {
 	addr    int // bytes of an address
 	offset  int // bytes of an offset in a section
 	refAddr int // bytes of DW_FORM_ref_addr, which in DWARF 2 is an address
 }
 
-// of returns the bytes that a value takes, or -1 where that depends on the value.
+// of returns the size of a value in bytes, or -1 if it depends on the value.
 func (s formSizes) of(form uint32) int {
 	switch form {
 	case formFlagPresent, formImplicitConst:
@@ -90,15 +90,15 @@ func (s formSizes) of(form uint32) int {
 	return -1
 }
 
-// value is the value of one attribute, as encoded in its entry.
+// value is the undecoded value of one attribute.
 type value struct {
 	form uint32
-	u    uint64 // the number, the offset or the index; of a string that stands in the entry, where that is in the section
+	u    uint64 // the number, offset or index; for a string in the entry itself, its offset in the section
 }
 
 func (v value) there() bool { return v.form != 0 }
 
-// skipValue moves past a value.
+// skipValue skips a value.
 func (b *buf) skipValue(form uint32, sizes formSizes) {
 	if n := sizes.of(form); n >= 0 {
 		b.skip(uint64(n))
@@ -124,7 +124,7 @@ func (b *buf) skipValue(form uint32, sizes formSizes) {
 	}
 }
 
-// indirect reads the form that precedes its value. A form that refers to another one in turn is an error: it might have no end.
+// indirect reads the form that precedes a value (DW_FORM_indirect). It rejects a second indirect form, because a chain of them could be endless.
 func (b *buf) indirect() uint32 {
 	form := b.uleb()
 	if form == formIndirect || form == formImplicitConst || form > 0xffff {
@@ -134,7 +134,7 @@ func (b *buf) indirect() uint32 {
 	return uint32(form)
 }
 
-// value reads the value of an attribute. Of a block it is nothing but its place.
+// value reads the value of an attribute. Of a block it returns only the position.
 func (b *buf) value(a attr, sizes formSizes) value {
 	form := a.form
 	if form == formIndirect {
@@ -166,7 +166,7 @@ func (b *buf) value(a attr, sizes formSizes) value {
 	return v
 }
 
-// The attributes and tags that are looked at (DWARF 5, 7.5.3 and 7.5.4).
+// These are the attributes and tags that this package uses (DWARF 5, 7.5.3 and 7.5.4).
 const (
 	attrSibling        = uint32(dwarf.AttrSibling)
 	attrName           = uint32(dwarf.AttrName)

@@ -7,13 +7,13 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// function is an entry of a function and its code.
+// function is the offset of a function's entry, and its code.
 type function struct {
 	machine.Range
 	off uint64
 }
 
-// at returns the unit's information about an address.
+// at returns the source information that the unit has about an address.
 func (u *unit) at(pc uint64) (p Place, err error) {
 	if err := u.readRoot(); err != nil {
 		return p, err
@@ -26,7 +26,7 @@ func (u *unit) at(pc uint64) (p Place, err error) {
 	if table != nil {
 		inner = table.find(pc)
 	}
-	var chain []entry // from the function inwards
+	var chain []entry // outermost first
 	if u.root.children {
 		if chain, err = u.chain(pc); err != nil {
 			return p, err
@@ -60,7 +60,7 @@ func (u *unit) at(pc uint64) (p Place, err error) {
 	return p, nil
 }
 
-// line is the number of a line or a column.
+// line returns the number of a line or a column, or 0 if it is too large.
 func line(v value) int {
 	if v.u > 1<<31-1 {
 		return 0
@@ -68,7 +68,7 @@ func line(v value) int {
 	return int(v.u)
 }
 
-// chain returns the entries around an address: that of its function, and of those that were inlined there, the innermost last.
+// chain returns the entries that contain an address: that of its function, then those of the inlined functions, the innermost last.
 func (u *unit) chain(pc uint64) ([]entry, error) {
 	if err := u.load(); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (u *unit) chain(pc uint64) ([]entry, error) {
 			if inside {
 				last = depth
 			}
-			// A block without addresses does not count as a scope: the entries in it may have addresses.
+			// Descend into a block without addresses: the entries in it may have addresses.
 			if !e.low.there() && !e.ranges.there() && e.tag != tagInlined {
 				inside = true
 			}
@@ -128,8 +128,8 @@ func (u *unit) chain(pc uint64) ([]entry, error) {
 	return chain, nil
 }
 
-// function returns the function that an address lies in, or nil. First it is looked for among those that are not inside of others,
-// as nearly all are.
+// function returns the function that contains an address, or nil. It first searches the functions that are not nested in other functions, because nearly
+// all functions are such.
 func (u *unit) function(pc uint64) (*function, error) {
 	for {
 		if !u.indexed {
@@ -149,7 +149,7 @@ func (u *unit) function(pc uint64) (*function, error) {
 	}
 }
 
-// costly is the error that ends the work on the unit.
+// costly returns the error for an exhausted budget. The index of functions is incomplete then, so it is dropped.
 func (u *unit) costly() error {
 	u.indexed = false
 	return (&section{name: ".debug_info", reader: u.r}).costly()

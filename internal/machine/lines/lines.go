@@ -13,25 +13,25 @@ import (
 
 // lineTable is the line number table of a unit.
 type lineTable struct {
-	rows      []row // those of one sequence behind each other, ascending by address
+	rows      []row // the rows of each sequence are adjacent and ascend by address
 	sequences []sequence
 	files     []file
 	dirs      []string
 	first     int // the number of the first file
 	unit      *unit
 	compDir   string
-	name      string // of the unit's own file, as the compiler was called with it
+	name      string // the unit's own file, as it was named on the compiler's command line
 }
 
-// row gives the source line of the code from an address on.
+// row is the source line of the code from addr up to the next row.
 type row struct {
 	addr         uint64
 	file         uint32
 	line, column uint32
-	stmt         bool // it is a place where to stop, as a debugger sees it
+	stmt         bool // is_stmt: a recommended breakpoint location
 }
 
-// sequence is a stretch of code and its rows.
+// sequence is a contiguous range of code and its rows.
 type sequence struct {
 	machine.Range
 	from, to int
@@ -42,10 +42,10 @@ type file struct {
 	dir  uint64
 }
 
-// running is the cost of a byte of a line number program, relative to that of reading it.
+// running is the cost of executing a byte of a line number program, relative to reading it.
 const running = 8
 
-// lineTable reads the line number table of the unit; nil where it has none.
+// lineTable reads the line number table of the unit; nil if it has none.
 func (u *unit) lineTable() (*lineTable, error) {
 	if !u.root.stmtList.there() {
 		return nil, nil
@@ -98,13 +98,12 @@ func (u *unit) lineTable() (*lineTable, error) {
 	return t, nil
 }
 
-// find returns the file and line of an address. Of several rows at one address the last counts, and of those one where a debugger
-// would stop, as gdb has it.
+// find returns the file and line of an address. Of several rows at one address it takes the last with is_stmt, or else the last, as gdb does.
 func (t *lineTable) find(pc uint64) frame.Source {
 	n := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].Start > machine.Addr(pc) })
 	for n--; n >= 0 && machine.Addr(pc) >= t.sequences[n].End; n-- {
 		if n > 0 && t.sequences[n-1].End <= t.sequences[n].Start {
-			return frame.Source{} // sequences do not overlap but in broken tables
+			return frame.Source{} // only broken tables have overlapping sequences
 		}
 	}
 	if n < 0 {
@@ -124,7 +123,7 @@ func (t *lineTable) find(pc uint64) frame.Source {
 	return frame.Source{File: t.file(uint64(rows[k].file)), Line: int(rows[k].line), Column: int(rows[k].column)}
 }
 
-// file returns the name of a file as gdb shows it: as the compiler was called with it, relative to where that was.
+// file returns the name of a file as gdb shows it: as on the compiler's command line, relative to the compiler's working directory.
 func (t *lineTable) file(n uint64) string {
 	if n -= uint64(t.first); n >= uint64(len(t.files)) {
 		return ""
@@ -155,16 +154,16 @@ type lineProgram struct {
 	buf
 	table        *lineTable
 	version      int
-	addr, offset int // bytes of addresses and offsets
+	addr, offset int // sizes of addresses and offsets in bytes
 
 	minLength, maxOps   uint64
 	defaultStmt         bool
 	lineBase            int64
 	lineRange, lastCode uint64
-	lengths             []uint64 // of the operands of standard opcodes, by their number less one
+	lengths             []uint64 // numbers of operands of the standard opcodes, from opcode 1 on
 }
 
-// header reads the header before the program.
+// header reads the header of the line number program.
 func (p *lineProgram) header() {
 	p.version = int(p.uint(2))
 	if p.err == nil && (p.version < 2 || p.version > 5) {
@@ -200,7 +199,7 @@ func (p *lineProgram) header() {
 		t.files = p.paths()
 	} else {
 		t.first = 1
-		t.dirs = []string{""} // the unit's own
+		t.dirs = []string{""} // the unit's own directory
 		for p.err == nil {
 			name := p.inPlace()
 			if name == "" {
@@ -234,7 +233,7 @@ func (p *lineProgram) inPlace() string {
 	return string(p.data[from : p.pos-1])
 }
 
-// oldFile reads the rest of a row of DWARF 4's file table after its name: directory, time of change and size.
+// oldFile reads the rest of a row of DWARF 4's file table: the directory, the time of change and the size after the name.
 func (p *lineProgram) oldFile(name string) file {
 	f := file{name, p.uleb()}
 	p.uleb()
@@ -242,13 +241,13 @@ func (p *lineProgram) oldFile(name string) file {
 	return f
 }
 
-// The contents of the columns of a table of paths (DWARF 5, 7.22).
+// These are the content types of columns in a table of paths (DWARF 5, 7.22).
 const (
 	lnctPath           = 1
 	lnctDirectoryIndex = 2
 )
 
-// paths reads the directories or the files of DWARF 5.
+// paths reads the table of directories or files of DWARF 5.
 func (p *lineProgram) paths() (list []file) {
 	var columns []attr
 	for n := p.uint(1); n > 0 && p.err == nil; n-- {
@@ -278,7 +277,7 @@ func (p *lineProgram) paths() (list []file) {
 	return list
 }
 
-// text returns the string that a value of the header refers to.
+// text returns the string that a value in the header refers to.
 func (p *lineProgram) text(v value) string {
 	if p.err != nil {
 		return ""
@@ -294,7 +293,7 @@ func (p *lineProgram) text(v value) string {
 	return text
 }
 
-// The opcodes of a line number program (DWARF 5, 7.22).
+// These are the opcodes of a line number program (DWARF 5, 7.22).
 const (
 	lnsExtended = iota
 	lnsCopy
@@ -315,10 +314,10 @@ const (
 	lneDefineFile  = 3
 )
 
-// machineState is the state machine's registers that are looked at.
+// machineState holds the registers of the state machine that this package uses.
 type machineState struct {
 	row
-	op     uint64 // the operation in an instruction of several
+	op     uint64 // op_index: the operation in a VLIW instruction
 	line64 int64
 }
 
@@ -326,7 +325,7 @@ func (p *lineProgram) start() machineState {
 	return machineState{row: row{file: 1, stmt: p.defaultStmt}, line64: 1}
 }
 
-// advance moves on by n operations.
+// advance advances the address by n operations.
 func (p *lineProgram) advance(s *machineState, n uint64) {
 	if p.maxOps == 1 {
 		s.addr += p.minLength * n
@@ -336,7 +335,7 @@ func (p *lineProgram) advance(s *machineState, n uint64) {
 	s.op = (s.op + n) % p.maxOps
 }
 
-// run makes the rows.
+// run executes the program and appends its rows.
 func (p *lineProgram) run() {
 	t := p.table
 	from := 0
@@ -410,7 +409,7 @@ func (p *lineProgram) run() {
 	}
 }
 
-// endSequence enters the rows since the last sequence as one that ends before an address.
+// endSequence makes a sequence of the rows from index from on. end is the address past its code.
 func (p *lineProgram) endSequence(from int, end uint64) {
 	t := p.table
 	rows := t.rows[from:]

@@ -1,14 +1,13 @@
-// Package lines finds where in the source a machine instruction comes from: file, line and the functions that were inlined there, by the DWARF of an
-// image (versions 2 to 5).
+// Package lines maps addresses of machine code to source locations: file, line and inlined functions. It reads the DWARF of an image (versions 2 to 5).
 //
-// Its main type is [Reader], which reads only those parts of an image's debug information that an address needs: the unit that contains the address,
-// and the first entries of the other units. It does not use debug/dwarf, which requires all sections in memory, reads the head and the abbreviations
-// of every unit before it answers, and allocates what the counts in a line table's header claim.
+// Its main type is [Reader]. For an address it reads only the unit that contains the address and the first entries of other units. It does not use
+// debug/dwarf. That requires all sections in memory, reads the header and the abbreviations of every unit first, and allocates as much as the counts in a
+// line table's header claim.
 //
 // # Security
 //
-// An image is hostile. Every offset and size is checked against its section, references are followed only a few times, and a [Budget] bounds how much
-// is read, and with that what is allocated.
+// An image is hostile. Every offset and size is checked against its section. References are followed only a few times. A [Budget] limits the bytes that are
+// read, and so the memory that is allocated.
 package lines
 
 import (
@@ -22,11 +21,11 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Error describes what is wrong with debug information.
+// Error describes malformed debug information.
 type Error struct {
 	Image   string
 	Section string
-	Offset  int64 // in the section
+	Offset  int64 // offset in the section
 	Err     error
 }
 
@@ -36,29 +35,29 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrCostly is wrapped where a lookup would take more than the rest of the [Budget].
+// ErrCostly is wrapped by the error of a lookup that would exceed the [Budget].
 var ErrCostly = errors.New("its debug information takes long to read")
 
-// Budget bounds the cost of looking up addresses. It counts bytes read, of which a processor takes some 500 million in a second, so that the same
-// image gives the same answer on each machine.
+// Budget limits the cost of looking up addresses. It counts bytes read and not time, so that an image gives the same results on every machine. A processor
+// reads some 500 million bytes in a second.
 type Budget struct {
 	left int64
-	room int64 // bytes of memory that may still be taken
+	room int64 // bytes of memory that may still be allocated
 }
 
-// maxHeld is the memory that the data read may take, in bytes.
+// maxHeld is the greatest number of bytes of memory that a Budget allows for data.
 const maxHeld = 512 << 20
 
-// NewBudget returns a budget of this many bytes.
+// NewBudget returns a budget of this many bytes to read.
 func NewBudget(bytes int64) *Budget { return &Budget{bytes, maxHeld} }
 
-// hold takes n bytes of memory if there is room.
+// hold reserves n bytes of memory, and returns false if fewer are left.
 func (b *Budget) hold(n int64) bool {
 	b.room -= n
 	return b.room >= 0
 }
 
-// take takes n bytes from the budget, and returns false if fewer are left.
+// take subtracts n bytes from the budget, and returns false if fewer are left.
 func (b *Budget) take(n int64) bool {
 	if n < 0 || n > b.left {
 		return false
@@ -67,23 +66,23 @@ func (b *Budget) take(n int64) bool {
 	return true
 }
 
-// inflating is the cost of decompressing a byte, relative to that of reading it.
+// inflating is the cost of decompressing a byte, relative to reading it.
 const inflating = 4
 
-// Reader looks up addresses of one image. Its methods are not safe for concurrent use.
+// Reader looks up addresses in one image. Its methods are not safe for concurrent use.
 type Reader struct {
-	image  *object.Image // that has the debug information, or nil
+	image  *object.Image // the image with the debug information, or nil
 	bias   machine.Addr
 	budget *Budget
 	order  binary.ByteOrder
-	atZero bool // code may lie at address 0 of the file
+	atZero bool // the file may have code at address 0
 
 	sections map[string]*section
 	abbrevs  map[uint64]*abbrevTable
-	heads    map[uint64]*unit // by the offset of their header
+	heads    map[uint64]*unit // units by the offset of their header
 	aranges  []arange
-	arranged map[uint64]bool // the units that aranges are of, by their offset; nil until they were read
-	units    []*unit         // the first ones of .debug_info, as far as they had to be listed
+	arranged map[uint64]bool // offsets of the units that .debug_aranges describes; nil until it is read
+	units    []*unit         // the first units of .debug_info, as many as lookups needed
 	lines    map[uint64]*lineTable
 	known    map[machine.Addr]answer
 }
@@ -93,20 +92,19 @@ type answer struct {
 	err   error
 }
 
-// Place is the source information about an address.
+// Place is the source location of an address.
 type Place struct {
-	// Lines are the places in the source, innermost first: those of inlined functions, then that of the function that the code belongs to. Lines is
-	// empty where the image has no information about the address. Functions have the names of their symbols, or that of the source where they have
-	// none.
+	// Lines lists the source locations, innermost first: those of inlined functions, then that of the function that contains the code. It is empty if the
+	// image has no information about the address. Functions have their symbol name, or else their name in the source.
 	Lines []frame.Source
-	// Missing describes the information that another file would add; "" where nothing is missing.
+	// Missing describes the information that is in another file; "" if nothing is missing.
 	Missing string
 }
 
-// maxKnown bounds how many answers are kept.
+// maxKnown limits the results that are cached.
 const maxKnown = 1 << 14
 
-// New makes a reader of an image, or of the separate file that holds its debug information. Nothing is read yet.
+// New returns a reader of an image, or of the separate file that holds its debug information. It reads nothing yet.
 func New(img *object.Image, b *Budget) *Reader {
 	r := &Reader{bias: img.Bias, budget: b, sections: map[string]*section{}, abbrevs: map[uint64]*abbrevTable{},
 		heads: map[uint64]*unit{}, lines: map[uint64]*lineTable{}, known: map[machine.Addr]answer{}}
@@ -125,9 +123,9 @@ func New(img *object.Image, b *Budget) *Reader {
 	return r
 }
 
-// At returns the place in the source of the instruction that lies at an address of the target, or has it inside. Of a frame
-// that waits for a call it is to be asked for an address in the call, such as that of its last byte. The error wraps
-// [ErrCostly], or is an [*Error] or one of package object, where the debug information is broken.
+// At returns the source location of the instruction at an address of the target; the address may also lie inside the instruction. For a return address
+// pass an address inside the call instruction, such as that of its last byte. If the debug information is broken, the error is an [*Error] or one of
+// package object. If the budget is exceeded, it wraps [ErrCostly].
 func (r *Reader) At(addr machine.Addr) (Place, error) {
 	if r.image == nil {
 		return Place{}, nil
@@ -149,7 +147,7 @@ func (r *Reader) at(pc uint64) (Place, error) {
 	}
 	place, err := u.at(pc)
 	if err != nil {
-		return Place{}, err // a part of the answer is none
+		return Place{}, err // do not return a partial result
 	}
 	return place, nil
 }
@@ -162,7 +160,7 @@ type section struct {
 	from   io.ReaderAt
 }
 
-// section returns the section with a name, or one without bytes where the image has none.
+// section returns the section with a name. It is empty if the image does not have it.
 func (r *Reader) section(name string) (*section, error) {
 	if s := r.sections[name]; s != nil {
 		return s, nil
@@ -196,7 +194,7 @@ func (r *Reader) section(name string) (*section, error) {
 	return s, nil
 }
 
-// bytesAt are bytes in memory.
+// bytesAt is a slice of bytes that implements [io.ReaderAt].
 type bytesAt []byte
 
 // ReadAt implements [io.ReaderAt].
@@ -237,7 +235,7 @@ func (s *section) bytes(off, n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// upTo returns n bytes, or as many as there are.
+// upTo returns n bytes, or fewer at the end of the section.
 func (s *section) upTo(off, n uint64) ([]byte, error) {
 	if off > s.size {
 		return nil, s.fail(off, "behind its end")
@@ -245,10 +243,10 @@ func (s *section) upTo(off, n uint64) ([]byte, error) {
 	return s.bytes(off, min(n, s.size-off))
 }
 
-// maxString is the length in bytes that a name or a path may have. Those of templates have some thousands.
+// maxString is the greatest length of a name or a path in bytes. The names of C++ templates have some thousand bytes.
 const maxString = 64 << 10
 
-// string returns the string that ends with a zero byte.
+// string returns the string that starts at off and ends with a zero byte.
 func (s *section) string(off uint64) (string, error) {
 	for n := uint64(256); ; n *= 16 {
 		b, err := s.upTo(off, n)

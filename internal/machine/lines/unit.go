@@ -8,28 +8,28 @@ import (
 // unit is one unit of .debug_info (DWARF 5, 7.5.1).
 type unit struct {
 	r        *Reader
-	off, end uint64 // of its header, and behind its last entry
-	body     uint64 // of its first entry
+	off, end uint64 // offsets of its header and past its last entry
+	body     uint64 // offset of its first entry
 	version  int
 	sizes    formSizes
 	table    *abbrevTable
 
-	root    entry // its first entry; zero until it was read
+	root    entry // its first entry; zero until it is read
 	rooted  bool
 	rootErr error
-	ranges  []machine.Range // of the code that it is about
+	ranges  []machine.Range // the code that the unit describes
 	ranged  bool
 
-	data      []byte // of all of it; nil until a function is looked for
+	data      []byte // the whole unit; nil until a function is looked up
 	functions []function
 	indexed   bool
-	nested    bool // the functions are those inside of functions, too
+	nested    bool // functions includes nested functions
 }
 
-// maxUnits bounds how many units are listed. The largest programs have some ten thousand.
+// maxUnits limits the units that are listed. The largest programs have some ten thousand.
 const maxUnits = 1 << 18
 
-// Types of units that have no code of their own (DWARF 5, 7.5.1).
+// These types of units do not describe code (DWARF 5, 7.5.1).
 const (
 	unitType      = 0x02
 	unitSkeleton  = 0x04
@@ -105,7 +105,7 @@ func (r *Reader) unitAt(off uint64) (*unit, error) {
 	return u, nil
 }
 
-// next returns the unit of that number in .debug_info, or nil behind the last one.
+// unitNumber returns unit n of .debug_info, counted from 0, or nil past the last one.
 func (r *Reader) unitNumber(n int) (*unit, error) {
 	info, err := r.section(".debug_info")
 	if err != nil {
@@ -131,8 +131,8 @@ func (r *Reader) unitNumber(n int) (*unit, error) {
 	return r.units[n], nil
 }
 
-// unitOf returns the unit that the code at an address is of, or nil. .debug_aranges is asked first, which gcc writes; of the units that it
-// does not mention, their own ranges.
+// unitOf returns the unit that describes the code at an address, or nil. It uses .debug_aranges, which gcc writes, and reads the ranges of units that are
+// not in it.
 func (r *Reader) unitOf(pc uint64) (*unit, error) {
 	if err := r.readAranges(); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (r *Reader) unitOf(pc uint64) (*unit, error) {
 	}
 }
 
-// unitWith returns the unit that an entry is in.
+// unitWith returns the unit that contains the entry at an offset.
 func (r *Reader) unitWith(off uint64) (*unit, error) {
 	for n := 0; ; n++ {
 		u, err := r.unitNumber(n)
@@ -172,7 +172,7 @@ func (r *Reader) unitWith(off uint64) (*unit, error) {
 	}
 }
 
-// readRoot reads the first entry, and with it the attributes of the unit that other entries need.
+// readRoot reads the first entry of the unit, whose attributes are needed to decode others.
 func (u *unit) readRoot() error {
 	if !u.rooted {
 		u.rooted = true
@@ -181,7 +181,7 @@ func (u *unit) readRoot() error {
 	return u.rootErr
 }
 
-// readRanges reads which code the unit is about.
+// readRanges reads the ranges of code that the unit describes.
 func (u *unit) readRanges() error {
 	if u.ranged {
 		return nil
@@ -203,10 +203,10 @@ func within(ranges []machine.Range, pc uint64) bool {
 	return false
 }
 
-// arange is a stretch of code and the unit that it is of.
+// arange is a range of code and its unit.
 type arange struct {
 	machine.Range
-	unit uint64 // the offset of its header
+	unit uint64 // offset of the unit's header
 }
 
 // readAranges reads .debug_aranges (DWARF 5, 6.1.2).
@@ -239,7 +239,7 @@ func (r *Reader) readAranges() error {
 		if b.err != nil || version != 2 || size != 4 && size != 8 || segment != 0 {
 			continue
 		}
-		// The first pair is aligned to its size, counted from the start of the set.
+		// The first pair is aligned to its size, relative to the start of the set.
 		start := uint64(from) - 4
 		if wide {
 			start = uint64(from) - 12
@@ -260,7 +260,7 @@ func (r *Reader) readAranges() error {
 	return nil
 }
 
-// span is a stretch of code; an empty one where the linker has left the code out, and put 0 or the highest address there.
+// span returns a range of code. It is empty if the linker removed the code and wrote 0 or the highest address instead.
 func (r *Reader) span(low, high uint64) machine.Range {
 	if low >= high || low == 0 && !r.atZero {
 		return machine.Range{}
@@ -268,7 +268,7 @@ func (r *Reader) span(low, high uint64) machine.Range {
 	return machine.Range{Start: machine.Addr(low), End: machine.Addr(high)}
 }
 
-// spans returns the code that an entry is about.
+// spans returns the ranges of code that an entry describes.
 func (u *unit) spans(e *entry) ([]machine.Range, error) {
 	if e.ranges.there() {
 		return u.rangeList(e.ranges)
@@ -292,7 +292,7 @@ func (u *unit) spans(e *entry) ([]machine.Range, error) {
 	return nil, nil
 }
 
-// address reports whether a value is an address; that of DW_AT_high_pc may be a length.
+// address reports whether a value is an address. The value of DW_AT_high_pc may be a length instead.
 func (v value) address() bool {
 	switch v.form {
 	case formAddr, formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex:
@@ -301,7 +301,7 @@ func (v value) address() bool {
 	return false
 }
 
-// address returns the address that a value refers to.
+// address returns the address that a value holds or refers to by index.
 func (u *unit) address(v value) (uint64, error) {
 	if v.form == formAddr {
 		return v.u, nil
@@ -309,7 +309,7 @@ func (u *unit) address(v value) (uint64, error) {
 	return u.indexed64(".debug_addr", u.root.addrBase, v.u, u.sizes.addr)
 }
 
-// indexed64 reads the word of a number in a table of a section.
+// indexed64 reads entry index of a table in a section; base is the offset of the table.
 func (u *unit) indexed64(name string, base value, index uint64, size int) (uint64, error) {
 	s, err := u.r.section(name)
 	if err != nil {
@@ -321,7 +321,7 @@ func (u *unit) indexed64(name string, base value, index uint64, size int) (uint6
 	return s.word(base.u+index*uint64(size), size)
 }
 
-// text returns the string that a value refers to; "" where it is in another file.
+// text returns the string that a value refers to; "" if it is in another file.
 func (u *unit) text(v value) (string, error) {
 	name, off := "", v.u
 	switch v.form {
@@ -347,7 +347,7 @@ func (u *unit) text(v value) (string, error) {
 	return s.string(off)
 }
 
-// The kinds of entries in .debug_rnglists (DWARF 5, 7.25).
+// These are the kinds of entries in .debug_rnglists (DWARF 5, 7.25).
 const (
 	rleEndOfList = iota
 	rleBaseAddressx
@@ -359,10 +359,10 @@ const (
 	rleStartLength
 )
 
-// maxRanges bounds the entries of one list. That of a unit has one for each of its functions.
+// maxRanges limits the entries of one list. The list of a unit has an entry for each of its functions.
 const maxRanges = 1 << 20
 
-// rangeList reads a list of ranges of either kind.
+// rangeList reads a list of ranges from .debug_rnglists or .debug_ranges.
 func (u *unit) rangeList(v value) ([]machine.Range, error) {
 	name, off := ".debug_ranges", v.u
 	if u.version >= 5 {
@@ -392,7 +392,7 @@ func (u *unit) rangeList(v value) ([]machine.Range, error) {
 			return nil, err
 		}
 		b := buf{data: data, order: u.r.order}
-		done := 0 // bytes of whole entries
+		done := 0 // bytes of complete entries
 		for {
 			low, high, kind, err := u.rangeEntry(&b, &base)
 			if err != nil {
@@ -421,7 +421,7 @@ func (u *unit) rangeList(v value) ([]machine.Range, error) {
 	}
 }
 
-// rangeEntry reads one entry; of those that choose a base address the kind is rleBaseAddress.
+// rangeEntry reads one entry. For an entry that sets the base address, kind is rleBaseAddress.
 func (u *unit) rangeEntry(b *buf, base *uint64) (low, high uint64, kind int, err error) {
 	size := u.sizes.addr
 	if u.version < 5 { // DWARF 4, 2.17.3

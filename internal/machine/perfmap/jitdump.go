@@ -10,18 +10,18 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Header is what a jitdump says of itself.
+// Header is the header of a jitdump.
 type Header struct {
 	Machine uint32 // e_machine of ELF
-	PID     uint32 // as the process knows itself: in its own namespace
+	PID     uint32 // the process id in the namespace of the process
 
 	order binary.ByteOrder
 }
 
-// Header returns that of a jitdump; ok says whether it was read.
+// Header returns the header of a jitdump; ok is false if it has not been read yet.
 func (m *Map) Header() (h Header, ok bool) { return m.header, m.header.order != nil }
 
-// Sizes, in bytes, and kinds of record (sections III to IX of the specification).
+// These are sizes in bytes and kinds of records (sections III to IX of the specification).
 const (
 	headerSize = 40
 	recordHead = 16
@@ -34,8 +34,7 @@ const (
 
 var magic = []byte("JiTD")
 
-// readDump reads records. Those that say nothing of names (debug information, unwind tables, the end of the runtime) are
-// passed over, and so are kinds that are not known: each says how long it is.
+// readDump reads records. It skips records without names (debug information, unwind tables, the end of the runtime) and unknown kinds by their length.
 func (m *Map) readDump(r io.ReaderAt, size int64) error {
 	if m.header.order == nil {
 		if size < headerSize {
@@ -61,7 +60,7 @@ func (m *Map) readDump(r io.ReaderAt, size int64) error {
 		case total < recordHead:
 			return &Error{m.at, fmt.Errorf("a record of %d bytes", total)}
 		case total > size-m.at:
-			return nil // the rest of it is still to be written
+			return nil // the JIT has not written the rest yet
 		case m.records == maxRecords:
 			return &Error{m.at, fmt.Errorf("%w: over %d records", ErrTooLarge, maxRecords)}
 		}
@@ -87,7 +86,7 @@ func (m *Map) readHeader(r io.ReaderAt, size int64) error {
 	}
 	var order binary.ByteOrder
 	switch {
-	case bytes.Equal(b[:4], magic): // 0x4A695444, the most significant byte first
+	case bytes.Equal(b[:4], magic): // 0x4A695444, most significant byte first
 		order = binary.BigEndian
 	case b[3] == magic[0] && b[2] == magic[1] && b[1] == magic[2] && b[0] == magic[3]:
 		order = binary.LittleEndian
@@ -102,21 +101,21 @@ func (m *Map) readHeader(r io.ReaderAt, size int64) error {
 		return &Error{8, fmt.Errorf("a header of %d bytes", total)}
 	}
 	if total > size {
-		return nil // the rest of it is still to be written
+		return nil // the JIT has not written the rest yet
 	}
 	m.header = Header{Machine: order.Uint32(b[12:]), PID: order.Uint32(b[20:]), order: order}
 	m.at, m.moved = total, map[uint64]int{}
 	return nil
 }
 
-// load reads a JIT_CODE_LOAD record: pid, tid, vma, code_addr, code_size, code_index, the name with its end, the code. Where the code
-// is code_addr says, as for perf: LLVM 14 writes 0 for vma.
+// load reads a JIT_CODE_LOAD record: pid, tid, vma, code_addr, code_size, code_index, the name with its zero byte, and the code. The address is code_addr, as
+// in perf: LLVM 14 writes 0 for vma.
 func (m *Map) load(r io.ReaderAt, total int64) error {
 	if total < recordHead+loadSize+1 {
 		return &Error{m.at, fmt.Errorf("a JIT_CODE_LOAD record of %d bytes", total)}
 	}
 	var b []byte
-	for _, much := range []int64{shortName, maxName} { // most need no second look
+	for _, much := range []int64{shortName, maxName} { // the first read holds most names
 		b = m.room(min(total-recordHead, loadSize+much+1))
 		if err := readFull(r, b, m.at+recordHead); err != nil {
 			return err
@@ -138,10 +137,10 @@ func (m *Map) load(r io.ReaderAt, total int64) error {
 	return m.take(f)
 }
 
-// shortName is a length, in bytes, that most names do not exceed.
+// shortName is a length in bytes that few names exceed.
 const shortName = 256
 
-// room returns so many bytes, the same memory each time.
+// room returns n bytes; it reuses the same buffer.
 func (m *Map) room(n int64) []byte {
 	if int64(cap(m.buffer)) < n {
 		m.buffer = make([]byte, n)
@@ -149,7 +148,7 @@ func (m *Map) room(n int64) []byte {
 	return m.buffer[:n]
 }
 
-// take adds a function under its index.
+// take adds a function and its code index.
 func (m *Map) take(f Function) error {
 	before := len(m.all)
 	if err := m.add(f); err != nil {
@@ -161,8 +160,8 @@ func (m *Map) take(f Function) error {
 	return nil
 }
 
-// move reads a JIT_CODE_MOVE record: pid, tid, vma, old_code_addr, new_code_addr, code_size, code_index. The function is no
-// longer where it was. One that is not known still takes the place of what was there.
+// move reads a JIT_CODE_MOVE record: pid, tid, vma, old_code_addr, new_code_addr, code_size, code_index. It removes the function from its old address. A
+// function with an unknown index is added without a name: it overwrites the functions at its new address.
 func (m *Map) move(r io.ReaderAt, total int64) error {
 	var b [moveSize]byte
 	if total < recordHead+moveSize {
@@ -181,7 +180,7 @@ func (m *Map) move(r io.ReaderAt, total int64) error {
 	return m.take(f)
 }
 
-// readFull reads all of b, which the file's size says is there.
+// readFull reads all of b. The file is shorter than its size said if that fails.
 func readFull(r io.ReaderAt, b []byte, at int64) error {
 	if n, err := r.ReadAt(b, at); n < len(b) {
 		return &Error{at + int64(n), fmt.Errorf("it ends before its size: %w", err)}

@@ -1,15 +1,12 @@
-// Package perfmap reads the files that just-in-time compilers write for the profiler perf, which give the address of each function. There are two
-// formats: the text of /tmp/perf-PID.map (Linux, tools/perf/Documentation/jit-interface.txt) and the binary jitdump
-// (tools/perf/Documentation/jitdump-specification.txt, version 1).
+// Package perfmap reads the files in which JIT compilers list their functions for the profiler perf. There are two formats: the text of /tmp/perf-PID.map
+// (Linux, tools/perf/Documentation/jit-interface.txt) and the binary jitdump (tools/perf/Documentation/jitdump-specification.txt, version 1).
 //
-// Its main type is [Map]: the functions that a file has told of so far. Both formats only grow, so a Map
-// reads on where it ended when the file is longer.
+// Its main type is [Map], which holds the functions read so far. Both formats only grow, so a Map continues where it ended when the file has grown.
 //
 // # Security
 //
-// The files are hostile: whoever wrote them may have claimed anything. What is read of one is bounded, what it says
-// is not believed where it contradicts itself, and a name is no more than a name. Whose file it is, and whether it is
-// about the process at all, is for the caller to say.
+// The files are hostile. The package reads a limited number of bytes and functions, and rejects a file that contradicts its format. It does not check who
+// wrote the file, or which process it describes; the caller must.
 package perfmap
 
 import (
@@ -25,7 +22,7 @@ import (
 // Format is the format of a file.
 type Format string
 
-// The formats, by the names that they have in JSON.
+// These are the formats, by their names in JSON.
 const (
 	Text    Format = "perf-map"
 	Jitdump Format = "jitdump"
@@ -35,14 +32,14 @@ const (
 const (
 	maxText      = 256 << 20 // bytes of a perf map
 	maxFunctions = 1 << 21
-	maxRecords   = 1 << 21 // of a jitdump
+	maxRecords   = 1 << 21 // records of a jitdump
 	maxNames     = 256 << 20
-	maxName      = 1 << 16 // bytes of one name; what is longer is cut
+	maxName      = 1 << 16 // bytes of one name; longer names are cut
 )
 
-// Error says what is wrong with a file.
+// Error describes a malformed file.
 type Error struct {
-	Offset int64 // in the file
+	Offset int64 // offset in the file
 	Err    error
 }
 
@@ -50,47 +47,45 @@ func (e *Error) Error() string { return fmt.Sprintf("at %#x: %v", e.Offset, e.Er
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrTooLarge says that a file goes beyond what is read of one. Its end, which would say which of the functions before
-// are there no more, is then not known.
+// ErrTooLarge is returned for a file beyond the limits. No functions are known then: the end of the file, which may replace earlier functions, is not read.
 var ErrTooLarge = errors.New("it is too large to be read")
 
-// Function is a piece of code and its name.
+// Function is a piece of code with a name.
 type Function struct {
 	Name  string
 	Start machine.Addr
-	Size  uint64 // in bytes; above 0
-	// Code is where the bytes of the code lie in a jitdump, as they were when it was written: a JIT may relocate
-	// its code later. 0 where there are none.
+	Size  uint64 // in bytes; greater than 0
+	// Code is the offset of the code's bytes in a jitdump, as they were when the record was written; a JIT may relocate its code later. 0 if there are none.
 	Code int64
 
-	index uint64 // by which a jitdump moves it
+	index uint64 // code index, by which JIT_CODE_MOVE names the function
 }
 
-// Map is the functions that a file has told of.
+// Map holds the functions of a file.
 type Map struct {
 	format Format
-	at     int64 // where to read on
+	at     int64 // offset of the first unread byte
 	err    error
 	names  int
 
-	all   []Function // in the order of the file; without a name it only says that what was there is no more
-	alive []int      // those of all that are there, by address
-	fresh bool       // alive is that of all
+	all   []Function // in the order of the file; a function without a name only overwrites earlier ones
+	alive []int      // indexes in all of the functions that still exist, by address
+	fresh bool       // alive is up to date
 
 	records int
 	header  Header
 	buffer  []byte
-	moved   map[uint64]int // by code index, the function in all
+	moved   map[uint64]int // index in all, by code index
 }
 
-// New makes a map of which nothing is known yet.
+// New returns an empty map.
 func New(f Format) *Map { return &Map{format: f} }
 
-// Format is the format of the file.
+// Format returns the format of the file.
 func (m *Map) Format() Format { return m.format }
 
-// Read reads what a file of that size holds behind what was read of it before. What is not whole at its end, such as half of a
-// line, is left for later. The error is an [*Error], and it stays: of a file that contradicts the format nothing is known.
+// Read reads the part of a file of this size that it has not read yet. It leaves an incomplete line or record at the end for the next call. The error is an
+// [*Error]. After an error the map is empty, and later calls return the same error.
 func (m *Map) Read(r io.ReaderAt, size int64) error {
 	if m.err != nil || size <= m.at {
 		return m.err
@@ -111,7 +106,7 @@ func (m *Map) Read(r io.ReaderAt, size int64) error {
 	return m.err
 }
 
-// add takes in a function. One that has no code, or whose code would lie beyond all addresses, is none.
+// add appends a function. It ignores a function without code, or whose code would exceed the address space.
 func (m *Map) add(f Function) error {
 	if f.Size == 0 || uint64(f.Start)+f.Size < f.Size {
 		return nil
@@ -125,8 +120,7 @@ func (m *Map) add(f Function) error {
 	return nil
 }
 
-// At returns the function that an address lies in. Memory is used again: what was told later wins, and a function
-// that something told later overlaps is no more, not even where its code would still stand.
+// At returns the function that contains an address. JITs reuse memory, so a later function replaces all earlier ones that it overlaps, even partly.
 func (m *Map) At(addr machine.Addr) (Function, bool) {
 	m.settle()
 	n := sort.Search(len(m.alive), func(i int) bool { return m.all[m.alive[i]].Start > addr })
@@ -140,14 +134,14 @@ func (m *Map) At(addr machine.Addr) (Function, bool) {
 	return f, true
 }
 
-// Len counts the functions that are there.
+// Len returns the number of functions that exist.
 func (m *Map) Len() int {
 	m.settle()
 	return len(m.alive)
 }
 
-// settle finds out which functions are there. From the lowest address to the highest it goes over what was told, the latest
-// of which owns each address; a function that owns all of its own is there.
+// settle computes which functions exist. It sweeps over the address space; the latest function at an address owns that address. A function that owns all of
+// its addresses exists.
 func (m *Map) settle() {
 	if m.fresh {
 		return
@@ -167,7 +161,7 @@ func (m *Map) settle() {
 			next++
 		}
 		f := &m.all[here[0]]
-		end := uint64(f.Start) + f.Size - 1 // its last byte: the end of all addresses is none
+		end := uint64(f.Start) + f.Size - 1 // the last byte, because the end may exceed the address space
 		if end < at || at < uint64(f.Start) {
 			heap.Pop(&here)
 			continue
@@ -189,7 +183,7 @@ func (m *Map) settle() {
 	m.fresh = true
 }
 
-// latest is a heap of functions, the latest first.
+// latest is a heap of indexes of functions, the latest function first.
 type latest []int
 
 func (h latest) Len() int           { return len(h) }

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// readText reads lines of START, SIZE and a name: two hexadecimal numbers without 0x, and what is left of the line, which may
-// have blanks. A line that is no such thing is passed over, as perf does it: some write comments.
+// readText reads lines of START, SIZE and a name: two hexadecimal numbers, and the rest of the line, which may contain blanks. It ignores other lines, as perf
+// does: some JITs write comments.
 func (m *Map) readText(r io.ReaderAt, size int64) error {
 	if size > maxText {
 		return &Error{size, fmt.Errorf("%w: %d bytes, of %d at most", ErrTooLarge, size, maxText)}
@@ -47,13 +47,13 @@ func parseLine(line []byte) (f Function, ok bool) {
 	return Function{Name: string(name), Start: machine.Addr(start), Size: size}, true
 }
 
-// number reads a hexadecimal number and the blank behind it.
+// number reads a hexadecimal number and the blank after it.
 func number(line []byte) (n uint64, rest []byte, ok bool) {
 	word, rest, ok := bytes.Cut(bytes.TrimLeft(line, " \t"), []byte(" "))
 	if !ok {
 		return 0, nil, false
 	}
-	word = bytes.TrimPrefix(word, []byte("0x")) // which some runtimes write
+	word = bytes.TrimPrefix(word, []byte("0x")) // some runtimes write it
 	n, err := strconv.ParseUint(string(word), 16, 64)
 	return n, rest, err == nil
 }
