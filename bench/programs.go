@@ -26,7 +26,7 @@ var programs = []program{
 	{name: "bzip2", pack: "bzip2", fed: true, args: []string{"-6"},
 		files: []string{"blocksort.c", "huffman.c", "crctable.c", "randtable.c", "compress.c", "decompress.c", "bzlib.c", "bzip2.c"}},
 	{name: "minigzip", pack: "zlib", fed: true, args: []string{"-6"}, files: []string{"*.c", "test/minigzip.c"},
-		flags: []string{"-DHAVE_UNISTD_H", "-DNO_snprintf", "-DNO_vsnprintf", "-include", "fidelity/testdata/zlib/cleared.h"}},
+		flags: []string{"-DHAVE_UNISTD_H", "-DNO_snprintf", "-DNO_vsnprintf", "-include", "test/fidelity/testdata/zlib/cleared.h"}},
 	{name: "zlib-example", pack: "zlib", files: []string{"*.c", "test/example.c"},
 		without: "gzclose.c gzlib.c gzread.c gzwrite.c compress.c uncompr.c", flags: []string{"-DZ_SOLO"}},
 }

@@ -57,7 +57,7 @@ limited() {
 
 go build -o "$work/reframe" ./cmd/reframe
 llc-19 -O2 -relocation-model=pic -filetype=obj -o "$work/tick.o" testdata/programs/tick.ll
-gcc -O1 -w -Idemo/target -rdynamic -o "$work/host" testdata/programs/obj_host.c -ldl -lpthread
+gcc -O1 -w -Iinternal/demo/target -rdynamic -o "$work/host" testdata/programs/obj_host.c -ldl -lpthread
 "$work/host" "$work/tick.o" 2 100000000 >/dev/null &
 spinning=$!
 program=(--ir testdata/programs/tick.ll)

@@ -21,7 +21,7 @@ trap 'stop; rm -rf "$work"' EXIT
 
 go build -o "$work/reframe" ./cmd/reframe
 llc-19 -O2 -relocation-model=pic -filetype=obj -o "$work/tick.o" testdata/programs/tick.ll
-gcc -O1 -w -Idemo/target -rdynamic -o "$work/host" testdata/programs/obj_host.c -ldl -lpthread
+gcc -O1 -w -Iinternal/demo/target -rdynamic -o "$work/host" testdata/programs/obj_host.c -ldl -lpthread
 
 # used prints the processor time of a process in hundredths of a second (utime and stime of proc_pid_stat(5)).
 used() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }

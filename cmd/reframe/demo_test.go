@@ -48,7 +48,7 @@ func tellsTheStory(t *testing.T, r clitest.Result) {
 	require.NotContains(t, r.Stdout, clitest.Escape)
 }
 
-// The values are those that demo/target/orders.tvm computes up to the day on which a price times a count overflows: the sum of 1000 × day² - 50, and
+// The values are those that internal/demo/target/orders.tvm computes up to the day on which a price times a count overflows: the sum of 1000 × day² - 50, and
 // 0.5.
 const ordersFrames = `
       vm Order.total @ 4, reexecute

@@ -13,12 +13,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The README shows real screens: the output of its commands, except for what varies between runs. README=update in the environment rewrites screens
-// that differ.
+// TestReadmeShowsRealScreens requires that the screens of README.md are the output of their commands, except for what varies between runs.
+// README=update in the environment rewrites screens that differ.
 func TestReadmeShowsRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	typed := strings.Join(clitest.TypeDocument(t, "../../README.md", clitest.Examples(t)), "\n")
-	for _, verb := range []string{"frames", "resume", "run", "maps", "lint", "explain", "trace", "verify", "record", "replay", "demo"} {
+	for _, verb := range []string{"demo", "frames", "resume"} {
 		require.Contains(t, typed, "reframe "+verb)
 	}
 	text, err := os.ReadFile("../../README.md")
@@ -26,7 +26,16 @@ func TestReadmeShowsRealScreens(t *testing.T) {
 	require.Less(t, strings.Count(string(text), "\n"), 150)
 }
 
-// doc/verbs.md shows real screens too, of test programs in the repository.
+// TestTourShowsRealScreens requires the same of doc/tour.md.
+func TestTourShowsRealScreens(t *testing.T) {
+	livetest.Slow(t)
+	typed := strings.Join(clitest.TypeDocument(t, "../../doc/tour.md", clitest.Examples(t)), "\n")
+	for _, verb := range []string{"frames", "resume", "run", "maps", "lint", "explain", "trace", "verify", "record", "replay", "debug"} {
+		require.Contains(t, typed, "reframe "+verb)
+	}
+}
+
+// TestVerbsShowRealScreens requires the same of doc/verbs.md, whose screens show test programs of the repository.
 func TestVerbsShowRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	const path, begin, end = "../../doc/verbs.md", "```console\n$ ./reframe ", "```\n"

@@ -1,4 +1,4 @@
-// Loads a relocatable x86-64 object that uses libraries: what demo/target/load.h does, and a global offset table and
+// Loads a relocatable x86-64 object that uses libraries: what internal/demo/target/load.h does, and a global offset table and
 // stubs for what the object does not define. It loads only objects of our own: nothing is checked against hostile values.
 #ifndef OBJ_LOAD_H
 #define OBJ_LOAD_H
