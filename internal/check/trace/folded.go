@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// ownersOf returns the names of the functions that start at an address: several where the linker folded them into the same code.
+// ownersOf returns the names of the functions that start at an address: several if the linker folded them into the same code.
 func ownersOf(c *progspace.Objfile, at machine.Addr) []string {
 	if list, folded := c.Folded(at); folded && len(list) > 0 {
 		return list
@@ -18,8 +18,8 @@ func ownersOf(c *progspace.Objfile, at machine.Addr) []string {
 	return []string{c.Starting(at).Name}
 }
 
-// join adds a place to the one of the same hit that represents it, and reports whether there is one. Of functions that the linker folded, one runs
-// and nothing shows which: a hit of their code is one exit, whose record may be any of theirs.
+// join adds a place to the place that represents the same hit, and reports whether there is one. If the linker folded functions, nothing shows which
+// of them runs: a hit of their code is one exit, whose record may be that of any of them.
 func (s *survey) join(p *Tracepoint) bool {
 	at := p.match.Entry.Function.Addr
 	if _, folded := p.code.Folded(at); !folded {

@@ -12,29 +12,29 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Exited is one exit that happened.
+// Exited is an exit that happened.
 type Exited struct {
-	Number uint64        // which hit it was, from 1. Several records at one address are one hit
+	Number uint64        // number of the hit, from 1; several records at one address are one hit
 	After  time.Duration // since the trace began
 	Thread machine.Thread
 	Point  *Tracepoint
-	// Frame is the frame that is left. At a [Tracepoint].Symbol it is that of the caller, and nil if none was found.
+	// Frame is the frame that is left. At a [Tracepoint].Symbol it is the caller's frame, nil if none was found.
 	Frame *deopt.Frame
 	// Frames lists all frames of the thread, innermost first, if requested, and End is the reason why the walk ended.
 	Frames []*deopt.Frame
 	End    unwind.End
-	// Stops means that the condition that ends the trace holds.
+	// Stops reports whether the condition that ends the trace holds.
 	Stops bool
 
-	others []*deopt.Frame // Frame as it is if another function runs that the linker folded into the same code
+	others []*deopt.Frame // Frame for other functions that the linker folded into the same code
 }
 
-// Fulfils reports whether a condition holds for the exit.
+// Fulfils reports whether a condition holds at the exit.
 func (x *Exited) Fulfils(c *condition.Condition) bool {
 	return x.answer(c) == condition.Yes
 }
 
-// answer returns whether a condition holds of the exit, as one of its possible frames.
+// answer evaluates a condition for the exit. It is decided only if all possible frames agree.
 func (x *Exited) answer(c *condition.Condition) condition.Answer {
 	is, _ := answer(x.Frame, c)
 	for _, f := range x.others {
@@ -53,7 +53,7 @@ func answer(f *deopt.Frame, c *condition.Condition) (condition.Answer, string) {
 	return c.Of(f.Values())
 }
 
-// prepare finds out what is the same each time that the place is reached.
+// prepare computes what is the same at each hit of the place.
 func (p *Tracepoint) prepare(v *deopt.View) {
 	p.ready = true
 	f := v.FrameAt(p.code, p.Addr, p.match)
@@ -67,25 +67,25 @@ func (p *Tracepoint) prepare(v *deopt.View) {
 	if why := f.Uncertain(); why != "" {
 		f.Notes = append(f.Notes, why)
 	}
-	if p.Addr == p.match.Entry.Addr { // a thread that reaches a call makes it
+	if p.Addr == p.match.Entry.Addr { // a thread stopped before a call makes that call
 		if why := f.Reached(p.match); why != "" {
 			f.Notes = append(f.Notes, why)
 			p.doubt = p.match.Kind != ""
 		}
 	}
-	if p.match.Site != nil { // that of the module alone: to read files the thread would have to wait
+	if p.match.Site != nil { // only that of the module: the thread would have to wait while files are read
 		f.Source = deopt.SourceOf(p.match.Site.Instr)
 	}
 	p.base = f.Frame
 }
 
-// frame makes the abstract frame of a thread that is stopped at the place.
+// frame builds the abstract frame of a thread that is stopped at the place.
 func (p *Tracepoint) frame(v *deopt.View, physical unwind.Frame) (*deopt.Frame, error) {
 	if !p.ready {
 		p.prepare(v)
 	}
 	f := v.Describe(p.base, physical, p.code, p.match)
-	f.Notes = f.Notes[:len(f.Notes):len(f.Notes)] // notes on this hit must not be on the next
+	f.Notes = f.Notes[:len(f.Notes):len(f.Notes)] // so that notes on this hit do not appear on the next
 	f.Index, f.Rule = physical.Index, string(physical.Rule)
 	if physical.NoCFA == "" {
 		f.CFA = frame.HexOf(physical.CFA)
@@ -129,8 +129,8 @@ func (x *Exited) WhyNone() string {
 	return ""
 }
 
-// Stack is the frame that is left, ready to resume. All frames of the thread have to be there. Where its site's call has returned, the registers
-// have what that returned.
+// Stack returns the frame that is left, ready to resume. It requires all frames of the thread. If the site's call has returned, the registers hold
+// its result.
 func (x *Exited) Stack() *deopt.Stack {
 	s := &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End}, Frames: []*deopt.Frame{x.Frame}}
 	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
@@ -139,7 +139,7 @@ func (x *Exited) Stack() *deopt.Stack {
 	return s
 }
 
-// Returns returns where the frame of that index of x.Frames returns to, as far as it is known; ok is false for the last one.
+// Returns returns the return address of x.Frames[at] as far as it is known; ok is false for the last frame.
 func (x *Exited) Returns(at int) (to ptrace.Return, ok bool) {
 	if at < 0 || at+1 >= len(x.Frames) {
 		return to, false

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Gap is a time in which the process ran without breakpoints, because this process was stopped or its output was not read. How many exits are missing is
-// not known.
+// Gap is a time in which the process ran without breakpoints, because this process was stopped or its output was not read. The number of missing
+// exits is unknown.
 type Gap struct {
-	After, Time time.Duration // since the trace began, and how long
+	After, Time time.Duration // start, since the trace began, and duration
 }
 
-// Seconds spells how long after the beginning of the trace it began.
+// Seconds formats the start of the gap, in seconds since the trace began.
 func (g Gap) Seconds() string { return seconds(g.After) }
 
 // String describes it.
@@ -19,5 +19,5 @@ func (g Gap) String() string {
 	return fmt.Sprintf("exits are missing: reframe was stopped, or its output was not read, and the process ran without breakpoints for %.3f s", g.Time.Seconds())
 }
 
-// Gaps returns for how long the process ran without breakpoints, because this process was stopped or its output was not read.
+// Gaps returns the time for which the process ran without breakpoints, because this process was stopped or its output was not read.
 func (w *Watcher) Gaps() time.Duration { return w.tracer.missing }

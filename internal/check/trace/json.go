@@ -21,30 +21,30 @@ type ExitReport struct {
 	Thread          string         `json:"thread"`
 	Address         frame.Hex      `json:"address"`                    // of the breakpoint
 	Symbol          string         `json:"symbol,omitempty"`           // the symbol whose entry that is
-	SymbolDemangled string         `json:"symbol_demangled,omitempty"` // where it differs from Symbol
+	SymbolDemangled string         `json:"symbol_demangled,omitempty"` // if it differs from Symbol
 	Function        string         `json:"function,omitempty"`
-	Demangled       string         `json:"demangled,omitempty"` // where it differs from Function
+	Demangled       string         `json:"demangled,omitempty"` // if it differs from Function
 	Offset          *uint64        `json:"offset,omitempty"`
 	Record          *frame.Record  `json:"record,omitempty"`
 	Source          []frame.Source `json:"source,omitempty"` // by the module's debug locations, as in [frame.Frame]
 	Resume          *frame.Resume  `json:"resume,omitempty"`
 	Slots           []frame.Slot   `json:"slots,omitempty"`
 	Also            []frame.Also   `json:"also,omitempty"` // records of other functions that the linker folded into the same code, as in [frame.Frame]
-	VM              *frame.VM      `json:"vm,omitempty"`   // where a layout of a virtual machine reads the record
+	VM              *frame.VM      `json:"vm,omitempty"`   // if a layout of a virtual machine describes the record
 	Notes           []string       `json:"notes,omitempty"`
 	Frames          []frame.Frame  `json:"frames,omitempty"` // all of the thread, if requested
-	End             string         `json:"end,omitempty"`    // why there are no more of them; empty if the outermost is there
+	End             string         `json:"end,omitempty"`    // why the stack ends; empty if the outermost frame is included
 	Stops           bool           `json:"stops,omitempty"`  // the condition that ends the trace holds
 }
 
-// Seconds spells how long after the beginning of the trace the exit happened.
+// Seconds formats the time of the exit, in seconds since the trace began.
 func (x *Exited) Seconds() string { return seconds(x.After) }
 
 func seconds(after time.Duration) string {
 	return fmt.Sprintf("%d.%06d", after/time.Second, after%time.Second/time.Microsecond)
 }
 
-// Report makes the JSON of the exit.
+// Report returns the JSON of the exit.
 func (x *Exited) Report() *ExitReport {
 	r := &ExitReport{Schema: ExitSchema, Number: x.Number, Time: json.Number(x.Seconds()), TID: x.Thread.ID, Thread: x.Thread.Name,
 		Address: frame.HexOf(x.Point.Addr), Symbol: x.Point.Symbol, SymbolDemangled: names.IfMangled(x.Point.Symbol), Stops: x.Stops}

@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// The function that is called when the list of registered objects has changed, its descriptor, and the function that is called when the dynamic
-// linker's list of libraries has: places that exist for debuggers ("Debugging with GDB", "JIT Compilation Interface"; glibc, elf/dl-debug.c).
+// These symbols exist for debuggers ("Debugging with GDB", "JIT Compilation Interface"; glibc, elf/dl-debug.c): the function that is called when the
+// list of registered objects has changed, its descriptor, and the function that is called when the dynamic linker's list of libraries has.
 const (
 	registerCode  = "__jit_debug_register_code"
 	jitDescriptor = "__jit_debug_descriptor"
@@ -25,11 +25,11 @@ const (
 type loaded struct {
 	view    *deopt.View
 	filters filters
-	atSites bool // places of records are searched, beside those of at
+	atSites bool // breakpoints at the sites of records, besides those of at
 	at      []*names.Pattern
-	means   []meaning                 // what each of at means
-	entries func(string, uint64) bool // the entries of functions with exits are places too
-	hold    bool                      // all threads are stopped at each exit
+	means   []meaning                 // the matches of each pattern in at
+	entries func(string, uint64) bool // reports which records need a breakpoint at the entry of their function
+	hold    bool                      // stop all threads at each exit
 	warn    func(format string, args ...any)
 	ask     described.Ask // returns an image's description of itself; nil: none is read
 	asked   map[*object.Image]bool
@@ -37,26 +37,26 @@ type loaded struct {
 	modules map[*object.Image]*listing
 	objects map[*ptrace.Entry]*listing
 	given   map[*object.Image]*listing
-	found   *listing // of what a scan found
-	known   int      // records
-	// unwatched are records that are meant and have no breakpoint, of all that was loaded since the beginning.
+	found   *listing // the result of the last scan
+	known   int      // number of records
+	// unwatched counts the selected records without a breakpoint, in all code loaded since the beginning.
 	unwatched int
-	passed    passed // records that were not meant, whatever was loaded since the beginning
+	passed    passed // records not selected, in all code loaded since the beginning
 
 	places  map[machine.Addr]*place
-	watches map[machine.Addr]bool // where changes of what is loaded are seen; true where objects are registered
+	watches map[machine.Addr]bool // addresses where changes of the loaded code are seen; true for JIT registration
 	changed map[machine.Addr]bool
 }
 
-// listing holds the places that are watched in one image.
+// listing holds the watched places of one image.
 type listing struct {
 	points  []*Tracepoint
 	watches []machine.Addr
 	known   int
-	refused []string // places that are not watched, with the reasons
-	// placed means that the stack maps are final: the dynamic linker relocates those of a module after it was mapped.
+	refused []string // places that are not watched, with reasons
+	// placed reports that the stack maps are final: the dynamic linker relocates those of a module after mapping it.
 	placed bool
-	image  *object.Image // of an object
+	image  *object.Image // of a registered object
 }
 
 func newLoaded(o *Options, warn func(string, ...any)) *loaded {
@@ -71,7 +71,7 @@ func (l *loaded) learn(where string, img *object.Image) {
 	}
 }
 
-// start looks at a target anew.
+// start initializes l for a target.
 func (l *loaded) start(t *ptrace.Target, o deopt.Options) (err error) {
 	l.view, err = deopt.New(t, o)
 	if why := progspace.Unopened(t); why != "" {
@@ -86,8 +86,8 @@ func (l *loaded) start(t *ptrace.Target, o deopt.Options) (err error) {
 	return err
 }
 
-// update compares the code that is loaded now with what was loaded before, and returns the breakpoints to set and those to remove. fresh means that
-// new objects were registered just now.
+// update compares the code that is loaded now with the code before, and returns the breakpoints to set and to remove. fresh means that new objects
+// were registered just now.
 func (l *loaded) update(fresh bool) (insert []ptrace.Breakpoint, remove []machine.Addr, err error) {
 	t := l.view.Target()
 	if err := l.updateModules(t); err != nil {
@@ -108,7 +108,7 @@ func (l *loaded) update(fresh bool) (insert []ptrace.Breakpoint, remove []machin
 	return insert, remove, nil
 }
 
-// updateGiven lists the objects that were given. They were checked against memory when the target was first read, and do not change.
+// updateGiven lists the objects that the user gave. They were checked against memory when the target was first read, and do not change.
 func (l *loaded) updateGiven(t *ptrace.Target) error {
 	for _, img := range t.Given() {
 		if l.given[img] != nil {
@@ -125,7 +125,7 @@ func (l *loaded) updateGiven(t *ptrace.Target) error {
 	return nil
 }
 
-// updateModules drops the listings of what is no module any more, and makes those of new ones.
+// updateModules drops the listings of unloaded modules, and makes those of new ones.
 func (l *loaded) updateModules(t *ptrace.Target) error {
 	there := map[*object.Image]bool{}
 	for _, m := range t.Modules {
@@ -151,8 +151,8 @@ func (l *loaded) updateModules(t *ptrace.Target) error {
 	return nil
 }
 
-// updateObjects does the same for registered objects. A JIT puts new ones at the head of its list, and may
-// have registered 100,000: the whole list is looked at only where some are gone.
+// updateObjects does the same for registered objects. A JIT puts new ones at the head of its list and may have registered 100,000: the whole list is
+// compared only if some are gone.
 func (l *loaded) updateObjects(t *ptrace.Target, fresh bool) error {
 	var added []*ptrace.Entry
 	total := 0
@@ -171,7 +171,7 @@ func (l *loaded) updateObjects(t *ptrace.Target, fresh bool) error {
 	if total != len(l.objects)+len(added) {
 		added = l.forget(t)
 	}
-	for _, e := range slices.Backward(added) { // in the order in which they were registered, and all before records are looked at
+	for _, e := range slices.Backward(added) { // in the order of registration; before any records are read
 		l.learn(fmt.Sprintf("the JIT object at %v", e.Addr), e.Image())
 	}
 	for _, e := range added {
@@ -192,7 +192,7 @@ func (l *loaded) updateObjects(t *ptrace.Target, fresh bool) error {
 	return nil
 }
 
-// forget drops the objects that are registered no longer, and returns the new ones.
+// forget drops the objects that are no longer registered, and returns the new ones.
 func (l *loaded) forget(t *ptrace.Target) (added []*ptrace.Entry) {
 	there := map[*ptrace.Entry]bool{}
 	for _, r := range t.Registries {
@@ -213,7 +213,7 @@ func (l *loaded) forget(t *ptrace.Target) (added []*ptrace.Entry) {
 	return added
 }
 
-// module lists what a module has to be watched for.
+// module lists the watched places of a module.
 func (l *loaded) module(m *ptrace.Module) (*listing, error) {
 	x := &listing{placed: true}
 	if m.StackMaps != nil || len(l.at) > 0 {
@@ -239,7 +239,7 @@ func (l *loaded) module(m *ptrace.Module) (*listing, error) {
 	return x, nil
 }
 
-// complain warns of the places that are not watched.
+// complain warns about places that are not watched.
 func (l *loaded) complain(x *listing) {
 	for _, why := range x.refused {
 		l.warn("%s", why)
@@ -259,8 +259,7 @@ func inPlace(c *progspace.Objfile) bool {
 	return true
 }
 
-// relocated reports whether the stack maps of a module are no longer what they were, and reads them again
-// then.
+// relocated reports whether the stack maps of a module have changed since they were read, and if so reads them again.
 func (l *loaded) relocated(m *ptrace.Module, x *listing) bool {
 	if x.placed {
 		return false
@@ -272,7 +271,7 @@ func (l *loaded) relocated(m *ptrace.Module, x *listing) bool {
 	return true
 }
 
-// list looks for the exits of a code.
+// list finds the exits in an object file.
 func (l *loaded) list(c *progspace.Objfile, fresh bool) (*listing, error) {
 	x := &listing{}
 	if len(l.at) > 0 {
@@ -299,7 +298,7 @@ func (l *loaded) list(c *progspace.Objfile, fresh bool) (*listing, error) {
 	return x, nil
 }
 
-// countOf is "1 record is" or "2 records are".
+// countOf returns "1 record is" or "2 records are".
 func countOf(n int, what string) string {
 	if n == 1 {
 		return fmt.Sprintf("1 %s is", what)

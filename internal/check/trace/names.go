@@ -9,18 +9,18 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// maxNamed bounds the functions that one pattern may mean: each gets a breakpoint, and an expression may fit all of a library.
+// maxNamed bounds the functions that one pattern may select: each gets a breakpoint, and a regular expression may match a whole library.
 const maxNamed = 1000
 
 // meaning counts the functions that a pattern matches.
 type meaning struct {
 	now  int  // watched now
-	ever bool // some were
+	ever bool // some were watched at some time
 	over int  // functions beyond the limit
 	near *names.Nearest
 }
 
-// symbols finds the functions that were requested.
+// symbols finds the selected functions.
 func (l *loaded) symbols(x *listing, c *progspace.Objfile) {
 	if c.Image != nil {
 		for n, p := range l.at {
@@ -29,10 +29,10 @@ func (l *loaded) symbols(x *listing, c *progspace.Objfile) {
 	}
 }
 
-// symbolsOf adds those that one pattern means. A symbol that has just the name is found by a table; of functions whose author
-// spelled them so there may be several.
+// symbolsOf adds the functions that one pattern selects. An exact symbol name is found by a table; several functions may have the same name in the
+// source.
 func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pattern) {
-	here := func(sym object.Symbol) bool { // or it is no code
+	here := func(sym object.Symbol) bool { // a symbol of this code
 		return l.view.Space().At(sym.Addr) == c && c.Image.CodeAt(sym.Addr) != nil
 	}
 	if name := p.Name(); name != "" {
@@ -48,7 +48,7 @@ func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pat
 	for sym := range c.Image.Functions() {
 		if p.Match(sym.Name) && here(sym) {
 			found = append(found, sym)
-		} else if c.JIT { // it may be gone when it is needed
+		} else if c.JIT { // a JIT may unregister it before it is needed
 			l.nearest(n).Add(sym.Name)
 		}
 	}
@@ -62,7 +62,7 @@ func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pat
 	}
 }
 
-// nearest are the names near one that means nothing so far.
+// nearest returns the names nearest to a pattern that has matched nothing so far.
 func (l *loaded) nearest(n int) *names.Nearest {
 	if l.means[n].near == nil {
 		l.means[n].near = names.NewNearest(l.at[n].Text)
@@ -97,7 +97,7 @@ func (l *loaded) unnamed() (lines []string) {
 	return lines
 }
 
-// images are those of all code that is there, what a JIT registered first.
+// images returns the images of all loaded code, JIT objects first.
 func (l *loaded) images() (all []*object.Image) {
 	for _, x := range l.objects {
 		if x.image != nil {
@@ -112,7 +112,7 @@ func (l *loaded) images() (all []*object.Image) {
 	return all
 }
 
-// warnUnnamed warns at the end of the functions and records that were pending and never came.
+// warnUnnamed warns at the end about functions and records that stayed pending.
 func (t *tracer) warnUnnamed() {
 	if t.view == nil || !t.options.Wait {
 		return

@@ -12,23 +12,23 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// Limits on what is remembered of records that were not meant, and on how many of one code are looked at.
+// Limits on the kept unselected records, and on the functions of one object file that are searched.
 const (
 	maxPassedIDs = 8
 	maxPassed    = 1 << 14
 )
 
-// passed are the records that a trace has seen and that its filter left out.
+// passed describes the records that a trace has seen and that its filter excluded.
 type passed struct {
 	records int
-	meant   bool           // some record was meant
-	ids     []uint64       // the first of them, each once
+	meant   bool           // some record was selected
+	ids     []uint64       // the first ones, without duplicates
 	more    bool           // there were more ids
-	named   bool           // a function that was requested has records
-	near    *names.Nearest // those that have, by how near they are to it
+	named   bool           // a selected function has records
+	near    *names.Nearest // functions with records, by similarity to the selected name
 }
 
-// pass takes down what a survey of a code has left out.
+// pass adds the records that a survey of an object file has excluded.
 func (l *loaded) pass(s *survey, c *progspace.Objfile) {
 	p := &l.passed
 	p.records += s.known

@@ -19,7 +19,7 @@ const (
 	intended          // the module declares it
 )
 
-// patching returns the grade of a tracepoint. Nothing declares that an existing call is to be replaced.
+// patching returns the grade of a tracepoint. An existing call is never declared to be replaced.
 func (s *survey) patching(p *Tracepoint) patching {
 	if p.Addr != p.match.Entry.Addr || p.match.Kind == ir.StatepointSite || p.match.Kind == ir.DeoptimizeSite {
 		return unlikely
@@ -44,7 +44,7 @@ func (s *survey) patching(p *Tracepoint) patching {
 	return unlikely
 }
 
-// missed handles a breakpoint that the process has written over.
+// missed handles a breakpoint that the process has overwritten.
 func (t *tracer) missed(ev ptrace.Event) {
 	what := func(of string) {
 		switch {
@@ -88,7 +88,7 @@ func because(why string) string {
 	return "; it was not set again: " + why
 }
 
-// lookAgain handles what the process has written over since that was last seen. One that is gone has reported it before.
+// lookAgain reports breakpoints that were overwritten since the last check. A process that has ended reported them before.
 func (t *tracer) lookAgain() {
 	list, err := t.session.Look()
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 // place is an address with a breakpoint.
 type place struct {
 	points []*Tracepoint
-	reads  []ptrace.Read // of all of them
+	reads  []ptrace.Read // of all points
 	held   bool
 	wide   bool
 	meant  patching
 }
 
-// watch has the process stop where changes of what is loaded are seen.
+// watch stops the process at an address where changes of the loaded code are seen.
 func (l *loaded) watch(x *listing, addr machine.Addr, registers bool) {
 	x.watches = append(x.watches, addr)
 	l.watches[addr], l.changed[addr] = registers, true
 }
 
-// add takes in what a listing brings.
+// add adds the places of a listing.
 func (l *loaded) add(x *listing) {
 	l.known += x.known
 	for _, p := range x.points {
@@ -37,7 +37,7 @@ func (l *loaded) add(x *listing) {
 	}
 }
 
-// drop forgets what a listing brought.
+// drop removes the places of a listing.
 func (l *loaded) drop(x *listing) {
 	l.known -= x.known
 	for _, p := range x.points {
@@ -55,7 +55,7 @@ func (l *loaded) drop(x *listing) {
 	}
 }
 
-// changes returns what is to be done about the addresses at which something has changed.
+// changes returns the breakpoints to set and to remove at addresses whose places have changed.
 func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 	for addr := range l.changed {
 		at := l.places[addr]
@@ -79,7 +79,7 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 		}
 	}
 	clear(l.changed)
-	// Those come first that are meant to be overwritten, as there are few debug registers.
+	// There are few debug registers: places that are meant to be overwritten get them first.
 	rank := func(addr machine.Addr) patching {
 		if at := l.places[addr]; at != nil {
 			return at.meant
@@ -93,8 +93,8 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 	return insert, remove
 }
 
-// settle decides what must come with a hit for all its tracepoints. With hold that is all registers: the outer frames are shown too, and the places
-// of their values are known only when they are found.
+// settle decides what must come with a hit for all its tracepoints. With hold these are all registers: the outer frames are shown too, and the places
+// of their values are known only once they are found.
 func (p *place) settle(hold bool) {
 	p.reads, p.held, p.wide, p.meant = nil, hold, hold, unlikely
 	for _, point := range p.points {

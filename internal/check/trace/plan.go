@@ -15,14 +15,14 @@ import (
 // PlannedSchema names the JSON of a [Planned].
 const PlannedSchema = "reframe.trace.breakpoint/v1"
 
-// Planned is a byte that a trace would overwrite.
+// Planned is a byte that a trace would overwrite, or a debug register that it would use.
 type Planned struct {
 	Schema          string           `json:"schema"`
 	Address         frame.Hex        `json:"address"`
-	Byte            frame.Hex        `json:"byte,omitempty"`     // that is there now; empty where it cannot be read
+	Byte            frame.Hex        `json:"byte,omitempty"`     // the present byte; empty if it cannot be read
 	Hardware        bool             `json:"hardware,omitempty"` // a debug register would hold the breakpoint, if none is in use; the byte stays
-	Shared          bool             `json:"shared,omitempty"`   // it lies in shared memory: without Hardware the breakpoint is refused, as it would end other processes
-	Symbol          string           `json:"symbol,omitempty"`   // whose entry it is, where it is not there for a record
+	Shared          bool             `json:"shared,omitempty"`   // it is in shared memory: without Hardware the breakpoint is refused, as it would end other processes
+	Symbol          string           `json:"symbol,omitempty"`   // the symbol at whose entry it is, if it is not there for a record
 	SymbolDemangled string           `json:"symbol_demangled,omitempty"`
 	Exits           []*TracepointRow `json:"exits,omitempty"`
 }
@@ -39,8 +39,8 @@ type TracepointRow struct {
 	Note      string       `json:"note,omitempty"`
 }
 
-// Plan lists what [Run] would write into a process, by address, without writing it, including the places where reframe itself must stop to learn
-// what the process loads. It returns an error if there would be no exit to report, which may be a [*SharedError].
+// Plan lists by address what [Run] would write into a process, without writing it. The list includes the places where reframe itself must stop to
+// learn what the process loads. Plan returns an error if there would be no exit to report; it may be a [*SharedError].
 func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 	l := newLoaded(&o, func(format string, args ...any) { o.Warn(fmt.Sprintf(format, args...)) })
 	if err := l.start(t, o.Options); err != nil {
@@ -56,7 +56,7 @@ func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 		r, ok := t.Mapping(addr)
 		return ok && r.Share
 	}
-	slices.SortStableFunc(insert, func(a, b ptrace.Breakpoint) int { // which get the debug registers first
+	slices.SortStableFunc(insert, func(a, b ptrace.Breakpoint) int { // these get the debug registers first
 		return cmp.Compare(rankOf(shared(b.Addr)), rankOf(shared(a.Addr)))
 	})
 	for _, b := range insert {
@@ -105,7 +105,7 @@ func (p *Tracepoint) row() *TracepointRow {
 	return &TracepointRow{p.Function, names.IfMangled(p.Function), p.Offset, p.Record, p.Site, p.Moment, p.Module, p.Note}
 }
 
-// SharedError reports that breakpoints would be refused, because the code is in memory that other processes may run too.
+// SharedError reports that breakpoints would be refused, because the code is in memory that other processes may execute too.
 type SharedError struct{ Places int }
 
 func (e *SharedError) Error() string {

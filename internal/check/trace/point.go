@@ -17,42 +17,42 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Tracepoint is a place in the code at which a breakpoint reports an exit.
+// Tracepoint is a place in the code with a breakpoint that reports an exit.
 type Tracepoint struct {
 	Addr     machine.Addr // of the breakpoint
 	Record   uint64
 	Site     string       // its kind: stackmap, patchpoint, statepoint, deoptimize or unknown
 	Moment   frame.Moment // how far the site has run when a thread is stopped at Addr
-	Function string       // that Addr lies in; "" where it has no symbol
-	Offset   uint64       // of Addr in it
+	Function string       // the function that contains Addr; "" if it has no symbol
+	Offset   uint64       // of Addr in Function
 	Module   string       // the file or JIT object
 	Note     string       // why Addr is not the usual place for the kind of site, or ""
-	// Symbol is set if the breakpoint is at the entry of that symbol and reports the frame that calls it. There is no record then.
+	// Symbol is set if the breakpoint is at the entry of that symbol and reports the calling frame. There is no record then.
 	Symbol string
-	// Entry means that the breakpoint is at the entry of Function. There is no record, and no frame that is left.
+	// Entry reports that the breakpoint is at the entry of Function. There is no record, and no frame is left.
 	Entry bool
 
 	code  *progspace.Objfile
 	match *deopt.Match
 	reads []ptrace.Read
-	whole bool // what the record's values are read from does not all come with an event
+	whole bool // not all that the record's values are read from comes with an event
 	wide  bool // it has values in vector registers
 	meant patching
 
 	owners []string      // the functions that start at the map's address of its function
-	folded []*Tracepoint // of other functions with the same code, which a hit may be an exit of as well
+	folded []*Tracepoint // for other functions with the same code, to which a hit may belong as well
 
-	by int // of a symbol: which of [Options].At means it
+	by int // of a symbol: the index in [Options].At that selected it
 
 	ready bool        // base and doubt are known
-	base  frame.Frame // what is the same at each hit
+	base  frame.Frame // the parts of the frame that are the same at each hit
 	doubt bool        // see Doubtful
 }
 
-// Doubtful reports whether the place may be reached without its site: no values are read then.
+// Doubtful reports whether the place may be reached without its site. No values are read then.
 func (p *Tracepoint) Doubtful() bool { return p.doubt }
 
-// Match is the record that describes the place; nil of a breakpoint at a symbol, or at an entry.
+// Match returns the record that describes the place; nil for a breakpoint at a symbol or an entry.
 func (p *Tracepoint) Match() *deopt.Match { return p.match }
 
 // ExitFilter selects exits. Empty fields select all.
@@ -61,7 +61,7 @@ type ExitFilter struct {
 	Function *names.Pattern // nil: any
 	Sites    []string
 
-	AtReturn bool // the breakpoint of a statepoint is where its callee returns
+	AtReturn bool // set the breakpoint of a statepoint at the return address of its call
 }
 
 func (x *ExitFilter) wantsRecord(id uint64) bool {
@@ -76,7 +76,7 @@ func (x *ExitFilter) wantsSite(kind string) bool {
 	return len(x.Sites) == 0 || slices.Contains(x.Sites, kind)
 }
 
-// filters mean what one of them means. There is one at least.
+// filters select what any of them selects. There is at least one.
 type filters []ExitFilter
 
 func (l filters) wantsRecord(id uint64) bool {
@@ -95,7 +95,7 @@ func (x *ExitFilter) means(p *Tracepoint) bool {
 	return x.wantsRecord(p.Record) && x.wantsSite(p.Site) && slices.ContainsFunc(p.owners, x.wantsFunction)
 }
 
-// Meant reports whether a filter selects the place, or, if at is not nil, whether the place is for calls of such a function.
+// Meant reports whether a filter selects the place. If at is not nil, it reports whether the place is for calls of a function that at matches.
 func (p *Tracepoint) Meant(x *ExitFilter, at *names.Pattern) bool {
 	if at != nil || p.Symbol != "" {
 		return at != nil && p.Symbol != "" && at.Match(p.Symbol)
@@ -106,19 +106,19 @@ func (p *Tracepoint) Meant(x *ExitFilter, at *names.Pattern) bool {
 // SiteKinds lists the values that [ExitFilter].Sites may hold.
 var SiteKinds = []string{string(ir.StackMapSite), string(ir.PatchPointSite), string(ir.StatepointSite), string(ir.DeoptimizeSite), deopt.UnknownSite}
 
-// survey looks for the places at which exits can be seen.
+// survey finds the places at which exits can be seen.
 type survey struct {
 	view    *deopt.View
 	filters filters
 	entries func(string, uint64) bool // as in [Options]
-	// fresh means that the objects were registered just now. MCJIT does that before it makes the code executable; in any other object, memory that
+	// fresh means that the objects were registered just now. MCJIT registers them before it makes the code executable; in other objects, memory that
 	// is not executable is no longer code.
 	fresh   bool
 	points  []*Tracepoint
 	known   int            // records that were read, selected or not
-	refused map[string]int // records that get no breakpoint, by the reason
-	reasons []string       // those of refused, in order
-	misfits []string       // why modules are not what was compiled
+	refused map[string]int // number of records without a breakpoint, by reason
+	reasons []string       // the keys of refused, in order
+	misfits []string       // why modules differ from the compiled code
 }
 
 func (s *survey) refuse(why string) {
@@ -130,10 +130,9 @@ func (s *survey) refuse(why string) {
 	}
 }
 
-// of adds the exits of all records of a code. The kind of a site determines where the record's address is: for a stackmap and a patchpoint it is
-// the start of the site, for a statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A deoptimize call does
-// not return, and a statepoint's callee may change what is live: the breakpoint belongs on the call, where all recorded values are in place
-// already.
+// of adds the exits of all records of an object file. The kind of a site determines the record's address: for a stackmap and a patchpoint it is the
+// start of the site, for a statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A deoptimize call does not
+// return, and a statepoint's callee may change what is live. So the breakpoint belongs on the call, where all recorded values are already in place.
 func (s *survey) of(c *progspace.Objfile) error {
 	if c.Records == nil {
 		return nil
@@ -178,8 +177,8 @@ func (s *survey) of(c *progspace.Objfile) error {
 	return nil
 }
 
-// tracepoint finds the place of one record's site, or the reason why there can be no breakpoint. It must be code of the function that the map
-// names, and an instruction must start there: otherwise the breakpoint would overwrite something else.
+// tracepoint finds the place of one record's site, or returns why there can be no breakpoint. The place must be in the function that the map names,
+// at the start of an instruction: otherwise the breakpoint would corrupt the code.
 func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *sweep) (p *Tracepoint, why string, err error) {
 	v := s.view
 	function := c.SymbolAt(e.Function.Addr)
@@ -223,8 +222,8 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	return p, "", nil
 }
 
-// matchSite determines the kind of the site of a record, the site in the modules, and its start. call is the call that ends at the record's
-// address, or 0; lost means that the instructions could not be decoded up to there.
+// matchSite determines the kind of a record's site, the site in the modules, and its start. call is the call that ends at the record's address, or 0;
+// lost means that the instructions up to there could not be decoded.
 func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr, lost bool) error {
 	f := s.view.FrameAt(p.code, e.Addr, nil)
 	m := f.Matcher(p.code.SymbolAt(e.Function.Addr).Name, e.Function.Addr)
@@ -237,7 +236,7 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 		s.misfits = append(s.misfits, r.Why)
 	}
 	p.match = got
-	returns := got.Moment == frame.After || got.Moment == frame.Unknown // has the shape of a statepoint
+	returns := got.Moment == frame.After || got.Moment == frame.Unknown // it has the shape of a statepoint
 	switch {
 	case returns && call != 0:
 		if len(got.Sites) > 1 {
@@ -267,7 +266,7 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 	return nil
 }
 
-// general reports whether a register is one that comes with every hit.
+// general reports whether a register comes with every hit.
 func general(arch *machine.Arch, reg machine.DWARFReg) bool {
 	info, known := arch.Register(reg)
 	return known && info.Class == machine.General
@@ -276,7 +275,7 @@ func general(arch *machine.Arch, reg machine.DWARFReg) bool {
 // Two ranges of memory that lie this near, in bytes, are read as one.
 const joined = 64
 
-// plan selects the parts of a thread and of its memory that must come with a hit so that the record's values can be read from them.
+// plan selects the registers and the memory that must come with a hit to read the record's values.
 func (p *Tracepoint) plan(arch *machine.Arch) {
 	for _, l := range p.match.Entry.Record.Locations {
 		switch {

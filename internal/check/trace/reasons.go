@@ -7,14 +7,13 @@ import (
 	"slices"
 )
 
-// Reasons counts why something could not be done with exits, by the reason without its addresses. It is made before it is
-// added to.
+// Reasons counts the reasons why something could not be done with exits, without the addresses in them. It must be made before the first Add.
 type Reasons map[string]uint64
 
 // maxReasons bounds the number of distinct reasons.
 const maxReasons = 1000
 
-// addresses matches what differs between the reasons of one kind.
+// addresses matches the parts that differ between reasons of one kind.
 var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
 
 // Add counts a reason.
@@ -26,7 +25,7 @@ func (r Reasons) Add(why string) {
 	r[why]++
 }
 
-// Sorted lists the reasons, the most frequent first.
+// Sorted returns the reasons, the most frequent first.
 func (r Reasons) Sorted() []string {
 	return slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(cmp.Compare(r[b], r[a]), cmp.Compare(a, b)) })
 }

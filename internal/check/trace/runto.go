@@ -14,15 +14,15 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// RunToOptions say at which exit [RunTo] stops.
+// RunToOptions select the exit at which [RunTo] stops.
 type RunToOptions struct {
 	deopt.Options
 	ExitFilter
 	Also  []ExitFilter         // as in [Options]
-	At    []*names.Pattern     // functions: the exit is the frame that calls one, as in [Options]; none: sites
-	Sites bool                 // with At: sites too
-	Stop  *condition.Condition // only exits that fulfil it are meant; nil: all
-	// Meant is asked of each exit that fulfils Stop whether it is meant. Nil: all are.
+	At    []*names.Pattern     // functions: the exit is the frame that calls one, as in [Options]; empty: sites
+	Sites bool                 // with At: also stop at sites
+	Stop  *condition.Condition // select only exits that fulfil it; nil: all
+	// Meant reports whether an exit that fulfils Stop is selected. Nil: all are.
 	Meant func(*Exited) bool
 	Hit   uint64 // which of the selected exits, counted from the current stop; 0 and 1: the next
 	Warn  func(string)
@@ -30,11 +30,11 @@ type RunToOptions struct {
 	Describe described.Ask
 }
 
-// Moment is a process that is stopped at an exit.
+// Moment is a process stopped at an exit.
 type Moment struct {
-	// View holds all frames, those of the thread that reached the exit first.
+	// View holds all frames. The first thread is the one that reached the exit.
 	View *deopt.View
-	// Frame is the frame that is left, nil at a symbol that no known frame calls.
+	// Frame is the frame that is left, nil at a symbol without a known caller.
 	Frame *deopt.Frame
 	Point *Tracepoint
 }
@@ -42,11 +42,11 @@ type Moment struct {
 // NotReachedError reports that a process ended before it reached an exit.
 type NotReachedError struct {
 	End  End
-	Hits uint64 // how often it reached a selected exit, with or without the condition
+	Hits uint64 // number of selected exits, with or without the condition
 	Stop *condition.Condition
-	Held uint64 // how often the condition held, if there is one
+	Held uint64 // number of exits at which the condition held, if there is one
 	Want uint64
-	Why  string // why there was no place to watch at its end
+	Why  string // why no place could be watched at its end
 }
 
 func (e *NotReachedError) Error() string {
@@ -64,12 +64,12 @@ func (e *NotReachedError) Error() string {
 	return text
 }
 
-// errThere ends a trace: the process has reached the exit.
+// errThere ends a trace at the exit.
 var errThere = errors.New("it is there")
 
-// RunTo resumes a process up to an exit, whether its code is loaded yet or not, and returns the frames there. They are valid until the process
-// resumes. All breakpoints are removed then. It returns a [*NotReachedError] if the process ends before; if ctx is done, it returns its cause, and
-// the process is stopped where it was, without breakpoints.
+// RunTo runs a process to an exit, in code that is loaded now or later, and returns the frames there. They are valid until the process resumes. RunTo
+// removes all breakpoints. It returns a [*NotReachedError] if the process ends first. If ctx is done, it returns the cause, and the process is
+// stopped where it was, without breakpoints.
 func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, error) {
 	o.Hit = max(o.Hit, 1)
 	t := Options{Options: o.Options, ExitFilter: o.ExitFilter, Also: o.Also, At: o.At, Sites: o.Sites,
@@ -121,11 +121,11 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	return out, nil
 }
 
-// toExit runs until an exit is reached where the process is still stopped. It calls again before it begins anew.
+// toExit runs until the process is still stopped when an exit is reported. It calls again before each new attempt.
 func (t *tracer) toExit(ctx context.Context, again func()) error {
 	for {
 		err := t.run(ctx, func() error { return nil })
-		if off := t.session.Yield(false); off != nil && !errors.Is(off, ptrace.ErrGone) { // the caller holds the process from here on
+		if off := t.session.Yield(false); off != nil && !errors.Is(off, ptrace.ErrGone) { // from here on the caller holds the process
 			return cmp.Or(err, off)
 		}
 		if !errors.Is(err, errThere) || !t.session.Released() {
@@ -157,7 +157,7 @@ func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64
 	return e, nil
 }
 
-// standing takes all breakpoints out and makes the frames of the threads besides the one that came there.
+// standing removes all breakpoints and builds the frames of the other threads.
 func (t *tracer) standing(came deopt.Thread) (*deopt.View, error) {
 	if err := t.leave(); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (t *tracer) standing(came deopt.Thread) (*deopt.View, error) {
 	return t.frames(came)
 }
 
-// frames returns the frames of all threads of a stopped process, those of the thread that came first at the start.
+// frames returns the frames of all threads of a stopped process, first those of the thread that reached the exit.
 func (t *tracer) frames(came deopt.Thread) (*deopt.View, error) {
 	target, err := t.session.Target()
 	if err != nil {

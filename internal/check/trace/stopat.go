@@ -14,20 +14,19 @@ import (
 	"example.com/reframe/internal/vm/condition"
 )
 
-// surveyed bounds the size in bytes of a module all of whose sites are searched for names. That takes a second.
+// surveyed bounds the size in bytes of a module whose sites are all searched for names. That takes a second.
 const surveyed = 32 << 20
 
 // unnamed matches the slots of a record that no module names.
 var unnamed = regexp.MustCompile(`^loc[0-9]+$`)
 
-// Untold marks what the target itself will describe ([Options].Describe), so that it is unknown before: its modules, and the layout of its virtual
-// machine.
+// Untold says which parts are unknown until the target describes itself ([Options].Describe): its modules, and the layout of its virtual machine.
 type Untold struct{ Modules, Layouts bool }
 
-// CheckStop returns an error if a condition can hold at no exit that the filter selects, whatever a process does: no site of the modules and no
-// exit of the layouts has the slots that it uses. The error is a [*condition.Error]. What is unknown without the process is no error.
+// CheckStop returns an error if a condition cannot hold at any exit that the filter selects: no site of the modules and no exit of the layouts has
+// the slots that it uses. The error is a [*condition.Error]. Facts that are unknown without the process cause no error.
 func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet Untold) error {
-	var siteList [][]string // the names of each
+	var siteList [][]string // the names of each site
 	for _, m := range o.Modules {
 		if m.Size() > surveyed {
 			return nil
@@ -57,13 +56,13 @@ func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet
 		}
 	}
 	open := func(n condition.Name) bool {
-		if strings.Contains(n.Text, "[") { // which places a record has, its layout says when it is there
+		if strings.Contains(n.Text, "[") { // the layout knows the slots of a record only at run time
 			return yet.Layouts || len(o.VMs) > 0
 		}
 		return n.Text == "" || yet.Modules || unnamed.MatchString(n.Text)
 	}
-	siteList = append(siteList, nil) // one of which no module says more
-	all := map[string]string{}       // every name, as the output has it
+	siteList = append(siteList, nil) // a site that no module describes
+	all := map[string]string{}       // all names, as they are printed
 	for _, names := range siteList {
 		has := map[string]bool{}
 		for _, name := range names {

@@ -11,17 +11,17 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// How a trace has ended.
+// The ways in which a trace ends.
 const (
-	EndExited      = "exited"      // the process has
-	EndKilled      = "killed"      // by a signal
+	EndExited      = "exited"      // the process exited
+	EndKilled      = "killed"      // a signal killed the process
 	EndLimit       = "limit"       // the requested number of exits was reached
 	EndTime        = "time"        // the requested time is over
 	EndStopped     = "stopped"     // an exit fulfilled the condition
 	EndInterrupted = "interrupted" // the caller canceled the trace
 )
 
-// End is how a trace has ended: its Kind is one of the constants, or "" if it failed.
+// End describes the end of a trace. Kind is one of the constants, or "" if the trace failed.
 type End struct {
 	Kind     string `json:"kind"`
 	ExitCode int    `json:"exit_code,omitempty"`
@@ -42,20 +42,20 @@ const SummarySchema = "reframe.trace.summary/v1"
 // Summary is the report at the end of a trace.
 type Summary struct {
 	Schema    string          `json:"schema"`
-	Exits     uint64          `json:"exits"` // that happened
-	Told      uint64          `json:"told"`  // the number of them that were reported
+	Exits     uint64          `json:"exits"` // exits that happened
+	Told      uint64          `json:"told"`  // exits that were reported
 	Seconds   float64         `json:"seconds"`
 	Sites     []SiteCount     `json:"sites"`     // the most frequent first
-	Functions []FunctionCount `json:"functions"` // the same
-	// Unavailable counts the unavailable values of reported exits, and the exits without a frame, or without the values of its record. An exit at a
-	// place without a record lacks nothing.
+	Functions []FunctionCount `json:"functions"` // the most frequent first
+	// Unavailable counts the unavailable values of reported exits, and exits without a frame or without the values of their record. An exit at a
+	// place without a record is complete.
 	Unavailable uint64 `json:"unavailable"`
 	// Undecided counts the exits with a slot of the condition whose value is unavailable, and Absent those without such a slot.
 	Undecided uint64 `json:"undecided,omitempty"`
 	Absent    uint64 `json:"absent,omitempty"`
-	// Overwritten counts the places whose breakpoint the process has overwritten: exits there may be missing.
+	// Overwritten counts the breakpoints that the process has overwritten: exits there may be missing.
 	Overwritten uint64 `json:"overwritten,omitempty"`
-	// Unwatched is the time in which exits are missing, because reframe was stopped or its output was not read, in seconds.
+	// Unwatched is the time in seconds without watching, because reframe was stopped or its output was not read: exits may be missing.
 	Unwatched float64 `json:"unwatched_seconds,omitempty"`
 	End       End     `json:"end"`
 }
@@ -63,7 +63,7 @@ type Summary struct {
 // SiteCount counts the exits at one place.
 type SiteCount struct {
 	Function  string    `json:"function"`
-	Demangled string    `json:"demangled,omitempty"` // where it differs from Function
+	Demangled string    `json:"demangled,omitempty"` // if it differs from Function
 	Address   frame.Hex `json:"address,omitempty"`   // of the place, if no function is known
 	Offset    uint64    `json:"offset"`
 	Record    uint64    `json:"record"`
@@ -76,12 +76,12 @@ type SiteCount struct {
 // FunctionCount counts the exits of a function.
 type FunctionCount struct {
 	Function  string    `json:"function"`
-	Demangled string    `json:"demangled,omitempty"` // where it differs from Function
-	Address   frame.Hex `json:"address,omitempty"`   // its start, if it has no name; or else the address of the place in it
+	Demangled string    `json:"demangled,omitempty"` // if it differs from Function
+	Address   frame.Hex `json:"address,omitempty"`   // its start if it has no name, or else the address of the place in it
 	Count     uint64    `json:"count"`
 }
 
-// counts are those of a trace.
+// counts holds the counters of a trace.
 type counts struct {
 	sites       map[SiteCount]uint64 // by place, with Count 0
 	hits        map[machine.Addr]uint64
@@ -89,7 +89,7 @@ type counts struct {
 	unavailable uint64
 	undecided   uint64
 	absent      uint64
-	missing     time.Duration         // in which breakpoints were removed
+	missing     time.Duration         // time in which breakpoints were removed
 	overwritten map[machine.Addr]bool // places whose exits may be missing
 	end         End
 }
@@ -129,7 +129,7 @@ func (t *counts) count(x *Exited) {
 	t.sites[at]++
 }
 
-// site is the place in a summary, not yet counted.
+// site returns the place's entry in a summary, with Count 0.
 func (p *Tracepoint) site() SiteCount {
 	at := SiteCount{Function: p.Function, Offset: p.Offset, Record: p.Record, Site: p.Site}
 	if p.Function == "" {
@@ -138,7 +138,7 @@ func (p *Tracepoint) site() SiteCount {
 	return at
 }
 
-// settle counts what only the session has counted, for those to whom the places belong now.
+// settle adds the hits that only the session has counted to the present tracepoints of each place.
 func (t *tracer) settle() error {
 	if !t.unseen() {
 		return nil

@@ -5,16 +5,16 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// sweep follows the instructions of a function from its start on.
+// sweep decodes the instructions of a function from its start.
 type sweep struct {
 	text *isa.Window
 	at   machine.Addr // the next instruction
 	last machine.Addr // the one before it; 0 at the start
-	lost bool         // what comes next cannot be read or is not known
+	lost bool         // the next instruction cannot be read or decoded
 }
 
-// to advances to an address that is not less than any before. inside reports that an instruction crosses the address, and call is the start of the
-// call that ends there, or 0. If the instructions cannot be decoded up to there, both are unknown: false and 0.
+// to advances to an address that is not less than the previous ones. inside reports whether an instruction crosses the address. call is the start of
+// the call that ends there, or 0. If the instructions cannot be decoded up to there, to returns false and 0.
 func (s *sweep) to(addr machine.Addr) (inside bool, call machine.Addr) {
 	for s.at < addr && !s.lost {
 		n := s.text.LengthAt(s.at)

@@ -22,27 +22,27 @@ import (
 type Options struct {
 	deopt.Options
 	ExitFilter
-	// Also holds further filters: an exit is selected if one of them all selects it. AtReturn applies only to the first.
+	// Also holds further filters: an exit is selected if any filter selects it. AtReturn applies only to the first.
 	Also []ExitFilter
-	// At selects functions. If there are any, the breakpoints are at their entries, instead of the sites of records, and an exit is the frame of
-	// the record that calls. With Sites they are set beside those of records.
+	// At selects functions. If it is not empty, the breakpoints are at their entries instead of the sites of records, and an exit is the frame of the
+	// record that calls. With Sites the sites of records get breakpoints too.
 	At    []*names.Pattern
 	Sites bool
-	// Entries reports whether there is a breakpoint at the entry of a record's function too: [Tracepoint].Entry. Nil: there is none.
+	// Entries reports whether the entry of a record's function gets a breakpoint too: [Tracepoint].Entry. Nil: no entry does.
 	Entries func(function string, record uint64) bool
-	Full    bool                 // all frames of the thread
-	Quiet   bool                 // exits are counted and not reported
-	Every   uint64               // each so-many-th hit is reported; 0 and 1: each
-	Limit   uint64               // the trace ends after so many hits, of those that Every selects; 0: no limit
-	Stop    *condition.Condition // the trace ends with the first exit that fulfils it, which alone is reported; nil: none
-	Log     bool                 // with Stop: the exits before it are reported too
-	For     time.Duration        // the trace ends after this time; 0: no limit
-	// Wants is asked of each hit, before frames are made, which takes far longer: one that it does not want is neither reported nor
-	// counted. Nil: all are wanted.
+	Full    bool                 // report all frames of the thread
+	Quiet   bool                 // count exits without reporting them
+	Every   uint64               // report only every n-th hit; 0 and 1: all
+	Limit   uint64               // end the trace after this number of hits that Every selects; 0: no limit
+	Stop    *condition.Condition // end the trace at the first exit that fulfils it, and report only that exit; nil: none
+	Log     bool                 // with Stop: report the exits before it too
+	For     time.Duration        // end the trace after this time; 0: no limit
+	// Wants reports whether to handle a hit: others are neither reported nor counted. It is called before frames are made, which takes far longer.
+	// Nil: all hits are handled.
 	Wants func(machine.Thread, []*Tracepoint) bool
-	// Describe reads the process's description of itself: modules and layouts that are used from then on. Nil: it is not read.
+	// Describe reads the process's description of itself: modules and layouts that the trace uses from then on. Nil: it is not read.
 	Describe described.Ask
-	// Wait means that a process which has no such exits yet may get them.
+	// Wait means that a process without such exits may get them later.
 	Wait bool
 	// Gap is called when the trace resumes after a gap in the exits. Nil: Warn gets its text.
 	Gap func(Gap) error
@@ -58,26 +58,26 @@ type tracer struct {
 	began   time.Time
 
 	*loaded
-	stale      bool                  // the mappings may differ from those of the view
-	generation int                   // of the loaded code: how often it was read
+	stale      bool                  // the view may have outdated mappings
+	generation int                   // number of times that the loaded code was read
 	stacks     map[int]*unwind.Stack // the last stack of each thread
 	warned     map[string]bool
-	number     uint64 // of the last hit that was counted here
-	chosen     uint64 // hits that count for the limit
+	number     uint64 // of the last hit counted by the tracer
+	chosen     uint64 // number of hits that count for the limit
 	counts
 }
 
-// chooses reports whether hits are counted and selected here, and not by the session: the selection depends on more than their place.
+// chooses reports whether the tracer, not the session, counts and selects hits: the selection depends on more than their place.
 func (t *tracer) chooses() bool { return t.options.Thread != 0 || t.options.Stop != nil }
 
-// unseen reports whether some hits are not reported here, and only the session knows their number.
+// unseen reports whether only the session knows the number of some hits, because they are not reported here.
 func (t *tracer) unseen() bool { return !t.chooses() && (t.options.Quiet || t.options.Every > 1) }
 
 // maxStacks bounds the threads whose stacks are kept.
 const maxStacks = 1 << 10
 
-// Run reports each exit as it happens, until the process or the trace ends. The process is stopped when Run starts; the caller detaches. The
-// argument of each is valid until it returns; its error ends the trace and is returned.
+// Run reports each exit as it happens, until the process or the trace ends. The process must be stopped when Run starts; the caller detaches. The
+// argument of each is valid until each returns; its error ends the trace and is returned.
 //
 // The summary is valid whatever the error is. If ctx is done, the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, each func(*Exited) error) (*Summary, error) {
@@ -151,8 +151,8 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 		if err = t.event(ev); err == nil {
 			err = then()
 		}
-		// A thread that calls execve ends all others, also those that are stopped at an exit: the next event shows that the process became another
-		// program, or that it ended.
+		// A thread that calls execve ends all others, even those that are stopped at an exit: the next event shows that the process runs another
+		// program, or ended.
 		if err != nil && !errors.Is(err, ptrace.ErrGone) {
 			if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 				t.end.Kind = EndInterrupted
@@ -163,7 +163,7 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 	return nil
 }
 
-// errTimeUp ends the wait when the time is over.
+// errTimeUp ends a trace when its time is over.
 var errTimeUp = errors.New("the time is over")
 
 func (t *tracer) event(ev ptrace.Event) error {
@@ -185,14 +185,14 @@ func (t *tracer) event(ev ptrace.Event) error {
 	if registering, watch := t.watches[ev.At]; watch {
 		return t.follow(registering)
 	}
-	// A breakpoint that was hit before it was removed may be reported after that.
+	// A removed breakpoint may still report a hit from before its removal.
 	if p := t.places[ev.At]; p != nil {
 		return t.hit(p, ev)
 	}
 	return nil
 }
 
-// hit handles a thread that came to a place.
+// hit handles a thread that reached a place.
 func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	o := &t.options
 	if o.Wants != nil && !o.Wants(ev.Thread, p.points) {
@@ -217,7 +217,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	chosen := !t.chooses() || o.Every < 2 || number%o.Every == 0
 	told := chosen && !o.Quiet && (o.Stop == nil || o.Log)
 	stops := false
-	lost := func() bool { return p.held && t.session.Released() } // what was read may be of different moments
+	lost := func() bool { return p.held && t.session.Released() } // its threads ran: the values may be of different moments
 	for _, point := range p.points {
 		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point}
 		err := t.fill(x, view, ev.Thread.Registers)
@@ -225,7 +225,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 			return err
 		}
 		x.Stops = o.Stop != nil && t.decide(o.Stop, x)
-		if x.Stops && !o.Full { // all of them, once
+		if x.Stops && !o.Full { // report all frames, once
 			if err := t.walk(x, view, ev.Thread.Registers); err != nil {
 				return err
 			}
@@ -256,7 +256,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	return nil
 }
 
-// fill makes the frame of an exit, or all of its thread.
+// fill builds the frame of an exit, or all frames of its thread.
 func (t *tracer) fill(x *Exited, v *deopt.View, registers *machine.Registers) (err error) {
 	if t.options.Full || x.Point.Symbol != "" || x.Point.Entry {
 		return t.walk(x, v, registers)
@@ -268,8 +268,7 @@ func (t *tracer) fill(x *Exited, v *deopt.View, registers *machine.Registers) (e
 	return x.alike(v, physical)
 }
 
-// walk makes all frames of the thread. The stack is mostly what it was at the thread's last
-// exit.
+// walk builds all frames of the thread. It reuses the stack of the thread's last exit, which is usually similar.
 func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) error {
 	stack := v.Walk(registers, t.stacks[x.Thread.ID])
 	if len(t.stacks) == maxStacks {
@@ -277,12 +276,12 @@ func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) er
 	}
 	t.stacks[x.Thread.ID] = stack
 	x.Frames, x.End = nil, stack.End
-	left := 0 // which of them is the one that is left
+	left := 0 // index of the frame that is left
 	if x.Point.Symbol != "" {
 		left = 1
 	}
 	all := t.options.Full || x.Stops
-	var within *deopt.Frame // nil where that is frame #0, which is certain
+	var within *deopt.Frame // nil for frame #0, which is certain
 	for n, physical := range stack.Frames {
 		var f *deopt.Frame
 		var err error
@@ -315,10 +314,9 @@ func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) er
 	return nil
 }
 
-// caller makes the frame that has just called: the callee has changed nothing yet, so that
-// registers hold what they did at the call which the callee need not keep.
+// caller builds the calling frame. The callee has changed nothing yet, so that even caller-saved registers hold their values at the call.
 func (t *tracer) caller(v *deopt.View, physical unwind.Frame, callee *unwind.Frame, within *deopt.Frame, entry *machine.Registers) (*deopt.Frame, error) {
-	if physical.Overwritten != nil { // what was written there may have changed registers before it called
+	if physical.Overwritten != nil { // code there may have been overwritten, and may have changed registers before the call
 		return v.FrameOf(physical, callee, within)
 	}
 	regs := entry.Clone()
@@ -330,7 +328,7 @@ func (t *tracer) caller(v *deopt.View, physical unwind.Frame, callee *unwind.Fra
 	return v.FrameOf(physical, callee, within)
 }
 
-// back sets the breakpoints again that were removed because the events were not read. What was loaded and registered may have changed since.
+// back sets the breakpoints again that were removed because the events were not read. Code may have been loaded and registered meanwhile.
 func (t *tracer) back(ev ptrace.Event) error {
 	stopped := t.session.Stop()
 	if err := t.gap(ev.Time); err != nil {
@@ -342,7 +340,7 @@ func (t *tracer) back(ev ptrace.Event) error {
 	return t.anew()
 }
 
-// gap reports that exits are missing since a time.
+// gap reports missing exits since a time.
 func (t *tracer) gap(since time.Time) error {
 	g := Gap{since.Sub(t.began), time.Since(since)}
 	t.missing += g.Time
@@ -353,7 +351,7 @@ func (t *tracer) gap(since time.Time) error {
 	return nil
 }
 
-// anew looks at a process of which nothing is known yet.
+// anew reads a new process, of which nothing is known yet.
 func (t *tracer) anew() error {
 	if err := t.settle(); err != nil {
 		return err
@@ -370,8 +368,7 @@ func (t *tracer) anew() error {
 	return t.apply(false)
 }
 
-// follow updates the places after code was loaded, registered or removed. It removes breakpoints in code that is gone before its memory can be
-// reused.
+// follow updates the places after code was loaded, registered or removed. It removes breakpoints in unloaded code before its memory can be reused.
 func (t *tracer) follow(registering bool) error {
 	if err := t.settle(); err != nil {
 		return err
@@ -386,11 +383,11 @@ func (t *tracer) follow(registering bool) error {
 		return err
 	}
 	t.view.Move(target)
-	t.stale = true // MCJIT makes executable what it has registered
+	t.stale = true // MCJIT makes code executable after registering it
 	return t.apply(true)
 }
 
-// apply sets the breakpoints that belong to what there is now.
+// apply sets the breakpoints for the code that is loaded now.
 func (t *tracer) apply(fresh bool) error {
 	t.generation++
 	insert, remove, err := t.update(fresh)
@@ -404,18 +401,18 @@ func (t *tracer) apply(fresh bool) error {
 		if !fresh {
 			return err
 		}
-		// An object may claim that its code is where no memory is; the other breakpoints are set. A broken session returns the error again.
+		// An object may claim code at an unmapped address; the other breakpoints are set. A broken session returns the error again.
 		t.warn("%v", err)
 	}
 	return nil
 }
 
-// expect returns an error where no exit can ever be seen.
+// expect returns an error if no exit can ever be seen.
 func (t *tracer) expect() error {
 	if t.options.Wait {
 		return nil
 	}
-	if !t.atSites { // a running process has its functions; Wait is for functions that are loaded later
+	if !t.atSites { // a running process has its functions already; Wait covers code that is loaded later
 		lines := t.unnamed()
 		if len(t.places) == 0 {
 			return fmt.Errorf("%s; --wait waits until it has", strings.Join(lines, "; "))
@@ -449,7 +446,7 @@ func (l *loaded) whyNone() string {
 	return fmt.Sprintf("%v: %v: %s", t, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
 }
 
-// decide reports whether the condition holds for an exit, and counts the exits for which it is undecided.
+// decide reports whether the condition holds at an exit, and counts exits for which it is undecided.
 func (t *tracer) decide(c *condition.Condition, x *Exited) bool {
 	is := x.answer(c)
 	switch is {
@@ -461,7 +458,7 @@ func (t *tracer) decide(c *condition.Condition, x *Exited) bool {
 	return is == condition.Yes
 }
 
-// look moves the view to the current state of the process, if the mappings may differ from those of the view. Memory is read as it is in any case.
+// look updates the view to the current state of the process, if its mappings may be outdated. Memory is always read directly.
 func (t *tracer) look() error {
 	if !t.stale {
 		return nil

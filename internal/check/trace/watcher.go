@@ -14,12 +14,12 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Watcher reports each exit of a process as [Run] does, for callers that do more there than report it: between the exits the caller controls the
-// process, and may run one of its threads and report where that arrived ([Watcher.Arrived]).
+// Watcher reports each exit of a process as [Run] does, for callers that do more at an exit than report it. Between exits the caller controls the
+// process. It may run one thread itself and report where that thread stopped ([Watcher.Arrived]).
 type Watcher struct {
 	tracer *tracer
-	code   []machine.Range // see Code; nil until it is needed
-	codeOf int             // the generation of the loaded code for which it was computed
+	code   []machine.Range // cache of Code
+	codeOf int             // the generation of the loaded code that code belongs to
 }
 
 // NewWatcher returns a watcher of a stopped process. The argument of each is valid until it returns; its error ends the run.
@@ -31,8 +31,8 @@ func NewWatcher(s *ptrace.Session, o Options, each func(*Exited) error) *Watcher
 // returned.
 func (w *Watcher) Run(ctx context.Context, then func() error) error { return w.tracer.run(ctx, then) }
 
-// Stand reads what is loaded, as [Watcher.Run] does when it starts, and sets no breakpoint: it returns those that Run would set. They are for a
-// caller that runs one thread at a time, sets and removes them, and reports where that arrived ([Watcher.Arrived]).
+// Stand reads the loaded code, as [Watcher.Run] does at its start, but sets no breakpoints: it returns those that Run would set. It is for a caller
+// that runs one thread at a time, inserts and removes the breakpoints, and reports where the thread stopped ([Watcher.Arrived]).
 func (w *Watcher) Stand() ([]ptrace.Breakpoint, error) {
 	t := w.tracer
 	t.session.Refresh()
@@ -48,27 +48,27 @@ func (w *Watcher) Stand() ([]ptrace.Breakpoint, error) {
 	for _, at := range t.places {
 		for _, p := range at.points {
 			if p.match != nil {
-				p.prepare(t.view) // [Tracepoint.Doubtful] is known before anybody comes there
+				p.prepare(t.view) // [Tracepoint.Doubtful] must be known before a thread reaches it
 			}
 		}
 	}
 	return insert, err
 }
 
-// Unwatched returns how many of the selected records have no breakpoint.
+// Unwatched returns the number of selected records without a breakpoint.
 func (w *Watcher) Unwatched() int { return w.tracer.unwatched }
 
-// Standing returns all frames of the process, which is stopped where an exit was reported ([Watcher.Arrived]): the view of the exit's frames, moved
-// there.
+// Standing returns all frames of the process, which is stopped where an exit was reported ([Watcher.Arrived]). It moves the view of the exit to the
+// current state.
 func (w *Watcher) Standing(x *Exited) (*deopt.View, error) {
 	return w.tracer.frames(deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End})
 }
 
-// View returns the code of the process as of the last update of what is loaded, without frames. Its memory is read on demand. It is nil before
+// View returns the code of the process as of the last update of what is loaded, without frames. It reads memory on demand. It is nil before
 // [Watcher.Run].
 func (w *Watcher) View() *deopt.View { return w.tracer.view }
 
-// At are the exits whose breakpoint is at an address.
+// At returns the exits whose breakpoint is at an address.
 func (w *Watcher) At(addr machine.Addr) []*Tracepoint {
 	if p := w.tracer.places[addr]; p != nil {
 		return p.points
@@ -76,8 +76,8 @@ func (w *Watcher) At(addr machine.Addr) []*Tracepoint {
 	return nil
 }
 
-// Arrived handles the arrival of a thread that the caller ran at an address. If exits are watched there, it reports them; if code is loaded there,
-// it reads the changes.
+// Arrived handles a thread that the caller ran to an address. If the address has exits, it reports them; if the process loads code there, it reads
+// the changes.
 func (w *Watcher) Arrived(addr machine.Addr, thread machine.Thread) error {
 	if registering, watch := w.tracer.watches[addr]; watch {
 		return w.tracer.follow(registering)
@@ -89,15 +89,15 @@ func (w *Watcher) Arrived(addr machine.Addr, thread machine.Thread) error {
 	return w.tracer.hit(p, ptrace.Event{Kind: ptrace.Hit, Time: time.Now(), At: addr, Thread: thread})
 }
 
-// Leave takes all breakpoints out, so that the process runs at its own speed to its end, which is all that is reported from then on. Only
-// one that becomes another program is watched anew.
+// Leave removes all breakpoints, so that the process runs at full speed to its end, the only event that is still reported. If the process executes
+// another program, that one is watched again.
 func (w *Watcher) Leave() error { return w.tracer.leave() }
 
 func (t *tracer) leave() error {
 	return t.session.Remove(slices.Concat(slices.Collect(maps.Keys(t.places)), slices.Collect(maps.Keys(t.watches)))...)
 }
 
-// Objects are the objects that a JIT has registered and that can be used.
+// Objects yields the usable objects that a JIT has registered.
 func (w *Watcher) Objects() iter.Seq[*object.Image] {
 	return func(yield func(*object.Image) bool) {
 		for e := range w.tracer.objects {
@@ -108,15 +108,15 @@ func (w *Watcher) Objects() iter.Seq[*object.Image] {
 	}
 }
 
-// Finish warns of functions and records that were pending and never came. It returns how the run ended, at how many places exits may be missing
-// because the process has overwritten the breakpoint, and how long the watcher has been running.
+// Finish warns about functions and records that stayed pending. It returns the end of the run, the number of breakpoints that the process has
+// overwritten, where exits may be missing, and the running time of the watcher.
 func (w *Watcher) Finish() (end End, overwritten uint64, took time.Duration) {
 	w.tracer.warnUnnamed()
 	return w.tracer.end, uint64(len(w.tracer.overwritten)), time.Since(w.tracer.began)
 }
 
-// Code returns the code that the modules describe: native code of that is followed by each instruction. For registered objects it is all code; for
-// files, which contain the host too, the functions that the modules define.
+// Code returns the code that the modules describe, in which native code is single-stepped. For registered objects it is all code. For files, which
+// contain the host too, it is the functions that the modules define.
 func (w *Watcher) Code() []machine.Range {
 	if w.code != nil && w.codeOf == w.tracer.generation {
 		return w.code
