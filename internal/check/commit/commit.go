@@ -13,7 +13,7 @@ import (
 )
 
 // Commit holds the changes after which a process continues in the caller as if the native functions had returned the interpreter's results. [Prepare]
-// makes one, and until [Commit.Write] the process is unchanged.
+// makes a Commit, and [Commit.Write] applies it; the process is unchanged until then.
 type Commit struct {
 	report    *frame.Resumed
 	session   *ptrace.Session
@@ -22,12 +22,12 @@ type Commit struct {
 	registers map[machine.DWARFReg][]byte
 }
 
-// Prepare runs as [deopt.View.Run] does, over a process under control, and finds the changes that a commit would make; the report's Committed lists
-// the same. The process has to be stopped from before the view was made up to [Commit.Write].
+// Prepare runs as [deopt.View.Run] does, over a process under control, and computes the changes of a commit. Committed in the report lists them too.
+// The process must stay stopped from before the view was made until [Commit.Write].
 //
-// It returns an error where there can be no commit: a frame that was not found by CFI, effects of the run outside of the memory of the process, a
-// value that is not known, a result whose place is not known. It takes the callee-saved registers from CFI; nothing shows that code preserves more
-// than its calling convention requires (as with llc's -enable-ipra). It does not write the errno of a function of <math.h>.
+// Prepare returns an error if a commit is not possible: a frame was not found by CFI, the run has effects outside of the process's memory, a value is
+// not known, or the place of the result is not known. It takes the callee-saved registers from CFI, assuming that code preserves no more than its
+// calling convention requires (llc's -enable-ipra does). It does not write the errno of a function of <math.h>.
 func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deopt.Limits) (*frame.Resumed, *Commit, error) {
 	to, err := begin(session, s.Thread, s.Frames)
 	if err != nil {
@@ -47,7 +47,7 @@ func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deo
 	return to.commit(session, s.Thread, report, run.Result.Value, changes)
 }
 
-// begin finds where the thread continues, before anything runs.
+// begin finds where the thread continues, before the interpreter runs.
 func begin(session *ptrace.Session, t *deopt.Thread, stack []*deopt.Frame) (*continuation, error) {
 	to, err := continuationOf(t, stack)
 	if err != nil {
@@ -63,7 +63,7 @@ func begin(session *ptrace.Session, t *deopt.Thread, stack []*deopt.Frame) (*con
 	return to, err
 }
 
-// commit makes a Commit of an interpreter's result and of the changes to memory. The report lists the same.
+// commit makes a Commit from an interpreter's result and its changes to memory. The report lists the same.
 func (c *continuation) commit(session *ptrace.Session, t *deopt.Thread, report *frame.Resumed, result interp.Value, changes []memoryChange) (*frame.Resumed, *Commit, error) {
 	parts, err := placeResult(result, c)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *continuation) commit(session *ptrace.Session, t *deopt.Thread, report *
 	return report, made, nil
 }
 
-// runOnce runs the stack and returns the changes that a commit would write to memory.
+// runOnce runs the stack and returns the memory changes of a commit.
 func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, to *continuation) (*frame.Resumed, *deopt.Ran, []memoryChange, error) {
 	report, run, err := s.Run(ctx, l, shift)
 	if err != nil {
@@ -97,12 +97,12 @@ func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, 
 	return report, run, list, err
 }
 
-// anywhere is by how much the interpreter's own memory lies elsewhere in a second run. All of its bytes count: of an
-// address a program may keep a part.
+// anywhere is the offset of the interpreter's own memory in a second run. All of its bytes are non-zero, as a program may keep only a part of an
+// address.
 const anywhere = 0x2b_1a6f_5e30
 
-// again repeats the run of the stack, with the interpreter's own memory at other addresses, and returns an error where results differ: a pointer to
-// such memory, or a value computed from one, is nothing that native code has.
+// again repeats the run of the stack, with the interpreter's own memory at other addresses, and returns an error if results differ: native code does
+// not have a pointer to such memory, or a value computed from one.
 func again(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *continuation, first *deopt.Ran, changes []memoryChange) error {
 	_, second, others, err := runOnce(ctx, s, l, anywhere, to)
 	if err != nil {
@@ -117,8 +117,8 @@ func again(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *continuation
 	return nil
 }
 
-// Write applies the changes of the commit to the process, all of them or none, and notes in the report that it did. The thread continues in the
-// caller when the process does.
+// Write applies all changes of the commit to the process, or none, and records it in the report. When the process resumes, the thread continues in
+// the caller.
 func (c *Commit) Write() error {
 	if err := c.session.Commit(c.tid, c.memory, c.registers); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (c *Commit) Write() error {
 	return nil
 }
 
-// onlyInside returns an error for a run with effects outside of the memory of the process.
+// onlyInside returns an error if a run has effects outside of the process's memory.
 func onlyInside(r *deopt.Ran) error {
 	for _, c := range r.Result.Called {
 		if c.Effect >= interp.EffectState {

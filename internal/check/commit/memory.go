@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// memoryChange is bytes that a commit changes.
+// memoryChange is a range of bytes that a commit writes.
 type memoryChange struct {
 	addr     machine.Addr
 	old, new []byte
@@ -18,9 +18,9 @@ type memoryChange struct {
 
 func (c *memoryChange) end() machine.Addr { return c.addr + machine.Addr(len(c.new)) }
 
-// changed lists, in ascending order, the bytes in which the interpreter's stores differ from the memory that the process has now. It skips dead
-// ranges, which are not read again. A bit that is not known may have any value, so it keeps that of the process; it is an error if a byte with such
-// bits has known ones that must change, or if the process could not have stored to a byte.
+// changed lists in ascending order the bytes in which the interpreter's stores differ from the present memory of the process. It skips dead ranges,
+// whose content is meaningless. Unknown bits may have any value, so a byte keeps those of the process. It returns an error if a byte with unknown
+// bits has known ones that must change, or if the process cannot store to a byte.
 func changed(pages iter.Seq[interp.Touched], now machine.Memory, maps []machine.Mapping, dead []machine.Range) ([]memoryChange, error) {
 	c := &changeList{dead: dead}
 	var old [interp.PageSize]byte
@@ -41,13 +41,13 @@ func changed(pages iter.Seq[interp.Touched], now machine.Memory, maps []machine.
 	return c.list, nil
 }
 
-// changeList collects changes.
+// changeList collects memory changes.
 type changeList struct {
 	dead []machine.Range
 	list []memoryChange
 }
 
-// bridged is the number of unchanged bytes that a change may include: many changes of one byte each take longer to write.
+// bridged is the number of unchanged bytes that a change may include: writing many changes of one byte takes longer.
 const bridged = 7
 
 func (c *changeList) page(p interp.Touched, have []byte, writable, shared bool) error {
@@ -71,8 +71,8 @@ func (c *changeList) page(p interp.Touched, have []byte, writable, shared bool) 
 	return nil
 }
 
-// extend returns the change that goes on at addr, up to which the page has the bytes before: the last one, or
-// a new one. Others may store to memory that is shared, between two bytes of ours too.
+// extend returns the change to which a byte at addr belongs: the last one, including the unchanged bytes before addr, or a new one. Changes in shared
+// memory include no unchanged bytes, as others may store to them.
 func (c *changeList) extend(before []byte, addr machine.Addr, shared bool) *memoryChange {
 	if n := len(c.list); n > 0 {
 		last := &c.list[n-1]
@@ -95,7 +95,7 @@ func (c *changeList) isDead(addr machine.Addr) bool {
 	return false
 }
 
-// differing finds the first address at which two lists of changes of the same memory differ.
+// differing returns the first address at which two lists of changes to the same memory differ.
 func differing(a, b []memoryChange) (at machine.Addr, differ bool) {
 	for i := range min(len(a), len(b)) {
 		x, y := &a[i], &b[i]

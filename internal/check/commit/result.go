@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// placeResult puts the result where the caller looks for it, and lists its scalars.
+// placeResult puts the result where the caller expects it, and lists its scalars.
 func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, error) {
 	list := []frame.CommittedResult{}
 	if v.IsNone() {
@@ -29,7 +29,7 @@ func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, err
 			return nil, fmt.Errorf("the result%s has undefined bits: %s", p.Path, p.Value.Format())
 		}
 		t := p.Value.Type()
-		// The caller of a function with such a result relies on 32 bits (LangRef, "Parameter Attributes"); the others may be anything.
+		// The caller relies on 32 extended bits (LangRef, "Parameter Attributes"); the upper bits may be anything.
 		if to.native.Ret.SignExt && t.Kind == ir.IntKind && t.Bits < 64 {
 			n, _ := p.Value.Int()
 			words = []uint64{uint64(n)}
@@ -42,8 +42,8 @@ func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, err
 	return list, nil
 }
 
-// put puts size bytes of a word into a register: a general register gets the whole word, and the other bytes of a vector register become zero unless
-// they are set too.
+// put puts size bytes of a word into a register: a general register gets the whole word; the other bytes of a vector register become zero unless they
+// are set too.
 func (c *continuation) put(w abi.ReturnedWord, v uint64, size int) {
 	if !c.results.IsVector(w.Reg) {
 		c.set(w.Reg, v)
@@ -56,8 +56,7 @@ func (c *continuation) put(w abi.ReturnedWord, v uint64, size int) {
 	copy(c.registers[w.Reg][w.Off:], binary.LittleEndian.AppendUint64(nil, v)[:size])
 }
 
-// onlyAssignment gives the scalars of a result their registers, if these are the same whatever features the
-// code was made for.
+// onlyAssignment returns the registers of the scalars of a result, if they do not depend on the features that the code was compiled for.
 func onlyAssignment(v interp.Value, in *abi.ResultRegisters) ([]abi.ReturnedPart, error) {
 	var parts []abi.ReturnedPart
 	for i, l := range in.Lowerings {
@@ -74,7 +73,7 @@ func onlyAssignment(v interp.Value, in *abi.ResultRegisters) ([]abi.ReturnedPart
 	return parts, nil
 }
 
-// registers names where a scalar lies.
+// registers names the registers of a scalar.
 func registers(p *abi.ReturnedPart, arch *machine.Arch) string {
 	name := ""
 	for i, w := range p.Words {

@@ -21,16 +21,16 @@ import (
 // continuation describes where a thread continues when the outermost frame of a stack returns.
 type continuation struct {
 	caller    *deopt.Frame
-	native    *ir.Func // whose native code returns
+	native    *ir.Func // the function whose native code returns
 	left      []int
-	dead      []machine.Range // what the frames that ran have of the machine's stack
+	dead      []machine.Range // stack memory of the frames that ran
 	arch      *machine.Arch
 	results   *abi.ResultRegisters
 	maps      []machine.Mapping
 	registers map[machine.DWARFReg][]byte
 }
 
-// continuationOf returns the continuation for frames of a thread, innermost first, or an error where it is not known for sure.
+// continuationOf returns the continuation for frames of a thread, innermost first, or an error if it is not certain.
 func continuationOf(t *deopt.Thread, stack []*deopt.Frame) (*continuation, error) {
 	outer := stack[len(stack)-1]
 	arch := outer.View().Target().Arch()
@@ -57,7 +57,7 @@ func continuationOf(t *deopt.Thread, stack []*deopt.Frame) (*continuation, error
 	if err := returnsTo(c.caller, outer); err != nil {
 		return nil, err
 	}
-	for _, reg := range arch.Registers() { // those that a callee gives back, in part or as a whole
+	for _, reg := range arch.Registers() { // callee-saved registers, in part or as a whole
 		kept := arch.Kept(reg)
 		if kept == 0 || reg == arch.SP || reg == arch.PC {
 			continue
@@ -69,7 +69,7 @@ func continuationOf(t *deopt.Thread, stack []*deopt.Frame) (*continuation, error
 		c.registers[reg] = b[:min(kept, len(b))]
 	}
 	c.set(arch.SP, uint64(outer.Physical().CFA))
-	c.set(arch.Link, uint64(c.caller.Physical().PC)) // what a return leaves there
+	c.set(arch.Link, uint64(c.caller.Physical().PC)) // a return leaves the return address there
 	c.set(arch.PC, uint64(c.caller.Physical().PC))
 	for _, f := range stack {
 		sp, err := f.Physical().Registers.Addr(arch.SP)
@@ -88,7 +88,7 @@ func (c *continuation) set(reg machine.DWARFReg, v uint64) {
 	c.registers[reg] = binary.LittleEndian.AppendUint64(nil, v)
 }
 
-// certain returns an error if a chain of frames from the innermost one on cannot be left for the last of them.
+// certain returns an error if it is not certain that the last of a chain of frames, which starts at the innermost one, can be continued.
 func certain(frames []*deopt.Frame) error {
 	var below machine.Addr
 	for i, f := range frames {
@@ -100,7 +100,7 @@ func certain(frames []*deopt.Frame) error {
 			return fmt.Errorf("%s may not be the caller of frame #%d: %s", f.Title(), f.Index-1, p.Guess)
 		case i > 0 && p.Rule != unwind.FromCFI:
 			return fmt.Errorf("the caller of %s was found by its %s and not by CFI, so that what its registers hold is not sure", frames[i-1].Title(), p.Rule)
-		case i == len(frames)-1: // where its own caller is does not matter
+		case i == len(frames)-1: // its caller does not matter
 			return nil
 		case p.NoCFA != "":
 			return fmt.Errorf("where %s begins is not known: %s", f.Title(), p.NoCFA)
@@ -117,8 +117,8 @@ func certain(frames []*deopt.Frame) error {
 	return nil
 }
 
-// returnsTo returns an error if the frame is not where callee's native code would return to. Where a call leaves the return address in a register,
-// only the CFI states where it is by now, and it was read from there.
+// returnsTo returns an error if callee's native code would not return to the frame. If a call leaves the return address in a register, only the CFI
+// knows where it is now, and the frame was found by it.
 func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
 	if arch := callee.View().Target().Arch(); arch.Link != arch.PC {
 		return nil
@@ -135,7 +135,7 @@ func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
 	return nil
 }
 
-// returningOf returns the function whose native code returns from the frame, where that determines the state in which the caller continues.
+// returningOf returns the function whose native code returns from the frame, if it determines the state in which the caller continues.
 func returningOf(f *deopt.Frame) (*ir.Func, error) {
 	fn := f.NativeFunction()
 	if fn == nil {
@@ -170,13 +170,13 @@ func leavesArguments(f *deopt.Frame, fn *ir.Func) bool {
 	if f.View().Target().Arch() == machine.AMD64 {
 		return returnsPlainly(f)
 	}
-	return abi.InRegisters(fn) // its return is like any other, and what comes before it may take them
+	return abi.InRegisters(fn) // its return is an ordinary one, but code before it may remove the arguments
 }
 
 // maxReturning bounds the code that is searched for returns, in bytes.
 const maxReturning = 1 << 20
 
-// returnsPlainly reports whether the function's code has a return, and none removes arguments from the stack.
+// returnsPlainly reports whether the function's code has a return, and no return removes arguments from the stack.
 func returnsPlainly(f *deopt.Frame) bool {
 	p := f.Physical()
 	if p.FDE.Empty() || p.FDE.End-p.FDE.Start > maxReturning {
@@ -206,7 +206,7 @@ func (c *continuation) place() frame.CommittedPlace {
 	return frame.CommittedPlace{Frame: f.Index, PC: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset}
 }
 
-// report lists the registers, general ones by their numbers and then vector registers, with their present values.
+// report lists the registers, general ones by number and then vector registers, with their present values.
 func (c *continuation) report(now *machine.Registers) ([]frame.CommittedRegister, error) {
 	var regs []machine.DWARFReg
 	for reg := range c.registers {
@@ -225,7 +225,7 @@ func (c *continuation) report(now *machine.Registers) ([]frame.CommittedRegister
 	return list, nil
 }
 
-// hexNumber spells a little-endian number of any width.
+// hexNumber formats a little-endian number of any width.
 func hexNumber(b []byte) frame.Hex {
 	b = slices.Clone(b)
 	slices.Reverse(b)

@@ -15,12 +15,13 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// PrepareWith is [Prepare] for a virtual machine's own interpreter, to which run hands the frames of s: the interpreter's stores are made in the
-// process, and the native function returns the result that the interpreter gives for compiled code. It starts nothing where that is impossible.
+// PrepareWith is [Prepare] for a virtual machine's own interpreter, to which run passes the frames of s. The commit makes the interpreter's stores in
+// the process, and the native function returns the interpreter's result for compiled code. PrepareWith does not start the interpreter if that is
+// impossible.
 //
-// All effects have to be in these stores and in the result: it returns an error where the interpreter allocated, printed or took a lock, or does not
-// state that it took none. It runs once. A second run, as in [Prepare], would show pointers to memory of the interpreter's own, and what it allocates
-// is refused already; pointers of its own process, which an interpreter would be wrong to store, may be the same twice.
+// The stores and the result must be the only effects: it returns an error if the interpreter allocated, printed or took a lock, or does not state
+// that it took none. The interpreter runs only once. [Prepare] runs a second time to find pointers to the interpreter's own memory. Here allocations
+// are already refused, and a second run may not show pointers into the interpreter process, which it must not store: they may be equal both times.
 func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*protocol.Resume) (*handover.Ran, error)) (*frame.Resumed, *Commit, error) {
 	request, err := s.Request()
 	if err == nil {
@@ -54,7 +55,7 @@ func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*protocol.
 	return to.commit(session, s.Thread, ran.Report, v, changes)
 }
 
-// onlyStores returns an error for frames in which every interpreter must first do something other than a store.
+// onlyStores returns an error for frames that no interpreter can resume by stores alone.
 func onlyStores(r *protocol.Resume) error {
 	if len(r.Objects) > 0 {
 		o := r.Objects[0]
@@ -68,7 +69,7 @@ func onlyStores(r *protocol.Resume) error {
 	return nil
 }
 
-// onlyStored returns an error for a run with effects outside of the memory of the process, or possibly so.
+// onlyStored returns an error if a run has, or may have, effects outside of the process's memory.
 func onlyStored(r *handover.Ran) error {
 	name, a := oneLine(r.Report.With.Interpreter), r.Answer
 	if name == "" {
@@ -93,13 +94,13 @@ func onlyStored(r *handover.Ran) error {
 	return nil
 }
 
-// oneLine is text of an interpreter's or of a target's for a message, of which there is one line.
+// oneLine returns text of an interpreter or target as a single line, for a message.
 func oneLine(text string) string {
 	const most = 1000
 	return fmt.Sprintf("%.*s", most, strings.Join(strings.Fields(text[:min(len(text), 4*most)]), " "))
 }
 
-// inOneRegister reports whether the protocol has values of a type, and each is in a register of its own.
+// inOneRegister reports whether the protocol has values of a type and each fits a register.
 func inOneRegister(t *ir.Type) bool {
 	switch t.Kind {
 	case ir.IntKind:
@@ -110,8 +111,7 @@ func inOneRegister(t *ir.Type) bool {
 	return false
 }
 
-// resultOf returns the result that the interpreter gives for compiled code, converted to the type of the native function; no value for one that
-// returns nothing.
+// resultOf returns the interpreter's result for compiled code, converted to the type of the native function; no value if that returns nothing.
 func resultOf(r *handover.Ran, native *ir.Func) (interp.Value, error) {
 	var none interp.Value
 	is, t := r.Answer.Returned, native.Sig.Elem
@@ -137,7 +137,7 @@ func resultOf(r *handover.Ran, native *ir.Func) (interp.Value, error) {
 	return interp.FromUint(t, bits), nil
 }
 
-// namesOf returns the protocol's names of the types of values that compiled code returns as t.
+// namesOf returns the protocol's type names for values that compiled code returns as t.
 func namesOf(t *ir.Type) []string {
 	switch t.Kind {
 	case ir.IntKind:
@@ -152,7 +152,7 @@ func namesOf(t *ir.Type) []string {
 	return nil // void
 }
 
-// storedPages are the overlay's, each bit of which is known.
+// storedPages yields the pages of the overlay, with all bits known.
 func storedPages(o *protocol.Overlay) iter.Seq[interp.Touched] {
 	known := make([]byte, protocol.PageSize)
 	return func(yield func(interp.Touched) bool) {
