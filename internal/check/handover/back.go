@@ -9,13 +9,13 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// VM returns the frames in which an interpreter has stopped, innermost first, in the form of those that a layout reads. order is that of the target.
+// VM returns the frames in which an interpreter has stopped, innermost first, in the form of frames that a layout reads. order is that of the target.
 func VM(s *protocol.Stopped, order binary.ByteOrder) *frame.VM {
 	vm := &frame.VM{}
 	for n := range s.Frames {
 		f := &s.Frames[n]
 		is := frame.VMFrame{Method: cmp.Or(f.Method, string(f.Bits)), Position: f.Position, Resume: f.Resume, Locals: back(f.Locals, order), Stack: back(f.Stack, order)}
-		is.MethodBits, _ = f.Bits.Uint() // "" where there are none
+		is.MethodBits, _ = f.Bits.Uint() // "" if there are none
 		for k := range f.Monitors {
 			is.Monitors = append(is.Monitors, frame.VMMonitor{Owner: valueBack(&f.Monitors[k].Owner, order), Eliminated: f.Monitors[k].Eliminated})
 		}
@@ -46,7 +46,7 @@ func back(list []protocol.Value, order binary.ByteOrder) (out []frame.VMValue) {
 	return out
 }
 
-// valueBack converts a value that [Stack.Request] has made back to that of the frame. For a type that only a module knows it has no bytes.
+// valueBack converts a value made by [Stack.Request] back to that of the frame. For a type that only a module knows it has no bytes.
 func valueBack(v *protocol.Value, order binary.ByteOrder) frame.VMValue {
 	is := frame.VMValue{Index: v.Index, Name: v.Name, Object: v.Object}
 	switch {

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Hello returns the description of a target that an interpreter gets.
+// Hello returns the description of a target for an interpreter.
 func Hello(t *ptrace.Target) protocol.Hello {
 	hello := protocol.Hello{Arch: t.Arch().Name, Order: "little", Pointer: t.Arch().Pointer, Target: "process"}
 	if t.Arch().Order == binary.ByteOrder(binary.BigEndian) {
@@ -24,12 +24,12 @@ func Hello(t *ptrace.Target) protocol.Hello {
 	return hello
 }
 
-// Start starts an interpreter for moments of a target. Its standard error goes to errors.
+// Start starts an interpreter for a target. Its standard error goes to errors.
 func Start(ctx context.Context, command string, t *ptrace.Target, errors io.Writer) (*protocol.Child, error) {
 	return protocol.Start(ctx, protocol.Spec{Command: command, Hello: Hello(t), Errors: errors})
 }
 
-// Symbol looks a symbol of a target up.
+// Symbol returns a function that looks up a symbol of a target.
 func Symbol(t *ptrace.Target) func(name string) (machine.Addr, uint64, bool) {
 	return func(name string) (machine.Addr, uint64, bool) {
 		sym, ok := t.FindSymbol(name)
@@ -37,7 +37,7 @@ func Symbol(t *ptrace.Target) func(name string) (machine.Addr, uint64, bool) {
 	}
 }
 
-// Host is a view's moment, of a target with those mappings.
+// Host returns the protocol's host for a view, of a target with the given mappings.
 func Host(v *deopt.View, maps []machine.Mapping) *protocol.Host {
 	t := v.Target()
 	return &protocol.Host{Memory: protocol.NewOverlay(t, maps, t.Arch().Pointer), Symbol: Symbol(t)}
@@ -47,10 +47,10 @@ func Host(v *deopt.View, maps []machine.Mapping) *protocol.Host {
 type Ran struct {
 	Report *frame.Resumed // as `reframe resume --json` prints it
 	Answer *protocol.Answer
-	Memory *protocol.Overlay // with what the interpreter stored
+	Memory *protocol.Overlay // the target's memory with the interpreter's stores
 }
 
-// Run sends a request that [Stack.Request] has made to the interpreter, and returns the result.
+// Run sends a request made by [Stack.Request] to the interpreter, and returns the result.
 func (s *Stack) Run(ctx context.Context, c *protocol.Child, r *protocol.Resume, progress func(int)) (*Ran, error) {
 	maps, err := s.View.Target().Mappings()
 	if err != nil {

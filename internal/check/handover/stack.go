@@ -8,20 +8,20 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// Stack is physical frames of one thread, innermost first, whose VM frames are handed over as one stack.
+// Stack holds physical frames of one thread, innermost first, whose VM frames are passed as one stack.
 type Stack struct {
 	View   *deopt.View
 	Thread *deopt.Thread
 	Frames []*deopt.Frame
-	// Returned is the result of the call for which the innermost VM frame waits; nil where it is not known, and where Came reports that the call
-	// returned nothing.
+	// Returned is the result of the call for which the innermost VM frame waits; nil if it is not known, or if the call returned nothing and Came is
+	// set.
 	Returned *protocol.Native
 	Came     bool
-	// End is the reason why the caller of the last frame is not among them; "" where it was not asked for.
+	// End is the reason why the caller of the last frame is not included; "" if callers were not requested.
 	End string
 }
 
-// Pick returns the selected frames: the innermost with VM frames, or the one that was chosen, and its callers.
+// Pick returns the selected frames: the innermost with VM frames, or the chosen one, and its callers.
 func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
 	why := ""
 	for i := range v.Threads {
@@ -58,7 +58,7 @@ func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
 	return nil, fmt.Errorf("%w: %s", deopt.ErrNoFrame, why)
 }
 
-// whyNone returns the reason why a frame has no VM frames, or "" where none are expected.
+// whyNone returns the reason why a frame has no VM frames, or "" if none are expected.
 func whyNone(f *deopt.Frame) string {
 	switch {
 	case f.VM != nil:
@@ -69,7 +69,7 @@ func whyNone(f *deopt.Frame) string {
 	return fmt.Sprintf("%s: no layout of a virtual machine has frames for record %d; give it with --layout", f.Title(), f.Record.ID)
 }
 
-// unsure returns the reason why the VM frames of a physical frame cannot be handed over, or "".
+// unsure returns the reason why the VM frames of a physical frame cannot be passed, or "".
 func unsure(f *deopt.Frame, force bool) string {
 	if why := f.Uncertain(); why != "" {
 		if !force {
@@ -80,7 +80,7 @@ func unsure(f *deopt.Frame, force bool) string {
 	return f.VM.Lacks()
 }
 
-// extend adds the callers up to the chosen frame, or as far as all of them can resume together.
+// extend adds callers up to the chosen frame, or as many as can resume together.
 func (s *Stack) extend(callers []*deopt.Frame, c deopt.Choice) error {
 	if c.To == 0 {
 		return nil
@@ -115,10 +115,10 @@ func (s *Stack) extend(callers []*deopt.Frame, c deopt.Choice) error {
 	return nil
 }
 
-// Request returns the message that hands the frames to the interpreter.
+// Request returns the message that passes the frames to the interpreter.
 func (s *Stack) Request() (*protocol.Resume, error) {
 	r := &protocol.Resume{Returned: s.Returned}
-	var first int64 // id of the first object of a physical frame: each has numbers of its own
+	var first int64 // id of the first object of a physical frame: each frame numbers its own
 	for _, f := range s.Frames {
 		shift, most := first, int64(-1)
 		for i := range f.VM.Frames {

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// valueOf is a value as it is handed over, in which objects have other numbers.
+// valueOf converts a value for the protocol; shift is added to its object number.
 func (s *Stack) valueOf(v *frame.VMValue, shift int64) (protocol.Value, error) {
 	is := protocol.Value{Index: v.Index, Name: v.Name}
 	switch {
@@ -33,7 +33,7 @@ func (s *Stack) valueOf(v *frame.VMValue, shift int64) (protocol.Value, error) {
 	case v.Status != frame.OK && v.Status != frame.Guessed:
 		return is, fmt.Errorf("unavailable: %s", v.Reason)
 	}
-	is.Type, _, _ = strings.Cut(v.Type, " ") // what a reference leads to is for people
+	is.Type, _, _ = strings.Cut(v.Type, " ") // the rest, what a reference refers to, is for people
 	is.Text = v.Value
 	if v.Bytes != nil {
 		is.Bits = bits(v, s.View.Target().Arch().Order)
@@ -41,7 +41,7 @@ func (s *Stack) valueOf(v *frame.VMValue, shift int64) (protocol.Value, error) {
 	return is, nil
 }
 
-// wordOf is a number, or "" of none.
+// wordOf formats a number, "" for 0.
 func wordOf(v uint64) protocol.Word {
 	if v == 0 {
 		return ""
@@ -49,7 +49,7 @@ func wordOf(v uint64) protocol.Word {
 	return protocol.WordOf(v)
 }
 
-// bits returns the bits of a value that its type has: above them there may be anything.
+// bits returns the bits of a value within its type's width: those above may be anything.
 func bits(v *frame.VMValue, order binary.ByteOrder) protocol.Word {
 	n := frame.Number(v.Bytes, order)
 	if v.Kind.Bits > 0 && !v.Kind.Composite() {
@@ -59,7 +59,7 @@ func bits(v *frame.VMValue, order binary.ByteOrder) protocol.Word {
 	return protocol.Word("0x" + n.Text(16))
 }
 
-// Given parses the result of a call that --result gives: an integer, a pointer (0x..., null) or a float, as compiled code has it in its register.
+// Given parses the call result of --result: an integer, a pointer (0x..., null) or a float, in the form that compiled code has it in its register.
 func Given(text string) (*protocol.Native, error) {
 	if text == "null" {
 		return &protocol.Native{Type: "ref", Bits: "0x0", Text: text}, nil
@@ -78,7 +78,7 @@ func Given(text string) (*protocol.Native, error) {
 }
 
 // Returned returns the result of the call for which a frame waits, from the registers of a thread that is stopped right after that call; nil for a
-// call that returns nothing. The registers are nil where the call is still running, which is an error.
+// call that returns nothing. If the registers are nil, the call is still running, which is an error.
 func Returned(f *deopt.Frame, regs *machine.Registers) (*protocol.Native, error) {
 	if regs == nil {
 		return nil, errors.New("its innermost frame waits for a call that is still running")
@@ -118,7 +118,7 @@ func Returned(f *deopt.Frame, regs *machine.Registers) (*protocol.Native, error)
 	return &protocol.Native{Type: name, Bits: protocol.WordOf(bits)}, nil
 }
 
-// returns returns the type of a call's result that no instruction reads, or nil: a statepoint has it in the type of its callee.
+// returns returns the type of a call's result, or nil if it is not known: a statepoint, whose own type is token, has it in the type of its callee.
 func returns(call *ir.Instr) *ir.Type {
 	if call.Typ.Kind != ir.TokenKind {
 		return call.Typ
@@ -127,7 +127,7 @@ func returns(call *ir.Instr) *ir.Type {
 	if len(call.Call.ElemTypes) > callee && call.Call.ElemTypes[callee] != nil {
 		return call.Call.ElemTypes[callee].Elem
 	}
-	if args := call.Args; len(args) > callee && args[callee].Type().Elem != nil { // LLVM 14's pointers say it
+	if args := call.Args; len(args) > callee && args[callee].Type().Elem != nil { // pointers of LLVM 14 have the type
 		return args[callee].Type().Elem.Elem
 	}
 	return nil
