@@ -20,29 +20,29 @@ import (
 type action int
 
 const (
-	pass    action = iota // nothing
-	carry                 // the interpreter carries it on, and that is committed
-	through               // native code runs on to the return of its function; what happens until then is not counted, as with carry
+	pass    action = iota // do nothing
+	carry                 // run the exit in the interpreter and commit the result
+	through               // run native code to the return of its function; as with carry, exits until then are not counted
 )
 
 // plan holds the actions in a run of the command.
 type plan struct {
 	at    func(Exit) action
-	all   int  // how many are to be carried on, after which nobody looks at exits any more; 0: that is not known
-	shown Exit // is taken down, before it is carried on; the zero value: none
+	all   int  // number of exits to carry; later exits need no breakpoint; 0: unknown
+	shown Exit // the exit to record before it is carried; the zero value: none
 }
 
 // attempt is a run of the command under control.
 type attempt struct {
 	Outcome
 	exits, chosen uint64
-	carried       []Exit // in the order in which they were committed
+	carried       []Exit // in the order of their commits
 	reasons       trace.Reasons
-	failed        uint64 // exits at which the interpreter ran into an error of the program
+	failed        uint64 // exits at which the program failed in the interpreter
 	overwritten   uint64
-	idle          time.Duration // since the last exit, when it ended
-	culprit       *Culprit      // the exit that was to be shown
-	uncounted     string        // why exits of native code that ran through may be missing from its number; "": none is
+	idle          time.Duration // time between the last exit and the end
+	culprit       *Culprit      // the exit that plan.shown selects
+	uncounted     string        // why the exit's native number may omit exits while native code ran through; "": it is exact
 }
 
 // walker performs the actions of a plan in one run.
@@ -53,39 +53,39 @@ type walker struct {
 	session *ptrace.Session
 	watcher *trace.Watcher
 	made    *attempt
-	threads []int          // the age of each that was seen, in ascending order
-	numbers map[int]uint64 // of the last exit, by the thread's number
-	native  map[int]uint64 // the same with those that native code ran through
-	passing map[int]uint64 // how many exits the thread is to pass before the next that is told
-	alone   uint64         // exits that native code ran through
+	threads []int          // the age of each seen thread, in ascending order
+	numbers map[int]uint64 // number of the last exit, by thread
+	native  map[int]uint64 // the same, including exits while native code ran through
+	passing map[int]uint64 // number of exits that the thread passes before the next reported one
+	alone   uint64         // exits while native code ran through
 	last    time.Time
 	hit     hit
-	returns *ptrace.Return // where the thread of the last hit is to run through to
-	endless bool           // it came to more exits than that can be
+	returns *ptrace.Return // return address of a function that runs through, in the thread of the last hit
+	endless bool           // it reached more exits than the program can have
 }
 
-// errEndless ends a run.
+// errEndless ends a run with too many exits.
 var errEndless = errors.New("it comes to far more exits than it has")
 
-// throughTime bounds native code that runs through.
+// throughTime bounds the time of native code that runs through.
 const throughTime = 10 * time.Second
 
-// hit is an exit that is handled.
+// hit is the exit being handled.
 type hit struct {
 	exit Exit
 	do   action
 	tid  int
 	done bool
-	why  string // it could not be done
-	// failed reports whether the interpreter ran into an error that native code may not run into.
+	why  string // why the action was not done
+	// failed reports whether the program failed in the interpreter, which may not happen in native code.
 	failed bool
 }
 
-// maxGaps bounds how often a run is repeated in which exits are missing, because reframe was stopped.
+// maxGaps bounds the repetitions of a run with missing exits, because reframe was stopped.
 const maxGaps = 10
 
-// attempt runs the command once. It returns an error where the run gave no result. It repeats a run in which exits are missing, because reframe was
-// stopped: the numbers of exits would be wrong.
+// attempt runs the command once. It returns an error if the run has no result. It repeats a run in which exits are missing because reframe was
+// stopped, as the numbers of exits would be wrong.
 func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	for range maxGaps {
 		a, missing, err := s.once(ctx, p)
@@ -99,7 +99,7 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	return nil, fmt.Errorf("exits are missing in each of %d runs, because reframe was stopped", maxGaps)
 }
 
-// once runs the command, and returns for how long exits are missing.
+// once runs the command, and returns the time in which exits are missing.
 func (s *stresser) once(ctx context.Context, p plan) (made *attempt, missing time.Duration, err error) {
 	run, cancel := s.timed(ctx)
 	defer cancel()
@@ -123,7 +123,7 @@ func (s *stresser) once(ctx context.Context, p plan) (made *attempt, missing tim
 	w.watcher = trace.NewWatcher(w.session, watched, w.exit)
 	err = w.watcher.Run(run, w.behind)
 	w.made.idle = time.Since(w.last)
-	if list, late := w.session.Hits(); late == nil { // with those that were passed last
+	if list, late := w.session.Hits(); late == nil { // including the last passed exits
 		w.made.exits = 0
 		for _, h := range list {
 			w.made.exits += h.Count
@@ -147,7 +147,7 @@ func (s *stresser) once(ctx context.Context, p plan) (made *attempt, missing tim
 	return w.made, missing, nil
 }
 
-// wants counts a hit, and returns whether to handle it.
+// wants counts a hit, and reports whether to handle it.
 func (w *walker) wants(thread machine.Thread, _ []*trace.Tracepoint) bool {
 	w.last = time.Now()
 	passed := w.passing[thread.ID] + 1
@@ -166,7 +166,7 @@ func (w *walker) wants(thread machine.Thread, _ []*trace.Tracepoint) bool {
 	return w.hit.do != pass
 }
 
-// index returns the index of the thread with a number: threads are created in the same order each time.
+// index returns the index of a thread by its id: threads are created in the same order in each run.
 func (w *walker) index(tid int) int {
 	pid := w.session.PID()
 	at, known := slices.BinarySearch(w.threads, age(pid, tid))
@@ -184,8 +184,8 @@ func (w *walker) index(tid int) int {
 	return at + 1
 }
 
-// age returns a number that is smaller the earlier a thread was created. The first one has the number of the process; after the highest number the
-// kernel starts again with low ones (pid_max, which is at most 1<<22).
+// age returns a number that orders threads by creation. The first thread has the id of the process; after the highest id the kernel continues with
+// low ones (pid_max, at most 1<<22).
 func age(pid, tid int) int {
 	if tid < pid {
 		tid += 1 << 22
@@ -193,7 +193,7 @@ func age(pid, tid int) int {
 	return tid - pid
 }
 
-// exit handles one of the records of a hit.
+// exit handles one record of a hit.
 func (w *walker) exit(x *trace.Exited) error {
 	h := &w.hit
 	switch {
@@ -217,7 +217,7 @@ func (w *walker) exit(x *trace.Exited) error {
 	return nil
 }
 
-// interpMemory is the memory that a run of the interpreter may take, in bytes.
+// interpMemory bounds the memory of a run of the interpreter, in bytes.
 const interpMemory = 64 << 20
 
 // carry runs an exit in the interpreter and commits the result, or returns the reason why it cannot.
@@ -248,13 +248,13 @@ func (w *walker) carry(x *trace.Exited) (why string, err error) {
 	return "", nil
 }
 
-// ofProgram reports whether a run of the interpreter ended by the program's own error, rather than by a limit of the interpreter.
+// ofProgram reports whether an error of the program, not a limit of the interpreter, ended the run.
 func ofProgram(err error) bool {
 	run := (*interp.RunError)(nil)
 	return errors.As(err, &run) && slices.Contains([]interp.Kind{interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindAbort, interp.KindDepth}, run.Kind)
 }
 
-// behind is called after each event.
+// behind performs the end of the action after each event.
 func (w *walker) behind() error {
 	if w.endless {
 		return errEndless
@@ -280,10 +280,10 @@ func (w *walker) behind() error {
 	return w.pass(h)
 }
 
-// maxPassed bounds the number of exits for which the plan is looked up ahead.
+// maxPassed bounds the number of exits for which the plan is evaluated in advance.
 const maxPassed = 1 << 16
 
-// pass lets the thread of a hit run past all exits at which there is no action: a report of each takes ten times as long.
+// pass lets the thread of a hit run past all exits without an action: reporting each one takes ten times as long.
 func (w *walker) pass(h hit) error {
 	if h.tid == 0 { // nothing was hit
 		return nil
@@ -302,13 +302,13 @@ func (w *walker) pass(h hit) error {
 	}
 	err := w.session.Pass(h.tid, n)
 	if errors.Is(err, ptrace.ErrGone) {
-		return nil // which is told as an event
+		return nil // the end is reported as an event
 	}
 	w.passing[h.tid] = n
 	return err
 }
 
-// runThrough lets native code run to where its function returns, that thread alone.
+// runThrough runs only that thread, natively, to the return of its function.
 func (w *walker) runThrough(tid int) error {
 	to := w.returns
 	w.returns = nil
@@ -319,7 +319,7 @@ func (w *walker) runThrough(tid int) error {
 	run, err := w.session.Alone(w.ctx, tid, ptrace.AloneOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: throughTime})
 	switch {
 	case errors.Is(err, ptrace.ErrGone):
-		return nil // which is told as an event
+		return nil // the end is reported as an event
 	case err != nil:
 		return err
 	case run.Stopped != "":
@@ -330,7 +330,7 @@ func (w *walker) runThrough(tid int) error {
 	return nil
 }
 
-// hits counts how often the process came to a record.
+// hits returns how often the process reached a record.
 func (w *walker) hits(record uint64) (n uint64, err error) {
 	list, err := w.session.Hits()
 	for _, h := range list {
@@ -343,7 +343,7 @@ func (w *walker) hits(record uint64) (n uint64, err error) {
 	return n, err
 }
 
-// show records the description of an exit, and keeps the moment.
+// show records the description of an exit, and keeps its core.
 func (w *walker) show(x *trace.Exited) error {
 	h := w.hit
 	c := culprit(&x.Frame.Frame)

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// errTime is the reason why a run was given up.
+// errTime is the cause when a run takes too long.
 var errTime = errors.New("it took too long")
 
 // streams holds the streams of one run.
@@ -44,7 +44,7 @@ func (s *stresser) timed(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeoutCause(ctx, s.options.Time, errTime)
 }
 
-// untouched runs the command as anybody would.
+// untouched runs the command without ptrace.
 func (s *stresser) untouched(ctx context.Context) (*Outcome, error) {
 	run, cancel := s.timed(ctx)
 	defer cancel()

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Exit names an exit of a run: which one of its thread it is, and which thread that is, in the order of their numbers; both count from 1. Several
-// threads may run in another order the next time, and each comes to its own exits in the same.
+// Exit identifies an exit of a run by the number of the exit in its thread and the number of the thread; both count from 1. Threads may run in
+// another order the next time, but each reaches its own exits in the same order.
 //
-// Those that happen inside of a chosen exit's activation, before its function returns, are not counted: the interpreter takes their place.
+// Exits inside the activation of a chosen exit are not counted: the interpreter runs that code instead.
 type Exit struct {
 	Thread int
 	Number uint64
 }
 
-// String is "17", or "2:17" of another thread than the first one.
+// String returns "17", or "2:17" for another thread than the first one.
 func (e Exit) String() string {
 	if e.Thread == 1 {
 		return strconv.FormatUint(e.Number, 10)
@@ -48,7 +48,7 @@ func ParseExit(text string) (Exit, error) {
 	return e, nil
 }
 
-// ParseProbability reads a share of all: 0.01, or 1%.
+// ParseProbability parses a fraction: 0.01, or 1%.
 func ParseProbability(text string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	p, err := strconv.ParseFloat(number, 64)
@@ -61,7 +61,7 @@ func ParseProbability(text string) (float64, error) {
 	return p, nil
 }
 
-// chooses reports whether an exit is to be deoptimized, which depends on the seed and on which exit it is, and on nothing else.
+// chooses reports whether an exit is deoptimized, which depends only on the seed and the exit.
 func (o *Options) chooses(e Exit) bool {
 	if len(o.Only) > 0 {
 		return slices.Contains(o.Only, e)

@@ -9,8 +9,8 @@ import (
 
 // narrow finds the exit whose commit makes the difference that the first run had.
 //
-// The exits that were committed keep their numbers however many of them are, for those inside of a chosen activation are not counted either way. So it is
-// searched for how many of the first ones it takes, by halves, and then whether the last of these makes the difference alone.
+// Committed exits keep their numbers whichever of them are committed, as exits inside a chosen activation are never counted. So narrow first finds by
+// bisection how many of the first exits cause the difference, and then tests whether the last of these causes it alone.
 func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 	r := &s.report
 	all := first.carried
@@ -57,12 +57,12 @@ func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 	return s.single(ctx, all, high)
 }
 
-// differs reports whether a run is another than the untouched one.
+// differs reports whether a run differs from the untouched one.
 func (s *stresser) differs(a *attempt) bool {
 	return len(differences(s.report.Untouched, &a.Outcome)) > 0
 }
 
-// again runs the command once more; nil where it has run often enough.
+// again runs the command once more; it returns nil after the last allowed run.
 func (s *stresser) again(ctx context.Context, what string, p plan) (*attempt, error) {
 	r := &s.report
 	if r.Reruns >= s.options.Reruns {
@@ -77,7 +77,7 @@ func (s *stresser) again(ctx context.Context, what string, p plan) (*attempt, er
 	return s.attempt(ctx, p)
 }
 
-// firstOf commits the first n of a list, and nothing else.
+// firstOf returns a plan that commits the first n exits of a list.
 func firstOf(all []Exit, n int) plan {
 	set := setOf(all[:n], carry)
 	return plan{at: func(e Exit) action { return set[e] }, all: n}
@@ -91,7 +91,7 @@ func setOf(list []Exit, do action) map[Exit]action {
 	return set
 }
 
-// single runs the n-th of a list alone, with those before it left to native code; if that makes no difference, together with them.
+// single runs the n-th exit of a list alone, with those before it left to native code; if that makes no difference, together with them.
 func (s *stresser) single(ctx context.Context, all []Exit, n int) error {
 	r := &s.report
 	culprit := all[n-1]
@@ -123,12 +123,12 @@ func (s *stresser) single(ctx context.Context, all []Exit, n int) error {
 	return nil
 }
 
-// exitBound returns a number of exits that a program cannot exceed which has n with none committed: commits remove exits. Threads that wait for each
-// other in loops may make some more.
+// exitBound returns the most exits that a program can have that has n with none committed: commits remove exits. Threads that wait for each other in
+// loops may add some.
 func exitBound(n uint64) uint64 { return 2*n + 1000 }
 
-// endless returns the reason why a run that was killed would not have ended, or "": it came to more exits than it can have, or to none in a time in
-// which an untouched run comes to all of them.
+// endless returns the evidence that a killed run would not have ended, or "": it reached more exits than possible, or none for longer than a whole
+// untouched run takes.
 func endless(a, none *attempt, limit time.Duration) string {
 	switch {
 	case a.exits > exitBound(none.exits):

@@ -8,14 +8,14 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Outcome is the result of a run that is visible from outside.
+// Outcome is the visible result of a run.
 type Outcome struct {
 	ExitCode int     `json:"exit_code"`
-	Signal   int     `json:"signal,omitempty"` // that killed it; 0: it exited
+	Signal   int     `json:"signal,omitempty"` // signal that killed it; 0: it exited
 	Stdout   Output  `json:"stdout"`
 	Stderr   Output  `json:"stderr"`
 	Seconds  float64 `json:"seconds"`
-	TimedOut bool    `json:"timed_out,omitempty"` // it was killed by stress
+	TimedOut bool    `json:"timed_out,omitempty"` // stress killed it
 }
 
 // End describes how the run ended.
@@ -34,11 +34,11 @@ type Difference struct {
 	What      string  `json:"what"` // status, stdout or stderr
 	Untouched string  `json:"untouched"`
 	Stressed  string  `json:"stressed"`
-	Offset    *uint64 `json:"offset,omitempty"` // of the first byte in a stream; nil where that was not kept
-	Line      int     `json:"line,omitempty"`   // that this byte lies in, from 1
+	Offset    *uint64 `json:"offset,omitempty"` // of the first byte in a stream; nil if that part was not kept
+	Line      int     `json:"line,omitempty"`   // line of this byte, from 1
 }
 
-// differences lists the differences of a run from the untouched one. For one that was killed since it took too long, that is the only difference.
+// differences lists the differences between a run and the untouched one. If the run was killed because it took too long, that is the only difference.
 func differences(untouched, stressed *Outcome) (list []Difference) {
 	if untouched.End() != stressed.End() {
 		list = append(list, Difference{What: "status", Untouched: untouched.End(), Stressed: stressed.End()})
@@ -57,7 +57,7 @@ func differences(untouched, stressed *Outcome) (list []Difference) {
 	return list
 }
 
-// shown is the number of bytes of a line that are shown.
+// shown is the number of shown bytes of a line.
 const shown = 120
 
 func streamDifference(name string, a, b *Output) Difference {
@@ -67,7 +67,7 @@ func streamDifference(name string, a, b *Output) Difference {
 	for at < n && a.kept[at] == b.kept[at] {
 		at++
 	}
-	if at == n && min(a.Bytes, b.Bytes) > uint64(n) { // what was kept of both is the same
+	if at == n && min(a.Bytes, b.Bytes) > uint64(n) { // the kept parts are equal
 		d.Untouched, d.Stressed = fmt.Sprintf("%d bytes", a.Bytes), fmt.Sprintf("%d bytes", b.Bytes)
 		return d
 	}
@@ -76,7 +76,7 @@ func streamDifference(name string, a, b *Output) Difference {
 	return d
 }
 
-// lineAt returns the line that contains a byte, of a long one the part around that byte.
+// lineAt returns the line that contains a byte, or the part around the byte if the line is long.
 func lineAt(text []byte, at int) string {
 	start := max(bytes.LastIndexByte(text[:at], '\n')+1, at-shown/2)
 	line, _, _ := bytes.Cut(text[start:], []byte("\n"))

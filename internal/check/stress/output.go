@@ -13,16 +13,16 @@ import (
 type Output struct {
 	Bytes  uint64 `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	// Cut reports whether another process, which the program left running, still had the stream open: its later output is missing.
+	// Cut reports whether another process, which the program left running, still had the stream open. Its later output is missing.
 	Cut bool `json:"cut,omitempty"`
 
 	kept []byte // its beginning
 }
 
-// maxKept is the number of bytes of a stream that are kept; the rest is only hashed.
+// maxKept is the number of kept bytes of a stream; the rest is only hashed.
 const maxKept = 1 << 20
 
-// grace is the time for which processes that a program left running may keep its streams open.
+// grace is the time that processes left running by the program may keep its streams open.
 const grace = 2 * time.Second
 
 // stream collects the output of a run.
@@ -42,7 +42,7 @@ func newStream() (s *stream, err error) {
 	return s, nil
 }
 
-// path returns a file name by which others open the stream: every run gets its streams in the same way.
+// path returns a file name by which the program opens the stream: every run gets its streams in the same way.
 func (s *stream) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.write.Fd()) }
 
 func (s *stream) take() {
@@ -61,10 +61,10 @@ func (s *stream) take() {
 	}
 }
 
-// finish returns the description of the output, when the program has ended.
+// finish returns the description of the output after the program has ended.
 func (s *stream) finish() Output {
 	s.write.Close()
-	_ = s.read.SetReadDeadline(time.Now().Add(grace)) // a pipe has them
+	_ = s.read.SetReadDeadline(time.Now().Add(grace)) // pipes support deadlines
 	<-s.done
 	s.read.Close()
 	s.out.SHA256 = hex.EncodeToString(s.hash.Sum(nil))

@@ -26,23 +26,21 @@ type Report struct {
 	Probability float64  `json:"probability"`
 	Only        []Exit   `json:"only,omitempty"`
 	Status      string   `json:"status"`
-	Why         string   `json:"why,omitempty"` // it is undecided
-	// Of the stressed run: the exits that the program came to, those that were chosen, and of these those that were committed and those that were
-	// left to native code.
+	Why         string   `json:"why,omitempty"` // why it is undecided
+	// Counts of the stressed run: the exits that the program reached, the chosen ones, and of these the committed ones and those left to native code.
 	Exits     uint64        `json:"exits"`
 	Chosen    uint64        `json:"chosen"`
 	Committed uint64        `json:"committed"`
 	Left      uint64        `json:"left"`
-	Reasons   trace.Reasons `json:"reasons"` // why exits were left
-	// Failed counts those of them at which the interpreter ran into an error of the program, such as a fault: native code may come to the same, or the
-	// frame is wrong.
+	Reasons   trace.Reasons `json:"reasons"` // reasons of exits left to native code
+	// Failed counts exits at which the program failed in the interpreter, for example by a fault: native code may fail too, or the frame is wrong.
 	Failed      uint64       `json:"failed,omitempty"`
 	Overwritten uint64       `json:"overwritten,omitempty"`
 	Untouched   *Outcome     `json:"untouched"`
 	Stressed    *Outcome     `json:"stressed,omitempty"`
 	Differences []Difference `json:"differences"`
 	Reruns      int          `json:"reruns"`
-	Narrowed    string       `json:"narrowed,omitempty"` // why no exit was found that makes the difference
+	Narrowed    string       `json:"narrowed,omitempty"` // why the exit that makes the difference was not found
 	Culprit     *Culprit     `json:"culprit,omitempty"`
 	Seconds     float64      `json:"seconds"`
 }
@@ -51,30 +49,30 @@ func (r *Report) undecided(format string, args ...any) {
 	r.Status, r.Why = Undecided, fmt.Sprintf(format, args...)
 }
 
-// Culprit is the exit whose commit makes a difference.
+// Culprit is the exit whose commit causes a difference.
 type Culprit struct {
 	Exit      Exit   `json:"exit"`                // in the stressed run
-	Native    Exit   `json:"native"`              // in a run in which nothing else is committed
+	Native    Exit   `json:"native"`              // in a run without other commits
 	Uncounted string `json:"uncounted,omitempty"` // why Native may be too low
-	Hit       uint64 `json:"hit"`                 // of its record, as Native
-	Alone     bool   `json:"alone"`               // it makes a difference without any other
-	Behind    int    `json:"behind,omitempty"`    // else, how many were committed before it
+	Hit       uint64 `json:"hit"`                 // of its record, counted as Native
+	Alone     bool   `json:"alone"`               // it causes a difference without any other commit
+	Behind    int    `json:"behind,omitempty"`    // else, the number of commits before it
 	TID       int    `json:"tid"`
 	Thread    string `json:"thread"`
 
-	Address   frame.Hex     `json:"address"` // where the thread stood
+	Address   frame.Hex     `json:"address"` // where the thread was stopped
 	Function  string        `json:"function,omitempty"`
-	Demangled string        `json:"demangled,omitempty"` // where it differs
+	Demangled string        `json:"demangled,omitempty"` // if it differs
 	Offset    *uint64       `json:"offset,omitempty"`
 	Record    *frame.Record `json:"record"`
 	Resume    *frame.Resume `json:"resume,omitempty"`
 	Slots     []frame.Slot  `json:"slots"`
 	Steps     uint64        `json:"steps"` // of the interpreter
-	// Result is the result that the caller got, and Bytes the number of bytes of memory that were changed.
+	// Result is the result for the caller, and Bytes the number of changed bytes of memory.
 	Result []frame.CommittedResult `json:"result"`
 	Bytes  int                     `json:"bytes"`
 
-	Frame   *frame.Frame   `json:"-"` // the same, with all that there is to say of it
+	Frame   *frame.Frame   `json:"-"` // the same, complete
 	Resumed *frame.Resumed `json:"-"`
 
 	Core      string `json:"core,omitempty"`
@@ -83,7 +81,7 @@ type Culprit struct {
 	Verify    string `json:"verify,omitempty"`    // a command
 }
 
-// culprit takes down an exit.
+// culprit records an exit.
 func culprit(f *frame.Frame) *Culprit {
 	return &Culprit{Address: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset, Record: f.Record, Resume: f.Resume, Slots: slices.Clone(f.Slots), Frame: f,
 		Result: []frame.CommittedResult{}}

@@ -18,18 +18,18 @@ type Options struct {
 	trace.ExitFilter
 	At          []*names.Pattern // as in [trace.Options]
 	Seed        uint64
-	Probability float64 // which share of the exits is chosen, by the seed
-	Only        []Exit  // where there are any, these exits are chosen, and no others
-	Stdin       string  // a file, that each run reads anew; "": /dev/null
+	Probability float64 // fraction of the exits that are chosen
+	Only        []Exit  // if not empty, exactly these exits are chosen
+	Stdin       string  // a file, opened anew by each run; "": /dev/null
 	// Steps bounds the instructions of the interpreter for each exit; 0: 10,000,000.
 	Steps  uint64
 	Time   time.Duration // bounds each run of the command; 0: a minute
-	Reruns int           // bounds the runs that narrow a difference down; 0: 64
-	Keep   string        // a directory for a core of the exit that makes a difference; "": none
-	Warn   func(string)  // is given what the user should know; not nil
-	// Describe makes, for each run, what [trace.Options].Describe is. Nil: targets are not asked what they say of themselves.
+	Reruns int           // bounds the runs that narrow a difference; 0: 64
+	Keep   string        // directory for a core of the exit that makes a difference; "": none
+	Warn   func(string)  // receives warnings for the user; not nil
+	// Describe returns [trace.Options].Describe for each run. Nil: the targets' descriptions of themselves are not read.
 	Describe func(warn func(string)) described.Ask
-	// Progress is called for each run that begins; nil: no call.
+	// Progress is called at the start of each run; nil: no call.
 	Progress func(string)
 }
 
@@ -58,17 +58,17 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// stresser runs one command again and again.
+// stresser runs one command repeatedly.
 type stresser struct {
 	command []string
 	options Options
 	report  Report
 	warned  map[string]bool
-	bound   uint64 // of the exits in a run; 0: it is not known yet
+	bound   uint64 // most exits of a run; 0: not known yet
 }
 
-// Run runs a command untouched and then with exits deoptimized, and compares. The report is there where the error is nil; when ctx is done that is its
-// cause.
+// Run runs a command untouched and then with exits deoptimized, and compares both. The report is valid if the error is nil. When ctx is done, the
+// error is its cause.
 func Run(ctx context.Context, command []string, o Options) (*Report, error) {
 	if err := ptrace.Controls(); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (s *stresser) run(ctx context.Context) error {
 	return s.narrow(ctx, first)
 }
 
-// warn issues a warning once, however many runs there are.
+// warn issues each warning once for all runs.
 func (s *stresser) warn(text string) {
 	if !s.warned[text] {
 		s.warned[text] = true
