@@ -1,15 +1,15 @@
 // Package described reads the descriptions that a target contains: the IR that its code was compiled from, and the layout of its virtual machine.
 //
-// Its main type is [Description]; [Of] makes one. A file or a registered object says it by
+// Its main type is [Description]; [Of] makes one. A file or a registered object describes itself by
 //
-//   - a section .reframe.layout, or what lies at the symbol __reframe_layout up to a NUL: the text of a layout, or the name of one that comes
+//   - a section .reframe.layout, or a NUL-terminated string at the symbol __reframe_layout: the text of a layout, or the name of one that comes
 //     with reframe;
 //   - a section .reframe.ir: the text of a module of LLVM IR, plain or compressed by zstd.
 //
 // # Security
 //
-// All of it is the target's word. Sizes are bounded, and modules are marked as found, so that they are held against the code before they name
-// anything. Layouts are not run here.
+// The descriptions are as untrusted as the target. Sizes are bounded. Modules are marked as found, so that they are compared with the code before
+// they name anything. Layouts are not run here.
 package described
 
 import (
@@ -29,7 +29,7 @@ const (
 	layoutSymbol  = "__reframe_layout"
 )
 
-// Bounds on what a target says of itself.
+// Bounds of a target's description of itself.
 const (
 	maxLayouts = 16
 	maxLayout  = 1 << 20
@@ -37,11 +37,11 @@ const (
 	maxIR      = 64 << 20 // of all modules
 )
 
-// Ask asks an image, which may be nil, what it says of itself: modules, and layouts of virtual machines. It is asked once of each file and each registered
-// object, as it is first seen. A layout that several say, of one program after the other too, is the same one each time.
+// Ask returns an image's description of itself: modules, and layouts of virtual machines. The image may be nil. Ask is called once for each file and
+// each registered object, when it is first seen. A layout that several images contain, also in successive programs, is the same value each time.
 type Ask func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
 
-// Description is what a target says of itself.
+// Description is a target's description of itself.
 type Description struct {
 	Layouts []Layout
 	Modules []*ir.Module
@@ -50,21 +50,21 @@ type Description struct {
 	taken int // bytes of IR
 }
 
-// Layout is the text of a layout, or a name.
+// Layout is the text of a layout, or the name of one.
 type Layout struct {
-	Where string // such as JIT object 1
+	Where string // the source, such as "JIT object 1"
 	Text  []byte
 }
 
-// Of reads the descriptions of a target's files, and of those registered objects that were read.
+// Of reads the descriptions in a target's files and in its registered objects.
 func Of(t *ptrace.Target, layouts, modules bool) *Description {
 	d := &Description{}
 	sites.EachImage(t, func(name string, img *object.Image) { d.Add(name, img, layouts, modules) })
 	return d
 }
 
-// Add adds what one image says, as far as it is wanted and there is room. The image may be nil. It returns the layout that the image says, nil for none; one
-// that another image has said before is there once.
+// Add adds the description in one image, as far as requested and within the bounds. The image may be nil. It returns the image's layout, nil if it
+// has none; a layout that several images contain is added once.
 func (d *Description) Add(name string, img *object.Image, layouts, modules bool) (is *Layout) {
 	if img == nil {
 		return nil
@@ -78,7 +78,7 @@ func (d *Description) Add(name string, img *object.Image, layouts, modules bool)
 	return is
 }
 
-// note notes what could not be read; the first few say enough.
+// note records what could not be read; the first few notes are enough.
 func (d *Description) note(format string, args ...any) {
 	const enough = 8
 	if len(d.Notes) < enough {

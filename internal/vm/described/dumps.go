@@ -11,19 +11,19 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Dumps decides which dumped module may name the values of which code, for a process that writes its IR to files while it runs. It holds the versions of
+// Dumps decides which code a dumped module may name the values of, for a process that writes its IR to files while it runs. It holds the versions of
 // modules that were read, and the objects that the process registered after it wrote each of them.
 //
 // If the process writes a module and then registers its code, the order of these events is the evidence. Otherwise, and for files from before the
-// process, it needs evidence in the code ([sites.Provenance]). Files and images are hostile: the number of remembered functions is bounded.
+// process, evidence in the code is needed ([sites.Provenance]). Files and images are hostile: the number of remembered functions is bounded.
 type Dumps struct {
 	live     *ir.LiveSet
-	began    time.Time // when the process started; zero where nothing of it has run when the first files are read
+	began    time.Time // start of the process; zero if it has not run when the first files are read
 	versions map[*ir.Module]*version
 	texts    map[uint64]*version
-	order    []*version                 // as they were read
-	objects  map[string][]*object.Image // that define a function, in the order in which they were registered
-	count    int                        // of them
+	order    []*version                 // in the order of reading
+	objects  map[string][]*object.Image // objects that define a function, in the order of registration
+	count    int                        // number of objects in the map
 	full     bool
 	seen     map[*object.Image]bool
 }
@@ -33,18 +33,18 @@ type version struct {
 	module   *ir.Module
 	path     string
 	modified time.Time
-	named    bool // the user named its file, it was there before the process started, and the file still holds it
-	old      bool // it was there before the process started
-	early    bool // it was there before its process was watched
-	open     bool // it was written, and no object was registered since that has code of it
+	named    bool // the user named its file, which existed before the process and still has this content
+	old      bool // it existed before the process started
+	early    bool // it existed before the process was watched
+	open     bool // it was written, and no object with its code was registered since
 	owners   map[*object.Image]bool
 }
 
-// maxFunctions bounds the functions of objects that are remembered.
+// maxFunctions bounds the remembered functions of objects.
 const maxFunctions = 1 << 18
 
-// NewDumps makes a set of the files that names lead to, of which have were read just now. began is when the process started, zero for one of which
-// nothing has run yet.
+// NewDumps returns a set of the files that names select; have was read from them just now. began is the start of the process, zero if it has not run
+// yet.
 func NewDumps(names []string, have []*ir.Module, began time.Time) *Dumps {
 	s := &Dumps{live: ir.NewLiveSet(names), began: began, versions: map[*ir.Module]*version{}, texts: map[uint64]*version{}}
 	s.live.Have(have)
@@ -52,7 +52,7 @@ func NewDumps(names []string, have []*ir.Module, began time.Time) *Dumps {
 	return s
 }
 
-// Begin begins with another process: all that was written up to now is older than it, unless it started before.
+// Begin starts with another process: all versions so far are older than it, unless it started before they were written.
 func (s *Dumps) Begin() {
 	s.objects, s.seen, s.count, s.full = map[string][]*object.Image{}, map[*object.Image]bool{}, 0, false
 	list, _ := s.live.Read()
@@ -66,16 +66,16 @@ func (s *Dumps) Begin() {
 	}
 }
 
-// add adds a version that is new, and nil where its text was read before.
+// add adds a version. It returns nil if its text was read before.
 func (s *Dumps) add(v ir.FileVersion) *version {
 	known := s.texts[v.Hash]
 	for _, before := range s.order {
-		if before.path == v.Path && before != known { // the user named the file, not what it held before
+		if before.path == v.Path && before != known { // the user named the file, not its earlier content
 			before.named = false
 		}
 	}
 	if known != nil {
-		known.open, known.modified = true, v.Modified // it was written once more
+		known.open, known.modified = true, v.Modified // written again
 		return nil
 	}
 	is := &version{module: v.Module, path: v.Path, modified: v.Modified, open: true, owners: map[*object.Image]bool{}}
@@ -84,8 +84,8 @@ func (s *Dumps) add(v ir.FileVersion) *version {
 	return is
 }
 
-// Registered reads what was written since the last time, and returns all modules that files had so far. The image is code that the process has just
-// registered or loaded; nil where that is not known.
+// Registered reads the files that changed, and returns all modules so far. The image is code that the process has just registered or loaded; nil if
+// unknown.
 func (s *Dumps) Registered(img *object.Image) (modules []*ir.Module, notes []string) {
 	list, notes := s.live.Read()
 	for _, v := range list {
@@ -107,7 +107,7 @@ func (s *Dumps) Registered(img *object.Image) (modules []*ir.Module, notes []str
 			}
 		}
 		s.remember(f.Name, img)
-		for _, v := range of { // of several evidence has to say which it is
+		for _, v := range of { // of several, evidence in the code decides
 			v.owners[img] = true
 		}
 		fresh = append(fresh, of...)
@@ -127,7 +127,8 @@ func (s *Dumps) remember(name string, img *object.Image) {
 	s.objects[name] = append(s.objects[name], img)
 }
 
-// Refuses says why a module may not name the values of a function of an image, although its sites fit; "" where it may, or where it is none of the set.
+// Refuses returns the reason why a module may not name the values of a function of an image although its sites match, or "". It is "" too for a
+// module that was not dumped.
 func (s *Dumps) Refuses(ms *sites.Modules, img *object.Image, start machine.Addr, f *ir.Func) string {
 	v := s.versions[f.Module]
 	if v == nil || v.named && len(v.owners) == 0 || img == nil {
@@ -149,8 +150,8 @@ func (s *Dumps) Refuses(ms *sites.Modules, img *object.Image, start machine.Addr
 	return s.doubts(ms, img, start, v, f, func(other *version) bool { return !other.old })
 }
 
-// doubts says why neither the order of events nor the code tells that code was compiled from a version: another version that counts may be meant, or the
-// version may be that of other code.
+// doubts returns the reason why neither the order of events nor the code proves that code was compiled from a version, or "": another counted version
+// may be the right one, or the version may belong to other code.
 func (s *Dumps) doubts(ms *sites.Modules, img *object.Image, start machine.Addr, v *version, f *ir.Func, counts func(*version) bool) string {
 	for other := range s.rivals(ms, img, start, v, f) {
 		if counts(other) {
@@ -161,14 +162,14 @@ func (s *Dumps) doubts(ms *sites.Modules, img *object.Image, start machine.Addr,
 		return fmt.Sprintf("%s may be of code that was registered before: too many functions were registered to remember all", v.path)
 	}
 	for _, other := range s.objects[f.Name] {
-		if other == img && v.owners[img] { // those that were registered later have no version that was written before
+		if other == img && v.owners[img] { // objects registered later have no earlier version
 			return ""
 		}
 		sym, ok := other.Lookup(f.Name)
 		if !ok || other == img || s.dumped(ms, other, sym.Addr, f.Name) {
 			continue
 		}
-		// The process may write each version after it registers the code: then each object has that of the one before.
+		// The process may write each version after it registers the code: then each object would get the previous version.
 		if v.owners[img] || ms.ProvenanceOf(other, sym.Addr, f).Sure != sites.Contradicted {
 			return fmt.Sprintf("%s may be of another @%s, which was registered and had no module then", v.path, f.Name)
 		}
@@ -186,7 +187,7 @@ func (s *Dumps) dumped(ms *sites.Modules, img *object.Image, start machine.Addr,
 	return false
 }
 
-// rivals are the other versions of a function that the code does not contradict.
+// rivals yields the other versions of a function that the code does not contradict.
 func (s *Dumps) rivals(ms *sites.Modules, img *object.Image, start machine.Addr, v *version, f *ir.Func) func(func(*version) bool) {
 	return func(yield func(*version) bool) {
 		for _, other := range s.order {
@@ -204,7 +205,7 @@ func (s *Dumps) rivals(ms *sites.Modules, img *object.Image, start machine.Addr,
 	}
 }
 
-// alike reports whether two functions are the same, and call the values of their sites the same.
+// alike reports whether two functions are the same, including the names of the values at their sites.
 func alike(f, g *ir.Func) bool {
 	if what, comparable := ir.Difference(f, g); !comparable || what != "" {
 		return false
