@@ -205,7 +205,7 @@ attributes #1 = { "denormal-fp-math"="positive-zero" "denormal-fp-math-f32"="iee
 
 // Without the registers of a thread the attribute denormal-fp-math decides; with them they do.
 func TestDenormalAttributeCountsWithoutRegisters(t *testing.T) {
-	standard, fast := machine.DefaultFloatControl(machine.AMD64), machine.FloatControl{MXCSR: 0x9fc0, X87: 0x37f}
+	standard, fast := machine.FloatControl{MXCSR: 0x1f80, X87: 0x37f}, machine.FloatControl{MXCSR: 0x9fc0, X87: 0x37f}
 	for _, c := range []struct {
 		attribute string
 		floats    *machine.FloatControl

@@ -1,7 +1,5 @@
 package interp
 
-import "example.com/reframe/internal/llvm/ir"
-
 // Poison and undefined bits are told apart in the word itself: an undefined bit
 // has u set and v clear, a poison bit has both set. Poison is a matter of whole
 // scalars (LangRef, "Poison Values"), so where one bit of a scalar is poison all
@@ -83,13 +81,4 @@ func notKnown(w []word, format string, args ...any) error {
 		return troublef(KindUndef, format+" is poison", args...)
 	}
 	return undefined(format, args...)
-}
-
-// Poison makes a value of type t that is poison in all its parts.
-func Poison(t *ir.Type) (Value, error) {
-	s, err := newShapes(nil).of(t)
-	if err != nil {
-		return Value{}, err
-	}
-	return Value{s, s.poison()}, nil
 }

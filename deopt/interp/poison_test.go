@@ -138,8 +138,10 @@ func TestPoisonThatDecidesIsAnError(t *testing.T) {
 }
 
 func TestPoisonValue(t *testing.T) {
-	v, err := interp.Poison(vector(2, ir.I8))
+	in, m := machineOf(t, "define <2 x i8> @f() {\n  ret <2 x i8> poison\n}")
+	res, err := in.Call(context.Background(), m.Func("f"), nil)
 	require.NoError(t, err)
+	v := res.Value
 	require.False(t, v.Defined())
 	require.Equal(t, "<poison, poison>", v.Format())
 	u, err := interp.Undef(vector(2, ir.I8))

@@ -9,14 +9,6 @@ type FloatControl struct {
 	FPCR  uint64 // of arm64 (Arm ARM, C5.2.8)
 }
 
-// DefaultFloatControl returns the values with which Linux starts a process.
-func DefaultFloatControl(a *Arch) FloatControl {
-	if a == AMD64 {
-		return FloatControl{MXCSR: 0x1f80, X87: 0x37f}
-	}
-	return FloatControl{}
-}
-
 // These are the offsets of the registers in struct user_fpregs_struct of asm/user.h, which begins like the FXSAVE area, and in struct user_fpsimd_state of
 // asm/ptrace.h.
 const (
