@@ -9,14 +9,14 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// Functions that take their arguments off the stack when they return (LLVM's tailcc, swifttailcc and, with -tailcallopt, fastcc). One that
-// leaves by a jump to another with more arguments moves its return address down to make room for them: the stack pointer of the caller does
-// not follow from the CFA of the function that is there now, as CFI has it, but from what that one takes off at its return.
+// Support for functions that pop their arguments when they return (LLVM's tailcc, swifttailcc and, with -tailcallopt, fastcc). Before a tail call to
+// a function with more arguments, such a function moves its return address down to make room. The caller's stack pointer then differs from the CFA of
+// the function that runs now. It follows from the number of bytes that this function pops at its return.
 
-// maxPopping bounds the code that is searched for returns, in bytes.
+// maxPopping bounds the code in bytes that is searched for returns.
 const maxPopping = 1 << 20
 
-// returned corrects the stack pointer of f, the caller of callee, where callee may have got there by a jump.
+// returned corrects the stack pointer of f, the caller of callee, if callee may have been entered by a tail call.
 func (w *walk) returned(callee, f *Frame) {
 	if w.Arch != machine.AMD64 || callee.Signal || callee.FDE.Start == 0 || f.Overwritten != nil {
 		return
@@ -27,7 +27,7 @@ func (w *walk) returned(callee, f *Frame) {
 	}
 	takes, known := callee.code.takes(w.Memory, callee)
 	switch {
-	case known && takes == 0: // as in C, where nothing is moved
+	case known && takes == 0: // as in C: nothing is moved
 	case known && way.popped > 0:
 		if sp, err := f.Registers.Addr(w.Arch.SP); err == nil {
 			f.Registers.SetUint(w.Arch.SP, uint64(sp)+takes-way.popped)
@@ -40,9 +40,9 @@ func (w *walk) returned(callee, f *Frame) {
 	}
 }
 
-// popped returns how many bytes of arguments the callee of the call that ends at pc pops off the stack. It infers them from what LLVM does after
-// the call: after pushed arguments, the CFA is nearer to the stack pointer there; where the caller reserves room for them, it subtracts that from
-// the stack pointer again, which CFI does not describe. Zero if neither holds.
+// popped returns the number of bytes of arguments that the callee of the call ending at pc pops. It infers them from LLVM's code after the call. If
+// the arguments were pushed, the CFA offset from the stack pointer is smaller there. If the caller reserves room for them, it subtracts that room
+// from the stack pointer again, which CFI does not describe. popped returns zero if neither holds.
 func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
 	own := func(s *step) bool { return s.row.CFA.Kind == cfi.CFARegister && s.row.CFA.Register == w.Arch.SP }
 	switch {
@@ -55,14 +55,14 @@ func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
 		return 0
 	}
 	bytes, size := subtracted(w.Memory, pc)
-	if s.row.End <= pc+machine.Addr(size) { // CFI does say something: it is room for another call
+	if s.row.End <= pc+machine.Addr(size) { // CFI describes it: it is room for another call
 		return 0
 	}
 	return bytes
 }
 
-// justPopped returns popped for the call that ends at the pc of f, which is not a return address. The row there does not account for it as long as
-// LLVM has yet to subtract the room again.
+// justPopped does the same as popped for the call that ends at the pc of f, which is not a return address. As long as LLVM has not subtracted the
+// room again, the row there does not account for it.
 func (w *walk) justPopped(f *Frame, s *step) uint64 {
 	before, err := f.code.cfi(f.PC - 1)
 	if err != nil || before == nil || before.Start != s.Start {
@@ -81,7 +81,7 @@ func (w *walk) justPopped(f *Frame, s *step) uint64 {
 	return bytes
 }
 
-// AtCall returns the registers of f with the stack pointer of the call that has just returned to its pc.
+// AtCall returns the registers of f with the stack pointer that it had at the call that has just returned to its pc.
 func (f *Frame) AtCall() *machine.Registers {
 	if f.Popped == 0 {
 		return f.Registers
@@ -94,7 +94,7 @@ func (f *Frame) AtCall() *machine.Registers {
 	return regs
 }
 
-// subtracted returns how many bytes the instruction at an address subtracts from the stack pointer, and the instruction's size.
+// subtracted returns the number of bytes that the instruction at an address subtracts from the stack pointer, and the instruction's size.
 func subtracted(memory machine.Memory, at machine.Addr) (bytes, size uint64) {
 	var b [7]byte // sub $imm8,%rsp; sub $imm32,%rsp
 	code := readable(memory, b[:], at)
@@ -108,9 +108,9 @@ func subtracted(memory machine.Memory, at machine.Addr) (bytes, size uint64) {
 	return 0, 0
 }
 
-// calls reports whether the call that f waits in is to callee's function.
+// calls reports whether the pending call of f calls callee's function.
 func (w *walk) calls(f, callee *Frame) bool {
-	target := f.code.calls[f.PC] // as skipped found it
+	target := f.code.calls[f.PC] // cached by skipped
 	for range maxStubs {
 		if target == 0 || target == callee.FDE.Start {
 			break
@@ -120,7 +120,7 @@ func (w *walk) calls(f, callee *Frame) bool {
 	return target != 0 && callee.FDE.Contains(target)
 }
 
-// takes returns how many bytes a function pops off the stack beside the return address. known is false where no return is found, and where several
+// takes returns the number of bytes that a function pops in addition to the return address. known is false if no return is found, or if several
 // returns disagree.
 func (c *Code) takes(memory machine.Memory, f *Frame) (bytes uint64, known bool) {
 	if got, known := c.takings[f.FDE.Start]; known {
@@ -134,13 +134,13 @@ func (c *Code) takes(memory machine.Memory, f *Frame) (bytes uint64, known bool)
 	return got.bytes, got.known
 }
 
-// taking holds the bytes that the returns of a function pop, and whether they are known.
+// taking is the number of bytes that the returns of a function pop, if known.
 type taking struct {
 	bytes uint64
 	known bool
 }
 
-// takenBy reads the returns between two addresses.
+// takenBy decodes the returns between two addresses.
 func takenBy(memory machine.Memory, start, end machine.Addr) (out taking) {
 	const plain, popping = 0xc3, 0xc2 // ret; ret imm16
 	if end <= start || end-start > maxPopping {

@@ -5,16 +5,15 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Bounds of looking for frames above one that returns to the base of a stack.
+// Bounds of the search for frames above one that returns to the base of a stack.
 const (
 	maxAboveBase = 4 << 10 // bytes
-	maxBaseWords = 16      // words that follow a call, and words that may point to another stack
-	leadingOn    = 2       // frames
+	maxBaseWords = 16      // words after a call, and words that may point to another stack
+	leadingOn    = 2       // number of frames that CFI must find
 )
 
-// overwrittenReturn reports whether pc, to which f returns by the step s, was written over the return address of f: a runtime has written the
-// address of code that looks like the base of a stack, as runtimes make it (see looksCalled). But above f, the stack continues up to the start of
-// the thread. Go's stacks are adjacent, so nothing above one of them belongs to it.
+// overwrittenReturn reports whether a runtime has overwritten the return address of f with pc. Then pc looks like the base of a stack, as runtimes
+// make it (see looksCalled), but frames of the thread continue above f. Go's stacks are adjacent, so frames above one of them prove nothing.
 func (w *walk) overwrittenReturn(f *Frame, s *step, pc machine.Addr) bool {
 	if called, err := w.callEndsAt(pc); err != nil || called || !w.looksCalled(pc) || w.Finder.Code(pc-1).NoneKept {
 		return false
@@ -22,20 +21,20 @@ func (w *walk) overwrittenReturn(f *Frame, s *step, pc machine.Addr) bool {
 	return w.goesOn(f, w.caller(f, s, pc).regs)
 }
 
-// disowned reports whether f was entered by a return address that a runtime has overwritten, although its CFI says that it has no caller. The evidence is
-// that the written address is still on the stack and that other frames lie above it. The first function of a coroutine has no such word below its
-// CFA, even where other frames lie above its stack. Go's stacks are adjacent.
+// disowned reports whether a runtime has overwritten the return address by which f was entered, although the CFI of f says that it has no caller. The
+// evidence: the written address is still on the stack, and other frames are above it. The first function of a coroutine has no such word below its
+// CFA, even if other frames are above its stack. Go's stacks are adjacent, so they prove nothing.
 func (w *walk) disowned(f *Frame, s *step) bool {
 	if w.Arch != machine.AMD64 || w.looking || !f.Return || f.code.NoneKept || !w.returnedInto(f, s) {
 		return false
 	}
 	at := *f
-	look := walk{Unwinder: w.Unwinder, frames: []Frame{at}} // what it reads decides no frame
+	look := walk{Unwinder: w.Unwinder, frames: []Frame{at}} // a separate walk: it does not affect the frames of w
 	return look.goesOnAbove(&at, look.leadsAbove(&at, look.caller(&at, s, 0).regs))
 }
 
-// returnedInto reports whether a return has led into the middle of the function of f, where no call ends: the word that was returned to lies where
-// a call of the function would have left its return address. Where the CFI counts that word as if a call had left one, the word is one lower.
+// returnedInto reports whether a return has led into the middle of the function of f, to a place that follows no call. The word returned to is then
+// where a call of the function would have left its return address, or one word lower if the CFI counts the word as pushed by a call.
 func (w *walk) returnedInto(f *Frame, s *step) bool {
 	sp, err := f.Registers.Addr(w.Arch.SP)
 	if err != nil {
@@ -54,7 +53,7 @@ func (w *walk) returnedInto(f *Frame, s *step) bool {
 	return false
 }
 
-// leadsAbove returns a function that reports whether a return address in a slot leads on. regs are the registers of the caller of f.
+// leadsAbove returns a function that reports whether unwinding continues from a return address in a slot. regs are the registers of the caller of f.
 func (w *walk) leadsAbove(f *Frame, regs *machine.Registers) func(slot, pc machine.Addr) bool {
 	return func(slot, pc machine.Addr) bool {
 		at := regs.Clone()
@@ -64,8 +63,8 @@ func (w *walk) leadsAbove(f *Frame, regs *machine.Registers) func(slot, pc machi
 	}
 }
 
-// goesOn reports whether frames of the thread lie on the stack above the CFA of f, or on another stack, of which a word there is the stack
-// pointer at the entry of code that has switched stacks. regs are the registers of the caller of f.
+// goesOn reports whether more frames of the thread follow: on the stack above the CFA of f, or on another stack. For the latter, a word above the CFA
+// points to a return address there. regs are the registers of the caller of f.
 func (w *walk) goesOn(f *Frame, regs *machine.Registers) bool {
 	if w.looking {
 		return false
@@ -88,7 +87,7 @@ func (w *walk) goesOn(f *Frame, regs *machine.Registers) bool {
 	return w.goesOnAbove(f, leads)
 }
 
-// goesOnAbove reports whether a word above the CFA of f is a return address that leads on.
+// goesOnAbove reports whether a word above the CFA of f is a return address from which unwinding continues.
 func (w *walk) goesOnAbove(f *Frame, leads func(slot, pc machine.Addr) bool) bool {
 	goesOn := false
 	words := 0
@@ -102,8 +101,8 @@ func (w *walk) goesOnAbove(f *Frame, leads func(slot, pc machine.Addr) bool) boo
 	return goesOn
 }
 
-// leadsOn reports whether CFI alone leads from the caller c of f, whose frame lies above an address, to an outermost frame or through leadingOn
-// frames, of which the last may return to no call.
+// leadsOn reports whether CFI alone unwinds from the caller c of f to an outermost frame, or through leadingOn frames; the last of these may return
+// to a place that follows no call. The frame of c must be above an address.
 func (w *walk) leadsOn(f *Frame, c caller, above machine.Addr) bool {
 	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: above, looking: true}
 	for n := range maxAhead {

@@ -11,28 +11,27 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// departure is a way out of a function by code that a runtime has written over the function's own. Reading it follows jumps whose
-// target is a constant, a word of memory at a known address, or a number that was pushed for a return.
+// departure is a path out of a function through code that a runtime wrote over the function's own. A reading of it follows jumps whose target is a
+// constant, a word of memory at a known address, or a number that was pushed for a return.
 type departure struct {
 	memory machine.Memory
 	arch   *machine.Arch
-	// own is the function, whose code is followed only inside written, the range that the runtime wrote there.
+	// own is the range of the function. Its code is followed only inside written, the range that the runtime wrote.
 	own, written machine.Range
 }
 
-// Bounds of reading a way out of a function.
+// Bounds of the reading of a departure.
 const (
 	maxDeparture = 2048 // instructions
-	maxNear      = 256  // bytes from a call to its target that are taken to be in the same stub
+	maxNear      = 256  // bytes from a call to its target within which both are assumed to be in the same stub
 )
 
-// follows reports whether code at an address may be on the way.
+// follows reports whether the departure may contain code at an address.
 func (d *departure) follows(at machine.Addr) bool {
 	return !d.own.Contains(at) || d.written.Contains(at)
 }
 
-// enters reports whether what a call leads to is followed, too: it may take the return address off the stack. A stub does so, and a call to
-// a near place.
+// enters reports whether the target of a call is followed too, because it may pop the return address. A stub may do so, and so may a nearby target.
 func (r *reading) enters(i *instr) bool {
 	if r.left == nil || i.op != opCall || i.to == 0 {
 		return false
@@ -41,7 +40,7 @@ func (r *reading) enters(i *instr) bool {
 	return near || r.left.written.Contains(i.at)
 }
 
-// resolve completes an instruction with the constants that it has, and with where it jumps.
+// resolve adds the constants of an instruction and the target of its jump.
 func (d *departure) resolve(r *reading, i *instr, inst x86asm.Inst) {
 	number, immediate := inst.Args[1].(x86asm.Imm)
 	pushed, pushes := inst.Args[0].(x86asm.Imm)
@@ -57,7 +56,7 @@ func (d *departure) resolve(r *reading, i *instr, inst x86asm.Inst) {
 		}
 	case inst.Op == x86asm.PUSH && i.op == opPush && pushes:
 		i.constant, i.number = true, int64(pushed)
-	case i.op == opPush && i.to == i.next(): // a call to what comes next
+	case i.op == opPush && i.to == i.next(): // a call of the next instruction
 		i.constant, i.number = true, int64(i.next())
 	case inst.Op == x86asm.JMP && i.op == opStop:
 		if to := d.through(r, i.at, inst.Args[0], i.operandIn(inst.Args[0])); to != 0 {
@@ -70,7 +69,7 @@ func (d *departure) resolve(r *reading, i *instr, inst x86asm.Inst) {
 	}
 }
 
-// through returns the target of an indirect jump: through a word of memory, or a register that the instructions before it have loaded.
+// through returns the target of an indirect jump through a word of memory, or through a register that earlier instructions loaded.
 func (d *departure) through(r *reading, at machine.Addr, arg x86asm.Arg, memory operand) machine.Addr {
 	if memory.base == noBase {
 		to, err := machine.ReadAddr(d.memory, d.arch, machine.Addr(memory.offset))
@@ -97,7 +96,7 @@ func (d *departure) through(r *reading, at machine.Addr, arg x86asm.Arg, memory 
 	return 0
 }
 
-// previous returns the instruction before an address, if it was read already.
+// previous returns the instruction before an address, if it was decoded already.
 func (r *reading) previous(at machine.Addr) *instr {
 	for n := len(r.instrs) - 1; n >= 0; n-- {
 		if i := &r.instrs[n]; i.next() == at {
@@ -107,15 +106,15 @@ func (r *reading) previous(at machine.Addr) *instr {
 	return nil
 }
 
-// departing reads the code from an address on as a way out of a function.
+// departing makes a reading of the code at an address as a departure from a function.
 func (u *Unwinder) departing(from machine.Addr, own, written machine.Range) *reading {
 	r := newReading(u.Memory, 0, math.MaxUint64, maxDeparture)
 	r.left = &departure{u.Memory, u.Arch, own, written}
 	return r
 }
 
-// CallsFrom lists the return addresses of the calls that code leads to from an address on, without those of what it calls. It is for
-// x86-64 code, of which it reads some thousand instructions at most. whole is false where the code leads to more.
+// CallsFrom lists the return addresses of the calls in the code that is reached from an address, without the code of callees. It supports x86-64, and
+// reads at most some thousand instructions. whole is false if the code leads further.
 func (u *Unwinder) CallsFrom(from machine.Addr) (returns []machine.Addr, whole bool) {
 	if u.Arch != machine.AMD64 {
 		return nil, false
@@ -136,8 +135,8 @@ func (u *Unwinder) CallsFrom(from machine.Addr) (returns []machine.Addr, whole b
 	return slices.Compact(returns), whole
 }
 
-// leave reads the code from where a function was left up to pc: the end of a call or, where the frame made no call, an instruction or the end of
-// a trap.
+// leave reads the code from the place where a function was left up to pc. pc is the end of a call or, if the frame made no call, an instruction or
+// the end of a trap.
 func (w *walk) leave(o *Overwritten, pc machine.Addr, own machine.Range) (r *reading, m moment, err error) {
 	if w.Arch != machine.AMD64 {
 		return nil, m, errors.New("code of " + w.Arch.Title + " is not followed")

@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// fromFunction returns the step that the instructions of the function of f give, read from its start; nil and the reason if the start is unknown or
-// the instructions do not give one.
+// fromFunction returns a step from the instructions of the function of f, read from its start. It returns nil and the reason if the start is unknown
+// or the instructions do not determine a step.
 func (w *walk) fromFunction(f *Frame) (*step, string) {
 	if w.Arch == machine.ARM64 {
 		return w.arm64FromFunction(f)
@@ -39,7 +39,7 @@ func (w *walk) fromFunction(f *Frame) (*step, string) {
 	return s, ""
 }
 
-// readFunction reads the function at start, of the code that f is in, once.
+// readFunction reads the function at start, in the same code as f. The result is cached.
 func (w *walk) readFunction(f *Frame, start, end machine.Addr) (*codeRows, error) {
 	if rows, known := f.code.read[start]; known {
 		return rows, nil
@@ -55,8 +55,8 @@ func (w *walk) readFunction(f *Frame, start, end machine.Addr) (*codeRows, error
 	return rows, nil
 }
 
-// fromRow makes a step of a row that was read from instructions. Where another convention than C's holds, what a function does with C's
-// callee-saved registers means nothing: it may load one with a result before it returns. It must still restore its frame pointer.
+// fromRow makes a step from a row that was read from instructions. If functions follow another convention than C's, saves of C's callee-saved
+// registers prove nothing: the function may load one with a result before it returns. Only its frame pointer must be restored.
 func (w *walk) fromRow(f *Frame, row *cfi.Row) *step {
 	if f.code.NoneKept {
 		row.Keep(w.Arch.FP, w.Arch.Link)
@@ -64,10 +64,10 @@ func (w *walk) fromRow(f *Frame, row *cfi.Row) *step {
 	return &step{row: row, rule: FromCode, partial: true}
 }
 
-// maxRead bounds the functions whose reading is cached: the reading of some thousand instructions takes a megabyte.
+// maxRead bounds the functions that are cached: a reading of some thousand instructions takes a megabyte.
 const maxRead = 64
 
-// fromReturn returns the step that the instructions between the pc of f and the returns of its function give.
+// fromReturn returns a step from the instructions between the pc of f and the returns of its function.
 func (w *walk) fromReturn(f *Frame) (*step, string) {
 	if w.Arch != machine.AMD64 {
 		return nil, ""
@@ -83,23 +83,22 @@ func (w *walk) fromReturn(f *Frame) (*step, string) {
 	return s, ""
 }
 
-// Instructions holds what the instructions of one function show about its frame, at each instruction that can be reached from its start. Only
-// x86-64 is read.
+// Instructions describes the frame of one function at each instruction that can be reached from its start. It supports only x86-64.
 type Instructions struct{ rows *codeRows }
 
-// ReadInstructions reads the function at start, whose code ends before end. It reads 64 KiB at most. It returns an error if start and end leave no
-// room for code, or if the code contradicts itself.
+// ReadInstructions reads the function at start, whose code ends before end, up to 64 KiB. It returns an error if start and end leave no room for
+// code, or if the code contradicts itself.
 func ReadInstructions(m machine.Memory, start, end machine.Addr) (*Instructions, error) {
 	rows, err := readFunction(m, start, end)
 	return &Instructions{rows}, err
 }
 
-// At returns the row that holds at pc; it gives the CFA relative to the stack pointer wherever the distance to it is known. The error reports that
-// no instruction at pc was reached, or what is unknown there.
+// At returns the row at pc. The row gives the CFA relative to the stack pointer if that distance is known. The error reports that no instruction at
+// pc was reached, or what is unknown there.
 func (i *Instructions) At(pc machine.Addr) (*cfi.Row, error) {
 	row, err := i.rows.row(pc, false)
 	if err != nil {
-		return i.rows.row(pc, true) // a call may be the last that was reached
+		return i.rows.row(pc, true) // pc may follow the last call that was reached
 	}
 	return row, nil
 }

@@ -6,16 +6,15 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// The sizes of instructions in a procedure linkage table: jmp and push of a word in memory,
-// push of a number, and the bnd before a jmp.
+// Sizes of instructions in a procedure linkage table: a jmp or push of a word in memory, and a push of a number; and the bnd prefix of a jmp.
 const (
 	viaMemory  = 6
 	pushNumber = 5
 	bndPrefix  = 0xf2
 )
 
-// inPLT returns the step from an instruction of a procedure linkage table that is reached with more words on the stack than a function has on
-// entry, or only by an indirect jump; nil for anything else (System V ABI, AMD64 supplement, figure 5.2). start is that of the entry.
+// inPLT returns the step from an instruction of a procedure linkage table that has more words on the stack than a function entry has, or that only an
+// indirect jump reaches; nil otherwise (System V ABI, AMD64 supplement, figure 5.2). start is the start of the entry.
 func (w *walk) inPLT(f *Frame, start machine.Addr) *step {
 	var b [16]byte
 	code := readable(w.Memory, b[:], start)
@@ -29,11 +28,11 @@ func (w *walk) inPLT(f *Frame, start machine.Addr) *step {
 	if words == 0 {
 		return nil
 	}
-	return &step{row: w.pushedRow(f.PC, words*int64(w.Arch.Pointer)), rule: FromCode} // it changes no register
+	return &step{row: w.pushedRow(f.PC, words*int64(w.Arch.Pointer)), rule: FromCode} // the PLT changes no register
 }
 
-// firstOfPLT returns how many words there are up to the CFA at an instruction of the first PLT entry, to which the other entries jump after they
-// have pushed a number; 0 if the code is no such entry. The first entry pushes a word of the global offset table and jumps through the next word.
+// firstOfPLT returns the number of words below the CFA at an instruction of the first PLT entry, or 0 for other code. Other entries jump to the first
+// one after they have pushed a number. It pushes a word of the global offset table and jumps through the next word.
 func firstOfPLT(code []byte, at machine.Addr) int64 {
 	jump := viaMemory
 	if code[jump] == bndPrefix {
@@ -51,8 +50,8 @@ func firstOfPLT(code []byte, at machine.Addr) int64 {
 	return 0
 }
 
-// lazyEntry is firstOfPLT for the other entries, past the jump that leads back to the next
-// instruction until the function is bound.
+// lazyEntry does the same as firstOfPLT for the other entries, after their jump. Until the function is bound, that jump leads to the next
+// instruction.
 func lazyEntry(code []byte, at machine.Addr) int64 {
 	switch {
 	case code[0] != 0xff || code[1] != 0x25 || code[viaMemory] != 0x68 || code[viaMemory+pushNumber] != 0xe9:

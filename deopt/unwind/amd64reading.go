@@ -7,43 +7,42 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// origin describes how the 64 bits in a register or in memory were computed from the registers and the memory at the start of the reading. The zero
+// origin describes the source of the 64 bits in a register or in memory, in terms of the registers and memory at the start of the reading. The zero
 // value means unknown.
 type origin struct {
 	kind originKind
 	reg  uint8 // fromRegister, fromMemory: the DWARF number of a general register
-	// fromMemory: where the eight bytes lay, from the value of reg. fromAligned: the
-	// number of the instruction.
+	// fromMemory: offset of the eight bytes from reg. fromAligned: index of the instruction.
 	at  int32
-	add int32 // to be added to it all
+	add int32 // added to the source
 }
 
 type originKind uint8
 
-// The sources that the bits were computed from.
+// Sources of the bits.
 const (
 	untold       originKind = iota
-	fromRegister            // the value that reg had
-	fromMemory              // eight bytes of memory
-	fromAligned             // the stack pointer as an instruction had rounded it down
-	fromNumber              // nothing: the code has the number, its upper half in at and its lower in add
+	fromRegister            // the initial value of reg
+	fromMemory              // eight bytes of initial memory
+	fromAligned             // the stack pointer after an instruction rounded it down
+	fromNumber              // a constant in the code, upper half in at, lower half in add
 )
 
-// initially returns the value that a register had at the start of the reading.
+// initially returns the initial value of a register.
 func initially(reg machine.DWARFReg) origin { return origin{kind: fromRegister, reg: uint8(reg)} }
 
-// constant is a number that the code has.
+// constant returns the origin of a number in the code.
 func constant(n uint64) origin {
 	low := int32(n)
 	return origin{kind: fromNumber, at: int32((n - uint64(int64(low))) >> 32), add: low}
 }
 
-// number returns the value of an origin that is a constant.
+// number returns the value of a constant origin.
 func (o origin) number() (n uint64, ok bool) {
 	return uint64(int64(o.at)<<32 + int64(o.add)), o.kind == fromNumber
 }
 
-// plus is o with n added.
+// plus returns o with n added.
 func (o origin) plus(n int64) origin {
 	sum := int64(o.add) + n
 	if o.kind == untold || sum != int64(int32(sum)) || n != int64(int32(n)) {
@@ -53,14 +52,14 @@ func (o origin) plus(n int64) origin {
 	return o
 }
 
-// from returns how far o lies above p, in bytes, where both were made from the same.
+// from returns the distance in bytes from p to o, if both have the same source.
 func (o origin) from(p origin) (n int64, ok bool) {
 	n = int64(o.add) - int64(p.add)
 	o.add, p.add = 0, 0
 	return n, o == p && o.kind != untold
 }
 
-// word returns the eight bytes of memory at o, as they were at the start of the reading.
+// word returns the initial eight bytes of memory at o.
 func (o origin) word() origin {
 	if o.kind != fromRegister {
 		return origin{}
@@ -68,51 +67,47 @@ func (o origin) word() origin {
 	return origin{kind: fromMemory, reg: o.reg, at: o.add}
 }
 
-// slot is a run of memory that was written since the reading began.
+// slot is a memory range that was written since the reading began.
 type slot struct {
 	addr  origin
 	size  int32
-	value origin // known only of eight bytes
+	value origin // known only for eight bytes
 }
 
-// overlaps reports whether a slot has some of the size bytes at addr. Addresses that were made
-// from different values are taken to be apart: where a function saves registers, it
-// writes nothing else.
+// overlaps reports whether a slot overlaps the size bytes at addr. Addresses with different sources are assumed not to overlap: where a function
+// saves registers, it writes nothing else.
 func (s *slot) overlaps(addr origin, size int32) bool {
 	n, ok := addr.from(s.addr)
 	return ok && n < int64(s.size) && -n < int64(size)
 }
 
-// covers reports whether a slot has all of the size bytes at addr.
+// covers reports whether a slot contains all of the size bytes at addr.
 func (s *slot) covers(addr origin, size int32) bool {
 	n, ok := addr.from(s.addr)
 	return ok && n >= 0 && n+int64(size) <= int64(s.size)
 }
 
-// moment holds what is known before an instruction.
+// moment is the state before an instruction.
 type moment struct {
 	reached bool
-	// forgot means that memory without a slot holds nothing known. Then all slots have known values.
+	// forgot means that memory outside the slots is unknown. Then all slots have known values.
 	forgot bool
-	// called is the stack pointer at an earlier call, where all paths agree on it. impossible means that two calls of one frame cannot both be
-	// aligned.
+	// called is the stack pointer at an earlier call, if all paths agree on it. impossible means that two calls of one frame cannot both be aligned.
 	called     origin
 	impossible bool
-	// inner is the address of the return address of a call that has not returned, in a way out of a function, where all paths agree.
+	// inner is the address of the return address of a call that has not returned, in a departure, if all paths agree.
 	inner origin
 	regs  [16]origin
-	// stored are the registers whose values as they were when the reading began were written
-	// to memory, by the register that the address was made from.
+	// stored holds the registers whose initial values were written to memory, by the register that the address is based on.
 	stored [16]amd64.Set
-	// In the order of the writes. Moments share slots: they are never changed in place.
+	// Slots in the order of the writes. Moments share slots, so they are never changed in place.
 	slots []slot
 }
 
-// maxSlots bounds the slots of one moment. Functions save six registers; the others are
-// what they keep on the stack for themselves.
+// maxSlots bounds the slots of one moment. Functions save six registers; other slots are local variables.
 const maxSlots = 32
 
-// atStart returns the moment where a reading begins: every register holds its initial value.
+// atStart returns the moment at the start of a reading: every register has its initial value.
 func atStart() moment {
 	m := moment{reached: true}
 	for reg := range m.regs {
@@ -146,8 +141,8 @@ func (m *moment) holds(s slot) bool {
 	return m.load(s.addr) == s.value
 }
 
-// store writes size bytes at addr. Where the address is not known, no slot is written:
-// code reaches what it saved through the stack pointer or a frame pointer.
+// store writes size bytes at addr. If the address is unknown, no slot changes: code reaches its saved registers through the stack pointer or a frame
+// pointer.
 func (m *moment) store(addr origin, size int32, value origin) {
 	switch {
 	case addr.kind == untold:
@@ -177,17 +172,17 @@ func (m *moment) store(addr origin, size int32, value origin) {
 	}
 }
 
-// keepsAt reports whether a value is kept that is stored at an address which the code has: on a stack that lies there, or the stack pointer of
-// the stack that the code leaves for another one.
+// keepsAt reports whether to keep a value that is stored at a constant address. The address may be on a constant stack, or the value may be the stack
+// pointer of the stack that the code leaves.
 func (m *moment) keepsAt(value origin) bool {
 	_, ofStack := value.from(initially(machine.AMD64.SP))
 	return ofStack || m.switched()
 }
 
-// switched reports whether the stack pointer leads to another stack, whose address the code has.
+// switched reports whether the stack pointer is a constant: the code has switched to another stack.
 func (m *moment) switched() bool { return m.regs[machine.AMD64.SP].kind == fromNumber }
 
-// forget drops the slots that only record that memory was changed, and the slots that were partly overwritten.
+// forget drops the slots with unknown values and the slots that were partly overwritten.
 func (m *moment) forget() {
 	var kept []slot
 	for _, s := range m.slots {
@@ -205,11 +200,11 @@ func (m *moment) drop(gone func(slot) bool) {
 	}
 }
 
-// redZone is the number of bytes below the stack pointer a signal handler leaves alone (System V ABI, AMD64 supplement, §3.2.2).
+// redZone is the number of bytes below the stack pointer that signal handlers do not change (System V ABI, AMD64 supplement, §3.2.2).
 const redZone = 128
 
-// loseBelow forgets what lies further below the stack pointer than some bytes, where callees and signal handlers write, and what lies
-// elsewhere at an address that the code has.
+// loseBelow forgets memory more than some bytes below the stack pointer, where callees and signal handlers write, and memory at constant addresses on
+// other stacks.
 func (m *moment) loseBelow(bytes int64) {
 	sp := m.regs[machine.AMD64.SP]
 	below := func(s slot) bool {
@@ -228,7 +223,7 @@ func (m *moment) loseBelow(bytes int64) {
 	}
 }
 
-// meet keeps in m what also holds in other, on another path to the same place, and reports whether that is less than before.
+// meet merges the state of another path to the same place into m: only what both have in common stays. It reports whether m changed.
 func (m *moment) meet(other *moment) bool {
 	if !m.reached {
 		*m = *other
@@ -258,7 +253,7 @@ func (m *moment) meet(other *moment) bool {
 	return m.meetSlots(other) || changed
 }
 
-// meetSlots is meet for memory.
+// meetSlots does the same as meet for memory.
 func (m *moment) meetSlots(other *moment) bool {
 	if slices.Equal(m.slots, other.slots) {
 		return false
@@ -280,7 +275,7 @@ func (m *moment) meetSlots(other *moment) bool {
 			slices.ContainsFunc(m.slots, func(s slot) bool { return s.value.kind == untold && s.covers(t.addr, t.size) }) {
 			continue
 		}
-		// Memory that m takes as unchanged was written on the other path.
+		// m assumes that this memory is unchanged, but the other path wrote it.
 		m.store(t.addr, t.size, origin{})
 		changed = true
 	}

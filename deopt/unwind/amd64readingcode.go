@@ -11,47 +11,46 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// reading is the code that is followed from one address: its instructions, the blocks that they form, and what is known before each block.
+// reading is the code that can be reached from one address: its instructions, their basic blocks, and the state before each block.
 type reading struct {
 	memory  machine.Memory
-	code    machine.Range // outside it is not followed
-	limit   int           // of instructions
-	aligned bool          // a path is given up where its calls cannot all have an aligned stack
-	called  bool          // the first instruction is where calls lead, so jumps there have the stack as a call leaves it
-	left    *departure    // the code is that of a way out of a function; nil of other code
+	code    machine.Range // code outside is not followed
+	limit   int           // maximum number of instructions
+	aligned bool          // discard paths whose calls cannot all have an aligned stack
+	called  bool          // the first instruction is the target of calls, so jumps to it must have the stack as after a call
+	left    *departure    // set if the code is a departure from a function
 
 	instrs []instr
-	number map[machine.Addr]int // of the instruction at an address
-	blocks []block              // by where they lie in memory
-	in     []int                // the block of each instruction
-	spent  int                  // how many instructions were gone through
+	number map[machine.Addr]int // index of the instruction at an address
+	blocks []block              // by address
+	in     []int                // block of each instruction
+	spent  int                  // number of instructions processed
 
-	// The moment after the last block that was applied, and the moment after it where its comparison found both equal.
+	// behind is the moment after the last processed block; equal is the same if its comparison found its operands equal.
 	behind, equal moment
-	within        moment // at the start of what the call of that block leads to
+	within        moment // the moment at the start of the code that this block's call leads to
 
-	text []byte // what was last read, from that address
+	text []byte // cache of the code at address from
 	from machine.Addr
 }
 
-// block is a run of instructions of which only the first is jumped to. A call ends it, too:
-// whether it comes back is not known.
+// block is a basic block. A call ends a block too, because it may not return.
 type block struct {
-	first, last int // the numbers of its instructions
+	first, last int // indexes of its instructions
 	before      moment
-	// The blocks that may come next; -1 for none. taken is the block that a jump leads to.
+	// next is the block after it in memory, and taken the target of its jump; -1 for none.
 	next, taken int
 	// dead means that its call does not return.
 	dead bool
 }
 
-// newReading reads code at [start, end).
+// newReading makes a reading of code in [start, end).
 func newReading(m machine.Memory, start, end machine.Addr, limit int) *reading {
 	return &reading{memory: m, code: machine.Range{Start: start, End: end}, limit: limit, number: map[machine.Addr]int{}}
 }
 
-// follow decodes all code that direct jumps lead to, nearest first, up to the limit of instructions. It returns the addresses after calls: whether
-// the calls return is not known.
+// follow decodes all code that direct jumps lead to, breadth first, up to the limit. It returns the addresses after calls, which are reached only if
+// the calls return.
 func (r *reading) follow(from ...machine.Addr) (calls []machine.Addr) {
 	queue := slices.Clone(from)
 	for len(queue) > 0 {
@@ -88,7 +87,7 @@ func (r *reading) inside(at machine.Addr) bool {
 	return r.code.Contains(at) && (r.left == nil || r.left.follows(at))
 }
 
-// decode reads the instruction at an address; false if no valid instruction is there.
+// decode decodes the instruction at an address. It returns false if none is valid there.
 func (r *reading) decode(at machine.Addr) (instr, bool) {
 	inst, known := amd64.Decode(r.bytes(at))
 	if inst.Len == 0 || uint64(inst.Len) > uint64(r.code.End-at) {
@@ -101,7 +100,7 @@ func (r *reading) decode(at machine.Addr) (instr, bool) {
 	return i, true
 }
 
-// chunk is the number of bytes of code that are read at once.
+// chunk is the number of bytes of code to read at once.
 const chunk = 4096
 
 // bytes returns the bytes at an address: enough for the longest instruction, or as many as can be read.
@@ -121,7 +120,7 @@ func (r *reading) bytes(at machine.Addr) []byte {
 	return r.text[skip:min(skip+amd64.Longest, uint64(len(r.text)))]
 }
 
-// less returns how many bytes to read after n bytes could not be read: half, and a byte less where the last instruction may be among them.
+// less returns the number of bytes to try after n bytes could not be read: half, or one byte less when only the last instruction is left.
 func less(n int) int {
 	if n <= amd64.Longest {
 		return n - 1
@@ -129,7 +128,7 @@ func less(n int) int {
 	return max(n/2, amd64.Longest)
 }
 
-// divide forms the blocks.
+// divide builds the blocks.
 func (r *reading) divide() {
 	heads := r.heads()
 	r.blocks = make([]block, len(heads))
@@ -157,8 +156,8 @@ func (r *reading) divide() {
 	}
 }
 
-// heads lists the instructions that start a block, by where they lie in memory: the first of all,
-// and those that are reached otherwise than from the one in front of them alone.
+// heads returns the instructions that start a block, by address: the first of all, and those that are not reached only from the instruction before
+// them.
 func (r *reading) heads() []int {
 	head := make([]bool, len(r.instrs))
 	var list []int
@@ -178,7 +177,7 @@ func (r *reading) heads() []int {
 		if i.ends() {
 			continue
 		}
-		// A block that follows one instruction alone has the number after it.
+		// An instruction that follows only one other has the next index.
 		next, known := r.number[i.next()]
 		add(next, known && (i.op == opBranch || i.mayEnd() || next != n+1))
 	}
@@ -194,14 +193,13 @@ func (r *reading) block(at machine.Addr) int {
 	return -1
 }
 
-// maxRounds bounds how often each instruction is gone through, on average, until what is
-// known before it does not change any more. Code that compilers write takes two or three, and
-// five where calls have to be found that do not come back.
+// maxRounds bounds the average number of times that each instruction is processed until the states are stable. Compiled code takes two or three
+// rounds, and five if calls that do not return must be found.
 const maxRounds = 8
 
 var errUnsettled = errors.New("its loops do not come to rest")
 
-// settle finds out what is known before each block that is reached from the first instruction.
+// settle computes the state before each block that is reached from the first instruction.
 func (r *reading) settle(begin moment) error {
 	for n := range r.blocks {
 		r.blocks[n].before = moment{}
@@ -210,7 +208,7 @@ func (r *reading) settle(begin moment) error {
 		return nil
 	}
 	r.blocks[r.in[0]].before = begin
-	// The block that comes first in memory goes first: what leads to a place mostly lies before it.
+	// Process blocks in memory order: most predecessors of a block are before it.
 	queue := blockSet{words: make([]uint64, len(r.blocks)/64+1)}
 	queue.add(r.in[0])
 	for n, ok := queue.take(); ok; n, ok = queue.take() {
@@ -229,8 +227,8 @@ func (r *reading) settle(begin moment) error {
 	return nil
 }
 
-// admits reports whether a jump may lead to a block. A jump to the start of a function must have the stack pointer as a call leaves it; otherwise
-// it is no jump of this frame, but lies after a call that does not return.
+// admits reports whether a jump may lead to a block. A jump to the start of a function must have the stack pointer as after a call. Otherwise it is
+// not a jump of this frame: it is after a call that does not return.
 func (r *reading) admits(block int, m *moment) bool {
 	if !r.called || block != r.in[0] {
 		return true
@@ -243,10 +241,10 @@ func (r *reading) admits(block int, m *moment) bool {
 	return true
 }
 
-// blockSet is blocks that are still to be gone through.
+// blockSet is the set of blocks to process.
 type blockSet struct {
 	words []uint64
-	first int // no block is in a word before that
+	first int // all words before it are zero
 }
 
 func (q *blockSet) add(n int) {
@@ -254,7 +252,7 @@ func (q *blockSet) add(n int) {
 	q.first = min(q.first, n/64)
 }
 
-// take removes and returns the first block; false if the set is empty.
+// take removes and returns the first block, or false if the set is empty.
 func (q *blockSet) take() (int, bool) {
 	for ; q.first < len(q.words); q.first++ {
 		if word := q.words[q.first]; word != 0 {
@@ -265,11 +263,11 @@ func (q *blockSet) take() (int, bool) {
 	return 0, false
 }
 
-// last is the instruction that ends a block.
+// last returns the instruction that ends a block.
 func (r *reading) last(b *block) *instr { return &r.instrs[b.last] }
 
-// after returns the moment after a block for the next instruction in memory and for the target of its jump; nil where execution does not continue.
-// The results are valid until the next call.
+// after returns the moment after a block, for the next instruction in memory and for the target of its jump; nil if execution does not continue
+// there. The results are valid until the next call.
 func (r *reading) after(b *block) (next, taken *moment) {
 	m := &r.behind
 	*m = b.before
@@ -312,7 +310,7 @@ func (r *reading) after(b *block) (next, taken *moment) {
 	return next, taken
 }
 
-// before returns what is known before the instruction at an address.
+// before returns the moment before the instruction at an address.
 func (r *reading) before(at machine.Addr) (moment, error) {
 	number, ok := r.number[at]
 	if !ok {

@@ -9,22 +9,22 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// instr is an instruction, as far as it matters to frames.
+// instr is an instruction, reduced to its effects on frames.
 type instr struct {
 	at     machine.Addr
-	to     machine.Addr // opJump, opBranch, opCall: its target; 0 if unknown
-	memory operand      // what it reads or writes in memory; for opAddress only computes
-	number int64        // opEnter: the bytes of stack; opNumber, opAlign, and opPush of a constant: the number
-	writes amd64.Set    // opOther: registers that hold something unknown after it
+	to     machine.Addr // opJump, opBranch, opCall: target; 0 if unknown
+	memory operand      // memory that it reads or writes; opAddress only computes the address
+	number int64        // opEnter: size of the stack area; opNumber, opAlign, opPush of a constant: the number
+	writes amd64.Set    // opOther: registers with unknown values after it
 	op     operation
-	bytes  uint16 // opOther: how many it writes to memory
-	size   uint8  // of the instruction, in bytes
+	bytes  uint16 // opOther: number of bytes that it writes to memory
+	size   uint8  // size of the instruction in bytes
 	equal  outcome
-	dst    uint8 // registers; noRegister for none
+	dst    uint8 // general registers; noRegister for none
 	src    uint8
-	filler bool // it only takes up room
+	filler bool // a nop
 	away   bool // opStop: execution continues at an unknown place
-	// constant is set of an opPush that pushes number.
+	// constant means that an opPush pushes number.
 	constant bool
 }
 
@@ -36,10 +36,10 @@ type operand struct {
 
 const noRegister = 0xff
 
-// noBase is the base of an operand whose offset is the address itself.
+// noBase is the base of an operand whose offset is the absolute address.
 const noBase = 0xfe
 
-// outcome is the effect of a conditional jump after a comparison that found both equal.
+// outcome is the effect of a conditional jump after a comparison that found its operands equal.
 type outcome uint8
 
 const (
@@ -52,47 +52,46 @@ type operation uint8
 
 // The operations of instructions. All registers have eight bytes.
 const (
-	opOther    operation = iota // writes and memory list what becomes unknown
-	opMove                      // dst takes the value of src
-	opExchange                  // dst and src change places
-	opLoad                      // dst takes memory
-	opStore                     // memory takes src
-	opAddress                   // dst takes the address of memory
-	opNumber                    // dst takes number
-	opAlign                     // the stack pointer is combined with number, which rounds it down
-	opPush                      // of src, or of what is in memory if it has a base, or of something unknown
-	opPop                       // to dst, or to memory if it has a base, or to nowhere that matters
-	opEnter                     // with number bytes of stack
+	opOther    operation = iota // writes and memory become unknown
+	opMove                      // dst = src
+	opExchange                  // swaps dst and src
+	opLoad                      // dst = memory
+	opStore                     // memory = src
+	opAddress                   // dst = address of memory
+	opNumber                    // dst = number
+	opAlign                     // rounds the stack pointer down: ANDs it with number
+	opPush                      // pushes src, or memory if it has a base, or an unknown value
+	opPop                       // pops to dst, or to memory if it has a base, or to a place that does not matter
+	opEnter                     // reserves number bytes of stack
 	opLeave
-	opCompare // dst with src, for whether they are equal
+	opCompare // compares dst with src for equality
 	opCall
-	opSystem // a system call, which may be the one that ends the process
-	opJump   // to an address that it names
-	opBranch // the same, or to the next instruction
+	opSystem // a system call; it may end the process
+	opJump   // jumps to a constant address
+	opBranch // jumps there or continues with the next instruction
 	opReturn
-	opReturnTo // an address that the instruction in front of it has pushed
-	opStop     // the reading ends: an indirect jump, a trap, an unknown instruction
+	opReturnTo // returns to an address that the previous instruction pushed
+	opStop     // ends the reading: an indirect jump, a trap, an unknown instruction
 )
 
-// ends reports whether control never reaches the next instruction in memory from it.
+// ends reports whether control never continues with the next instruction in memory.
 func (i *instr) ends() bool {
 	return i.op == opJump || i.op == opReturnTo || i.op == opReturn || i.op == opStop
 }
 
-// jumps reports whether it may lead to an address that it, or the instruction in front of it, names.
+// jumps reports whether it may jump to an address that it, or the instruction before it, contains.
 func (i *instr) jumps() bool { return i.op == opJump || i.op == opBranch || i.op == opReturnTo }
 
-// calls reports whether it is a call. A call of the next instruction counts: it may call a function that lies there, and need not be the way to
-// learn the address of the code.
+// calls reports whether it is a call. A call of the next instruction counts: it may call a function there, and not just load the address of the code.
 func (i *instr) calls() bool { return i.op == opCall || i.op == opPush && i.to == i.next() }
 
-// mayEnd reports whether control may never reach the next instruction from it.
+// mayEnd reports whether control may not continue with the next instruction.
 func (i *instr) mayEnd() bool { return i.op == opCall || i.op == opSystem }
 
-// next is the address after it.
+// next returns the address after it.
 func (i *instr) next() machine.Addr { return i.at + machine.Addr(i.size) }
 
-// instrOf extracts from an instruction what the reading uses. known is false for an instruction of unknown effect.
+// instrOf converts an instruction. known is false if its effect is unknown.
 func instrOf(at machine.Addr, inst x86asm.Inst, known bool) instr {
 	i := instr{at: at, size: uint8(inst.Len), dst: noRegister, src: noRegister, memory: operand{base: noRegister}}
 	if !known {
@@ -109,7 +108,7 @@ func instrOf(at machine.Addr, inst x86asm.Inst, known bool) instr {
 	return i
 }
 
-// flow takes an instruction that may lead elsewhere.
+// flow converts an instruction that changes the control flow. It returns false for others.
 func (i *instr) flow(inst x86asm.Inst) bool {
 	rel, direct := inst.Args[0].(x86asm.Rel)
 	if direct {
@@ -118,7 +117,7 @@ func (i *instr) flow(inst x86asm.Inst) bool {
 	switch inst.Op {
 	case x86asm.CALL:
 		i.op = opCall
-		if direct && i.to == i.next() { // to learn where the code is
+		if direct && i.to == i.next() { // only loads the address of the code
 			i.op = opPush
 		}
 	case x86asm.RET:
@@ -139,7 +138,7 @@ func (i *instr) flow(inst x86asm.Inst) bool {
 		i.op, i.writes = opSystem, amd64.Writes(inst)
 	case x86asm.INT:
 		i.op, i.writes = opSystem, amd64.Writes(inst)
-		if inst.Args[0] == x86asm.Arg(x86asm.Imm(3)) { // a trap, and what fills the room between functions
+		if inst.Args[0] == x86asm.Arg(x86asm.Imm(3)) { // a trap; also fills the space between functions
 			i.op = opStop
 		}
 	default:
@@ -147,7 +146,7 @@ func (i *instr) flow(inst x86asm.Inst) bool {
 			return false
 		}
 		i.op = opBranch
-		i.writes = amd64.Writes(inst) // LOOP counts
+		i.writes = amd64.Writes(inst) // LOOP writes a counter
 		switch inst.Op {
 		case x86asm.JE:
 			i.equal = jumps
@@ -158,12 +157,12 @@ func (i *instr) flow(inst x86asm.Inst) bool {
 	return true
 }
 
-// stack takes an instruction that pushes or pops.
+// stack converts an instruction that pushes or pops. It returns false for others.
 func (i *instr) stack(inst x86asm.Inst) bool {
 	switch inst.Op {
 	case x86asm.PUSH, x86asm.POP, x86asm.PUSHFQ, x86asm.POPFQ, x86asm.ENTER, x86asm.LEAVE:
 		if inst.DataSize == 16 {
-			return false // moves the stack pointer by two bytes: no compiler writes it
+			return false // moves the stack pointer by two bytes; no compiler emits it
 		}
 	}
 	switch inst.Op {
@@ -183,7 +182,7 @@ func (i *instr) stack(inst x86asm.Inst) bool {
 		i.op = opLeave
 	case x86asm.ENTER:
 		size, _ := inst.Args[0].(x86asm.Imm)
-		if inst.Args[1] != x86asm.Arg(x86asm.Imm(0)) { // nested: no compiler writes it
+		if inst.Args[1] != x86asm.Arg(x86asm.Imm(0)) { // nested; no compiler emits it
 			return false
 		}
 		i.op, i.number = opEnter, int64(size)
@@ -193,7 +192,7 @@ func (i *instr) stack(inst x86asm.Inst) bool {
 	return true
 }
 
-// moves takes an instruction that computes an address, or moves eight bytes.
+// moves converts an instruction that computes an address or moves eight bytes. It returns false for others.
 func (i *instr) moves(inst x86asm.Inst) bool {
 	dst, src := wholeRegister(inst.Args[0]), wholeRegister(inst.Args[1])
 	number, immediate := inst.Args[1].(x86asm.Imm)
@@ -227,7 +226,7 @@ func (i *instr) moves(inst x86asm.Inst) bool {
 	return true
 }
 
-// wholeRegister is the general register of eight bytes that an operand is.
+// wholeRegister returns the 64-bit general register of an operand, or noRegister.
 func wholeRegister(arg x86asm.Arg) uint8 {
 	r, _ := arg.(x86asm.Reg)
 	if reg, size, ok := amd64.Register(r); ok && size == 8 {
@@ -243,7 +242,7 @@ func (i *instr) operandIn(arg x86asm.Arg) operand {
 	return operand{base: noRegister}
 }
 
-// operandOf returns a memory operand without an index, in the ordinary segments.
+// operandOf converts a memory operand. The base is noRegister if the operand has an index or an FS or GS segment.
 func (i *instr) operandOf(m x86asm.Mem) operand {
 	switch {
 	case m.Index != 0 || m.Segment == x86asm.FS || m.Segment == x86asm.GS:

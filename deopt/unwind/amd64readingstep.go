@@ -5,7 +5,7 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// apply makes m the moment after an instruction that is followed by the next. number distinguishes the instructions of one reading.
+// apply changes m to the state after an instruction. number identifies the instruction in its reading.
 func (m *moment) apply(i *instr, number int) {
 	sp, fp := machine.AMD64.SP, machine.AMD64.FP
 	switch i.op {
@@ -31,7 +31,7 @@ func (m *moment) apply(i *instr, number int) {
 		if i.dst != noRegister {
 			m.regs[i.dst] = value
 		} else {
-			m.store(m.address(i.memory), 8, value) // counted from where the stack pointer is by then
+			m.store(m.address(i.memory), 8, value) // the operand uses the incremented stack pointer
 		}
 	case opEnter:
 		m.push(m.regs[fp])
@@ -55,7 +55,7 @@ func (m *moment) apply(i *instr, number int) {
 	}
 	if m.inner.kind != untold {
 		if above, ok := m.regs[sp].from(m.inner); ok && above > 0 {
-			m.inner = origin{} // the return address was taken off the stack
+			m.inner = origin{} // the return address was popped
 		}
 	}
 }
@@ -63,7 +63,7 @@ func (m *moment) apply(i *instr, number int) {
 // callAlignment is the alignment in bytes of the CFA and of the stack pointer at each call (System V ABI, AMD64 supplement, §3.2.2).
 const callAlignment = 16
 
-// call records the stack pointer at a call, unless an earlier call has recorded it; then it checks that the two can both be aligned.
+// call records the stack pointer at the first call. At later calls it checks that both can be aligned.
 func (m *moment) call() {
 	sp := m.regs[machine.AMD64.SP]
 	if m.called.kind == untold {
@@ -109,14 +109,14 @@ func (m *moment) push(value origin) {
 	m.store(m.regs[sp], 8, value)
 }
 
-// align rounds the stack pointer down. The distance is unknown, so from then on addresses are known relative to the rounded stack pointer. Values
-// relative to an earlier execution of the same instruction become unknown.
+// align rounds the stack pointer down by an unknown distance. From then on, addresses are relative to the rounded stack pointer. Values relative to
+// an earlier execution of the same instruction become unknown.
 func (m *moment) align(i *instr, number int) {
 	if at, ok := m.regs[machine.AMD64.SP].number(); ok {
 		m.regs[machine.AMD64.SP] = constant(at & uint64(i.number))
 		return
 	}
-	m.loseBelow(0) // its distance from the new stack pointer is unknown, so it may be written over
+	m.loseBelow(0) // its distance from the new stack pointer is unknown, so it may be overwritten
 	aligned := origin{kind: fromAligned, at: int32(number)}
 	stale := func(o origin) bool { _, same := o.from(aligned); return same }
 	for reg := range m.regs {
@@ -128,7 +128,7 @@ func (m *moment) align(i *instr, number int) {
 	m.regs[machine.AMD64.SP] = aligned
 }
 
-// equal makes m the moment after a comparison that found two registers equal, and reports whether they can be equal.
+// equal changes m to the state after a comparison that found two registers equal, and reports whether they can be equal.
 func (m *moment) equal(i *instr) bool {
 	a, b := &m.regs[i.dst], &m.regs[i.src]
 	if n, ok := a.from(*b); ok && n != 0 {

@@ -9,19 +9,19 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// maxUnsaved bounds how much code of a function is looked at; a longer one that saves nothing is believed to change everything.
+// maxUnsaved bounds the code of a function that is examined. A longer function that saves nothing is assumed to change every register.
 const maxUnsaved = 64 << 10
 
-// clobbered keeps what functions change, by their code: many stacks, and many cores, go through the same few functions.
+// clobbered caches the registers that functions change, by code: many stacks and cores contain the same few functions.
 var clobbered = clobbers{sets: map[string]amd64.Set{}}
 
-// maxClobbers bounds the code that is kept.
+// maxClobbers bounds the code in the cache.
 const maxClobbers = 4 << 20
 
 type clobbers struct {
 	mu   sync.Mutex
 	sets map[string]amd64.Set
-	size int // bytes of all code
+	size int // total size of the code
 }
 
 func (c *clobbers) of(text []byte) amd64.Set {
@@ -43,14 +43,14 @@ func (c *clobbers) of(text []byte) amd64.Set {
 	return set
 }
 
-// unsavedBy finds the callee-saved registers of C that the code of a function changes though its CFI never says where it saved them. Functions of
-// these conventions do that: ghccc, hhvmcc, preserve_nonecc, and cxx_fast_tlscc where it does not unwind. Only a module names their convention, but
-// the code shows what it changes.
+// unsavedBy returns C's callee-saved registers that the code of a function changes although its CFI never says where it saved them. Functions with
+// these conventions do that: ghccc, hhvmcc, preserve_nonecc, and cxx_fast_tlscc if it does not unwind. Only a module names the convention, but the
+// code shows the changes.
 func (w *walk) unsavedBy(s *step) []machine.DWARFReg {
 	if w.Arch != machine.AMD64 || s.signal || s.partial {
 		return nil
 	}
-	var silent []machine.DWARFReg // of those that C's functions keep
+	var silent []machine.DWARFReg // callee-saved registers without a rule
 	for _, reg := range w.Arch.Registers() {
 		if reg != w.Arch.SP && amd64.Every.Has(reg) && w.Arch.Kept(reg) > 0 && s.row.Rule(reg).Kind == cfi.RuleNone {
 			silent = append(silent, reg)
@@ -63,12 +63,12 @@ func (w *walk) unsavedBy(s *step) []machine.DWARFReg {
 	}
 	text := make([]byte, size)
 	if w.Memory.ReadMemory(text, s.Start) != nil {
-		return nil // a core without its program: nothing shows that it is not C's convention
+		return nil // a core without its program: assume C's convention
 	}
 	changed := clobbered.of(text)
 	kept := func(reg machine.DWARFReg) bool { return !changed.Has(reg) }
 	if silent = slices.DeleteFunc(silent, kept); len(silent) > 0 && w.Compiled != nil && w.Compiled(text, s.Start) == nil {
-		changed = clobbered.of(text) // what a runtime has written over the code is not the function's
+		changed = clobbered.of(text) // a runtime's patches are not part of the function
 		silent = slices.DeleteFunc(silent, kept)
 	}
 	return silent

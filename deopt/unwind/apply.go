@@ -18,7 +18,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	}
 	cfa -= machine.Addr(s.late)
 	if s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined && (f.Index == 0 || cfa >= w.floor) {
-		// On architectures whose calls push nothing, its CFA may equal that of the frame it called.
+		// If calls push nothing, the CFA may equal that of the callee.
 		f.CFA, f.NoCFA = cfa, ""
 		if w.disowned(f, s) {
 			return caller{}, cutShort("frame #%d: %v, and the stack goes on above it", f.Index, errOutermost), nil
@@ -37,7 +37,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	case pc == 0 && !s.signal:
 		return caller{}, w.returnsToZero(f), nil
 	case !s.signal:
-		// The pc that a signal interrupted may be anywhere: a jump to a wild address is a common cause.
+		// A signal can interrupt any pc: a jump to a wild address is a common cause.
 		if pc = w.unsigned(pc); !w.Executable(pc-1) && !(w.Executable(pc) && w.trampoline(pc) != nil) {
 			return caller{}, cutShort("frame #%d: its return address %v is not in executable memory", f.Index, pc), nil
 		}
@@ -53,10 +53,10 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	return w.caller(f, s, pc), nil, nil
 }
 
-// errOutermost reports CFI that declares a function to have no caller.
+// errOutermost reports that CFI declares a function to have no caller.
 var errOutermost = errors.New("its CFI says that it has no return address")
 
-// returnAddress finds the return address of f. Where a call leaves it in a register, a function that has not called yet need not have saved it.
+// returnAddress finds the return address of f. If calls leave it in a register, a function that has made no call need not have saved it.
 func (w *walk) returnAddress(f *Frame, row *cfi.Row) (machine.Addr, error) {
 	rule := row.Rule(row.ReturnAddress)
 	if f.undecided != "" {
@@ -80,12 +80,12 @@ func (w *walk) returnAddress(f *Frame, row *cfi.Row) (machine.Addr, error) {
 	return machine.Addr(v), nil
 }
 
-// linkLost returns the reason why the return address of f is unknown, which has made a call.
+// linkLost returns the reason why the return address of f is unknown: f has made a call and not saved the link register.
 func (w *walk) linkLost(f *Frame) error {
 	return fmt.Errorf("the return address: the CFI says that it is in %s, where the call that frame #%d has made left its own", w.Arch.RegisterName(w.Arch.Link), f.Index)
 }
 
-// unsigned strips the signature that pointer authentication puts into an address of code.
+// unsigned removes the pointer-authentication code from a code address.
 func (w *walk) unsigned(pc machine.Addr) machine.Addr {
 	if w.Arch.Code == 0 || w.Executable(pc-1) {
 		return pc
@@ -105,12 +105,12 @@ func (w *walk) cfa(regs *machine.Registers, rule cfi.CFARule) (machine.Addr, err
 	return 0, errors.New("no rule defines it")
 }
 
-// caller makes the registers of the caller of f, which has its CFA.
+// caller computes the registers of the caller of f, whose CFA is known.
 func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
 	f.left = s
 	regs := f.Registers.Caller(!s.partial, w.lost(f, s))
 	if f.NoCFA == "" {
-		regs.SetUint(w.Arch.SP, uint64(f.CFA)+uint64(w.Arch.CallerSP)) // what CFA means
+		regs.SetUint(w.Arch.SP, uint64(f.CFA)+uint64(w.Arch.CallerSP)) // by definition of the CFA
 	} else {
 		regs.Forget(w.Arch.SP, f.NoCFA)
 	}
@@ -138,8 +138,8 @@ func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
 	return c
 }
 
-// interruptedFloats gives the registers of the code that the signal of f interrupted its own floating-point environment: the kernel starts
-// handlers of x86-64 with the default one (fpu__clear_user_states of arch/x86/kernel/fpu/core.c).
+// interruptedFloats sets the floating-point environment of the code that the signal of f interrupted. On x86-64 the kernel starts handlers with the
+// default environment (fpu__clear_user_states in arch/x86/kernel/fpu/core.c).
 func (w *walk) interruptedFloats(f *Frame, regs *machine.Registers) {
 	sp, err := f.Registers.Addr(w.Arch.SP)
 	if err == nil {
@@ -152,7 +152,7 @@ func (w *walk) interruptedFloats(f *Frame, regs *machine.Registers) {
 	regs.ForgetFloatControl(err.Error())
 }
 
-// lost returns a function that returns the reason why a register without a rule is unavailable in the caller of f.
+// lost returns a function that gives the reason why a register without a rule is unavailable in the caller of f.
 func (w *walk) lost(f *Frame, s *step) func(machine.DWARFReg) string {
 	index, rule, signal, partial, arch, inner := strconv.Itoa(f.Index), s.rule, s.signal, s.partial, w.Arch, f.Registers
 	return func(reg machine.DWARFReg) string {
@@ -163,7 +163,7 @@ func (w *walk) lost(f *Frame, s *step) func(machine.DWARFReg) string {
 			return err.Error()
 		case signal:
 			return "frame #" + index + " is a signal frame and does not say where " + name + " was saved"
-		case arch.Kept(reg) > 0 && !partial: // f did not change what it had not itself
+		case arch.Kept(reg) > 0 && !partial: // f preserved the register, but its value was already unavailable
 			_, err := inner.Bytes(reg)
 			return err.Error()
 		case arch.Kept(reg) > 0:
@@ -173,7 +173,7 @@ func (w *walk) lost(f *Frame, s *step) func(machine.DWARFReg) string {
 	}
 }
 
-// restore gives a register of the caller of f its value.
+// restore sets a register of the caller of f by a rule.
 func (w *walk) restore(f *Frame, regs *machine.Registers, reg machine.DWARFReg, rule cfi.RegisterRule) {
 	if rule.Kind == cfi.RuleSameValue || rule.Kind == cfi.RuleRegister {
 		from := reg
@@ -200,7 +200,7 @@ func (w *walk) restore(f *Frame, regs *machine.Registers, reg machine.DWARFReg, 
 	regs.SetUint(reg, v)
 }
 
-// value returns the caller's value of an address-sized register by rule.
+// value evaluates a rule for an address-sized register.
 func (w *walk) value(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (uint64, error) {
 	switch rule.Kind {
 	case cfi.RuleUndefined:
@@ -221,7 +221,7 @@ func (w *walk) value(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (uin
 	return w.saved(f, reg, machine.Addr(v))
 }
 
-// computed returns the value of the expression of a rule.
+// computed evaluates the expression of a rule.
 func (w *walk) computed(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (uint64, error) {
 	v, err := rule.Expression.Evaluate(f.Registers, w, uint64(f.CFA))
 	if err != nil {
@@ -230,8 +230,8 @@ func (w *walk) computed(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (
 	return v, nil
 }
 
-// savedSize returns how many bytes of a register are saved where unwind information says that it is saved; 0 if unknown. For a register that is
-// callee-saved in part, it is the size of that part.
+// savedSize returns the number of bytes of a register that a save in unwind information covers; 0 if unknown. If only a part of the register is
+// callee-saved, it is the size of that part.
 func (w *walk) savedSize(reg machine.DWARFReg) int {
 	if kept := w.Arch.Kept(reg); kept > 0 {
 		return kept
@@ -246,7 +246,7 @@ func (w *walk) savedSize(reg machine.DWARFReg) int {
 	return w.Arch.Pointer
 }
 
-// saved reads an address-sized register from where f saved it.
+// saved reads an address-sized register from its save slot.
 func (w *walk) saved(f *Frame, reg machine.DWARFReg, at machine.Addr) (uint64, error) {
 	if err := w.ReadMemory(w.word[:], at); err != nil {
 		return 0, w.unreadable(f, reg, err)
@@ -258,7 +258,7 @@ func (w *walk) unreadable(f *Frame, reg machine.DWARFReg, err error) error {
 	return machine.Unavailablef("frame #%d saved %s where it cannot be read: %v", f.Index, w.Arch.RegisterName(reg), err)
 }
 
-// restoreSized is restore for a register of which other than eight bytes were saved in memory.
+// restoreSized does the same as restore for a register whose saved size is not that of an address.
 func (w *walk) restoreSized(f *Frame, regs *machine.Registers, reg machine.DWARFReg, rule cfi.RegisterRule, size int) {
 	at := f.CFA + machine.Addr(rule.Offset)
 	if rule.Kind == cfi.RuleExpression {

@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// arm64FromFunction returns the step that the instructions of the function of f give, read from its start, where a call has left the return address
-// in the link register; nil and the reason if the start is unknown or the instructions do not give one.
+// arm64FromFunction returns a step from the instructions of the function of f, read from its start, where a call has left the return address in the
+// link register. It returns nil and the reason if the start is unknown or the instructions do not determine a step.
 func (w *walk) arm64FromFunction(f *Frame) (*step, string) {
 	if f.code.Functions == nil {
 		return nil, ""
@@ -32,12 +32,12 @@ func (w *walk) arm64FromFunction(f *Frame) (*step, string) {
 	return w.fromRow(f, row), ""
 }
 
-// arm64Function follows the code of a function from where calls lead to.
+// arm64Function follows the code of a function from its entry.
 func (u *Unwinder) arm64Function(start machine.Addr) *ARM64Course {
 	return u.CourseARM64(machine.Range{Start: start, End: start}, machine.Range{})
 }
 
-// at returns the registers and the stack where f is, or nil where the course does not lead there.
+// at returns the registers and the stack at the place of f, or nil if the course does not lead there.
 func (c *ARM64Course) at(f *Frame) *ARM64Moment {
 	if f.Return {
 		return c.Returns[f.PC]
@@ -50,8 +50,8 @@ var (
 	errMovedSP  = errors.New("the distance of its stack pointer from the first one is not known")
 )
 
-// row returns the rules that hold at a moment, relative to the stack pointer at the start of the course, which is the CFA. It has no rule for the
-// link register where that is lost.
+// row returns the rules at a moment. The CFA is the stack pointer at the start of the course. There is no rule for the link register if its value is
+// lost.
 func (m *ARM64Moment) row(pc machine.Addr, returned bool) (*cfi.Row, error) {
 	row := &cfi.Row{Range: machine.Range{Start: pc, End: pc + 1}, ReturnAddress: arm64Link}
 	for n := len(m.regs) - 1; n >= 19 && row.CFA.Kind != cfi.CFARegister; n-- {
@@ -73,7 +73,7 @@ func (m *ARM64Moment) row(pc machine.Addr, returned bool) (*cfi.Row, error) {
 	return row, nil
 }
 
-// slotOf returns the lowest slot that has a value.
+// slotOf returns the lowest slot with a value.
 func (m *ARM64Moment) slotOf(v arm64Value) (slot int64, ok bool) {
 	for at, has := range m.slots {
 		if has == v && (!ok || at < slot) {

@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine/isa/arm64"
 )
 
-// arm64Overwritten finds the place where f has left its function, if a runtime has written over that. If several places may have led there, it
-// leaves f unchanged.
+// arm64Overwritten finds the place where f left its function, if a runtime has overwritten the code there. If several places are possible, it leaves
+// f unchanged.
 func (w *walk) arm64Overwritten(f *Frame) {
 	var callee *Frame
 	if f.Index > 0 {
@@ -40,8 +40,8 @@ func (w *walk) arm64Overwritten(f *Frame) {
 	}
 }
 
-// arm64MayBeCalled reports whether a call that leads to the code of f, and is in none of the places, agrees with the stack. The link register shows
-// otherwise if f has saved it.
+// arm64MayBeCalled reports whether a call outside all places that leads to the code of f agrees with the stack. A link register that f has saved can
+// exclude that.
 func (w *walk) arm64MayBeCalled(f *Frame, places []Overwritten) bool {
 	s, start := w.linkStep(f, places[0].From)
 	if s == nil {
@@ -51,7 +51,7 @@ func (w *walk) arm64MayBeCalled(f *Frame, places []Overwritten) bool {
 	for n := range places {
 		regions = append(regions, machine.Range{Start: places[n].At, End: places[n].End})
 	}
-	for n := range places { // jumps from the same functions
+	for n := range places { // other jumps in the same functions
 		if by, err := w.Finder.Code(places[n].At).cfi(places[n].At); err == nil && by != nil {
 			jumps := w.arm64Others(by.Start, start).jumps
 			if slices.ContainsFunc(jumps, func(to machine.Addr) bool { return !within(regions, to) }) {
@@ -64,7 +64,7 @@ func (w *walk) arm64MayBeCalled(f *Frame, places []Overwritten) bool {
 
 const undecidedPlaces = "jumps that were written into the code of several functions lead to the code here, and the stack does not show which of them it came from"
 
-// arm64Depart computes the registers that f had at a place, and grades how well the stack agrees.
+// arm64Depart computes the registers of f at a place, and rates how well the stack agrees.
 func (w *walk) arm64Depart(f *Frame, o *Overwritten) *departed {
 	d := &departed{place: o}
 	s, err := w.Finder.Code(o.At).cfi(o.At)
@@ -76,7 +76,7 @@ func (w *walk) arm64Depart(f *Frame, o *Overwritten) *departed {
 		return d
 	}
 	if f.Return {
-		m.regs[arm64Link] = arm64Value{} // the call has put its return address there
+		m.regs[arm64Link] = arm64Value{} // the call left its return address there
 	}
 	sp, ok := w.arm64SPAt(f, m)
 	if !ok {
@@ -89,7 +89,7 @@ func (w *walk) arm64Depart(f *Frame, o *Overwritten) *departed {
 	return d
 }
 
-// arm64SPAt is the stack pointer at the start of the course.
+// arm64SPAt returns the stack pointer at the start of the course.
 func (w *walk) arm64SPAt(f *Frame, m *ARM64Moment) (sp uint64, ok bool) {
 	for n := len(m.regs) - 1; n >= 19; n-- {
 		if by, of := m.regs[n].fromSP(); of {
@@ -101,7 +101,7 @@ func (w *walk) arm64SPAt(f *Frame, m *ARM64Moment) (sp uint64, ok bool) {
 	return 0, false
 }
 
-// arm64Registers are the registers that f had at the start of the course. The pc stays what it is.
+// arm64Registers returns the registers of f at the start of the course. The pc stays unchanged.
 func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Registers {
 	regs := f.Registers.Clone()
 	for n := range uint8(arm64SP) {
@@ -127,17 +127,17 @@ func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Regi
 		}
 	}
 	regs.SetUint(arm64SP, sp)
-	const firstVector, vectors = 64, 32 // DWARF for the Arm 64-bit Architecture
+	const firstVector, vectors = 64, 32 // register numbers of "DWARF for the Arm 64-bit Architecture"
 	for reg := machine.DWARFReg(firstVector); m.vectors && reg < firstVector+vectors; reg++ {
 		regs.Forget(reg, w.Arch.RegisterName(reg)+" may not be what it was: the code that was written over the function's uses vector registers")
 	}
 	return regs
 }
 
-// arm64Agrees grades how well the stack shows that f has reached the code after a jump from the place o: its function has a frame of the size in
-// the stack map, and was called. A jump leaves no return address, so the code may also have been called from a function whose frame looks the same.
-// Therefore a call must name the function of o, and that function must not call the code itself; or the link register, which the code has saved,
-// shows that the code was not called.
+// arm64Agrees rates how well the stack shows that f reached the code by a jump from the place o. Its function must have a frame of the size in the
+// stack map, and must have been called. A jump leaves no return address, so the code may also have been called by a function with a similar frame.
+// Therefore one of two conditions must hold. Either a call names the function of o, and that function does not call the code itself. Or the saved
+// link register shows that the code was not called.
 func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Registers, m *ARM64Moment) evidence {
 	at := Frame{Index: f.Index, PC: o.At, Registers: regs, code: w.Finder.Code(o.At)}
 	cfa, err := w.cfa(regs, s.row.CFA)
@@ -171,7 +171,7 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 	switch {
 	case err != nil:
 		return w.arm64Above(at, s)
-	case s.Contains(link): // that of the last call that the function has made
+	case s.Contains(link): // from the last call of the function
 		switch w.arm64Callee(link, o.From) {
 		case callsIt:
 			return excluded
@@ -179,13 +179,13 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 			return doubtful
 		}
 		return proven
-	case link == pc && w.arm64CallFree(s.Start, o.At): // it has made no call
+	case link == pc && w.arm64CallFree(s.Start, o.At): // the function has made no call
 		return proven
 	}
 	return excluded
 }
 
-// arm64CallFree reports whether code leads from one address to another without a call. It follows at most the instructions of a course.
+// arm64CallFree reports whether some path leads from one address to another without a call. It follows at most as many instructions as a course has.
 func (w *walk) arm64CallFree(from, to machine.Addr) bool {
 	seen := map[machine.Addr]bool{from: true}
 	for queue := []machine.Addr{from}; len(queue) > 0 && len(seen) <= maxCourse; queue = queue[1:] {
@@ -210,7 +210,7 @@ func (w *walk) arm64CallFree(from, to machine.Addr) bool {
 	return len(seen) > maxCourse
 }
 
-// arm64Called reports whether the code was called from the place: it has saved the link register. ok is false where the stack contradicts that.
+// arm64Called reports whether the code was called from the place, that is, it has saved the link register. ok is false if the stack contradicts that.
 func (w *walk) arm64Called(sp machine.Addr, m *ARM64Moment, o *Overwritten) (called, ok bool) {
 	for slot, v := range m.slots {
 		pc := machine.Addr(v.n)

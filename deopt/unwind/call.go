@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// callEndsAt reports whether a call instruction ends at pc, as one must if it left pc as its return address. It returns an error if that cannot be
-// determined: if the memory before pc cannot be read, or the calls of the architecture are not known.
+// callEndsAt reports whether a call instruction ends at pc, so that pc can be a return address. It returns an error if the memory before pc cannot be
+// read, or calls on the architecture are not known.
 func (w *walk) callEndsAt(pc machine.Addr) (bool, error) {
 	code := w.Finder.Code(pc - 1)
 	called, known := code.called[pc]
@@ -25,7 +25,7 @@ func (w *walk) callEndsAt(pc machine.Addr) (bool, error) {
 	return called, err
 }
 
-// readCall is callEndsAt by the code as it lies in memory.
+// readCall does the work of callEndsAt without the cache.
 func (w *walk) readCall(pc machine.Addr) (bool, error) {
 	if w.Arch == machine.AMD64 {
 		return amd64.CallBefore(w.Memory, pc)

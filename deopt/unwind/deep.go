@@ -8,37 +8,37 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Depth selects the frames of a deep stack that are kept: a walk finds all of them and drops those in the middle. The zero value keeps the 512
-// innermost frames, and ends there.
+// Depth selects the frames of a deep stack to keep. A walk finds all frames and drops those in the middle. The zero value keeps the 512 innermost
+// frames and stops there.
 type Depth struct {
-	Inner, Outer int // how many from each end
-	Around       int // the number of a frame that is kept, too, with the callee before it and Inner of its callers; 0 for none
+	Inner, Outer int // number of frames from each end
+	Around       int // number of a frame to keep as well, with its callee and Inner of its callers; 0 for none
 }
 
-// MaxDepth bounds the frames that a walk of a deep stack finds: an overflowed stack of 8 MiB has half as many if each of them takes 16
-// bytes, which is the least.
+// MaxDepth bounds the frames that a walk of a deep stack finds. An overflowed stack of 8 MiB has half as many frames if each has the minimum size of
+// 16 bytes.
 const MaxDepth = 1 << 20
 
-// Omitted is a part of a stack that was walked and not kept.
+// Omitted is a part of a stack that was walked but not kept.
 type Omitted struct {
 	From, Count int
-	PCs         []PCCount // the most frequent first, maxPCs of them at most
-	guess       string    // why the first of them is uncertain that is, or ""
-	scanned     int       // the first of them that was found by a scan, or -1
+	PCs         []PCCount // most frequent first, at most maxPCs
+	guess       string    // reason of the first uncertain frame among them, or ""
+	scanned     int       // first of them that was found by a scan, or -1
 }
 
 // PCCount counts the frames with one pc.
 type PCCount struct {
 	PC     machine.Addr
-	Lookup machine.Addr // an address in the call, where PC is a return address
+	Lookup machine.Addr // an address inside the call if PC is a return address
 	Count  int
 }
 
-// maxPCs bounds the pcs that are recorded for omitted frames: recursion has few.
+// maxPCs bounds the pcs that are recorded for omitted frames: recursion has few different ones.
 const maxPCs = 8
 
-// WalkDeep walks a stack like [Unwinder.Walk], as far as [MaxDepth], and keeps the frames that the depth selects. Another walk cannot take over
-// frames of its result.
+// WalkDeep walks a stack like [Unwinder.Walk], up to [MaxDepth] frames, and keeps the frames that the depth selects. Another walk cannot reuse frames
+// of the result.
 func (u *Unwinder) WalkDeep(regs *machine.Registers, d Depth) *Stack {
 	w := walk{Unwinder: u, depth: &d}
 	s := w.run(regs, nil, MaxDepth)
@@ -51,7 +51,7 @@ func (u *Unwinder) WalkDeep(regs *machine.Registers, d Depth) *Stack {
 	return s
 }
 
-// compact forgets frames in the middle once there are many of them.
+// compact drops frames in the middle once there are many.
 func (w *walk) compact() {
 	if w.depth == nil {
 		return
@@ -60,16 +60,16 @@ func (w *walk) compact() {
 		w.head++
 	}
 	if len(w.frames)-w.head >= 2*w.depth.Outer+1024 {
-		w.omit(w.depth.Outer + 1) // and a callee
+		w.omit(w.depth.Outer + 1) // and the callee of the first of them
 	}
 }
 
-// inner reports whether a frame is kept however deep the stack is.
+// inner reports whether a frame is kept regardless of the depth of the stack.
 func (d *Depth) inner(index int) bool {
 	return index < d.Inner || d.Around > 0 && index >= d.Around-1 && index <= d.Around+d.Inner
 }
 
-// omit forgets the frames in the middle but for the last ones.
+// omit drops the frames in the middle except the last outer ones.
 func (w *walk) omit(outer int) {
 	end := max(w.head, len(w.frames)-outer)
 	kept, gone := w.head, 0
@@ -98,12 +98,12 @@ func (w *walk) omit(outer int) {
 	w.head, w.dropped = kept, w.dropped+gone
 }
 
-// follow notes what the first frame after a part that is forgotten has of it.
+// follow records what the first frame after a dropped part needs from its dropped callee.
 func (w *walk) follow(f, callee *Frame) {
 	if w.callees == nil {
 		w.callees = map[int]*Frame{}
 	}
-	for k := range w.callees { // of an earlier end of the same part
+	for k := range w.callees { // left from an earlier end of the same part
 		if k <= f.Index && k > w.omitted[len(w.omitted)-1].From {
 			delete(w.callees, k)
 		}
@@ -117,7 +117,7 @@ func (w *walk) follow(f, callee *Frame) {
 	}
 }
 
-// tally counts a frame that is forgotten.
+// tally counts a dropped frame.
 func (w *walk) tally(f *Frame) {
 	if n := len(w.omitted); n == 0 || w.omitted[n-1].From+w.omitted[n-1].Count != f.Index {
 		w.omitted = append(w.omitted, Omitted{From: f.Index, scanned: -1})

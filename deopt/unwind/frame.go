@@ -6,22 +6,22 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Rule names how a frame was found.
+// Rule is the method by which a frame was found.
 type Rule string
 
-// The rules. All but the first name how the frame before was unwound.
+// The rules. All but the first describe how the frame before was unwound.
 const (
 	FromRegisters    Rule = "registers"     // frame 0: the thread's own registers
-	FromCFI          Rule = "cfi"           // by call frame information
-	FromTrampoline   Rule = "signal frame"  // it is a signal trampoline without CFI: by what the kernel saved
-	FromCode         Rule = "code"          // by reading the instructions of its function
-	FromStackSize    Rule = "stack size"    // by the size that its stack map gives for its frame
-	FromFramePointer Rule = "frame pointer" // by its frame pointer
-	FromBackChain    Rule = "back chain"    // by the link at its stack pointer
-	FromScan         Rule = "scan"          // by the first word on its stack that is a return address
+	FromCFI          Rule = "cfi"           // call frame information
+	FromTrampoline   Rule = "signal frame"  // registers that the kernel saved for a signal trampoline without CFI
+	FromCode         Rule = "code"          // instructions of the function
+	FromStackSize    Rule = "stack size"    // frame size from the function's stack map
+	FromFramePointer Rule = "frame pointer" // frame pointer
+	FromBackChain    Rule = "back chain"    // link at the stack pointer
+	FromScan         Rule = "scan"          // first word on the stack that is a return address
 )
 
-// means returns a phrase for the way in which a frame was left.
+// means returns a phrase for the information by which a frame was unwound.
 func (r Rule) means() string {
 	switch r {
 	case FromCFI:
@@ -41,57 +41,56 @@ type Frame struct {
 	Index int // 0 is the innermost
 	PC    machine.Addr
 
-	// CFA is the canonical frame address: the value of the stack pointer just before the call that made this frame. It is known once the frame
-	// itself was unwound; otherwise NoCFA holds the reason, and CFA is invalid.
+	// CFA is the canonical frame address: the value of the stack pointer just before the call that made this frame. It is valid only if NoCFA is "".
+	// NoCFA is the reason why the CFA is unknown; it becomes known when the frame itself is unwound.
 	CFA   machine.Addr
 	NoCFA string
 
-	// Registers holds the registers as the function of this frame has them at PC. A register that the inner frames did not preserve is unavailable,
-	// with the reason.
+	// Registers holds the registers in this frame at PC. A register that the inner frames did not preserve is unavailable, with the reason.
 	Registers *machine.Registers
 
-	Rule Rule // how this frame was found
+	Rule Rule // the rule that found this frame
 
-	// Guess is the reason why this frame may not be the caller of the one before, or why a frame may be missing between the two; "" if there is no
-	// doubt.
+	// Guess is the reason why this frame may not be the caller of the one before, or why a frame may be missing between the two; "" if both are
+	// certain.
 	Guess string
 
-	// Skipped is the function that this frame called, where that is not the one of the frame
-	// before: it left by a jump (a tail call), and its frame is missing between the two.
+	// Skipped is the function that this frame called, if the frame before belongs to another function. The called function left by a tail call, and
+	// its frame is missing between the two.
 	Skipped machine.Addr
 
-	// Popped is how many bytes of arguments the function that has just returned to PC popped off the stack.
+	// Popped is the number of bytes of arguments that the function that has just returned to PC popped off the stack.
 	Popped uint64
 
-	// Return means that PC is a return address: the call is before it, and may be the last instruction of its function. It is false for frame 0 and
-	// for the frame that a signal interrupted.
+	// Return means that PC is a return address. The call is before PC and may be the last instruction of its function. Return is false for frame 0
+	// and for a frame that a signal interrupted.
 	Return bool
 
-	// Overwritten is set if PC is the return address of a call that a runtime has written over the function's code.
+	// Overwritten is set if PC is the return address of a call that a runtime wrote over the function's code.
 	Overwritten *Overwritten
 
-	// ambiguous is set if jumps that were written into functions may have led to f, and the stack does not decide.
+	// ambiguous is set if patched jumps in functions may have led to f, and the stack does not show whether one did.
 	ambiguous bool
-	undecided string // why it cannot be unwound: its pc may be in one of several functions
+	undecided string // why it cannot be unwound: its pc may belong to one of several functions
 
-	// Signal means that this is the frame of a signal trampoline, which the kernel made; the next frame is the interrupted one.
+	// Signal means that this is the frame of a signal trampoline, made by the kernel. The next frame is the interrupted one.
 	Signal bool
 
-	// FDE is the range that the FDE which covers PC describes; zero for none.
+	// FDE is the range of the FDE that covers PC; zero for none.
 	FDE machine.Range
-	// Source names the image that holds the code, or is "".
+	// Source is the name of the image that contains the code, or "".
 	Source string
 
-	// jumped is set if PC may be in code that was entered by a jump out of another function, and the stack does not show that.
+	// jumped is set if PC may be in code that another function jumped to, and the stack does not show it.
 	jumped bool
 
-	// contested is set with jumped where the return address of a call that leads there as well is on the stack.
+	// contested is set together with jumped if the stack has the return address of a call that leads to the code too.
 	contested bool
-	switched  bool // it is on another stack than its function was
+	switched  bool // it is on another stack than its function's caller
 
 	code  *Code
-	left  *step    // to the next frame; nil of the last
-	tried []string // what gave nothing before that
+	left  *step    // step to the next frame; nil for the last frame
+	tried []string // failed attempts before that step
 }
 
 // End is the reason why a walk ended.
@@ -108,12 +107,11 @@ func cutShort(format string, args ...any) *End {
 	return &End{Reason: "cut short: " + fmt.Sprintf(format, args...)}
 }
 
-// Undecided reports whether the frame may be in code to which it came by a jump that was written into another function, where the stack does
-// not show that.
+// Undecided reports whether the frame may be in code that a patched jump in another function led to, while the stack does not show it.
 func (f *Frame) Undecided() bool { return f.jumped }
 
-// lookup is the address to look for in tables of code: inside the call for a
-// return address, which may be the first byte past its function.
+// lookup returns the address to look up in tables of code. For a return address that is an address inside the call: the return address may be the
+// first byte after the function.
 func (f *Frame) lookup() machine.Addr {
 	if f.Overwritten != nil {
 		return f.Overwritten.At

@@ -7,9 +7,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// prove is apply for code without unwind information. The row is an opinion there, and
-// is believed where the stack agrees: the CFA lies above what is known of the stack, and what
-// would be the return address comes after a call, which alone puts one there.
+// prove does the same as apply for code without unwind information. The row may be wrong there, so prove checks it against the stack. The CFA must be
+// above the known part of the stack, and the return address must follow a call.
 func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	cfa, err := w.cfa(f.Registers, s.row.CFA)
 	if err != nil {
@@ -55,8 +54,8 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	return w.caller(f, s, pc), nil, nil
 }
 
-// returnsToZero is the end of a walk at a frame whose return address is zero: that of the
-// outermost is. Where a frame was found by a guess, what follows may be zero for any reason.
+// returnsToZero returns the end of a walk at a frame whose return address is zero, as in the outermost frame. If a frame was found by a scan, a word
+// may be zero for any reason.
 func (w *walk) returnsToZero(f *Frame) *End {
 	scanned := -1
 	for i := range w.frames {
@@ -76,27 +75,27 @@ func (w *walk) returnsToZero(f *Frame) *End {
 	return outermost("frame #%d is the outermost: its return address is zero", f.Index)
 }
 
-// lowest is an address below which no part of the frame f lies that its CFA could be.
+// lowest returns a lower bound of the CFA of f, which the CFA must exceed.
 func (w *walk) lowest(f *Frame) (machine.Addr, bool) {
 	sp, err := f.Registers.Addr(w.Arch.SP)
 	if err == nil && w.Arch.Link == w.Arch.PC {
 		return sp, true // the return address is on the stack, at sp or above
 	}
 	if err == nil && sp > w.floor {
-		return sp - 1, true // a frame may have no size at all
+		return sp - 1, true // a frame may have no size
 	}
 	return w.floor, f.Index > 0
 }
 
-// uncalled is a return address that no call put there.
+// uncalled is the error for a return address that follows no call.
 type uncalled struct{ pc machine.Addr }
 
 func (e *uncalled) Error() string {
 	return fmt.Sprintf("no call ends at %v, which would be its return address", e.pc)
 }
 
-// called returns pc without a signature if it may be a return address: if it is zero, which marks the outermost frame, or is after a call, or is
-// the address to which the kernel makes a signal handler return, or is in a function made for it, or need not be any of these. Code that cannot be
+// called returns pc without its signature if it may be a return address, and an error otherwise. It may be one if it is zero (the outermost frame),
+// follows a call, is the start of a signal trampoline, or is in a function made to be returned to; or if f was entered by a jump. Code that cannot be
 // read does not exclude pc.
 func (w *walk) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 	if pc == 0 {
@@ -115,9 +114,8 @@ func (w *walk) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 	return pc, nil
 }
 
-// looksCalled reports whether pc is the second byte of a function that begins with a nop of one byte.
-// Runtimes let the outermost function of a stack return there, so that an unwinder which looks
-// a byte before a return address finds the function: Go's runtime.goexit is one.
+// looksCalled reports whether pc is the second byte of a function that begins with a one-byte nop. Runtimes make the outermost function of a stack
+// return there, so that an unwinder that looks up the byte before a return address finds the function. Go's runtime.goexit is one.
 func (w *walk) looksCalled(pc machine.Addr) bool {
 	code := w.Finder.Code(pc - 1)
 	if w.Arch != machine.AMD64 || code.Functions == nil {

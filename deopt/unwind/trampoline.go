@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// trampoline returns the step from a signal trampoline that is recognized by its instructions, or nil. If it has no CFI, as in Go's and musl's,
-// only the handler's return address leads to it.
+// trampoline returns the step from a signal trampoline that is recognized by its instructions, or nil. Trampolines without CFI, such as those of Go
+// and musl, are reached only through the handler's return address.
 func (w *walk) trampoline(pc machine.Addr) *step {
 	for _, t := range w.Arch.Trampolines {
 		code := make([]byte, len(t.Code))
@@ -19,7 +19,7 @@ func (w *walk) trampoline(pc machine.Addr) *step {
 		for reg, at := range t.Saved {
 			rule := cfi.RegisterRule{Kind: cfi.RuleValExpression, Expression: cfi.RegisterPlus(w.Arch.SP, at).Deref()}
 			if reg == w.Arch.SP {
-				// The CFA of a signal frame is the stack pointer of what the signal interrupted.
+				// The CFA of a signal frame is the interrupted stack pointer.
 				row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expression: cfi.RegisterPlus(w.Arch.SP, at).Deref()}
 			}
 			row.SetRule(reg, rule)
@@ -29,12 +29,11 @@ func (w *walk) trampoline(pc machine.Addr) *step {
 	return nil
 }
 
-// givesBack reports whether pc is the start of a signal trampoline, which the kernel gives to the
-// handler as its return address.
+// givesBack reports whether pc is the start of a signal trampoline: the kernel makes it the return address of a signal handler.
 func (w *walk) givesBack(pc machine.Addr) bool {
 	if w.trampoline(pc) != nil {
 		return true
 	}
-	s, err := w.Finder.Code(pc - 1).cfi(pc - 1) // such an FDE starts a byte early, for unwinders that look up pc-1
+	s, err := w.Finder.Code(pc - 1).cfi(pc - 1) // the FDE of a trampoline starts a byte early, for unwinders that look up pc-1
 	return err == nil && s != nil && s.signal
 }
