@@ -1,14 +1,14 @@
 // Package demo contains the target of `reframe demo`: a small prebuilt program for x86-64 Linux that runs LLVM-compiled code into an OSR exit, so
 // that the demo works on a machine without LLVM. Its main type is [Process], the running target.
 //
-// The same program has a method that the JIT of examples/tinyvm compiled, and runs into an exit of that where it is started for it.
+// The same program contains a method that the JIT of examples/tinyvm compiled. With the argument "vm" it runs into an exit of that method.
 //
 // The program is built from internal/demo/target by internal/demo/build.sh; a test builds it anew and compares.
 //
 // # Security
 //
-// The program is this repository's own. It runs with the rights of whoever runs the demo and reads nothing but
-// its standard input. What it prints is nevertheless read up to a bound only.
+// The program is part of this repository. It runs with the rights of the user who runs the demo, and reads only its standard input. The length of the
+// output that is read from it is bounded anyway.
 package demo
 
 import (
@@ -27,17 +27,17 @@ import (
 //go:embed target-gcc12-llc19-amd64
 var Target []byte
 
-// IR is the module that the program's JIT code was compiled from, as llc saw it.
+// IR is the module from which llc compiled the program's JIT code.
 //
 //go:embed target-llc19.ll
 var IR []byte
 
-// Layout says how the exit of @sum_opt becomes a frame of @sum, as a layout file.
+// Layout is the layout file that maps the exit of @sum_opt to a frame of @sum.
 //
 //go:embed target.layout.json
 var Layout []byte
 
-// A Process is a running target that waits at its exit.
+// Process is a running target that waits at its exit.
 type Process struct {
 	PID int
 
@@ -47,7 +47,7 @@ type Process struct {
 	file  string // path of the temporary executable, if one had to be made
 }
 
-// Wake lets the target continue from its exit, once it runs.
+// Wake lets the target continue from its exit. A target that is stopped continues when it runs again.
 func (p *Process) Wake() error {
 	if _, err := p.stdin.Write([]byte{'\n'}); err != nil {
 		return fmt.Errorf("demo: waking the target: %w", err)
@@ -76,9 +76,9 @@ func (p *Process) Result() (int64, error) {
 // Kill ends the target and removes its files. It may be called after Result and more than once.
 func (p *Process) Kill() {
 	p.cmd.Process.Kill() // an error means that it has ended already
-	p.cmd.Wait()         // an error tells how it ended, which is known
+	p.cmd.Wait()         // an error reports the SIGKILL
 	if p.file != "" {
-		os.Remove(p.file) // a file left in the temporary directory does no harm
+		os.Remove(p.file) // a file that stays in the temporary directory is harmless
 	}
 }
 

@@ -79,7 +79,7 @@ func TestGDBSeesEveryFrame(t *testing.T) {
 		p, err := target.start()
 		require.NoError(t, err)
 		t.Cleanup(p.Kill)
-		// gdb does not find an executable that is a memfd without help.
+		// gdb cannot find an executable that is a memfd: pass its path.
 		text, err := exec.Command(livetest.Tool(t, "gdb"), "-nx", "-batch", "-ex", "bt",
 			fmt.Sprintf("/proc/%d/exe", p.PID), fmt.Sprint(p.PID)).CombinedOutput()
 		require.NoError(t, err)
@@ -108,8 +108,8 @@ func TestEmbeddedFiles(t *testing.T) {
 	require.Subset(t, names, []string{"__jit_debug_descriptor", "__jit_debug_register_code", "__llvm_deoptimize"})
 }
 
-// TestRebuild requires that the recipe builds the committed program: the same bytes with the same versions of the tools, and the same behaviour with
-// any.
+// TestRebuild requires that build.sh builds the committed program: the same bytes with the same versions of the tools, and the same behaviour with any
+// versions.
 func TestRebuild(t *testing.T) {
 	for _, tool := range []string{"llc", "opt"} {
 		livetest.LLVM(t, 19, tool)
@@ -130,7 +130,7 @@ func TestRebuild(t *testing.T) {
 		require.Equal(t, string(IR), string(read(filepath.Join(dir, "target-llc19.ll"))), "the IR is stale: run make generate")
 	}
 
-	// The program gets a byte once, and once the end of its input.
+	// The program gets one byte of input, and then none.
 	for _, input := range []io.Reader{strings.NewReader("\n"), nil} {
 		cmd := exec.Command(filepath.Join(dir, program))
 		cmd.Stdin = input
@@ -152,11 +152,11 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// A target that was left running ends after an hour: it calls alarm first of all, and keeps the default action of SIGALRM.
+// A kept target ends after an hour: its first call is alarm, and it keeps the default action of SIGALRM.
 func TestTargetEndsByItself(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "target")
 	require.NoError(t, os.WriteFile(name, Target, 0o700))
-	calls, _ := exec.Command(livetest.Tool(t, "qemu-x86_64"), "-strace", name).CombinedOutput() // QEMU does not map memory as the target wants it
+	calls, _ := exec.Command(livetest.Tool(t, "qemu-x86_64"), "-strace", name).CombinedOutput() // the error is ignored: QEMU does not map memory as the target requires
 	require.Contains(t, string(calls), " alarm(3600) = 0\n")
 
 	p, err := Start()

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Kept is a target that outlives the process which started it, and a second one with a virtual machine's method. Each ends when something is written
-// to its FIFO, when it is killed, or by itself after an hour.
+// Kept holds two targets that outlive the process which started them; the second one runs a virtual machine's method. Each ends when its FIFO is
+// written to, when it is killed, or by itself after an hour.
 type Kept struct {
 	PID int
 	VM  int    // the process with the virtual machine's method
@@ -23,14 +23,14 @@ const (
 	KeptIR      = "target.ll"
 	KeptLayout  = "target.layout.json"
 	KeptGo      = "go"     // a FIFO, the target's standard input
-	KeptOutput  = "output" // its standard output: "ready", and at its end what its native code computed
+	KeptOutput  = "output" // its standard output: "ready", and at its end the result of its native code
 
 	KeptVMGo     = "go-vm"
 	KeptVMOutput = "output-vm" // "ready"
 )
 
-// Keep starts the targets in a new temporary directory, next to the files that describe their code, and returns once each is stopped at its exit. On
-// an error nothing is left.
+// Keep starts the targets in a new temporary directory, next to the files that describe their code, and returns once each waits at its exit. On an
+// error it removes all of them.
 func Keep(ctx context.Context) (*Kept, error) {
 	dir, err := os.MkdirTemp("", "reframe-demo-")
 	if err != nil {

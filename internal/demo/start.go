@@ -22,8 +22,8 @@ import (
 // caller ends it with Wake and Result, or with Kill; if the caller dies, the target dies with it.
 func Start() (*Process, error) { return started() }
 
-// StartVM runs the target with the code of a virtual machine's method at its exit, which describes itself how its frames are read. It has no Result.
-// The caller ends it with Kill.
+// StartVM runs the target with a virtual machine's method, up to its exit. The method's object contains the layout of its frames. The target has no
+// Result; the caller ends it with Kill.
 func StartVM() (*Process, error) { return started(ofVM) }
 
 // ofVM is the program's argument for the virtual machine's method.
@@ -105,8 +105,7 @@ func (k *Kept) startOne(ctx context.Context, goes, output string, args ...string
 	return cmd.Process.Pid, nil
 }
 
-// settle waits for the moment that the target needs from its last output to its sleep in read(2), so that every demo shows it at the same place. A
-// target that takes longer is shown where it is.
+// settle waits until the target sleeps in read(2) after its last output, so that every demo shows it at the same pc. It gives up after a bound.
 func settle(pid int) {
 	for range 1000 {
 		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
@@ -141,7 +140,7 @@ func programInMemory() (*os.File, error) {
 	return program, nil
 }
 
-// startFromFile is for kernels that do not execute a memfd (vm.memfd_noexec).
+// startFromFile runs the program from a file, for kernels that do not execute a memfd (vm.memfd_noexec).
 func startFromFile(args ...string) (*Process, error) {
 	f, err := os.CreateTemp("", "reframe-demo-target-")
 	if err != nil {
@@ -180,9 +179,9 @@ func start(cmd *exec.Cmd, args []string) (*Process, error) {
 	return &Process{PID: cmd.Process.Pid, cmd: cmd, stdin: stdin, lines: bufio.NewScanner(stdout)}, nil
 }
 
-// startBound starts a child that the kernel kills when this process ends in any way. The end of its input alone does not reach a child that a
-// debugger held stopped when the debugger was killed. The kernel sends the signal when the thread that forked ends, so startBound keeps that thread
-// for the life of the process (prctl(2), PR_SET_PDEATHSIG).
+// startBound starts a child that the kernel kills when this process ends in any way (prctl(2), PR_SET_PDEATHSIG). Closing the child's input is not
+// enough: a child that a killed debugger left stopped does not read it. The kernel sends the signal when the forking thread ends, so startBound keeps
+// that thread for the life of the process.
 func startBound(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)

@@ -26,7 +26,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Usage holds the help texts of flags, by their names. Commands of scripts have other help and pass none.
+// Usage holds the help texts of flags, by their names. Commands of scripts print their own help and pass none.
 type Usage map[string]string
 
 // Inputs are the files that describe the code.
@@ -65,8 +65,8 @@ func Choice(f *pflag.FlagSet, c *deopt.Choice, u Usage) {
 
 // Exits selects exits.
 type Exits struct {
-	Filter  trace.ExitFilter // [Exits.Add] has it filled but for its records
-	Records []string         // as they were given
+	Filter  trace.ExitFilter // set by the flags of [Exits.Add], except for its records
+	Records []string         // the values of --record
 	At      []*names.Pattern
 }
 
@@ -114,8 +114,8 @@ func Stop(f *pflag.FlagSet, text *string, u Usage) { f.StringVar(text, "stop-at"
 // Hit adds --hit, which selects one of several exits.
 func Hit(f *pflag.FlagSet, hit *uint64, u Usage) { f.Uint64Var(hit, "hit", 1, u["hit"]) }
 
-// Condition parses --stop-at, and returns nil if it was not given. A condition that can never hold is an error, unless what the target describes
-// later (yet) may change that.
+// Condition parses --stop-at, and returns nil if it was not given. A condition that can never hold is an error, unless the target may describe more
+// modules or layouts later (yet).
 func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.ExitFilter, yet trace.Untold) (*condition.Condition, error) {
 	if !f.Changed("stop-at") {
 		return nil, nil
@@ -130,7 +130,7 @@ func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.Ex
 	return stop, nil
 }
 
-// Resume holds how a frame is resumed.
+// Resume holds the flags that control how a frame is resumed.
 type Resume struct {
 	Choice  deopt.Choice
 	Limits  deopt.Limits

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/deopt"
 )
 
-// frameNumber is the number of a frame as users write it: from 0 for the innermost frame, or from -1 for the outermost. It is stored as in a
+// frameNumber is the number of a frame as users write it: 0, 1, … from the innermost frame, or -1, -2, … from the outermost. It is stored as in a
 // [deopt.Choice].
 type frameNumber struct{ to *int }
 

@@ -4,7 +4,7 @@
 //
 // # Security
 //
-// Text may be hostile: an escape that sets no colour is treated as ordinary text, and the caller has made the text printable.
+// Text may be hostile: the caller makes it printable, and the package treats an escape that sets no colour as ordinary text.
 package fold
 
 import (
@@ -20,8 +20,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Width returns the width of a terminal in cells, from COLUMNS or the terminal, or 0 if out is no terminal: output to a pipe or a file is data,
-// whose lines are not broken.
+// Width returns the width of a terminal in cells, from COLUMNS or the terminal. It returns 0 if out is not a terminal: output to a pipe or a file is
+// data, whose lines are not broken.
 func Width(out *os.File) int {
 	if !IsTerminal(out) {
 		return 0
@@ -49,7 +49,7 @@ func IsTerminal(f *os.File) (is bool) {
 // Narrowest is the least width in cells to which lines are broken.
 const Narrowest = 20
 
-// To returns a writer that breaks lines wider than the terminal; the text must end with a line end. If out is no terminal it returns out.
+// To returns a writer that breaks lines wider than the terminal; the text must end with a line end. If out is not a terminal, To returns out.
 func To(out *os.File) io.Writer {
 	if width := Width(out); width > 0 {
 		return &folder{out: out, width: width}
@@ -64,17 +64,17 @@ func Text(out *os.File, text string) string {
 		return text
 	}
 	var b strings.Builder
-	_, _ = (&folder{out: &b, width: width}).Write([]byte(text)) // a Builder takes all
+	_, _ = (&folder{out: &b, width: width}).Write([]byte(text)) // a Builder never fails
 	return b.String()
 }
 
-// proposal matches the words before a command that can be copied.
+// proposal matches the label before a command that users copy.
 var proposal = regexp.MustCompile(`^(try|more of the stack|  reproduce): `)
 
 type folder struct {
 	out   io.Writer
 	width int
-	rest  []byte // of a line whose end is yet to come
+	rest  []byte // the start of an incomplete line
 }
 
 func (f *folder) Write(p []byte) (int, error) {
@@ -100,15 +100,15 @@ func (f *folder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Line breaks a line at spaces, so that no part is wider than width; a part without spaces, such as a hex dump, is broken anywhere. Further parts
-// are indented to the text after the line's label, if it has one, or else by more cells than the line.
+// Line breaks a line at spaces, so that no part is wider than width. A part without spaces, such as a hex dump, is broken anywhere. Parts after the
+// first are indented to the text after the line's label. Without a label they are indented by more cells than the line.
 func Line(line string, width, more int) []string {
 	if Cells(line) <= width {
 		return []string{line}
 	}
 	hang := Hanging(line, width, more)
 	var parts []string
-	part, wide, last := "", 0, 0 // last is where in the part the last space is behind its beginning
+	part, wide, last := "", 0, 0 // last is the index of the last space in the part after its first character
 	begins := len(line) - len(strings.TrimLeft(line, " "))
 	for len(line) > 0 {
 		glyph, w := next(line)
@@ -177,7 +177,7 @@ func escapes(line string) string {
 	for len(line) > 0 {
 		line = line[escape(line):]
 		end := len(line)
-		if n := strings.IndexByte(line[min(1, end):], '\x1b'); n >= 0 { // one at the beginning is none of a colour
+		if n := strings.IndexByte(line[min(1, end):], '\x1b'); n >= 0 { // an escape at the start is not a colour
 			end = n + 1
 		}
 		b.WriteString(line[:end])
@@ -267,5 +267,5 @@ func WordsInRows(dump string, n int) (rows []string) {
 	return rows
 }
 
-// setIn is the indentation of the second and further lines of a command.
+// setIn is the indentation of the lines of a command after the first.
 const setIn = 4
