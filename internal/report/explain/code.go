@@ -8,18 +8,18 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// CodePlace says what an address of code lies in.
+// CodePlace describes the mapping, object, section and symbol that contain an address of code.
 type CodePlace struct {
 	Mapping *MappedRange  `json:"mapping,omitempty"`
-	Object  *ObjectPlace  `json:"object,omitempty"`  // that a JIT registered
-	Module  string        `json:"module,omitempty"`  // the file, or where maps were found
-	Section *SectionRange `json:"section,omitempty"` // of the object or file
+	Object  *ObjectPlace  `json:"object,omitempty"`  // the object, if a JIT registered it
+	Module  string        `json:"module,omitempty"`  // the file, or the source of the stack maps
+	Section *SectionRange `json:"section,omitempty"` // the section of the object or file
 	Symbol  *SymbolRange  `json:"symbol,omitempty"`
-	// Source is as in [frame.Frame], once [Explanation.Sources] was asked.
+	// Source is as in [frame.Frame]; [Explanation.Sources] sets it.
 	Source []frame.Source `json:"source,omitempty"`
-	Why    string         `json:"why,omitempty"` // no more is known
+	Why    string         `json:"why,omitempty"` // why a part is missing
 
-	frame *deopt.Frame // that the place was asked for
+	frame *deopt.Frame // the frame at the place
 }
 
 // MappedRange is one row of the address space.
@@ -32,11 +32,11 @@ type MappedRange struct {
 
 // ObjectPlace is a registered object.
 type ObjectPlace struct {
-	Number int       `json:"number"` // in its list, from 1
+	Number int       `json:"number"` // its number in the list, from 1
 	Of     int       `json:"of"`
-	List   string    `json:"list"`  // the file that has the list's descriptor
-	Entry  frame.Hex `json:"entry"` // of the list
-	Start  frame.Hex `json:"start"` // of the object as it was registered, in memory
+	List   string    `json:"list"`  // the file that contains the list's descriptor
+	Entry  frame.Hex `json:"entry"` // the address of its list entry
+	Start  frame.Hex `json:"start"` // the address of the registered object in memory
 	Size   uint64    `json:"size"`
 }
 
@@ -47,17 +47,17 @@ type SectionRange struct {
 	End   frame.Hex `json:"end"`
 }
 
-// SymbolRange is a function, by its symbol or by what the process told perf.
+// SymbolRange is a function, named by its symbol or by the perf map of the process.
 type SymbolRange struct {
 	Name      string    `json:"name"`
-	Demangled string    `json:"demangled,omitempty"` // where it differs from Name
+	Demangled string    `json:"demangled,omitempty"` // empty if it equals Name
 	NamedBy   string    `json:"named_by,omitempty"`  // as in [frame.Frame]
 	Start     frame.Hex `json:"start"`
-	Size      uint64    `json:"size,omitempty"` // 0 where the symbol has none
-	Offset    uint64    `json:"offset"`         // of the address
+	Size      uint64    `json:"size,omitempty"` // 0 if the symbol has none
+	Offset    uint64    `json:"offset"`         // the offset of the address in it
 }
 
-// mapped names what is behind a mapping.
+// mapped names the file or purpose of a mapping.
 func mapped(m machine.Mapping) string {
 	if m.Path == "" {
 		return "memory without a file"
@@ -78,8 +78,7 @@ func permissions(m machine.Mapping) string {
 	return string(b)
 }
 
-// codePlace says what the pc of a frame lies in. What a return address belongs to is told by
-// the call before it.
+// codePlace describes what contains the pc of a frame. For a return address it looks up the call before it.
 func codePlace(v *deopt.View, f *deopt.Frame) CodePlace {
 	out := CodePlace{frame: f}
 	at := f.Physical().Lookup()

@@ -11,36 +11,36 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// Disassembly is the instructions around a place.
+// Disassembly holds the instructions around a place.
 type Disassembly struct {
 	Instructions []Instruction `json:"instructions,omitempty"`
-	Why          string        `json:"why,omitempty"` // there are none, or those before the place are missing
+	Why          string        `json:"why,omitempty"` // why there are none, or none before the place
 }
 
 // Instruction is one instruction.
 type Instruction struct {
 	Address frame.Hex `json:"address"`
-	Offset  *uint64   `json:"offset,omitempty"` // in its function
+	Offset  *uint64   `json:"offset,omitempty"` // the offset in its function
 	Bytes   string    `json:"bytes"`            // in hexadecimal
 	Text    string    `json:"text"`             // as the GNU assembler spells it, or (bad)
-	Here    bool      `json:"here"`             // the place is its address
-	Notes   []string  `json:"notes,omitempty"`  // what is at its address
+	Here    bool      `json:"here"`             // true at the place itself
+	Notes   []string  `json:"notes,omitempty"`  // e.g. the records at its address
 }
 
-// How many instructions are shown before the place, and from it on.
+// The numbers of instructions that are shown before the place, and from the place on.
 const (
 	shownBefore = 6
 	shownFrom   = 7
 )
 
-// Code decodes the code around an address: so many instructions before it, those alone that lie in its function, and so many from it on, as far as
-// its section goes.
+// Code decodes the code around an address: at most before instructions before it, within its function, and at most from instructions starting at it,
+// within its section.
 func Code(v *deopt.View, at machine.Addr, before, from int) *Disassembly {
 	v.Target().ReadObject(at)
 	return disassembly(v.FrameAt(v.Space().At(at), at, nil), before, from)
 }
 
-// disassembly decodes the function of the frame from its start: where the instructions of x86-64 begin is known from there alone.
+// disassembly decodes the function of the frame from its start: x86-64 instructions vary in length, so only that gives their boundaries.
 func disassembly(f *deopt.Frame, shownBefore, shownFrom int) *Disassembly {
 	out := &Disassembly{}
 	arch := f.View().Target().Arch()
@@ -81,7 +81,7 @@ func disassembly(f *deopt.Frame, shownBefore, shownFrom int) *Disassembly {
 	return out
 }
 
-// startOf returns where the function of the frame starts: by its symbol, its FDE or its stack map.
+// startOf returns the start of the frame's function, by its symbol, its FDE or its stack map.
 func startOf(f *deopt.Frame) (start machine.Addr, ok bool) {
 	if f.Code() == nil {
 		return 0, false
@@ -105,7 +105,7 @@ type disassembler struct {
 	code  *isa.Window
 }
 
-// instruction decodes one instruction. Its length is 0 where the code cannot be read.
+// instruction decodes one instruction. The length is 0 if the code is unreadable.
 func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) {
 	f := d.frame
 	b := d.code.From(at)
@@ -115,11 +115,11 @@ func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) 
 	}
 	i = Instruction{Address: frame.HexOf(at), Bytes: isa.Spaced(b[:length]), Text: text, Here: at == f.Place(), Notes: d.notes(at)}
 	in := *f
-	if !i.Here { // where a call may be the last instruction of its function
+	if !i.Here { // only the place itself may be a return address after the end of its function
 		in.Physical().PC, in.Physical().Return, in.Physical().Overwritten = at, false, nil
 	}
 	start, known := machine.Addr(0), false
-	if f.Code() != nil && f.Code().Image == nil { // there are no symbols, but those that have records
+	if f.Code() != nil && f.Code().Image == nil { // without an image only functions with records are known
 		start, known = startOf(&in)
 	} else if f.Code() != nil {
 		_, start, known = in.SymbolAt(in.Physical().Lookup())
@@ -131,7 +131,7 @@ func (d *disassembler) instruction(at machine.Addr) (i Instruction, length int) 
 	return i, length
 }
 
-// past reports whether an address lies behind the section that the place is in.
+// past reports whether an address is outside of the section that contains the place.
 func (d *disassembler) past(at machine.Addr) bool {
 	f := d.frame
 	if f.Code() == nil || f.Code().Image == nil {
@@ -144,13 +144,13 @@ func (d *disassembler) past(at machine.Addr) bool {
 // maxAt bounds the records that are noted at one address.
 const maxAt = 4
 
-// placed says what the place of a record is, by the kind of its site.
+// placed holds the meaning of a record's address for each kind of site.
 var placed = map[string]string{
 	string(ir.StackMapSite): ": the point itself", string(ir.PatchPointSite): ": its region starts",
 	string(ir.StatepointSite): ": its call returns here", string(ir.DeoptimizeSite): ": its call returns here",
 }
 
-// notes say what is at an address.
+// notes describes an address: a return address, the start of a function, records.
 func (d *disassembler) notes(at machine.Addr) []string {
 	f := d.frame
 	var out []string
@@ -174,8 +174,8 @@ func (d *disassembler) notes(at machine.Addr) []string {
 	return out
 }
 
-// lead follows the instructions from start to an address, and returns where the last ones before
-// it are, at most so many. It is false, and there are none, where they do not lead there.
+// lead decodes the instructions from start to an address, and returns the addresses of the last ones before it, at most most of them. ok is false if
+// that address is not an instruction boundary.
 func lead(w *isa.Window, start, to machine.Addr, most int) (last []machine.Addr, ok bool) {
 	for at := start; at != to; {
 		b := w.From(at)
@@ -185,7 +185,7 @@ func lead(w *isa.Window, start, to machine.Addr, most int) (last []machine.Addr,
 		if last = append(last, at); len(last) > most {
 			last = last[1:]
 		}
-		at += machine.Addr(max(w.Length(b), 1)) // as text does
+		at += machine.Addr(max(w.Length(b), 1)) // Text also takes an undecodable byte as one instruction
 	}
 	return last, true
 }

@@ -8,19 +8,19 @@ import (
 	"example.com/reframe/internal/vm/layout"
 )
 
-// CarriesOn says where a frame resumes and who says so, or why nobody does.
+// CarriesOn describes where a frame resumes, and by which layout or site, or why it does not resume.
 type CarriesOn struct {
 	Resume *frame.Resume `json:"resume,omitempty"`
 	By     string        `json:"by,omitempty"`
-	Why    string        `json:"why,omitempty"`   // it does not resume
-	Exits  []ExitTried   `json:"exits,omitempty"` // of the layouts, that are about the record, as far as they were asked
+	Why    string        `json:"why,omitempty"`   // why it does not resume
+	Exits  []ExitTried   `json:"exits,omitempty"` // the layouts' exits for the record, up to the one that matched
 }
 
-// ExitTried is one exit of a layout held against a frame.
+// ExitTried is an exit of a layout, compared with a frame.
 type ExitTried struct {
 	Layout string      `json:"layout"`
-	Index  int         `json:"index"` // in its exits
-	To     string      `json:"to"`    // the function and block with which it resumes
+	Index  int         `json:"index"` // its index in the layout's exits
+	To     string      `json:"to"`    // the function and block in which it resumes
 	When   []WhenTried `json:"when,omitempty"`
 	Taken  bool        `json:"taken"`
 }
@@ -29,12 +29,12 @@ type ExitTried struct {
 type WhenTried struct {
 	Operand int    `json:"operand"`
 	Equals  int64  `json:"equals"`
-	Value   string `json:"value,omitempty"` // of the operand
+	Value   string `json:"value,omitempty"` // the value of the operand
 	Holds   bool   `json:"holds"`
-	Why     string `json:"why,omitempty"` // the value is not there
+	Why     string `json:"why,omitempty"` // why the value is unavailable
 }
 
-// carries says where the frame resumes.
+// carries describes where the frame resumes.
 func carries(f *deopt.Frame) *CarriesOn {
 	out := &CarriesOn{Resume: f.Resume}
 	plain := f.Recorded(f.Match())
@@ -51,7 +51,7 @@ func carries(f *deopt.Frame) *CarriesOn {
 	return out
 }
 
-// tried lists the exits that were held against the frame, up to the one that it took.
+// tried lists the exits that were compared with the frame, up to the one that it takes.
 func tried(f *deopt.Frame, layouts []*layout.Layout, taken *layout.Exit) []ExitTried {
 	var out []ExitTried
 	for _, l := range layouts {
@@ -72,7 +72,7 @@ func tried(f *deopt.Frame, layouts []*layout.Layout, taken *layout.Exit) []ExitT
 	return out
 }
 
-// when holds a condition against the values of the record.
+// when evaluates a condition with the values of the record.
 func when(f *deopt.Frame, c layout.Condition) WhenTried {
 	out := WhenTried{Operand: c.Operand, Equals: c.Equals}
 	if c.Operand < 0 || c.Operand >= len(f.Slots) {

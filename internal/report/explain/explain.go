@@ -15,33 +15,32 @@ import (
 // Schema names the JSON of an [Explanation].
 const Schema = "reframe.explain/v1"
 
-// Explanation says how a frame came to be, or what is known of places in the code. It is
-// plain data, made while the target could be read.
+// Explanation describes how a frame was rebuilt, or what is known about places in the code. It is plain data: it needs no access to the target.
 type Explanation struct {
 	Schema string       `json:"schema"`
 	Target frame.Target `json:"target"`
-	Asked  string       `json:"asked"` // in words
+	Asked  string       `json:"asked"` // the question as text
 	Places []Place      `json:"places"`
-	More   int          `json:"more,omitempty"` // places of the record that are not among them
+	More   int          `json:"more,omitempty"` // the number of further places of the record
 
-	unopened bool // files of the process could not be opened
+	unopened bool // some files of the process could not be opened
 }
 
-// Place is one place in the code. Where one frame that stands there was meant, it is explained.
+// Place is a place in the code. If the question selects one frame at it, Place explains that frame.
 type Place struct {
 	Address frame.Hex  `json:"address"`
-	Frame   *FrameName `json:"frame,omitempty"` // that is explained; nil for none
-	// Frames are all that stand here.
+	Frame   *FrameName `json:"frame,omitempty"` // the explained frame; nil for none
+	// Frames lists all frames whose pc is here.
 	Frames  []FrameName    `json:"frames"`
 	In      CodePlace      `json:"in"`
-	Stack   []UnwoundFrame `json:"stack,omitempty"` // from frame #0 up to this one
-	Records []NearRecord   `json:"records"`         // that matched, and those near
+	Stack   []UnwoundFrame `json:"stack,omitempty"` // the frames from #0 to this one
+	Records []NearRecord   `json:"records"`         // the matched record and those near it
 	Values  []Value        `json:"values,omitempty"`
-	Direct  []frame.Direct `json:"direct,omitempty"` // of a frame without a record, as in [frame.Frame]
-	VM      *frame.VM      `json:"vm,omitempty"`     // frames of a virtual machine, whose values say which of Values they are read from
+	Direct  []frame.Direct `json:"direct,omitempty"` // for a frame without a record, as in [frame.Frame]
+	VM      *frame.VM      `json:"vm,omitempty"`     // frames of a virtual machine; each value refers to the one of Values that it is read from
 	Carries *CarriesOn     `json:"carries_on,omitempty"`
 	Notes   []string       `json:"notes,omitempty"`
-	Code    *Disassembly   `json:"code,omitempty"` // nil where the place is one of several of a record
+	Code    *Disassembly   `json:"code,omitempty"` // nil if a record has several places
 
 	partial bool // a value of its frame is unavailable
 }
@@ -52,24 +51,21 @@ type FrameName struct {
 	Index int `json:"index"`
 }
 
-// Question says what is to be explained: a frame or, with Address or Record, a place. With neither,
-// and no number, it is the innermost frame that has a record.
+// Question selects a frame or, with Address or Record, a place. Without these and a number it selects the innermost frame that has a record.
 type Question struct {
 	Address *machine.Addr
 	Record  *uint64
-	Frame   int // its number as a [deopt.Choice] has it, or -1
+	Frame   int // the number of a frame as in a [deopt.Choice], or -1
 }
 
-// ErrNotFound is wrapped where there is nothing to explain.
+// ErrNotFound is wrapped by the error for a question that selects nothing.
 var ErrNotFound = errors.New("nothing to explain")
 
-// maxPlaces bounds how many places of one record are reported. LLVM gives one id to all statepoints
-// that ask for none.
+// maxPlaces bounds the reported places of one record. LLVM gives the same id to all statepoints without an id of their own.
 const maxPlaces = 32
 
-// Explain answers a question. The target has to be held: code and memory are read that nothing
-// has asked for yet, for a record all registered objects. Where the question is about an address or a record, and exactly one frame
-// stands there, that is explained. An error wraps [ErrNotFound].
+// Explain answers a question. The target must be stopped: Explain reads code and memory that is not cached yet, and for a record all registered
+// objects. If exactly one frame is at the address or record of the question, it explains that frame. An error wraps [ErrNotFound].
 func Explain(v *deopt.View, q Question) (*Explanation, error) {
 	e := &Explanation{Schema: Schema, Target: v.About(), unopened: progspace.Unopened(v.Target()) != ""}
 	var err error
@@ -106,7 +102,7 @@ func namesOfAll(all []standing) []FrameName {
 	return out
 }
 
-// frames lists the frames of a number, or all, of which something holds.
+// frames lists the frames for which holds is true: all frames with that number, or with -1 all frames.
 func frames(v *deopt.View, number int, holds func(*deopt.Frame) bool) []standing {
 	var out []standing
 	for i := range v.Threads {
@@ -119,8 +115,7 @@ func frames(v *deopt.View, number int, holds func(*deopt.Frame) bool) []standing
 	return out
 }
 
-// asked returns the frame of a number, or with -1 the innermost one that has a record, of the first
-// thread that has one.
+// asked returns the frame with a number, or with -1 the innermost frame that has a record, in the first thread with such a frame.
 func asked(v *deopt.View, number int) (standing, error) {
 	all := frames(v, number, func(f *deopt.Frame) bool { return number != -1 || f.Record != nil })
 	choice := deopt.Choice{Frame: number}
@@ -152,7 +147,7 @@ func explainAddress(v *deopt.View, e *Explanation, addr machine.Addr, number int
 	return nil
 }
 
-// explainRecord explains all places that a record has.
+// explainRecord explains all places of a record.
 func explainRecord(v *deopt.View, answer *Explanation, id uint64, number int) error {
 	type place struct {
 		code  *progspace.Objfile
@@ -191,7 +186,7 @@ func explainRecord(v *deopt.View, answer *Explanation, id uint64, number int) er
 	return nil
 }
 
-// as is the frame as a record at its address has it, which need not be its first one.
+// as returns the frame with the values of another record at its address.
 func (s standing) as(e sites.RecordEntry) standing {
 	for _, m := range s.frame.Others() {
 		if m.Entry.Map == e.Map && m.Entry.Record.Pos == e.Record.Pos {
@@ -201,12 +196,12 @@ func (s standing) as(e sites.RecordEntry) standing {
 	return s
 }
 
-// isOf reports whether a record is the frame's.
+// isOf reports whether a record is the one of the frame.
 func isOf(f *deopt.Frame, e sites.RecordEntry) bool {
 	return f.Match() != nil && f.Match().Entry.Map == e.Map && f.Match().Entry.Record.Pos == e.Record.Pos
 }
 
-// howMany says among how many records nothing was found.
+// howMany returns the end of an error: how many records were searched.
 func howMany(v *deopt.View) string {
 	n := 0
 	for _, c := range v.Space().WithRecords() {
@@ -228,7 +223,7 @@ func explainCode(v *deopt.View, addr machine.Addr) Place {
 	return p
 }
 
-// explainFrame explains a frame that stands at a place together with others.
+// explainFrame explains a frame. all lists the frames at its place.
 func explainFrame(v *deopt.View, s standing, all []FrameName) Place {
 	f, name := s.frame, s.name()
 	p := Place{Address: frame.HexOf(f.Physical().PC), Frame: &name, Frames: all, In: codePlace(v, f),
@@ -243,12 +238,12 @@ func explainFrame(v *deopt.View, s standing, all []FrameName) Place {
 	return p
 }
 
-// Partial reports whether a value of a frame that is explained could not be had.
+// Partial reports whether a value of an explained frame is unavailable.
 func (e *Explanation) Partial() bool {
 	return e.unopened || slices.ContainsFunc(e.Places, func(p Place) bool { return p.partial })
 }
 
-// Sources is [deopt.View.Sources] of the places that are explained.
+// Sources adds the source lines of the places, as [deopt.View.Sources] does.
 func (e *Explanation) Sources(budget int64) {
 	r := deopt.NewSourceReaders(budget)
 	for n := range e.Places {

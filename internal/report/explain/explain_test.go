@@ -25,7 +25,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// explained is the answer to a question about a live process.
+// explained returns the answer to a question about a live process.
 func explained(t *testing.T, p *livetest.Process, o deopt.Options, q Question) *Explanation {
 	t.Helper()
 	v := frametest.Look(t, p, true, o)
@@ -36,7 +36,7 @@ func explained(t *testing.T, p *livetest.Process, o deopt.Options, q Question) *
 	return e
 }
 
-// only is the place of an explanation that has one, of a frame.
+// only returns the single place of an explanation, which is about a frame.
 func only(t *testing.T, e *Explanation) *Place {
 	t.Helper()
 	require.Len(t, e.Places, 1)
@@ -57,8 +57,8 @@ func valueOf(t *testing.T, p *Place, name string) Value {
 
 var sum = regexp.MustCompile(`^(\w+) (0x[0-9a-f]+) ([+-]\d+) = (0x[0-9a-f]+)$`)
 
-// adds requires that the arithmetic of a value is right, that its register is what is said, and that
-// the bytes are those that lie at its address.
+// adds requires that the address of a value is computed correctly from its register, that the register has that value, and that the bytes are those
+// at the address.
 func adds(t *testing.T, p *livetest.Process, v Value, base frame.Hex) {
 	t.Helper()
 	m := sum.FindStringSubmatch(v.Sum)
@@ -115,7 +115,7 @@ func TestExplainDeoptimize(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, strings.Split(string(source), "\n")[record.Line-1], "@__llvm_deoptimize")
 
-	// The deopt values of sum_opt are i32 3, %i, %acc, %n: at its guard 26, 5525 and 1000.
+	// The deopt values of sum_opt are i32 3, %i, %acc, %n: 26, 5525 and 1000 at its guard.
 	require.Len(t, at.Values, 4)
 	three := at.Values[0]
 	require.Equal(t, "the constant 3 in the record, sign-extended from 32 bits to 64", three.Where)
@@ -163,7 +163,7 @@ func TestExplainPatchpoint(t *testing.T) {
 	own, next := at.Records[0], at.Records[1]
 	require.Equal(t, []any{uint64(2001), true, "patchpoint", frame.InCall, int64(-13)}, []any{own.ID, own.Matched, own.Site, own.Moment, own.Distance})
 	require.Equal(t, "a patchpoint's record lies at the start of its region, and a call in that ends at the pc, 13 bytes on: the call is still running", own.Why)
-	// The region has 24 bytes, and the stackmap comes right behind it.
+	// The region has 24 bytes, and the stackmap follows immediately.
 	require.Equal(t, []any{uint64(2002), false, "stackmap", int64(24 - 13)}, []any{next.ID, next.Matched, next.Site, next.Distance})
 	require.Equal(t, "the point itself is 11 bytes behind the pc", next.Why)
 
@@ -202,7 +202,7 @@ func TestExplainPatchpoint(t *testing.T) {
 	}
 	require.Equal(t, []string{"record 2001: its region starts", "frame #2 returns here", "record 2002: the point itself", "the region of record 2001 ends, 24 bytes"}, notes)
 
-	// At the stackmap nobody stands.
+	// No frame is at the stackmap.
 	id = 2002
 	e = explained(t, p, frametest.Known(t, p), Question{Record: &id, Frame: -1})
 	require.Len(t, e.Places, 1)
@@ -212,7 +212,7 @@ func TestExplainPatchpoint(t *testing.T) {
 	require.Equal(t, "its place is the point itself", e.Places[0].Records[1].Why)
 }
 
-// The false match of doc/facts.md: the record is refused, and the explanation says why.
+// This is the false match of doc/facts.md: the record is rejected, with the reason.
 func TestExplainFalseMatch(t *testing.T) {
 	p := livetest.Lli(t, 19, "false_match.ll", "mcjit")
 	id := uint64(77)
@@ -228,7 +228,7 @@ func TestExplainFalseMatch(t *testing.T) {
 	}
 }
 
-// Types of all widths: what is read of the bytes, and what is masked.
+// Types of all widths: which bytes are read, and which bits are masked.
 func TestExplainStatepoint(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_sp.ll", "orc")
 	at := only(t, explained(t, p, frametest.Known(t, p), Question{Frame: -1}))
@@ -257,7 +257,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// A recursion has several frames at one record: none is chosen, unless its number is given.
+// A recursion has several frames at one record: only a number selects one.
 func TestExplainRecursion(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	id := uint64(2)
@@ -281,7 +281,7 @@ func TestExplainRecursion(t *testing.T) {
 	require.NotEmpty(t, e.Places[0].Code.Instructions)
 }
 
-// The same object twice in memory, registered by nobody: both places of the record are told.
+// The same object is twice in memory and not registered: both places of the record are reported.
 func TestExplainTwoPlaces(t *testing.T) {
 	include := "-I" + filepath.Join("..", "..", "internal", "demo", "target")
 	p := livetest.C(t, "unregistered.c", []string{include}, livetest.Object(t, 19, "host_mod.ll"))
@@ -308,7 +308,7 @@ func TestExplainTwoPlaces(t *testing.T) {
 	require.Contains(t, stack, "cb")
 }
 
-// A place in code without any stack map, and what is no place.
+// A place in code without a stack map is explained; an address without code is an error.
 func TestExplainPlainCode(t *testing.T) {
 	p := livetest.C(t, "nojit.c", nil)
 	v := frametest.Look(t, p, true, deopt.Options{})
@@ -344,8 +344,7 @@ func TestExplainPlainCode(t *testing.T) {
 	require.ErrorContains(t, err, "nothing to explain: no frame has a record; ask for one by its number (-f)")
 }
 
-// gdb finds each frame at the same CFA, with the same registers saved at the same addresses, and
-// the same instructions.
+// gdb finds each frame with the same CFA, the same addresses of saved registers and the same instructions.
 func TestExplainAgainstGDB(t *testing.T) {
 	livetest.Slow(t)
 	for _, program := range []string{"deoptimize.ll", "jit_pp.ll", "jit_sp.ll"} {
@@ -388,7 +387,7 @@ func TestExplainAgainstGDB(t *testing.T) {
 	}
 }
 
-// Code without CFI: what says where the caller is instead, and what was tried before.
+// Code without CFI: the explanation names the rule that leads to the caller, and the methods that failed before.
 func TestExplainWithoutCFI(t *testing.T) {
 	for _, test := range []struct {
 		flags []string
@@ -424,14 +423,13 @@ func TestExplainWithoutCFI(t *testing.T) {
 	}
 }
 
-// Every frame of every program can be explained, and what the explanation says of its values is what
-// the frame has.
+// Every frame of every program can be explained, and the explained values equal those of the frame.
 func TestExplainEveryFrame(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, program := range []string{"jit_pp.ll", "jit_sp.ll", "false_match.ll", "deoptimize.ll", "chain.ll", "stop_at.ll"} {
 			if version == 14 && (program == "deoptimize.ll" || program == "chain.ll") {
-				continue // LLVM 14 does not take them
+				continue // LLVM 14 does not accept them
 			}
 			p := livetest.Lli(t, version, program, "mcjit")
 			v := frametest.Look(t, p, true, frametest.Known(t, p))
@@ -455,7 +453,7 @@ func TestExplainEveryFrame(t *testing.T) {
 	}
 }
 
-// hexOf is the number that the raw bytes of a little-endian value are, as far as its type goes.
+// hexOf returns the number in the raw bytes of a little-endian value, cut to the width of its type.
 func hexOf(t *testing.T, x Value) frame.Hex {
 	t.Helper()
 	raw, err := hex.DecodeString(strings.ReplaceAll(x.Raw, " ", ""))
@@ -468,7 +466,7 @@ func hexOf(t *testing.T, x Value) frame.Hex {
 	return frame.Hex("0x" + n.Text(16))
 }
 
-// Of two records at one address that one is explained whose id was asked for.
+// Of two records at one address, the one with the requested id is explained.
 func TestExplainOtherRecordAtOneAddress(t *testing.T) {
 	const text = livetest.Prelude + `
 define i64 @work(i64 %a) noinline {

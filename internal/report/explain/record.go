@@ -15,28 +15,27 @@ import (
 	"example.com/reframe/internal/machine/names"
 )
 
-// NearRecord is a record at a place or near it, and why it is that of the frame there or is not.
+// NearRecord is a record at a place or near it, and why it is or is not the record of the frame there.
 type NearRecord struct {
 	ID        uint64       `json:"id"`
-	Address   frame.Hex    `json:"address"` // of the site, by the convention of its kind
+	Address   frame.Hex    `json:"address"` // the address of the site, by the convention of its kind
 	Function  frame.Hex    `json:"function"`
-	Name      string       `json:"name,omitempty"`      // of the function
-	Demangled string       `json:"demangled,omitempty"` // where it differs from Name
-	Offset    uint32       `json:"offset"`              // in the function
-	Distance  int64        `json:"distance"`            // bytes from the place; below 0 where the record lies before it
+	Name      string       `json:"name,omitempty"`      // the name of the function
+	Demangled string       `json:"demangled,omitempty"` // empty if it equals Name
+	Offset    uint32       `json:"offset"`              // the offset in the function
+	Distance  int64        `json:"distance"`            // bytes from the place; negative for a record before it
 	Matched   bool         `json:"matched"`             // it is the record of the frame that is explained
 	Site      string       `json:"site"`                // stackmap, patchpoint, statepoint, deoptimize, unknown
 	Moment    frame.Moment `json:"moment,omitempty"`
-	Line      int          `json:"line,omitempty"` // of the site in the module
+	Line      int          `json:"line,omitempty"` // the line of the site in the module
 	Module    string       `json:"module,omitempty"`
-	Why       string       `json:"why"` // it matched or did not; at a place without a frame, what its place means
+	Why       string       `json:"why"` // why it matches or not; at a place without a frame, the meaning of its address
 }
 
-// maxAround bounds how many records are reported of a place.
+// maxAround bounds the reported records of a place.
 const maxAround = 16
 
-// around lists the records at the frame's place and near it: that which matched first, the others
-// by address.
+// around lists the records at the frame's place and near it: first the one that matched, then the others by address.
 func around(f *deopt.Frame) []NearRecord {
 	out := []NearRecord{}
 	if f.Code() == nil || f.Code().Records == nil {
@@ -45,13 +44,13 @@ func around(f *deopt.Frame) []NearRecord {
 	pc := f.Place()
 	before := f.Code().Records.Range(0, pc+1)
 	behind := f.Code().Records.Range(pc+1, math.MaxUint64)
-	var nearest machine.Addr // of those before pc
+	var nearest machine.Addr // the nearest record before pc
 	for n := before.Len() - 1; n >= 0 && len(out) < maxAround; n-- {
 		e := before.Entry(n)
 		if nearest == 0 && e.Addr < pc {
 			nearest = e.Addr
 		}
-		// Farther than a patchpoint's region may be long none but the nearest is of interest.
+		// Beyond the longest region of a patchpoint, only the nearest record is of interest.
 		if e.Addr < nearest && (e.Addr+sites.MaxPatch < pc || !refusesNear(f, e)) {
 			break
 		}
@@ -77,13 +76,13 @@ func around(f *deopt.Frame) []NearRecord {
 	return out
 }
 
-// refusesNear reports whether a record before the place is one that had to be looked into.
+// refusesNear reports whether the matcher had a reason to reject a record before the place.
 func refusesNear(f *deopt.Frame, e stackmap.Entry) bool {
 	_, why, err := judge(f).Try(sites.RecordEntry{Entry: e, Record: e.Record()}, f.Place(), f.Returns())
 	return why != "" || err != nil
 }
 
-// judge is the matcher of the frame's place.
+// judge returns the matcher for the frame's place.
 func judge(f *deopt.Frame) *deopt.Matcher {
 	within := f.Physical().Lookup()
 	name, _, _ := f.SymbolAt(within)
@@ -128,7 +127,7 @@ func near(f *deopt.Frame, e sites.RecordEntry) NearRecord {
 		what.Kind = ir.PatchPointSite
 	}
 	describe(what)
-	if f.Rule == "" { // no frame stands here
+	if f.Rule == "" { // f is a place without a frame
 		out.Why = meaning(what, m)
 		return out
 	}
@@ -136,7 +135,7 @@ func near(f *deopt.Frame, e sites.RecordEntry) NearRecord {
 	return out
 }
 
-// convention says why a record is that of a frame at pc.
+// convention explains why a record is the one of a frame at pc.
 func convention(m *deopt.Match, pc machine.Addr) string {
 	switch {
 	case m.Kind == "":
@@ -160,7 +159,7 @@ func convention(m *deopt.Match, pc machine.Addr) string {
 	return fmt.Sprintf("the record of a %s lies at the return address of its call, and that is the pc: %s", m.Kind, progress(m))
 }
 
-// progress says how far the call of a site has got.
+// progress returns the state of the call of a site.
 func progress(m *deopt.Match) string {
 	if m.Moment == frame.InCall {
 		return "the call is still running"
@@ -168,7 +167,7 @@ func progress(m *deopt.Match) string {
 	return "the call has returned"
 }
 
-// meaning says what the place of a record means.
+// meaning returns the meaning of a record's address.
 func meaning(m *deopt.Match, by *deopt.Matcher) string {
 	switch {
 	case m.Kind == "":
@@ -184,7 +183,7 @@ func meaning(m *deopt.Match, by *deopt.Matcher) string {
 	return "its place is the return address of its call"
 }
 
-// refusal says why a record is not that of the frame.
+// refusal explains why a record is not the one of the frame.
 func refusal(f *deopt.Frame, m *deopt.Matcher, what *deopt.Match) string {
 	e, pc := what.Entry, f.Place()
 	if e.Function.Addr != m.Function {
@@ -220,7 +219,7 @@ func refusal(f *deopt.Frame, m *deopt.Matcher, what *deopt.Match) string {
 	return "its region starts " + where + ", and its call does not end there"
 }
 
-// otherNotes are the notes of a frame that the explanation does not say elsewhere.
+// otherNotes returns the notes of a frame that the explanation does not contain elsewhere.
 func otherNotes(f *deopt.Frame, records []NearRecord) []string {
 	return slices.DeleteFunc(slices.Clone(f.Notes), func(note string) bool {
 		told := func(r NearRecord) bool {
@@ -231,7 +230,7 @@ func otherNotes(f *deopt.Frame, records []NearRecord) []string {
 	})
 }
 
-// withoutRecords says why there are no records at a place.
+// withoutRecords explains why there are no records at a place.
 func withoutRecords(f *deopt.Frame) []string {
 	switch {
 	case f.Code() == nil:

@@ -10,37 +10,37 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// UnwoundFrame is a frame, how it was found, and what says where its caller is.
+// UnwoundFrame is a frame, how it was found, and the rule that leads to its caller.
 type UnwoundFrame struct {
 	Index     int       `json:"index"`
 	PC        frame.Hex `json:"pc"`
 	Function  string    `json:"function,omitempty"`
-	Demangled string    `json:"demangled,omitempty"` // where it differs
-	Offset    *uint64   `json:"offset,omitempty"`    // of pc in the function
+	Demangled string    `json:"demangled,omitempty"` // empty if it equals Function
+	Offset    *uint64   `json:"offset,omitempty"`    // the offset of pc in the function
 	Rule      string    `json:"rule"`                // how the frame was found, as in `reframe frames`
-	CFA       frame.Hex `json:"cfa,omitempty"`       // the value of the stack pointer before the call that made the frame
-	NoCFA     string    `json:"no_cfa,omitempty"`    // why there is none
-	LeftBy    string    `json:"left_by,omitempty"`   // the rule that says where its caller is
+	CFA       frame.Hex `json:"cfa,omitempty"`       // the stack pointer before the call that made the frame
+	NoCFA     string    `json:"no_cfa,omitempty"`    // why it is unknown
+	LeftBy    string    `json:"left_by,omitempty"`   // the rule that leads to its caller
 	CFARule   string    `json:"cfa_rule,omitempty"`
-	// Registers say of each register that has a rule where the caller's value is.
+	// Registers lists the location of the caller's value for each register that has a rule.
 	Registers []string `json:"registers,omitempty"`
-	FDE       *FDEName `json:"fde,omitempty"`   // that has these rules; nil where they are from elsewhere
-	Tried     []string `json:"tried,omitempty"` // what gave nothing before
+	FDE       *FDEName `json:"fde,omitempty"`   // the source of these rules; nil if they have another source
+	Tried     []string `json:"tried,omitempty"` // the methods that failed before
 	Guess     string   `json:"guess,omitempty"` // why the frame may not be the caller of the one before
 }
 
-// FDEName says where the FDE and the row of it are whose rules were applied.
+// FDEName identifies the FDE and the row whose rules were applied.
 type FDEName struct {
 	Image    string    `json:"image"`
 	Section  string    `json:"section"`
 	Offset   int64     `json:"offset"`
-	Start    frame.Hex `json:"start"` // of the code that the FDE covers
+	Start    frame.Hex `json:"start"` // the start of the code that the FDE covers
 	End      frame.Hex `json:"end"`
 	RowStart frame.Hex `json:"row_start"`
 	RowEnd   frame.Hex `json:"row_end"`
 }
 
-// unwound says of each frame from the innermost up to this one how it was found and left.
+// unwound describes how each frame from the innermost to this one was found and unwound.
 func (s standing) unwound() []UnwoundFrame {
 	var out []UnwoundFrame
 	for _, f := range s.thread.Frames {
@@ -72,7 +72,7 @@ func unwound(f *deopt.Frame) UnwoundFrame {
 	return out
 }
 
-// origin says how the value of a register came up to this frame.
+// origin describes where the value of a register in this frame comes from: the thread, or a slot in which a callee saved it.
 func (s standing) origin(reg machine.DWARFReg) string {
 	arch := s.frame.View().Target().Arch()
 	name := arch.RegisterName(reg)
@@ -88,7 +88,7 @@ func (s standing) origin(reg machine.DWARFReg) string {
 			return strings.Join(append(steps, fmt.Sprintf("%s is the CFA of frame #%d", name, k)), ", ")
 		}
 		switch rule.Kind {
-		case cfi.RuleNone, cfi.RuleSameValue: // the frame has not changed it
+		case cfi.RuleNone, cfi.RuleSameValue: // the frame did not change it
 			continue
 		case cfi.RuleRegister:
 			steps = append(steps, fmt.Sprintf("frame #%d has %s", k, rule.Text(arch, reg)))

@@ -9,16 +9,15 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// Value is one value of a record and how it was read: the slot, as the record's site knows
-// it, and in As the names that the function which resumes gives it.
+// Value is a value of a record and how it was read: the slot, named as at the record's site, and in As its names in the function that resumes.
 type Value struct {
 	frame.Slot
 	As      []string `json:"as,omitempty"`
-	Where   string   `json:"where,omitempty"`   // in words
-	Origin  string   `json:"origin,omitempty"`  // how the register came up to this frame
+	Where   string   `json:"where,omitempty"`   // the location as text
+	Origin  string   `json:"origin,omitempty"`  // where the value of the register comes from
 	Sum     string   `json:"sum,omitempty"`     // how the address was computed
 	Raw     string   `json:"raw,omitempty"`     // the recorded bytes, in the order of memory
-	Reading string   `json:"reading,omitempty"` // what the type makes of them
+	Reading string   `json:"reading,omitempty"` // how the type interprets them
 }
 
 // values explains all values of the frame's record.
@@ -42,7 +41,7 @@ func (s standing) values() []Value {
 	return out
 }
 
-// read says how the bytes of a value were had and what was made of them.
+// read describes how the bytes of a value were read and interpreted.
 func (s standing) read(x *Value) {
 	if x.Location == nil {
 		return
@@ -59,7 +58,7 @@ func (s standing) read(x *Value) {
 		if base, err := r.Registers.Addr(l.Reg); err == nil && l.Kind != stackmap.Register {
 			x.Sum = fmt.Sprintf("%s %v %+d = %v", x.Location.Register, base, l.Offset, base+machine.Addr(int64(l.Offset)))
 		} else if err != nil {
-			x.Origin = "" // the reason says what became of it
+			x.Origin = "" // the slot's reason explains it
 		}
 	}
 	raw, err := r.Bytes(l)
@@ -72,7 +71,7 @@ func (s standing) read(x *Value) {
 	}
 }
 
-// recordedAt is the location as the stack map has it.
+// recordedAt returns the location as in the stack map.
 func recordedAt(l *frame.Location) stackmap.Location {
 	out := stackmap.Location{Size: uint16(l.Size), Offset: l.Offset}
 	for _, k := range []stackmap.Kind{stackmap.Register, stackmap.Direct, stackmap.Indirect, stackmap.Constant, stackmap.ConstantIndex} {
@@ -86,7 +85,7 @@ func recordedAt(l *frame.Location) stackmap.Location {
 	return out
 }
 
-// inWords says where a value lives.
+// inWords describes a location.
 func inWords(l *frame.Location) string {
 	switch recordedAt(l).Kind {
 	case stackmap.Register:
@@ -111,7 +110,7 @@ func bytesOf(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// reading says which of the bytes a type takes.
+// reading describes which of the bytes belong to a type.
 func reading(raw []byte, t frame.Type, big bool) string {
 	if t.IsZero() {
 		return fmt.Sprintf("no type is known: all %s, as one number", bytesOf(len(raw)))

@@ -17,18 +17,18 @@ import (
 // Book is a directory of pages: index.html and a page for each difference that a verification found.
 type Book struct {
 	Pages   []Chapter
-	More    int    // differences that the index does not list, or that have no page: there are too many
+	More    int    // number of differences beyond the limit, which are not listed or have no page
 	Summary string // the result of the verification; "" while it runs
 
 	dir   string
 	force bool
 }
 
-// Chapter is a difference as the index has it.
+// Chapter is an entry of the index: a difference.
 type Chapter struct {
 	File, Title, Thread, Where string
 	What                       string // the first thing that differs
-	Left, Right                string // what the interpreter and native code have for it
+	Left, Right                string // its values in the interpreter and in native code
 
 	number uint64
 }
@@ -95,7 +95,7 @@ func (b *Book) Add(v *verify.Verified, report string) error {
 	return b.write(c.File, p.Write)
 }
 
-// first takes down the first thing that differs.
+// first sets the first value that differs.
 func (c *Chapter) first(v *verify.Verified, d *Difference) {
 	for _, t := range d.Tables {
 		for _, r := range t.Rows {

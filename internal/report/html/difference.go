@@ -12,17 +12,17 @@ import (
 	"example.com/reframe/internal/report/explain"
 )
 
-// Difference is a difference that a verification found: what came of the interpreter's run and of native code's beside each other.
+// Difference is a difference that a verification found: the results of the interpreter and of native code, side by side.
 type Difference struct {
 	Title  string
-	Report string // as a terminal shows it
+	Report string // the text that a terminal shows
 	Tables []Table
 	// Interpreter and Native are the last instructions of both, oldest first, and how many there were.
 	Interpreter, Native verify.VerifiedRun
-	More                int // tables that are not shown
+	More                int // number of tables that are not shown
 }
 
-// Table holds two sides against each other.
+// Table compares two sides.
 type Table struct {
 	Title, Left, Right string
 	Rows               []Compared
@@ -93,7 +93,7 @@ func (d *Difference) shorten(report, tail int) {
 	d.Native.Tail = d.Native.Tail[max(0, len(d.Native.Tail)-tail):]
 }
 
-// halve leaves half of everything out, for a page that is too large.
+// halve removes half of each part, for a page that is too large.
 func (d *Difference) halve() {
 	half := func(n int) int { return (n + 1) / 2 }
 	d.shorten(half(len(d.Report)), half(max(len(d.Interpreter.Tail), len(d.Native.Tail))))
@@ -114,7 +114,7 @@ func titleOf(v *verify.Verified) string {
 	return fmt.Sprintf("exit %d, hit %d of record %d", v.Number, v.Hit, v.Exit.Frame.Record.ID)
 }
 
-// before explains the frame of the exit, or of the entry, as it was before either of both ran on.
+// before explains the frame of the exit, or of the entry, as it was before the interpreter and native code ran.
 func before(v *verify.Verified) (*explain.Explanation, *deopt.View, error) {
 	x := v.Exit
 	own := x.Frame
@@ -142,12 +142,12 @@ func before(v *verify.Verified) (*explain.Explanation, *deopt.View, error) {
 	view.Threads = []deopt.Thread{thread}
 	e, err := explain.Explain(view, explain.Question{Frame: own.Index})
 	if e != nil {
-		e.Target.PauseUS = nil // it is not let go before it is verified
+		e.Target.PauseUS = nil // the process stays stopped until the exit is verified
 	}
 	return e, view, err
 }
 
-// results is a table of scalars that were returned.
+// results adds a table of returned scalars.
 func (d *Difference) results(title, left, right string, parts []verify.ResultPart) {
 	t := Table{Title: title, Left: left, Right: right, More: max(0, len(parts)-maxRows)}
 	for _, p := range parts[:min(len(parts), maxRows)] {
@@ -173,7 +173,7 @@ func (d *Difference) call(c *verify.CallDifference) {
 	d.add(t)
 }
 
-// slots is a table of slots that differ.
+// slots adds a table of slots that differ.
 func (d *Difference) slots(title, left, right string, list []verify.SlotDifference, swap bool) {
 	t := Table{Title: title, Left: left, Right: right, More: max(0, len(list)-maxRows)}
 	for _, s := range list[:min(len(list), maxRows)] {
@@ -189,7 +189,7 @@ func (d *Difference) slots(title, left, right string, list []verify.SlotDifferen
 	d.add(t)
 }
 
-// memory is a table of one place of memory: a row for each word of eight bytes.
+// memory adds a table of a range of memory: a row for each word of eight bytes.
 func (d *Difference) memory(title string, m *verify.MemoryDifference) {
 	if m == nil {
 		return
@@ -224,7 +224,7 @@ func (d *Difference) add(t Table) {
 	}
 }
 
-// row adds a row. In two texts of equal length it marks the parts that differ, two characters at a time: those of a byte.
+// row adds a row. In two texts of equal length it marks the bytes that differ: each is two characters.
 func (t *Table) row(what, left, right string) {
 	r := Compared{What: what, Same: left == right}
 	r.Left, r.Right = marks(left, right), marks(right, left)

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/internal/report/explain"
 )
 
-// Bytes that differ are marked, and no others.
+// Only bytes that differ are marked.
 func TestMarks(t *testing.T) {
 	for _, c := range []struct {
 		left, right string
@@ -32,7 +32,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A word of memory has a row with its own address, with what was there before.
+// A word of memory has a row with its address and its earlier content.
 func TestMemoryRows(t *testing.T) {
 	d := &Difference{}
 	d.memory("memory", &verify.MemoryDifference{Address: "0x1000", Near: "last+0x8", Size: 40, Before: "0000000000000000 1111111111111111", Interpreter: "0100000000000000 1111111111111111", Native: "0000000000000000 1111111111111112"})

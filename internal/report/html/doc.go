@@ -6,7 +6,6 @@
 //
 // # Security
 //
-// All names and bytes are hostile. They become text only through html/template, characters that do not print become U+FFFD, and the content is
-// bounded, in number and finally by the size of the page. A page's own policy lets it run only the one script and use only the one style sheet of
-// this package, by their hashes, and load nothing.
+// All names and bytes are hostile. html/template escapes them, and unprintable characters become U+FFFD. The parts of a page are bounded in number,
+// and a page in size. The policy of a page allows, by their hashes, only this package's script and style sheet, and no loading.
 package html

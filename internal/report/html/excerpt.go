@@ -12,11 +12,11 @@ import (
 	"example.com/reframe/internal/machine/names"
 )
 
-// Excerpt is lines of a module around a place, and what values have in them.
+// Excerpt holds lines of a module around a place, with the values of the names in them.
 type Excerpt struct {
 	Title    string
 	Lines    []Line
-	Operands []Operand // of the site
+	Operands []Operand // the live values of the site
 	keys     map[int]bool
 }
 
@@ -24,9 +24,9 @@ type Excerpt struct {
 type Line struct {
 	Number int
 	Pieces []Piece
-	Values []Piece // of the names in it, where they are known: %i = 26
+	Values []Piece // the known values of the names in it: %i = 26
 	Here   bool
-	Inner  bool // it is indented
+	Inner  bool // the line is indented
 }
 
 // Operand is a live value of the site.
@@ -35,20 +35,20 @@ type Operand struct {
 	Value string
 }
 
-// How many lines are shown before the place and from it on.
+// The numbers of lines that are shown before the place, and from the place on.
 const (
 	linesBefore = 10
 	linesFrom   = 6
-	// maxCandidates bounds the sites that are shown where the record may be that of several.
+	// maxCandidates bounds the sites that are shown if the record may belong to several.
 	maxCandidates = 3
 	// maxLine bounds a line of a module, in runes.
 	maxLine = 800
 )
 
-// localName is a name of a function's own values, as LangRef, "Identifiers", has them.
+// localName matches a local identifier (LangRef, "Identifiers").
 var localName = regexp.MustCompile(`%(?:"[^"]*"|[-a-zA-Z$._0-9]+)`)
 
-// label begins a block.
+// label matches the label of a block.
 var label = regexp.MustCompile(`^(?:"[^"]*"|[-a-zA-Z$._0-9]+):`)
 
 func (at *Place) excerpts(l limits) (list []*Excerpt) {
@@ -86,7 +86,7 @@ func (at *Place) excerpts(l limits) (list []*Excerpt) {
 	return list
 }
 
-// resumes is the block in which the frame resumes, where that is another function's.
+// resumes returns the block in which the frame resumes, if it belongs to another function.
 func (at *Place) resumes(to *ir.Func, anchored map[int]bool, l limits) *Excerpt {
 	b := to.Block(at.Carries.Resume.Block)
 	if b == nil {
@@ -138,7 +138,7 @@ func (e *excerpter) lines(fn *ir.Func, here, before, from int) {
 	}
 }
 
-// piece is a text that belongs to a value. The links lead to the operands of the site, where they are shown, and else to the first in a line.
+// piece returns a text that belongs to value k. Links lead to the operand of the site if it is shown, otherwise to the first piece in a line.
 func (e *excerpter) piece(k int, text string, anchor bool) Piece {
 	p := Piece{Text: text, Keys: key(k)}
 	if anchor && !e.out.keys[k] {
@@ -163,7 +163,7 @@ func (e *excerpter) operand(k int, v ir.Value) {
 	e.out.Operands = append(e.out.Operands, o)
 }
 
-// shownIn are the values that have an anchor in an excerpt.
+// shownIn returns the values that have an anchor in an excerpt.
 func shownIn(list []*Excerpt) map[int]bool {
 	if len(list) == 0 {
 		return nil

@@ -18,19 +18,19 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// exit is one of which a page is made: a process or a core, and what is known of it.
+// exit describes the target of a page, a process or a core, and the files that describe its code.
 type exit struct {
 	name string
 	view func(t *testing.T) *deopt.View
-	// lit lists the elements highlighted while the mouse is over a value, beside those of each page.
+	// lit lists the elements that are highlighted while the mouse is over a value, besides those of every page.
 	lit map[string][]string
-	// via lists the elements marked as leading to it.
+	// via lists the elements that are marked as leading to the value.
 	via map[string][]string
 }
 
-// exits are of six kinds: a failed guard, whose layout gives the place where it resumes; a call with gc pointers; a call in a patchpoint with
-// values in registers, constants and lost values; a stackmap with vectors in registers; frames of a virtual machine with an object that was not
-// allocated; and a core of another machine.
+// exits has six kinds: a failed guard, whose layout gives the place where it resumes; a call with gc pointers; a call in a patchpoint with values in
+// registers, constants and lost values; a stackmap with vectors in registers; frames of a virtual machine with an object that was not allocated; and
+// a core of another architecture.
 var exits = []exit{
 	{
 		name: "deoptimize",
@@ -59,7 +59,7 @@ var exits = []exit{
 			return frametest.Look(t, p, true, frametest.Known(t, p))
 		},
 		lit: map[string][]string{
-			// Half of a word, the rest of which belongs to no value.
+			// One half of a word; the other half belongs to no value.
 			"%y": {"values: %y", "stack: %y", "stack: 33 00 00 00", "IR: %y", "IR: %y = 51", "IR: i32 %y = 51", "record: location 6: 4 bytes of [rsp+20] (deopt value 3) → %y"},
 			"%c": {"values: %c", "stack: %c", "stack: fd", "IR: %c", "IR: %c = -3", "IR: i8 %c = -3", "record: location 8: 1 byte of [rsp+7] (deopt value 5) → %c"},
 		},
@@ -134,7 +134,7 @@ var exits = []exit{
 		},
 		lit: map[string][]string{
 			"%a": {"values: %a", "registers: 0000000000000078", "IR: %a", "IR: %a = 120", "IR: i64 %a = 120", "record: location 0: 8 bytes of x21 → %a"},
-			// Registers of vectors are not in a core of QEMU 7.2.
+			// A core of QEMU 7.2 lacks the vector registers.
 			"%d": {"values: %d", "registers: unavailable: v8: not in the core", "IR: %d", "IR: double %d = unavailable", "record: location 3: 8 bytes of v8 → %d"},
 		},
 		via: map[string][]string{"%a": {}},
@@ -195,7 +195,7 @@ define i32 @main() {
 }
 `
 
-// drawn makes the page of what is asked of a view, and the file that it is in.
+// drawn makes the page for a question about a view, and writes it to a file.
 func drawn(t *testing.T, v *deopt.View, q explain.Question) (p *Page, file string) {
 	t.Helper()
 	e, err := explain.Explain(v, q)
@@ -204,7 +204,7 @@ func drawn(t *testing.T, v *deopt.View, q explain.Question) (p *Page, file strin
 	return p, written(t, p)
 }
 
-// written is the file that a page is written to.
+// written writes a page to a file and returns its path.
 func written(t *testing.T, p *Page) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
@@ -215,7 +215,7 @@ func written(t *testing.T, p *Page) string {
 	return file
 }
 
-// shown saves a picture where PICTURES names a directory: to be looked at.
+// shown saves a picture in the directory that PICTURES names, for a person to look at.
 func shown(t *testing.T, name string, png []byte) {
 	t.Helper()
 	if dir := os.Getenv("PICTURES"); dir != "" {

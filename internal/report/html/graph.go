@@ -10,35 +10,35 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Graph is the frames of a virtual machine and the objects that exist only as their fields: boxes in columns, frames in the first, each object
-// as far to the right as it takes steps to come to it.
+// Graph draws the frames of a virtual machine, and the objects that exist only as their fields, as boxes in columns. Frames are in the first column.
+// An object is in column n if the shortest path from a frame to it has n references.
 type Graph struct {
 	Layout        string
-	Why           string // the reason why there are none
+	Why           string // why there are none
 	Width, Height int
 	Boxes         []Box
 	Edges         []Edge
-	More          int // boxes that are not shown
+	More          int // number of boxes that are not shown
 	keys          map[int]bool
 }
 
 // Box is a frame or an object.
 type Box struct {
 	X, Y, Width, Height int
-	ID, Key             string // Key of an object: what leads to it is lit with it
+	ID, Key             string // Key of an object: references to it are highlighted with it
 	Title, Notes        string
 	Object              bool
 	Rows                []BoxRow
-	More                int // rows that are not shown
+	More                int // number of rows that are not shown
 }
 
 // BoxRow is one value of a frame or an object.
 type BoxRow struct {
-	Y             int // of its baseline, in the box
+	Y             int // the position of its baseline in the box
 	ID            string
 	Name, Value   string
 	Keys          string
-	To            string // what it is: a value of the record, or an object
+	To            string // the link to the value of the record, or to the object
 	Missing, Dead bool
 	Says          string
 	Anchors       []string
@@ -49,7 +49,7 @@ type BoxRow struct {
 // Edge leads from a row to an object.
 type Edge struct{ Path, Keys, To, Says string }
 
-// How boxes are drawn, in pixels.
+// Sizes of boxes, in pixels.
 const (
 	boxWidth   = 330
 	boxGap     = 90 // between columns
@@ -92,7 +92,7 @@ type grapher struct {
 	anchored map[int]bool
 }
 
-// frame is the box of a VM frame.
+// frame returns the box of a VM frame.
 func (d *grapher) frame(n int, f *frame.VMFrame) Box {
 	where := "?"
 	if f.Position != nil {
@@ -130,7 +130,7 @@ func (d *grapher) frame(n int, f *frame.VMFrame) Box {
 	return b
 }
 
-// object is the box of an object.
+// object returns the box of an object.
 func (d *grapher) object(o *frame.VMObject) Box {
 	b := Box{ID: fmt.Sprintf("object-%d", o.ID), Key: objectKey(o.ID), Object: true, Title: fmt.Sprintf("object %d: %s", o.ID, cmp.Or(o.Class, "?")), Notes: "not allocated"}
 	if o.Reason != "" {
@@ -148,7 +148,7 @@ func (d *grapher) object(o *frame.VMObject) Box {
 
 func objectKey(id int64) string { return fmt.Sprintf("o%d", id) }
 
-// placeOf returns the name of a local or a place on the stack.
+// placeOf names a local or a stack slot.
 func placeOf(what string, v *frame.VMValue) string {
 	if v.Index != nil {
 		what = fmt.Sprintf("%s[%d]", what, *v.Index)
@@ -201,7 +201,7 @@ func (d *grapher) row(b *Box, name string, v *frame.VMValue) {
 	b.Rows = append(b.Rows, r)
 }
 
-// arrange gives all boxes their places, of which the first are frames, and draws the edges.
+// arrange places all boxes, of which the first are frames, and draws the edges.
 func (d *grapher) arrange(frames int) {
 	g := d.out
 	boxes := map[int64]int{}
@@ -231,7 +231,7 @@ func (d *grapher) arrange(frames int) {
 	bottom := map[int]int{}
 	for n := range g.Boxes {
 		if n >= frames && column[n] == 0 {
-			column[n] = 1 // nothing that is shown leads to it
+			column[n] = 1 // no shown box refers to it
 		}
 		b := &g.Boxes[n]
 		c := column[n]
@@ -267,7 +267,7 @@ func (d *grapher) arrange(frames int) {
 	}
 }
 
-// edge leads from the right of a row to the left of a box, and where that is in the same column or before it, to its right.
+// edge draws a line from the right of a row to the left side of a box, or to its right side if the box is in the same or an earlier column.
 func edge(from *Box, r *BoxRow, to *Box) Edge {
 	x, y, tx, ty := from.X+from.Width, from.Y+r.Y-4, to.X, to.Y+14
 	bend, end := tx-boxGap/2, tx-boxGap/2
@@ -278,7 +278,7 @@ func edge(from *Box, r *BoxRow, to *Box) Edge {
 	return Edge{fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x, y, bend, y, end, ty, tx, ty), r.Keys, "#" + r.ID, r.Says}
 }
 
-// shown are the values that have an anchor in the graph.
+// shown returns the values that have an anchor in the graph.
 func (g *Graph) shown() map[int]bool {
 	if g == nil {
 		return nil

@@ -39,7 +39,7 @@ func TestGraph(t *testing.T) {
 	require.Equal(t, "#object-4", clicked("#vm-0-1"), "a reference leads to its object")
 	require.Equal(t, "#v11", clicked("#vm-0-0"), "a value to its row")
 	require.Equal(t, "%boxed", p.Places[0].Values[11].Name)
-	// With a reference, the object and all arrows to it are lit.
+	// A reference highlights the object and all arrows to it.
 	tab.Eval(t, `history.replaceState(null, "", location.pathname)`, nil)
 	tab.Key(t, "Escape")
 	tab.Hover(t, "#vm-0-1")
@@ -50,7 +50,7 @@ func TestGraph(t *testing.T) {
 	require.Empty(t, tab.Messages())
 }
 
-// Objects that refer to each other in a circle, to themselves, or that nothing refers to, each have a box, and no box lies on another.
+// Objects in a reference cycle, and objects without a reference, each have a box, and boxes do not overlap.
 func TestGraphLayout(t *testing.T) {
 	ref := func(id int64) frame.VMValue { return frame.VMValue{Object: &id} }
 	vm := &frame.VM{}

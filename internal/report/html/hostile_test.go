@@ -18,13 +18,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// nasty are texts that would be more than text where somebody forgot what they are.
+// nasty lists texts that act as markup or script if they are not escaped.
 var nasty = []string{
 	`<script>document.title="hit"</script>`, `</style><script>document.title="hit"</script>`, `"><img src=x onerror=document.title='hit'>`,
 	`</title><svg onload=alert(1)>`, `--><b>x</b>`, `{{.Explanation}}`, `javascript:document.title='hit'`, `&lt;&#0;&amp;`, "\x1b[31m\x00\x07", "a\u202eb\u2066c", "\xff\xfe",
 }
 
-// escaped is a text as a quoted name of LLVM IR.
+// escaped returns a text as a quoted name of LLVM IR.
 func escaped(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -37,7 +37,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// Names of functions and values that a target chose are text: none of them runs, loads or becomes an element, and each is there to be read.
+// Names of functions and values from a target stay text: none of them runs, loads anything or becomes an element, and each is on the page.
 func TestHostileNames(t *testing.T) {
 	var names []string
 	for _, n := range nasty {
@@ -82,8 +82,7 @@ func TestHostileNames(t *testing.T) {
 	require.Empty(t, tab.Messages())
 }
 
-// TestHostileStrings requires that a page has the same elements whatever the strings of an explanation contain: those of a harmless text in its
-// place.
+// TestHostileStrings requires that a page with hostile strings has the same elements as one with harmless strings.
 func TestHostileStrings(t *testing.T) {
 	p := livetest.Lli(t, 19, "vmsimple.ll", "mcjit")
 	o := frametest.Known(t, p)
@@ -118,7 +117,7 @@ func TestHostileStrings(t *testing.T) {
 	}
 }
 
-// TestHugeRecord requires that a record of 10,000 values makes a page of the usual size, which reports how much is left out.
+// TestHugeRecord requires that the page of a record with 10,000 values has the usual size, and reports how much it leaves out.
 func TestHugeRecord(t *testing.T) {
 	operands := strings.Repeat(", i64 5, i64 %a, i64 81985529216486895, i32 7", 2500)
 	module := livetest.Module(t, livetest.Prelude+"define i64 @work(i64 %a) noinline {\n  %r = call i64 @wait(i64 %a)\n"+
@@ -144,7 +143,7 @@ func TestHugeRecord(t *testing.T) {
 	require.Empty(t, tab.Messages())
 }
 
-// TestFitted requires that a page that is too large is reduced until it fits, or returns an error.
+// TestFitted requires that a page that is too large is reduced until it fits, or is an error.
 func TestFitted(t *testing.T) {
 	p := &Page{Title: "x", Explanation: &explain.Explanation{}, limits: roomy}
 	source := []frame.Source{{File: strings.Repeat("long ", 20)}}
@@ -159,7 +158,7 @@ func TestFitted(t *testing.T) {
 	require.Equal(t, p.limits, p.limits.half())
 }
 
-// Locations, addresses and memory may be anything: a page comes of it that has the usual size, and nothing hangs.
+// Arbitrary locations, addresses and memory give a page of the usual size, in bounded time.
 func TestHostileLocations(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))
@@ -189,7 +188,7 @@ func TestHostileLocations(t *testing.T) {
 	}
 }
 
-// nothing is memory of which nothing can be had.
+// nothing is unreadable memory.
 type nothing struct{}
 
 func (nothing) ReadMemory(p []byte, addr machine.Addr) error {

@@ -14,22 +14,22 @@ import (
 	"example.com/reframe/internal/report/explain"
 )
 
-// Page holds the content of a page. It is plain data: nothing is read from the target once it is made.
+// Page holds the content of a page. It is plain data: it needs no access to the target.
 type Page struct {
 	Title       string
 	Explanation *explain.Explanation
 	Places      []*Place
-	Difference  *Difference // of the page of a [Book]; otherwise nil
+	Difference  *Difference // nil unless the page belongs to a [Book]
 	limits      limits
 }
 
-// Place is a place in the code, and the picture of the frame there, if the question was about a frame.
+// Place is a place in the code, with the picture of the frame there if the question was about a frame.
 type Place struct {
 	*explain.Place
-	Main      bool // the page's links lead to its parts: it has the frame or, if none of several has, it is the first
+	Main      bool // the target of the page's links: the place with the frame or, without a frame, the first place
 	Title     string
 	Values    []Value
-	Locations int // of the record; 0 without one
+	Locations int // number of locations of the record; 0 without a record
 	Stack     *Stack
 	Registers *Registers
 	Record    *Record
@@ -38,26 +38,26 @@ type Place struct {
 
 	frame  *deopt.Frame
 	memory machine.Memory
-	at     []int // of each value its location in the record, or -1
+	at     []int // the location of each value in the record, or -1
 }
 
-// Value is one value of the record, with where else on the page it is.
+// Value is a value of the record, with links to the other parts of the page that show it.
 type Value struct {
 	*explain.Value
 	Key   string
-	Shown string // what it is, or why it is not
+	Shown string // the value, or why it is unavailable
 	Links []Link
 }
 
 // Link leads to another place of the page.
 type Link struct{ To, Text string }
 
-// limits bounds how much of each kind is shown.
+// limits bounds the parts of a page, by their kind.
 type limits struct {
 	values, words, fields, lines, boxes, rows, differences int
 }
 
-// roomy is enough for what compilers make. A page that gets too large with it is written once more with half of each.
+// roomy is enough for the output of compilers. A page that is too large with it is written again with half of each limit.
 var roomy = limits{values: 400, words: 1024, fields: 512, lines: 80, boxes: 64, rows: 48, differences: 400}
 
 func (l limits) half() limits {
@@ -116,7 +116,7 @@ func frameOf(v *deopt.View, name explain.FrameName) *deopt.Frame {
 	return nil
 }
 
-// draw reads and lays out all that the page shows, within its limits.
+// draw reads and lays out all parts of the page, within its limits.
 func (p *Page) draw() {
 	for _, at := range p.Places {
 		if at.frame == nil {
@@ -135,7 +135,7 @@ func (p *Page) draw() {
 // key returns the class of all elements of the page that belong to value k.
 func key(k int) string { return fmt.Sprintf("v%d", k) }
 
-// values takes the values over that are shown, and finds the location of each in the record.
+// values sets the values that are shown, and finds the location of each in the record.
 func (at *Place) values(l limits) {
 	shown := min(len(at.Place.Values), l.values)
 	at.Values, at.at = nil, at.placed(shown)
@@ -152,7 +152,7 @@ func (at *Place) values(l limits) {
 	}
 }
 
-// link gives each value that is shown links to all other parts that show it.
+// link adds to each shown value links to all other parts that show it.
 func (at *Place) link() {
 	for k := range at.Values {
 		v := &at.Values[k]
@@ -172,7 +172,7 @@ func (at *Place) link() {
 	}
 }
 
-// MoreValues counts those that are not shown.
+// MoreValues returns the number of values that are not shown.
 func (at *Place) MoreValues() int { return len(at.Place.Values) - len(at.Values) }
 
 // called returns a short name of a value.
@@ -209,7 +209,7 @@ func (p *Page) Write(w io.Writer) error {
 	})
 }
 
-// fitted writes what a template makes of data, which smaller makes less until it fits.
+// fitted executes a template with data. While the result is too large, it calls smaller, which removes a part of the data.
 func fitted(w io.Writer, data any, name string, smaller func() bool) error {
 	for {
 		var b bytes.Buffer

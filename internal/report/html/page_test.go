@@ -22,7 +22,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// described is a script that lists the elements of a class: the part that each is in, and its text.
+// described is a script that lists the elements of a class: the part of the page that contains each, and its text.
 const described = `(name => {
   const said = e => {
     const part = e.closest("section").getAttribute("aria-labelledby");
@@ -44,10 +44,9 @@ func said(t *testing.T, tab *livetest.Tab, class string) (list []string) {
 	return list
 }
 
-// Exits of six kinds. Each page is quiet and small, asks the network for nothing, and a value is lit wherever it is, by the mouse and by
-// the keyboard alike.
+// Each page of the six kinds of exits is small, logs no error and makes no network request. Mouse and keyboard highlight a value in all parts.
 func TestPagesOfExits(t *testing.T) {
-	livetest.Slow(t) // six programs, of which one runs in QEMU, and a browser
+	livetest.Slow(t) // six programs, one of them in QEMU, and a browser
 	b := livetest.Chromium(t)
 	for _, x := range exits {
 		t.Run(x.name, func(t *testing.T) {
@@ -76,7 +75,7 @@ func TestPagesOfExits(t *testing.T) {
 				}
 				consistent(t, v, lit)
 
-				// The keyboard.
+				// The same by keyboard.
 				tab.Hover(t, "h1")
 				require.Empty(t, said(t, tab, "lit"))
 				tab.Eval(t, fmt.Sprintf("document.querySelector(%q).focus()", row), nil)
@@ -121,7 +120,7 @@ func consistent(t *testing.T, v *Value, lit []string) {
 		require.Contains(t, has("stack"), v.Raw)
 	case v.Location.Kind == "Register" && v.Status == frame.OK:
 		digits := strings.Fields(v.Raw)
-		if len(digits) > 8 { // of a vector, in the order of memory
+		if len(digits) > 8 { // a vector, in the order of memory
 			require.Equal(t, []string{v.Raw}, has("registers"))
 			break
 		}
@@ -136,7 +135,7 @@ func consistent(t *testing.T, v *Value, lit []string) {
 	}
 }
 
-// Every link leads somewhere, and those from a value to where it lies were clicked: the place is in sight, and the value lit.
+// Every link has a target. A click on a link from a value to its location scrolls to the location and highlights the value.
 func TestLinks(t *testing.T) {
 	b := livetest.Chromium(t)
 	x := exits[0]
@@ -170,7 +169,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2+3*3, clicked, "a constant is in the record and the IR, the others in memory too")
-	// By Tab one comes to the values, each of which is lit.
+	// The Tab key moves through the values, and highlights each.
 	tab.Eval(t, "document.activeElement.blur(); scrollTo(0, 0); location.hash = ''", nil)
 	tab.Click(t, "h1")
 	var came []string
@@ -193,7 +192,7 @@ func TestLinks(t *testing.T) {
 	tab.Hover(t, "h1")
 	require.Contains(t, said(t, tab, "lit"), "values: %acc", "it stays lit")
 	tab.Hover(t, "#v3 th")
-	// The line at the bottom leads to what is lit, too.
+	// The line at the bottom links to the highlighted elements, too.
 	tab.Click(t, "#inspector a")
 	var hash string
 	tab.Eval(t, "location.hash", &hash)
@@ -201,7 +200,8 @@ func TestLinks(t *testing.T) {
 	require.Empty(t, tab.Messages())
 }
 
-// contrasts is a script that returns the least contrast of a text to its background, and that text (WCAG 2.1, 1.4.3 and "relative luminance").
+// contrasts is a script that returns the text with the least contrast to its background, and that contrast (WCAG 2.1, 1.4.3 and "relative
+// luminance").
 const contrasts = `(() => {
   const number = c => { const m = c.match(/[\d.]+/g).map(Number); return c.startsWith("color(") ? [m[0]*255, m[1]*255, m[2]*255, m[3] ?? 1] : [m[0], m[1], m[2], m[3] ?? 1]; };
   const light = c => { const [r, g, b] = c.slice(0, 3).map(x => { x /= 255; return x <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4; }); return .2126*r + .7152*g + .0722*b; };
@@ -226,7 +226,7 @@ const contrasts = `(() => {
   return { least: least[0], text: least[1] };
 })()`
 
-// In light, dark and print all text can be read, lit and not; a page is as wide as the window, and a value that is lit is seen to be so.
+// In light, dark and print style all text is readable, highlighted or not. A page is as wide as the window, and a highlighted value differs visibly.
 func TestLooks(t *testing.T) {
 	livetest.Slow(t) // pictures of a whole page are large
 	b := livetest.Chromium(t)
@@ -263,7 +263,7 @@ func TestLooks(t *testing.T) {
 		require.NotEqual(t, grounds["screen light"], grounds["screen dark"])
 		require.Equal(t, grounds["print light"], grounds["print dark"], "paper is white whatever one likes on a screen")
 
-		// The screen shows what the style specifies: the first row changes its colour, and the second stays unchanged.
+		// On the screen the first row changes its colour, and the second does not.
 		tab.Media(t, "screen", "light")
 		tab.Eval(t, "document.documentElement.style.scrollBehavior = 'auto'; document.getElementById('v0').scrollIntoView({ block: 'center' })", nil)
 		var row, other []float64
@@ -288,14 +288,13 @@ func picture(t *testing.T, data []byte) image.Image {
 	return img
 }
 
-// pixel is the colour of a point.
+// pixel returns the colour of a point.
 func pixel(img image.Image, at []float64) [3]uint32 {
 	r, g, b, _ := img.At(int(at[0]), int(at[1])).RGBA()
 	return [3]uint32{r >> 8, g >> 8, b >> 8}
 }
 
-// Every frame of every program has a page, whether it has a record or not; nothing on it has the name of something else, and each link leads
-// somewhere.
+// Every frame of every program has a page, with or without a record. Ids on a page are unique, and each link has a target.
 func TestEveryFrame(t *testing.T) {
 	livetest.Slow(t) // some hundred pages
 	for _, program := range []string{"jit_pp.ll", "jit_sp.ll", "deoptimize.ll", "chain.ll", "stop_at.ll", "false_match.ll", "vmsimple.ll", "vmjeandle.ll"} {
@@ -318,7 +317,7 @@ var (
 	anHref = regexp.MustCompile(`\bhref="#([^"]*)"`)
 )
 
-// linked requires that no two elements have one name, and that each link leads to one that has.
+// linked requires that ids are unique, and that each link has a target.
 func linked(t *testing.T, page, what string) {
 	t.Helper()
 	ids := map[string]bool{}
@@ -331,7 +330,7 @@ func linked(t *testing.T, page, what string) {
 	}
 }
 
-// A record that lies at two places has both on its page, of which one has the frame.
+// The page of a record at two places shows both, one of them with the frame.
 func TestTwoPlaces(t *testing.T) {
 	include := "-I" + filepath.Join("..", "..", "internal", "demo", "target")
 	p := livetest.C(t, "unregistered.c", []string{include}, livetest.Object(t, 19, "host_mod.ll"))

@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// placed returns for each value that is shown the number of the location of the record it was read from, or -1. A location is taken for a value's
-// own only if it equals the value's location: no link is better than a wrong one.
+// placed returns for each shown value the number of its location in the record, or -1. A location is assigned to a value only if it equals the
+// value's location: no link is better than a wrong one.
 func (at *Place) placed(shown int) []int {
 	out := make([]int, shown)
 	m := at.frame.Match()
@@ -29,7 +29,7 @@ func (at *Place) placed(shown int) []int {
 		found := sites.AlignTogether(m.Sites, m.Entry)
 		a = &found
 	}
-	next := 0 // the first location not yet assigned to a value, of those that are in order
+	next := 0 // the first location that is not assigned yet, for values in order
 	switch _, ok := rec.AsStatepoint(); {
 	case a != nil && a.Statepoint != nil:
 		next = a.First + len(a.Statepoint.Deopt)

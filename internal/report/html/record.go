@@ -14,20 +14,20 @@ import (
 type Record struct {
 	Title string
 	Rows  []RecordRow
-	More  int // locations and live-outs that are not shown
+	More  int // number of locations and live-outs that are not shown
 	at    []int
 }
 
-// RecordRow is fields that belong together.
+// RecordRow holds fields that belong together.
 type RecordRow struct {
-	Pos    string // in the section
+	Pos    string // the offset in the section
 	Fields []RecordField
 	Says   string
 	Key    string
 	Via    string
 	Anchor string
 	Part   string // header, function, record, location, live-out, constant
-	Names  bool   // of its fields are shown: it is the first of its part
+	Names  bool   // show the names of its fields: the row is the first of its part
 }
 
 // RecordField is one field.
@@ -87,7 +87,7 @@ func (at *Place) record(l limits) *Record {
 	return r.out
 }
 
-// parts maps the parts of a record to the names of their rows.
+// parts holds the names of the rows for the parts of a record.
 var parts = map[stackmap.Part]string{
 	stackmap.InHeader: "header", stackmap.InFunction: "function", stackmap.InConstants: "constant", stackmap.InRecord: "record",
 	stackmap.InLocation: "location", stackmap.InLiveOut: "live-out",
@@ -147,7 +147,7 @@ func (r *recorder) add(f stackmap.Field) {
 	r.out.Rows = append(r.out.Rows, row)
 }
 
-// location describes a location, and names the value that it belongs to.
+// location describes a location and names its value.
 func (r *recorder) location(row *RecordRow, n int) {
 	l := new(stackmap.LocationOf(r.m, r.rec.Locations[n], r.arch))
 	where := l.String()
@@ -202,7 +202,7 @@ func (r *recorder) role(n int) string {
 	return "alloca"
 }
 
-// shown are the values whose location has an anchor.
+// shown returns the values whose location has an anchor.
 func (r *Record) shown() map[int]bool {
 	out := map[int]bool{}
 	if r == nil {

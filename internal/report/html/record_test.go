@@ -96,7 +96,7 @@ func TestRecordIsReadobjs(t *testing.T) {
 			for n, f := range row.Fields {
 				raw, err := hex.DecodeString(strings.ReplaceAll(f.Bytes, " ", ""))
 				require.NoError(t, err)
-				if row.Part != "function" || n > 0 { // when the program is loaded, the linker's relocation is applied to its address
+				if row.Part != "function" || n > 0 { // the loader relocates the address of a function
 					require.Equal(t, bytes[pos:][:len(raw)], raw, "%s at %d", f.Name, pos)
 				}
 				pos += int64(len(raw))
@@ -105,7 +105,7 @@ func TestRecordIsReadobjs(t *testing.T) {
 	}
 }
 
-// dumped are the bytes of a section that was printed in hexadecimal.
+// dumped returns the bytes of a section that was printed in hexadecimal.
 func dumped(t *testing.T, text string) (all []byte) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`(?m)^0x[0-9a-f]+ ((?:[0-9a-f]+ ){1,4})`).FindAllStringSubmatch(text, -1) {

@@ -8,21 +8,21 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Registers are those that the function of the frame sees.
+// Registers holds the registers as the frame's function sees them.
 type Registers struct {
 	There   []Register
 	Missing []Lost
 	kept    map[int]bool
 }
 
-// Register is one that is there, or that a value was to be read from.
+// Register is a register that is available, or that has the location of a value.
 type Register struct {
 	Name   string
-	Pieces []Piece // of a number, or the bytes of a vector register in the order of memory
+	Pieces []Piece // the digits of a number, or the bytes of a vector register in the order of memory
 	Notes  []string
-	Why    string // it is not there
-	Keys   string // of the values that were to be read from it
-	// Anchors are those of a register that is not there; else they are those of its pieces.
+	Why    string // why it is unavailable
+	Keys   string // the keys of the values whose location it is
+	// Anchors has the ids of an unavailable register; an available one has them in its pieces.
 	Anchors []string
 }
 
@@ -32,14 +32,14 @@ type Lost struct {
 	Names []string
 }
 
-// use is the part of a register that a value takes.
+// use is the part of a register that contains a value.
 type use struct {
 	k          int
-	skip, size int // bytes from the least significant, or, in a vector register, from its first
+	skip, size int // in bytes from the least significant one or, in a vector register, from the first one
 	via        bool
 }
 
-// Bounds on the bytes shown of a register: the maximum, and the minimum for a vector register.
+// Bounds on the shown bytes of a register: the maximum, and the minimum for a vector register.
 const (
 	maxRegister = 64
 	leastVector = 16
@@ -77,7 +77,7 @@ func (at *Place) registers() *Registers {
 			r.Keys = strings.Join(keys, " ")
 			out.There = append(out.There, r)
 		default:
-			// Without the name it is the same of most.
+			// Without the register's name most reasons are the same, and are grouped.
 			why := strings.TrimPrefix(strings.TrimPrefix(err.Error(), info.Name+" "), info.Name+": ")
 			n, known := reasons[why]
 			if !known {
@@ -91,7 +91,7 @@ func (at *Place) registers() *Registers {
 	return out
 }
 
-// uses are the registers that values lie in, or that lead to where they lie.
+// uses returns the registers that contain values or their base addresses.
 func (at *Place) uses() map[machine.DWARFReg][]use {
 	out := map[machine.DWARFReg][]use{}
 	for k := range at.Values {
@@ -114,7 +114,7 @@ func (at *Place) register(arch *machine.Arch, info machine.RegisterInfo, b []byt
 	r := Register{Name: info.Name}
 	number := len(b) <= 8
 	shown := len(b)
-	if !number && !arch.BigEndian() { // a register without a value gives no order
+	if !number && !arch.BigEndian() { // show the bytes up to the last value, at least leastVector
 		shown = leastVector
 		for _, u := range used {
 			shown = max(shown, u.skip+u.size)
@@ -134,7 +134,7 @@ func (at *Place) register(arch *machine.Arch, info machine.RegisterInfo, b []byt
 			b = swapped
 		}
 	}
-	has := func(u use, i int) bool { // byte i as it is written
+	has := func(u use, i int) bool { // i counts bytes in the written order
 		from := i
 		if number || arch.BigEndian() {
 			from = len(b) - 1 - i
@@ -187,7 +187,7 @@ func differs(used []use, is func(use) bool) bool {
 	return false
 }
 
-// shown are the values that a register has the anchor of.
+// shown returns the values whose anchor is in a register.
 func (r *Registers) shown() map[int]bool {
 	if r == nil {
 		return nil

@@ -9,14 +9,14 @@ type Scale struct {
 	Marks []Bar
 }
 
-// Bar is a stretch of the scale.
+// Bar is a part of the scale.
 type Bar struct {
 	X, Width  float64
-	Text      string // of a band that has room for it
+	Text      string // the label, if the band has room for it
 	Says      string
 	To        string
 	Keys, Via string
-	Tint      int // bands that touch have others
+	Tint      int // adjacent bands have different tints
 	Explained bool
 }
 
@@ -26,7 +26,7 @@ const thinnest = 1.5
 // charWidth is the approximate width of a character in thousandths of the scale.
 const charWidth = 8.5
 
-// scale draws the bands that are shown, and the places of values in them.
+// scale draws the shown bands, and the positions of values in them.
 func (s *stacker) scale() *Scale {
 	if len(s.out.Bands) == 0 {
 		return nil

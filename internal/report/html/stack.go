@@ -12,16 +12,16 @@ import (
 	"example.com/reframe/internal/machine/names"
 )
 
-// Stack is the machine stack of the thread, from its innermost frame up to the one that is explained. Low addresses come first.
+// Stack is the machine stack of the thread, from its innermost frame to the explained one. Low addresses come first.
 type Stack struct {
 	Bands []*Band
 	Scale *Scale
-	// Elsewhere are words of memory that values were read from and that are no part of it.
+	// Elsewhere lists words outside of the stack that values were read from.
 	Elsewhere []*Word
-	More      int    // words that are not shown, beside those of gaps
-	Why       string // the stack is not shown further
+	More      int    // number of words that are not shown, besides those of gaps
+	Why       string // why the rest of the stack is not shown
 
-	anchor map[int]bool // values of which a word has the anchor
+	anchor map[int]bool // the values whose anchor is in a word
 }
 
 // Band is the words of one frame.
@@ -30,54 +30,53 @@ type Band struct {
 	Name      string
 	Low, High machine.Addr // High is its CFA
 	Explained bool
-	Caller    bool // it starts after the frame that is explained, and is shown up to the last value in it
+	Caller    bool // the caller of the explained frame; shown up to the last value in it
 	Words     []*Word
 }
 
 // Size returns the size of the frame in bytes.
 func (b *Band) Size() uint64 { return uint64(b.High - b.Low) }
 
-// Word is as many bytes as an address has, or a gap in their row.
+// Word is a pointer-sized word, or a gap between words.
 type Word struct {
-	Gap   uint64 // words that are left out here; the rest is empty then
+	Gap   uint64 // number of words left out here; the other fields are empty then
 	Addr  machine.Addr
-	By    []string // its address, by the registers: rsp+16, CFA-24
+	By    []string // its address relative to registers: rsp+16, CFA-24
 	Bytes []Piece  // in the order of memory
-	Value string   // as one number; "" where it cannot be read
+	Value string   // as one number; "" if it is unreadable
 	Notes []string
 }
 
-// Piece is a part of a text that belongs to values: to those of Keys itself, to those of Via as what leads to them.
+// Piece is a part of a text that belongs to values: it shows the values of Keys, and leads to the values of Via.
 type Piece struct {
 	Text      string
 	Keys, Via string   // several are separated by spaces
 	Anchors   []string // ids of places that links lead to
 }
 
-// span is memory that a value was read from, or with via what its address leads to.
+// span is memory that a value was read from or, with via, that its address points to.
 type span struct {
 	machine.Range
 	k   int
 	via bool
 }
 
-// How many words of a frame are shown whole: of the one that is explained, and of others.
+// The numbers of words up to which a frame is shown whole: the explained frame, and others.
 const (
 	wholeExplained = 256
 	wholeOther     = 12
 )
 
-// How many frames of a deep recursion are shown from each end.
+// The numbers of frames of a deep recursion that are shown at each end.
 const (
 	innerBands = 8
 	outerBands = 24
 )
 
-// maxArguments bounds the distance in bytes from its CFA up to a value of a frame that is shown with the stack: in the arguments that its caller
-// passes.
+// maxArguments bounds the distance in bytes from the CFA of a frame to its values in stack arguments, which are shown with the stack.
 const maxArguments = 4096
 
-// redZone is the number of bytes below the stack pointer in which a function may have values (System V ABI, AMD64 supplement, 3.2.2).
+// redZone is the number of bytes below the stack pointer in which a function may keep values (System V ABI, AMD64 supplement, 3.2.2).
 const redZone = 128
 
 // stacker draws a stack.
@@ -140,7 +139,7 @@ func (at *Place) stack(l limits) *Stack {
 	return s.out
 }
 
-// frames are the frames from the innermost up to the one that is explained.
+// frames returns the frames from the innermost to the explained one.
 func (s *stacker) frames() []*deopt.Frame {
 	v := s.at.frame.View()
 	for i := range v.Threads {
@@ -158,7 +157,7 @@ func frameName(f *deopt.Frame) string {
 	return fmt.Sprintf("%s+%#x", names.Short(f.Function), *f.Offset)
 }
 
-// spans are all memory that the record's values were read from, or lead to.
+// spans returns all memory that the record's values were read from, or point to.
 func (at *Place) spans() (list []span) {
 	if at.frame.Match() == nil {
 		return nil
@@ -181,7 +180,7 @@ func (at *Place) spans() (list []span) {
 	return list
 }
 
-// lowest returns the lowest address of the stack that is shown: the stack pointer, or the start of a value below it.
+// lowest returns the lowest shown address of the stack: the stack pointer, or the start of a value below it.
 func (s *stacker) lowest(sp machine.Addr) machine.Addr {
 	low := sp
 	for _, x := range s.spans {
@@ -192,7 +191,7 @@ func (s *stacker) lowest(sp machine.Addr) machine.Addr {
 	return low
 }
 
-// save takes down where a frame has saved registers of its caller.
+// save records where a frame has saved registers of its caller.
 func (s *stacker) save(g *deopt.Frame) {
 	p := g.Physical()
 	row := p.Left().Row
@@ -212,7 +211,7 @@ func (s *stacker) save(g *deopt.Frame) {
 	}
 }
 
-// words chooses the words of a band that are shown.
+// words selects the words of a band that are shown.
 func (s *stacker) words(b *Band, innermost bool) {
 	size := machine.Addr(s.arch.Pointer)
 	count := (b.High - b.Low + size - 1) / size
@@ -221,7 +220,7 @@ func (s *stacker) words(b *Band, innermost bool) {
 		whole = wholeExplained
 	}
 	var shown []machine.Addr
-	add := func(from, to machine.Addr) { // words by their numbers
+	add := func(from, to machine.Addr) { // from and to are numbers of words
 		for n := from; n < min(to, count) && len(shown) <= s.left; n++ {
 			shown = append(shown, n)
 		}
@@ -303,12 +302,12 @@ func (s *stacker) word(at machine.Addr) *Word {
 	return w
 }
 
-// sameValues reports whether two bytes are of the same values.
+// sameValues reports whether two bytes belong to the same values.
 func (s *stacker) sameValues(a, b machine.Addr) bool {
 	return !slices.ContainsFunc(s.spans, func(x span) bool { return x.Contains(a) != x.Contains(b) })
 }
 
-// mark gives a piece the keys of the values that the byte at an address belongs to.
+// mark sets the keys of a piece: those of the values to which the byte at an address belongs.
 func (s *stacker) mark(p *Piece, at machine.Addr) {
 	var keys, via []string
 	for _, x := range s.spans {
@@ -327,7 +326,7 @@ func (s *stacker) mark(p *Piece, at machine.Addr) {
 	p.Keys, p.Via = strings.Join(keys, " "), strings.Join(via, " ")
 }
 
-// caller adds the part of the frame after the last that holds values, and returns the end of that part.
+// caller adds the part of the caller's frame that contains values, such as stack arguments, and returns its end.
 func (s *stacker) caller(cfa machine.Addr) machine.Addr {
 	size := machine.Addr(s.arch.Pointer)
 	high := cfa
@@ -345,7 +344,7 @@ func (s *stacker) caller(cfa machine.Addr) machine.Addr {
 	return high
 }
 
-// elsewhere adds the words that lie outside of what is shown of the stack.
+// elsewhere adds the words outside of the shown stack.
 func (s *stacker) elsewhere(shown machine.Range) {
 	size := machine.Addr(s.arch.Pointer)
 	seen := map[machine.Addr]bool{}
@@ -371,7 +370,7 @@ func (s *stacker) elsewhere(shown machine.Range) {
 	})
 }
 
-// shown are the values that a word of the stack has the anchor of.
+// shown returns the values whose anchor is in a word of the stack.
 func (s *Stack) shown() map[int]bool {
 	if s == nil {
 		return nil
@@ -379,13 +378,13 @@ func (s *Stack) shown() map[int]bool {
 	return s.anchor
 }
 
-// ID names a band in the page.
+// ID returns the id of a band in the page.
 func (b *Band) ID() string { return fmt.Sprintf("frame-%d", b.Index) }
 
-// Title is a band's number.
+// Title returns a band's number.
 func (b *Band) Title() string { return fmt.Sprintf("#%d", b.Index) }
 
-// Says is a band in a line.
+// Says describes a band in one line.
 func (b *Band) Says() string {
 	return fmt.Sprintf("#%d %s, %s", b.Index, b.Name, count(b.Size(), "byte"))
 }

@@ -18,16 +18,16 @@ import (
 //go:embed page.html book.html page.css page.js
 var files embed.FS
 
-// embedded is one of the files.
+// embedded returns the text of an embedded file.
 func embedded(name string) string {
 	text, err := files.ReadFile(name)
 	if err != nil {
-		panic(err) // it was there when this was compiled
+		panic(err) // the compiler embedded it
 	}
 	return string(text)
 }
 
-// pages are the templates. The style sheet and the script are put between their tags as they are: the policy of the page has their hashes.
+// pages holds the templates. The style sheet and the script are inserted unchanged: the policy of the page has their hashes.
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"style":  func() template.CSS { return template.CSS(embedded("page.css")) },
 	"script": func() template.JS { return template.JS(embedded("page.js")) },
@@ -43,7 +43,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"words":  func(m frame.Moment) string { return strings.ReplaceAll(string(m), "-", " ") },
 }).ParseFS(files, "page.html", "book.html"))
 
-// policy is the page's Content-Security-Policy: nothing is loaded, and nothing runs but what is in this package.
+// policy returns the page's Content-Security-Policy: nothing is loaded, and only this package's script runs.
 func policy() string {
 	hash := func(name string) string {
 		sum := sha256.Sum256([]byte(embedded(name)))
@@ -52,13 +52,13 @@ func policy() string {
 	return fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'", hash("page.css"), hash("page.js"))
 }
 
-// fewest is the number shown of notes, of exits of a layout and of skipped frames: usually there are fewer.
+// fewest bounds the shown notes, exits of a layout and skipped frames: usually there are fewer.
 const fewest = 64
 
 // maxText bounds a name, in runes.
 const maxText = 300
 
-// cut shortens a text that is too long to be read.
+// cut shortens a text to [maxText].
 func cut(s any) string {
 	text := fmt.Sprint(s)
 	if len(text) <= maxText {
@@ -67,7 +67,7 @@ func cut(s any) string {
 	return short(text, maxText)
 }
 
-// short is a text of so many runes at most.
+// short returns a text of at most most runes.
 func short(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
@@ -76,8 +76,8 @@ func short(text string, most int) string {
 	return string(runes[:most-1]) + "…"
 }
 
-// printed is a page with U+FFFD in the place of all characters that do not print: what comes from a target may turn the direction of text
-// around, or be no text at all. It is done where nothing can have been forgotten.
+// printed replaces all unprintable characters of a page by U+FFFD: text of a target may contain control characters or change the direction of text.
+// It works on the whole page, so that no part is forgotten.
 func printed(page []byte) []byte {
 	return bytes.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
@@ -87,7 +87,7 @@ func printed(page []byte) []byte {
 	}, page)
 }
 
-// count is "1 record" or "2 records".
+// count returns n with its noun, such as "1 record" or "2 records".
 func count(n any, what string) string {
 	text := fmt.Sprint(n)
 	if text == "1" {
