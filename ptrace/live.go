@@ -14,27 +14,27 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// readPatience bounds how long one read of a process takes.
+// readPatience bounds the duration of one read of a process.
 const readPatience = time.Second
 
-// liveMemory is the memory of a running or stopped process. No read of it waits long for somebody who provides pages: /proc/PID/mem does not wait for
+// liveMemory is the memory of a running or stopped process. No read waits long for another party that provides pages. /proc/PID/mem does not wait for
 // userfaultfd, and files of file systems that a process or another machine serves are read within a time limit.
 type liveMemory struct {
 	tid      int
 	mem      *system.Memory
 	provided *provisions
-	maps     []machine.Mapping // as far as they are known
+	maps     []machine.Mapping // nil if unknown
 	served   func() []machine.Range
 }
 
-// live returns the memory of the process that a thread belongs to.
+// live returns the memory of a thread's process.
 func live(tid int) *liveMemory {
 	l := &liveMemory{tid: tid, mem: system.NewMemory(tid)}
 	l.know(nil, &provisions{tid: tid})
 	return l
 }
 
-// know sets the mappings, as they are now, and those of them that are provided on demand.
+// know sets the current mappings, and those of them whose pages are provided on demand.
 func (l *liveMemory) know(maps []machine.Mapping, provided *provisions) {
 	l.maps, l.provided = maps, provided
 	l.served = sync.OnceValue(func() []machine.Range { return system.Served(l.tid) })
@@ -54,7 +54,7 @@ func (l *liveMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: err.Error()}
 }
 
-// why returns why the byte at an address cannot be read.
+// why returns the reason why the byte at an address cannot be read.
 func (l *liveMemory) why(addr machine.Addr) string {
 	if _, mapped := findMapping(l.maps, addr); mapped && l.provided.has(addr, 1) {
 		return awaited
@@ -62,7 +62,7 @@ func (l *liveMemory) why(addr machine.Addr) string {
 	return "not mapped"
 }
 
-// readUpTo reads until p is full or memory ends, and returns how much it read.
+// readUpTo reads until p is full or memory ends, and returns the number of bytes read.
 func (l *liveMemory) readUpTo(p []byte, addr machine.Addr) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -81,7 +81,7 @@ func (l *liveMemory) readUpTo(p []byte, addr machine.Addr) (int, error) {
 	return n, err
 }
 
-// mapped reports whether a range is known to be mapped. To read /proc/PID/mem below a stack makes that grow, as an access of the process would.
+// mapped reports whether a range is known to be mapped. Reading /proc/PID/mem below a stack makes the stack grow, as an access by the process would.
 func (l *liveMemory) mapped(r machine.Range) bool {
 	for r.Start < r.End {
 		m, ok := findMapping(l.maps, r.Start)
@@ -93,7 +93,7 @@ func (l *liveMemory) mapped(r machine.Range) bool {
 	return true
 }
 
-// resident reports whether a process has all pages of a range in memory, so that to read it waits for no file system.
+// resident reports whether all pages of a range are in memory, so that reading them waits for no file system.
 func resident(tid int, r machine.Range) bool {
 	pages, err := openPagemap(tid)
 	if err != nil {
@@ -103,7 +103,7 @@ func resident(tid int, r machine.Range) bool {
 	return pages.all(r)
 }
 
-// readMany reads many small ranges. A range that cannot be read does not prevent reading the others.
+// readMany reads many small ranges. If one cannot be read, it still reads the others.
 func (l *liveMemory) readMany(wants []system.Want) error {
 	denied := l.mem.Open()
 	if denied != nil && !errors.Is(denied, os.ErrPermission) {
@@ -123,10 +123,10 @@ func (l *liveMemory) readMany(wants []system.Want) error {
 	return nil
 }
 
-// The kernel takes 1024 ranges a call (IOV_MAX).
+// batchSize is the maximum number of ranges per call (IOV_MAX).
 const batchSize = 1024
 
-// readManyWithoutFile is readMany by few system calls: the kernel stops at a range that cannot be read, and the rest is requested again.
+// readManyWithoutFile is readMany in few system calls. The kernel stops at a range that cannot be read; the remaining ranges take another call.
 func (l *liveMemory) readManyWithoutFile(wants []system.Want, denied error) error {
 	for len(wants) > 0 {
 		n := min(len(wants), batchSize)
@@ -147,15 +147,15 @@ func (l *liveMemory) readManyWithoutFile(wants []system.Want, denied error) erro
 			done++
 		}
 		if done < len(wants) && (done < n || n < batchSize) {
-			done++ // the one that failed
+			done++ // the range that failed
 		}
 		wants = wants[done:]
 	}
 	return nil
 }
 
-// readWithoutFile reads where opening /proc/PID/mem is denied: that file belongs to the user of the process, and CAP_SYS_PTRACE does not permit opening
-// it. process_vm_readv(2), which it permits, waits for pages that userfaultfd provides. These are left out.
+// readWithoutFile reads if opening /proc/PID/mem is denied: the user of the process owns that file, and CAP_SYS_PTRACE does not permit opening it.
+// CAP_SYS_PTRACE does permit process_vm_readv(2), but that waits for pages that userfaultfd provides, so readWithoutFile skips these.
 func (l *liveMemory) readWithoutFile(wants []system.Want, denied error) (int, error) {
 	if len(wants) == 0 {
 		return 0, nil
@@ -170,7 +170,7 @@ func (l *liveMemory) readWithoutFile(wants []system.Want, denied error) (int, er
 	return 0, fmt.Errorf("%w, and %w", err, denied)
 }
 
-// heeds reports whether the process may read all pages of a range that was just read: /proc/PID/mem ignores the protection of pages.
+// heeds reports whether the process itself may read all pages of a range that was just read: /proc/PID/mem ignores the protection of pages.
 func (l *liveMemory) heeds(addr machine.Addr, size int) bool {
 	var wants []system.Want
 	bytes := make([]byte, size/codePage+2)

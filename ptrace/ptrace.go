@@ -1,37 +1,36 @@
 // Package ptrace opens targets: a running process, which it stops only to copy its state; a process that runs under control from one breakpoint to
 // the next; or a core.
 //
-// Its main type is [Target]: the threads of a process with their registers, the
-// memory that was copied while they were stopped, the files that are mapped, and
-// the objects that a JIT registered with the GDB JIT interface.
+// Its main type is [Target]. It holds the threads of a process with their registers, the memory that was copied while they were stopped, the mapped
+// files, and the objects that a JIT registered with the GDB JIT interface.
 //
-// A [Session] controls a process: it runs to breakpoints, gives a Target wherever it is stopped, runs one thread alone, and changes memory and
+// A [Session] controls a process: it runs the process to breakpoints, returns a Target at each stop, runs one thread alone, and changes memory and
 // registers on request. Another process, the tracer (package ptrace/tracer), does the tracing.
 //
-// A capture has three parts. Before the stop it reads what does not change while it is in use: mappings, the headers of files, the list of
-// registered objects, and which pages of code differ from the file. The stop itself copies registers, stacks and code that is in no file, and does
-// not depend on how much is registered. After the stop, what was read before is compared with what is there now; if that has changed, the capture
-// starts again.
+// A capture has three parts. Before the stop it reads the data that rarely changes: mappings, the headers of files, the list of registered objects,
+// and which pages of code differ from the file. During the stop it copies registers, stacks and code that is in no file; the duration does not depend
+// on the number of registered objects. After the stop it compares the earlier data with the current data; if that has changed, the capture starts
+// again.
 //
-// A core is read by the same code, from the segments of its file and, for what it omits, from the files that were mapped: never where the process
-// may have overwritten those, and never from a file that is known to be a different one now.
+// The same code reads a core, from the segments of the core file. Memory that the core omits comes from the files that were mapped. Such a file is
+// not used where the process may have overwritten its memory, or if the file is known to be a different one now.
 //
 // # Security
 //
-// All that is read from the process is hostile. Sizes are checked against limits before anything is allocated, lists are walked with a bound, and a
-// process that dies, forks or unmaps in the middle gives an error.
+// All data from the process is hostile. Sizes are checked against limits before any allocation, walks over lists are bounded, and a process that
+// dies, forks or unmaps memory during a read gives an error.
 //
-// A core is hostile, too, and may name any file. Only regular files are opened, for reading, and they are ignored unless they are ELF images. Its
-// memory is read on demand; lists in it are checked against its size.
+// A core is hostile, too, and may name any file. The package opens only regular files, for reading, and ignores them unless they are ELF images. It
+// reads the core's memory on demand, and checks lists in it against its size.
 //
-// A capture writes nothing into the process. It is seized (PTRACE_SEIZE), so the kernel resumes the process when the reader dies, however it dies.
+// A capture writes nothing into the process. It seizes the process (PTRACE_SEIZE), so the kernel resumes the process if the reader dies for any
+// reason.
 //
-// A session writes breakpoints, and the changes of [Session.Commit]. The breakpoints are removed however it ends; if this process is killed, the
-// tracer removes them, and if that is killed too, its watchdog does (package ptrace/tracer).
+// A session writes breakpoints, and the changes of [Session.Commit]. It removes the breakpoints when it ends. If this process is killed, the tracer
+// removes them; if the tracer is killed too, its watchdog removes them (package ptrace/tracer).
 //
-// The kernel leaves one trace: a thread that is stopped in one of a few system calls, such as epoll_wait, semop and sigtimedwait, has that call
-// fail with EINTR, as it would after SIGCONT (signal(7), "Interruption of system calls and library functions by stop signals"). All other calls
-// continue.
+// A stop has one effect in the kernel: if a thread is stopped in one of a few system calls, such as epoll_wait, semop and sigtimedwait, that call
+// fails with EINTR, as after SIGCONT (signal(7), "Interruption of system calls and library functions by stop signals"). All other calls continue.
 package ptrace
 
 import (
@@ -44,18 +43,18 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// Sentinel errors. They come wrapped in an [*Error].
+// Sentinel errors. The package returns them wrapped in an [*Error].
 var (
 	ErrNoProcess  = errors.New("no such process")
 	ErrPermission = errors.New("operation not permitted")
 	ErrGone       = errors.New("the process ended while it was being read")
-	// ErrReleased is an ErrGone too: what was stopped is not stopped any more.
+	// ErrReleased is an ErrGone too. The stopped process was let run, so its stopped state can no longer be read.
 	ErrReleased  error = releasedError{}
 	Err32Bit           = errors.New("a 32-bit process; only 64-bit ones can be read")
 	ErrUnsettled       = errors.New("the registered JIT objects kept changing while they were read")
 )
 
-// Error is an operation that failed on a process, with advice.
+// Error is the failure of an operation on a process, with advice.
 type Error struct {
 	PID  int
 	Op   string // the operation, in plain words
@@ -73,7 +72,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// explain turns an errno into the sentinel that it means, with a hint.
+// explain returns an [*Error] for an error, with the sentinel that an errno stands for and a hint.
 func explain(pid int, op string, err error) error {
 	var already *Error
 	switch {
@@ -87,7 +86,7 @@ func explain(pid int, op string, err error) error {
 	return &Error{pid, op, err, ""}
 }
 
-// needLive returns an error if running processes are not supported here, with advice. what is the operation.
+// needLive returns an error with advice if this platform does not support running processes. what is the operation.
 func needLive(what string) error {
 	if tracer.Supported {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// again updates what is known about a stopped process. It keeps what has not changed, by the same pointers: reading all of it for each object that
-// a JIT registers would take longer and longer.
+// again updates the data about a stopped process. It keeps what has not changed, by the same pointers. Reading everything for each object that a JIT
+// registers would take longer and longer.
 func (t *Target) again() error {
 	maps, err := readMaps(t.via)
 	if err != nil {
@@ -56,26 +56,26 @@ func (t *Target) registered() bool {
 			return false
 		}
 		if len(r.Entries) > 0 {
-			t.read(r.Entries[0], len(r.Entries)) // a new one is the first
+			t.read(r.Entries[0], len(r.Entries)) // a new entry is the first
 		}
 	}
 	return true
 }
 
-// The descriptor's action for the entry that it points to (the GDB JIT interface, jit_actions_t).
+// Values of the descriptor's action, which concerns the entry that it points to (the GDB JIT interface, jit_actions_t).
 const (
 	actionRegister   = 1
 	actionUnregister = 2
 )
 
-// follow applies the descriptor's last action to the list, and reports whether it could: otherwise the list must be read again.
+// follow applies the descriptor's last action to the list, and reports whether it could. If not, the list must be read again.
 func (r *Registry) follow(mem memory) bool {
 	head := make([]byte, descriptorSize)
 	if r.Broken != "" || mem.ReadMemory(head, r.Descriptor) != nil || r.arch.Order.Uint32(head) != 1 {
 		return false
 	}
 	if bytes.Equal(head, r.head) {
-		return true // each change writes the entry that it concerns into the descriptor
+		return true // each change writes its entry into the descriptor
 	}
 	order := r.arch.Order
 	action, relevant, first := order.Uint32(head[4:]), machine.Addr(order.Uint64(head[8:])), machine.Addr(order.Uint64(head[16:]))

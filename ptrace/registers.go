@@ -27,19 +27,19 @@ func hostArch() *machine.Arch {
 	if tracer.Supported {
 		panic("ptrace is built for processes of " + runtime.GOARCH + ", of which it has no regset.Sets")
 	}
-	return machine.AMD64 // whose processes this build cannot read either
+	return machine.AMD64 // this build cannot read processes at all
 }
 
-// An XSAVE area larger than this has never been seen; AMX makes it 11 KiB.
+// maxXsave bounds the size of an XSAVE area. With AMX it has 11 KiB.
 const maxXsave = 1 << 16
 
-// rawRegisters holds the kernel's registers of one thread, undecoded: decoding them later keeps the stop short.
+// rawRegisters holds the undecoded registers of one thread. Decoding them after the stop keeps the stop short.
 type rawRegisters struct {
 	arch *machine.Arch
-	sets [][]byte // as regset.Sets has them; nil for none
+	sets [][]byte // in the order of regset.Sets; nil for a missing set
 }
 
-// newRawRegisters makes room, so that the stop does not have to.
+// newRawRegisters allocates the sets before the stop.
 func newRawRegisters(a *machine.Arch) rawRegisters {
 	r := rawRegisters{arch: a}
 	for _, set := range regset.Sets[a] {
@@ -49,14 +49,14 @@ func newRawRegisters(a *machine.Arch) rawRegisters {
 	return r
 }
 
-// touch makes the kernel back new memory with pages now: while a process is stopped that would take longer than to fill them.
+// touch makes the kernel allocate the pages of new memory now: during a stop that would take longer than filling them.
 func touch(b []byte) {
 	for i := 0; i < len(b); i += elfcore.Page {
 		b[i] = 0
 	}
 }
 
-// tracerRegisters returns the registers of a thread that the tracer read.
+// tracerRegisters returns the registers that the tracer read of a thread.
 func tracerRegisters(raw *tracer.Raw) rawRegisters {
 	r := rawRegisters{arch, append([][]byte{bytes.Clone(generalBytes(&raw.General))}, raw.Others...)}
 	for len(r.sets) < len(regset.Sets[arch]) {
@@ -65,12 +65,12 @@ func tracerRegisters(raw *tracer.Raw) rawRegisters {
 	return r
 }
 
-// generalBytes are the registers as the kernel has them; they change together.
+// generalBytes returns the memory of the general registers in the kernel's layout, without copying it.
 func generalBytes(g *tracer.General) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(g)), unsafe.Sizeof(*g))
 }
 
-// fetch reads the registers of a stopped thread. The general registers are useful without the other sets; decode reports what is missing.
+// fetch reads the registers of a stopped thread. It fails only without the general registers; decode reports other sets that are missing.
 func (r *rawRegisters) fetch(tid int) error {
 	for i, set := range regset.Sets[r.arch] {
 		n, err := system.RegisterSet(tid, set.Kind, r.sets[i])
@@ -84,7 +84,7 @@ func (r *rawRegisters) fetch(tid int) error {
 	return nil
 }
 
-// set returns the set that a core has as a note of this kind.
+// set returns the set that a core stores in a note of this kind.
 func (r *rawRegisters) set(kind elf.NType) []byte {
 	for i, set := range regset.Sets[r.arch] {
 		if set.Kind == kind && i < len(r.sets) {
@@ -94,14 +94,13 @@ func (r *rawRegisters) set(kind elf.NType) []byte {
 	return nil
 }
 
-// is64 reports whether the thread runs 64-bit code: for one that does not, the kernel provides smaller registers.
+// is64 reports whether the thread runs 64-bit code. For a 32-bit thread the kernel provides smaller sets.
 func (r *rawRegisters) is64() bool { return len(r.sets[0]) == regset.Sets[r.arch][0].Room }
 
-// inSyscall reports whether the thread was stopped in a system call: the kernel notes its
-// number, and -1 elsewhere.
+// inSyscall reports whether the thread was stopped in a system call. The kernel records the call's number, or -1.
 func (r *rawRegisters) inSyscall() bool {
 	if !r.is64() {
-		return false // and it will not be looked at
+		return false // it will not be examined
 	}
 	if r.arch == machine.AMD64 {
 		return int64(r.arch.Order.Uint64(r.sets[0][15*8:])) >= 0 // orig_rax
@@ -110,17 +109,17 @@ func (r *rawRegisters) inSyscall() bool {
 	return len(b) == 4 && int32(r.arch.Order.Uint32(b)) >= 0
 }
 
-// general returns a general register, or the program counter.
+// general returns a general register or the program counter.
 func (r *rawRegisters) general(reg machine.DWARFReg) machine.Addr {
 	for _, p := range regset.Notes[r.arch][0].Places {
 		if p.Reg == reg {
 			return machine.Addr(r.arch.Order.Uint64(r.sets[0][p.At:]))
 		}
 	}
-	return 0 // no table is without them
+	return 0 // every table has them
 }
 
-// threadBlock returns the thread pointer: on x86-64 fs_base of struct user_regs_struct (sys/user.h), on arm64 tpidr_el0. It returns 0 if unknown.
+// threadBlock returns the thread pointer: fs_base of struct user_regs_struct (sys/user.h) on x86-64, tpidr_el0 on arm64. It returns 0 if unknown.
 func (r *rawRegisters) threadBlock() machine.Addr {
 	set, at := elf.NT_PRSTATUS, 21*8
 	if r.arch == machine.ARM64 {
@@ -133,7 +132,7 @@ func (r *rawRegisters) threadBlock() machine.Addr {
 	return machine.Addr(r.arch.Order.Uint64(b[at:]))
 }
 
-// words are the registers that may hold pointers. The few among them that cannot do no harm.
+// words returns the registers that may hold pointers. A few among them never do, which does no harm.
 func (r *rawRegisters) words() (list []uint64) {
 	for _, b := range [][]byte{r.sets[0], r.set(regset.ARMTLS)} {
 		for ; len(b) >= 8; b = b[8:] {
@@ -143,7 +142,7 @@ func (r *rawRegisters) words() (list []uint64) {
 	return list
 }
 
-// decode makes a register file of it.
+// decode returns the decoded registers.
 func (r *rawRegisters) decode() *machine.Registers {
 	regs := machine.NewRegisters(r.arch, "a capture does not read this register")
 	setPlaces(regs, regset.Notes[r.arch][0].Places, r.sets[0])
@@ -169,7 +168,7 @@ func (r *rawRegisters) decode() *machine.Registers {
 	return regs
 }
 
-// setVectors sets the registers that an XSAVE area has.
+// setVectors sets the registers that an XSAVE area holds.
 func setVectors(regs *machine.Registers, area *xsave.Area) {
 	area.Registers(func(reg machine.DWARFReg, b []byte, why error) {
 		if why != nil {
@@ -180,9 +179,8 @@ func setVectors(regs *machine.Registers, area *xsave.Area) {
 	})
 }
 
-// setFloatControl sets the registers that control floating-point arithmetic, of the set that has them. An XSAVE area begins as an area
-// of FXSAVE does: in what the kernel hands out, parts in their initial state are filled in (copy_xstate_to_uabi_buf of
-// arch/x86/kernel/fpu/xstate.c).
+// setFloatControl sets the registers that control floating-point arithmetic from the set that contains them. An XSAVE area begins like an FXSAVE
+// area: in the kernel's copy, parts in their initial state are filled in (copy_xstate_to_uabi_buf of arch/x86/kernel/fpu/xstate.c).
 func setFloatControl(regs *machine.Registers, b []byte) {
 	if c, err := machine.FloatControlOf(regs.Arch(), b); err != nil {
 		regs.ForgetFloatControl(err.Error())
@@ -191,7 +189,7 @@ func setFloatControl(regs *machine.Registers, b []byte) {
 	}
 }
 
-// setVectorLength sets the register that counts the 8-byte parts of a vector of SVE, by NT_ARM_SVE.
+// setVectorLength sets the register that counts the 8-byte parts of an SVE vector, from NT_ARM_SVE.
 func setVectorLength(regs *machine.Registers, b []byte, missing string) {
 	if n := regset.VectorLength(b); n > 0 {
 		regs.SetUint(machine.ARM64VG, n/8)
@@ -200,7 +198,7 @@ func setVectorLength(regs *machine.Registers, b []byte, missing string) {
 	}
 }
 
-// setPlaces sets registers of which b has all.
+// setPlaces sets registers from b, which must contain all of them.
 func setPlaces(regs *machine.Registers, places []regset.Place, b []byte) {
 	for _, p := range places {
 		regs.Set(p.Reg, b[p.At:][:p.Size])
@@ -209,7 +207,7 @@ func setPlaces(regs *machine.Registers, places []regset.Place, b []byte) {
 
 var errNoVectors = errors.New("the kernel gave no vector registers")
 
-// registerWord is the place of a general register in what the tracer reads, in words.
+// registerWord returns the index of a general register's word in [tracer.General].
 func registerWord(reg machine.DWARFReg) (word uint8, ok bool) {
 	for _, p := range regset.Notes[arch][0].Places {
 		if p.Reg == reg {
@@ -219,14 +217,13 @@ func registerWord(reg machine.DWARFReg) (word uint8, ok bool) {
 	return 0, false
 }
 
-// setRaw changes one register in what the kernel takes back: a general one, or the first bytes of
-// a vector register.
+// setRaw changes one register in the kernel's format: a general register, or the first bytes of a vector register.
 func setRaw(raw *tracer.Raw, reg machine.DWARFReg, b []byte) error {
 	if word, ok := registerWord(reg); ok && len(b) == 8 {
 		copy(generalBytes(&raw.General)[8*int(word):], b)
 		return nil
 	}
-	for _, p := range regset.Notes[arch][1].Places { // an XSAVE area begins as the older set of the floating-point registers
+	for _, p := range regset.Notes[arch][1].Places { // an XSAVE area begins like the older set of floating-point registers
 		if p.Reg != reg || len(b) > p.Size {
 			continue
 		}

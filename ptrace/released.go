@@ -7,5 +7,5 @@ func (releasedError) Error() string {
 	return "the process was let run meanwhile, because reframe was stopped or its output was not read"
 }
 
-// Is reports whether target is [ErrGone]: as after an execve(2) of another thread, nothing of the stopped process is left to be looked at.
+// Is reports whether target is [ErrGone]. As after an execve(2) of another thread, the stopped state can no longer be read.
 func (releasedError) Is(target error) bool { return target == ErrGone }

@@ -11,21 +11,22 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// Process is one that runs.
+// Process is a running process.
 type Process struct {
 	PID     int
-	Command string // as it was started, its program without the directories
-	JIT     bool   // it has code that is in no file, as compilers in the process make it
+	Command string // the command line, with the program's directory removed
+	JIT     bool   // it has code that is in no file, as a JIT generates
 }
 
-// longCommand bounds the bytes of a command that are read.
+// longCommand bounds the number of bytes of a command line that are read.
 const longCommand = 4096
 
-// Running lists the processes of this user, or for root all, except this one: those with code of a JIT first, each kind by number. It omits kernel
-// threads and ended processes. It takes about 30 µs for each; those that were not examined within the time are assumed to have no such code.
+// Running returns the processes of this user, or for root all processes, except this one. Processes with JIT code come first; each group is ordered
+// by number. Running omits kernel threads and ended processes. It takes about 30 µs for each; processes not examined within the time are assumed to
+// have no JIT code.
 func Running(within time.Duration) []Process {
 	deadline := time.Now().Add(within)
-	dirs, _ := os.ReadDir("/proc") // elsewhere there is none
+	dirs, _ := os.ReadDir("/proc") // missing on other systems
 	var all []Process
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(dir.Name())
@@ -49,7 +50,7 @@ func Running(within time.Duration) []Process {
 	return all
 }
 
-// owned reports whether the process is one of this user's, which may be read (proc_pid_status(5)).
+// owned reports whether this user owns the process and may read it (proc_pid_status(5)).
 func owned(pid int) bool {
 	user := os.Geteuid()
 	if user == 0 {
@@ -76,11 +77,11 @@ func commandOf(pid int) string {
 	return strings.Join(words, " ")
 }
 
-// hasJITCode reports whether executable memory of the process is of no file.
+// hasJITCode reports whether the process has executable memory without a file.
 func hasJITCode(pid int) bool {
 	maps, err := readMaps(pid)
 	if err != nil {
-		return false // not this user's to see
+		return false // this user may not read it
 	}
 	for _, m := range maps {
 		switch {

@@ -16,64 +16,63 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// Session is a process that runs from one breakpoint to the next. Another process, the tracer (package ptrace/tracer), does the tracing: it
-// restores what was written into the process when this one ends, however it ends.
+// Session is a process that runs from one breakpoint to the next. Another process, the tracer (package ptrace/tracer), does the tracing. When this
+// process ends for any reason, the tracer restores the code that was changed.
 //
-// The process is stopped when a Session begins, whenever [Session.Next] returns an event that stops it, and until Next is called again. A Session
-// is not safe for concurrent use.
+// The process is stopped when a Session begins, and from each event of [Session.Next] that stops it until the next call of Next. A Session is not
+// safe for concurrent use.
 type Session struct {
 	pid     int
 	tracer  *tracer.Conn
 	stands  bool // all threads are stopped
-	stopped bool // by a signal, before it was traced
+	stopped bool // a signal had stopped it before it was traced
 	ended   bool
 	memory  *sessionMemory
 	base    *Target  // modules and registered objects, without threads
-	kept    bool     // its files stay open when it is dropped
-	given   []Object // the given objects that the targets know
-	stale   bool     // mappings or registered objects may have changed since
-	changed bool     // what is registered has changed since
+	kept    bool     // keep the files of base open when the session drops it
+	given   []Object // the given objects that the targets include
+	stale   bool     // mappings or registered objects may have changed
+	changed bool     // the registered objects may have changed
 	reads   map[machine.Addr][]Read
 	vectors map[machine.Addr]bool
-	names   map[int]string // of threads
+	names   map[int]string // names of threads
 
-	shadowless []byte // the mappings without a shadow stack when that was last determined
+	shadowless []byte // the mappings at the last check that found no shadow stack
 
-	away time.Time // since when the process runs without breakpoints, until they are set again, or zero
+	away time.Time // the time since which the process runs without breakpoints, or zero
 }
 
-// Breakpoint is a place in the code and what is to happen there.
+// Breakpoint is an address in the code, and the options of the breakpoint there.
 type Breakpoint struct {
 	Addr machine.Addr
-	// Hold stops all threads at each hit until [Session.Next] is called again. Without it a hit is recorded and the thread resumes at once.
+	// Hold stops all threads at each hit until the next call of [Session.Next]. Without it a hit is recorded and the thread resumes at once.
 	Hold bool
-	// Uncounted hits are always reported and count neither for Every nor for Limit: those that show what the process loads.
+	// Uncounted hits are always reported, and excluded from Every and Limit. They are for breakpoints that report loaded code.
 	Uncounted bool
-	// Vectors requests all registers, including the vector registers, and not only the general ones.
+	// Vectors requests all registers, including the vector registers, instead of only the general ones.
 	Vectors bool
-	// Hardware requests a debug register, of which x86-64 has four: then nothing is written into the code, which the process may read and
-	// overwrite. If none is free, or the machine has none, it is an ordinary breakpoint.
+	// Hardware requests a debug register; x86-64 has four. Then the code, which the process may read and overwrite, is not changed. If no debug
+	// register is free, or the machine has none, the breakpoint is an ordinary one.
 	Hardware bool
-	// Reads is memory that comes with each hit, as of then.
+	// Reads are the ranges of memory to report with each hit, as they are at the hit.
 	Reads []Read
 }
 
-// Read is memory whose address is a register and an offset. At most [MaxReads] of at most
-// [MaxRead] bytes come with a hit.
+// Read is a range of memory whose address is a register plus an offset. A hit reports at most [MaxReads] of them, each of at most [MaxRead] bytes.
 type Read struct {
 	Reg    machine.DWARFReg
 	Offset int64
 	Size   int
 }
 
-// Bounds of what comes with a hit.
+// Bounds of the memory that is reported with a hit.
 const (
 	MaxReads = 64
 	MaxRead  = 4096
 )
 
-// HardwareBreakpoints returns how many breakpoints can be in debug registers at once ([Breakpoint].Hardware). On some virtual machines they are
-// never hit: then it is 0.
+// HardwareBreakpoints returns the number of breakpoints that can be in debug registers at once ([Breakpoint].Hardware). It returns 0 on virtual
+// machines where such breakpoints are never hit.
 func HardwareBreakpoints() int {
 	if !tracer.DebugFires() {
 		return 0
@@ -87,16 +86,16 @@ type EventKind int
 const (
 	// Hit: a thread reached a breakpoint. With [Breakpoint].Hold all threads are stopped.
 	Hit EventKind = iota
-	// Exec: the process became another program; its breakpoints are gone. It is stopped.
+	// Exec: the process executed another program, which has no breakpoints. The process is stopped.
 	Exec
 	// Ended: the process has ended; no more events follow.
 	Ended
 	// LimitReached: the requested number of hits was reached. All counted breakpoints are removed; the process is stopped.
 	LimitReached
-	// Missed: the process has overwritten a breakpoint, or a thread cannot have it. Hits of it may have been missed since it was last checked.
+	// Missed: the process has overwritten a breakpoint, or a thread cannot have it. Hits since the last check may have been missed.
 	Missed
-	// Away: the process was let run ([Session.Yield], [Session.LetRun]), and all breakpoints were removed at Time. It runs, also if an event before this one
-	// has stopped it.
+	// Away: all breakpoints were removed at Time, and the process was let run ([Session.Yield], [Session.LetRun]). It runs, even if an earlier event
+	// stopped it.
 	Away
 )
 
@@ -104,38 +103,38 @@ const (
 type Event struct {
 	Kind EventKind
 	Time time.Time
-	At   machine.Addr // the breakpoint
-	// Number is the number of the counted hit in the session, from 1; hits that Every skips count too. Without Hold, hits of several threads may
-	// come in another order than their numbers; those of one thread never do.
+	At   machine.Addr // the address of the breakpoint
+	// Number is the number of the counted hit in the session, from 1; hits that Every skips count too. Without Hold, hits of different threads may
+	// arrive in another order than their numbers. Hits of one thread arrive in order.
 	Number uint64
 	// Thread has the registers before the instruction at the breakpoint. It has vector registers if the breakpoint requested them.
 	Thread machine.Thread
-	// Data holds the bytes of each of the breakpoint's Reads, nil if they cannot be read.
+	// Data holds the bytes of each of the breakpoint's Reads; nil for a Read that failed.
 	Data [][]byte
-	// ExitCode or Signal is the end of a process that the session launched, or that was traced to its end; Signal is 0 if it exited.
+	// ExitCode and Signal describe the end of a process that the session launched, or traced to its end. Signal is 0 if the process exited.
 	ExitCode, Signal int
-	// Armed means, for Missed, that the breakpoint is set again; otherwise Why is the reason. Thread is the one that cannot have it; otherwise it
-	// has no number.
+	// Armed means, for Missed, that the breakpoint is set again; otherwise Why is the reason. Thread is the thread that cannot have the breakpoint;
+	// its number is 0 if no thread is concerned.
 	Armed bool
 	Why   string
 
-	held bool // all threads are stopped since this hit
+	held bool // all threads have been stopped since this hit
 }
 
-// Counting selects the hits that [Session.Next] reports. The zero value: all, without end.
+// Counting selects the hits that [Session.Next] reports. The zero value selects all hits, without a limit.
 type Counting struct {
-	Every uint64 // report each Every-th hit; 0 and 1: each
-	Limit uint64 // [LimitReached] after this many reported hits; 0: no limit
-	Quiet bool   // none is reported: they are only counted, up to the limit too
+	Every uint64 // report each Every-th hit; 0 and 1 report each hit
+	Limit uint64 // [LimitReached] follows this number of reported hits; 0 for no limit
+	Quiet bool   // only count hits, also towards the limit, and report none
 }
 
-// Hits counts the hits of a breakpoint.
+// Hits holds the number of hits of a breakpoint.
 type Hits struct {
 	Addr  machine.Addr
 	Count uint64
 }
 
-// Open takes control of a running process. It is stopped then.
+// Open takes control of a running process and stops it.
 func Open(ctx context.Context, pid int) (*Session, error) {
 	if err := needLive("to control a running process"); err != nil {
 		return nil, &Error{pid, "cannot attach", err, ""}
@@ -146,7 +145,7 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	if err := check64(firstAlive(pid)); err != nil {
 		return nil, err
 	}
-	if pid == os.Getpid() { // its tracer would stop this process, which then waits for it without end
+	if pid == os.Getpid() { // the tracer would stop this process, which would wait for the tracer forever
 		return nil, &Error{pid, "cannot attach", ErrPermission, (&denial{self: true}).hint()}
 	}
 	var conn *tracer.Conn
@@ -170,22 +169,20 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	return s, nil
 }
 
-// Controls returns an error if processes cannot be controlled on this platform, or nil.
+// Controls returns an error if processes cannot be controlled on this platform.
 func Controls() error { return needLive("to control a program") }
 
-// LaunchOptions describe how a program is started. Empty fields mean those of this process: the directory, the environment, standard input, and
-// where output and errors go, all of which are paths of files. With Group it leads a process group of its own, with Bound it is killed when this
-// process ends without [Session.Detach].
+// LaunchOptions describe how a program is started. The directory, the environment, and the paths of files for standard input, output and errors
+// default to those of this process. Group makes the program lead its own process group. Bound kills it if this process ends without [Session.Detach].
 type LaunchOptions tracer.Launching
 
-// Launch starts a program under control, found as a shell finds it. It is stopped before its first instruction, with standard input, output and
-// error of this process.
+// Launch starts a program under control. It looks the program up as a shell does. The program is stopped before its first instruction, and has this
+// process's standard input, output and error.
 func Launch(ctx context.Context, command []string) (*Session, error) {
 	return LaunchWith(ctx, command, LaunchOptions{})
 }
 
-// LaunchWith is [Launch] of a program that is not to have all that this process has. The program itself is
-// looked for from here.
+// LaunchWith is [Launch] with options. The program is looked up from the directory of this process.
 func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Session, error) {
 	if len(command) == 0 {
 		return nil, errors.New("no command to start")
@@ -216,11 +213,11 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 	return s, nil
 }
 
-// Kill ends the session, and the process with it. ended means that the process has ended already: its number may be another's now, and nothing is
-// killed.
+// Kill ends the session and kills the process. With ended, the process has ended already and another one may have its number: Kill then kills
+// nothing.
 func (s *Session) Kill(ended bool) error {
 	if p, err := os.FindProcess(s.pid); err == nil && !ended {
-		_ = p.Kill() // it may have been killed meanwhile
+		_ = p.Kill() // an error means that it has ended meanwhile
 	}
 	return s.Detach()
 }
@@ -233,18 +230,18 @@ func newSession(pid int, conn *tracer.Conn) *Session {
 	return s
 }
 
-// Stopped reports whether a signal had stopped the process before the session began (SIGSTOP; signal(7)). It does not run until it is continued
-// (SIGCONT), and it stays stopped when the session ends.
+// Stopped reports whether a signal had stopped the process before the session began (SIGSTOP; signal(7)). The process runs only after a SIGCONT, and
+// it stays stopped when the session ends.
 func (s *Session) Stopped() bool { return s.stopped }
 
 // PID returns the number of the process.
 func (s *Session) PID() int { return s.pid }
 
-// Target returns the process at its current stop. Its memory is read on demand, and is valid until Next is called. It need not be closed: the
-// session closes its files.
+// Target returns the process at its current stop. Its memory is read on demand, and is valid until the next call of Next. The caller need not close
+// it: the session closes its files.
 //
-// Without an Exec or a [Session.Refresh] between two calls, the new Target shares modules and registered objects (the same pointers) with the one
-// before; after a Refresh it shares those that have not changed.
+// The Target of a later call has the same pointers to modules and registered objects, unless there was an Exec or a [Session.Refresh] in between.
+// After a Refresh it has the same pointers to those that have not changed.
 func (s *Session) Target() (*Target, error) {
 	if s.ended || !s.stands {
 		return nil, &Error{s.pid, "cannot look at it", ErrGone, ""}
@@ -270,11 +267,11 @@ func (s *Session) Target() (*Target, error) {
 	return &t, nil
 }
 
-// Give sets the objects that a runtime has copied and not registered. It must be called before [Session.Target], which then fails with an
-// [*ObjectError] if they are not in memory.
+// Give sets the objects that a runtime has copied and not registered. Call it before [Session.Target], which fails with an [*ObjectError] if they are
+// not in memory.
 func (s *Session) Give(objects []Object) { s.given = objects }
 
-// survey makes the base of targets, or brings it up to date.
+// survey creates or updates the base of targets.
 func (s *Session) survey() error {
 	if s.base == nil {
 		t := newTarget(s.pid, nil)
@@ -305,40 +302,40 @@ func (s *Session) survey() error {
 		s.stale = false
 	}
 	if l := s.base.process; l.tid == s.memory.via {
-		s.memory.source = l // which knows the mappings
+		s.memory.source = l // s.base.process knows the mappings
 	}
 	return nil
 }
 
-// Refresh makes the next [Session.Target] look anew at what is mapped and registered.
+// Refresh makes the next [Session.Target] read the mappings and the registered objects again.
 func (s *Session) Refresh() { s.stale = true }
 
-// RefreshRegistered makes the next [Session.Target] read only the registered objects again, at a cost that does not grow with their number: for a
+// RefreshRegistered makes the next [Session.Target] read only the registered objects again. Its cost does not grow with their number. It is for a
 // thread that is stopped in __jit_debug_register_code.
 func (s *Session) RefreshRegistered() { s.changed = true }
 
-// Count sets which hits are reported from now on; the next one is number 1.
+// Count selects the hits to report from now on. The next hit is number 1.
 func (s *Session) Count(c Counting) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Count, Counting: tracer.Counting(c)})
 }
 
-// Yield sets whether the process waits for this one where this one cannot go on. With on, all breakpoints are removed and the process runs on where many
-// hits without [Breakpoint].Hold wait for Next, and where a signal has stopped this process for a moment. [Away] follows the events before that. What this
-// process asks of it in between fails with [ErrReleased], and so does a read of its memory that may have come after that.
+// Yield sets whether the process waits for this one. With on, the process is let run, without breakpoints, in two cases: many hits without
+// [Breakpoint].Hold wait for Next, or a signal has stopped this process for a moment. [Away] follows the earlier events. Until then, requests of this
+// process fail with [ErrReleased]; so do reads of memory that may have come after the release.
 func (s *Session) Yield(on bool) error {
 	return s.request("cannot control it", tracer.Request{Op: tracer.Yield, On: on})
 }
 
-// LetRun removes all breakpoints and lets the process run, until the caller has seen [Away] and stops it ([Session.Stop]).
+// LetRun removes all breakpoints and lets the process run, until the caller has seen [Away] and calls [Session.Stop].
 func (s *Session) LetRun() error {
 	return s.request("cannot let it run", tracer.Request{Op: tracer.LetRun})
 }
 
-// Released reports whether the process runs, without breakpoints, although Next has stopped it and did not return [Away] yet. What was read of the
-// stopped process before is right if Released is false afterwards.
+// Released reports whether the process runs without breakpoints although Next has stopped it and has not returned [Away] yet. Data that was read from
+// the stopped process is valid if Released returns false afterwards.
 func (s *Session) Released() bool { return s.stands && s.tracer.Released() }
 
-// Away returns since when the process runs without breakpoints because it was let run, or the zero time.
+// Away returns the time since which the process runs without breakpoints because it was let run, or the zero time.
 func (s *Session) Away() time.Time {
 	for _, e := range s.tracer.TakeAway() {
 		s.released(e)
@@ -346,7 +343,7 @@ func (s *Session) Away() time.Time {
 	return s.away
 }
 
-// released notes that the process was let run.
+// released records that the process was let run.
 func (s *Session) released(e *tracer.Event) {
 	s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
 	s.stale, s.stands = true, false
@@ -355,7 +352,7 @@ func (s *Session) released(e *tracer.Event) {
 	}
 }
 
-// explain returns the error of a request.
+// explain returns the error of a failed request.
 func (s *Session) explain(op string, err error) error {
 	if errors.Is(err, syscall.ESRCH) && s.Released() {
 		return &Error{s.pid, op, ErrReleased, ""}
@@ -363,13 +360,13 @@ func (s *Session) explain(op string, err error) error {
 	return explain(s.pid, op, err)
 }
 
-// Pass makes a thread pass its next n counted hits: they are counted, and none is reported, however the breakpoints are set. All threads must be
-// stopped, and the thread at a hit. A run alone ([Session.Alone]) does not count.
+// Pass makes a thread pass its next n counted hits: they are counted but not reported, whatever the breakpoints' options. All threads must be
+// stopped, and the thread must be at a hit. Hits during [Session.Alone] do not reduce n.
 func (s *Session) Pass(tid int, n uint64) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Pass, TID: tid, Pass: n})
 }
 
-// request makes a request whose reply only reports whether it succeeded.
+// request makes a request whose reply has only an error.
 func (s *Session) request(op string, r tracer.Request) error {
 	if s.ended {
 		return &Error{s.pid, op, ErrGone, ""}
@@ -380,7 +377,7 @@ func (s *Session) request(op string, r tracer.Request) error {
 	return nil
 }
 
-// Insert sets breakpoints. An existing one is changed to the new settings. The error names the first address that cannot be written; the others are
+// Insert sets breakpoints. An existing one gets the new options. The error names the first address that cannot be written; the other breakpoints are
 // set.
 func (s *Session) Insert(list ...Breakpoint) error {
 	r := tracer.Request{Op: tracer.Insert}
@@ -417,7 +414,7 @@ func (s *Session) Insert(list ...Breakpoint) error {
 	return nil
 }
 
-// Look looks whether the process has written over breakpoints, and returns what [Session.Next] would of that.
+// Look checks whether the process has overwritten breakpoints, and returns the resulting [Missed] events instead of leaving them to [Session.Next].
 func (s *Session) Look() ([]Event, error) {
 	if err := s.request("cannot look at it", tracer.Request{Op: tracer.Look}); err != nil {
 		return nil, err
@@ -449,7 +446,7 @@ func (s *Session) Remove(addrs ...machine.Addr) error {
 	return nil
 }
 
-// Hits returns how often each counted breakpoint was hit, those too that are taken out, by address.
+// Hits returns the number of hits of each counted breakpoint, including removed ones, by address.
 func (s *Session) Hits() ([]Hits, error) {
 	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Hits})
 	if err != nil {
@@ -468,7 +465,7 @@ func (s *Session) Hits() ([]Hits, error) {
 	return list, nil
 }
 
-// Next resumes the stopped process, and waits for the next event. If ctx is done it returns its cause, and the process keeps running.
+// Next resumes the stopped process and waits for the next event. If ctx is done, it returns ctx's cause, and the process keeps running.
 func (s *Session) Next(ctx context.Context) (Event, error) {
 	if s.ended {
 		return Event{}, &Error{s.pid, "cannot run it", ErrGone, ""}
@@ -494,7 +491,7 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 		s.forget()
 		s.stands = true
 	case tracer.Ended:
-		s.ended = true // the files of its program stay open until Detach: they show what was there
+		s.ended = true // the files of its program stay open until Detach: callers still read them
 	case tracer.LimitReached:
 		s.stands = true
 	case tracer.Away:
@@ -503,8 +500,8 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 	return out, nil
 }
 
-// KeepFiles leaves the files of the target open when the session forgets it, as [Session.Detach] does: debug information is read from them later.
-// It returns a function that closes them.
+// KeepFiles makes the session leave the files of the target open when it drops the target, as [Session.Detach] does. Debug information is read from
+// them later. KeepFiles returns a function that closes them.
 func (s *Session) KeepFiles() (closeFiles func()) {
 	if s.base == nil {
 		return func() {}
@@ -513,17 +510,17 @@ func (s *Session) KeepFiles() (closeFiles func()) {
 	return s.base.Close
 }
 
-// forget drops what is known about a program that is gone.
+// forget drops the data about a program that no longer runs.
 func (s *Session) forget() {
 	if s.base != nil && !s.kept {
 		s.base.Close()
 	}
-	s.base, s.kept, s.given = nil, false, nil // another program has none of them
+	s.base, s.kept, s.given = nil, false, nil // another program has none of these
 	s.names, s.shadowless = map[int]string{}, nil
 	s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
 }
 
-// split takes the bytes of all reads apart.
+// split separates the bytes of the reads.
 func split(reads []Read, data []byte, got uint64) [][]byte {
 	out := make([][]byte, len(reads))
 	for i, r := range reads {
@@ -538,10 +535,10 @@ func split(reads []Read, data []byte, got uint64) [][]byte {
 	return out
 }
 
-// maxNames bounds the names of threads that are kept.
+// maxNames bounds the number of names of threads that are kept.
 const maxNames = 1 << 12
 
-// thread makes a thread of what the tracer sent.
+// thread returns the thread that the tracer has read.
 func (s *Session) thread(raw *tracer.Raw, vectors bool) machine.Thread {
 	name, known := s.names[raw.TID]
 	if !known {
@@ -572,12 +569,12 @@ func (s *Session) Stop() error {
 	if err := s.request("cannot stop it", tracer.Request{Op: tracer.Stop}); err != nil {
 		return err
 	}
-	s.Away() // it was let run before that
+	s.Away() // handle an Away event from before the stop
 	s.stands = true
 	return nil
 }
 
-// Detach restores everything and resumes the process. A process that has ended is no error.
+// Detach restores everything and resumes the process. If the process has ended, that is no error.
 func (s *Session) Detach() error {
 	_, err := s.tracer.Do(tracer.Request{Op: tracer.Detach})
 	s.ended = true

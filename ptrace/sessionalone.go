@@ -11,30 +11,30 @@ import (
 
 // AloneOptions bound how far a thread runs alone.
 type AloneOptions struct {
-	// Returns lists places to stop at: the return addresses of functions.
+	// Returns lists the function returns to stop at.
 	Returns []Return
-	// Hits makes it stop at counted breakpoints too, which it otherwise passes. The place where it starts is not one, if it came there by an event
-	// or by such a stop.
+	// Hits makes it stop at counted breakpoints too; otherwise it passes them. A breakpoint at the start does not count if an event or an earlier run
+	// stopped the thread there.
 	Hits bool
-	// Pass lists counted breakpoints that it passes all the same.
+	// Pass lists counted breakpoints that it passes even with Hits.
 	Pass []machine.Addr
-	// Loads makes it stop at uncounted breakpoints too, where code is registered or loaded; otherwise the run ends there.
+	// Loads makes it stop at uncounted breakpoints too, where code is registered or loaded. Otherwise the run ends there.
 	Loads bool
 	// Fatal makes it stop before its own instructions end the process by a signal without a handler. The process ends when it resumes.
 	Fatal bool
-	// Inside is the code that is followed instruction by instruction: ranges in ascending order. Called code outside of them runs at full speed
-	// until it returns.
+	// Inside is the code that is stepped instruction by instruction: ranges in ascending order. Calls to other code run at full speed until they
+	// return.
 	Inside []machine.Range
-	// Entries are functions to stop at, before their first instruction, where code Inside calls them, by whatever stubs.
+	// Entries are functions to stop at, before their first instruction, when code in Inside calls them, directly or through stubs.
 	Entries []machine.Addr
-	Steps   uint64        // at most so many instructions
-	Time    time.Duration // at most about so long
-	Tail    int           // how many of the last instructions are kept; 65536 at most
+	Steps   uint64        // the maximum number of instructions
+	Time    time.Duration // the approximate maximum time
+	Tail    int           // the number of last instructions to keep; at most 65536
 }
 
-// Return is the address to which a function returns, and its canonical frame address. The function has returned when the thread comes to Addr
-// with the stack pointer CFA, or up to Pops bytes above, which the function may take off the stack. Other stack pointers belong to other
-// activations: those of coroutines may lie anywhere.
+// Return is the return address of a function and its canonical frame address. The function has returned when the thread is at Addr with the stack
+// pointer CFA, or up to Pops bytes above it, since a function may pop arguments. Other stack pointers belong to other activations, for example of
+// coroutines, whose stacks may be anywhere.
 type Return struct {
 	Addr, CFA machine.Addr
 	Pops      uint64
@@ -44,31 +44,31 @@ type Return struct {
 type AloneRun struct {
 	// Stopped is the reason why it reached none of the places to stop at, or "".
 	Stopped string
-	Late    bool         // the reason is that the time was up: it can be resumed
+	Late    bool         // Stopped is set because of the time limit: the run can be resumed
 	Return  int          // the index of the return that it reached, or -1
 	Hit     machine.Addr // the breakpoint it reached, or 0
-	Load    bool         // that is an uncounted one
-	Entered machine.Addr // the entry that it reached, or 0, and
-	Back    Return       // where that returns to
-	Passed  uint64       // hits at which it did not stop
+	Load    bool         // Hit is an uncounted breakpoint
+	Entered machine.Addr // the entry that it reached, or 0
+	Back    Return       // the return of the function at Entered
+	Passed  uint64       // the number of counted breakpoints that it passed
 	Signal  int          // the first signal that its own instructions raised, or 0
-	// Handling reports that a handler of such a signal has begun, and is not known to have returned.
+	// Handling reports that a handler of such a signal has begun and may not have returned.
 	Handling bool
-	Fatal    int          // the one that ends the process, where it stopped before that, or 0
-	Fault    machine.Addr // what the instruction accessed that raised it, or 0 where the kernel does not say
+	Fatal    int          // the signal that would end the process, if it stopped before that, or 0
+	Fault    machine.Addr // the address that the instruction which raised Fatal accessed, or 0 if the kernel does not report it
 	Steps    uint64
-	Outside  time.Duration // that code outside of [AloneOptions].Inside took
-	// Tail are the addresses of the last instructions, oldest first.
+	Outside  time.Duration // time of the code outside of [AloneOptions].Inside
+	// Tail holds the addresses of the last instructions, oldest first.
 	Tail []machine.Addr
-	// Calls are the addresses outside of [AloneOptions].Inside to which it went, each once, in order.
+	// Calls holds the addresses outside of [AloneOptions].Inside that it went to, each once, in order.
 	Calls []machine.Addr
-	// Thread has all registers, at its current stop.
+	// Thread has all registers at the current stop.
 	Thread machine.Thread
 }
 
-// Alone runs one thread alone from its current place, instruction by instruction, while all others are stopped, until a function returns or a
-// breakpoint is reached. Afterwards all are stopped again. Signals to the thread are held back, except those that its own instructions raise. If
-// ctx is done it returns its cause, and only [Session.Detach] is allowed after that.
+// Alone runs one thread from its current place while all others are stopped, until a function returns or the thread reaches a breakpoint. Afterwards
+// all threads are stopped again. Signals to the thread are postponed, except those that its own instructions raise. If ctx is done, Alone returns its
+// cause, and only [Session.Detach] may be called after that.
 func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun, error) {
 	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.AloneOptions{Hits: o.Hits, Loads: o.Loads, Fatal: o.Fatal, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
 	for _, to := range o.Returns {
@@ -104,8 +104,8 @@ func addresses(list []uint64) []machine.Addr {
 	return out
 }
 
-// KernelArea returns the memory of a stopped thread in which the kernel records where it runs (rseq(2)): it may change whenever the thread resumes.
-// It is empty if there is none.
+// KernelArea returns the memory of a stopped thread in which the kernel records the thread's processor (rseq(2)). It may change whenever the thread
+// resumes. The range is empty if the thread has registered none.
 func (s *Session) KernelArea(tid int) (machine.Range, error) {
 	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Rseq, TID: tid})
 	if err != nil {

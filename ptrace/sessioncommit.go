@@ -11,16 +11,16 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// Change is memory and what is to be in it.
+// Change is a write to memory: the address and the new bytes.
 type Change struct {
 	Addr machine.Addr
 	Data []byte
 }
 
 // Commit changes memory of a stopped process, and then registers of one of its threads: general ones, the program counter, and the first bytes of
-// xmm0 to xmm15, or of v0 to v31. A system call that the thread was stopped in is abandoned, not restarted. Either all of it is done or, with an
-// error, nothing, even if this process is killed meanwhile; the error reports if written memory could not be restored. The changed memory must not
-// contain a breakpoint.
+// xmm0 to xmm15, or of v0 to v31. If the thread was stopped in a system call, the kernel does not restart that call. Commit changes everything or,
+// with an error, nothing, even if this process is killed meanwhile. The error reports written memory that could not be restored. The changed memory
+// must not contain a breakpoint.
 func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFReg][]byte) error {
 	const op = "cannot commit"
 	if s.ended || !s.stands {
@@ -46,10 +46,10 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 	return s.request(op, r)
 }
 
-// ShadowStack reports whether a thread of the process keeps its return addresses in a second place too, which nothing here can
-// change: on x86-64 by CET, on arm64 by GCS. There are mappings of such stacks then (Linux, "The /proc Filesystem": ss of VmFlags).
+// ShadowStack reports whether a thread of the process has a shadow stack, a second copy of its return addresses that reframe cannot change: CET on
+// x86-64, GCS on arm64. Such stacks have mappings of their own (Linux, "The /proc Filesystem": ss of VmFlags).
 func (s *Session) ShadowStack(tid int) (bool, error) {
-	// The kernel's smaps is slow to read, and a mapping does not become a shadow stack: if the mappings are unchanged, there is still none.
+	// Reading the kernel's smaps is slow, and an existing mapping never becomes a shadow stack: if the mappings are unchanged, there is still none.
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", tid))
 	if err != nil {
 		return false, err
@@ -57,7 +57,7 @@ func (s *Session) ShadowStack(tid int) (bool, error) {
 	if s.shadowless != nil && bytes.Equal(maps, s.shadowless) {
 		return false, nil
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", tid)) // by a thread that is there: the first one may have ended
+	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", tid)) // of this thread: the first one may have ended
 	if err != nil {
 		return false, err
 	}

@@ -11,17 +11,17 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// sessionMemory is the memory of a process under control, as it would be without the session's breakpoints.
+// sessionMemory is the memory of a process under control, without the session's breakpoints.
 type sessionMemory struct {
 	pid, via  int
 	originals map[machine.Addr]tracer.Code
-	held      map[machine.Addr]bool // by debug registers
-	source    *liveMemory           // of via, once it is read
-	released  func() bool           // the process runs although it is to be stopped
-	unhandled string                // why the process has no handler of SIGTRAP of the tracer's; "" where it has one
+	held      map[machine.Addr]bool // breakpoints in debug registers
+	source    *liveMemory           // memory of via, nil until it is read
+	released  func() bool           // reports whether the process was let run although the session has stopped it
+	unhandled string                // why the process has no SIGTRAP handler of the tracer; "" if it has one
 }
 
-// live returns the memory with the breakpoints.
+// live returns the memory including the breakpoints.
 func (m *sessionMemory) live() *liveMemory {
 	if m.source == nil || m.source.tid != m.via {
 		if m.source != nil {
@@ -35,7 +35,7 @@ func (m *sessionMemory) live() *liveMemory {
 // ReadMemory implements [machine.Memory].
 func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	err := m.live().ReadMemory(p, addr)
-	if err != nil && system.Ended(m.pid, m.via) { // others may continue, and have the same memory
+	if err != nil && system.Ended(m.pid, m.via) { // other threads may still run and share the memory
 		m.via = firstAlive(m.pid)
 		err = m.live().ReadMemory(p, addr)
 	}
@@ -45,7 +45,7 @@ func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	if err != nil || len(m.originals) == 0 {
 		return err
 	}
-	// Breakpoints that begin before p or end after it.
+	// Restore breakpoints that begin before p or end after it.
 	const size = machine.Addr(len(tracer.Code{}))
 	m.uncoverIn(p, addr, addr&^(size-1))
 	m.uncoverIn(p, addr, (addr+machine.Addr(len(p)))&^(size-1))
@@ -61,7 +61,7 @@ func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// uncoverIn puts what lies under a breakpoint, if there is one, into p, which was read at addr.
+// uncoverIn replaces a breakpoint in p by the code under it, if there is one. p was read at addr.
 func (m *sessionMemory) uncoverIn(p []byte, addr, breakpoint machine.Addr) {
 	code, ours := m.originals[breakpoint]
 	if !ours {
@@ -70,7 +70,7 @@ func (m *sessionMemory) uncoverIn(p []byte, addr, breakpoint machine.Addr) {
 	at := func(i int) machine.Addr { return breakpoint + machine.Addr(i) - addr }
 	for i := range code {
 		if at(i) < machine.Addr(len(p)) && p[at(i)] != tracer.Trap[i] {
-			return // the process has written over it
+			return // the process has overwritten the breakpoint
 		}
 	}
 	for i := range code {
@@ -80,7 +80,7 @@ func (m *sessionMemory) uncoverIn(p []byte, addr, breakpoint machine.Addr) {
 	}
 }
 
-// cover notes what lies where a breakpoint is about to be set, or was set and the process has written over it.
+// cover records the code where a breakpoint is about to be set, or where the process has overwritten one.
 func (m *sessionMemory) cover(addr machine.Addr) {
 	var code tracer.Code
 	if m.ReadMemory(code[:], addr) == nil {
@@ -93,7 +93,7 @@ func (m *sessionMemory) uncover(addr machine.Addr) {
 	delete(m.held, addr)
 }
 
-// hold notes the breakpoints of which nothing lies in memory.
+// hold records the breakpoints that are in debug registers and not in memory.
 func (m *sessionMemory) hold(addrs []uint64) {
 	for _, addr := range addrs {
 		if m.held == nil {
@@ -104,18 +104,18 @@ func (m *sessionMemory) hold(addrs []uint64) {
 	}
 }
 
-// change notes what lies under a breakpoint now.
+// change records the code that is under a breakpoint now.
 func (m *sessionMemory) change(addr machine.Addr, e *tracer.Event) {
 	if _, known := m.originals[addr]; known && e.Armed {
 		m.originals[addr] = e.Under
 	}
 }
 
-// salvage restores the bytes under all breakpoints, and the action for SIGTRAP, if the tracer no longer can, and returns the result as text. A thread may
-// have hit one before that.
+// salvage removes breakpoints and the SIGTRAP handler after the tracer was killed, and returns the result as text. A thread may have hit a breakpoint
+// before that.
 func (m *sessionMemory) salvage() string {
 	back, err := m.restore()
-	if errors.Is(err, os.ErrPermission) { // the file is not this user's; ptrace(2) may be permitted all the same
+	if errors.Is(err, os.ErrPermission) { // another user owns the file, but ptrace(2) may be permitted
 		back, err = m.restoreTraced()
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (m *sessionMemory) salvage() string {
 	text := fmt.Sprintf("what lies under %d breakpoints was put back", back)
 	if len(m.originals)+len(m.held) > 0 && m.unhandled == "" {
 		_, err := m.again(tracer.Request{Op: tracer.Unhandle})
-		if err != nil { // it does what the default action does
+		if err != nil { // the handler that stays does the same as the default action
 			text += fmt.Sprintf(", the handler of SIGTRAP stays in the process: %v", err)
 		}
 	}
@@ -140,7 +140,7 @@ func (m *sessionMemory) salvage() string {
 	return text
 }
 
-// restore puts back what lies under the breakpoints, by /proc/PID/mem, and returns how many it found.
+// restore restores the code under the breakpoints through /proc/PID/mem, and returns the number of breakpoints that are removed now.
 func (m *sessionMemory) restore() (back int, err error) {
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", m.via), os.O_RDWR, 0)
 	if err != nil {
@@ -161,7 +161,7 @@ func (m *sessionMemory) restore() (back int, err error) {
 	return back, nil
 }
 
-// restoreTraced has another tracer do that.
+// restoreTraced restores the code by another tracer.
 func (m *sessionMemory) restoreTraced() (back int, err error) {
 	r := tracer.Request{Op: tracer.Restore}
 	for addr, code := range m.originals {
@@ -174,7 +174,7 @@ func (m *sessionMemory) restoreTraced() (back int, err error) {
 	return reply.Restored, nil
 }
 
-// release has another tracer take the breakpoints out of the debug registers of all threads.
+// release clears the debug registers of all threads by another tracer.
 func (m *sessionMemory) release() error {
 	r := tracer.Request{Op: tracer.Clear}
 	for addr := range m.held {
@@ -184,7 +184,7 @@ func (m *sessionMemory) release() error {
 	return err
 }
 
-// again has another tracer attach, do what is requested, and detach.
+// again starts another tracer, which attaches, executes a request, and detaches.
 func (m *sessionMemory) again(r tracer.Request) (*tracer.Reply, error) {
 	conn, err := tracer.Start(true)
 	if err != nil {

@@ -10,14 +10,13 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// RunTo runs the process until a thread reaches one of the addresses, and returns that thread with all registers. All threads are stopped then, and
-// there is no breakpoint at the addresses any more. A thread that was reported at one of them must reach it again; one that is there for another
+// RunTo runs the process until a thread reaches one of the addresses, and returns that thread with all registers. Afterwards all threads are stopped,
+// and the addresses have no breakpoints. A thread that was already reported at one of them must reach it again; a thread that is there for another
 // reason counts as having reached it.
 //
-// If the process ends before, RunTo returns [ErrGone]; if it becomes another program, an error. If ctx is done, the error is its cause, and the
-// process keeps running.
+// If the process ends first, RunTo returns [ErrGone]; an exec is an error too. If ctx is done, the error is its cause, and the process keeps running.
 func (s *Session) RunTo(ctx context.Context, addrs ...machine.Addr) (machine.Thread, error) {
-	// Uncounted: the counting of hits for other callers must not change.
+	// Make them uncounted: they must not change the counting of hits for other callers.
 	list := make([]Breakpoint, len(addrs))
 	for i, a := range addrs {
 		list[i] = Breakpoint{Addr: a, Hold: true, Uncounted: true, Vectors: true}
@@ -28,12 +27,12 @@ func (s *Session) RunTo(ctx context.Context, addrs ...machine.Addr) (machine.Thr
 		t, err = s.until(ctx, addrs)
 	}
 	if s.ended {
-		return t, err // what was written is gone with the process
+		return t, err // the process's end has removed the breakpoints
 	}
 	return t, errors.Join(err, s.Remove(addrs...))
 }
 
-// until passes events over until a thread is at one of the addresses.
+// until skips events until a thread is at one of the addresses.
 func (s *Session) until(ctx context.Context, addrs []machine.Addr) (machine.Thread, error) {
 	op := "cannot run it to " + strings.Trim(fmt.Sprint(addrs), "[]")
 	for {
@@ -45,7 +44,7 @@ func (s *Session) until(ctx context.Context, addrs []machine.Addr) (machine.Thre
 			return machine.Thread{}, &Error{s.pid, op, ErrGone, ""}
 		case e.Kind == Exec:
 			return machine.Thread{}, &Error{s.pid, op, errors.New("it became another program"), ""}
-		case e.held && slices.Contains(addrs, e.At): // not an earlier one, at which no thread was to be stopped
+		case e.held && slices.Contains(addrs, e.At): // not an earlier hit that stopped no thread
 			return e.Thread, nil
 		}
 	}

@@ -20,13 +20,12 @@ const (
 	ptraceInterrupt = 0x4207
 )
 
-// seizer runs ptrace requests. Linux wants all of them from the thread that
-// seized the target, so they run on one thread that does nothing else; when
-// that thread ends, the kernel lets go of all that it had seized.
+// seizer runs ptrace requests. Linux requires that the thread which seized the target makes all of them, so they run on a thread that does nothing
+// else. When that thread ends, the kernel releases all threads that it had seized.
 type seizer struct {
 	requests chan func()
 	done     chan struct{}
-	tid      int // of that thread
+	tid      int // the number of that thread
 }
 
 func newSeizer() *seizer {
@@ -36,13 +35,13 @@ func newSeizer() *seizer {
 }
 
 func (t *seizer) serve() {
-	// Never unlocked: the thread ends with the goroutine. That holds for all threads but the program's first one, which Go parks forever, and which
-	// would continue tracing.
+	// Never unlock: the thread ends with the goroutine. The exception is the program's first thread, which Go parks forever, and which would continue
+	// tracing.
 	runtime.LockOSThread()
-	if system.ThisThread() == os.Getpid() { // its first one
+	if system.ThisThread() == os.Getpid() { // the first thread
 		elsewhere := make(chan struct{})
 		go func() {
-			runtime.LockOSThread() // while the first thread is still taken
+			runtime.LockOSThread() // while the first thread is still locked
 			close(elsewhere)
 			t.serve()
 		}()
@@ -69,8 +68,8 @@ func (t *seizer) doUrgently(f func() error) error {
 	return t.do(func() error { return system.Urgently(f) })
 }
 
-// end ends the thread, and waits until it has: otherwise threads that were seized and not stopped before another one could not be seized, for
-// example, would for a moment appear to be traced by this process.
+// end ends the thread, and waits until it has ended. Otherwise threads that were seized could still be traced by this process for a moment, and
+// another tracer could not seize them.
 func (t *seizer) end() {
 	close(t.requests)
 	<-t.done
@@ -79,51 +78,51 @@ func (t *seizer) end() {
 	}
 }
 
-// stopped is a process that is being stopped, is stopped, or was resumed. Its methods run on the seizer's thread, through do: changing threads in
-// the middle would prolong the stop.
+// stopped is a process that is being stopped, is stopped, or was resumed. Its methods run on the seizer's thread, through do: switching threads
+// during the stop would prolong it.
 type stopped struct {
 	*seizer
 	pid       int
 	via       int // the thread through which memory is read
-	stack     int // bytes of each stack that are copied
-	room      int // bytes that are left for all stacks
-	deep      int // bytes that are left for what deep stacks have beyond that
-	ready     int // bytes that are left for stacks whose copies have their pages beforehand
-	looks     int // at threads that had not stopped yet
+	stack     int // the number of bytes of each stack to copy
+	room      int // remaining bytes for all stacks
+	deep      int // remaining bytes for the deeper parts of deep stacks
+	ready     int // remaining bytes of stack copies whose pages are allocated before the stop
+	looks     int // checks of threads that had not stopped yet
 	threads   []*stoppedThread
 	byTID     map[int]*stoppedThread
-	*gatherer               // of what a core is to hold; nil where none is made
-	since     time.Time     // when the first thread was told to stop
-	stopping  time.Duration // until the last one was stopped
-	pause     time.Duration // until the last one was resumed
+	*gatherer               // collects data for a core; nil if none will be written
+	since     time.Time     // the time of the first stop request
+	stopping  time.Duration // from since until the last thread had stopped
+	pause     time.Duration // from since until the last thread was resumed
 }
 
 type stoppedThread struct {
 	tid     int
-	signal  syscall.Signal // caught before its delivery to the thread; delivered when it is resumed
+	signal  syscall.Signal // intercepted before delivery; delivered when the thread is resumed
 	missing string         // why the thread is not stopped, or ""
 	ended   bool           // it ended while it was being stopped: the thread no longer exists
 	raw     rawRegisters
-	sp, pc  machine.Addr // where it is stopped
-	link    machine.Addr // the register that may have its return address; pc for none
+	sp, pc  machine.Addr // registers at the stop
+	link    machine.Addr // the link register, which may hold the return address; pc if the architecture has none
 	arch    *machine.Arch
-	past    []span // of the stacks, after pages that cannot be read
+	past    []span // parts of the stacks after unreadable pages
 	unread  []machine.Range
-	stacks  []span // the one it runs on, then those that signals interrupted
+	stacks  []span // the current stack, then stacks that signals interrupted
 	code    []system.Want
-	deep    *int // bytes that are left for deep stacks; nil for none
+	deep    *int // remaining bytes for deep stacks; nil for none
 }
 
-// oneLook bounds how much the time between two checks of a stopping thread counts: if this process was not scheduled meanwhile, it has not waited.
+// oneLook bounds the time that counts between two checks of a stopping thread. If this process was not scheduled meanwhile, it has not waited.
 const oneLook = time.Millisecond
 
-// The stack of a thread, its registers and the code around return addresses are read into memory that is allocated before the stop.
+// Stacks, registers and the code around return addresses are copied into memory that is allocated before the stop.
 const (
 	redZone = 128 // below the stack pointer (System V ABI, AMD64 supplement, 3.2.2); other architectures have a smaller one or none
 
-	usualStack = 32 << 10      // of it is in use
-	readyStack = 16 << 20      // of all threads together: the copies of the first threads must not wait for the kernel to allocate pages
-	maxStacks  = math.MaxInt32 // of all threads together; past it each gets leastStack
+	usualStack = 32 << 10      // the usual size of the used part of a stack
+	readyStack = 16 << 20      // for all threads together: copying the first stacks must not wait for page allocation
+	maxStacks  = math.MaxInt32 // for all threads together; beyond it each thread gets leastStack
 	leastStack = 4096
 )
 
@@ -140,12 +139,12 @@ func (s *stopped) stopAll() error {
 				continue
 			}
 			t := &stoppedThread{tid: tid, deep: &s.deep}
-			// Seizing does not stop: it can be done before the clock runs.
+			// Seizing does not stop a thread, so do it before the pause begins.
 			switch err := system.Request(ptraceSeize, tid, 0); {
 			case errors.Is(err, syscall.ESRCH):
-				continue // it ended since it was listed
+				continue // it has ended since the list was read
 			case errors.Is(err, syscall.EPERM) && system.Ended(s.pid, tid):
-				// Of threads that have ended, the kernel keeps the first one until the last one ends.
+				// Of the ended threads, the kernel keeps the first one until the last one ends.
 				if tid != s.pid {
 					continue
 				}
@@ -190,8 +189,8 @@ func (s *stopped) stopAll() error {
 
 func (t *stoppedThread) end() { t.ended, t.missing = true, "it has ended" }
 
-// eagerLooks is how often all threads are checked before this thread yields its processor: most stop within microseconds. A thread that must run to
-// stop may wait for that very processor.
+// eagerLooks is the number of checks of all threads before this thread yields its processor: most threads stop within microseconds. A thread that
+// must run to stop may need this very processor.
 const eagerLooks = 64
 
 // wait waits until the thread is stopped, and records the signal that it stopped with.
@@ -220,7 +219,7 @@ func (s *stopped) wait(t *stoppedThread) {
 			}
 			time.Sleep(oneLook)
 		case waited > oneLook:
-			// The first thread of a process that was killed is handed over only after all others.
+			// The kernel reports the first thread of a killed process only after all others.
 			if system.Ended(pid, t.tid) {
 				t.end()
 				return
@@ -234,13 +233,13 @@ func (s *stopped) wait(t *stoppedThread) {
 	}
 }
 
-// letGo resumes all threads, each with the signal that was being delivered to it. Those that sleep in a system call are first: one that runs takes
-// the processor that the resuming of the others needs.
+// letGo resumes all threads, each with the signal that was being delivered to it. It resumes threads in system calls first: a thread that runs takes
+// the processor that is needed for resuming the others.
 func (s *stopped) letGo() error {
 	for _, asleep := range []bool{true, false} {
 		for _, t := range s.threads {
 			if t.missing == "" && t.raw.inSyscall() == asleep {
-				// A thread that was killed meanwhile cannot be resumed, and need not be.
+				// A thread that was killed meanwhile cannot be resumed; ignore the error.
 				_ = system.Request(ptraceDetach, t.tid, uintptr(t.signal))
 			}
 		}

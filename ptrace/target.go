@@ -16,52 +16,51 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// Target is a process at one moment, or a core of one. It does not change while it is
-// looked at.
+// Target is a process at one moment, or a core of one. The state that it shows does not change.
 type Target struct {
 	PID     int
 	Core    string // path of the core; "" for a process
-	Command string // its command line; a core holds 79 bytes of it, and one by gcore the name alone
+	Command string // the command line; a core holds 79 bytes of it, a core of gcore only the name
 	Pause   time.Duration
-	// Stopping is the part of Pause in which threads were waited for that had not stopped. One that runs stops when it next has a
-	// processor, for which it waits as long as others let it.
+	// Stopping is the part of Pause before the last thread had stopped. A running thread stops when it is next scheduled, which may take long on a
+	// busy machine.
 	Stopping time.Duration
-	// Stopped means that a signal had stopped the process before it was read (SIGSTOP; signal(7)); it stays stopped afterwards.
+	// Stopped means that a signal had stopped the process before it was read (SIGSTOP; signal(7)). It stays stopped afterwards.
 	Stopped bool
 	Modules []*Module
 	// Notes are remarks about a core as a whole, such as that it was truncated.
 	Notes []string
-	// Registries are the lists of each __jit_debug_descriptor.
+	// Registries holds the list of registered objects of each __jit_debug_descriptor.
 	Registries []*Registry
-	// Scanned means that memory was searched for stack maps because nothing was registered; Found is what looked like one; ScanCut means that the
-	// search did not reach the end.
+	// Scanned means that memory was searched for stack maps because nothing was registered. Found lists the candidates. ScanCut means that the search
+	// did not reach the end.
 	Scanned bool
 	Found   []Found
 	ScanCut bool
 
-	wanted   []Object // that were given
+	wanted   []Object // as in Options.Objects
 	given    []*given
 	arch     *machine.Arch
-	sysroot  *files.Sysroot // of the files of a core; nil where they are those of this machine
-	debug    []opener       // where separate debug files are looked for
+	sysroot  *files.Sysroot // for the files of a core; nil if they are the files of this machine
+	debug    []opener       // where to look for separate debug files
 	via      int            // the thread through which memory is read
-	source   memory         // the whole of it, as it is now
-	file     io.Closer      // of a core
-	objects  uint64         // bytes of the registered objects that were read
-	room     uint64         // how many may be; 0 for the usual bound
+	source   memory         // all memory, in its current state
+	file     io.Closer      // the file of a core
+	objects  uint64         // total size of the registered objects that were read
+	room     uint64         // limit of objects; 0 for the default
 	maps     []machine.Mapping
-	provided *provisions // mappings whose pages somebody provides; nil for a core
-	places   places      // of the modules
+	provided *provisions // mappings whose pages another party provides; nil for a core
+	places   places      // the mappings of the modules
 	threads  []machine.Thread
 	memory   machine.Memory
-	copied   machine.Memory // the memory after a held process was resumed
+	copied   machine.Memory // memory after a held process was resumed
 	held     *stopped
-	stands   bool         // memory is that of a stopped process
-	process  *liveMemory  // that source reads; nil for a core
+	stands   bool         // memory is the memory of a stopped process
+	process  *liveMemory  // the memory in source; nil for a core
 	core     *core        // nil for a process
-	raw      []coreThread // registers as they came; nil where no core is to be made
-	recorded *recorded    // what a core can be made of; nil if not requested
-	touched  *touched     // nil where the pages that are read need not be kept
+	raw      []coreThread // undecoded registers; nil if no core will be written
+	recorded *recorded    // data for writing a core; nil if not requested
+	touched  *touched     // the pages that were read; nil if they need not be kept
 	perf     *perfFiles   // nil for a core
 }
 
@@ -74,13 +73,13 @@ func newTarget(pid int, debug []string) *Target {
 // bySignal reports whether a signal has stopped a process that is not traced; via is a thread of it that has not ended.
 func bySignal(pid, via int) bool { return system.ThreadState(pid, via) == 'T' }
 
-// firstAlive returns a thread through which the memory of a process can be read. It is the first one, whose number is that of the process; if that
-// has ended while others run, the kernel no longer shows memory for it.
+// firstAlive returns a thread through which the memory of a process can be read. It is the first thread, whose number is that of the process. If that
+// has ended while others run, the kernel no longer shows memory for it, and firstAlive returns another one.
 func firstAlive(pid int) int {
 	if !system.Ended(pid, pid) {
 		return pid
 	}
-	tids, _ := system.ThreadIDs(pid) // none: the process is gone, as reading it will show
+	tids, _ := system.ThreadIDs(pid) // none if the process has ended, which a read of it will report
 	slices.Sort(tids)
 	for _, tid := range tids {
 		if !system.Ended(pid, tid) {
@@ -90,7 +89,7 @@ func firstAlive(pid int) int {
 	return pid
 }
 
-// read reads a registered object, unless what was read before leaves no room for it.
+// read reads a registered object, unless the objects read before leave no room for it.
 func (t *Target) read(e *Entry, number int) {
 	if e.Bad != "" || e.image != nil {
 		return
@@ -108,7 +107,7 @@ func (t *Target) read(e *Entry, number int) {
 	e.read(t.source, t.arch, number)
 }
 
-// String names the target as messages do: "process 41822", or "core PATH".
+// String returns the name of the target in messages: "process 41822", or "core PATH".
 func (t *Target) String() string {
 	if t.Core != "" {
 		return "core " + t.Core
@@ -119,23 +118,23 @@ func (t *Target) String() string {
 // Arch returns the architecture of the target.
 func (t *Target) Arch() *machine.Arch { return t.arch }
 
-// ReadMemory implements [machine.Memory]. It reads what was copied, and unmodified code of files; for a held process, all of its current memory,
-// until it is resumed; for a core, what it holds, and the unmodified mapped files.
+// ReadMemory implements [machine.Memory]. It reads copied memory, and unmodified code of files. For a held process it reads all current memory until
+// the process is resumed. For a core it reads the memory in the core, and unmodified mapped files.
 func (t *Target) ReadMemory(p []byte, addr machine.Addr) error { return t.memory.ReadMemory(p, addr) }
 
-// Threads returns the threads, the first one first, then by number.
+// Threads returns the threads: the first thread of the process, then the others by number.
 func (t *Target) Threads() []machine.Thread { return t.threads }
 
-// Mapping returns the mapping that addr lies in.
+// Mapping returns the mapping that contains addr.
 func (t *Target) Mapping(addr machine.Addr) (machine.Mapping, bool) { return findMapping(t.maps, addr) }
 
-// Mappings returns the address space, in ascending order: the current one of a live process, or that of a core.
+// Mappings returns the mappings of the address space in ascending order: the current ones of a live process, or those of a core.
 func (t *Target) Mappings() ([]machine.Mapping, error) {
 	if t.Core != "" {
 		return t.maps, nil
 	}
 	maps, err := readMaps(t.via)
-	if err != nil && system.Ended(t.PID, t.via) { // others may continue, and have the same memory
+	if err != nil && system.Ended(t.PID, t.via) { // other threads may still run and share the memory
 		maps, err = readMaps(firstAlive(t.PID))
 	}
 	if err != nil {
@@ -144,7 +143,7 @@ func (t *Target) Mappings() ([]machine.Mapping, error) {
 	return maps, nil
 }
 
-// ModuleAt returns the module that addr lies in, or nil.
+// ModuleAt returns the module that contains addr, or nil.
 func (t *Target) ModuleAt(addr machine.Addr) *Module {
 	if r := t.places.at(addr); r != nil {
 		return r.module
@@ -152,7 +151,7 @@ func (t *Target) ModuleAt(addr machine.Addr) *Module {
 	return nil
 }
 
-// JITObjectAt returns the registered or given object whose code addr lies in, or nil; reason explains why an object that is registered there cannot
+// JITObjectAt returns the registered or given object whose code contains addr, or nil. reason explains why an object that is registered there cannot
 // be used.
 func (t *Target) JITObjectAt(addr machine.Addr) (img *object.Image, reason string) {
 	if img := t.givenAt(addr); img != nil {
@@ -172,9 +171,9 @@ func (t *Target) JITObjectAt(addr machine.Addr) (img *object.Image, reason strin
 	return nil, ""
 }
 
-// FindSymbol returns the address of a symbol that the target exports: of an object that was given, of the newest registered object that defines it
-// (preferring a definition that others may not replace), or else of the first module that does. In a held process it searches every registered
-// object, otherwise those that were read.
+// FindSymbol returns the address of a symbol that the target exports. It searches the given objects; then the registered objects, newest first, where
+// it prefers a strong definition to a weak one; then the modules. In a held process it searches every registered object, otherwise only those that
+// were read.
 func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 	for _, g := range t.given {
 		if sym, ok := g.image.Exported(name); ok {
@@ -216,15 +215,14 @@ func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 	return object.Symbol{}, false
 }
 
-// ReadObjects reads every registered object of a process that is held, not only those that
-// its stacks lead to.
+// ReadObjects reads every registered object of a held process, and not only those that its stacks point into.
 func (t *Target) ReadObjects() {
 	if t.held != nil {
 		t.readAllObjects()
 	}
 }
 
-// ReadObject reads the registered object whose code an address lies in, of a process that is held.
+// ReadObject reads the registered object whose code contains an address, if the process is held.
 func (t *Target) ReadObject(addr machine.Addr) {
 	for _, r := range t.Registries {
 		if e := r.at(addr); e != nil && t.held != nil {
@@ -233,11 +231,11 @@ func (t *Target) ReadObject(addr machine.Addr) {
 	}
 }
 
-// HasJITCode reports whether there is code that is in no file.
+// HasJITCode reports whether the target has code that is in no file.
 func (t *Target) HasJITCode() bool { return len(jitCode(t.maps, t.Modules)) > 0 }
 
 // IsJITCode reports whether an address is in executable memory that holds no part of a program's files: memory without a file, of a memfd, or of a
-// file that was deleted when it was mapped and is no image. In a core without the names of mapped files that is unknown, and the result is false.
+// file that was deleted and is no ELF image. In a core without the names of mapped files that is unknown, and the result is false.
 func (t *Target) IsJITCode(addr machine.Addr) bool {
 	r, ok := t.Mapping(addr)
 	if m := t.ModuleAt(addr); !ok || !r.Exec || m != nil && m.Image != nil {
@@ -254,13 +252,13 @@ func (t *Target) IsJITCode(addr machine.Addr) bool {
 	return false
 }
 
-// isImage reports, for a file that can no longer be opened, whether its mapping begins as an ELF image does.
+// isImage reports whether the mapping of a file that can no longer be opened begins like an ELF image.
 func (t *Target) isImage(m *Module) bool {
 	var magic [4]byte
 	return m != nil && len(m.maps) > 0 && m.maps[0].Offset == 0 && t.source.ReadMemory(magic[:], m.maps[0].Start) == nil && string(magic[:]) == elf.ELFMAG
 }
 
-// Release resumes a held process and returns for how long it was stopped.
+// Release resumes a held process, and returns the time for which it was stopped.
 func (t *Target) Release() time.Duration {
 	if t.held != nil {
 		_ = t.held.doUrgently(t.held.letGo)
@@ -274,7 +272,7 @@ func (t *Target) Release() time.Duration {
 	return t.Pause
 }
 
-// Close resumes a held process and closes the files that the target keeps open.
+// Close resumes a held process, and closes the open files of the target.
 func (t *Target) Close() {
 	t.Release()
 	t.closeFiles()
@@ -286,7 +284,7 @@ func (t *Target) Close() {
 	}
 }
 
-// closeFiles closes all files but the core itself.
+// closeFiles closes all files except the core itself.
 func (t *Target) closeFiles() {
 	for _, m := range t.Modules {
 		m.close()
@@ -297,7 +295,7 @@ func (t *Target) closeFiles() {
 	t.perf.close()
 }
 
-// findMapping looks in mappings that are ordered by address, as the kernel lists them.
+// findMapping searches mappings that are ordered by address, as the kernel lists them.
 func findMapping(maps []machine.Mapping, addr machine.Addr) (machine.Mapping, bool) {
 	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
 	if i < len(maps) && maps[i].Contains(addr) {
@@ -306,7 +304,7 @@ func findMapping(maps []machine.Mapping, addr machine.Addr) (machine.Mapping, bo
 	return machine.Mapping{}, false
 }
 
-// jitCode lists the executable mappings without a file, or with one that is no ELF image, such as a memfd that a JIT maps twice.
+// jitCode returns the executable mappings without a file, or with one that is no ELF image, such as a memfd that a JIT maps twice.
 func jitCode(maps []machine.Mapping, modules []*Module) []machine.Mapping {
 	inFile := map[machine.Addr]bool{}
 	for _, m := range modules {
