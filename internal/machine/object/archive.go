@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// An archive is a magic string and members, each with a header of 60 bytes of text (ar(5)). GNU
-// keeps names that do not fit in a member "//", BSD puts them before a member's bytes. Import
-// libraries of Windows are GNU archives with an index more.
+// These describe an archive: a magic string and members, each with a header of 60 bytes of text (ar(5)). A name that does not fit in the header is in the
+// member "//" (GNU) or before the member's bytes (BSD). Import libraries of Windows are GNU archives with one more index.
 const (
 	archiveMagic = "!<arch>\n"
 	thinMagic    = "!<thin>\n"
@@ -25,11 +24,11 @@ func isArchive(magic [8]byte) bool {
 
 // member is one file of an archive.
 type member struct {
-	name string // libx.a(member.o)
+	name string // in the form libx.a(member.o)
 	data *io.SectionReader
 }
 
-// members yields the members of an archive that are files. The iteration ends after the first malformed member, as the start of the next one is
+// members yields the members of an archive that are files. The iteration ends after the first malformed member, because the start of the next one is
 // unknown then.
 func members(name string, r io.ReaderAt, size int64) iter.Seq2[member, error] {
 	return func(yield func(member, error) bool) {
@@ -56,11 +55,11 @@ type archive struct {
 	r     io.ReaderAt
 	size  int64
 	thin  bool
-	names *io.SectionReader // long names, where a member "//" came by
+	names *io.SectionReader // long names, once the member "//" was read
 }
 
-// member reads the member whose header is at at, and returns where the next header is. One
-// that is no file, but part of the archive, has no data.
+// member reads the member whose header is at offset at, and returns the offset of the next header. A member that belongs to the archive itself, such as
+// its index, has no data.
 func (a *archive) member(at int64) (m member, next int64, err error) {
 	var h [memberHeader]byte
 	if n, _ := a.r.ReadAt(h[:], at); n < len(h) {
@@ -76,7 +75,7 @@ func (a *archive) member(at int64) (m member, next int64, err error) {
 	}
 	name := strings.TrimRight(string(h[:16]), " ")
 	start := at + memberHeader
-	// In a thin archive only its own parts have bytes.
+	// In a thin archive only members that belong to the archive itself have bytes.
 	own := name == "/" || name == "//" || name == "/SYM64/"
 	if a.thin && !own {
 		if name, err = a.longName(name); err != nil {
@@ -94,7 +93,7 @@ func (a *archive) member(at int64) (m member, next int64, err error) {
 	case name == "//":
 		a.names = data
 		return m, next, nil
-	case own || strings.HasPrefix(name, "/<"): // </ECSYMBOLS/>, </HYBRIDMAP/> and the like
+	case own || strings.HasPrefix(name, "/<"): // such as </ECSYMBOLS/> and </HYBRIDMAP/>
 		return m, next, nil
 	case strings.HasPrefix(name, "#1/"):
 		n, err := strconv.ParseInt(name[3:], 10, 64)
@@ -118,8 +117,8 @@ func (a *archive) member(at int64) (m member, next int64, err error) {
 	return member{a.name + "(" + name + ")", data}, next, nil
 }
 
-// longName returns the name of a member as GNU writes it: with a slash at its end, or as
-// an offset in the long names. There it ends with a slash and a newline, or, on Windows, with a zero.
+// longName returns the name of a member in GNU's form: a name that ends with a slash, or an offset in the long names. A long name ends with a slash and a
+// newline, or on Windows with a zero byte.
 func (a *archive) longName(name string) (string, error) {
 	digits, long := strings.CutPrefix(name, "/")
 	if !long {

@@ -15,8 +15,8 @@ import (
 
 // coffFormat is a COFF object, or a PE image that was linked from such objects (Microsoft, PE Format).
 //
-// debug/pe does not support objects of more than 65,279 sections (/bigobj), and makes a Go value of every symbol and every relocation of a file
-// when it opens it.
+// debug/pe is not used: it does not support objects of more than 65,279 sections (/bigobj), and it allocates a Go value for every symbol and relocation
+// when it opens a file.
 type coffFormat struct {
 	image   *Image
 	file    io.ReaderAt
@@ -25,7 +25,7 @@ type coffFormat struct {
 	base    uint64
 	headers []coffSection
 	symbols coffSymbols
-	read    *symbolTable // nil until it is needed
+	read    *symbolTable // nil until a symbol is needed
 }
 
 // coffSection is a section header, 40 bytes.
@@ -46,29 +46,29 @@ const (
 	coffManyRelocs = 0x01000000                                             // LNK_NRELOC_OVFL
 )
 
-// coffMachines names the machines whose objects are recognized. COFF has no magic number, so what
-// begins like a machine's number must look like an object throughout its header.
+// coffMachines names the machines whose objects are recognized. COFF has no magic number, so a file that begins with such a number must also have a valid
+// header.
 var coffMachines = map[uint16]string{
 	pe.IMAGE_FILE_MACHINE_AMD64: "x86-64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64",
 	0xa641: "arm64ec", 0xa64e: "arm64x",
 	pe.IMAGE_FILE_MACHINE_I386: "i386", pe.IMAGE_FILE_MACHINE_ARMNT: "armnt",
 }
 
-// bigObject is the class of an object with 32-bit counts (winnt.h, ANON_OBJECT_HEADER_BIGOBJ).
+// bigObject is the class ID of an object with 32-bit counts (winnt.h, ANON_OBJECT_HEADER_BIGOBJ).
 var bigObject = [16]byte{0xc7, 0xa1, 0xba, 0xd1, 0xee, 0xba, 0xa9, 0x4b, 0xaf, 0x20, 0xfa, 0xf6, 0x6a, 0xa4, 0xdc, 0xb8}
 
-// coffHeader holds the fields of the three kinds of header.
+// coffHeader holds the fields that the three kinds of headers have in common.
 type coffHeader struct {
 	machine  uint16
 	sections uint32
-	table    int64 // where the section headers are
+	table    int64 // offset of the section headers
 	symbols  coffSymbols
-	optional uint16 // size of the optional header, which only linked images have
+	optional uint16 // size of the optional header; 0 in objects
 }
 
 func isPE(magic [4]byte) bool { return magic[0] == 'M' && magic[1] == 'Z' }
 
-// readCOFFHeader reads the header of an object, and reports whether the file is one.
+// readCOFFHeader reads the header of an object; ok is false if the file is not an object.
 func readCOFFHeader(r io.ReaderAt, size int64) (h coffHeader, ok bool) {
 	var b [bigHeaderSize]byte
 	n, _ := r.ReadAt(b[:], 0)
@@ -90,7 +90,7 @@ func readCOFFHeader(r io.ReaderAt, size int64) (h coffHeader, ok bool) {
 	return h, h.table+int64(h.sections)*coffSectionSize <= size && h.symbols.fit(size)
 }
 
-// coffSmallHeader reads the header of 20 bytes that starts at file offset at.
+// coffSmallHeader decodes the 20-byte header that starts at file offset at.
 func coffSmallHeader(b []byte, at int64) coffHeader {
 	order := binary.LittleEndian
 	optional := order.Uint16(b[16:])
@@ -118,7 +118,7 @@ func (i *Image) openPE(r *io.SectionReader) error {
 	at := int64(order.Uint32(dos[60:]))
 	var b [4 + coffHeaderSize]byte
 	if _, err := r.ReadAt(b[:], at); err != nil || string(b[:4]) != "PE\x00\x00" {
-		return ErrNotObject // a program for DOS
+		return ErrNotObject // a DOS program
 	}
 	h := coffSmallHeader(b[4:], at+4)
 	f := &coffFormat{image: i, file: r, linked: true}
@@ -179,7 +179,7 @@ func (i *Image) openCOFFSections(f *coffFormat, h coffHeader) error {
 		}
 		if f.linked {
 			sec.Addr = machine.Addr(f.base + uint64(s.VirtualAddress))
-			// On disk a section is padded, or cut where only zeros follow.
+			// On disk a section is padded, or it is cut off if only zeros follow.
 			if s.VirtualSize != 0 && (s.VirtualSize < s.RawSize || !sec.Bits) {
 				sec.Size = uint64(s.VirtualSize)
 			}
@@ -189,15 +189,15 @@ func (i *Image) openCOFFSections(f *coffFormat, h coffHeader) error {
 	return nil
 }
 
-// coffSectionName returns the name of a section. A name longer than 8 characters is in the string table, at an offset in decimal after a slash, or
-// in base 64 after two slashes.
+// coffSectionName returns the name of a section. A name longer than 8 characters is in the string table; the header holds its offset, in decimal after a
+// slash or in base 64 after two slashes.
 func coffSectionName(field [8]byte, strings []byte) (string, error) {
 	short, _, _ := bytes.Cut(field[:], []byte{0})
 	var at uint64
 	var err error
 	switch {
 	case bytes.HasPrefix(short, []byte("//")):
-		// Six digits are 36 bits; the decoder wants whole bytes.
+		// Six digits are 36 bits. Two digits before them make whole bytes for the decoder.
 		var b []byte
 		if b, err = base64.StdEncoding.DecodeString("AA" + string(short[2:])); err == nil && len(b) == 6 {
 			at = binary.BigEndian.Uint64(append([]byte{0, 0}, b...))
@@ -234,11 +234,10 @@ func (f *coffFormat) arch() (*machine.Arch, error) {
 
 func (f *coffFormat) relocatable() bool { return !f.linked }
 
-// relative: the value of a symbol is an offset in its section, in linked images too.
+// relative returns true: the value of a symbol is an offset in its section, in linked images too.
 func (f *coffFormat) relative() bool { return true }
 
-// stackMaps is the name in full where the linker kept it. lld-link cuts the names of sections that are
-// loaded to 8 characters.
+// stackMaps returns the full section name if the linker kept it. lld-link cuts the names of loaded sections to 8 characters.
 func (f *coffFormat) stackMaps() string {
 	if short := StackMapSection[:8]; f.linked && f.image.sections[StackMapSection] == nil && f.image.sections[short] != nil {
 		return short

@@ -8,23 +8,23 @@ import (
 
 const coffRelocationSize = 10
 
-// coffFixup describes the effect of a relocation of a COFF object. The addend is stored in the place.
+// coffFixup describes the effect of a relocation of a COFF object. The relocated place holds the addend.
 type coffFixup struct {
-	size int // of the place in bytes; 0 if only a linker knows its contents
+	size int // size of the place in bytes; 0 if only a linker can compute its contents
 	to   coffBase
-	skip uint64 // for fromPlace: from the place to the byte that distances are counted from
+	skip uint64 // for fromPlace: offset from the place of the byte that the distance counts from
 }
 
 type coffBase uint8
 
 const (
-	fromZero    coffBase = iota // an address, or one less the address of the image, which for an object is 0
+	fromZero    coffBase = iota // the address, or its distance from the image's address, which is 0 for an object
 	fromPlace                   // the distance from the end of the place
 	fromSection                 // the offset in the symbol's section
 )
 
-// coffFixups lists the relocations of the PE format, "Type Indicators". Relocations without a size change bits of an instruction, or store the
-// number that a section gets in the linked image.
+// coffFixups lists the relocations of the PE format, "Type Indicators". Those of size 0 change bits of an instruction, or store the section number in the
+// linked image.
 var coffFixups = map[uint16]map[uint16]coffFixup{
 	pe.IMAGE_FILE_MACHINE_AMD64: {
 		1: {8, fromZero, 0}, 2: {4, fromZero, 0}, 3: {4, fromZero, 0}, // ADDR64, ADDR32, ADDR32NB
@@ -40,8 +40,8 @@ var coffFixups = map[uint16]map[uint16]coffFixup{
 	},
 }
 
-// relocate applies the relocations of an object. Those of a linked image are already applied: its relocations only list the places that change when
-// it is loaded elsewhere.
+// relocate applies the relocations of an object. A linked image has its relocations applied already; it only lists the places that change when it is
+// loaded at another address.
 func (f *coffFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 	h := f.headers[s.index]
 	count := uint64(h.RelocationCount)
@@ -57,7 +57,7 @@ func (f *coffFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 		return nil, fail(0, "the relocations of %s are not known", coffMachines[f.machine])
 	}
 	if h.Flags&coffManyRelocs != 0 && count == 0xffff {
-		// A count that does not fit is stored in the first row, which it includes.
+		// If the count does not fit, the first row holds it. It includes that row.
 		var b [4]byte
 		if _, err := f.file.ReadAt(b[:], int64(h.Relocations)); err != nil {
 			return nil, fail(0, "lies outside of the image")
@@ -79,7 +79,7 @@ func (f *coffFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 	for n := first; n < count; n++ {
 		row := rows[n*coffRelocationSize:]
 		off, kind := uint64(order.Uint32(row)), order.Uint16(row[8:])
-		if kind == 0 { // ABSOLUTE: padding
+		if kind == 0 { // IMAGE_REL_*_ABSOLUTE: padding
 			continue
 		}
 		x, ok := kinds[kind]

@@ -8,19 +8,19 @@ import (
 	"io"
 )
 
-// coffSymbols is the place of the symbol table of a COFF file. The string table follows it.
+// coffSymbols locates the symbol table of a COFF file. The string table follows it.
 type coffSymbols struct {
 	at    int64 // 0 if there is none
 	count uint32
-	row   int64 // bytes of a row: 18, or 20 where sections have 32-bit numbers
+	row   int64 // size of a row in bytes: 18, or 20 with 32-bit section numbers
 }
 
 func (c coffSymbols) size() int64 { return int64(c.count) * c.row }
 
-// fit reports whether the table lies in a file of size bytes.
+// fit reports whether the table lies within a file of size bytes.
 func (c coffSymbols) fit(size int64) bool { return c.at == 0 || c.at+c.size() <= size }
 
-// strings reads the string table: its length in 4 bytes, which count too, and the strings.
+// strings reads the string table. It begins with its length in 4 bytes, which the length includes.
 func (c coffSymbols) strings(r io.ReaderAt, size int64) ([]byte, error) {
 	if c.at == 0 {
 		return nil, nil
@@ -28,7 +28,7 @@ func (c coffSymbols) strings(r io.ReaderAt, size int64) ([]byte, error) {
 	start := c.at + c.size()
 	var b [4]byte
 	if n, _ := r.ReadAt(b[:], start); n < len(b) {
-		return nil, nil // allowed where nothing has a long name
+		return nil, nil // allowed if no symbol has a long name
 	}
 	length := int64(binary.LittleEndian.Uint32(b[:]))
 	if length > size-start {
@@ -49,8 +49,8 @@ const (
 	coffFirstString = 4
 )
 
-// coffWeakDefault begins the name that assemblers make for the default definition of a weak external: .weak.f.default.g, whose last part is a
-// global name of the object, so that the linker sees no name twice.
+// coffWeakDefault is the prefix of the names that assemblers give the default definition of a weak external: .weak.f.default.g. The last part is a global
+// name of the object, which keeps the names unique for the linker.
 var coffWeakDefault = []byte(".weak.")
 
 func (f *coffFormat) symbolTables() []*symbolTable {
@@ -61,9 +61,8 @@ func (f *coffFormat) symbolTables() []*symbolTable {
 	return []*symbolTable{t}
 }
 
-// table reads the symbol table, or returns nil if there is none. A row is followed by auxiliary rows, whose count it holds; they have numbers too.
-// A name of up to 8 characters is stored in the row itself and need not end with a zero, so the names are appended to the string table, each with a
-// zero.
+// table reads the symbol table, or returns nil if there is none. A row is followed by auxiliary rows; it holds their count, and they have symbol numbers
+// too. A name of up to 8 characters is in the row itself and need not end with a zero byte. table appends these names to the string table with a zero byte.
 func (f *coffFormat) table() (*symbolTable, error) {
 	if f.read != nil {
 		return f.read, nil
@@ -114,7 +113,7 @@ func (f *coffFormat) table() (*symbolTable, error) {
 	return f.read, nil
 }
 
-// weak returns the number of the symbol that defines a weak external if no other image does (PE Format, "Auxiliary Format 3: Weak Externals"). b
+// weak returns the number of the symbol that defines a weak external if no other image defines it (PE Format, "Auxiliary Format 3: Weak Externals"). b
 // starts with the symbol's row.
 func (f *coffFormat) weak(b []byte) (tag uint64, ok bool) {
 	row := f.symbols.row
@@ -130,7 +129,7 @@ func (f *coffFormat) symbol(name uint32, b []byte) rawSymbol {
 	if f.symbols.row == 20 {
 		number, rest = int64(int32(order.Uint32(b[12:]))), b[16:]
 	}
-	class, more := rest[2], rest[3] // after the type
+	class, more := rest[2], rest[3] // they follow the type
 	sym := rawSymbol{name: name, section: undefined, value: uint64(value)}
 	sym.code = order.Uint16(rest)>>4&3 == coffFunction
 	switch class {
@@ -146,7 +145,7 @@ func (f *coffFormat) symbol(name uint32, b []byte) rawSymbol {
 		sym.section = absolute
 	}
 	switch {
-	case class == coffFile || number < 0: // @feat.00 and its like are numbers, and no places
+	case class == coffFile || number < 0: // symbols such as @feat.00 are numbers and not addresses
 		sym.kind = placeless
 	case class == coffStatic && sym.value == 0 && more > 0:
 		sym.kind = sectionSymbol

@@ -6,11 +6,11 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Build ids have 8 to 32 bytes, as linkers make them.
+// maxBuildID limits the size of a build id. Linkers make build ids of 8 to 32 bytes.
 const maxBuildID = 64
 
-// BuildID returns the build id, which identifies a linked image, or nil if it has none: the note NT_GNU_BUILD_ID with the owner GNU, which GNU ld
-// and lld put into a section of its own.
+// BuildID returns the build id, which identifies a linked image, or nil if it has none. It is the note NT_GNU_BUILD_ID with the owner GNU, for which GNU ld
+// and lld make a separate section.
 func (i *Image) BuildID() []byte {
 	s := i.Section(".note.gnu.build-id")
 	f, ok := i.format.(*elfFormat)
@@ -29,11 +29,11 @@ func (i *Image) BuildID() []byte {
 	return b[16:][:size]
 }
 
-// DebugFrom lets an image whose symbol table or debug information was stripped use a separate file, as objcopy --only-keep-debug makes them. open
-// is called at most once, when a symbol or debug information is needed that the image lacks, and only if the image has a build id. Its result is
-// used only if it has the same build id; open returns nil for no file.
+// DebugFrom provides a separate file for an image whose symbol table or debug information was stripped (objcopy --only-keep-debug). open is called at most
+// once, when a symbol or debug information is needed that the image lacks, and only if the image has a build id. The file is used only if it has the same
+// build id. open returns nil if there is no file.
 //
-// Nothing else is taken from the file, which has no bytes of loaded sections.
+// Only the symbol table and the debug information of the file are used; it has no bytes of loaded sections.
 func (i *Image) DebugFrom(open func(buildID []byte) *Image) {
 	if !i.Relocatable() {
 		i.separate = open
@@ -53,8 +53,8 @@ func (i *Image) debugFile() *Image {
 	return i.debug
 }
 
-// Debug returns the image that holds the DWARF of this one: itself or its separate file; nil for none. Its Bias is not set: its addresses are those
-// in the file.
+// Debug returns the image that holds the DWARF of this one: itself, its separate file, or nil. The Bias of a separate file is not set: its addresses are
+// those in the file.
 func (i *Image) Debug() *Image {
 	has := func(i *Image) bool {
 		s := i.Section(".debug_info")
@@ -87,7 +87,7 @@ func (i *Image) separateTables() []*symbolTable {
 	if err != nil {
 		return nil
 	}
-	// Tools that strip a file may renumber its sections.
+	// The numbers of sections may differ: tools that strip a file may renumber them.
 	type place struct {
 		name string
 		addr machine.Addr

@@ -14,21 +14,21 @@ type elfFormat struct {
 	image *Image
 	file  *elf.File
 
-	// The bytes of the section .opd, which [Image.Entry] reads; nil until they are needed.
+	// These are the bytes of the section .opd, for [Image.Entry]; nil until they are needed.
 	opd     []byte
 	opdAddr machine.Addr
-	unknown map[uint64]bool // offsets without an address
+	unknown map[uint64]bool // offsets in .opd without a known address
 }
 
-// StackMapSection is the name that LLVM gives the stack maps of an ELF image.
+// StackMapSection is the name of the section that holds LLVM's stack maps in an ELF image.
 const StackMapSection = ".llvm_stackmaps"
 
 func isELF(magic [4]byte) bool { return string(magic[:]) == elf.ELFMAG }
 
 func (i *Image) openELF(r *io.SectionReader) error {
-	var head [18]byte // up to the type
+	var head [18]byte // the header up to e_type
 	if _, err := r.ReadAt(head[:], 0); err == nil && head[16]|head[17] == byte(elf.ET_CORE) {
-		return ErrCore // what it holds may have been cut off
+		return ErrCore // the contents of a core may be truncated
 	}
 	if err := checkHeader(r, i.size); err != nil {
 		return err
@@ -61,14 +61,14 @@ func (i *Image) openELF(r *io.SectionReader) error {
 
 func (f *elfFormat) arch() (*machine.Arch, error) {
 	m, class, data := f.file.Machine, f.file.Class, f.file.Data
-	// x32 has the registers of x86-64, and its stack maps are the same.
+	// x32 has the same registers and stack maps as x86-64.
 	if a := elfArchs[m][data]; a != nil && (class == elf.ELFCLASS64 || m == elf.EM_X86_64) {
 		return a, nil
 	}
 	return nil, fmt.Errorf("%v %v %v is not supported", class, m, data)
 }
 
-// elfArchs are the architectures of 64-bit images, by machine and byte order.
+// elfArchs maps the machine and byte order of 64-bit images to architectures.
 var elfArchs = map[elf.Machine]map[elf.Data]*machine.Arch{
 	elf.EM_X86_64:    {elf.ELFDATA2LSB: machine.AMD64},
 	elf.EM_AARCH64:   {elf.ELFDATA2LSB: machine.ARM64, elf.ELFDATA2MSB: machine.ARM64BE},
@@ -80,7 +80,7 @@ var elfArchs = map[elf.Machine]map[elf.Data]*machine.Arch{
 
 func (f *elfFormat) relocatable() bool { return f.file.Type == elf.ET_REL }
 
-// relative: the value of a symbol is an address only once the image is linked.
+// relative reports whether the value of a symbol is an offset in its section, as in an unlinked image.
 func (f *elfFormat) relative() bool { return f.relocatable() }
 
 func (f *elfFormat) stackMaps() string { return StackMapSection }

@@ -10,42 +10,42 @@ import (
 	"sync"
 )
 
-// Limits on what compressed sections may become.
+// These limit the size of decompressed sections.
 const (
-	// maxInflated bounds the bytes of all decompressed sections of one image. Unwind information, the largest data that is read, has some 10 MB in
-	// the largest programs.
+	// maxInflated limits the bytes of all decompressed sections of an image. Unwind information, the largest data that is read, takes some 10 MB in the
+	// largest programs.
 	maxInflated = 256 << 20
-	// A byte of DEFLATE encodes at most 1032 bytes (258 bytes for two bits), and a block of Zstandard, which may have only 4 bytes, 128 KiB (RFC
+	// One byte of DEFLATE encodes at most 1032 bytes (258 bytes for two bits). A block of Zstandard may have only 4 bytes, and encodes at most 128 KiB (RFC
 	// 8878, 3.1.1.2.3).
 	maxRatioZlib = 1032
 	maxRatioZstd = 32 << 10
 )
 
-// gnuCompressed is the start of a section that GNU tools compressed before ELF had a flag for it: a
-// magic word and the size of what follows, in big-endian in any image.
+// gnuCompressed begins a section that GNU tools compressed before ELF had a flag for it. The size of the decompressed data follows, big-endian in every
+// image.
 const gnuCompressed = "ZLIB"
 
 const gnuHeader = len(gnuCompressed) + 8
 
-// inflater is the reader of a compressed section (System V ABI, chapter 4, "Section Compression"). It
-// decompresses the section once, when something is read. It is safe for concurrent use.
+// inflater reads a compressed section (System V ABI, chapter 4, "Section Compression"). It decompresses the section once, on the first read. It is safe
+// for concurrent use.
 type inflater struct {
 	section *elf.Section
-	size    uint64     // bytes, decompressed, as its header claims
-	left    *allowance // of the image
+	size    uint64     // decompressed size in bytes, as the header claims
+	left    *allowance // shared by all sections of the image
 
 	once sync.Once
 	data []byte
 	err  error
 }
 
-// allowance holds how many bytes an image may still decompress.
+// allowance is the number of bytes that may still be decompressed.
 type allowance struct {
 	sync.Mutex
 	bytes uint64
 }
 
-// take takes n bytes, if they are left.
+// take subtracts n bytes, and returns false if fewer are left.
 func (a *allowance) take(n uint64) bool {
 	a.Lock()
 	defer a.Unlock()
@@ -56,8 +56,8 @@ func (a *allowance) take(n uint64) bool {
 	return true
 }
 
-// inflaterOf returns the reader of a compressed section, or nil. Only debug information may be compressed: compressed bytes of loaded sections
-// would be unusable, and no tool compresses symbols.
+// inflaterOf returns the reader of a compressed section, or nil. It accepts only debug information: loaded sections cannot be compressed, and no tool
+// compresses symbols.
 func inflaterOf(s *elf.Section, left *allowance) *inflater {
 	if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_ALLOC != 0 {
 		return nil
@@ -84,7 +84,7 @@ func (z *inflater) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(data).ReadAt(p, off)
 }
 
-// bytes returns the section, decompressed. The caller must not change it.
+// bytes returns the decompressed section. The caller must not change it.
 func (z *inflater) bytes() ([]byte, error) {
 	z.once.Do(func() {
 		defer func() {

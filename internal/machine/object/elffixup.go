@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// fixup describes the effect of a relocation on its place. S is the address of the symbol, A the addend, P the address of the place: the letters of
-// all the ABIs named below.
+// fixup describes the effect of a relocation on its place. As in all ABIs named below, S is the address of the symbol, A the addend, and P the address of
+// the place.
 type fixup struct {
-	size   int // of the place in bytes
+	size   int // size of the place in bytes
 	action action
 }
 
@@ -19,16 +19,15 @@ const (
 	absoluteTo     action = iota // S + A
 	relativeTo                   // S + A - P
 	halfRelativeTo               // (S + A - P) / 2
-	plus                         // what is there + S + A
-	minus                        // what is there - S - A
+	plus                         // old value + S + A
+	minus                        // old value - S - A
 	lowSixBits                   // S + A, in the low six bits of a byte
-	plusSixBits                  // what is there + S + A, in the low six bits of a byte
-	minusSixBits                 // what is there - S - A, in the low six bits of a byte
+	plusSixBits                  // old value + S + A, in the low six bits of a byte
+	minusSixBits                 // old value - S - A, in the low six bits of a byte
 	nothing                      // a hint to the linker
 )
 
-// fixups lists the relocations that store a whole number: those in data, unwind information and debug information, and those of the same form in
-// code.
+// fixups lists the relocations that store a whole number. They occur in data, unwind information and debug information, and some in code.
 //
 // Sources: System V ABI, AMD64 supplement, table 4.10; ELF for the Arm 64-bit Architecture, 5.7;
 // 64-bit PowerPC ELF ABI 1.9, 4.5.1, and OpenPOWER ELFv2 ABI, 3.5.3; RISC-V ELF psABI, 8.4; s390x ELF
@@ -77,14 +76,13 @@ var fixups = map[elf.Machine]map[uint32]fixup{
 	},
 }
 
-// Kinds that debug/elf has no name for.
+// These kinds have no name in debug/elf.
 const (
 	aarch64PLT32 = 314
 	riscvPLT32   = 59
 )
 
-// loadAddress reports whether a relocation of a linked image is the one that adds the load
-// address to a place, and the size of that place.
+// loadAddress reports whether a relocation of a linked image adds the load address to a place, and returns the size of that place.
 func (f *elfFormat) loadAddress(kind uint32) (size int, ok bool) {
 	word := f.word()
 	switch f.file.Machine {
@@ -107,7 +105,7 @@ func (f *elfFormat) loadAddress(kind uint32) (size int, ok bool) {
 	return 0, false
 }
 
-// kindName returns the name of a relocation, and whether it has one.
+// kindName returns the name of a relocation, and false if it has none.
 func kindName(m elf.Machine, kind uint32) (string, bool) {
 	var s string
 	switch m {
@@ -124,11 +122,11 @@ func kindName(m elf.Machine, kind uint32) (string, bool) {
 	case elf.EM_LOONGARCH:
 		s = elf.R_LARCH(kind).String()
 	}
-	// debug/elf writes a number that it does not know as a distance from one that it knows.
+	// debug/elf prints an unknown number as a known name plus a number.
 	return s, strings.HasPrefix(s, "R_") && !strings.Contains(s, "+")
 }
 
-// apply changes the place, p[:x.size], which lies at address at.
+// apply changes the place p[:x.size], which lies at address at.
 func (x fixup) apply(p []byte, value, at uint64, order binary.ByteOrder) {
 	const six = 1<<6 - 1
 	switch x.action {

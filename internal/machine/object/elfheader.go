@@ -9,15 +9,15 @@ import (
 	"io"
 )
 
-// Limits on what an image's headers may claim.
+// These limit the claims of an image's headers.
 const (
-	maxSections    = 1 << 17 // the largest seen in the wild, a -ffunction-sections object, had some 60,000
+	maxSections    = 1 << 17 // the largest image seen, a -ffunction-sections object, has some 60,000
 	maxSectionName = 1 << 14
 )
 
-// checkHeader checks the fields that debug/elf uses unchecked: the number of sections and their names. debug/elf makes a string of each name, up to
-// the next zero byte at any distance, and inflates a compressed string table to any size that it claims. Layouts are those of the System V ABI,
-// chapter 4.
+// checkHeader checks the fields that debug/elf uses unchecked: the number of sections and their names. debug/elf allocates a string for each name, up to
+// the next zero byte however far away. It also decompresses a compressed string table to any size that the table claims. Layouts are those of the System V
+// ABI, chapter 4.
 func checkHeader(r io.ReaderAt, size int64) error {
 	var h [64]byte
 	if n, err := r.ReadAt(h[:], 0); err != nil && n < binary.Size(elf.Header32{}) {
@@ -35,7 +35,7 @@ func checkHeader(r io.ReaderAt, size int64) error {
 		}
 		table, row = order.Uint64(h[40:]), uint64(order.Uint16(h[58:]))
 		count, names = uint64(order.Uint16(h[60:])), uint64(order.Uint16(h[62:]))
-	} else { // ELFCLASS32, or debug/elf refuses it
+	} else { // ELFCLASS32; debug/elf rejects other classes
 		table, row = uint64(order.Uint32(h[32:])), uint64(order.Uint16(h[46:]))
 		count, names = uint64(order.Uint16(h[48:])), uint64(order.Uint16(h[50:]))
 	}
@@ -66,7 +66,7 @@ func checkHeader(r io.ReaderAt, size int64) error {
 		return &elf.Section64{Name: narrow.Name, Type: narrow.Type, Flags: uint64(narrow.Flags),
 			Off: uint64(narrow.Off), Size: uint64(narrow.Size), Link: narrow.Link}, nil
 	}
-	// Numbers that do not fit are stored in section header 0.
+	// Counts that do not fit are in section header 0.
 	if count == 0 || names == uint64(elf.SHN_XINDEX) {
 		first, err := section(0)
 		if err != nil {
@@ -83,7 +83,7 @@ func checkHeader(r io.ReaderAt, size int64) error {
 		return fmt.Errorf("%d sections", count)
 	}
 	if names == 0 || names >= count {
-		return nil // no names; or debug/elf reports the error
+		return nil // no names, or an error that debug/elf reports
 	}
 	strings, err := section(names)
 	switch {
@@ -114,7 +114,7 @@ func checkHeader(r io.ReaderAt, size int64) error {
 		if end < 0 {
 			return fmt.Errorf("the name of section %d does not end", n)
 		}
-		// A name may be the tail of another, so that all of them together may be longer than the table.
+		// A name may be the end of another, so all names together may be longer than the table.
 		if total += end; total > 4*len(text)+maxSectionName {
 			return errors.New("its section names overlap")
 		}

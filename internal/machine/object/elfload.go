@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// load does to data, the bytes of s, what the dynamic linker would do if it loaded a linked image at
-// the addresses that the image gives. Before, a place may hold its address already (GNU ld) or 0 (lld).
+// load applies to data, the bytes of s, the relocations of a linked image as the dynamic linker does, for a load at the image's own addresses. Before, a
+// place holds its address (GNU ld) or 0 (lld).
 func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error) {
 	if !s.Alloc {
 		return nil, nil
@@ -24,9 +24,9 @@ func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error)
 			continue
 		}
 		if !table.Alloc || table.Size == 0 {
-			continue // --emit-relocs keeps what the linker has done, for tools
+			continue // relocations kept by --emit-relocs are applied already
 		}
-		// Any number of section headers may claim the same bytes.
+		// A hostile image may have many section headers for the same bytes.
 		if table.Size > left {
 			return nil, &Error{f.image.Name, table.Name, 0, errors.New("its tables of relocations overlap")}
 		}
@@ -38,7 +38,7 @@ func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error)
 		case shtRELR, shtAndroidRELR:
 			more, err = f.loadRELR(s, data, table)
 		default:
-			// A few bytes may encode as many rows as the image has words.
+			// A few bytes may encode as many rows as the image has words, so allow one such table.
 			if packed {
 				return nil, &Error{f.image.Name, table.Name, 0, errors.New("is a second table of packed relocations")}
 			}
@@ -53,7 +53,7 @@ func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error)
 	return done, nil
 }
 
-// all yields the rows of a table that is not packed.
+// all yields the rows of a table in the standard form.
 func (r *rela) all() iter.Seq2[relaRow, error] {
 	return func(yield func(relaRow, error) bool) {
 		for n := range r.len() {
@@ -86,7 +86,7 @@ func (f *elfFormat) loadRows(s *Section, data []byte, table *Section, inPlace bo
 		var addr machine.Addr
 		here, defined := true, true
 		if size, ok := f.loadAddress(row.kind); ok {
-			// The load address is the image's own, so nothing is added.
+			// The image is loaded at its own address, so nothing is added.
 			x = fixup{size, absoluteTo}
 		} else {
 			if x, here, err = r.fixup(row); err != nil {
@@ -99,7 +99,7 @@ func (f *elfFormat) loadRows(s *Section, data []byte, table *Section, inPlace bo
 			continue
 		case uint64(len(data))-off < uint64(x.size):
 			return nil, r.fail(row.at, "relocates offset %#x of a section of %#x bytes", off, len(data))
-		case len(done) > max(len(data)/4, r.len()): // packed rows may take no room
+		case len(done) > max(len(data)/4, r.len()): // packed rows may occupy no bytes
 			return nil, r.fail(row.at, "relocates more words of %s than it has", s.Name)
 		}
 		if here && r.inPlace {
@@ -117,13 +117,13 @@ func (f *elfFormat) loadRows(s *Section, data []byte, table *Section, inPlace bo
 	return done, nil
 }
 
-// linkedAddress is [Image.address] without the bias.
+// linkedAddress is like [Image.address], without the bias.
 func linkedAddress(sym rawSymbol) (machine.Addr, bool) {
 	return machine.Addr(sym.value), sym.section != undefined && sym.kind != placeless
 }
 
-// loadRELR reads words that hold an address already, to which the loader adds the load address:
-// an even word is the address of one, an odd one a bitmap of those that follow it.
+// loadRELR lists the words to which the loader adds the load address; they already hold an address. An even entry is the address of a word. An odd entry is
+// a bitmap of the words that follow.
 func (f *elfFormat) loadRELR(s *Section, data []byte, table *Section) (done []Relocation, err error) {
 	rows, err := table.Data()
 	if err != nil {

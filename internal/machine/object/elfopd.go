@@ -10,9 +10,9 @@ import (
 
 // Entry returns the address of the code of the function whose address is addr, and false if the image does not hold it.
 //
-// The two are equal except on 64-bit PowerPC, big-endian, where the address of a function, in stack maps too, is that of its descriptor in .opd:
-// the address of its code, of its data, and an environment (64-bit PowerPC ELF ABI 1.9, 3.2.2). Its symbol is at the descriptor, with the size of
-// the code.
+// The two are equal except on big-endian 64-bit PowerPC. There the address of a function, also in stack maps, is that of its descriptor in .opd. The
+// descriptor holds the address of its code, the address of its data, and an environment (64-bit PowerPC ELF ABI 1.9, 3.2.2). A function's symbol has the
+// address of the descriptor and the size of the code.
 func (i *Image) Entry(addr machine.Addr) (machine.Addr, bool) {
 	f, ok := i.format.(*elfFormat)
 	if !ok || f.file.Machine != elf.EM_PPC64 {
@@ -22,7 +22,7 @@ func (i *Image) Entry(addr machine.Addr) (machine.Addr, bool) {
 	if s == nil || !s.Contains(addr) {
 		return addr, true
 	}
-	// PlaceSections may have moved all sections since.
+	// PlaceSections may have moved the sections in the meantime.
 	if f.opd == nil || f.opdAddr != s.Addr {
 		data, done, err := s.Relocated()
 		if err != nil {
@@ -42,8 +42,8 @@ func (i *Image) Entry(addr machine.Addr) (machine.Addr, bool) {
 	return machine.Addr(f.file.ByteOrder.Uint64(f.opd[off:])) + i.Bias, true
 }
 
-// describedFrom returns the functions whose code starts at addr or after it, by the symbols of their descriptors: their code has no symbols.
-// Functions that start at one address are in the order of [Image.SymbolsStarting].
+// describedFrom returns all functions with a descriptor in the order of their code, and the index of the first whose code starts at addr or later. Their
+// code has no symbols, so their names are those of the descriptors. Functions with the same code are in the order of [Image.SymbolsStarting].
 func (i *Image) describedFrom(addr machine.Addr) (all []start, n int) {
 	opd := i.Section(".opd")
 	if f, ok := i.format.(*elfFormat); !ok || f.file.Machine != elf.EM_PPC64 || opd == nil {
@@ -63,10 +63,10 @@ func (i *Image) describedFrom(addr machine.Addr) (all []start, n int) {
 	return i.described, n
 }
 
-// describedAt returns the function whose code addr lies in.
+// describedAt returns the function with a descriptor whose code contains addr.
 func (i *Image) describedAt(addr machine.Addr) (Symbol, bool) {
 	all, n := i.describedFrom(addr)
-	if n == len(all) || all[n].addr != addr { // then the one that starts last before it, by the best of its names
+	if n == len(all) || all[n].addr != addr { // no function starts at addr: take the last one before it, by its best name
 		if n == 0 {
 			return Symbol{}, false
 		}

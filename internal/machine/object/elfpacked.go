@@ -5,17 +5,17 @@ import (
 	"iter"
 )
 
-// Flags for what the rows of a group share (AOSP bionic, linker_reloc_iterators.h; lld writes no others).
+// These flags say which fields all rows of a group share (AOSP bionic, linker_reloc_iterators.h; lld writes no others).
 const (
 	packedSameInfo  = 1 << iota // r_info
-	packedSameDelta             // the distance from one place to the next
+	packedSameDelta             // the distance between consecutive places
 	packedSameAddend
-	packedAddends // there are addends
+	packedAddends // the rows have addends
 )
 
-// unpacked yields the rows of a table of Android's form: "APS2" and numbers in signed LEB128. The first two are the number of rows and the offset
-// that the first row counts from. Then come groups: the number of rows, the flags of the shared fields, the shared fields, and the other fields of
-// each row. Offsets and addends are differences from the row before.
+// unpacked yields the rows of a table in Android's format: "APS2", then numbers in signed LEB128. The first two numbers are the number of rows and the
+// offset that the first row counts from. Groups follow. Each group holds its number of rows, its flags, the shared fields, and then the other fields of
+// each row. Offsets and addends are differences from the previous row.
 func (r *rela) unpacked() iter.Seq2[relaRow, error] {
 	return func(yield func(relaRow, error) bool) {
 		p := packedReader{b: r.rows, at: 4}
@@ -28,7 +28,7 @@ func (r *rela) unpacked() iter.Seq2[relaRow, error] {
 		word, row := r.f.word(), relaRow{}
 		left := p.number()
 		row.off = p.number()
-		// Each row is about a word that has bytes in the image.
+		// Each row relocates a word that has bytes in the image.
 		if left > uint64(r.f.image.size)/4 {
 			fail("claims %d relocations in an image of %d bytes", left, r.f.image.size)
 			return
@@ -80,7 +80,7 @@ func (r *rela) unpacked() iter.Seq2[relaRow, error] {
 	}
 }
 
-// narrowed cuts sums to the word that the loader keeps them in.
+// narrowed truncates offset and addend to the loader's word size.
 func (r relaRow) narrowed(word int) relaRow {
 	if word == 4 {
 		r.off, r.addend = uint64(uint32(r.off)), signed(r.addend, word)
@@ -88,14 +88,14 @@ func (r relaRow) narrowed(word int) relaRow {
 	return r
 }
 
-// packedReader reads numbers, and keeps the first thing that is wrong.
+// packedReader reads numbers and keeps the first error.
 type packedReader struct {
 	b   []byte
 	at  int
 	err error
 }
 
-// number reads a number in signed LEB128 (DWARF 5, 7.6).
+// number reads a signed LEB128 number (DWARF 5, 7.6).
 func (p *packedReader) number() (v uint64) {
 	for shift := 0; shift < 70 && p.err == nil; shift += 7 {
 		if p.at >= len(p.b) {

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// Section types that debug/elf has no name for: relocations in forms that take less room.
+// These section types have no name in debug/elf. They hold relocations in compact forms.
 const (
 	shtRELR        elf.SectionType = 19         // System V ABI, draft of 2018
-	shtCREL        elf.SectionType = 0x40000014 // LLVM 19 and later, on request
-	shtAndroidREL  elf.SectionType = 0x60000001 // lld, on request
+	shtCREL        elf.SectionType = 0x40000014 // LLVM 19 and later, with an option
+	shtAndroidREL  elf.SectionType = 0x60000001 // lld, with an option
 	shtAndroidRELA elf.SectionType = 0x60000002
-	shtAndroidRELR elf.SectionType = 0x6fffff00 // what shtRELR was called before it had a number
+	shtAndroidRELR elf.SectionType = 0x6fffff00 // the older number of shtRELR
 )
 
-// relocate applies what an unlinked image leaves to the linker, or a linked one to the loader.
+// relocate applies the relocations that an unlinked image leaves to the linker, or a linked one to the loader.
 func (f *elfFormat) relocate(s *Section, data []byte) (done []Relocation, err error) {
 	if !f.relocatable() {
 		return f.load(s, data)
@@ -33,8 +33,7 @@ func (f *elfFormat) relocate(s *Section, data []byte) (done []Relocation, err er
 		case shtCREL, shtAndroidREL, shtAndroidRELA:
 			return nil, fail("compact relocations (section type %#x) cannot be read", uint32(r.Type))
 		case elf.SHT_RELA:
-			// LLVM and the assemblers write one. A hostile object has one for each section
-			// header that it has, all of them with the same rows.
+			// LLVM and assemblers write one table for a section. A hostile object may have one for each section header, all with the same rows.
 			if applied {
 				return nil, fail("relocates %s a second time", s.Name)
 			}
@@ -49,23 +48,23 @@ func (f *elfFormat) relocate(s *Section, data []byte) (done []Relocation, err er
 
 // relaRow is one row of an SHT_RELA section (System V ABI, chapter 4, "Relocation").
 type relaRow struct {
-	at     int64 // where the row lies in its section
+	at     int64 // offset of the row in its section
 	off    uint64
 	symbol uint64
 	kind   uint32
 	addend uint64
 }
 
-// rela is an SHT_RELA section, or one of a linked image in another form that has the same rows.
+// rela is an SHT_RELA section, or a section of a linked image in another form with the same rows.
 type rela struct {
 	f       *elfFormat
 	section *Section
 	rows    []byte
-	symbols *symbolTable // nil where the section names none
-	inPlace bool         // the addends are stored in the places (SHT_REL), and those of the rows are 0
+	symbols *symbolTable // nil if the section names no symbol table
+	inPlace bool         // the places hold the addends (SHT_REL), and those of the rows are 0
 }
 
-// word is the size of an address in the structures of the file: 8, or 4 in those of ELFCLASS32.
+// word returns the size of an address in the structures of the file: 8, or 4 for ELFCLASS32.
 func (f *elfFormat) word() int {
 	if f.file.Class == elf.ELFCLASS32 {
 		return 4
@@ -83,7 +82,7 @@ func (f *elfFormat) rela(s *Section) (*rela, error) {
 		return nil, r.fail(0, "names section %d of %d as its symbol table", link, len(all))
 	}
 	var err error
-	// A static position-independent executable has no dynamic symbols, and needs none.
+	// A static position-independent executable has no dynamic symbols.
 	if link != 0 || f.relocatable() {
 		if r.symbols, err = f.table(all[link]); err != nil {
 			return nil, err
@@ -97,7 +96,7 @@ func (r *rela) fail(at int64, format string, args ...any) error {
 	return &Error{r.f.image.Name, r.section.Name, at, fmt.Errorf(format, args...)}
 }
 
-// size returns the bytes of a row.
+// size returns the size of a row in bytes.
 func (r *rela) size() int {
 	if r.inPlace {
 		return 2 * r.f.word()
@@ -118,7 +117,7 @@ func (r *rela) row(n int) relaRow {
 	return row
 }
 
-// setInfo takes apart r_info, which has word bytes.
+// setInfo decodes r_info, which has word bytes.
 func (r *relaRow) setInfo(info uint64, word int) {
 	if word == 4 {
 		r.symbol, r.kind = info>>8, uint32(info&0xff)
@@ -127,7 +126,7 @@ func (r *relaRow) setInfo(info uint64, word int) {
 	}
 }
 
-// signed extends the sign of a number of size bytes.
+// signed sign-extends a number of size bytes.
 func signed(v uint64, size int) uint64 {
 	shift := 64 - 8*size
 	return uint64(int64(v<<shift) >> shift)
@@ -148,8 +147,8 @@ func (r *rela) symbol(row relaRow) (rawSymbol, error) {
 	return sym, nil
 }
 
-// fixup returns what a row does. Kinds that only a linker or a loader can resolve, with tables that
-// it makes itself (GOT, TLS) or in the bits of an instruction, are left to it: !here.
+// fixup returns the effect of a row. here is false for kinds that only a linker or loader can apply: those that need tables it creates (GOT, TLS), and those
+// that change bits of an instruction.
 func (r *rela) fixup(row relaRow) (x fixup, here bool, err error) {
 	if x, here = fixups[r.f.file.Machine][row.kind]; here {
 		return x, true, nil
@@ -163,8 +162,8 @@ func (r *rela) fixup(row relaRow) (x fixup, here bool, err error) {
 
 // link applies one SHT_RELA section to data, the bytes of s, a section of an unlinked image.
 //
-// Where a linker may shorten code (RISC-V, LoongArch), the distance of two labels is two relocations
-// of one place. A place is done as a whole or not at all.
+// If a linker may shorten code (RISC-V, LoongArch), the distance of two labels is encoded as two relocations of one place. link applies all relocations of
+// a place or none.
 func (f *elfFormat) link(s *Section, data []byte, table *Section) (done []Relocation, err error) {
 	r, err := f.rela(table)
 	if err != nil {

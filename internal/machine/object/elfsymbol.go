@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// table reads one symbol table section, all of it.
+// table reads a whole symbol table section.
 func (f *elfFormat) table(s *Section) (*symbolTable, error) {
 	t, rows, err := f.openTable(s)
 	if err == nil {
@@ -18,7 +18,7 @@ func (f *elfFormat) table(s *Section) (*symbolTable, error) {
 	return t, nil
 }
 
-// openTable returns a table, and its rows, which are read on demand. A table whose rows cannot be read defines nothing.
+// openTable returns a symbol table and its rows, which are read on demand. If the rows cannot be read, the table defines nothing.
 func (f *elfFormat) openTable(s *Section) (*symbolTable, *elfRows, error) {
 	img, header := f.image, f.file.Sections[s.index]
 	if header.Type != elf.SHT_SYMTAB && header.Type != elf.SHT_DYNSYM {
@@ -77,9 +77,8 @@ func elfSection(n elf.SectionIndex) int {
 	return int(n)
 }
 
-// symbolTables returns .symtab and .dynsym, those of them that can be read. An image
-// has at most one of each (System V ABI, chapter 4, "Section Types"); a hostile one
-// has as many as it has section headers, each as large as the whole image.
+// symbolTables returns .symtab and .dynsym, if they can be read. An image has at most one of each (System V ABI, chapter 4, "Section Types"). A hostile one
+// may have one for each section header, each as large as the whole image, so only the first of each type counts.
 func (f *elfFormat) symbolTables() []*symbolTable {
 	var tables []*symbolTable
 	seen := map[elf.SectionType]bool{}

@@ -5,22 +5,22 @@ import (
 	"encoding/binary"
 )
 
-// nameHash is the section .gnu.hash: it finds the rows of a .dynsym that may have a name, as the dynamic linker does. No standard describes it;
-// this is the form that GNU ld and lld write and that glibc reads (elf/dl-lookup.c, do_lookup_x).
+// nameHash is the section .gnu.hash. It finds the rows of a .dynsym that may have a name, as the dynamic linker does. No standard describes it; this is the
+// form that GNU ld and lld write and that glibc reads (elf/dl-lookup.c, do_lookup_x).
 //
-// It begins with four words: the number of buckets, the number of the first row in the table, the number of words of the filter, and by how much a
-// hash is shifted for its second bit there. The filter, the buckets and the chains follow. Rows of one bucket are adjacent; a bucket holds the
-// number of its first. A chain has a word for each row: its hash, except for the lowest bit, which marks the last row of its bucket.
+// It begins with four words: the number of buckets, the number of the first hashed row, the number of words of the Bloom filter, and the shift of the
+// filter's second hash. The filter, the buckets and the chains follow. Rows of one bucket are adjacent; a bucket holds the number of its first row. The
+// chains have a word for each row: its hash, whose lowest bit is replaced by a mark of the last row of a bucket.
 type nameHash struct {
 	section *Section
 	order   binary.ByteOrder
-	word    uint64 // bytes of a word of the filter
-	rows    uint64 // of the symbol table
+	word    uint64 // size of a word of the filter in bytes
+	rows    uint64 // number of rows of the symbol table
 
 	buckets, first, filters, shift uint64
 }
 
-// nameHash returns the hash of the names of symbol table section n, or nil if there is none that can be used: a lookup then reads all rows.
+// nameHash returns the hash table for symbol table section n. It returns nil if there is none or it is malformed; lookups then read all rows.
 func (f *elfFormat) nameHash(n int) *nameHash {
 	for at, s := range f.file.Sections {
 		if s.Type != elf.SHT_GNU_HASH || int(s.Link) != n {
@@ -49,12 +49,12 @@ func (h *nameHash) read(b []byte, at uint64) bool {
 	return n == len(b)
 }
 
-// chain returns the offset of the word of row n; n is not before the first row.
+// chain returns the offset of the hash of row n; n must not be before the first hashed row.
 func (h *nameHash) chain(n uint64) uint64 {
 	return 16 + h.filters*h.word + 4*h.buckets + 4*(n-h.first)
 }
 
-// gnuHash is the hash of a name.
+// gnuHash returns the hash of a name.
 func gnuHash(name string) uint32 {
 	h := uint32(5381)
 	for _, c := range []byte(name) {
@@ -63,7 +63,7 @@ func gnuHash(name string) uint32 {
 	return h
 }
 
-// find returns, in their order, the rows of the name's hash; false where the table contradicts itself.
+// find returns the rows with the name's hash in ascending order. sound is false if the table is malformed.
 func (h *nameHash) find(name string) (rows []uint64, sound bool) {
 	hash := gnuHash(name)
 	bits := 8 * h.word

@@ -7,23 +7,23 @@ import (
 	"math/bits"
 )
 
-// elfRows holds the rows of an ELF symbol table (System V ABI, chapter 4, "Symbol Table"). It reads them on demand: a lookup by number need not
-// wait for megabytes of rows.
+// elfRows holds the rows of an ELF symbol table (System V ABI, chapter 4, "Symbol Table"). It reads them on demand, so that a lookup by number does not
+// read megabytes of rows.
 type elfRows struct {
 	section *Section
 	narrow  bool // of a 32-bit image
 	order   binary.ByteOrder
-	size    uint64 // bytes of a row
+	size    uint64 // size of a row in bytes
 
 	whole []byte // all rows, once they were needed
 	asked bool
 	part  []byte // some rows
 	from  uint64 // offset of part in the section
-	parts int    // how often it was read
+	parts int    // number of reads into part
 }
 
-// rowsAtOnce is the number of bytes of rows that are read when one row is needed. After maxParts such reads, the caller is assumed to read all
-// rows.
+// rowsAtOnce is the number of bytes that are read when one row is needed. After maxParts such reads all rows are read, because the caller likely needs
+// them.
 const (
 	rowsAtOnce = 16 << 10
 	maxParts   = 4
@@ -38,15 +38,15 @@ func (r *elfRows) load() (err error) {
 	return err
 }
 
-// held returns how many bytes of rows are in memory.
+// held returns the number of bytes of rows in memory.
 func (r *elfRows) held() int64 { return int64(len(r.whole) + cap(r.part)) }
 
-// bytes are those of row n, or nil where they cannot be read.
+// bytes returns the bytes from row n on, or nil if they cannot be read.
 func (r *elfRows) bytes(n uint64) []byte {
 	at := n * r.size
 	if at < r.from || at+r.size > r.from+uint64(len(r.part)) {
 		if r.parts == maxParts {
-			_ = r.load() // where it fails, parts of it may yet be there
+			_ = r.load() // after an error, parts may still be readable
 		}
 		if at+r.size <= uint64(len(r.whole)) {
 			return r.whole[at:]
@@ -63,7 +63,7 @@ func (r *elfRows) bytes(n uint64) []byte {
 	return r.part[at-r.from:]
 }
 
-// row is row n, which defines nothing where it cannot be read.
+// row returns row n, or an undefined symbol if it cannot be read.
 func (r *elfRows) row(n uint64) rawSymbol {
 	b, order := r.bytes(n), r.order
 	switch {
@@ -75,8 +75,8 @@ func (r *elfRows) row(n uint64) rawSymbol {
 	return elfSymbol(order.Uint32(b), b[4], order.Uint16(b[6:]), order.Uint64(b[8:]), order.Uint64(b[16:]))
 }
 
-// near yields the rows that value lies in, by their own value and size, and those before it
-// that have no size. In a large library that is one of 60,000, and only that is looked at closely.
+// near yields the rows whose value and size cover value, and the rows before it without a size. This skips nearly all rows: in a large library one of
+// 60,000 remains.
 func (r *elfRows) near(value uint64) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for n := r.nearFrom(0, value); n < r.section.Size/r.size && yield(n); n = r.nearFrom(n+1, value) {
@@ -84,9 +84,9 @@ func (r *elfRows) near(value uint64) iter.Seq[uint64] {
 	}
 }
 
-// nearFrom returns the first row from number n on that near yields, or how many there are.
+// nearFrom returns the first row from n on that near yields, or the number of rows.
 func (r *elfRows) nearFrom(n, value uint64) uint64 {
-	_ = r.load() // where it fails, parts of it may yet be there
+	_ = r.load() // after an error, parts may still be readable
 	swap := r.order == binary.ByteOrder(binary.BigEndian)
 	if !r.narrow {
 		for ; (n+1)*elf.Sym64Size <= uint64(len(r.whole)); n++ {

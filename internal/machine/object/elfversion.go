@@ -2,8 +2,8 @@ package object
 
 import "debug/elf"
 
-// hidden reads the versions of a .dynsym's rows (.gnu.version; Linux Standard Base, "Symbol Versioning"): whether a row is an older version of its name, which
-// only programs refer to that were linked against that. It is nil where no row has a version.
+// hidden returns a function that reports whether a row of a .dynsym is a non-default version of its name (.gnu.version; Linux Standard Base, "Symbol
+// Versioning"). Only programs linked against that version refer to it. hidden returns nil if no row has a version.
 func (f *elfFormat) hidden(n int) func(row uint64) bool {
 	for at, s := range f.file.Sections {
 		if s.Type != elf.SHT_GNU_VERSYM || int(s.Link) != n {

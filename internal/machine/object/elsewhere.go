@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// LoadAt sets the addresses of sections of an unlinked image. The other sections have no known address: they get places after these, so that the
-// distances in unwind information fit, and their symbols have no address. Two sections may not overlap.
+// LoadAt sets the addresses of sections of an unlinked image. The addresses of the other sections are unknown: they are placed after these, so that
+// distances in unwind information fit, and their symbols have no address. It returns an error if two sections overlap.
 func (i *Image) LoadAt(at map[*Section]machine.Addr) error {
 	type placed struct {
 		*Section
@@ -47,7 +47,7 @@ func (i *Image) LoadAt(at map[*Section]machine.Addr) error {
 	return nil
 }
 
-// AllCode lists the sections of code that have bytes, loaded or not.
+// AllCode returns the code sections that have bytes, loaded or not.
 func (i *Image) AllCode() []*Section {
 	var code []*Section
 	for _, s := range i.all {
@@ -58,7 +58,7 @@ func (i *Image) AllCode() []*Section {
 	return code
 }
 
-// InSection returns the section that the symbol of that name is in, and where in it.
+// InSection returns the section that contains the symbol with a name, and the symbol's offset in it.
 func (i *Image) InSection(name string) (s *Section, offset uint64, ok bool) {
 	want := append([]byte(name), 0)
 	for _, t := range i.symbolTables() {
@@ -72,9 +72,9 @@ func (i *Image) InSection(name string) (s *Section, offset uint64, ok bool) {
 	return nil, 0, false
 }
 
-// Fixed returns the bytes of a section of an ELF image, and which of them are the same wherever a loader puts it: fixed
-// has a true for each byte that no relocation is about. In an unlinked one, a linker may also replace the instruction that a relocation belongs to, such as
-// a load from the GOT by the address itself (System V ABI, AMD64 supplement, B.2): the bytes of those count as relocated.
+// Fixed returns the bytes of a section of an ELF image. fixed is true for each byte that no relocation may change, so it is the same wherever the section is
+// loaded. In an unlinked image a linker may also rewrite the instruction of a relocation, such as a load from the GOT (System V ABI, AMD64 supplement, B.2);
+// fixed is false for the bytes of such an instruction.
 func (s *Section) Fixed() (data []byte, fixed []bool, err error) {
 	f, ok := s.image.format.(*elfFormat)
 	if !ok {
@@ -95,7 +95,7 @@ func (s *Section) Fixed() (data []byte, fixed []bool, err error) {
 		if int(table.Info) != s.index || table.Type != elf.SHT_RELA {
 			continue
 		}
-		if relocated { // as in relocate
+		if relocated { // as relocate requires
 			return nil, nil, &Error{s.image.Name, table.Name, 0, fmt.Errorf("relocates %s a second time", s.Name)}
 		}
 		relocated = true
@@ -117,7 +117,7 @@ func (s *Section) Fixed() (data []byte, fixed []bool, err error) {
 	return data, fixed, nil
 }
 
-// touches returns how many bytes before its place, and how many from there on, a relocation may change.
+// touches returns the numbers of bytes that a relocation may change before its place, and from the place on.
 func touches(of elf.Machine, kind uint32) (before, size uint64) {
 	switch of {
 	case elf.EM_X86_64:
@@ -128,9 +128,9 @@ func touches(of elf.Machine, kind uint32) (before, size uint64) {
 			elf.R_X86_64_DTPOFF64, elf.R_X86_64_TPOFF64, elf.R_X86_64_SIZE64:
 			return 0, 8
 		case elf.R_X86_64_GOTPCREL, elf.R_X86_64_GOTPCRELX, elf.R_X86_64_REX_GOTPCRELX, elf.R_X86_64_GOTTPOFF:
-			return 3, 4 // and part of the instruction before it
+			return 3, 4 // includes part of the instruction before the place
 		case elf.R_X86_64_TLSGD, elf.R_X86_64_TLSLD, elf.R_X86_64_GOTPC32_TLSDESC, elf.R_X86_64_TLSDESC_CALL:
-			return 4, 19 // up to the end of the call, in the large code model too
+			return 4, 19 // up to the end of the call, also in the large code model
 		}
 		return 0, 4
 	case elf.EM_AARCH64:

@@ -6,9 +6,9 @@
 //
 // # Security
 //
-// An image is hostile. Every size is checked against the size of the image before anything is allocated; compressed data may expand to 256 MiB in
-// all. The standard library's readers do not promise that, and run under a recover. Data is read on demand: a lookup in a 100 MB library reads its
-// headers and its symbol table.
+// An image is hostile. Every size is checked against the size of the image before memory is allocated. Decompressed data may take 256 MiB in all. The
+// standard library's readers do not guarantee that they never panic, so they run under a recover. Data is read on demand: a lookup in a 100 MB library
+// reads its headers and its symbol table.
 package object
 
 import (
@@ -23,9 +23,9 @@ import (
 
 // Error is the error type of every function of this package.
 type Error struct {
-	Image   string // its name
+	Image   string // name of the image
 	Section string // "" if the error is about the whole image
-	Offset  int64  // in the section, or the image; -1 if there is none
+	Offset  int64  // offset in the section or image; -1 if unknown
 	Err     error
 }
 
@@ -42,42 +42,42 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrNotObject is wrapped where the bytes are no image of a format that is known.
+// ErrNotObject is wrapped by errors about files in an unknown format.
 var ErrNotObject = errors.New("not an object file")
 
-// ErrCore is wrapped where the file is the memory of a process that has ended, and no image.
+// ErrCore is wrapped by errors about files that are a core, the memory of a process that has ended.
 var ErrCore = errors.New("a core")
 
 // Image is one image. Its methods are not safe for concurrent use.
 type Image struct {
 	Name string // the path, or the name of the object in messages
-	// Bias is added to the addresses in the file to get those in the target; 0 for an object whose section headers hold loaded addresses.
+	// Bias is the target's address minus the file's address; 0 for an object whose section headers hold loaded addresses.
 	Bias machine.Addr
-	// Registered means that a JIT registered the image.
+	// Registered reports whether a JIT registered the image.
 	Registered bool
 
 	format   format
 	size     int64
 	sections map[string]*Section
 	all      []*Section
-	laidOut  bool // an unlinked image whose sections have addresses, at distances that count
+	laidOut  bool // an unlinked image whose sections have addresses with valid distances
 	placed   bool
 	tables   []*symbolTable // nil until a symbol is needed
 	read     bool
-	starts   []start // of symbols, by address; nil until one is needed
-	// Functions that have a descriptor, by the address of their code; nil until one is needed.
+	starts   []start // symbols by address; nil until one is needed
+	// These are functions with a descriptor, by the address of their code; nil until one is needed.
 	described []start
 	separate  func(buildID []byte) *Image // opens debug; nil after it was called
 	debug     *Image                      // the separate file with debug information, or nil
 
-	// The results of SymbolAt, and the bytes of their names.
+	// These cache the results of SymbolAt; coveredBytes is the size of their names.
 	covered      map[machine.Addr]covering
 	coveredBytes int64
 	answers      map[asked]covering
 
-	linked []linkedPlace // of symbols without an address; nil until one is needed
+	linked []linkedPlace // references to symbols without an address; nil until one is needed
 
-	// The results of SymbolsStarting.
+	// These cache the results of SymbolsStarting.
 	named      map[machine.Addr][]Symbol
 	namedBytes int64
 }
@@ -90,40 +90,40 @@ type format interface {
 	arch() (*machine.Arch, error)
 	// relocatable reports whether the image is an unlinked object.
 	relocatable() bool
-	// relocate relocates data, the bytes of s, as a loader would.
+	// relocate relocates data, the bytes of s, as a linker or loader would.
 	relocate(s *Section, data []byte) ([]Relocation, error)
-	// symbolTables returns the tables that can be read.
+	// symbolTables returns the readable symbol tables.
 	symbolTables() []*symbolTable
-	// relative reports whether the values of symbols count from the start of their section.
+	// relative reports whether symbol values are offsets in their section.
 	relative() bool
 	// fileAddr implements [Image.FileAddr].
 	fileAddr(off uint64) (machine.Addr, bool)
-	// stackMaps is the name of the sections that hold stack maps.
+	// stackMaps returns the name of the sections that hold stack maps.
 	stackMaps() string
 }
 
 // Section is one section of an image.
 type Section struct {
 	Name  string
-	Addr  machine.Addr // loaded address; for a section that is not loaded, meaningless
+	Addr  machine.Addr // loaded address; meaningless if the section is not loaded
 	Size  uint64
 	Alloc bool // occupies memory when loaded
 	Exec  bool // holds code
 	Bits  bool // has bytes in the image
 
-	elsewhere bool // where it was loaded is not known: see [Image.LoadAt]
+	elsewhere bool // the loaded address is unknown: see [Image.LoadAt]
 
-	// The result of [Section.Fixed], cached for [Image.Original].
+	// These cache the result of [Section.Fixed] for [Image.Original].
 	original    []byte
 	fixed       []bool
 	originalErr error
 
-	data  io.ReaderAt // nil where they are compressed and should not be
-	index int         // in the image's own counting from 0
+	data  io.ReaderAt // nil if the bytes are compressed but may not be
+	index int         // index in the image's sections, from 0
 	image *Image
 }
 
-// maxImage is half of the address space: a section that is read may be as large as its file. With words of 64 bits no file is that large.
+// maxImage is half of the address space. A 32-bit build cannot read larger files, because a section may be as large as its file.
 const maxImage = math.MaxInt / 2
 
 // New reads the headers of an image of size bytes.
@@ -150,7 +150,7 @@ func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 	case isPE(magic):
 		err = img.openPE(whole)
 	default:
-		err = img.openCOFF(whole) // which has no magic number
+		err = img.openCOFF(whole) // COFF has no magic number, so it is tried last
 	}
 	if err != nil {
 		return nil, &Error{name, "", -1, err}
@@ -158,7 +158,7 @@ func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 	return img, nil
 }
 
-// add adds a section. Of two sections with one name, a lookup by name finds the first.
+// add adds a section. A lookup by name finds the first section with a name.
 func (i *Image) add(s *Section) {
 	s.image, s.index = i, len(i.all)
 	i.all = append(i.all, s)
@@ -179,8 +179,8 @@ func (i *Image) Arch() (*machine.Arch, error) {
 // Relocatable reports whether the image is an unlinked object, whose bytes are not relocated.
 func (i *Image) Relocatable() bool { return i.format.relocatable() }
 
-// StackMaps returns the sections that hold stack maps, in the order of the image. There is at most one, unless the linker kept those of several
-// objects apart (ld -r --unique).
+// StackMaps returns the sections that hold stack maps, in the order of the image. There is at most one, unless the linker kept those of several objects
+// separate (ld -r --unique).
 func (i *Image) StackMaps() []*Section {
 	var list []*Section
 	for _, s := range i.all {
@@ -191,18 +191,18 @@ func (i *Image) StackMaps() []*Section {
 	return list
 }
 
-// StackMapSection is the name of the sections that [Image.StackMaps] looks for.
+// StackMapSection returns the name of the sections that [Image.StackMaps] looks for.
 func (i *Image) StackMapSection() string { return i.format.stackMaps() }
 
-// PlaceSections gives each section of an unlinked object a place of its own, as a loader would, so that an address identifies its section. The
-// addresses are valid only within the image. It does nothing to a linked image.
+// PlaceSections gives each section of an unlinked object a distinct address, as a loader would, so that an address identifies its section. The addresses
+// are valid only within the image. It does nothing to a linked image.
 func (i *Image) PlaceSections() {
 	if !i.Relocatable() {
 		return
 	}
 	const first, align = 0x1000, 0x1000
 	if i.laidOut {
-		// Assemblers for Mach-O write distances between sections as absolute numbers.
+		// Keep the distances of the section headers: Mach-O assemblers write distances between sections as absolute numbers.
 		for _, s := range i.all {
 			if !i.placed {
 				s.Addr += first
@@ -221,7 +221,7 @@ func (i *Image) PlaceSections() {
 	}
 }
 
-// Placed reports whether the addresses are those of [Image.PlaceSections].
+// Placed reports whether PlaceSections assigned the addresses.
 func (i *Image) Placed() bool { return i.placed }
 
 // Section returns the first section of that name, or nil.
@@ -230,12 +230,12 @@ func (i *Image) Section(name string) *Section { return i.sections[name] }
 // Loaded returns the address of the section in the target.
 func (s *Section) Loaded() machine.Addr { return s.Addr + s.image.Bias }
 
-// Contains reports whether addr lies in the section as it is loaded.
+// Contains reports whether addr lies in the loaded section.
 func (s *Section) Contains(addr machine.Addr) bool {
 	return addr >= s.Loaded() && uint64(addr-s.Loaded()) < s.Size
 }
 
-// ReadAt reads bytes of the section as they are in the image, decompressed.
+// ReadAt reads bytes of the section, decompressed but not relocated.
 func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case !s.Bits:
@@ -250,7 +250,7 @@ func (s *Section) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Data returns the bytes of the section as they are in the image, decompressed.
+// Data returns the bytes of the section, decompressed but not relocated.
 func (s *Section) Data() ([]byte, error) {
 	if err := s.Readable(); err != nil {
 		return nil, err
@@ -269,7 +269,7 @@ func (s *Section) Data() ([]byte, error) {
 	return b, nil
 }
 
-// Readable returns an error if the header shows that the bytes of the section cannot be read; nil otherwise.
+// Readable returns an error if the section header shows that the bytes of the section cannot be read.
 func (s *Section) Readable() error {
 	_, packed := s.data.(*inflater)
 	switch {
@@ -283,7 +283,7 @@ func (s *Section) Readable() error {
 	return nil
 }
 
-// noBytes returns the error for a section without bytes. If code has none either, the file was reduced to debug information (objcopy
+// noBytes returns the error for a section without bytes. If code sections have none either, the file was reduced to debug information (objcopy
 // --only-keep-debug, dsymutil).
 func (i *Image) noBytes() error {
 	for _, s := range i.all {
@@ -294,9 +294,8 @@ func (i *Image) noBytes() error {
 	return errors.New("has no bytes in the image")
 }
 
-// Code lists the sections that hold loaded code. In an unlinked object a
-// section at address 0 was not loaded (MCJIT of LLVM 19 and later leaves an
-// empty .text there beside the real .ltext).
+// Code returns the sections that hold loaded code. In an unlinked object a section at address 0 was not loaded: MCJIT of LLVM 19 and later leaves an empty
+// .text there beside the real .ltext.
 func (i *Image) Code() []*Section {
 	var code []*Section
 	for _, s := range i.all {
@@ -307,7 +306,7 @@ func (i *Image) Code() []*Section {
 	return code
 }
 
-// CodeAt returns the code section that addr lies in, or nil.
+// CodeAt returns the code section that contains addr, or nil.
 func (i *Image) CodeAt(addr machine.Addr) *Section {
 	for _, s := range i.all {
 		if s.Alloc && s.Exec && !s.elsewhere && (s.Addr != 0 || !i.Relocatable()) && s.Contains(addr) {
@@ -317,6 +316,5 @@ func (i *Image) CodeAt(addr machine.Addr) *Section {
 	return nil
 }
 
-// FileAddr returns the address, as the image counts it, of the byte at file
-// offset off, by its loadable segments.
+// FileAddr returns the image's address of the byte at file offset off, according to its loadable segments.
 func (i *Image) FileAddr(off uint64) (machine.Addr, bool) { return i.format.fileAddr(off) }

@@ -7,20 +7,19 @@ import (
 	"iter"
 )
 
-// Images opens each image of a file of size bytes: the file itself, the members of an archive, the architectures of a universal file, and those of
-// a universal file in an archive or the other way round. They are named libx.a(member.o) and libx.a (arm64).
+// Images opens each image in a file of size bytes: the file itself, the members of an archive, the architectures of a universal file, or a universal file
+// in an archive and the reverse. They are named libx.a(member.o) and libx.a (arm64).
 //
-// An image that cannot be read yields its error, and the next one follows. Members of an archive that are no images, such as its index, are
-// skipped. If the file is none of these, the only error wraps [ErrNotObject]. Only the headers of a member are read, and the data that they
-// require.
+// An image that cannot be read yields its error, and the iteration continues. Archive members that are not images, such as the index, are skipped. If the
+// file itself has an unknown format, the only error wraps [ErrNotObject]. Images reads only the headers of a member and the data that they require.
 func Images(name string, r io.ReaderAt, size int64) iter.Seq2[*Image, error] {
 	return func(yield func(*Image, error) bool) { images(name, r, size, holders{}, yield) }
 }
 
-// holders records which kinds of file an image is in. Tools nest each kind once at most.
+// holders records the kinds of file that contain an image. Each kind may occur only once, as with common tools.
 type holders struct{ archive, fat bool }
 
-// images yields the images of one file, and reports whether the caller wants more.
+// images yields the images of one file, and returns false if the caller stops.
 func images(name string, r io.ReaderAt, size int64, in holders, yield func(*Image, error) bool) bool {
 	fail := func(format string, args ...any) bool {
 		return yield(nil, &Error{name, "", -1, fmt.Errorf(format, args...)})

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Format returns the kind of file that the image is, such as "ELF object" or "Mach-O library".
+// Format returns the format and kind of the image, such as "ELF object" or "Mach-O library".
 func (i *Image) Format() string { return i.format.kind() }
 
 func (f *elfFormat) kind() string {
@@ -31,7 +31,7 @@ func (f *elfFormat) positionIndependent() bool {
 	return flags&pie != 0
 }
 
-// dynamic returns what the dynamic section has under a tag (System V ABI, chapter 5, "Dynamic Section").
+// dynamic returns the value of a tag in the dynamic section (System V ABI, chapter 5, "Dynamic Section").
 func (f *elfFormat) dynamic(tag elf.DynTag) (value uint64, ok bool) {
 	s := f.image.Section(".dynamic")
 	if s == nil || f.file.Class != elf.ELFCLASS64 {
@@ -60,8 +60,7 @@ func (f *machoFormat) kind() string {
 	return "Mach-O image"
 }
 
-// SourceName returns what the source calls the function or variable of a symbol's name: Mach-O
-// puts an underscore before each.
+// SourceName returns the source name of a symbol: Mach-O puts an underscore before each name.
 func (i *Image) SourceName(symbol string) string {
 	if _, ok := i.format.(*machoFormat); ok {
 		return strings.TrimPrefix(symbol, "_")
@@ -69,7 +68,7 @@ func (i *Image) SourceName(symbol string) string {
 	return symbol
 }
 
-// Narrow reports whether addresses have 4 bytes in the image, though its architecture has 64 bits: x32 and arm64_32.
+// Narrow reports whether the image has 4-byte addresses on a 64-bit architecture: x32 and arm64_32.
 func (i *Image) Narrow() bool {
 	switch f := i.format.(type) {
 	case *elfFormat:

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// linkedPlace is a place where the code or data of a registered image refers to a symbol without an address in the image.
+// linkedPlace is a reference from code or data of a registered image to a symbol whose address the image does not hold.
 type linkedPlace struct {
 	at     machine.Addr
 	kind   elf.R_X86_64
@@ -16,10 +16,10 @@ type linkedPlace struct {
 	addend uint64
 }
 
-// Linked returns the address that a JIT has given to a symbol without an address in a registered image: one of another image, one that was defined
-// to the JIT, a common one, one in a section whose header has no address, or a weak one, for which the JIT may have taken another image's. It reads
-// from mem the address that the JIT has written at the image's relocations, which may be that of a stub for a function. It is false if the image
-// has no such place, or if the places disagree.
+// Linked returns the address that a JIT gave to a symbol of a registered image, if the image does not hold the address. That is so for symbols of other
+// images or of the JIT, common symbols, symbols in a section whose header has no address, and weak symbols, which another image may replace. Linked reads
+// the address from mem, where the JIT applied the image's relocations; for a function it may be the address of a stub. It returns false if no relocation
+// refers to the symbol, or if the relocations disagree.
 func (i *Image) Linked(name string, mem machine.Memory) (machine.Addr, bool) {
 	f, ok := i.format.(*elfFormat)
 	if !ok || !i.Registered || !f.relocatable() || f.file.Machine != elf.EM_X86_64 || f.file.Class != elf.ELFCLASS64 {
@@ -29,7 +29,7 @@ func (i *Image) Linked(name string, mem machine.Memory) (machine.Addr, bool) {
 	if !ok {
 		return 0, false
 	}
-	for _, far := range [...]bool{false, true} { // a call may go to a stub; a stored address takes precedence
+	for _, far := range [...]bool{false, true} { // prefer a stored address: a call may go to a stub
 		found := map[machine.Addr]bool{}
 		for _, p := range f.linkedPlaces() {
 			if far != (p.kind == elf.R_X86_64_PLT32) {
@@ -52,7 +52,7 @@ func (i *Image) Linked(name string, mem machine.Memory) (machine.Addr, bool) {
 	return 0, false
 }
 
-// unplaced is the symbol of that name that the image leaves to the JIT. Its value counts from the start of its section; of one without a section it is 0.
+// unplaced returns the symbol with a name if the JIT decides its address. Its value is an offset in its section, or 0 without a section.
 func (i *Image) unplaced(name string) (sym rawSymbol, ok bool) {
 	want := append([]byte(name), 0)
 	for _, t := range i.symbolTables() {
@@ -62,7 +62,7 @@ func (i *Image) unplaced(name string) (sym rawSymbol, ok bool) {
 				continue
 			}
 			if !i.leftToJIT(s) || ok {
-				return s, false // the image has its address, or there are several
+				return s, false // the image holds the address, or there are several such symbols
 			}
 			sym, ok = s.sectioned(), true
 		}
@@ -76,8 +76,8 @@ func (i *Image) leftToJIT(s rawSymbol) bool {
 	return !known || s.binding == weak
 }
 
-// tells reports whether the address of one symbol determines that of the other: the same symbol, or another one of the same section, which a JIT
-// moves as a whole.
+// tells reports whether the address of one symbol determines that of the other: they are the same symbol, or lie in the same section, which a JIT moves
+// as a whole.
 func (s rawSymbol) tells(other rawSymbol) bool {
 	if s.section == undefined || s.binding == weak || other.binding == weak {
 		return s.section == other.section && s.name == other.name && s.kind == other.kind
@@ -92,7 +92,7 @@ func (s rawSymbol) sectioned() rawSymbol {
 	return s
 }
 
-// linkedPlaces are all places where the image names symbols without an address.
+// linkedPlaces returns all references to symbols whose address the JIT decides.
 func (f *elfFormat) linkedPlaces() []linkedPlace {
 	if f.image.linked != nil {
 		return f.image.linked
@@ -125,9 +125,9 @@ func (f *elfFormat) linkedPlaces() []linkedPlace {
 	return f.image.linked
 }
 
-// read returns the address of the symbol of a place, from the bytes there.
+// read returns the address of the symbol from the relocated bytes in memory.
 func (p linkedPlace) read(mem machine.Memory) (machine.Addr, bool) {
-	var b [6]byte // two bytes of the instruction before it
+	var b [6]byte // starts two bytes before the place, in the same instruction
 	if mem.ReadMemory(b[:], p.at-2) != nil {
 		return 0, false
 	}
@@ -148,16 +148,16 @@ func (p linkedPlace) read(mem machine.Memory) (machine.Addr, bool) {
 		return to - machine.Addr(p.addend), ok && to != machine.Addr(p.addend)
 	case elf.R_X86_64_PC32, elf.R_X86_64_PLT32:
 		if binary.LittleEndian.Uint32(b[2:]) == 0 {
-			return 0, false // it is not relocated yet
+			return 0, false // not relocated yet
 		}
 		return relative(b[2:], p.at) - machine.Addr(p.addend), true
 	case elf.R_X86_64_GOTPCREL, elf.R_X86_64_GOTPCRELX, elf.R_X86_64_REX_GOTPCRELX:
-		// The forms into which a linker may relax a load from the GOT: System V ABI, AMD64 supplement, B.2.
+		// A linker may relax a load from the GOT to these forms: System V ABI, AMD64 supplement, B.2.
 		switch {
 		case p.addend != ^uint64(3) || binary.LittleEndian.Uint32(b[2:]) == 0:
-		case b[0] == 0x8d, b[0] == 0x67 && b[1] == 0xe8: // lea; call, with a prefix in the place of a byte
+		case b[0] == 0x8d, b[0] == 0x67 && b[1] == 0xe8: // lea, or call with a prefix that fills a byte
 			return relative(b[2:], p.at+4), true
-		case b[0] == 0xe9: // jmp, with a nop after it
+		case b[0] == 0xe9: // jmp, followed by a nop
 			return relative(b[1:], p.at+3), true
 		case b[0] == 0x8b, b[0] == 0xff && (b[1] == 0x15 || b[1] == 0x25):
 			return word(relative(b[2:], p.at+4))

@@ -13,8 +13,8 @@ import (
 
 // machoFormat is a Mach-O image (mach-o/loader.h of XNU).
 //
-// debug/macho makes a Go value of every symbol and of every relocation of each section when it opens a file, however many sections share them, and
-// supports neither the fixups of linked images nor arm64_32.
+// debug/macho is not used. When it opens a file it allocates a Go value for every symbol and for every relocation of each section, even if sections share
+// them. It supports neither the fixups of linked images nor arm64_32.
 type machoFormat struct {
 	image    *Image
 	file     io.ReaderAt
@@ -23,28 +23,28 @@ type machoFormat struct {
 	sub      uint32
 	fileType macho.Type
 	segments []machoSegment
-	sections []machoSection // those of the image, in its order
+	sections []machoSection // parallel to the image's sections
 	symtab   macho.SymtabCmd
 	dyldInfo machoExtent // the binding opcodes of LC_DYLD_INFO
 	chained  machoExtent // LC_DYLD_CHAINED_FIXUPS
 	symbols  *symbolTable
-	exported map[uint64]rawSymbol // by the hash of their names; nil until one is needed
+	exported map[uint64]rawSymbol // by hash of the name; nil until one is needed
 }
 
 type machoSegment struct{ addr, size, off, fileSize uint64 }
 
-// machoSection holds the fields of a section that [Section] does not have.
+// machoSection holds the fields of a section that [Section] lacks.
 type machoSection struct {
-	segment     int    // index of the load command's segment
-	addr        uint64 // as the header gives it, wherever the section is placed
+	segment     int    // index of its segment among the load commands
+	addr        uint64 // address in the section header, even if the section is placed elsewhere
 	off         uint64
-	relocations machoExtent // in bytes
+	relocations machoExtent // size in bytes
 }
 
-// machoExtent is a part of the file.
+// machoExtent is a range of the file.
 type machoExtent struct{ off, size uint64 }
 
-// Constants that debug/macho does not define.
+// These constants are missing in debug/macho.
 const (
 	machoCPU32on64 macho.Cpu     = 0x0200000c // CPU_TYPE_ARM64_32
 	machoDyldInfo  macho.LoadCmd = 0x22
@@ -53,7 +53,7 @@ const (
 
 	machoObject = macho.TypeObj
 
-	sectionType        = 0xff // of a section's flags
+	sectionType        = 0xff // mask of a section's flags
 	sectionZeros       = 0x1  // S_ZEROFILL
 	sectionManyZeros   = 0xc  // S_GB_ZEROFILL
 	sectionThreadZeros = 0x12 // S_THREAD_LOCAL_ZEROFILL
@@ -61,10 +61,10 @@ const (
 	sectionIsDebug     = 0x02000000
 )
 
-// MachOStackMaps is the name of LLVM's stack maps in a Mach-O image: the segment's name, and after a comma the section's.
+// MachOStackMaps is the name of the section that holds LLVM's stack maps in a Mach-O image: segment, comma, section.
 const MachOStackMaps = "__LLVM_STACKMAPS,__llvm_stackmaps"
 
-// isMachO reports whether a file begins as a Mach-O image of either byte order.
+// isMachO reports whether a file begins with Mach-O's magic number in either byte order.
 func isMachO(magic [4]byte) bool {
 	little, big := binary.LittleEndian.Uint32(magic[:]), binary.BigEndian.Uint32(magic[:])
 	return little&^1 == macho.Magic32 || big&^1 == macho.Magic32
@@ -118,7 +118,7 @@ func (i *Image) openMachO(r *io.SectionReader) error {
 	return nil
 }
 
-// command takes from one load command what is needed of it.
+// command decodes the load commands that this package needs.
 func (f *machoFormat) command(b []byte) error {
 	word := func(at int) uint64 { return uint64(binary.LittleEndian.Uint32(b[at:])) }
 	short := fmt.Errorf("is %d bytes long", len(b))
@@ -126,7 +126,7 @@ func (f *machoFormat) command(b []byte) error {
 	case macho.LoadCmdSegment, macho.LoadCmdSegment64:
 		return f.segment(b, cmd == macho.LoadCmdSegment64)
 	case macho.LoadCmdSymtab:
-		// The loader takes the last of several; tools refuse them.
+		// The loader uses the last of several tables; tools reject them.
 		if f.symtab.Cmd != 0 {
 			return errors.New("is a second symbol table")
 		}
@@ -147,7 +147,7 @@ func (f *machoFormat) command(b []byte) error {
 	return nil
 }
 
-// segment adds the sections of a segment. An unlinked image has one segment without a name, and its sections name the segment that they belong to.
+// segment adds the sections of a segment. An unlinked image has one unnamed segment, and its sections name the segment that they belong to.
 func (f *machoFormat) segment(b []byte, wide bool) error {
 	var seg macho.Segment64
 	var narrow macho.Segment32
@@ -184,20 +184,20 @@ func (f *machoFormat) segment(b []byte, wide bool) error {
 			machoExtent{uint64(sec.Reloff), 8 * uint64(sec.Nreloc)}})
 		s := f.part(text16(sec.Seg)+","+text16(sec.Name), machoExtent{uint64(sec.Offset), sec.Size})
 		s.Addr, s.Alloc, s.Exec = machine.Addr(sec.Addr), sec.Flags&sectionIsDebug == 0, sec.Flags&sectionIsCode != 0
-		// A file of debug information alone (dSYM) keeps the headers of what it left out.
+		// A file that holds only debug information (dSYM) keeps the headers of the removed sections.
 		s.Bits = !zeros && seg.Filesz > 0
 		f.image.add(s)
 	}
 	return nil
 }
 
-// text16 reads a name, which ends with a zero byte only where it is shorter than its field.
+// text16 returns a name, which ends with a zero byte only if it is shorter than its field.
 func text16(b [16]byte) string {
 	name, _, _ := bytes.Cut(b[:], []byte{0})
 	return string(name)
 }
 
-// part makes a section of a part of the file, to be read as one.
+// part makes a Section of a range of the file, so that it can be read like one.
 func (f *machoFormat) part(name string, e machoExtent) *Section {
 	return &Section{Name: name, Size: e.size, Bits: true, image: f.image,
 		data: io.NewSectionReader(f.file, int64(e.off), int64(e.size))}
@@ -207,14 +207,14 @@ func (f *machoFormat) arch() (*machine.Arch, error) {
 	switch {
 	case f.cpu == macho.CpuAmd64 && f.wide:
 		return machine.AMD64, nil
-	// The registers of arm64_32 are those of arm64; its pointers are stored in 4 bytes.
+	// arm64_32 has the registers of arm64 and stores pointers in 4 bytes.
 	case f.cpu == macho.CpuArm64 && f.wide, f.cpu == machoCPU32on64 && !f.wide:
 		return machine.ARM64, nil
 	}
 	return nil, fmt.Errorf("Mach-O for %s is not supported", cpuName(f.cpu, f.sub))
 }
 
-// cpuName returns the name of an architecture in Apple's tools (mach/machine.h).
+// cpuName returns the name that Apple's tools give an architecture (mach/machine.h).
 func cpuName(cpu macho.Cpu, sub uint32) string {
 	const capabilities = 0xff000000
 	switch sub &^= capabilities; {
@@ -242,7 +242,7 @@ func cpuName(cpu macho.Cpu, sub uint32) string {
 
 func (f *machoFormat) relocatable() bool { return f.fileType == machoObject }
 
-// relative: [machoFormat.table] makes it so, that symbols follow their sections.
+// relative reports whether symbol values are offsets in their section; [machoFormat.table] converts those of an unlinked image.
 func (f *machoFormat) relative() bool { return f.relocatable() }
 
 func (f *machoFormat) stackMaps() string { return MachOStackMaps }

@@ -9,24 +9,24 @@ import (
 
 // slice is one image of a universal file.
 type slice struct {
-	arch         string // as Apple's tools call it
+	arch         string // name in Apple's tools
 	offset, size int64
 }
 
 const (
 	fatMagic64 = macho.MagicFat + 1
-	// maxSlices is below the least version of a Java class, which starts with the same
-	// magic number and has its version where a universal file counts its slices.
+	// maxSlices is below the least version of a Java class file. That starts with the same magic number, and has its version where a universal file has the
+	// number of slices.
 	maxSlices = 42
 )
 
-// isFat reports whether a file begins as a universal file does.
+// isFat reports whether a file begins with the magic number of a universal file.
 func isFat(magic [4]byte) bool {
 	n := binary.BigEndian.Uint32(magic[:])
 	return n == macho.MagicFat || n == fatMagic64
 }
 
-// fatSlices lists the images of a universal file of size bytes (mach-o/fat.h; its header is big-endian). It returns ErrNotObject for other files.
+// fatSlices returns the images of a universal file of size bytes (mach-o/fat.h; its header is big-endian). It returns ErrNotObject for other files.
 func fatSlices(r io.ReaderAt, size int64) ([]slice, error) {
 	var head [8]byte
 	if n, _ := r.ReadAt(head[:], 0); n < len(head) || !isFat([4]byte(head[:4])) {

@@ -7,28 +7,28 @@ import (
 	"io"
 )
 
-// The fixups of a linked image are chained through the places to be fixed: each place holds the value to be written there and the distance to the
-// next place (mach-o/fixup-chains.h). Images for macOS 11 and older have a program of rebasing instead (LC_DYLD_INFO); the places that it rebases
-// hold their addresses already. Imports of such an image are in no section of maps or unwind tables, and are not listed.
+// A linked image chains its fixups through the places to fix: each place holds the value to write and the distance to the next place
+// (mach-o/fixup-chains.h). Images for macOS 11 and older have rebase opcodes instead (LC_DYLD_INFO); the places that these rebase already hold their
+// addresses. Imports of such an image do not occur in stack maps or unwind tables, and are not listed.
 
-// chainFormat describes how one of the pointer formats packs a place.
+// chainFormat describes a pointer format: how a place encodes its fixup.
 type chainFormat struct {
 	name    string
 	size    int
 	stride  uint64 // unit of the distance to the next place
-	offsets bool   // targets count from the start of the image, and not from 0
+	offsets bool   // targets are offsets from the start of the image
 	unpack  func(raw uint64) chainLink
 }
 
-// chainLink is the decoded content of one place.
+// chainLink is the decoded fixup of one place.
 type chainLink struct {
-	next    uint64 // 0 in the last one
+	next    uint64 // distance to the next place in strides; 0 in the last one
 	bind    bool
-	ordinal uint64 // of the import, where bind is set
-	addend  int64  // likewise
+	ordinal uint64 // number of the import, if bind is set
+	addend  int64  // added to the import's address, if bind is set
 	target  uint64
-	offset  bool   // the target counts from the start of the image in any format
-	high    uint64 // the target's highest byte, in place
+	offset  bool   // the target is an offset from the start of the image, in any format
+	high    uint64 // the target's highest byte, in its position
 }
 
 var chainFormats = map[uint16]chainFormat{
@@ -40,8 +40,7 @@ var chainFormats = map[uint16]chainFormat{
 	12: {"ARM64E_USERLAND24", 8, 8, true, unpackARM64E(0xffffff)},
 }
 
-// unpackARM64E reads a place of arm64e. A pointer that a loader would sign is left without a
-// signature, which depends on keys of the process.
+// unpackARM64E returns a decoder for places of arm64e. It leaves pointers unsigned that a loader would sign: a signature depends on keys of the process.
 func unpackARM64E(ordinals uint64) func(uint64) chainLink {
 	return func(raw uint64) chainLink {
 		l := chainLink{next: raw >> 51 & 0x7ff, bind: raw>>62&1 != 0}
@@ -81,7 +80,7 @@ func unpack32(raw uint64) chainLink {
 	return l
 }
 
-// fixUp does to data, the bytes of s, what the loader does to a linked image.
+// fixUp applies to data, the bytes of s, the fixups that the loader applies to a linked image.
 func (f *machoFormat) fixUp(s *Section, data []byte) ([]Relocation, error) {
 	if f.chained.size == 0 {
 		return nil, f.checkThreaded(s)
@@ -97,8 +96,8 @@ func (f *machoFormat) fixUp(s *Section, data []byte) ([]Relocation, error) {
 	return w.done, nil
 }
 
-// checkThreaded rejects the predecessor of chained fixups on arm64e: chains that start from the opcodes for imports, marked by the first opcode
-// (BIND_OPCODE_THREADED).
+// checkThreaded rejects the predecessor of chained fixups on arm64e: chains that start from the bind opcodes. The first opcode
+// (BIND_OPCODE_THREADED) marks them.
 func (f *machoFormat) checkThreaded(s *Section) error {
 	const threaded, opcodes = 0xd0, 0xf0
 	var b [1]byte
@@ -114,7 +113,7 @@ func (f *machoFormat) checkThreaded(s *Section) error {
 	return nil
 }
 
-// words reads little-endian integers, and remembers that one lay outside.
+// words reads little-endian integers, and records whether one lay outside.
 type words struct {
 	b       []byte
 	outside bool
@@ -129,7 +128,7 @@ func (w *words) at(off uint64, size int) uint64 {
 	return get(w.b[off:], size, binary.LittleEndian)
 }
 
-// chainWalk walks the chains of the pages that a section has a part in.
+// chainWalk walks the chains of the pages that overlap a section.
 type chainWalk struct {
 	f       *machoFormat
 	section *Section
@@ -138,11 +137,11 @@ type chainWalk struct {
 	done    []Relocation
 
 	segment    machoSegment
-	first, end uint64 // of the section in the segment
+	first, end uint64 // offsets of the section in the segment
 	format     chainFormat
-	starts     uint64 // where struct dyld_chained_starts_in_segment is
-	page       uint64 // size of one
-	valid      uint64 // the highest target that is one, for 32-bit pointers; 0 where all are
+	starts     uint64 // offset of struct dyld_chained_starts_in_segment
+	page       uint64 // size of a page
+	valid      uint64 // max_valid_pointer: in a 32-bit place, a larger value is a number and not a pointer
 	base       uint64 // address of the image's header
 	imports    chainImports
 }
@@ -208,7 +207,7 @@ func (w *chainWalk) outside() error {
 	return nil
 }
 
-// base returns the load address of the header of the image.
+// base returns the address of the image's header.
 func (f *machoFormat) base() uint64 {
 	for _, s := range f.segments {
 		if s.off == 0 && s.fileSize > 0 {
@@ -234,7 +233,7 @@ func (w *chainWalk) walkPage(n uint64) error {
 		_, err := w.walkChain(bytes, n*w.page, start)
 		return err
 	}
-	// A 32-bit place can only encode a distance of 31 places: the page has several chains.
+	// A 32-bit place can only encode a distance of 31 places, so a page may have several chains.
 	end := uint64(0)
 	for at := start &^ many; ; at++ {
 		start := w.words.at(table+2*at, 2)
@@ -251,8 +250,8 @@ func (w *chainWalk) walkPage(n uint64) error {
 	}
 }
 
-// walkChain walks one chain and returns where it ends. Its page starts at offset page in the
-// segment, and the chain at offset at in the page.
+// walkChain walks one chain and returns its end, as an offset in the page. page is the offset of the page in the segment, and at the offset of the chain in
+// the page.
 func (w *chainWalk) walkChain(bytes []byte, page, at uint64) (end uint64, err error) {
 	size := uint64(w.format.size)
 	for {
@@ -280,7 +279,7 @@ func (w *chainWalk) walkChain(bytes []byte, page, at uint64) (end uint64, err er
 	}
 }
 
-// fix writes one place, off bytes into the section.
+// fix fixes one place; off is its offset in the section.
 func (w *chainWalk) fix(l chainLink, off uint64) error {
 	r := Relocation{Offset: off, Addend: l.addend}
 	var value uint64
@@ -293,7 +292,7 @@ func (w *chainWalk) fix(l chainLink, off uint64) error {
 		value = l.target
 		switch {
 		case w.format.size == 4 && value > w.valid:
-			// A number that is no pointer, taken into the chain to bridge a distance.
+			// This is a number and not a pointer; it is part of the chain only to bridge a distance.
 			value -= (1<<26 + w.valid) / 2
 			put(w.data[off:], w.format.size, value, binary.LittleEndian)
 			return nil

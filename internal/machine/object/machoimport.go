@@ -1,7 +1,6 @@
 package object
 
-// chainImports are the imports that chained fixups refer to by number (mach-o/fixup-chains.h, struct
-// dyld_chained_import and its variants).
+// chainImports holds the imports that chained fixups refer to by number (mach-o/fixup-chains.h, struct dyld_chained_import and its variants).
 type chainImports struct {
 	at, count, kind uint64
 	names           *symbolTable
@@ -16,8 +15,8 @@ func (i *chainImports) read(w *chainWalk) {
 	}
 }
 
-// bind names the symbol that a place is bound to in r, and returns the address where the
-// image itself defines it: a definition that others may replace is imported too.
+// bind sets the symbol that a place is bound to in r, and returns its address if the image itself defines it. An image also imports its own definitions if
+// other images may replace them.
 func (i *chainImports) bind(w *chainWalk, l chainLink, r *Relocation) (uint64, error) {
 	fail := func(format string, args ...any) (uint64, error) { return 0, w.fail(w.first+r.Offset, format, args...) }
 	if l.ordinal >= i.count {
@@ -26,14 +25,14 @@ func (i *chainImports) bind(w *chainWalk, l chainLink, r *Relocation) (uint64, e
 	var name uint64
 	var library int
 	switch i.kind {
-	case 1, 2: // DYLD_CHAINED_IMPORT, and with an addend of 4 bytes
+	case 1, 2: // DYLD_CHAINED_IMPORT, and its variant with a 4-byte addend
 		size := 4 * i.kind
 		v := w.words.at(i.at+size*l.ordinal, 4)
 		name, library = v>>9, int(int8(v))
 		if i.kind == 2 {
 			r.Addend += int64(int32(w.words.at(i.at+size*l.ordinal+4, 4)))
 		}
-	case 3: // with one of 8 bytes
+	case 3: // the variant with an 8-byte addend
 		v := w.words.at(i.at+16*l.ordinal, 8)
 		name, library = v>>32, int(int16(v))
 		r.Addend += int64(w.words.at(i.at+16*l.ordinal+8, 8))
@@ -49,8 +48,7 @@ func (i *chainImports) bind(w *chainWalk, l chainLink, r *Relocation) (uint64, e
 		return fail("the name of import %d lies outside of the names", l.ordinal)
 	}
 	r.table, r.symbol = i.names, rawSymbol{name: uint32(name), section: undefined}
-	// 0 is the image itself, and what is negative is looked for in several images: the
-	// executable's, or all of them.
+	// 0 means the image itself. Negative numbers mean a search of several images: the executable's, or all of them.
 	if library > 0 {
 		return 0, nil
 	}

@@ -6,22 +6,22 @@ import (
 	"fmt"
 )
 
-// relocAction is the effect of a kind of relocation.
+// relocAction is the effect of a relocation kind.
 type relocAction int
 
 const (
 	relocUnknown  relocAction = iota
 	relocAddress              // the address of the symbol
-	relocMinus                // a subtrahend: the next row names what it is subtracted from
-	relocDistance             // from the end of its field, of four bytes
-	relocSigned               // an address that a loader signs, with keys of the process
-	relocNothing              // modifies the next row, which relocates an instruction
-	// relocLeft leaves the place unchanged. These are fields of arm64's instructions, and references through a table of addresses that only a
-	// linker makes. In the sections that are read here, only the personality of an exception frame is such a reference.
+	relocMinus                // a subtrahend: the next row names the minuend
+	relocDistance             // the distance from the end of its 4-byte field
+	relocSigned               // an address that a loader signs with keys of the process
+	relocNothing              // no effect here: it modifies the next row, which relocates an instruction
+	// relocLeft leaves the place unchanged. Such places are fields of arm64 instructions, and references through a table of addresses that only a linker
+	// creates. In the sections that are read here, only the personality of an exception frame is such a reference.
 	relocLeft
 )
 
-// machoKinds gives the actions of mach-o/x86_64/reloc.h and mach-o/arm64/reloc.h.
+// machoKinds maps the kinds of mach-o/x86_64/reloc.h and mach-o/arm64/reloc.h to actions.
 var machoKinds = map[macho.Cpu]map[uint8]relocAction{
 	macho.CpuAmd64: {
 		uint8(macho.X86_64_RELOC_UNSIGNED): relocAddress, uint8(macho.X86_64_RELOC_SUBTRACTOR): relocMinus,
@@ -46,8 +46,8 @@ var machoArm64Kinds = map[uint8]relocAction{
 	11: relocSigned, // ARM64_RELOC_AUTHENTICATED_POINTER
 }
 
-// relocate applies the relocations of an unlinked image, or the fixups of a linked one. The result lists those that are not applied ([relocLeft])
-// as not Defined.
+// relocate applies the relocations of an unlinked image, or the fixups of a linked one. In the result, Defined is false for those that are not applied
+// ([relocLeft]).
 func (f *machoFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 	if !f.relocatable() {
 		return f.fixUp(s, data)
@@ -81,12 +81,12 @@ func (f *machoFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 	return l.done, nil
 }
 
-// machoReloc is one row of relocations (mach-o/reloc.h, struct relocation_info).
+// machoReloc is one relocation row (mach-o/reloc.h, struct relocation_info).
 type machoReloc struct {
 	row      int
-	off      uint64 // in the section
-	target   uint32 // a symbol; or, where the row is not external, a section, counted from 1
-	relative bool   // to where the field ends
+	off      uint64 // offset in the section
+	target   uint32 // a symbol number; if not external, a section number, counted from 1
+	relative bool   // relative to the end of the field
 	size     int
 	external bool
 	kind     uint8
@@ -98,17 +98,17 @@ type machoLinker struct {
 	section *Section
 	data    []byte
 	done    []Relocation
-	minus   *machoTarget // a subtrahend whose other row comes next
+	minus   *machoTarget // the subtrahend, if its minuend comes next
 }
 
 // machoTarget is the target of a row.
 type machoTarget struct {
 	machoReloc
 	found Relocation
-	// value is added to the field: the address of a symbol. The field of a row that is not external already holds an address by the section
-	// headers; for it, value is the distance by which the section was moved.
+	// value is added to the field. For an external row it is the address of the symbol. The field of another row already holds an address according to the
+	// section headers; there value is the distance by which the section was moved.
 	value uint64
-	start uint64 // of the section, by the section headers; 0 for a symbol
+	start uint64 // address of the section in its header; 0 for a symbol
 }
 
 func (l *machoLinker) fail(r machoReloc, format string, args ...any) error {
@@ -119,7 +119,7 @@ func (l *machoLinker) fail(r machoReloc, format string, args ...any) error {
 	return &Error{l.f.image.Name, l.section.Name, int64(r.off), fmt.Errorf("relocation %d, %s: %w", r.row, name, fmt.Errorf(format, args...))}
 }
 
-// read reads one row.
+// read decodes one row.
 func (l *machoLinker) read(b []byte, row int) (machoReloc, error) {
 	off, bits := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	r := machoReloc{row: row, off: uint64(off), target: bits & 0xffffff, relative: bits>>24&1 != 0,
@@ -134,7 +134,7 @@ func (l *machoLinker) read(b []byte, row int) (machoReloc, error) {
 	return r, nil
 }
 
-// target finds what a row refers to.
+// target returns the target of a row.
 func (l *machoLinker) target(r machoReloc) (*machoTarget, error) {
 	f, t := l.f, &machoTarget{machoReloc: r, found: Relocation{Offset: r.off}}
 	if !r.external {
@@ -198,7 +198,7 @@ func (l *machoLinker) apply(r machoReloc, action relocAction) error {
 	field := l.data[r.off:]
 	var held uint64
 	switch {
-	case action == relocSigned || r.size == 4: // after its addend, a signed pointer holds how to sign it
+	case action == relocSigned || r.size == 4: // the upper half of a signed pointer says how to sign it
 		held = uint64(int64(int32(binary.LittleEndian.Uint32(field))))
 	default:
 		held = binary.LittleEndian.Uint64(field)
@@ -210,7 +210,7 @@ func (l *machoLinker) apply(r machoReloc, action relocAction) error {
 		if r.external {
 			value -= here + r.off + 4
 			t.found.Addend = int64(held)
-		} else { // the field holds the distance already; the two sections may have been moved
+		} else { // the field already holds the distance, but the two sections may have been moved
 			value -= here - l.f.sections[l.section.index].addr
 			t.found.Addend = int64(held + l.f.sections[l.section.index].addr + r.off + 4 - t.start)
 		}

@@ -7,11 +7,11 @@ import (
 	"hash/maphash"
 )
 
-// Fields of a symbol (mach-o/nlist.h).
+// These are masks for the fields of a symbol (mach-o/nlist.h).
 const (
-	nStab    = 0xe0 // mask: a row of debug information
-	nPrivate = 0x10 // private extern: for the objects that are linked together
-	nKind    = 0x0e // mask
+	nStab    = 0xe0 // a row of debug information
+	nPrivate = 0x10 // private extern: visible to the objects that are linked together
+	nKind    = 0x0e // mask of the kind
 	nExtern  = 0x01
 	nWeakDef = 0x80 // N_WEAK_DEF of n_desc
 
@@ -19,9 +19,8 @@ const (
 	nSection  = 0xe
 )
 
-// table reads the symbol table of LC_SYMTAB. The value of a symbol is an address; in
-// an unlinked image it is made an offset in its section here, so that it stays right
-// when sections are placed.
+// table reads the symbol table of LC_SYMTAB. The value of a symbol is an address. In an unlinked image, table converts it to an offset in its section, so
+// that it stays valid when sections are placed.
 func (f *machoFormat) table() (*symbolTable, error) {
 	if f.symbols != nil {
 		return f.symbols, nil
@@ -40,7 +39,7 @@ func (f *machoFormat) table() (*symbolTable, error) {
 	}
 	t := &symbolTable{rows: uint64(cmd.Nsyms), names: f.part("symbol names", machoExtent{uint64(cmd.Stroff), uint64(cmd.Strsize)})}
 	if f.relocatable() {
-		t.text() // which recognizes labels
+		t.text() // needed to recognize labels
 	}
 	t.row = func(n uint64) rawSymbol {
 		b, order := rows[n*size:], binary.LittleEndian
@@ -65,7 +64,7 @@ func (f *machoFormat) table() (*symbolTable, error) {
 		case nAbsolute:
 			sym.section = absolute
 		case nSection:
-			// Sections are counted from 1, and 0 means none.
+			// Sections count from 1; 0 means none.
 			if n := int(b[5]) - 1; n >= 0 && n < len(f.sections) {
 				sym.section = n
 				if f.relocatable() {
@@ -80,7 +79,7 @@ func (f *machoFormat) table() (*symbolTable, error) {
 	return t, nil
 }
 
-// isLabel recognizes the names that linkers omit from their output. LLVM's assembler for arm64 starts each section with one ("ltmp0"), at the
+// isLabel reports whether a name is a label that linkers omit from their output. LLVM's assembler for arm64 starts each section with one ("ltmp0"), at the
 // address of the first function.
 func isLabel(names []byte, name uint32) bool {
 	return uint64(name) < uint64(len(names)) && (names[name] == 'l' || names[name] == 'L')
@@ -93,8 +92,8 @@ func (f *machoFormat) symbolTables() []*symbolTable {
 	return nil
 }
 
-// export returns the symbol that the image defines for others under that name. The names are
-// hashed and not copied, since hostile ones may share their bytes and so be larger than the image.
+// export returns the symbol that the image exports under a name. Names are hashed and not copied: hostile ones may share their bytes, and their copies
+// could be larger than the image.
 func (f *machoFormat) export(name []byte) (rawSymbol, bool) {
 	t, err := f.table()
 	if err != nil {
@@ -115,7 +114,7 @@ func (f *machoFormat) export(name []byte) (rawSymbol, bool) {
 
 var exportSeed = maphash.MakeSeed()
 
-// nameAt returns the name at an offset of a table of names, "" outside of it.
+// nameAt returns the name at an offset of a string table, or nil if the offset is out of range.
 func nameAt(names []byte, at uint32) []byte {
 	if uint64(at) >= uint64(len(names)) {
 		return nil

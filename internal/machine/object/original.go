@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Original returns the bytes that the image has for its code at a loaded address, up to n of them and fewer if the section ends before. fixed marks
-// the bytes that are the same in memory as long as no program overwrites them: those that no relocation changes, neither a linker's nor a loader's.
+// Original returns up to n bytes of the image's code at a loaded address, fewer if the section ends before. fixed is true for bytes that neither a linker
+// nor a loader relocates; memory has the same bytes unless the program overwrites them.
 func (i *Image) Original(addr machine.Addr, n int) (code []byte, fixed []bool, err error) {
 	s := i.CodeAt(addr)
 	if s == nil {
@@ -38,20 +38,20 @@ func (i *Image) Original(addr machine.Addr, n int) (code []byte, fixed []bool, e
 	return s.original[from:][:n], s.fixed[from:][:n], nil
 }
 
-// relocates reports whether a linker or a loader may change bytes of a section of code.
+// relocates reports whether a linker or a loader may change bytes of a code section.
 func (s *Section) relocates() bool {
 	f, ok := s.image.format.(*elfFormat)
 	return !ok || f.relocatable() || f.relocatesText()
 }
 
-// relocatesText reports whether the dynamic linker has to write to code (DT_TEXTREL, or DF_TEXTREL in DT_FLAGS).
+// relocatesText reports whether the dynamic linker must write to code (DT_TEXTREL, or DF_TEXTREL in DT_FLAGS).
 func (f *elfFormat) relocatesText() bool {
 	_, tagged := f.dynamic(elf.DT_TEXTREL)
 	flags, _ := f.dynamic(elf.DT_FLAGS)
 	return tagged || flags&uint64(elf.DF_TEXTREL) != 0
 }
 
-// loaded returns the bytes of a section of a linked image, and which of them the dynamic linker does not change.
+// loaded returns the bytes of a section of a linked image; fixed is false for those that the dynamic linker changes.
 func (f *elfFormat) loaded(s *Section) (data []byte, fixed []bool, err error) {
 	if data, err = s.Data(); err != nil {
 		return nil, nil, err

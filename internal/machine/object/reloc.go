@@ -7,17 +7,17 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Relocation is one place of a section that was, or could not be, filled in.
+// Relocation is a relocated place of a section.
 type Relocation struct {
-	Offset  uint64 // in the section
+	Offset  uint64 // offset in the section
 	Addend  int64
-	Defined bool // the image defines the symbol, so the bytes hold its address now
+	Defined bool // the image defines the symbol, and the bytes hold its address
 
 	symbol rawSymbol
 	table  *symbolTable
 }
 
-// Symbol returns the name of the symbol, or "" for a section.
+// Symbol returns the name of the symbol, or "" if the relocation refers to a section.
 func (r Relocation) Symbol() string {
 	if r.table == nil || r.symbol.kind == sectionSymbol {
 		return ""
@@ -25,14 +25,13 @@ func (r Relocation) Symbol() string {
 	return r.table.name(r.symbol)
 }
 
-// Relocated returns the bytes of the section as a loader would leave them, with the addresses that the image itself gives (Bias is not added), and
-// the relocations, in the order of the image.
+// Relocated returns the bytes of the section after relocation, with the image's own addresses (without Bias), and the relocations in the order of the
+// image.
 //
-// For an unlinked image, address = sh_addr[st_shndx] + st_value + addend. That equals what
-// RuntimeDyld wrote into memory, byte for byte, and with JITLink, which keeps
-// no section in memory, it is the only way.
+// For an unlinked image, address = sh_addr[st_shndx] + st_value + addend. The result equals byte for byte what RuntimeDyld wrote into memory. JITLink keeps
+// no section in memory, so there is no other source.
 //
-// A relocation against a symbol that the image does not define is not applied and is not Defined: the image does not hold the symbol's address.
+// If the image does not define the symbol of a relocation, it is not applied, and Defined is false.
 func (s *Section) Relocated() ([]byte, []Relocation, error) {
 	data, err := s.Data()
 	if err != nil {
@@ -45,7 +44,7 @@ func (s *Section) Relocated() ([]byte, []Relocation, error) {
 	return data, relocations, nil
 }
 
-// Undefined counts the relocations against symbols that the image does not define.
+// Undefined returns the number of relocations whose symbol the image does not define.
 func Undefined(relocations []Relocation) int {
 	n := 0
 	for _, r := range relocations {
@@ -56,7 +55,7 @@ func Undefined(relocations []Relocation) int {
 	return n
 }
 
-// put writes the low size bytes of v: 1, 2, 4 or 8.
+// put writes the low size bytes of v; size is 1, 2, 4 or 8.
 func put(p []byte, size int, v uint64, order binary.ByteOrder) {
 	switch size {
 	case 1:
@@ -70,7 +69,7 @@ func put(p []byte, size int, v uint64, order binary.ByteOrder) {
 	}
 }
 
-// get reads what [put] writes.
+// get reads a number that [put] wrote.
 func get(p []byte, size int, order binary.ByteOrder) uint64 {
 	switch size {
 	case 1:
@@ -83,7 +82,7 @@ func get(p []byte, size int, order binary.ByteOrder) uint64 {
 	return order.Uint64(p)
 }
 
-// address returns where a symbol is loaded, and false where the image does not define it.
+// address returns the loaded address of a symbol, and false if the image does not define it.
 func (i *Image) address(sym rawSymbol) (machine.Addr, bool) {
 	switch {
 	case sym.section == absolute:
@@ -93,7 +92,7 @@ func (i *Image) address(sym rawSymbol) (machine.Addr, bool) {
 	case i.all[sym.section].elsewhere:
 		return 0, false
 	case i.format.relative() && !i.all[sym.section].Alloc && strings.HasPrefix(i.all[sym.section].Name, ".debug_"):
-		// A place in debug information is an offset in its section, whatever address a JIT has written into that one's header.
+		// In debug information the value is an offset in its section, even if a JIT wrote an address into that section's header.
 		return machine.Addr(sym.value), true
 	case i.Registered && i.format.relative() && i.all[sym.section].Addr == 0:
 		// JITLink of LLVM 19 writes no address into the headers of sections without content, such as .bss.

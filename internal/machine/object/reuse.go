@@ -8,14 +8,14 @@ type covering struct {
 	ok     bool
 }
 
-// maxCovering bounds how many addresses an image remembers the symbols of.
+// maxCovering limits the addresses whose symbols an image caches.
 const maxCovering = 512
 
-// remember keeps what lies at an address of a linked image: the stacks of one program, and of its cores, lead
-// to the same places. Every symbol of a large table may have to be looked at to find it.
+// remember caches the symbol at an address of a linked image. A lookup may have to read every symbol of a large table, and the stacks of a program and of
+// its cores contain the same addresses again and again.
 func (i *Image) remember(addr machine.Addr, found Symbol, ok bool) {
 	if i.Relocatable() {
-		return // its sections may be given other places
+		return // its sections may be placed again
 	}
 	if i.covered == nil || len(i.covered) == maxCovering {
 		i.covered, i.coveredBytes = map[machine.Addr]covering{}, 0
@@ -36,20 +36,20 @@ func (i *Image) remembered(addr machine.Addr) (found Symbol, ok, known bool) {
 	return c.symbol, c.ok, known
 }
 
-// asked is a name that was looked for.
+// asked is the key of a cached lookup by name.
 type asked struct {
 	name string
 	as   uint8
 }
 
-// The kinds of lookup by name: any definition, one that other images may use, or only a unique one.
+// These are the kinds of lookup by name: any definition, one that other images may use, or a unique one.
 const (
 	anyone uint8 = iota
 	others
 	alone
 )
 
-// answered looks up a name, and caches the result: binding a module's names looks them up at each stop.
+// answered looks up a name and caches the result. Binding a module's names looks them up at each stop.
 func (i *Image) answered(a asked, find func() (Symbol, bool)) (Symbol, bool) {
 	c, known := i.answers[a]
 	if !known {
@@ -65,21 +65,20 @@ func (i *Image) answered(a asked, find func() (Symbol, bool)) (Symbol, bool) {
 	return c.symbol, c.ok
 }
 
-// Bounds of what is remembered: the bytes of a name, and how many names.
+// These limit the cache of lookups: the length of a name in bytes, and the number of names.
 const (
 	maxAsked   = 256
 	maxAnswers = 1 << 14
 )
 
-// Rebase reuses an image that was read for one target for another one, with another load address. The data read from its file are kept, and the
-// addresses computed from them are dropped.
+// Rebase sets another load address, to reuse an image for another target. It keeps the data read from the file and drops the addresses computed from it.
 func (i *Image) Rebase(bias machine.Addr) {
 	i.Bias, i.separate, i.debug = bias, nil, nil
 	i.answers = nil
 	i.starts, i.described, i.named, i.namedBytes = nil, nil, nil, 0
 }
 
-// Held returns about how many bytes of memory an image's symbols take, which grow with its file.
+// Held returns the approximate size of the image's symbols in memory, in bytes. It grows with the file.
 func (i *Image) Held() int64 {
 	n := i.coveredBytes + 64*int64(len(i.answers))
 	for _, t := range i.tables {

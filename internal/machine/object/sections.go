@@ -1,7 +1,6 @@
 package object
 
-// Sections returns the sections of that name, in the order of the image. An unlinked object
-// may have many: LLVM writes a .stack_sizes for each section of code.
+// Sections returns the sections with a name, in the order of the image. An unlinked object may have many: LLVM writes a .stack_sizes for each code section.
 func (i *Image) Sections(name string) []*Section {
 	var list []*Section
 	for _, s := range i.all {
@@ -12,7 +11,7 @@ func (i *Image) Sections(name string) []*Section {
 	return list
 }
 
-// Compressed reports whether the section is compressed: all its bytes are decompressed before any is read.
+// Compressed reports whether the section is compressed. A read of any byte then decompresses all of it.
 func (s *Section) Compressed() bool {
 	_, ok := s.data.(*inflater)
 	return ok

@@ -9,49 +9,48 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Symbol is one symbol of an image at its loaded address.
+// Symbol is a symbol of an image at its loaded address.
 type Symbol struct {
-	Name string // as the image spells it, mangled
+	Name string // mangled, as in the image
 	Addr machine.Addr
-	Size uint64 // 0 where the image does not say it
+	Size uint64 // 0 if unknown
 }
 
-// symbolTable keeps a table as it is in the image. libLLVM exports some 40,000 symbols and a lookup needs one of them: walking the raw rows is
-// faster than making 40,000 Go values.
+// symbolTable keeps a table in the form that it has in the image. libLLVM exports some 40,000 symbols and a lookup needs one of them: scanning the raw rows
+// is faster than allocating 40,000 Go values.
 type symbolTable struct {
 	rows uint64
-	row  func(n uint64) rawSymbol // n < rows
-	// near yields the rows whose value may be that of a symbol which lies at value or covers it. It is nil if that costs as much as yielding all
-	// rows.
+	row  func(n uint64) rawSymbol // requires n < rows
+	// near yields the rows whose symbol may lie at value or cover it. It is nil if that is not faster than scanning all rows.
 	near    func(value uint64) iter.Seq[uint64]
-	held    func() int64        // how many bytes of rows are in memory; nil if they are those of the image
-	hidden  func(n uint64) bool // a row is an older version of its name; nil for no such rows
+	held    func() int64        // number of bytes of rows in memory; nil if the rows are not copied
+	hidden  func(n uint64) bool // reports a non-default version of a name; nil if there are none
 	hash    *nameHash           // nil if there is none
-	others  []uint64            // nil until they are needed; see unhashed
-	names   *Section            // nil if strings holds them from the start
-	strings []byte              // all names, read when a name is searched for
-	asked   bool                // they were, with success or without
+	others  []uint64            // nil until needed; see unhashed
+	names   *Section            // nil if strings is filled from the start
+	strings []byte              // all names; filled when a name is searched for
+	asked   bool                // strings was read, even if that failed
 }
 
-// rawSymbol is one row of a symbol table.
+// rawSymbol is a row of a symbol table.
 type rawSymbol struct {
 	name    uint32 // offset in the table's strings; 0 for none
 	kind    symbolKind
 	binding binding
-	code    bool // typed as a function
-	label   bool // made by an assembler: at its address another name is better
-	hidden  bool // an older version of its name; only lookupAt knows
+	code    bool // has the type of a function
+	label   bool // made by an assembler; another name at its address is preferred
+	hidden  bool // a non-default version of its name; set only by lookupAt
 	section int  // index of the image's section, or undefined, or absolute
 	value   uint64
 	size    uint64
 }
 
-// binding is the visibility of a symbol. The stronger come first.
+// binding is the visibility of a symbol, strongest first.
 type binding uint8
 
 const (
 	global binding = iota
-	weak           // others may replace it
+	weak           // other definitions may replace it
 	local          // not visible outside of the image
 )
 
@@ -60,7 +59,7 @@ type symbolKind uint8
 const (
 	codeOrData symbolKind = iota
 	sectionSymbol
-	placeless // a thread's own variable, a file: no address in the table
+	placeless // no address in the table: a thread-local variable or a file
 )
 
 const (
@@ -82,7 +81,7 @@ func (t *symbolTable) at(n uint64) (rawSymbol, bool) {
 	return t.row(n), true
 }
 
-// text returns all names, read at once.
+// text returns all names of the table; it reads them on the first call.
 func (t *symbolTable) text() []byte {
 	if !t.asked && t.names != nil {
 		t.asked = true
@@ -91,7 +90,7 @@ func (t *symbolTable) text() []byte {
 	return t.strings
 }
 
-// A name longer than this is cut: it is shown to people, and hostile.
+// maxName is the length at which names are cut, because they are hostile and printed.
 const maxName = 4096
 
 func (t *symbolTable) name(sym rawSymbol) string {
@@ -102,7 +101,7 @@ func (t *symbolTable) name(sym rawSymbol) string {
 	return string(b)
 }
 
-// spelling returns at most n bytes from where the name of a symbol starts.
+// spelling returns at most n bytes from the start of a symbol's name; they may extend past its end.
 func (t *symbolTable) spelling(sym rawSymbol, n int) []byte {
 	if t.strings == nil && t.names != nil {
 		b := make([]byte, n)
@@ -116,30 +115,27 @@ func (t *symbolTable) spelling(sym rawSymbol, n int) []byte {
 	return b[:min(len(b), n)]
 }
 
-// Lookup returns the symbol that the image defines under that name, including local ones. Of several versions it is the default one, as for
-// dlsym(3).
+// Lookup returns the symbol that the image defines under a name, including local ones. Of several versions it returns the default one, as dlsym(3) does.
 func (i *Image) Lookup(name string) (Symbol, bool) {
 	return i.answered(asked{name, anyone}, func() (Symbol, bool) {
 		return i.lookup(name, func(rawSymbol) bool { return true })
 	})
 }
 
-// Exported returns the symbol that the image defines under that name for others
-// to use: a global or weak one.
+// Exported returns the global or weak symbol that the image defines under a name.
 func (i *Image) Exported(name string) (Symbol, bool) {
 	return i.answered(asked{name, others}, func() (Symbol, bool) {
 		return i.lookup(name, func(s rawSymbol) bool { return s.binding != local })
 	})
 }
 
-// Strong is Exported of a symbol that no other image's replaces.
+// Strong returns the global symbol that the image defines under a name; no other image can replace it.
 func (i *Image) Strong(name string) (Symbol, bool) {
 	return i.lookup(name, func(s rawSymbol) bool { return s.binding == global })
 }
 
-// Only returns the symbol that the image defines under that name, local ones too, and
-// false where several of them have different addresses: each of the objects that were
-// linked into an image may keep a name to itself.
+// Only returns the symbol that the image defines under a name, including local ones. It returns false if several symbols with that name have different
+// addresses: each object linked into an image may have a local symbol with the name.
 func (i *Image) Only(name string) (Symbol, bool) {
 	return i.answered(asked{name, alone}, func() (Symbol, bool) {
 		first, ok := i.Lookup(name)
@@ -158,7 +154,7 @@ func (i *Image) lookup(name string, accept func(rawSymbol) bool) (Symbol, bool) 
 
 func (i *Image) lookupAt(name string, accept func(rawSymbol, machine.Addr) bool) (Symbol, bool) {
 	if name == "" || strings.IndexByte(name, 0) >= 0 {
-		return Symbol{}, false // symbols that have no name, and a row of several names
+		return Symbol{}, false // unnamed symbols, and a string that spans several names
 	}
 	want := append([]byte(name), 0)
 	var older Symbol
@@ -185,8 +181,7 @@ func (i *Image) lookupAt(name string, accept func(rawSymbol, machine.Addr) bool)
 	return older, found
 }
 
-// unhashed returns the rows that the hash table is not about, and that define something: symbols that
-// others cannot refer to.
+// unhashed returns the rows that define a symbol but are not in the hash table: symbols that other images cannot refer to.
 func (t *symbolTable) unhashed() []uint64 {
 	if t.others == nil {
 		t.others = []uint64{}
@@ -207,7 +202,7 @@ func (t *symbolTable) named(name string, want []byte) iter.Seq[uint64] {
 		}
 	}
 	return func(yield func(uint64) bool) {
-		// Most tables do not contain the name at all, which one search finds out.
+		// Most tables do not contain the name at all; one search of the strings shows that.
 		for n := range t.rows {
 			if n == 0 && !bytes.Contains(t.text(), want) || !yield(n) {
 				return

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// start is the start of a symbol.
+// start is a symbol with its address.
 type start struct {
 	addr   machine.Addr
 	symbol rawSymbol
@@ -20,9 +20,9 @@ func (s start) named() Symbol {
 	return Symbol{Name: s.table.name(s.symbol), Addr: s.addr, Size: s.symbol.size}
 }
 
-// SymbolAt returns the function or object that addr lies in: the symbol whose size covers it, or else, of symbols without a size (assembly), the
-// nearest one before it in the same section. Of several that start there it is the first of [Image.SymbolsStarting]. For code that has a descriptor
-// it is the descriptor's symbol, with the address of the code ([Image.Entry]).
+// SymbolAt returns the function or object that contains addr: the symbol whose size covers it. Otherwise it returns the nearest symbol before addr in the
+// same section that has no size, as in assembly. Of several symbols at one address it returns the first of [Image.SymbolsStarting]. For code with a
+// descriptor it returns the descriptor's symbol with the address of the code ([Image.Entry]).
 func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
 	if found, ok, known := i.remembered(addr); known {
 		return found, ok
@@ -75,8 +75,8 @@ func (i *Image) near(t *symbolTable, addr machine.Addr) iter.Seq[uint64] {
 	}
 }
 
-// place returns the address of a symbol that may name code or data. Absolute symbols are numbers, though one may equal an address, especially one
-// of [Image.PlaceSections].
+// place returns the address of a symbol that may name code or data. It rejects absolute symbols. They are numbers, but may equal an address, especially
+// one of [Image.PlaceSections].
 func (i *Image) place(sym rawSymbol) (machine.Addr, bool) {
 	if sym.name == 0 || sym.kind != codeOrData || sym.section == absolute {
 		return 0, false
@@ -84,12 +84,12 @@ func (i *Image) place(sym rawSymbol) (machine.Addr, bool) {
 	return i.address(sym)
 }
 
-// covers orders symbols that an address lies in: first those whose size covers it, then the one that starts last.
+// covers orders symbols that may contain an address: first those with a size, then those that start last.
 func covers(a, b start) int {
 	return cmp.Or(compareBool(a.symbol.size != 0, b.symbol.size != 0), cmp.Compare(b.addr, a.addr), compareRank(a.symbol, b.symbol))
 }
 
-// compareRank orders symbols that start at one address, the best first.
+// compareRank orders symbols with the same address, best first.
 func compareRank(a, b rawSymbol) int {
 	return cmp.Or(
 		compareBool(a.size != 0, b.size != 0),
@@ -99,7 +99,7 @@ func compareRank(a, b rawSymbol) int {
 	)
 }
 
-// compareBool puts true first.
+// compareBool orders true before false.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -110,7 +110,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// SymbolStarting returns the first of [Image.SymbolsStarting]. It sorts all symbols once, so it is meant for lookups of many addresses.
+// SymbolStarting returns the first of [Image.SymbolsStarting]. It sorts all symbols once, so use it to look up many addresses.
 func (i *Image) SymbolStarting(addr machine.Addr) (Symbol, bool) {
 	all := i.sorted()
 	n := from(all, addr)
@@ -120,12 +120,12 @@ func (i *Image) SymbolStarting(addr machine.Addr) (Symbol, bool) {
 	return all[n].named(), true
 }
 
-// SymbolsStarting returns all symbols of code or data that start at addr, no name twice, the best first: those with a size, then global before weak
-// before local ones, those typed as functions, and otherwise in the order of the symbol table. A label of the assembler is returned if there is no
-// other name. For code that has a descriptor they are the descriptor's. The caller must not change the result.
+// SymbolsStarting returns all symbols of code or data with the address addr, each name once, best first. Symbols with a size come first, then global before
+// weak before local ones, then functions, then the order of the symbol table. It returns assembler labels only if there is no other name. For code with a
+// descriptor it returns the descriptor's symbols. The caller must not change the result.
 //
-// Names that share their bytes may be larger than the image together. Once the returned names are four times larger, only the best name of an
-// address is returned.
+// Hostile names may share their bytes, so that copies of all names would be larger than the image. Once the returned names take four times its size, only
+// the best name of an address is returned.
 func (i *Image) SymbolsStarting(addr machine.Addr) []Symbol {
 	if list, ok := i.named[addr]; ok {
 		return list
@@ -140,7 +140,7 @@ func (i *Image) SymbolsStarting(addr machine.Addr) []Symbol {
 	}
 	for _, s := range all {
 		if s.addr != addr || len(list) > 0 && (s.symbol.label || i.namedBytes > 4*i.size) {
-			break // labels are the last
+			break // labels are last
 		}
 		sym := s.named()
 		i.namedBytes += int64(len(sym.Name))
@@ -173,7 +173,7 @@ func (i *Image) Next(addr machine.Addr) (machine.Addr, bool) {
 	return all[n].addr, true
 }
 
-// sorted returns the symbols by address, of those at one address the best first.
+// sorted returns the symbols in the order of their addresses; those with the same address are ordered best first.
 func (i *Image) sorted() []start {
 	if i.starts != nil {
 		return i.starts
@@ -198,8 +198,8 @@ func (i *Image) sorted() []start {
 	return i.starts
 }
 
-// label reports whether a symbol is a place inside of a function: a label that the assembler kept for the linker (RISC-V and LoongArch, whose
-// linkers may shorten code, keep many: ".L0 "), or the mark where code or data begins ("$x", "$d": ELF for the Arm 64-bit Architecture, 5.5.4).
+// label reports whether a symbol marks a place inside a function. It may be a label that the assembler kept for a linker that shortens code (RISC-V and
+// LoongArch: ".L0 "), or a mapping symbol ("$x", "$d": ELF for the Arm 64-bit Architecture, 5.5.4).
 func (s start) label() bool {
 	if s.symbol.binding != local || s.symbol.size != 0 {
 		return false

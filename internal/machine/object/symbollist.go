@@ -6,8 +6,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Functions yields the functions that the image defines, those too that it keeps to itself, each address and name once. The order is
-// that of the image.
+// Functions yields the functions that the image defines, including local ones, in the order of the image. It yields each pair of address and name once.
 func (i *Image) Functions() iter.Seq[Symbol] {
 	return func(yield func(Symbol) bool) {
 		type seen struct {
@@ -16,7 +15,7 @@ func (i *Image) Functions() iter.Seq[Symbol] {
 		}
 		told := map[seen]bool{}
 		for _, t := range i.symbolTables() {
-			_ = t.text() // each name is needed
+			_ = t.text() // reads all names at once, because each is needed
 			for n := range t.rows {
 				row := t.row(n)
 				if !row.code || row.name == 0 {
