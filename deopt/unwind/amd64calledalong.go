@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// calledAlong reports whether a word from now up to end is the return address of a call that has led to f, so no jump from the place o has: the
-// call names code that leads to f, with the stack pointer just as far below the word as it is. A call in the place itself does not count.
+// calledAlong reports whether a word between now and end is the return address of a call that led to f. Then no jump from the place o did. The call's
+// target leads to f with a stack pointer that is as far below the word as that of f. A call in the place itself does not count.
 func (w *walk) calledAlong(f *Frame, o *Overwritten, now, end machine.Addr) bool {
 	if end < now || end-now > scanned {
 		return false

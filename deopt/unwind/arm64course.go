@@ -9,58 +9,58 @@ import (
 	"example.com/reframe/internal/machine/isa/arm64"
 )
 
-// Bounds of following code of arm64.
+// Bounds of a course.
 const (
 	maxCourse      = 1024 // instructions
 	maxCourseSteps = 8 * maxCourse
 	maxCourseSlots = 256
 )
 
-// An arm64Value is the content of a register or a stack slot, as the code of a course computes it.
+// arm64Value is the content of a register or a stack slot, computed from the state at the start of the course.
 type arm64Value struct {
 	kind arm64Kind
-	reg  uint8 // whose value at the start of the course it is
-	n    int64 // that is added to it, or the number
+	reg  uint8 // register whose initial value is the base
+	n    int64 // offset from the base, or the number itself
 }
 
 type arm64Kind uint8
 
 const (
 	arm64Unknown arm64Kind = iota
-	arm64Initial           // a register's value at the start of the course
+	arm64Initial           // a register's initial value plus n
 	arm64Number
 )
 
 const (
 	arm64FP   = 29
 	arm64Link = 30
-	arm64SP   = 31 // in an [ARM64Moment]; DWARF has the same number
+	arm64SP   = 31 // index in an [ARM64Moment] and DWARF number
 )
 
-// An ARM64Moment describes registers and stack at one place of a course, relative to its start.
+// ARM64Moment describes registers and stack at one place of a course, relative to its start.
 type ARM64Moment struct {
 	regs  [32]arm64Value
-	slots map[int64]arm64Value // by the distance from the first stack pointer
-	// Stored means that memory from the first stack pointer upwards may have been written: the slots of the function.
+	slots map[int64]arm64Value // by distance from the first stack pointer
+	// Stored means that memory at or above the first stack pointer may have been written: the slots of the function.
 	Stored  bool
 	vectors bool // vector registers may have been written
 }
 
-// An ARM64Course is the code that control can reach from an address, without its callees.
+// ARM64Course is the code that can be reached from an address, without callees. It tracks registers and stack slots symbolically.
 type ARM64Course struct {
-	At      map[machine.Addr]*ARM64Moment // before each instruction
-	Returns map[machine.Addr]*ARM64Moment // at each call, by its return address
-	Calls   map[machine.Addr]machine.Addr // targets of the calls in the written code, by their return addresses
-	Exit    machine.Addr                  // the first address outside of the written code that it leads to; 0 for none
+	At      map[machine.Addr]*ARM64Moment // state before each instruction
+	Returns map[machine.Addr]*ARM64Moment // state at each call, by its return address
+	Calls   map[machine.Addr]machine.Addr // targets of the calls in the written code, by return address
+	Exit    machine.Addr                  // first reached address outside the written code; 0 for none
 
 	unwinder *Unwinder
-	full     bool // there was more than the bounds allow
+	full     bool // the bounds were exceeded
 	own      machine.Range
 	written  machine.Range
 }
 
-// CourseARM64 follows arm64 code from the start of a range which a runtime has written, along its branches. Inside own, the function's own code,
-// only that range is followed.
+// CourseARM64 follows the branches of arm64 code from the start of a range that a runtime has written. In own, the function's own code, it follows
+// only that range.
 func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
 	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, Calls: map[machine.Addr]machine.Addr{}, unwinder: u, own: own, written: written}
 	queue := []machine.Addr{written.Start}
@@ -79,7 +79,7 @@ func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
 			queue = append(queue, entered.to)
 		}
 	}
-	if len(queue) > 0 || c.full { // what was found may not hold for the paths that were not followed
+	if len(queue) > 0 || c.full { // the results may not hold for the paths that were not followed
 		clear(c.Returns)
 		clear(c.Calls)
 		clear(c.At)
@@ -96,12 +96,12 @@ func firstMoment() *ARM64Moment {
 	return m
 }
 
-// comes notes that the course comes to an address, and reports whether that is new.
+// comes merges the state of a path that reaches an address, and reports whether the state there changed.
 func (c *ARM64Course) comes(to machine.Addr, m *ARM64Moment) bool {
 	if c.own.Contains(to) && !c.written.Contains(to) {
 		return false
 	}
-	if !c.written.Contains(to) && c.Exit == 0 { // by a jump, or a call
+	if !c.written.Contains(to) && c.Exit == 0 { // reached by a jump or a call
 		c.Exit = to
 	}
 	old := c.At[to]
@@ -122,7 +122,7 @@ func (m *ARM64Moment) clone() *ARM64Moment {
 	return &out
 }
 
-// join forgets what another moment has otherwise, and reports whether that is anything.
+// join keeps only values that are the same in both moments, and reports whether m changed.
 func (m *ARM64Moment) join(o *ARM64Moment) (changed bool) {
 	for n := range m.regs {
 		if m.regs[n] != o.regs[n] && m.regs[n].kind != arm64Unknown {
@@ -140,7 +140,7 @@ func (m *ARM64Moment) join(o *ARM64Moment) (changed bool) {
 	return changed
 }
 
-// get is a register as an operand that is xzr where its number is 31.
+// get returns a register operand; number 31 is xzr.
 func (m *ARM64Moment) get(n uint32) arm64Value {
 	if n == 31 {
 		return arm64Value{arm64Number, 0, 0}
@@ -162,13 +162,13 @@ func (v arm64Value) plus(n int64) arm64Value {
 	return v
 }
 
-// fromSP is the distance of a value from the first stack pointer.
+// fromSP returns the distance of a value from the first stack pointer.
 func (v arm64Value) fromSP() (n int64, ok bool) {
 	return v.n, v.kind == arm64Initial && v.reg == arm64SP
 }
 
-// step applies the instruction at an address, and returns the addresses that may run next. It recognizes instructions by their bits (Arm
-// Architecture Reference Manual for A-profile, C4.1). An unknown instruction changes everything that instructions of its class may change.
+// step applies the instruction at an address, and returns the addresses that may run next. It recognizes instructions by their bits (Arm Architecture
+// Reference Manual for A-profile, C4.1). For an unknown instruction it invalidates everything that the instruction class may change.
 func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr, entered *arm64Entry) {
 	var code [arm64.Size]byte
 	if c.unwinder.Memory.ReadMemory(code[:], at) != nil {
@@ -207,7 +207,7 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 		return nil, nil
 	case w&0xfffff01f == 0xd503201f: // nop and other hints
 		return []machine.Addr{behind}, nil
-	case w>>26&7 == 5: // the other branches, exceptions, system instructions
+	case w>>26&7 == 5: // other branches, exceptions, system instructions
 		if w&0xfff00000 == 0xd5300000 { // mrs
 			m.set(rd, arm64Value{})
 			return []machine.Addr{behind}, nil
@@ -229,7 +229,7 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 		}
 	case w>>25&5 == 4:
 		c.loads(m, w, at)
-	case w>>25&7 == 7: // vectors, some of which write a general register
+	case w>>25&7 == 7: // vector instructions; some write a general register
 		m.set(rd, arm64Value{})
 		m.vectors = true
 	default:
@@ -238,13 +238,13 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 	return []machine.Addr{behind}, nil
 }
 
-// An arm64Entry is a call that is followed.
+// arm64Entry is a call whose target the course follows.
 type arm64Entry struct {
 	to     machine.Addr
 	moment *ARM64Moment
 }
 
-// target returns the target of a call in the written code that is followed, because what it calls has no CFI; 0 for others.
+// target returns the target of a call in the written code if the course follows it, because the target has no CFI; otherwise 0.
 func (c *ARM64Course) target(w uint32, at machine.Addr) machine.Addr {
 	if !c.written.Contains(at) {
 		return 0
@@ -265,7 +265,7 @@ func (c *ARM64Course) target(w uint32, at machine.Addr) machine.Addr {
 	return to
 }
 
-// immediate applies an instruction that calculates with a number.
+// immediate applies an arithmetic instruction with an immediate operand.
 func (m *ARM64Moment) immediate(w uint32, at machine.Addr) {
 	rd, rn := w&31, w>>5&31
 	distance := int64(int32(w<<8)>>13)<<2 | int64(w>>29&3)
@@ -280,7 +280,7 @@ func (m *ARM64Moment) immediate(w uint32, at machine.Addr) {
 		m.regs[rd] = m.regs[rn].plus(number)
 	case w&0xff800000 == 0xd1000000: // sub
 		m.regs[rd] = m.regs[rn].plus(-number)
-	case w&0x1f800000 == 0x11000000 && w&(1<<29) == 0, w&0x1f800000 == 0x12000000 && w>>29&3 != 3: // others that may set sp
+	case w&0x1f800000 == 0x11000000 && w&(1<<29) == 0, w&0x1f800000 == 0x12000000 && w>>29&3 != 3: // others that may write sp
 		m.regs[rd] = arm64Value{}
 	case w&0xff800000 == 0xd2800000, w&0xff800000 == 0x52800000: // movz
 		m.set(rd, arm64Value{arm64Number, 0, half})
@@ -291,30 +291,30 @@ func (m *ARM64Moment) immediate(w uint32, at machine.Addr) {
 	}
 }
 
-// loads applies an instruction that loads or stores.
+// loads applies a load or store.
 func (c *ARM64Course) loads(m *ARM64Moment, w uint32, at machine.Addr) {
 	rt, rn, rt2 := w&31, w>>5&31, w>>10&31
 	vector := w&(1<<26) != 0
 	m.vectors = m.vectors || vector
 	const pre, post, offset = 3, 1, 2
 	switch {
-	case w&0x3a000000 == 0x28000000 && w>>23&3 != 0: // pairs, but those that are not kept in caches
+	case w&0x3a000000 == 0x28000000 && w>>23&3 != 0: // pairs, except non-temporal ones
 		size := int64(4) << (w >> 31)
 		if vector {
 			size = 4 << (w >> 30)
 		}
 		n := int64(int32(w<<10)>>25) * size
 		c.access(m, access{vector: vector, load: w&(1<<22) != 0, whole: w>>30 == 2, base: rn, n: n, mode: w >> 23 & 3, size: size, regs: []uint32{rt, rt2}})
-	case w&0x3b200c00 == 0x38000400, w&0x3b200c00 == 0x38000c00, w&0x3b200c00 == 0x38000000: // after or before the base is changed; unscaled
+	case w&0x3b200c00 == 0x38000400, w&0x3b200c00 == 0x38000c00, w&0x3b200c00 == 0x38000000: // post-indexed, pre-indexed, unscaled
 		mode := []uint32{offset, post, 0, pre}[w>>10&3]
 		c.access(m, access{vector: vector, load: w>>22&3 != 0, whole: w>>30 == 3 && w>>22&3 < 2, base: rn, n: int64(int32(w<<11) >> 23), mode: mode, size: 16, regs: []uint32{rt}})
-	case w&0x3b000000 == 0x39000000: // an offset in units
+	case w&0x3b000000 == 0x39000000: // scaled unsigned offset
 		shift := w >> 30
 		if vector {
 			shift |= w >> 21 & 4
 		}
 		c.access(m, access{vector: vector, load: w>>22&3 != 0, whole: w>>30 == 3 && w>>22&3 < 2, base: rn, n: int64(w>>10&0xfff) << shift, mode: offset, size: 1 << shift, regs: []uint32{rt}})
-	case w&0xff000000 == 0x58000000: // a word at an address that it has
+	case w&0xff000000 == 0x58000000: // literal load
 		m.set(rt, c.word(machine.Addr(int64(at)+int64(int32(w<<8)>>13)<<2)))
 	default:
 		m.set(rt, arm64Value{})
@@ -325,7 +325,7 @@ func (c *ARM64Course) loads(m *ARM64Moment, w uint32, at machine.Addr) {
 	}
 }
 
-// word is a number in memory.
+// word returns a number in memory.
 func (c *ARM64Course) word(at machine.Addr) arm64Value {
 	var b [8]byte
 	if c.unwinder.Memory.ReadMemory(b[:], at) != nil {
@@ -334,13 +334,13 @@ func (c *ARM64Course) word(at machine.Addr) arm64Value {
 	return arm64Value{arm64Number, 0, int64(binary.LittleEndian.Uint64(b[:]))}
 }
 
-// access is one of memory at a register.
+// access is a memory access relative to a base register.
 type access struct {
 	vector, load, whole bool // whole: all 64 bits of general registers
 	base                uint32
 	n                   int64 // the offset
 	mode                uint32
-	size                int64 // of each register
+	size                int64 // size of each register
 	regs                []uint32
 }
 
@@ -380,7 +380,7 @@ func (c *ARM64Course) access(m *ARM64Moment, a access) {
 	}
 }
 
-// kept returns the current place of the first value of a register: a register that has it, or a slot.
+// kept returns the current place of the initial value of a register: a register with it, or a slot.
 func (m *ARM64Moment) kept(reg uint8) (in uint8, n int64, slot int64, ok, inSlot bool) {
 	for r, v := range m.regs {
 		if v.kind == arm64Initial && v.reg == reg {

@@ -86,7 +86,7 @@ type Frame struct {
 
 	// contested is set together with jumped if the stack has the return address of a call that leads to the code too.
 	contested bool
-	switched  bool // it is on another stack than its function's caller
+	switched  bool // the code has switched stacks since it left the function
 
 	code  *Code
 	left  *step    // step to the next frame; nil for the last frame

@@ -18,19 +18,19 @@ const (
 
 // Fields of the two kinds of encodings.
 const (
-	amd64FrameBelow = 0x00ff0000 // of amd64Frame: words from rbp down to the lowest slot
-	amd64FrameSlots = 0x00007fff // of amd64Frame: five slots from there up, 3 bits each
+	amd64FrameBelow = 0x00ff0000 // for amd64Frame: words from rbp down to the lowest slot
+	amd64FrameSlots = 0x00007fff // for amd64Frame: five slots from there up, 3 bits each
 
-	amd64Size        = 0x00ff0000 // the frame in words; or where its size is, in bytes from Start
-	amd64Adjust      = 0x0000e000 // of amd64Indirect: words to add to that size
-	amd64Count       = 0x00001c00 // how many registers were pushed
-	amd64Permutation = 0x000003ff // which, and in which order
+	amd64Size        = 0x00ff0000 // size of the frame in words; for amd64Indirect, offset of that size from Start
+	amd64Adjust      = 0x0000e000 // for amd64Indirect: words to add to that size
+	amd64Count       = 0x00001c00 // number of pushed registers
+	amd64Permutation = 0x000003ff // the pushed registers in order, encoded as a permutation
 )
 
-// amd64Saved lists the registers that encodings number from 1; 0 means none.
+// amd64Saved lists the registers by their numbers in encodings, which start at 1; 0 means none.
 var amd64Saved = [...]machine.DWARFReg{3, 12, 13, 14, 15, 6} // rbx, r12 to r15, rbp
 
-// amd64 makes the row of e, as libunwind's CompactUnwinder_x86_64 would unwind by it.
+// amd64 fills the row for e with the rules of libunwind's CompactUnwinder_x86_64.
 func (e *CompactEntry) amd64(row *Row, memory machine.Memory) error {
 	row.saved(machine.AMD64.Link, -8)
 	switch e.Encoding & compactMode {
@@ -58,8 +58,7 @@ func (e *CompactEntry) amd64(row *Row, memory machine.Memory) error {
 	return e.errorf("encoding %#08x: mode %d of x86-64 is not known", e.Encoding, e.Encoding&compactMode>>24)
 }
 
-// amd64Frame makes the row of a function that keeps a frame pointer, which lies
-// just below the return address.
+// amd64Frame fills the row of a function with a frame pointer, which is saved just below the return address.
 func (e *CompactEntry) amd64Frame(row *Row) error {
 	if err := e.only(amd64FrameBelow | amd64FrameSlots); err != nil {
 		return err
@@ -72,7 +71,7 @@ func (e *CompactEntry) amd64Frame(row *Row) error {
 		if n == 0 {
 			continue
 		}
-		// rbp is saved already, where rbp points.
+		// rbp is saved already, at the address in rbp.
 		if n > 5 {
 			return e.errorf("encoding %#08x: register %d in slot %d", e.Encoding, n, slot)
 		}
@@ -88,8 +87,8 @@ func (e *CompactEntry) amd64Frame(row *Row) error {
 	return nil
 }
 
-// amd64Frameless makes the row of a function that keeps no frame pointer, of size
-// bytes with its return address. The registers that it pushed lie just below that.
+// amd64Frameless fills the row of a function without a frame pointer. size is the size of its frame, including the return address. The pushed
+// registers are just below the return address.
 func (e *CompactEntry) amd64Frameless(row *Row, size int64) error {
 	regs, ok := permutation(e.Encoding&amd64Count>>10, e.Encoding&amd64Permutation)
 	if !ok {
@@ -106,8 +105,8 @@ func (e *CompactEntry) amd64Frameless(row *Row, size int64) error {
 	return nil
 }
 
-// permutation returns the count registers that n encodes, the one at the lowest address first; false if count exceeds their number. Each digit of
-// n, in the base of the number of remaining registers, selects one of the registers that were not taken yet.
+// permutation decodes n to count registers, the one at the lowest address first. It returns false if count or n is too large. Each digit of n selects
+// one of the remaining registers; the base of the digit is their number.
 func permutation(count, n uint32) ([]machine.DWARFReg, bool) {
 	const all = uint32(len(amd64Saved))
 	if count > all {
@@ -131,8 +130,7 @@ func permutation(count, n uint32) ([]machine.DWARFReg, bool) {
 	return regs, true
 }
 
-// amd64FrameSize takes the size of the frame from the prologue of e: the immediate of
-// its subq $imm32, %rsp, and what was pushed besides.
+// amd64FrameSize computes the size of the frame from the prologue of e: the immediate of its subq $imm32, %rsp, plus the pushed words.
 func (e *CompactEntry) amd64FrameSize(memory machine.Memory) (int64, error) {
 	if err := e.only(amd64Size | amd64Adjust | amd64Count | amd64Permutation); err != nil {
 		return 0, err

@@ -12,18 +12,18 @@ const (
 
 // Fields of the encodings.
 const (
-	arm64Size  = 0x00fff000 // of arm64Frameless: the frame in units of 16 bytes
-	arm64Pairs = 0x00000f1f // which pairs were saved
+	arm64Size  = 0x00fff000 // for arm64Frameless: size of the frame in units of 16 bytes
+	arm64Pairs = 0x00000f1f // pairs of saved registers
 )
 
-// arm64Pair is a bit of an encoding, and the first of the two registers that it says were saved.
+// arm64Pair is a bit of an encoding and the first register of the pair that the bit marks as saved.
 type arm64Pair struct {
 	bit   uint32
 	first machine.DWARFReg
 }
 
-// arm64Saved are the pairs from the highest address down; the first register of each is above the second.
-// Only the low halves of v8 to v15 were saved, d8 to d15.
+// arm64Saved lists the pairs in descending order of their addresses; the first register of each pair is above the second. Of v8 to v15 only the low
+// halves d8 to d15 are saved.
 var arm64Saved = [...]arm64Pair{
 	{0x001, 19}, {0x002, 21}, {0x004, 23}, {0x008, 25}, {0x010, 27},
 	{0x100, 72}, {0x200, 74}, {0x400, 76}, {0x800, 78},
@@ -31,7 +31,7 @@ var arm64Saved = [...]arm64Pair{
 
 // arm64 makes the row of e.
 func (e *CompactEntry) arm64(row *Row) error {
-	next := int64(0) // from the CFA: the next register was saved below it
+	next := int64(0) // the next register is saved below this offset from the CFA
 	switch e.Encoding & compactMode {
 	case arm64NoInfo:
 		if err := e.only(0); err != nil {

@@ -9,12 +9,12 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// compactRow is the size of a row of __compact_unwind in a 64-bit object: the address of a function (8 bytes), its length (4), its encoding (4),
-// and the addresses of its personality and its exception table (8 each), which are not read.
+// compactRow is the size of a row of __compact_unwind in a 64-bit object: the address of a function (8 bytes), its length (4), its encoding (4), and
+// the addresses of its personality and its exception table (8 each), which are ignored.
 const compactRow = 32
 
-// ReadCompactUnwind reads the __LD,__compact_unwind of a 64-bit object, whose relocations have been applied to data. Rows may be in any order. It
-// returns an error for an unsupported architecture, and a [*FormatError] for rows that overlap or are cut off.
+// ReadCompactUnwind reads the __LD,__compact_unwind of a 64-bit object. data must be relocated; rows may be in any order. It returns an error for an
+// unsupported architecture, and a [*FormatError] for rows that overlap or are truncated.
 func ReadCompactUnwind(arch *machine.Arch, data []byte) (*Compact, error) {
 	if err := checkCompactArch(arch); err != nil {
 		return nil, err

@@ -9,19 +9,18 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// cursor reads a run of bytes of a section. Its first error stays: everything
-// read after it is zero, and the caller looks at err once, at the end.
+// cursor reads consecutive bytes of a section. After its first error it returns zeros, so the caller checks err once, at the end.
 type cursor struct {
 	section string
-	offset  int64        // in the section, of data[0]
-	addr    machine.Addr // where data[0] is loaded
+	offset  int64        // section offset of data[0]
+	addr    machine.Addr // load address of data[0]
 	order   binary.ByteOrder
 	data    []byte
 	pos     int
 	err     error
 }
 
-// fail keeps the first error, with the current offset of the cursor.
+// fail records the first error, with the current offset.
 func (c *cursor) fail(err error) {
 	if c.err == nil {
 		c.err = &FormatError{c.section, c.offset + int64(c.pos), err}
@@ -30,7 +29,7 @@ func (c *cursor) fail(err error) {
 
 func (c *cursor) failf(format string, args ...any) { c.fail(fmt.Errorf(format, args...)) }
 
-// failAt is failf for what starts at position at.
+// failAt does the same as failf for an item at position at.
 func (c *cursor) failAt(at int, format string, args ...any) {
 	if c.err == nil {
 		c.pos = at
@@ -38,7 +37,7 @@ func (c *cursor) failAt(at int, format string, args ...any) {
 	}
 }
 
-// more reports whether bytes are left and nothing went wrong.
+// more reports whether bytes are left and no error occurred.
 func (c *cursor) more() bool { return c.err == nil && c.pos < len(c.data) }
 
 // bytes returns the next n bytes, not copied; nil after an error.
@@ -55,7 +54,7 @@ func (c *cursor) bytes(n uint64) []byte {
 	return b
 }
 
-// sub is a cursor over the next n bytes, which this one steps over.
+// sub returns a cursor over the next n bytes, and skips them.
 func (c *cursor) sub(n uint64) cursor {
 	at := c.pos
 	s := *c
@@ -64,7 +63,7 @@ func (c *cursor) sub(n uint64) cursor {
 	return s
 }
 
-// rest is a cursor over all that is left.
+// rest returns a cursor over all remaining bytes.
 func (c *cursor) rest() cursor { return c.sub(uint64(len(c.data) - c.pos)) }
 
 func (c *cursor) u8() uint8 {
@@ -117,7 +116,7 @@ var errLEBRange = errors.New("LEB128 number does not fit in 64 bits")
 
 // uleb reads an unsigned LEB128 number (DWARF 5 §7.6).
 func (c *cursor) uleb() uint64 {
-	if c.err == nil && c.pos < len(c.data) && c.data[c.pos] < 0x80 { // most are
+	if c.err == nil && c.pos < len(c.data) && c.data[c.pos] < 0x80 { // the common case
 		c.pos++
 		return uint64(c.data[c.pos-1])
 	}
@@ -169,7 +168,7 @@ func (c *cursor) sleb() int64 {
 	}
 }
 
-// register reads the number of a register column.
+// register reads a register number.
 func (c *cursor) register() machine.DWARFReg {
 	v := c.uleb()
 	if v > 0xffff {
@@ -179,7 +178,7 @@ func (c *cursor) register() machine.DWARFReg {
 	return machine.DWARFReg(v)
 }
 
-// times multiplies a factored operand, and fails where the product overflows.
+// times multiplies a factored operand, and fails if the product overflows.
 func (c *cursor) times(a, b int64) int64 {
 	hi, lo := bits.Mul64(magnitude(a), magnitude(b))
 	if hi != 0 || lo > 1<<63-1 {

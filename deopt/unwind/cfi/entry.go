@@ -12,50 +12,49 @@ type cie struct {
 	codeAlign    uint64
 	dataAlign    int64
 	returnColumn machine.DWARFReg
-	encoding     uint8 // of the addresses in its FDEs
-	augmented    bool  // its FDEs have augmentation data, with its length
-	signal       bool  // its FDEs are those of signal trampolines
-	signs        bool  // return addresses may be signed; an instruction marks where they are
-	initial      state // after its own instructions
+	encoding     uint8 // encoding of the addresses in its FDEs
+	augmented    bool  // its FDEs have augmentation data, preceded by its length
+	signal       bool  // its FDEs describe signal trampolines
+	signs        bool  // return addresses may be signed, as marked by an instruction
+	initial      state // state after its own instructions
 }
 
 // FDE is a frame description entry: the unwind rules of one range of code
 // (DWARF 5 §6.4.1).
 type FDE struct {
-	machine.Range        // the code that it covers
-	Signal        bool   // it is the trampoline that the kernel makes signal handlers return to
+	machine.Range        // code range
+	Signal        bool   // describes the trampoline to which the kernel makes signal handlers return
 	Section       string // .eh_frame or .debug_frame
-	Offset        int64  // in the section
+	Offset        int64  // offset in the section
 
 	cie     *cie
 	program cursor
 	bases   bases
 }
 
-// Debugging reports whether the FDE is in .debug_frame, which is written for debuggers: the defaults for what it leaves out need not hold.
+// Debugging reports whether the FDE is in .debug_frame, which is written for debuggers: the calling convention's defaults for omitted registers may
+// not hold.
 func (f *FDE) Debugging() bool { return f.Section == debugFrame }
 
-// header is the start of an entry: its length, and the field that distinguishes a CIE from an FDE.
+// header is the start of an entry: its length, and the id field that distinguishes a CIE from an FDE.
 type header struct {
 	at    int64 // offset of the entry
 	isCIE bool
 	cie   int64 // offset of the CIE of an FDE
-	idAt  int64 // offset of the field
+	idAt  int64 // offset of the id field
 	end   int64 // offset of the next entry
 }
 
-// maxEntry bounds the length of one CIE or FDE. The longest in libLLVM has a
-// few kilobytes.
+// maxEntry bounds the length of one CIE or FDE. The longest in libLLVM has a few kilobytes.
 const maxEntry = 1 << 20
 
 var errTerminator = errors.New("the zero terminator where an entry should be")
 
-// header reads the header of the entry that starts at c.
+// header reads the header of the entry at c.
 //
-// In .debug_frame the field has the size of an offset (4 bytes, and 8 in the
-// 64-bit format), is all ones in a CIE, and else the offset of one (DWARF 5
-// §6.4.1, §7.4). In .eh_frame it has 4 bytes in both formats, is zero in a CIE, and otherwise the distance from the start of the CIE to the field
-// (Linux Standard Base, Core 5.0 §10.6.1).
+// In .debug_frame the id field has the size of an offset (4 bytes, or 8 in the 64-bit format). It is all ones in a CIE, and otherwise the offset of
+// the CIE (DWARF 5 §6.4.1, §7.4). In .eh_frame it has 4 bytes in both formats. It is zero in a CIE, and otherwise the distance from the start of the
+// CIE to the field (Linux Standard Base, Core 5.0 §10.6.1).
 func (s *frames) header(c *cursor) (header, error) {
 	h := header{at: c.offset + int64(c.pos)}
 	length, wide := uint64(c.u32()), false
@@ -98,7 +97,7 @@ func (s *frames) header(c *cursor) (header, error) {
 	return h, c.err
 }
 
-// parseCIE reads a CIE from c, which holds what follows its header.
+// parseCIE reads a CIE from c, which starts after its header.
 func parseCIE(c cursor, arch *machine.Arch) (*cie, error) {
 	e, err := cieHead(&c, arch)
 	if err != nil {
@@ -107,7 +106,7 @@ func parseCIE(c cursor, arch *machine.Arch) (*cie, error) {
 	return e, e.run(&c)
 }
 
-// cieHead reads all of a CIE but its instructions, which c is at afterwards.
+// cieHead reads a CIE up to its instructions, and leaves c there.
 func cieHead(c *cursor, arch *machine.Arch) (*cie, error) {
 	e := &cie{signs: arch.Code != 0}
 	version := c.u8()
@@ -116,7 +115,7 @@ func cieHead(c *cursor, arch *machine.Arch) (*cie, error) {
 	}
 	augmentation := c.text()
 	if rest, ok := strings.CutPrefix(augmentation, "eh"); ok {
-		c.u64() // what gcc 2 wrote: the address of its exception table
+		c.u64() // written by gcc 2: the address of its exception table
 		augmentation = rest
 	}
 	if version == 4 {
@@ -137,9 +136,8 @@ func cieHead(c *cursor, arch *machine.Arch) (*cie, error) {
 	return e, c.err
 }
 
-// augment reads the augmentation of a CIE: letters, and after a z their data.
-// One that is not known would leave the meaning of what follows open, so it is
-// an error.
+// augment reads the augmentation of a CIE: letters, and after a z their data. An unknown letter is an error, because it may change the meaning of the
+// bytes after it.
 func (e *cie) augment(c *cursor, augmentation string) {
 	if c.err != nil {
 		return
@@ -154,13 +152,13 @@ func (e *cie) augment(c *cursor, augmentation string) {
 		switch {
 		case letter == 'S':
 			e.signal = true
-		case letter == 'B': // which key signs return addresses on aarch64
+		case letter == 'B': // the key that signs return addresses on aarch64
 		case letter == 'G': // the function tags its stack frame (aarch64's MTE)
 		case letter == 'R' && augmented:
 			e.encoding = data.u8()
 		case letter == 'P' && augmented:
 			data.skip(data.u8())
-		case letter == 'L' && augmented: // how FDEs point to their exception tables, which are not read
+		case letter == 'L' && augmented: // encoding of pointers to exception tables, which are ignored
 			data.u8()
 		default:
 			c.failf("augmentation %q", augmentation)
@@ -171,8 +169,8 @@ func (e *cie) augment(c *cursor, augmentation string) {
 	}
 }
 
-// codeRange reads the code range that an FDE covers. For code that the linker dropped while it kept the FDE, the start is zero, or one of the
-// highest numbers (lld): the range is then empty.
+// codeRange reads the code range that an FDE covers. If the linker dropped the code but kept the FDE, the start is zero or one of the highest numbers
+// (lld). The range is then empty.
 func (c *cursor) codeRange(encoding uint8, b bases) (start, end machine.Addr) {
 	value, base := c.encoded(encoding, b)
 	size := c.plain(encoding)

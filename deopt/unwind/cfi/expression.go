@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Operations of DWARF expressions (DWARF 5 §7.7.1, table 7.9) that are allowed in call frame information: those that need neither a compilation
-// unit nor the CFA (§6.4.2).
+// Operations of DWARF expressions (DWARF 5 §7.7.1, table 7.9) that call frame information permits: those that need neither a compilation unit nor the
+// CFA (§6.4.2).
 const (
 	opAddr       = 0x03
 	opDeref      = 0x06
@@ -64,17 +64,15 @@ const (
 	maxSteps = 1000 // an expression may loop (DW_OP_bra, DW_OP_skip)
 )
 
-// evaluation runs one expression over the registers of a frame. Its values
-// have 64 bits.
+// evaluation evaluates one expression over the registers of a frame. Its values have 64 bits.
 type evaluation struct {
-	cursor // the program; its error is the evaluation's
+	cursor // the expression; its error is that of the evaluation
 	regs   *machine.Registers
 	memory machine.Memory
 	stack  []uint64
 }
 
-// Evaluate runs an expression that starts with the given values on its stack,
-// and returns the value on top at the end, or a [*FormatError].
+// Evaluate evaluates an expression with initial values on its stack, and returns the top of the stack at the end, or a [*FormatError].
 func (e Expression) Evaluate(regs *machine.Registers, memory machine.Memory, start ...uint64) (uint64, error) {
 	v := evaluation{regs: regs, memory: memory, stack: start}
 	if b := e.ops; b != nil {
@@ -110,7 +108,7 @@ func (v *evaluation) push(x uint64) {
 	v.stack = append(v.stack, x)
 }
 
-// pick pushes a copy of the value that lies n below the top.
+// pick pushes a copy of the value n positions below the top.
 func (v *evaluation) pick(n int) {
 	if n >= len(v.stack) {
 		v.failf("the expression picks value %d of %d", n, len(v.stack))
@@ -146,7 +144,7 @@ func (v *evaluation) load(size int) {
 	v.push(x)
 }
 
-// jump moves by delta bytes from here. The end of the program may be its target.
+// jump moves by delta bytes from the current position. The target may be the end of the expression.
 func (v *evaluation) jump(delta int16) {
 	to := v.pos + int(delta)
 	if v.err == nil && (to < 0 || to > len(v.data)) {
@@ -237,7 +235,7 @@ func unary(op uint8, x uint64) uint64 {
 	return x
 }
 
-// binary runs an operation on the second value and the top one, in this order.
+// binary applies an operation to the second value and the top one, in this order.
 func (v *evaluation) binary(op uint8) {
 	if (op < opAnd || op > opXor) && (op < opEq || op > opNe) {
 		v.pos--

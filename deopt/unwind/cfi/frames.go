@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// frames is a section of CIEs and FDEs: .eh_frame or .debug_frame.
+// frames is a section with CIEs and FDEs: .eh_frame or .debug_frame.
 type frames struct {
 	Section
 	name  string
@@ -21,21 +21,21 @@ type frames struct {
 	index  index
 
 	mu   sync.Mutex
-	cies map[int64]*cie // by offset: FDEs share them
+	cies map[int64]*cie // by offset; FDEs share them
 }
 
 const (
-	// entryAhead is the number of bytes that are read for one entry. Nearly all are shorter.
+	// entryAhead is the number of bytes to read for one entry. Nearly all are shorter.
 	entryAhead = 256
-	// maxCIEs bounds the CIEs that are kept. In .eh_frame, linkers merge identical CIEs; in .debug_frame, each object file has its own.
+	// maxCIEs bounds the CIEs in the cache. In .eh_frame, linkers merge identical CIEs; in .debug_frame, each object file has its own.
 	maxCIEs = 1024
 )
 
-// find is [Table.Find] in one section.
+// find does the same as [Table.Find] for one section.
 func (s *frames) find(pc machine.Addr) (*FDE, error) {
 	f, err := s.searched(pc)
 	if err != nil && !errors.Is(err, ErrNoFDE) {
-		// The header is of no use: .eh_frame alone says everything too.
+		// The header is unusable; the section itself is complete without it.
 		var offset int64
 		if offset, err = s.indexed(pc); err == nil {
 			f, err = s.fdeAt(offset)
@@ -50,7 +50,7 @@ func (s *frames) find(pc machine.Addr) (*FDE, error) {
 	return f, nil
 }
 
-// searched returns the FDE that the header has for pc, which need not cover it.
+// searched returns the FDE that the header gives for pc. It may not cover pc.
 func (s *frames) searched(pc machine.Addr) (*FDE, error) {
 	if s.search == nil {
 		return nil, errNoTable
@@ -120,9 +120,8 @@ func (s *frames) cieAt(offset int64) (*cie, error) {
 	return e, nil
 }
 
-// entry returns the header of the entry at off, and a cursor over what follows
-// it. They are taken from chunk, which is filled again, with ahead bytes and
-// the whole entry at least, where it does not hold them.
+// entry returns the header of the entry at off, and a cursor over the rest of the entry. It takes them from chunk, and refills chunk if the entry is
+// not in it, with at least ahead bytes or the whole entry.
 func (s *frames) entry(chunk *cursor, off, ahead int64) (header, cursor, error) {
 	if off < 0 || off >= s.Size {
 		return header{}, cursor{}, &FormatError{s.name, off, errors.New("an entry outside the section")}

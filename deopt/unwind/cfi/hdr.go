@@ -12,34 +12,31 @@ import (
 // 5.0 §10.6.2).
 const hdrVersion = 1
 
-// searchChunk is the number of rows that are read at once when few are left to search.
+// searchChunk is the number of rows at which a search stops bisecting and reads them all at once.
 const searchChunk = 64
 
-// searchTable is the sorted table of an .eh_frame_hdr: a row for each FDE, of
-// the start of its code and its own address.
+// searchTable is the sorted table of an .eh_frame_hdr. Each row has the start of an FDE's code and the address of the FDE.
 type searchTable struct {
 	section Section
 	arch    *machine.Arch
-	frame   machine.Addr // where the .eh_frame is loaded that the addresses are in
-	enc     uint8        // of both
-	size    int64        // bytes of a row
+	frame   machine.Addr // load address of the .eh_frame
+	enc     uint8        // encoding of both addresses
+	size    int64        // size of a row in bytes
 	first   int64        // offset of row 0
 	count   int
 
-	// The starts of the rows that searches begin with, as far as they have been read: in a large library they are most of what a search reads. A
-	// search reads that of node 1, and after node n that of node 2n, if pc is before it, or 2n+1.
+	// Cache of the rows that searches read first, which are most of what a search reads in a large library. The rows form a binary tree: a search
+	// reads node 1, and after node n it reads node 2n if pc is before it, or else node 2n+1.
 	mu    sync.Mutex
 	known [256]bool
 	tops  [256]machine.Addr
 }
 
-// errNoTable is a header without a table that can be searched.
+// errNoTable reports a header without a table that can be searched.
 var errNoTable = errors.New("no search table of a form that is known")
 
-// readHdr reads the start of the .eh_frame_hdr of an .eh_frame that is loaded
-// at frame. Linkers leave the table out where they do not understand all of
-// the .eh_frame. All that were tried write rows of two 4-byte numbers, relative
-// to the section.
+// readHdr reads the start of the .eh_frame_hdr for the .eh_frame at frame. Linkers omit the table if they do not understand all of the .eh_frame. All
+// tested linkers write rows of two 4-byte numbers, relative to the section.
 func readHdr(s Section, arch *machine.Arch, frame machine.Addr) (*searchTable, error) {
 	b, err := s.read(ehFrameHdr, 0, min(s.Size, 4+8+8))
 	if err != nil {
@@ -69,7 +66,7 @@ func readHdr(s Section, arch *machine.Arch, frame machine.Addr) (*searchTable, e
 	return t, nil
 }
 
-// rowSize returns the size in bytes of a row of the search table, or 0 for a form that cannot be searched.
+// rowSize returns the size in bytes of a row of the search table, or 0 for an encoding that cannot be searched.
 func rowSize(enc uint8) int64 {
 	switch enc & (peBase | peIndirect) {
 	case 0, pePCRel, peDataRel:
@@ -89,8 +86,7 @@ func rowSize(enc uint8) int64 {
 
 func (t *searchTable) bases() bases { return bases{abs: t.section.Bias, data: t.section.Addr} }
 
-// find returns the code start and the address of the FDE that starts last at
-// or before pc.
+// find returns the last FDE that starts at or before pc, as the start of its code and its address.
 func (t *searchTable) find(pc machine.Addr) (start, fde machine.Addr, err error) {
 	buffer := make([]byte, searchChunk*t.size)
 	low, high := 0, t.count // the row is in [low, high), or does not exist
@@ -122,8 +118,7 @@ func (t *searchTable) find(pc machine.Addr) (start, fde machine.Addr, err error)
 	return start, fde, rows.err
 }
 
-// top returns the start of row i, which is number node of those that searches
-// begin with.
+// top returns the start of row i, which is node number node of the search tree.
 func (t *searchTable) top(buffer []byte, node, i int) (machine.Addr, error) {
 	if node < len(t.known) {
 		t.mu.Lock()
@@ -146,7 +141,7 @@ func (t *searchTable) top(buffer []byte, node, i int) (machine.Addr, error) {
 	return at, nil
 }
 
-// rows reads n rows from row i on into the buffer.
+// rows reads n rows from row i into the buffer.
 func (t *searchTable) rows(buffer []byte, i, n int) (cursor, error) {
 	at := t.first + int64(i)*t.size
 	b := buffer[:int64(n)*t.size]
@@ -154,7 +149,7 @@ func (t *searchTable) rows(buffer []byte, i, n int) (cursor, error) {
 	return c, t.section.fill(ehFrameHdr, b, at)
 }
 
-// row is row i of rows.
+// row decodes row i of rows.
 func (t *searchTable) row(rows *cursor, i int) (start, fde machine.Addr) {
 	rows.pos = i * int(t.size)
 	return rows.pointer(t.enc, t.bases()), rows.pointer(t.enc, t.bases())

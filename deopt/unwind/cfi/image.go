@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// TableOf makes the table of an image, or nil where it has no call frame information.
+// TableOf returns the table of an image, or nil if the image has no call frame information.
 func TableOf(img *object.Image) (*Table, error) {
 	sections, err := SectionsOf(img)
 	if err != nil || sections.EHFrame.Data == nil && sections.DebugFrame.Data == nil {
@@ -15,7 +15,7 @@ func TableOf(img *object.Image) (*Table, error) {
 	return NewTable(sections)
 }
 
-// SectionsOf finds the sections of an image that a [Table] is made of.
+// SectionsOf returns the sections of an image that a [Table] needs.
 func SectionsOf(img *object.Image) (Sections, error) {
 	arch, err := img.Arch()
 	if err != nil {
@@ -40,7 +40,7 @@ func SectionsOf(img *object.Image) (Sections, error) {
 	return sections, nil
 }
 
-// sectionOf is a section of unwind information, relocated where the image is not linked.
+// sectionOf returns a section of unwind information, relocated if the image is not linked.
 func sectionOf(img *object.Image, name string) (Section, error) {
 	s := img.Section(name)
 	if s == nil || !s.Bits || s.Size == 0 {

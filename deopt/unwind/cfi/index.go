@@ -9,11 +9,10 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// index has the FDEs of a section without a search table, by the code that they
-// cover.
+// index holds the FDEs of a section without a search table, by code range.
 type index struct {
 	fdes []indexed
-	err  error // the first of an entry that is not in it
+	err  error // first error about an entry that is missing from the index
 }
 
 type indexed struct {
@@ -21,7 +20,7 @@ type indexed struct {
 	offset int64
 }
 
-// window is the number of bytes of a section that are read at once during a walk. A longer entry is read once more.
+// window is the number of bytes to read at once during a walk. A longer entry is read again as a whole.
 const window = 64 << 10
 
 // indexed returns the offset of the FDE that covers pc, looked up in the index.
@@ -33,17 +32,15 @@ func (s *frames) indexed(pc machine.Addr) (int64, error) {
 		return fdes[i-1].offset, nil
 	}
 	if s.index.err != nil {
-		return 0, s.index.err // the FDE may be one that could not be read
+		return 0, s.index.err // the missing FDE may cover pc
 	}
 	return 0, ErrNoFDE
 }
 
-// buildIndex walks the section from start to end, and reads of each entry what
-// code it is about. Each is read once, and a CIE counts only where an entry
-// starts and before its FDEs, as every linker writes it: hostile bytes cannot
-// make the walk longer than the section.
+// buildIndex walks the section from start to end and reads the code range of each entry. A CIE counts only if an entry starts there, before its FDEs,
+// as every linker writes it. So each entry is read once, and hostile bytes cannot make the walk longer than the section.
 func (s *frames) buildIndex() {
-	encodings := map[int64]uint8{} // of the CIEs, by offset
+	encodings := map[int64]uint8{} // encodings of the CIEs
 	keep := func(err error) {
 		if s.index.err == nil {
 			s.index.err = err
@@ -59,11 +56,11 @@ func (s *frames) buildIndex() {
 			if s.eh {
 				break
 			}
-			off = h.idAt // DWARF knows no terminator: this is padding
+			off = h.idAt // DWARF has no terminator: this is padding
 			continue
 		}
 		if err != nil {
-			keep(err) // where the next entry starts is not known
+			keep(err) // the start of the next entry is unknown
 			break
 		}
 		off = h.end

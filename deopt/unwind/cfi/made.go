@@ -6,17 +6,16 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// RegisterPlus is the expression of a register plus an offset, for a row that is not read
-// but made.
+// RegisterPlus returns the expression for a register plus an offset, for a row that is not read from a section.
 func RegisterPlus(reg machine.DWARFReg, offset int64) Expression {
 	code := appendULEB([]byte{opBregx}, uint64(reg))
 	return Expression{&operations{section: "a row made here", code: appendSLEB(code, offset)}}
 }
 
-// Deref is the expression of the eight bytes of memory where e says.
+// Deref returns the expression for the eight bytes of memory at e.
 func (e Expression) Deref() Expression { return e.then(opDeref) }
 
-// Plus is the expression of what e is, plus n.
+// Plus returns the expression for e plus n.
 func (e Expression) Plus(n int64) Expression {
 	return e.then(append(appendSLEB([]byte{opConsts}, n), opPlus)...)
 }

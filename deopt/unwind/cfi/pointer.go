@@ -6,9 +6,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Encodings of a pointer, in one byte: the low four bits are the form, the
-// next three what it is relative to, the top bit one more indirection (Linux
-// Standard Base, Core 5.0 §10.5).
+// Encodings of a pointer, in one byte: the low four bits are the form, the next three the base that it is relative to, and the top bit an indirection
+// (Linux Standard Base, Core 5.0 §10.5).
 const (
 	peAbsptr  = 0x00
 	peULEB    = 0x01
@@ -32,13 +31,13 @@ const (
 	peOmit     = 0xff
 )
 
-// bases holds the addresses that the pointers of one section may be relative to.
+// bases holds the base addresses of the relative pointers in one section.
 type bases struct {
 	abs        machine.Addr // the load bias, added to absolute pointers
 	text, data machine.Addr // zero if unknown
 }
 
-// plain reads a number in the form of enc, relative to nothing.
+// plain reads a number in the form of enc and ignores its base.
 func (c *cursor) plain(enc uint8) uint64 {
 	switch enc & peForm {
 	case peAbsptr, peSigned, peUdata8, peSdata8:
@@ -60,7 +59,7 @@ func (c *cursor) plain(enc uint8) uint64 {
 	return 0
 }
 
-// skip steps over an unused pointer, such as the personality routine: its base and its indirection do not matter.
+// skip skips an unused pointer, such as the personality routine. Its base and its indirection do not matter.
 func (c *cursor) skip(enc uint8) {
 	if enc == peOmit {
 		return
@@ -69,8 +68,7 @@ func (c *cursor) skip(enc uint8) {
 	c.plain(enc)
 }
 
-// align steps to where a pointer encoded as aligned lies: the next multiple of
-// its size, counted in addresses.
+// align skips to the next address that is a multiple of 8, if enc says that the pointer is aligned.
 func (c *cursor) align(enc uint8) {
 	if enc&peBase == peAligned {
 		c.bytes(uint64(-(c.addr + machine.Addr(c.pos)) & 7))
@@ -83,8 +81,7 @@ func (c *cursor) pointer(enc uint8, b bases) machine.Addr {
 	return machine.Addr(value) + base
 }
 
-// encoded reads an address encoded as enc: what is written there, and what it
-// is relative to.
+// encoded reads an address encoded as enc: the stored value, and its base.
 func (c *cursor) encoded(enc uint8, b bases) (value uint64, base machine.Addr) {
 	switch {
 	case enc == peOmit:
@@ -105,7 +102,7 @@ func (c *cursor) encoded(enc uint8, b bases) (value uint64, base machine.Addr) {
 	case peDataRel:
 		return value, c.known("data", b.data)
 	}
-	// The remaining encodings are relative to the function whose start is being read, or undefined.
+	// The remaining encodings are relative to the function whose start is read here, or undefined.
 	c.failf("pointer encoding %#02x", enc)
 	return 0, 0
 }

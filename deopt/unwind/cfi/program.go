@@ -9,10 +9,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Call frame instructions (DWARF 5 §7.24, table 7.29; GNU_* from the Linux
-// Standard Base, Core 5.0 §10.5.1.1; AARCH64_* from "DWARF for the Arm 64-bit
-// Architecture", section "Call frame instructions"). The first three hold an
-// operand in their low six bits.
+// Call frame instructions (DWARF 5 §7.24, table 7.29; GNU_* from the Linux Standard Base, Core 5.0 §10.5.1.1; AARCH64_* from "DWARF for the Arm
+// 64-bit Architecture", section "Call frame instructions"). The first three have an operand in their low six bits.
 const (
 	cfaAdvanceLoc = 0x40
 	cfaOffset     = 0x80
@@ -43,30 +41,29 @@ const (
 	cfaValOffsetSF      = 0x15
 	cfaValExpression    = 0x16
 
-	cfaAArch64NegateRAStateWithPC = 0x2c // of the feature FEAT_PAuth_LR
+	cfaAArch64NegateRAStateWithPC = 0x2c // for the feature FEAT_PAuth_LR
 	cfaAArch64NegateRAState       = 0x2d
 
 	cfaGNUArgsSize               = 0x2e
 	cfaGNUNegativeOffsetExtended = 0x2f
 )
 
-// Limits on what one program may make a lookup do.
+// Limits on the work of one program.
 const (
 	// maxRemembered bounds the stack of DW_CFA_remember_state. Compilers nest one deep.
 	maxRemembered = 64
-	// maxInstructions is some fifty times what the largest functions of libLLVM have.
+	// maxInstructions is about fifty times the instructions of the largest functions of libLLVM.
 	maxInstructions = 100_000
 )
 
-// state holds what call frame instructions change.
+// state is the state that call frame instructions change.
 type state struct {
 	cfa     CFARule
 	columns columns
 	signed  bool
 }
 
-// remembered is a state that DW_CFA_remember_state has put away. Its columns
-// are those of program.saved from one index on, up to the next state's.
+// remembered is a state saved by DW_CFA_remember_state. Its columns are in program.saved, from index from up to those of the next state.
 type remembered struct {
 	cfa    CFARule
 	signed bool
@@ -82,15 +79,14 @@ type program struct {
 	remembered []remembered
 	saved      columns
 	args       uint64
-	loc        machine.Addr // where the row that is being built starts
+	loc        machine.Addr // start of the row that is being built
 	steps      int
 }
 
-// programs are those that have ended: what they have grown to saves a lookup from allocating
-// more than the row that it returns.
+// programs is a pool of used programs. Reusing their buffers leaves the returned row as the only allocation of a lookup.
 var programs = sync.Pool{New: func() any { return new(program) }}
 
-// run runs the instructions of a CIE.
+// run executes the instructions of a CIE.
 func (e *cie) run(c *cursor) error {
 	p := program{cie: e, inCIE: true}
 	for c.more() {
@@ -101,7 +97,7 @@ func (e *cie) run(c *cursor) error {
 	return c.err
 }
 
-// Rules returns the row that holds at pc, or a [*FormatError]. pc must lie in the FDE.
+// Rules returns the row for pc, or a [*FormatError]. pc must be in the FDE.
 func (f *FDE) Rules(pc machine.Addr) (*Row, error) {
 	if !f.Contains(pc) {
 		return nil, ErrNoFDE
@@ -135,7 +131,7 @@ func (f *FDE) Rules(pc machine.Addr) (*Row, error) {
 		ArgsSize: p.args, Signed: p.signed, columns: p.columns.clone()}, nil
 }
 
-// begin returns a program that is to run f's instructions, one of programs, with the row that f's CIE starts with.
+// begin returns a program from the pool for f's instructions, with the initial row of f's CIE.
 func (f *FDE) begin() *program {
 	p := programs.Get().(*program)
 	initial := f.cie.initial
@@ -144,7 +140,7 @@ func (f *FDE) begin() *program {
 	return p
 }
 
-// Unnamed returns those of some registers for which no row of f has a rule; none if f is malformed.
+// Unnamed returns the registers in regs that have a rule in no row of f; none if f is malformed.
 func (f *FDE) Unnamed(regs []machine.DWARFReg) []machine.DWARFReg {
 	p := f.begin()
 	defer programs.Put(p)
@@ -174,8 +170,7 @@ func (p *program) opcode(c *cursor) uint8 {
 	return c.u8()
 }
 
-// advance returns where a row starts that the instruction op starts, and false
-// for any other instruction.
+// advance returns the start of the row that the instruction op begins, or false for any other instruction.
 func (p *program) advance(c *cursor, op uint8) (machine.Addr, bool) {
 	var delta uint64
 	switch {
@@ -198,8 +193,7 @@ func (p *program) advance(c *cursor, op uint8) (machine.Addr, bool) {
 	return p.loc + machine.Addr(delta*p.cie.codeAlign), true
 }
 
-// step runs the instruction op, which starts at c's position at and changes
-// the row (DWARF 5 §6.4.2).
+// step executes the instruction op, which starts at c's position at and changes the row (DWARF 5 §6.4.2).
 func (p *program) step(c *cursor, at int, op uint8) {
 	switch op &^ cfaOperand {
 	case cfaOffset:
@@ -251,7 +245,7 @@ func (p *program) step(c *cursor, at int, op uint8) {
 		p.restore(c, at, c.register())
 	case cfaAArch64NegateRAState, cfaAArch64NegateRAStateWithPC:
 		if !p.cie.signs {
-			c.failAt(at, "call frame instruction %#02x", op) // SPARC's DW_CFA_GNU_window_save is the same number
+			c.failAt(at, "call frame instruction %#02x", op) // the same number is SPARC's DW_CFA_GNU_window_save
 		}
 		p.signed = !p.signed
 	default:
@@ -259,7 +253,7 @@ func (p *program) step(c *cursor, at int, op uint8) {
 	}
 }
 
-// remember puts the state away.
+// remember saves the state.
 func (p *program) remember(c *cursor) {
 	if len(p.remembered) == maxRemembered {
 		c.failf("more than %d remembered states", maxRemembered)
@@ -269,7 +263,7 @@ func (p *program) remember(c *cursor) {
 	p.saved = append(p.saved, p.columns...)
 }
 
-// recall takes back the state that was put away last.
+// recall restores the state that was saved last.
 func (p *program) recall(c *cursor) {
 	last := len(p.remembered) - 1
 	if last < 0 {
@@ -282,10 +276,10 @@ func (p *program) recall(c *cursor) {
 	p.remembered, p.saved = p.remembered[:last], p.saved[:r.from]
 }
 
-// define runs an instruction that defines the CFA (DWARF 5 §6.4.2.2).
+// define executes an instruction that defines the CFA (DWARF 5 §6.4.2.2).
 func (p *program) define(c *cursor, op uint8) {
 	if p.cfa.Kind == CFAUndefined && op == cfaDefCFARegister {
-		// With which GNU as for RISC-V starts: it means an offset of zero.
+		// GNU as for RISC-V starts with this instruction: it means an offset of zero.
 		p.cfa.Kind = CFARegister
 	}
 	if p.cfa.Kind != CFARegister && (op == cfaDefCFARegister || op == cfaDefCFAOffset || op == cfaDefCFAOffsetSF) {
@@ -313,7 +307,7 @@ func (p *program) offset(c *cursor, reg machine.DWARFReg, factored int64, kind R
 	p.set(c, reg, RegisterRule{Kind: kind, Offset: c.times(factored, p.cie.dataAlign)})
 }
 
-// restore gives reg the rule that the CIE gave it, in an instruction that starts at position at.
+// restore sets the rule of reg to that of the CIE. at is the position of the instruction.
 func (p *program) restore(c *cursor, at int, reg machine.DWARFReg) {
 	if p.inCIE {
 		c.failAt(at, "a CIE restores a rule that it should itself define")
@@ -328,7 +322,7 @@ func (p *program) set(c *cursor, reg machine.DWARFReg, rule RegisterRule) {
 	}
 }
 
-// unsigned reads an unsigned operand that counts as a signed one from then on.
+// unsigned reads an unsigned operand that must also fit a signed number.
 func (c *cursor) unsigned() uint64 {
 	v := c.uleb()
 	if v > 1<<62 {
@@ -338,7 +332,7 @@ func (c *cursor) unsigned() uint64 {
 	return v
 }
 
-// expression reads the block that a DWARF expression is in.
+// expression reads the block of a DWARF expression.
 func (c *cursor) expression() Expression {
 	code := c.sub(c.uleb())
 	return Expression{&operations{code.section, code.offset, code.order, bytes.Clone(code.data)}}

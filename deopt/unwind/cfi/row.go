@@ -8,12 +8,12 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Expression is a DWARF expression. It keeps its own bytes, and no others.
+// Expression is a DWARF expression. It has its own copy of its bytes.
 type Expression struct {
 	ops *operations
 }
 
-// operations holds the bytes of an expression, and their place in a section.
+// operations holds the bytes of an expression, and their position in a section.
 type operations struct {
 	section string
 	offset  int64
@@ -34,7 +34,7 @@ type CFAKind uint8
 
 // The forms of a CFA rule.
 const (
-	CFAUndefined CFAKind = iota // no instruction has defined it
+	CFAUndefined CFAKind = iota // no instruction has defined the CFA
 	CFARegister
 	CFAExpression
 )
@@ -53,25 +53,23 @@ type RuleKind uint8
 // The forms of a register rule.
 const (
 	RuleNone          RuleKind = iota // the table has no rule: the calling convention applies
-	RuleUndefined                     // it is not preserved
-	RuleSameValue                     // it was not changed
+	RuleUndefined                     // not preserved
+	RuleSameValue                     // not changed
 	RuleOffset                        // saved at CFA + Offset
-	RuleValOffset                     // it is CFA + Offset
-	RuleRegister                      // it is in another register
+	RuleValOffset                     // the value is CFA + Offset
+	RuleRegister                      // in another register
 	RuleExpression                    // saved at the address that an expression computes
-	RuleValExpression                 // it is the value of an expression
+	RuleValExpression                 // the value is the result of an expression
 )
 
-// Row is one row of the table that an FDE describes: the rules that hold in
-// a range of code.
+// Row is one row of an FDE's table: the rules for a range of code.
 type Row struct {
 	machine.Range
 	CFA           CFARule
 	ReturnAddress machine.DWARFReg // the column of the return address
-	ArgsSize      uint64           // bytes of arguments pushed, where the code says (DW_CFA_GNU_args_size)
+	ArgsSize      uint64           // bytes of pushed arguments, if the code gives them (DW_CFA_GNU_args_size)
 
-	// Signed means that the return address is signed in the place that its rule names (aarch64's pointer authentication;
-	// DW_CFA_AARCH64_negate_ra_state).
+	// Signed means that the saved return address is signed (aarch64's pointer authentication; DW_CFA_AARCH64_negate_ra_state).
 	Signed bool
 
 	columns columns
@@ -83,12 +81,12 @@ func (r *Row) Rule(reg machine.DWARFReg) RegisterRule { return r.columns.get(reg
 // SetRule sets the rule of a register, and reports whether the row had room.
 func (r *Row) SetRule(reg machine.DWARFReg, rule RegisterRule) bool { return r.columns.set(reg, rule) }
 
-// Keep forgets the rules of all registers but those.
+// Keep removes the rules of all other registers.
 func (r *Row) Keep(regs ...machine.DWARFReg) {
 	r.columns = slices.DeleteFunc(r.columns, func(c column) bool { return !slices.Contains(regs, c.reg) })
 }
 
-// Rules yields the registers that have a rule, in the order of their numbers.
+// Rules yields the registers that have a rule, by register number.
 func (r *Row) Rules() iter.Seq2[machine.DWARFReg, RegisterRule] {
 	return func(yield func(machine.DWARFReg, RegisterRule) bool) {
 		for _, c := range r.columns {
@@ -99,7 +97,7 @@ func (r *Row) Rules() iter.Seq2[machine.DWARFReg, RegisterRule] {
 	}
 }
 
-// Columns lists the registers that have a rule, in the order of their numbers.
+// Columns returns the registers that have a rule, by register number.
 func (r *Row) Columns() []machine.DWARFReg {
 	var regs []machine.DWARFReg
 	for reg := range r.Rules() {
@@ -108,12 +106,10 @@ func (r *Row) Columns() []machine.DWARFReg {
 	return regs
 }
 
-// maxColumns bounds the registers of one row. An architecture has fewer that
-// its callees keep.
+// maxColumns bounds the registers of one row. No architecture has that many callee-saved registers.
 const maxColumns = 128
 
-// columns are the register rules of a row, in the order of the numbers. They
-// are few: a search beats a map.
+// columns holds the register rules of a row, by register number. There are few, so a binary search is faster than a map.
 type columns []column
 
 type column struct {
@@ -121,7 +117,7 @@ type column struct {
 	rule RegisterRule
 }
 
-// find returns where the column of reg is, or would be.
+// find returns the index of the column of reg, or the index at which to insert it.
 func (c columns) find(reg machine.DWARFReg) (at int, found bool) {
 	high := len(c)
 	for at < high {
@@ -158,7 +154,7 @@ func (c *columns) set(reg machine.DWARFReg, rule RegisterRule) bool {
 	return true
 }
 
-// clone copies the columns that say something.
+// clone copies the columns that have a rule.
 func (c columns) clone() columns {
 	out := make(columns, 0, len(c))
 	for _, x := range c {

@@ -6,17 +6,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// StackSizes holds the contents of the .stack_sizes sections of an image (LLVM writes them for ELF with -stack-size-section): how much stack each
-// function takes.
+// StackSizes holds the contents of the .stack_sizes sections of an image: the stack usage of each function. LLVM writes them for ELF with
+// -stack-size-section.
 //
-// Measured with LLVM 14, 19 and 22: the size is the distance from the stack pointer in the
-// body of the function, outside of calls, up to that of its caller, without the return
-// address where the call pushed it (x86-64). So CFI has the CFA there at the stack pointer plus the
-// size, plus 8 on x86-64 and 160 on s390x; and the size is the one that the function has in a stack map. It
-// counts saved registers, and a return address that the function itself saved. It does not
-// count the arguments that are pushed for one call, nor the red zone of a leaf, nor all that
-// realigning the stack takes: such a function's frame is larger. A function that takes stack
-// by a size known only at run time is left out.
+// The following was measured with LLVM 14, 19 and 22. The size is the distance from the stack pointer in the body of the function, outside of calls,
+// to the caller's stack pointer. A return address that the call pushed (x86-64) is not included. So the CFA is the stack pointer plus the size, plus
+// 8 on x86-64 and 160 on s390x. A stack map has the same size for the function. The size includes saved registers, and a return address that the
+// function itself saved. It excludes arguments pushed for one call, the red zone of a leaf, and part of the space for realigning the stack: such a
+// frame is larger. A function whose stack usage is known only at run time is not listed.
 type StackSizes struct {
 	sizes map[machine.Addr]stackSize
 }
@@ -28,10 +25,9 @@ type stackSize struct {
 
 const stackSizes = ".stack_sizes"
 
-// ReadStackSizes reads the .stack_sizes sections of an image, whose relocations have
-// been applied; objects have one for each section of code. bias is to be added to the
-// addresses in them. Each row is the address of a function and an unsigned LEB128 number.
-// Errors are an architecture that is not handled, and a [*FormatError] for a row that is cut off.
+// ReadStackSizes reads the relocated .stack_sizes sections of an image; objects have one for each section of code. bias is added to the addresses in
+// them. Each row is the address of a function and an unsigned LEB128 number. ReadStackSizes returns an error for an unsupported architecture, and a
+// [*FormatError] for a truncated row.
 func ReadStackSizes(arch *machine.Arch, bias machine.Addr, sections ...[]byte) (*StackSizes, error) {
 	if arch == nil || arch.Pointer != 8 {
 		return nil, fmt.Errorf("unwind: %s is read for addresses of 8 bytes alone", stackSizes)
@@ -52,8 +48,8 @@ func ReadStackSizes(arch *machine.Arch, bias machine.Addr, sections ...[]byte) (
 	return s, nil
 }
 
-// add keeps a size. Linkers may leave several rows for one address, of functions that they folded or dropped; if those differ, none of them is
-// known to be right.
+// add records a size. Linkers may leave several rows for one address, from functions that they folded or dropped. If these differ, the size is
+// unknown.
 func (s *StackSizes) add(start machine.Addr, size uint64) {
 	if have, ok := s.sizes[start]; ok && (have.ambiguous || have.bytes != size) {
 		s.sizes[start] = stackSize{ambiguous: true}
@@ -62,8 +58,7 @@ func (s *StackSizes) add(start machine.Addr, size uint64) {
 	s.sizes[start] = stackSize{bytes: size}
 }
 
-// Find returns the bytes of stack that the function takes that starts at start, and false where
-// they are not known.
+// Find returns the stack usage in bytes of the function that starts at start, or false if it is unknown.
 func (s *StackSizes) Find(start machine.Addr) (uint64, bool) {
 	size, ok := s.sizes[start]
 	return size.bytes, ok && !size.ambiguous

@@ -11,11 +11,11 @@ var ErrNoFDE = errors.New("no unwind information covers this address")
 
 // Table is the unwind information of one image. Any number of goroutines may use it.
 type Table struct {
-	sections []*frames // in the order in which they are searched
+	sections []*frames // in search order
 }
 
 // NewTable returns the table of an image. Entries are read on demand; an unusable .eh_frame_hdr is ignored. It returns an error if there is no
-// section, and for an unsupported architecture.
+// section, or the architecture is not supported.
 func NewTable(s Sections) (*Table, error) {
 	if s.Arch == nil || s.Arch.Pointer != 8 {
 		return nil, errors.New("unwind: only architectures with addresses of 8 bytes are handled")

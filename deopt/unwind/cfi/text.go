@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Text spells the rule with the names of registers: rsp+16, or the operations of an expression.
+// Text formats the rule with register names: rsp+16, or the operations of an expression.
 func (r CFARule) Text(arch *machine.Arch) string {
 	switch r.Kind {
 	case CFARegister:
@@ -18,7 +18,7 @@ func (r CFARule) Text(arch *machine.Arch) string {
 	return "undefined"
 }
 
-// Text describes by the rule where the caller's value of reg is: "rbx at [CFA-16]", "rsp = CFA+0".
+// Text describes the place of the caller's value of reg: "rbx at [CFA-16]", "rsp = CFA+0".
 func (r RegisterRule) Text(arch *machine.Arch, reg machine.DWARFReg) string {
 	name := arch.RegisterName(reg)
 	switch r.Kind {
@@ -40,14 +40,14 @@ func (r RegisterRule) Text(arch *machine.Arch, reg machine.DWARFReg) string {
 	return name + " by the calling convention"
 }
 
-// Text spells an expression as readelf does: "DW_OP_breg7 (rsp): 8; DW_OP_deref". One that is
-// not well formed ends with what is wrong, and one of more operations than may run with "...".
+// Text formats an expression as readelf does: "DW_OP_breg7 (rsp): 8; DW_OP_deref". A malformed expression ends with the error, and one that is too
+// long with "...".
 func (e Expression) Text(arch *machine.Arch) string {
 	if e.ops == nil {
 		return ""
 	}
 	order := e.ops.order
-	if order == nil { // a row that was not read has none, and nothing in it needs one
+	if order == nil { // a row that was not read from a section has no order and needs none
 		order = arch.Order
 	}
 	c := cursor{section: e.ops.section, offset: e.ops.offset, order: order, data: e.ops.code}
@@ -66,7 +66,7 @@ func (e Expression) Text(arch *machine.Arch) string {
 	return strings.Join(out, "; ")
 }
 
-// operation spells the next operation.
+// operation formats the next operation.
 func (c *cursor) operation(arch *machine.Arch) string {
 	op := c.u8()
 	switch {
@@ -111,7 +111,7 @@ func (c *cursor) operation(arch *machine.Arch) string {
 	return name
 }
 
-// operationNames are those of DWARF 5 §7.7.1, table 7.9.
+// operationNames holds the names of DWARF 5 §7.7.1, table 7.9.
 var operationNames = map[uint8]string{
 	opAddr: "DW_OP_addr", opDeref: "DW_OP_deref", opConst1u: "DW_OP_const1u", opConst1s: "DW_OP_const1s",
 	opConst2u: "DW_OP_const2u", opConst2s: "DW_OP_const2s", opConst4u: "DW_OP_const4u", opConst4s: "DW_OP_const4s",

@@ -7,24 +7,23 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// infoTable is __TEXT,__unwind_info: an index of pages, and pages of entries, both by the
-// address of the code. All of its numbers are little-endian; offsets of code count
-// from the Mach-O header, others from the start of the section.
+// infoTable is __TEXT,__unwind_info: an index of pages, and pages of entries, both by code address. All numbers are little-endian. Offsets of code
+// are relative to the Mach-O header, others to the start of the section.
 type infoTable struct {
 	section Section
-	image   machine.Addr // where the header is loaded
+	image   machine.Addr // load address of the header
 	common  infoArray    // encodings that all pages share
 	index   infoArray
 }
 
-// infoArray is a part of the section that holds rows of one size.
+// infoArray is an array of rows in the section.
 type infoArray struct {
 	off   int64
 	count int64
 	row   int64 // bytes
 }
 
-// The section, by the names of mach-o/compact_unwind_encoding.h.
+// Constants with the names of mach-o/compact_unwind_encoding.h.
 const (
 	infoVersion = 1
 	infoHeader  = 28
@@ -34,9 +33,9 @@ const (
 
 var infoOrder = binary.LittleEndian
 
-// OpenUnwindInfo returns the compact unwind of a linked image from its __TEXT,__unwind_info. image is the load address of its Mach-O header. It
-// reads only the section's header now; each lookup reads the rows that a binary search of the index and of one page needs. It returns an error for
-// an unsupported architecture, and a [*FormatError] for a malformed header.
+// OpenUnwindInfo returns the compact unwind of a linked image from its __TEXT,__unwind_info. image is the load address of its Mach-O header.
+// OpenUnwindInfo reads only the section's header; each lookup reads the rows for a binary search of the index and of one page. It returns an error
+// for an unsupported architecture, and a [*FormatError] for a malformed header.
 func OpenUnwindInfo(arch *machine.Arch, s Section, image machine.Addr) (*Compact, error) {
 	if err := checkCompactArch(arch); err != nil {
 		return nil, err
@@ -67,10 +66,10 @@ func (t *infoTable) at(a infoArray, i int64) (cursor, error) {
 	return cursor{section: unwindInfo, order: infoOrder, data: b}, err
 }
 
-// last returns the index of the last row of a whose code does not start above want, -1 for none. start computes the start of a row's code from the
-// first word of the row.
+// last returns the index of the last row of a whose code starts at or before want, or -1. start computes the start of a row's code from the first
+// word of the row.
 func (t *infoTable) last(a infoArray, start func(uint32) uint64, want uint64) (int64, error) {
-	low, high := int64(0), a.count // rows below low are not above want; those from high on are
+	low, high := int64(0), a.count // rows below low start at or before want; rows from high on start after it
 	for low < high {
 		mid := low + (high-low)/2
 		c, err := t.at(a, mid)
@@ -95,7 +94,7 @@ func (t *infoTable) find(pc machine.Addr) (*CompactEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i < 0 || i+1 >= t.index.count { // the last row only marks the end of the code of the one before
+	if i < 0 || i+1 >= t.index.count { // the last row only marks the end of the previous row's code
 		return nil, ErrNoFDE
 	}
 	row, err := t.at(t.index, i)

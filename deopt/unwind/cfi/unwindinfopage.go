@@ -12,17 +12,17 @@ const (
 	regularPage    = 2
 	regularRow     = 8 // offset of the code, encoding
 	compressedPage = 3
-	compressedRow  = 4 // 24 bits: the code's distance from the first of the page; 8 bits: which encoding
+	compressedRow  = 4 // 24 bits: distance of the code from the first code of the page; 8 bits: index of the encoding
 )
 
 // infoPage is a page of __unwind_info.
 type infoPage struct {
 	*infoTable
 	off        int64
-	first      uint64 // where its code starts, as the index has it
+	first      uint64 // start of its code, from the index
 	compressed bool
 	rows       infoArray
-	encodings  infoArray // of a compressed page: those that it does not share
+	encodings  infoArray // for a compressed page: its own encodings
 }
 
 // page reads the header of the page at off, whose code starts at first.
@@ -51,7 +51,7 @@ func (t *infoTable) page(off int64, first uint64) (*infoPage, error) {
 	return p, nil
 }
 
-// start returns the start of the code of a row, from its first word.
+// start returns the start of a row's code from the row's first word.
 func (p *infoPage) start(word uint32) uint64 {
 	if p.compressed {
 		return p.first + uint64(word&0xffffff)
@@ -59,8 +59,8 @@ func (p *infoPage) start(word uint32) uint64 {
 	return uint64(word)
 }
 
-// find returns the entry that covers want. The code of the page ends at end, above want. Whatever the order
-// of the rows is, the search has looked at the one it returns and at the next: want is between them.
+// find returns the entry that covers want. The code of the page ends at end, which is above want. Even if the rows are out of order, the search has
+// compared want with the returned row and the next one, so want is between them.
 func (p *infoPage) find(want, end uint64) (*CompactEntry, error) {
 	i, err := p.last(p.rows, p.start, want)
 	if err != nil {
@@ -90,8 +90,8 @@ func (p *infoPage) find(want, end uint64) (*CompactEntry, error) {
 	return e, err
 }
 
-// encoding returns the offset and the value of encoding n of a compressed page. n counts the encodings common to all pages first, and then the
-// page's own. row is the offset of the row that refers to the encoding, for errors.
+// encoding returns the offset and the value of encoding n of a compressed page. n counts the encodings common to all pages first, then the page's
+// own. row is the offset of the referring row, for errors.
 func (p *infoPage) encoding(n, row int64) (int64, uint32, error) {
 	from, i := p.common, n
 	if n >= p.common.count {
