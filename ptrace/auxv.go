@@ -11,9 +11,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// auxiliaryVector reads the auxiliary vector of a process (getauxval(3)). /proc/PID/auxv belongs to the user of the process. Where permission to
-// open it is missing, CAP_SYS_PTRACE permits reading the copy on the stack of the first thread, between from, where that stack begins, and to,
-// where the arguments are (execve(2); startstack and arg_start of proc_pid_stat(5)).
+// auxiliaryVector reads the auxiliary vector of a process (getauxval(3)). The user of the process owns /proc/PID/auxv. If this user may not open it,
+// CAP_SYS_PTRACE permits reading the copy on the stack of the first thread. from is the start of that stack, and to the start of the arguments
+// (execve(2); startstack and arg_start of proc_pid_stat(5)).
 func auxiliaryVector(pid int, from, to machine.Addr) ([]byte, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/auxv", pid))
 	if err == nil {
@@ -46,11 +46,11 @@ func auxEntries(auxv []byte, order binary.ByteOrder) iter.Seq2[uint64, machine.A
 	}
 }
 
-// maxStart bounds the size of a program's arguments, environment and auxiliary vector on its stack, without the strings.
+// maxStart bounds the size of the pointers and the auxiliary vector that execve(2) puts on the stack, without the strings.
 const maxStart = 16 << 20
 
-// vectorIn returns the auxiliary vector of the block that execve(2) puts on the stack: the number of the arguments, pointers to them, 0, pointers
-// to the environment, 0, and the vector. It returns nil where that is not there any more: the vector of a Linux process has the size of a page.
+// vectorIn returns the auxiliary vector in the block that execve(2) puts on the stack: the number of arguments, pointers to them, 0, pointers to the
+// environment, 0, and the vector. It returns nil if the program has overwritten the block: a vector must contain the page size.
 func vectorIn(block []byte) []byte {
 	const pageSize = 6 // AT_PAGESZ
 	word := func(at int) uint64 {

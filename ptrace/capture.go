@@ -14,30 +14,28 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// Options of [Capture]. The zero value copies and lets go.
+// Options are the options of [Capture]. With the zero value, Capture copies the state and resumes the process.
 type Options struct {
-	// Hold keeps the process stopped until [Target.Release]; all of its memory can
-	// then be read.
+	// Hold keeps the process stopped until [Target.Release]. Until then all of its memory can be read.
 	Hold bool
-	// StackBytes is how much of each stack is copied; 0 means 512 KiB, and for deeper stacks up to 9 MiB of each and 64 MiB of all.
+	// StackBytes is the number of bytes to copy of each stack. 0 means 512 KiB, and for deeper stacks up to 9 MiB of each and 64 MiB in total.
 	StackBytes int
-	deep       int // bytes of deep stacks that are copied beyond StackBytes
-	// Record copies what [Target.WriteCore] needs. For a held process, every page that is read is kept for it.
+	deep       int // bytes of deep stacks to copy beyond StackBytes
+	// Record copies the data that [Target.WriteCore] needs. For a held process, it keeps every page that is read.
 	Record bool
 	// DebugDirs lists the directories that are searched for separate debug files; nil means [DebugDir].
 	DebugDirs []string
-	// Objects are objects that are not registered; if their code is not where they place it, the error is an [*ObjectError].
+	// Objects are unregistered objects. If their code is not at the given addresses, the error is an [*ObjectError].
 	Objects []Object
 }
 
 const (
 	defaultStack = 512 << 10
-	// deepStack is a little more than the default limit on the size of a stack (ulimit -s), which an overflowed one has filled.
+	// deepStack is a little more than the default limit of a stack's size (ulimit -s), which an overflowed stack reaches.
 	deepStack  = 9 << 20
 	deepStacks = 64 << 20
 	maxStack   = 1 << 30
-	// A list of registered objects that changed between being read and the stop is
-	// read again; the last time, while the process is stopped.
+	// attempts bounds how often lists of registered objects are read that change before the stop. The last attempt reads them during the stop.
 	attempts = 8
 )
 
@@ -64,7 +62,7 @@ func Capture(pid int, o Options) (*Target, error) {
 	})
 	if err != nil {
 		if !errors.Is(err, ErrNoProcess) && exists(pid) != nil {
-			// Whatever went wrong, it went wrong because the process is gone.
+			// The process has ended, and that caused the error.
 			err = &Error{pid, "cannot read it", ErrGone, ""}
 		}
 		return nil, err
@@ -72,13 +70,13 @@ func Capture(pid int, o Options) (*Target, error) {
 	return t, nil
 }
 
-// Survey reads what can be read of a running process without stopping it: modules, every registered object, and, if there is none, memory that
-// looks like a stack map. It has no threads. Separate debug files are searched in debugDirs as by [Options].
+// Survey reads a running process without stopping it: modules, every registered object, and, if there is none, memory that looks like a stack map.
+// The result has no threads. debugDirs are as in [Options].
 func Survey(pid int, debugDirs ...string) (*Target, error) {
 	return SurveyWith(pid, Options{DebugDirs: debugDirs})
 }
 
-// SurveyWith is [Survey] with the objects of the options.
+// SurveyWith is [Survey] with the Objects and DebugDirs of the options.
 func SurveyWith(pid int, o Options) (*Target, error) {
 	if err := exists(pid); err != nil {
 		return nil, err
@@ -109,8 +107,8 @@ func (t *Target) capture(o Options) error {
 	return t.captureHeld(o)
 }
 
-// captureBriefly reads the lists before the stop, and reports whether the data copied in the stop can be interpreted by them and by the lists after
-// it.
+// captureBriefly reads the lists before the stop. settled reports whether these lists, and those after the stop, describe the data that was copied
+// during the stop.
 func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 	if err := t.survey(); err != nil {
 		return false, err
@@ -158,14 +156,13 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 	return true, nil
 }
 
-// captureHeld holds the lists against the process while it is stopped, and reads them
-// again then and there where they have changed.
+// captureHeld compares the lists with the process while it is stopped, and reads them again during the stop if they have changed.
 func (t *Target) captureHeld(o Options) error {
 	if err := t.survey(); err != nil {
 		return err
 	}
 	s := newStopped(t.PID, t.via, o)
-	t.held = s // from here on Close lets it go
+	t.held = s // from here on Close resumes it
 	if err := s.doUrgently(s.stopAll); err != nil {
 		return explain(t.PID, "cannot attach", err)
 	}
@@ -196,7 +193,7 @@ func (t *Target) captureHeld(o Options) error {
 	return nil
 }
 
-// prepare makes ready what a stop copies into.
+// prepare allocates the memory that a stop copies into.
 func (t *Target) prepare(s *stopped, o Options) (*codeCopy, error) {
 	if !o.Record {
 		return t.code(t.ownPages(false)), nil
@@ -232,7 +229,8 @@ func (t *Target) survey() error {
 	return t.place(t.wanted)
 }
 
-// readable returns the error of a process whose memory cannot be read at all. One mapping tells: the first is of the program, whose pages are there.
+// readable returns an error if the memory of a process cannot be read at all. It tests one mapping: the first belongs to the program, and its pages
+// are present.
 func readable(mem memory, maps []machine.Mapping) error {
 	for _, m := range maps {
 		if m.Read {
@@ -245,13 +243,13 @@ func readable(mem memory, maps []machine.Mapping) error {
 	return nil
 }
 
-// know makes the memory of a process know its mappings.
+// know gives the current mappings to the memory of a process.
 func (t *Target) know() {
 	t.provided = &provisions{tid: t.via}
 	t.process.know(t.maps, t.provided)
 }
 
-// find finds what a JIT made in the target: the lists of registered objects and, if there is none, memory that looks like a stack map.
+// find finds JIT code in the target: the lists of registered objects or, if there is none, memory that looks like a stack map.
 func (t *Target) find() {
 	t.Registries, t.Found, t.Scanned, t.objects = nil, nil, false, 0
 	room := maxEntries
@@ -289,7 +287,7 @@ func (t *Target) readAllObjects() {
 	}
 }
 
-// objectsHold reports whether the objects that were read are those that are registered.
+// objectsHold reports whether the objects that were read are still registered.
 func (t *Target) objectsHold() bool {
 	for _, r := range t.Registries {
 		for _, e := range r.Entries {
@@ -301,16 +299,15 @@ func (t *Target) objectsHold() bool {
 	return true
 }
 
-// sameCode reports whether the executable mappings are still those that were read: code
-// that was mapped since then would be taken for none, and an exec(2) changes them all.
+// sameCode reports whether the executable mappings have not changed. Code that was mapped since would not be recognized as code, and an exec(2)
+// changes all mappings.
 func (t *Target) sameCode() bool {
 	now, err := readMaps(t.via)
 	data := func(r machine.Mapping) bool { return !r.Exec }
 	return err == nil && slices.Equal(slices.DeleteFunc(now, data), slices.DeleteFunc(slices.Clone(t.maps), data))
 }
 
-// readObjects reads the registered objects that a program counter or a word of a
-// stack points into: the only ones that a frame can belong to.
+// readObjects reads the registered objects that a program counter or a word of a stack points into. Frames can belong only to these.
 func (t *Target) readObjects(s *stopped) {
 	for _, r := range t.Registries {
 		if len(r.ranges) == 0 {
@@ -321,7 +318,7 @@ func (t *Target) readObjects(s *stopped) {
 			number[e] = n + 1
 		}
 		read := func(addr machine.Addr) {
-			// A return address may lie just past the code of the function that called.
+			// A call may be the last instruction of a function; then the return address is just after the function's code.
 			for _, a := range []machine.Addr{addr, addr - 1} {
 				if e := r.at(a); e != nil {
 					t.read(e, number[e])
@@ -336,7 +333,7 @@ func (t *Target) readObjects(s *stopped) {
 	}
 }
 
-// finish makes threads and memory of what was copied, and of what else is known of the memory at that moment.
+// finish sets the threads and the memory from the copies, and from other known ranges of memory at that moment.
 func (t *Target) finish(s *stopped, code *codeCopy, ranges []span) {
 	ranges = append(ranges, code.spans()...)
 	unread := unreadOf(code.whole)
@@ -372,7 +369,7 @@ func (t *Target) finish(s *stopped, code *codeCopy, ranges []span) {
 
 var errKernel = errors.New("a kernel thread, which has no memory of its own")
 
-// kernelThread looks at the flags of a process (proc_pid_stat(5)) for PF_KTHREAD.
+// kernelThread reports whether a process has the flag PF_KTHREAD (proc_pid_stat(5)).
 func kernelThread(pid int) bool {
 	fields, err := system.StatFields(pid)
 	if err != nil || len(fields) < 7 {
@@ -382,7 +379,7 @@ func kernelThread(pid int) bool {
 	return err == nil && flags&0x00200000 != 0
 }
 
-// check64 refuses a 32-bit process before it is touched.
+// check64 returns an error for a 32-bit process and for a kernel thread.
 func check64(pid int) error {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil && kernelThread(pid) {

@@ -10,16 +10,17 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// Code that is in no file is copied by pages, each with its neighbours: an unknown function is read from its start, or up to its return.
+// Code that is in no file is copied by pages, each with the pages before and after it: an unknown function is read from its start, or up to its
+// return.
 const (
 	codePage = 4096
-	maxPages = 192 // of one thread
+	maxPages = 192 // per thread
 )
 
-// maxInterrupted bounds the stacks that signals interrupted, of one thread.
+// maxInterrupted bounds the number of a thread's stacks that signals interrupted.
 const maxInterrupted = 4
 
-// copy reads what only a stopped process can provide: the registers and stacks of each thread, and code that is in no file.
+// copy reads the data that only a stopped process can provide: the registers and stacks of each thread, and code that is in no file.
 func (s *stopped) copy(of *Target, code *codeCopy) error {
 	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
 		return ErrGone
@@ -32,7 +33,7 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 			continue
 		}
 		if err := t.raw.fetch(t.tid); err != nil {
-			return err // a thread that is stopped ends only when the process is killed (ESRCH)
+			return err // ESRCH: a stopped thread ends only when its process is killed
 		}
 		if !t.raw.is64() {
 			return Err32Bit
@@ -53,7 +54,7 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 	return nil
 }
 
-// copyAll copies the stacks of a thread, and the code they lead to.
+// copyAll copies the stacks of a thread, and the code that they point to.
 func (t *stoppedThread) copyAll(mem memory, maps, code []machine.Mapping, pages map[machine.Addr]bool) {
 	t.copyStacks(mem, maps)
 	t.copyCode(mem, code, pages)
@@ -67,8 +68,7 @@ func (t *stoppedThread) ranges() (list []span) {
 	return append(list, spansOf(t.code)...)
 }
 
-// copyStacks copies the stack of a thread, and those which signal handlers of it that run on
-// a stack of their own have left.
+// copyStacks copies the stack of a thread, and the stacks that it left for signal handlers with a stack of their own.
 func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 	room := len(t.stacks[0].data)
 	block := t.raw.threadBlock()
@@ -94,8 +94,8 @@ func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 	}
 }
 
-// leftStack is the lowest address in the thread's own stack that the top of the stack which it runs on now leads to. left is false where
-// it runs on its own, or no word there leads to that: a stub or a coroutine that switches stacks keeps the old stack pointer on the new one.
+// leftStack returns the lowest address in the thread's own stack that a word at the top of its current stack points to. left is false if the thread
+// runs on its own stack, or if no such word exists. A stub or a coroutine that switches stacks keeps the old stack pointer on the new stack.
 func (t *stoppedThread) leftStack(maps []machine.Mapping, block machine.Addr) (sp machine.Addr, left bool) {
 	const words = 512
 	var own []machine.Mapping
@@ -122,12 +122,12 @@ func (t *stoppedThread) leftStack(maps []machine.Mapping, block machine.Addr) (s
 	return sp, left
 }
 
-// copy copies a stack up to the end of its writable mapping. Libraries often follow the stack of a thread, and reading those too takes longer than
-// all the rest. So does memory that the program has mapped there, which the kernel merges with the stack; but the thread's own block, which the C
-// library puts at the end of the stack, is part of no stack.
+// copy copies a stack up to the end of its writable mapping. The mappings of libraries often follow the stack of a thread, and reading those too
+// takes longer than all the rest; so does memory that the program has mapped there, which the kernel merges with the stack. The thread's own block,
+// which the C library puts at the end of the stack, is not part of the stack.
 //
-// A thread's own stack may be deep: for it there is more room than s has. deep is the remaining number of such bytes for all threads. past is what
-// could be read of the stack after pages that cannot be read, and unread are these.
+// A thread's own stack may be deep: s grows for it. deep is the number of bytes that remain for this, for all threads. past holds the parts of the
+// stack after unreadable pages, and unread these pages.
 func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, deep *int) (past []span, unread []machine.Range) {
 	var into []byte
 	read := func(from machine.Addr) int {
@@ -155,7 +155,7 @@ func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, 
 	}
 	n := read(sp - redZone)
 	if n <= redZone {
-		// The red zone may lie below the end of the stack's mapping.
+		// The red zone may be below the stack's mapping.
 		n = read(sp)
 	}
 	if n == 0 && writableEnd(maps, sp) > sp {
@@ -164,7 +164,7 @@ func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, 
 		return past, unread
 	}
 	if n == 0 {
-		// The stack pointer itself may be unreadable, too, after a stack overflow.
+		// After a stack overflow the stack pointer itself may be unreadable, too.
 		n = read(aboveGuard(maps, sp))
 	}
 	s.data = s.data[:n]
@@ -174,8 +174,8 @@ func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, 
 	return past, unread
 }
 
-// pastHoles reads on where reading a stack has ended after n bytes, at a page that cannot be read: one that userfaultfd is to provide. A frame may have
-// an array there that it has not used.
+// pastHoles continues reading a stack after a page that cannot be read, because userfaultfd must provide it. n bytes were read before the page. A
+// frame may have an unused array there.
 func pastHoles(mem memory, into []byte, from machine.Addr, n int) (past []span, unread []machine.Range) {
 	for n < len(into) {
 		at := from + machine.Addr(n)
@@ -190,11 +190,11 @@ func pastHoles(mem memory, into []byte, from machine.Addr, n int) (past []span, 
 	return past, unread
 }
 
-// maxGuard bounds the distance below a stack at which a stack pointer is assumed to belong to it. Linux keeps 1 MiB free below the stack of the
-// first thread; below that a function may have allocated its frame already.
+// maxGuard bounds the distance below a stack at which a stack pointer still counts as its own. Linux keeps 1 MiB free below the stack of the first
+// thread; a function may already have allocated its frame below that.
 const maxGuard = 2 << 20
 
-// aboveGuard returns the start of the writable mapping after addr, or addr if there is none that it could belong to.
+// aboveGuard returns the start of the next writable mapping within maxGuard after addr, or addr if there is none.
 func aboveGuard(maps []machine.Mapping, addr machine.Addr) machine.Addr {
 	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
 	for ; i < len(maps) && maps[i].Start <= addr+maxGuard; i++ {
@@ -205,8 +205,8 @@ func aboveGuard(maps []machine.Mapping, addr machine.Addr) machine.Addr {
 	return addr
 }
 
-// writableEnd returns the end of the writable mappings that follow each other from addr
-// on, or 0 where addr is in none: the stack may have grown since they were read.
+// writableEnd returns the end of the adjacent writable mappings from addr on. It returns 0 if none contains addr: the stack may have grown since the
+// mappings were read.
 func writableEnd(maps []machine.Mapping, addr machine.Addr) (end machine.Addr) {
 	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
 	for ; i < len(maps) && maps[i].Write && (maps[i].Contains(addr) || maps[i].Start == end); i++ {
@@ -215,9 +215,9 @@ func writableEnd(maps []machine.Mapping, addr machine.Addr) (end machine.Addr) {
 	return end
 }
 
-// The contents of the kernel's frame of a signal handler, as words from its start (struct rt_sigframe of arch/x86/include/asm/sigframe.h, with
-// struct ucontext after its first word): the return address, flags, a link that is always zero, the address and the size of the alternate stack;
-// then the interrupted registers.
+// Offsets in the kernel's frame of a signal handler, in words (struct rt_sigframe of arch/x86/include/asm/sigframe.h, with struct ucontext after its
+// first word): the return address, flags, a link that is always zero, the address and the size of the alternate stack; then the interrupted
+// registers.
 const (
 	frameLink    = 2
 	frameStack   = 3
@@ -229,10 +229,10 @@ const (
 	userCode = 0x33 // __USER_CS
 )
 
-// eachInterrupted calls f with the stack pointer of each context that a signal interrupted whose handler runs on the alternate stack, of which s is
-// a copy. A false match costs an unused copy.
+// eachInterrupted calls f with the stack pointer of each context that a signal interrupted whose handler runs on the alternate stack. s is a copy of
+// that stack. A false match costs an unused copy.
 func (s *span) eachInterrupted(f func(sp machine.Addr)) {
-	word := func(at int) uint64 { return binary.LittleEndian.Uint64(s.data[at:]) } // through an interface it takes several times as long
+	word := func(at int) uint64 { return binary.LittleEndian.Uint64(s.data[at:]) } // a call through binary.ByteOrder takes several times as long
 	// The frame is aligned as if a call had pushed its first word.
 	for at := int(8-s.addr&15) & 15; at+8*frameWords <= len(s.data); at += 16 {
 		if word(at+8*frameLink) != 0 {
@@ -246,9 +246,8 @@ func (s *span) eachInterrupted(f func(sp machine.Addr)) {
 	}
 }
 
-// copyCode copies the code around the program counter, a link register and each word of the
-// stacks that points into code: what a JIT may patch any moment. pages are
-// those that are copied already.
+// copyCode copies the code around the program counter, the link register and each word of the stacks that points into code, since a JIT may patch it
+// at any time. pages holds the pages that are already copied.
 func (t *stoppedThread) copyCode(mem memory, code []machine.Mapping, pages map[machine.Addr]bool) {
 	if len(code) == 0 {
 		return
@@ -256,7 +255,7 @@ func (t *stoppedThread) copyCode(mem memory, code []machine.Mapping, pages map[m
 	first, end := code[0].Start, code[len(code)-1].End
 	add := func(at machine.Addr) {
 		if at < first || at >= end {
-			return // most words are
+			return // most words point elsewhere
 		}
 		m, ok := findMapping(code, at)
 		if !ok {
@@ -271,12 +270,12 @@ func (t *stoppedThread) copyCode(mem memory, code []machine.Mapping, pages map[m
 		}
 	}
 	t.eachCode(add)
-	// A range that cannot be read stays out; the reader of it gets that as an error.
+	// A range that cannot be read is omitted; reading it from the copy returns an error.
 	_ = mem.readMany(t.code)
 }
 
-// eachCode calls f with the program counter and with each word that may be a return address: a link register, and the aligned
-// words of the copied stacks.
+// eachCode calls f with the program counter, and with each word that may be a return address: the link register, and the aligned words of the copied
+// stacks.
 func (t *stoppedThread) eachCode(f func(machine.Addr)) {
 	f(t.pc)
 	f(codeAddr(t.arch, t.link))
@@ -285,7 +284,7 @@ func (t *stoppedThread) eachCode(f func(machine.Addr)) {
 	}
 }
 
-// codeAddr takes off the bits that pointer authentication signs: they are no part of an address of code.
+// codeAddr removes the signature bits of pointer authentication, which are not part of a code address.
 func codeAddr(a *machine.Arch, w machine.Addr) machine.Addr {
 	if a.Code == 0 {
 		return w
@@ -295,7 +294,7 @@ func codeAddr(a *machine.Arch, w machine.Addr) machine.Addr {
 
 // eachWord calls f with each aligned word.
 func (s span) eachWord(order binary.ByteOrder, f func(machine.Addr)) {
-	if order == binary.ByteOrder(binary.LittleEndian) { // the same without a call for each, since a process waits for it
+	if order == binary.ByteOrder(binary.LittleEndian) { // the same without an indirect call for each word, since a stopped process waits
 		for at := int(-s.addr & 7); at+8 <= len(s.data); at += 8 {
 			f(machine.Addr(binary.LittleEndian.Uint64(s.data[at:])))
 		}

@@ -19,13 +19,13 @@ import (
 	"example.com/reframe/ptrace/xsave"
 )
 
-// ErrNotCore is wrapped if a file is no ELF core. The error also names the kind of file.
+// ErrNotCore is wrapped in the error for a file that is no ELF core. The error also names the kind of file.
 var ErrNotCore = errors.New("not an ELF core")
 
 // CoreError is an error in a core, with advice.
 type CoreError struct {
 	Path   string
-	Offset int64 // in the file; -1 if it concerns the whole file
+	Offset int64 // offset in the file; -1 if the error concerns the whole file
 	Err    error
 	Hint   string // what to do next, or ""
 }
@@ -44,35 +44,35 @@ func (e *CoreError) Error() string {
 
 func (e *CoreError) Unwrap() error { return e.Err }
 
-// CoreOptions supply what a core lacks. The zero value supplies nothing.
+// CoreOptions supply data that a core lacks. The zero value supplies nothing.
 type CoreOptions struct {
-	// Exe is the path of the core's program, if it is not at the path that the core names, or if the core names no files, as those that QEMU's
-	// user mode writes.
+	// Exe is the path of the core's program, if it is not at the path that the core names, or if the core names no files, as cores of QEMU's user
+	// mode.
 	Exe string
-	// Sysroot is a directory that contains the files that the core names, by the same paths; "" for the root of this machine.
+	// Sysroot is a directory that contains the files that the core names, at the same paths; "" for the root of this machine.
 	Sysroot string
-	// DebugDirs lists the directories that are searched for separate debug files; nil means [DebugDir], and that below Sysroot.
+	// DebugDirs lists the directories that are searched for separate debug files. nil means [DebugDir], and the same directory below Sysroot.
 	DebugDirs []string
-	// Files are kept open for other cores; nil if every core opens its own.
+	// Files keeps files open for other cores; nil if every core opens its own.
 	Files *ModuleFiles
-	// Objects bounds the bytes of registered objects that are read; 0 means 4 GiB. It bounds the memory that a core takes.
+	// Objects bounds the total size of registered objects that are read, and so the memory that a core takes; 0 means 4 GiB.
 	Objects uint64
-	// Given are objects that were not registered, as [Options].Objects.
+	// Given are unregistered objects, as [Options].Objects.
 	Given []Object
 }
 
-// OpenCore reads an ELF core, as the kernel (core(5)) and gdb's gcore write it, and finds in it what [Survey] finds in a process. It reads the
-// core's memory from the file on demand.
+// OpenCore reads an ELF core of the kernel (core(5)) or of gdb's gcore, and finds in it the same data as [Survey] in a process. It reads the core's
+// memory from the file on demand.
 //
-// A core omits memory whose contents were in files. OpenCore opens those files by their paths and uses them if they are the ones that were mapped;
-// [Module.Why] and [Module.Unverified] report files that are not, or may not be.
+// A core omits memory whose contents were in files. OpenCore opens those files by their paths and uses them if they are the ones that were mapped.
+// [Module.Why] and [Module.Unverified] report files that are not the same, or may not be.
 //
-// For its threads it reads the general registers, and the floating-point and vector registers as far as the core holds them; it reads no registers
-// in the cores of a LoongArch.
+// Threads have the general registers, and the floating-point and vector registers that the core contains. Threads in cores of LoongArch have no
+// registers.
 //
-// The errors are [*CoreError]s. A truncated core is no error: Notes report it, and what is missing is unavailable.
+// The errors are [*CoreError]s. A truncated core is no error: Notes report it, and missing data is unavailable.
 func OpenCore(path string, o CoreOptions) (*Target, error) {
-	info, err := os.Stat(path) // before it is opened, which would wait for the writer of a pipe
+	info, err := os.Stat(path) // check the kind first: opening a pipe would wait for its writer
 	if err != nil {
 		return nil, &CoreError{path, -1, errors.Unwrap(err), "name the file that the core is in"}
 	}
@@ -114,7 +114,7 @@ func kindOf(mode os.FileMode) string {
 	return "not a regular file"
 }
 
-// exeHint is the advice for a program that is not that of the core.
+// exeHint is the advice if the given program is not that of the core.
 const exeHint = "give the program that the core is of with --exe, stripped or not"
 
 // readCore reads a core of size bytes.
@@ -180,7 +180,7 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 	return t, nil
 }
 
-// core holds what is known of a core while it is being opened.
+// core holds the state of a core while it is being opened.
 type core struct {
 	target   *Target
 	path     string
@@ -188,35 +188,35 @@ type core struct {
 	size     uint64
 	header   *elfcore.Header
 	notes    []elf.Prog64
-	segments []segment    // by address
-	files    []fileRow    // by address
+	segments []segment    // in order of address
+	files    []fileRow    // in order of address
 	entry    machine.Addr // the entry point of the program; 0 if unknown
 	auxv     []byte
 	vdso     machine.Addr
-	frame    uint64         // bytes of a signal's frame; 0 where that is not known
-	vectors  []vectorNote   // that were not decoded yet
-	layout   *xsave.Layout  // the places of registers in them; nil if the core does not contain them
-	names    map[int]string // of threads, by their numbers
+	frame    uint64         // size of a signal's frame; 0 if unknown
+	vectors  []vectorNote   // notes that were not decoded yet
+	layout   *xsave.Layout  // the offsets of registers in them; nil if the core does not contain these
+	names    map[int]string // names of threads by their numbers
 	delve    bool           // Delve's command dump wrote it
-	kept     CoreMemory     // where `reframe record` wrote it: which memory; "" where it did not
-	written  []addrRange    // memory of files that is not as in those, and not in the core; by address
-	redacted []addrRange    // memory that was left out at the user's request; by address
-	holes    []addrRange    // absent memory that begins or ends inside a page; by address
-	exe      string         // that is used in place of the file named
+	kept     CoreMemory     // the extent of memory if `reframe record` wrote the core; otherwise ""
+	written  []addrRange    // memory of files that differs from the files and is not in the core; in order of address
+	redacted []addrRange    // memory that was omitted at the user's request; in order of address
+	holes    []addrRange    // absent memory that begins or ends inside a page; in order of address
+	exe      string         // the program that replaces the file named
 	named    string
-	open     opener        // of the files that the core names
-	lender   *ModuleFiles  // lends files that are open already; nil for none
-	debug    string        // what decides where separate symbols are looked for
-	below    string        // where those lie; "" where they are this machine's
+	open     opener        // opens the files that the core names
+	lender   *ModuleFiles  // lends files that are already open; nil for none
+	debug    string        // the sysroot and the directories to search for separate symbols
+	below    string        // the sysroot; "" for this machine's root
 	page     uint64        // the unit of mappings
-	maps     []coreMapping // by address
+	maps     []coreMapping // in order of address
 }
 
 // segment is a PT_LOAD of the core.
 type segment struct {
 	start, end machine.Addr
-	off        uint64 // in the core
-	held       uint64 // bytes from start on that the core claims to hold
+	off        uint64 // offset in the core
+	held       uint64 // the number of bytes from start on that the core claims to contain
 	flags      elf.ProgFlag
 }
 
@@ -277,7 +277,7 @@ func (c *core) readHeader() error {
 	return nil
 }
 
-// notCore returns the error that names the kind of a file that is no core.
+// notCore returns an error that names the kind of a file that is no core.
 func (c *core) notCore(h *elfcore.Header, err error) error {
 	what, hint := "", "reframe maps FILE reads the stack maps of a file"
 	var magic [6]byte
@@ -298,7 +298,7 @@ func (c *core) notCore(h *elfcore.Header, err error) error {
 		if kind, ok := filekind.OfFile(c.path); ok && kind.Use != "" {
 			what, hint = kind.What, kind.Use
 		}
-		// systemd-coredump(8) and similar tools compress the cores that they keep. zstd's output is already decompressed here, once.
+		// systemd-coredump(8) and similar tools compress cores. A core that zstd compressed once has already been decompressed here.
 		if tool := filekind.Compressor(magic[:n]); tool != "" && tool != filekind.Zstd {
 			what, hint = "compressed by "+tool, "decompress it first, or have it written by coredumpctl dump"
 		}
@@ -306,11 +306,11 @@ func (c *core) notCore(h *elfcore.Header, err error) error {
 	return &CoreError{c.path, -1, fmt.Errorf("%w: %s", ErrNotCore, what), hint}
 }
 
-// archOf gets the architecture from internal/machine/object, which knows ELF's names of architectures, with an image that consists only of a header.
+// archOf returns the architecture of a core. It asks package internal/machine/object, with an image that consists only of a header.
 func archOf(h *elfcore.Header) (*machine.Arch, error) {
 	b := bytes.Clone(h.Raw[:])
 	h.Order.PutUint16(b[16:], uint16(elf.ET_EXEC))
-	clear(b[24:]) // no entry, no program headers, no sections
+	clear(b[24:]) // the entry point, program headers and sections
 	h.Order.PutUint16(b[52:], elfcore.HeaderSize)
 	img, err := object.New("core", bytes.NewReader(b), elfcore.HeaderSize)
 	if err != nil {

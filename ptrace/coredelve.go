@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/ptrace/regset"
 )
 
-// Notes of the cores that Delve's command dump writes (pkg/proc/dump.go and pkg/elfwriter of Delve 1.27): a header, and,
-// except for Linux on x86-64, one note for each thread. The other notes are those of the kernel, without an owner. There is no list of mapped files.
+// Notes of the cores that Delve's command dump writes (pkg/proc/dump.go and pkg/elfwriter of Delve 1.27): a header, and, except for Linux on x86-64,
+// one note for each thread. The other notes are the kernel's, without an owner. A list of mapped files is missing.
 const (
 	delveOwner  = "Delve Header"
 	delveHeader = elf.NType(0x444C5645)
@@ -28,8 +28,7 @@ const (
 	maxDelveNote = 64 << 10
 )
 
-// readDelve reads a note of a core of Delve. It returns the note with the owner that the kernel gives it, and false where nothing of it is left
-// to read.
+// readDelve reads a note of a core of Delve. It returns the note with the owner that the kernel uses, and false if the note needs no further reading.
 func (c *core) readDelve(n elfcore.Note) (elfcore.Note, bool) {
 	switch {
 	case n.Owner == delveOwner && n.Kind == delveHeader:
@@ -66,9 +65,9 @@ func (c *core) readDelveHeader(n elfcore.Note) {
 	}
 }
 
-// readDelveThread reads a thread in the form that is the same for all systems, little-endian: its number, pc, sp, bp and tls, whether there is the
-// address of a goroutine, and that address (8 bytes each, 1 for the flag); then the number of registers (4 bytes), and for each the name and the
-// content, each after its length (2 bytes). On x86-64, YMM0 and ZMM0 hold the parts of the register above XMM0 and YMM0.
+// readDelveThread reads a thread in Delve's portable format, little-endian: its number, pc, sp, bp and tls (8 bytes each); whether it has the address
+// of a goroutine (1 byte), and that address (8 bytes); then the number of registers (4 bytes), and for each the name and the content, each after its
+// length (2 bytes). On x86-64, YMM0 and ZMM0 hold the parts of the register above XMM0 and YMM0.
 func (c *core) readDelveThread(n elfcore.Note) {
 	const head = 8 + 4*8 + 1 + 8
 	b, ok := n.Read(head+4, maxDelveNote)
@@ -104,7 +103,7 @@ func (c *core) readDelveThread(n elfcore.Note) {
 	}
 	for ; count > 0 && len(b) > 0; count-- {
 		name, content := strings.ToLower(string(field())), field()
-		part := 0 // of a vector register of x86-64: where it begins
+		part := 0 // the offset of this part in a vector register of x86-64
 		if arch == machine.AMD64 {
 			for from, prefix := range map[int]string{16: "ymm", 32: "zmm"} {
 				if number, ok := strings.CutPrefix(name, prefix); ok {
@@ -133,9 +132,9 @@ func (c *core) readDelveThread(n elfcore.Note) {
 	c.target.threads = append(c.target.threads, th)
 }
 
-// delveArea completes an XSAVE area. Delve overwrites its first 512 bytes with the output of PTRACE_GETFPREGS, which does not contain which parts
-// the area has (pkg/proc/native/dump_linux_amd64.go). The area has the parts that are not in their initial state, and that of AVX if there is room
-// for it, because it always comes first.
+// delveArea completes an XSAVE area. Delve overwrites its first 512 bytes with the output of PTRACE_GETFPREGS, which does not list the parts of the
+// area (pkg/proc/native/dump_linux_amd64.go). The area has the parts that are not in their initial state. It also has the part of AVX if there is
+// room for it, since that part always comes first.
 func delveArea(b []byte) []byte {
 	const (
 		features = 464
@@ -143,7 +142,7 @@ func delveArea(b []byte) []byte {
 		extended = 576
 		avxSize  = 256
 	)
-	if len(b) <= extended { // the kernel gave no area, and Delve wrote an empty header
+	if len(b) <= extended { // the kernel provided no area, and Delve wrote an empty header
 		return b[:min(len(b), header)]
 	}
 	if order := binary.LittleEndian; order.Uint64(b[features:]) == 0 {
@@ -157,15 +156,15 @@ func delveArea(b []byte) []byte {
 	return b
 }
 
-// nameDelveFiles lists the mapped files of a core that has no list of them: the program, and what the dynamic linker's list has. A file is
-// listed only where its segments lie in the core, and is compared with them as every other file.
+// nameDelveFiles lists the mapped files of a core without a list of them: the program, and the files in the dynamic linker's list. It lists a file
+// only if its segments are in the core. Like every other file, it is compared with them later.
 func (c *core) nameDelveFiles() {
 	if !c.delve {
 		return
 	}
 	for m := range linkMap(segmentMemory{c}, c.target.arch.Order, c.auxv, func(...machine.Addr) {}) {
 		name := pathAt(segmentMemory{c}, m.name)
-		if name == "" { // the program's
+		if name == "" { // the entry of the program
 			name = c.execfn()
 		}
 		if !path.IsAbs(name) || strings.HasPrefix(name, "/proc/") {
@@ -176,7 +175,7 @@ func (c *core) nameDelveFiles() {
 	slices.SortStableFunc(c.files, func(a, b fileRow) int { return cmp.Compare(a.start, b.start) })
 }
 
-// execfn is the path that execve(2) was given (AT_EXECFN of getauxval(3)).
+// execfn returns the path that was passed to execve(2) (AT_EXECFN of getauxval(3)).
 func (c *core) execfn() string {
 	for kind, value := range auxEntries(c.auxv, c.target.arch.Order) {
 		if kind == atExecfn {
@@ -186,7 +185,7 @@ func (c *core) execfn() string {
 	return ""
 }
 
-// addFile adds the rows of a file that was loaded at a bias, unless they lie over those of another one.
+// addFile adds the rows of a file that was loaded at a bias, unless they overlap those of another file.
 func (c *core) addFile(name string, bias machine.Addr) {
 	f, err := c.open(name)
 	if err != nil {
@@ -214,7 +213,7 @@ func (c *core) addFile(name string, bias machine.Addr) {
 	c.files = append(c.files, rows...)
 }
 
-// segmentAt is the segment that holds an address.
+// segmentAt returns the segment that contains an address.
 func (c *core) segmentAt(at machine.Addr) (*segment, bool) {
 	n, found := slices.BinarySearchFunc(c.segments, at, func(s segment, at machine.Addr) int {
 		switch {
@@ -231,7 +230,7 @@ func (c *core) segmentAt(at machine.Addr) (*segment, bool) {
 	return &c.segments[n], true
 }
 
-// segmentMemory is the memory that lies in the segments of a core.
+// segmentMemory is the memory in the segments of a core.
 type segmentMemory struct{ *core }
 
 // ReadMemory implements [machine.Memory].

@@ -9,8 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// A process may have vm.max_map_count (65,530 by default) mappings; more than
-// this many are not looked at.
+// maxMappings bounds the number of mappings that are read. A process may have vm.max_map_count of them (65,530 by default).
 const maxMappings = 1 << 20
 
 // readMaps reads /proc/PID/maps.

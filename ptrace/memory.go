@@ -8,21 +8,21 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// memory is the memory from which lists, objects and stack maps are read: that of a process or of a core.
+// memory is the memory of a process or a core, from which lists, objects and stack maps are read.
 type memory interface {
 	machine.Memory
-	// readUpTo reads until p is full or memory ends, and returns how much it read. It returns an error only if it read nothing.
+	// readUpTo reads until p is full or memory ends, and returns the number of bytes read. It returns an error only if it read nothing.
 	readUpTo(p []byte, addr machine.Addr) (int, error)
-	// readMany reads many small ranges, and marks which of them could be read.
+	// readMany reads many small ranges, and sets OK in those that it could read.
 	readMany(wants []system.Want) error
-	// size returns an upper bound of all memory: claims of lists in it are checked against it before memory is allocated for them.
+	// size returns an upper bound of the size of all memory. Sizes that lists in the memory claim are checked against it before an allocation.
 	size() uint64
 }
 
-// Room for more than this is made only as bytes arrive to fill it.
+// readChunk bounds the first allocation of readAll; it allocates more only as bytes arrive.
 const readChunk = 1 << 20
 
-// readAll reads size bytes. Its allocation is bounded by what can be read.
+// readAll reads size bytes. Its allocation is bounded by the amount of memory that can be read.
 func readAll(mem machine.Memory, addr machine.Addr, size uint64) ([]byte, error) {
 	b := make([]byte, min(size, readChunk))
 	for at := uint64(0); ; {
@@ -36,13 +36,13 @@ func readAll(mem machine.Memory, addr machine.Addr, size uint64) ([]byte, error)
 	}
 }
 
-// NotCopied is the reason why memory of a process that was resumed cannot be read.
+// NotCopied is the reason why memory of a resumed process cannot be read.
 const NotCopied = "not copied while the process was stopped"
 
-// copied is memory that was copied: ranges that do not overlap, by address.
+// copied is copied memory: ranges that do not overlap, in order of address.
 type copied struct {
 	ranges []span
-	why    string // reason for a read outside of them
+	why    string // the reason for a failed read outside of the ranges
 }
 
 type span struct {
@@ -52,7 +52,7 @@ type span struct {
 
 func (s span) end() machine.Addr { return s.addr + machine.Addr(len(s.data)) }
 
-// newCopied sorts ranges and joins those that overlap or touch. Their bytes are its own from then on.
+// newCopied sorts ranges and joins those that overlap or touch. It takes over their bytes.
 func newCopied(ranges []span, why string) *copied {
 	sort.Slice(ranges, func(i, j int) bool { return ranges[i].addr < ranges[j].addr })
 	var joined []span
@@ -82,7 +82,7 @@ func (c *copied) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// from returns up to size bytes that were copied from addr on. If there are none, unknown is the number of bytes up to the next copied ones.
+// from returns up to size copied bytes from addr on. If there are none, unknown is the number of bytes up to the next copied ones.
 func (c *copied) from(addr machine.Addr, size int) (b []byte, unknown int) {
 	i := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].end() > addr })
 	switch {
@@ -95,15 +95,15 @@ func (c *copied) from(addr machine.Addr, size int) (b []byte, unknown int) {
 	return b[:min(len(b), size)], 0
 }
 
-// moment is the memory of a process at the stop: the copies, and the files where there is no copy.
+// moment is the memory of a process at the stop: the copies, and files where there is no copy.
 type moment struct {
 	*copied
 	files    fileMemory
-	unread   []machine.Range // could not be read at the stop
+	unread   []machine.Range // ranges that could not be read at the stop
 	provided *provisions
 }
 
-// why returns why a range of memory is not there, when the files do not have it for the given reason.
+// why returns the reason why a range of memory is unavailable. reason is why the files do not have it.
 func (m moment) why(addr machine.Addr, size int, reason string) string {
 	r := machine.Range{Start: addr, End: addr + machine.Addr(size)}
 	if len(overlaps(m.unread, r)) > 0 && m.provided.has(addr, size) {
@@ -128,8 +128,8 @@ func (m moment) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// fileMemory reads code from files. Read-only data is excluded: the dynamic linker relocates it before it makes it read-only. So is code that may
-// differ from the file.
+// fileMemory reads code from files. It excludes read-only data, since the dynamic linker relocates it before it makes it read-only. It also excludes
+// code that may differ from the file.
 type fileMemory struct {
 	places
 	own []machine.Mapping // by address
@@ -164,7 +164,7 @@ func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// layers asks one memory after the other.
+// layers tries one memory after the other.
 type layers []machine.Memory
 
 // ReadMemory implements [machine.Memory].

@@ -19,25 +19,24 @@ import (
 	"example.com/reframe/ptrace/files"
 )
 
-// Module is a file that is mapped into the target (or the vdso, which is one
-// without a file).
+// Module is a file that is mapped into the target, or the vdso, which has no file.
 type Module struct {
 	Path  string
-	Image *object.Image // nil where the file is no ELF image or cannot be read
+	Image *object.Image // nil if the file is no ELF image or cannot be read
 	Why   string        // why Image is nil
 
 	// Unverified is the reason why it is unknown whether the file is the one that was mapped, or "". It is set only for a core.
 	Unverified string
 
-	// Lost means that memory of a file with code is missing because the file that was mapped is not there: the code, or its unwind information if
-	// the core holds the code itself. It is set only for a core.
+	// Lost means that the mapped file is missing and the core lacks memory of it: the code, or its unwind information if the core holds the code. It
+	// is set only for a core.
 	Lost bool
 
-	// Unopened means that Why is for lack of descriptors or of memory: the contents of the file, and what is registered in it, are unknown.
+	// Unopened means that the file was not read because file descriptors or memory ran out. Then the contents of the file, and objects registered in
+	// it, are unknown.
 	Unopened bool
 
-	// StackMaps is the section .llvm_stackmaps as it lies in the target's memory, where
-	// the dynamic linker may have relocated it.
+	// StackMaps is the section .llvm_stackmaps in the target's memory, where the dynamic linker may have relocated it.
 	StackMaps []byte
 	// MapsWhy is the reason why StackMaps is nil although the image has that section.
 	MapsWhy string
@@ -45,16 +44,16 @@ type Module struct {
 	maps      []machine.Mapping
 	data      io.ReaderAt
 	file      *os.File
-	opened    os.FileInfo  // what the file was when it was opened
-	checked   atomic.Int64 // reads of the file that came before it was last seen to be that still
-	debugged  bool         // its image knows where to look for separate symbols
-	debugFile *os.File     // that they come from; nil until they are needed
+	opened    os.FileInfo  // info of the file when it was opened
+	checked   atomic.Int64 // the number of reads before the last check that the file had not changed
+	debugged  bool         // the image knows where to look for separate symbols
+	debugFile *os.File     // the file with separate symbols; nil until it is needed
 
-	lent   *moduleFile // what file and image are of; nil where they are the module's own
+	lent   *moduleFile // the owner of file and image; nil if the module owns them
 	lender *ModuleFiles
 }
 
-// Contains reports whether addr lies in one of the module's mappings.
+// Contains reports whether one of the module's mappings contains addr.
 func (m *Module) Contains(addr machine.Addr) bool {
 	for _, r := range m.maps {
 		if r.Contains(addr) {
@@ -73,8 +72,7 @@ const (
 	mappingsToTry    = 64
 )
 
-// readModules groups mappings by file and opens those that are ELF images. Those that were read before and are the
-// same still it takes over from known, and closes the others of known.
+// readModules groups mappings by file and opens the ELF images. It keeps the modules in known that have not changed, and closes the others.
 func readModules(mem machine.Memory, pid int, maps []machine.Mapping, known []*Module) []*Module {
 	modules := groupModules(maps)
 	old := map[machine.Addr]*Module{}
@@ -99,7 +97,7 @@ func readModules(mem machine.Memory, pid int, maps []machine.Mapping, known []*M
 	return modules
 }
 
-// groupModules makes a module of each file that is mapped.
+// groupModules returns a module for each mapped file.
 func groupModules(maps []machine.Mapping) []*Module {
 	var modules []*Module
 	type file struct {
@@ -126,8 +124,8 @@ func groupModules(maps []machine.Mapping) []*Module {
 	return modules
 }
 
-// unchanged reports whether m would be the same as now: the same mappings of the same file, and in them the same stack maps, which the dynamic
-// linker may have relocated since.
+// unchanged reports whether m equals now: the same mappings of the same file with the same stack maps, which the dynamic linker may have relocated
+// since.
 func (m *Module) unchanged(mem machine.Memory, now *Module) bool {
 	if m.Unopened || m.Path != now.Path || !slices.Equal(m.maps, now.maps) {
 		return false
@@ -139,7 +137,7 @@ func (m *Module) unchanged(mem machine.Memory, now *Module) bool {
 	return bytes.Equal(again.StackMaps, m.StackMaps) && again.MapsWhy == m.MapsWhy
 }
 
-// ReadStackMaps reads the stack maps of the module again, and reports whether they have changed since they were last read.
+// ReadStackMaps reads the stack maps of the module again, and reports whether they have changed.
 func (m *Module) ReadStackMaps(mem machine.Memory) (changed bool) {
 	again := m.withStackMaps(mem)
 	if bytes.Equal(again.StackMaps, m.StackMaps) && again.MapsWhy == m.MapsWhy {
@@ -149,23 +147,23 @@ func (m *Module) ReadStackMaps(mem machine.Memory) (changed bool) {
 	return true
 }
 
-// withStackMaps returns a module of the same image and mappings with the stack maps that mem holds.
+// withStackMaps returns a module with the same image and mappings, and with the stack maps in mem.
 func (m *Module) withStackMaps(mem machine.Memory) *Module {
 	again := &Module{Image: m.Image, maps: m.maps}
 	again.readStackMaps(mem)
 	return again
 }
 
-// fail notes why there is no image.
+// fail records the reason why the module has no image.
 func (m *Module) fail(err error) {
 	m.close()
 	m.Why, m.Unopened = err.Error(), exhausted(err)
 	if why := new(syscall.Errno); m.Unopened && errors.As(err, why) {
-		m.Why = why.Error() // without the name by which it was to be opened
+		m.Why = why.Error() // without the path that was opened
 	}
 }
 
-// exhausted reports whether a call failed for lack of descriptors or of memory, independently of the file.
+// exhausted reports whether a call failed because file descriptors or memory ran out.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
@@ -205,7 +203,7 @@ func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
 	return m.openImage(info.Size(), arch)
 }
 
-// holds reports whether all that was read of the file so far was there when it was opened.
+// holds reports whether the file has not changed between its opening and the last read of it.
 func (m *Module) holds() bool {
 	file, ok := m.data.(*files.Cache)
 	if !ok {
@@ -222,10 +220,10 @@ func (m *Module) holds() bool {
 	return true
 }
 
-// fresh is the least age of a file's modification time for it to show later writes: older kernels count in ticks.
+// fresh is the minimum age of a file's modification time at which later writes change it: older kernels count in ticks.
 const fresh = 100 * time.Millisecond
 
-// changes reports whether the file was written since it was opened, or so shortly before that the modification time may not show it.
+// changes reports whether the file was written since it was opened. It also returns true if the modification time is too recent to show a write.
 func (m *Module) changes() bool {
 	if m.file == nil {
 		return false
@@ -234,7 +232,7 @@ func (m *Module) changes() bool {
 	return err != nil || now.Size() != m.opened.Size() || !now.ModTime().Equal(m.opened.ModTime()) || time.Since(now.ModTime()) < fresh
 }
 
-// openVDSO reads the kernel's own page: the same for the life of the process.
+// openVDSO reads the vdso from memory. It does not change during the life of the process.
 func (m *Module) openVDSO(mem machine.Memory, arch *machine.Arch) error {
 	size := uint64(m.maps[0].End - m.maps[0].Start)
 	if size > maxVDSO {
@@ -248,7 +246,7 @@ func (m *Module) openVDSO(mem machine.Memory, arch *machine.Arch) error {
 	return m.openImage(int64(size), arch)
 }
 
-// openImage reads the headers of the module's data and finds out where it is loaded.
+// openImage reads the headers of the module's data and determines its load address.
 func (m *Module) openImage(size int64, arch *machine.Arch) error {
 	img, err := object.New(m.Path, m.data, size)
 	if err != nil {
@@ -257,7 +255,7 @@ func (m *Module) openImage(size int64, arch *machine.Arch) error {
 	return m.place(img, arch)
 }
 
-// place finds out where an image is loaded.
+// place determines the load address of an image.
 func (m *Module) place(img *object.Image, arch *machine.Arch) error {
 	if err := madeFor(img, arch); err != nil {
 		return err
@@ -271,7 +269,7 @@ func (m *Module) place(img *object.Image, arch *machine.Arch) error {
 	return nil
 }
 
-// madeFor returns an error if an image holds no code for the target: compilers map files of other architectures, too.
+// madeFor returns an error if an image contains no code for the target. Compilers map files of other architectures, too.
 func madeFor(img *object.Image, arch *machine.Arch) error {
 	of, err := img.Arch()
 	switch {
@@ -285,9 +283,8 @@ func madeFor(img *object.Image, arch *machine.Arch) error {
 	return nil
 }
 
-// bias finds out where the image is loaded: the first mapping by which its code lies in
-// executable memory. The mapping that comes first may not be the loader's: a program that
-// reads symbols maps files, its own too, as data.
+// bias determines the load bias of the image: that of the first mapping which places the image's code in executable memory. The first mapping of all
+// may not be the loader's: a program that reads symbols also maps files, including its own, as data.
 func (m *Module) bias(img *object.Image) (bias machine.Addr, known bool) {
 	code := img.Code()
 	executable := false
@@ -296,7 +293,7 @@ func (m *Module) bias(img *object.Image) (bias machine.Addr, known bool) {
 		if !ok {
 			continue
 		}
-		if !known || r.Exec && !executable { // one that is mapped in parts, twice
+		if !known || r.Exec && !executable { // the file may be mapped twice, in parts
 			bias, known, executable = r.Start-linked, true, r.Exec
 		}
 		if len(code) == 0 || i == mappingsToTry {
@@ -309,8 +306,8 @@ func (m *Module) bias(img *object.Image) (bias machine.Addr, known bool) {
 	return bias, known
 }
 
-// openMapped opens the very file that is mapped. The path may lie in another mount namespace, the file there may be a newer one, and a file made by
-// memfd_create(2) has none: the inode identifies it. map_files always leads to it, and needs privileges.
+// openMapped opens the mapped file itself. The path may be in another mount namespace, the file there may be a newer one, and a file of
+// memfd_create(2) has no path, so openMapped compares the inode. map_files always leads to the file, but requires privileges.
 func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 	for _, path := range []string{
 		fmt.Sprintf("/proc/%d/root%s", pid, strings.TrimSuffix(r.Path, deletedSuffix)),
@@ -328,8 +325,7 @@ func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 	return nil, errors.New("the file was replaced or cannot be reached")
 }
 
-// readStackMaps reads the section of ahead-of-time code from memory, because a
-// position-independent module has it relocated there and not in the file.
+// readStackMaps reads the section of ahead-of-time code from memory: in a position-independent module it is relocated there, and not in the file.
 func (m *Module) readStackMaps(mem machine.Memory) {
 	s := m.Image.Section(object.StackMapSection)
 	if s == nil || !s.Alloc || s.Size == 0 {
@@ -352,12 +348,12 @@ func (m *Module) readStackMaps(mem machine.Memory) {
 	m.StackMaps = b
 }
 
-// relocate applies to b, the bytes in memory, the relocations of a section that the dynamic linker has not applied yet. glibc reports a library as
-// consistent before it relocates the library (dl_open_worker_begin of elf/dl-open.c), and after that reports nothing before the library's code
-// runs. A word that equals the file's is not relocated.
+// relocate applies the relocations of a section that the dynamic linker has not applied yet to b, the bytes in memory. glibc reports a library as
+// consistent before it relocates the library (dl_open_worker_begin of elf/dl-open.c), and reports nothing more before the library's code runs. A word
+// that equals the file's word is not relocated.
 //
-// A symbol that the image defines resolves to the image's: a record describes the code that was compiled with it, even if the dynamic linker
-// prefers the definition of another library.
+// A symbol that the image defines resolves to the image's definition: a record describes the code that was compiled with it, even if the dynamic
+// linker prefers the definition of another library.
 func (m *Module) relocate(s *object.Section, b []byte) {
 	file, err := s.Data()
 	if err != nil || len(file) != len(b) {
@@ -365,7 +361,7 @@ func (m *Module) relocate(s *object.Section, b []byte) {
 	}
 	linked, relocations, err := s.Relocated()
 	if err != nil {
-		return // the bytes in memory show what is wrong with the stack maps
+		return // the bytes in memory show the defect of the stack maps
 	}
 	arch, err := m.Image.Arch()
 	if err != nil {
@@ -379,7 +375,7 @@ func (m *Module) relocate(s *object.Section, b []byte) {
 	}
 }
 
-// Virtual reports whether the module has no file: it is the kernel's own, read from memory.
+// Virtual reports whether the module has no file: it is the vdso, read from memory.
 func (m *Module) Virtual() bool { return m.Path == vdsoPath }
 
 // modulePlace is a mapping of a module.
@@ -388,7 +384,7 @@ type modulePlace struct {
 	module *Module
 }
 
-// places are the mappings of all modules, by address.
+// places holds the mappings of all modules in order of address.
 type places []modulePlace
 
 func newPlaces(modules []*Module) places {
@@ -410,7 +406,7 @@ func newPlaces(modules []*Module) places {
 	return list
 }
 
-// at returns the mapping that addr lies in, or nil.
+// at returns the mapping that contains addr, or nil.
 func (p places) at(addr machine.Addr) *modulePlace {
 	i := sort.Search(len(p), func(i int) bool { return p[i].End > addr })
 	if i < len(p) && p[i].Contains(addr) {

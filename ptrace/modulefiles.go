@@ -9,34 +9,34 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// ModuleFiles keeps files of cores' modules open, with what was read of them, for opening many cores of few programs, one after another or several
-// at once. A file serves one target at a time; [Target.Close] returns it. A changed file is opened again.
+// ModuleFiles keeps the files of cores' modules open, with the data read from them. It is for opening many cores of few programs, one after another
+// or concurrently. A file serves one target at a time; [Target.Close] returns it. A changed file is opened again.
 type ModuleFiles struct {
 	mu     sync.Mutex
-	idle   []*moduleFile // the one that was returned last is the last
+	idle   []*moduleFile // the most recently returned file is last
 	closed bool
 }
 
-// Bounds of what is kept while no target has it.
+// Bounds of the files that no target uses.
 const (
 	maxIdleFiles = 256
 	maxIdleBytes = 64 << 20
 )
 
-// moduleFile is a file and what is known of it, whichever target it serves.
+// moduleFile is a file and the data about it that does not depend on the target.
 type moduleFile struct {
-	path  string // by which the core names it: messages of its image have that
-	debug string // where separate symbols were looked for
+	path  string // the path in the core; messages of the image contain it
+	debug string // the sysroot and the directories that were searched for separate symbols
 	info  os.FileInfo
 	file  *os.File
 	data  io.ReaderAt
 	disk  *identity
 	image *object.Image
-	also  *os.File // that the image's symbols come from, nil where they do not
-	held  int64    // bytes that the image has in memory
+	also  *os.File // the file with the image's separate symbols, nil if there is none
+	held  int64    // the size of the image's data in memory
 }
 
-// take returns an open file that is the same as the one which info is about, or nil.
+// take returns an open file that is the same as the one that info describes, or nil.
 func (f *ModuleFiles) take(path, debug string, info os.FileInfo) *moduleFile {
 	if f == nil {
 		return nil
@@ -55,7 +55,7 @@ func (f *ModuleFiles) take(path, debug string, info os.FileInfo) *moduleFile {
 
 // give takes back a file that a target no longer needs.
 func (f *ModuleFiles) give(o *moduleFile) {
-	o.image.Rebase(0) // and drop what belongs to the target
+	o.image.Rebase(0) // this also drops data that belongs to the target
 	o.held = o.image.Held()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *ModuleFiles) give(o *moduleFile) {
 	}
 }
 
-// Close closes all files that no target uses, and makes those that are returned later close.
+// Close closes all files that no target uses. Files that are returned later are closed at once.
 func (f *ModuleFiles) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

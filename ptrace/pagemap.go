@@ -10,16 +10,16 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// pagemap reads the list of a process's pages (Documentation/admin-guide/mm/pagemap.rst of Linux) as if each had corePage
-// bytes: on arm64 the kernel's may have 16 or 64 KiB.
+// pagemap reads the list of a process's pages (Documentation/admin-guide/mm/pagemap.rst of Linux) as if each page had elfcore.Page bytes. On arm64
+// the kernel's pages may have 16 or 64 KiB.
 type pagemap struct {
 	io.Closer
 	list io.ReaderAt
-	page int64    // bytes of the kernel's pages
-	file *os.File // that list is
+	page int64    // size of the kernel's pages
+	file *os.File // the file of list
 }
 
-// without returns the parts of a mapping that have no pages. Parts of unknown state, and parts beyond a limit, count as pages.
+// without returns the parts of a mapping that have no pages. Parts of unknown state, and parts beyond maxParts, count as pages.
 func (p *pagemap) without(r machine.Mapping) (parts []machine.Range) {
 	from, many := r.Start, false
 	err := system.Pages(p.file.Fd(), r.Start, r.End, func(start, end machine.Addr) {
@@ -34,7 +34,7 @@ func (p *pagemap) without(r machine.Mapping) (parts []machine.Range) {
 		}
 		return parts
 	}
-	parts = nil // of a kernel that is asked about each page
+	parts = nil // older kernels need a request for each page
 	for _, part := range partsWhere(p, r, func(_ machine.Addr, entry uint64) bool { return isPage(entry) }) {
 		if !part.keep {
 			parts = append(parts, machine.Range{Start: part.start, End: part.end})
@@ -43,14 +43,14 @@ func (p *pagemap) without(r machine.Mapping) (parts []machine.Range) {
 	return parts
 }
 
-// all reports whether a range has all of its pages.
+// all reports whether all pages of a range are present.
 func (p *pagemap) all(r machine.Range) bool {
 	whole := machine.Mapping{Start: r.Start &^ (elfcore.Page - 1), End: (r.End + elfcore.Page - 1) &^ (elfcore.Page - 1)}
 	missing := partsWhere(p, whole, func(_ machine.Addr, entry uint64) bool { return !isPage(entry) })
 	return !slices.ContainsFunc(missing, func(part keptPart) bool { return part.keep })
 }
 
-// where returns the parts of a mapping by pages for which f is true, or all of it if there is no list.
+// where returns the parts of a mapping whose page entries satisfy f, or the whole mapping if there is no list.
 func (p *pagemap) where(r machine.Mapping, f func(entry uint64) bool) (parts []keptPart) {
 	if p == nil {
 		return []keptPart{{r.Start, r.End, true}}
@@ -63,10 +63,10 @@ func (p *pagemap) where(r machine.Mapping, f func(entry uint64) bool) (parts []k
 	return parts
 }
 
-// ReadAt implements [io.ReaderAt] for whole entries; on an error it has read none.
+// ReadAt implements [io.ReaderAt] for whole entries. After an error it has read none.
 func (p *pagemap) ReadAt(b []byte, off int64) (int, error) {
 	const entry = 8
-	in := max(1, p.page/elfcore.Page) // of ours in one of the kernel's
+	in := max(1, p.page/elfcore.Page) // pages of elfcore.Page bytes in a page of the kernel
 	first, count := off/entry, int64(len(b)/entry)
 	if count == 0 {
 		return 0, nil
