@@ -7,20 +7,20 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// argumentRules holds the rules by which arguments of C's convention are in registers.
+// argumentRules describes how arguments of the C convention are assigned to registers.
 type argumentRules struct {
-	integers, floats int    // registers of each kind
-	vector           uint64 // of the smallest vector, in bytes: a smaller one is widened to that
-	// even reports whether a number of two words starts at an even register, and an array is in registers as a whole: after one that does not fit, no
-	// further argument of its kind is in registers (AAPCS64, 6.8.2, rules C.10 to C.13, and functionArgumentNeedsConsecutiveRegisters of LLVM).
+	integers, floats int    // number of registers of each kind
+	vector           uint64 // least size of a vector in bytes: a smaller one is widened to it
+	// even reports whether a two-word integer starts at an even register, and an array is in registers as a whole or not at all. After one that does not
+	// fit, no further argument of its kind is in registers (AAPCS64, 6.8.2, rules C.10 to C.13; functionArgumentNeedsConsecutiveRegisters of LLVM).
 	even bool
-	// whole reports whether a number of two words is in registers as a whole, aligned whether it is aligned to both on the stack, and halves whether
-	// a half is in an integer register.
+	// whole reports whether a two-word integer is never split between registers and the stack. aligned reports whether it is aligned to two words on the
+	// stack. halves reports whether a half is in an integer register.
 	whole, aligned, halves bool
 }
 
-// argumentsOf holds the rules of the architectures whose arguments are known, one for each way in which LLVM's releases differ: System V ABI, AMD64
-// supplement, 3.2.3; AAPCS64, 6.8.2.
+// argumentsOf holds the rules of the supported architectures, one for each group of LLVM releases that differ: System V ABI, AMD64 supplement, 3.2.3;
+// AAPCS64, 6.8.2.
 var argumentsOf = map[*machine.Arch][]argumentRules{
 	machine.AMD64: {
 		{integers: 6, floats: 8, vector: 16, halves: true},               // LLVM 14
@@ -31,9 +31,8 @@ var argumentsOf = map[*machine.Arch][]argumentRules{
 	machine.ARM64: {{integers: 8, floats: 8, vector: 8, even: true, whole: true, aligned: true}},
 }
 
-// ArgumentArea returns the number of bytes of a caller's stack that may hold arguments of a function, and that the function may overwrite: those of
-// the arguments that do not fit in registers. Where releases of LLVM differ, it returns the most. It returns 0 for no function, and for an
-// architecture without rules here.
+// ArgumentArea returns the size in bytes of the stack arguments of a function. They lie in the caller's stack, and the function may overwrite them. Where
+// releases of LLVM differ, it returns the greatest size. It returns 0 if f is nil or the architecture has no rules here.
 func ArgumentArea(f *ir.Func, arch *machine.Arch) (most uint64) {
 	if f == nil {
 		return 0
@@ -48,8 +47,8 @@ func ArgumentArea(f *ir.Func, arch *machine.Arch) (most uint64) {
 	return most
 }
 
-// OnStackInParts reports whether a parameter is an i128 that no two argument registers of x86-64 are left for. LLVM records of it the address
-// of where it lies (seen: llc 14 to 22; where one register is left, from 19 on: before, the parts were parted).
+// OnStackInParts reports whether a parameter is an i128 for which fewer than two argument registers of x86-64 are left. LLVM records the address of such
+// an argument on the stack (seen: llc 14 to 22). If one register is left, this is so from LLVM 19 on; before, the argument was split.
 func OnStackInParts(f *ir.Func, p *ir.Param) bool {
 	if p.Typ.Kind != ir.IntKind || p.Typ.Bits != 128 {
 		return false
@@ -67,8 +66,7 @@ func OnStackInParts(f *ir.Func, p *ir.Param) bool {
 	return used+2 > registers
 }
 
-// InRegisters reports whether on arm64 all arguments of a function fit in registers, of which each takes one. It is false for some functions whose
-// arguments do fit.
+// InRegisters reports whether on arm64 all arguments of a function are in registers, each in one register. It may return false although they are.
 func InRegisters(f *ir.Func) bool {
 	return len(f.Params) <= argumentsOf[machine.ARM64][0].integers && !slices.ContainsFunc(f.Params, func(p *ir.Param) bool {
 		switch p.Typ.Kind {
@@ -83,24 +81,24 @@ func InRegisters(f *ir.Func) bool {
 
 const word = 8 // of a register and of a place on the stack, in bytes
 
-// maxElements bounds how much of an array is looked at: more than there are registers.
+// maxElements limits the elements of an array that are examined; it exceeds the number of registers.
 const maxElements = 64
 
-// arguments allocates registers to arguments: the embedded rules hold those that are left.
+// arguments assigns registers and stack to arguments. The embedded rules hold the numbers of registers that are left.
 type arguments struct {
 	argumentRules
 	layout *ir.DataLayout
 	arch   *machine.Arch
-	all    argumentRules // what there was of registers
+	all    argumentRules // the rules with all registers
 	bytes  uint64
-	words  []ArgumentWord // of the argument that is placed
+	words  []ArgumentWord // words of the current argument
 }
 
 func newArguments(rules argumentRules, layout *ir.DataLayout, arch *machine.Arch) *arguments {
 	return &arguments{argumentRules: rules, all: rules, layout: layout, arch: arch}
 }
 
-// give places one argument, whose words are in a.words then.
+// give assigns the words of one argument and stores them in a.words.
 func (a *arguments) give(t *ir.Type, attrs ir.ParamAttrs) {
 	a.words = nil
 	in := argumentRegistersOf[a.arch]
@@ -114,7 +112,7 @@ func (a *arguments) give(t *ir.Type, attrs ir.ParamAttrs) {
 	}
 }
 
-// push puts something on the stack, no nearer than by words.
+// push assigns a place on the stack, aligned and padded to whole words.
 func (a *arguments) push(size, align uint64) {
 	align = max(align, word)
 	a.bytes = (a.bytes + align - 1) &^ (align - 1)
@@ -136,7 +134,7 @@ func (a *arguments) take(t *ir.Type) {
 		a.push(16, 16)
 	case t.Kind == ir.HalfKind && a.halves:
 		a.inWords(1, 0)
-	case t.Kind == ir.VectorKind: // registers of 16 bytes each, as code without wider ones does
+	case t.Kind == ir.VectorKind: // one register for each 16 bytes, as in code without wider registers
 		size := max(a.layout.Size(t), a.vector)
 		a.float(int(min((size+15)/16, maxElements)), size)
 	default:
@@ -165,14 +163,14 @@ func (a *arguments) integer(t *ir.Type) {
 		a.integers &^= 1
 	}
 	if n == 2 && a.whole && a.integers < n {
-		a.integers = 0 // and nothing that follows finds room
+		a.integers = 0 // later integers do not get the last register either
 		a.push(2*word, align)
 		return
 	}
 	a.inWords(n, align)
 }
 
-// inWords places this many words, each in a register or on the stack, where the first is aligned.
+// inWords assigns n words, each to a register or the stack. The first word on the stack has the given alignment.
 func (a *arguments) inWords(n int, align uint64) {
 	for range n {
 		if a.integers > 0 {
@@ -185,7 +183,7 @@ func (a *arguments) inWords(n int, align uint64) {
 	}
 }
 
-// array places an array in registers as a whole, or as separate values.
+// array assigns an array, as a whole if even is set, or otherwise element by element.
 func (a *arguments) array(t *ir.Type) {
 	before := *a
 	for range min(t.Len, maxElements) {
@@ -205,6 +203,6 @@ func (a *arguments) array(t *ir.Type) {
 	}
 }
 
-// RedZone is the number of bytes below its stack pointer in which a leaf function may have variables (System V ABI, AMD64 supplement, 3.2.2). AAPCS64
-// has none; memory below the stack pointer belongs to no function there.
+// RedZone is the number of bytes below the stack pointer that a leaf function may use for variables (System V ABI, AMD64 supplement, 3.2.2). AAPCS64 has no
+// red zone.
 const RedZone = 128

@@ -10,14 +10,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Convention is a calling convention, by the registers that it preserves and C's does not, and the reverse.
+// Convention describes the registers that a calling convention preserves and the C convention does not, and the reverse.
 type Convention struct {
-	keeps   []machine.DWARFReg // general registers
-	vectors []machine.DWARFReg // vector registers, their first 16 bytes
+	keeps   []machine.DWARFReg // general registers that are additionally preserved
+	vectors []machine.DWARFReg // vector registers whose first 16 bytes are additionally preserved
 	loses   []machine.DWARFReg
 }
 
-// The numbers of x86-64's registers in DWARF.
+// These are DWARF numbers of x86-64 registers.
 const (
 	dwRAX machine.DWARFReg = iota
 	dwRDX
@@ -47,12 +47,12 @@ func vectorRegisters(first, last machine.DWARFReg) (list []machine.DWARFReg) {
 	return list
 }
 
-// Conventions holds the conventions of x86-64 by LLVM's names: its lists of callee-saved registers (CSR_64 and so on in X86CallingConv.td, assigned
-// in X86RegisterInfo::getCalleeSavedRegs), which are the same in LLVM 14 to 22. A function does not preserve the registers of its result.
+// Conventions holds the conventions of x86-64 by their names in IR. The lists are those of LLVM (CSR_64 and so on in X86CallingConv.td, assigned in
+// X86RegisterInfo::getCalleeSavedRegs) and are the same in LLVM 14 to 22. A function does not preserve the registers of its result.
 //
-// With AVX preserve_all, anyreg and intel_ocl_bi list ymm registers, but their functions end in a vzeroupper (X86VZeroUpper.cpp), so that they
-// preserve only the xmm part. A function of intel_ocl_bi preserves other registers with AVX-512, and the features it was compiled for are not known.
-// One of cxx_fast_tls that does not unwind saves registers in others, which its CFI does not state (supportSplitCSR, X86ISelLowering.h).
+// With AVX, preserve_all, anyreg and intel_ocl_bi list ymm registers. But their functions end in a vzeroupper (X86VZeroUpper.cpp), so they preserve only
+// the xmm part. intel_ocl_bi preserves other registers with AVX-512; the features that the code was compiled for are unknown. A cxx_fast_tls function that
+// does not unwind saves registers in other registers, which its CFI does not describe (supportSplitCSR, X86ISelLowering.h).
 var Conventions = func() map[string]Convention {
 	most := []machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwRSI, dwRDI, dwR8, dwR9, dwR10}
 	all := []machine.DWARFReg{dwRBX, dwRBP, dwR12, dwR13, dwR14, dwR15}
@@ -81,8 +81,8 @@ var Conventions = func() map[string]Convention {
 	return named
 }()
 
-// numbered are conventions by their numbers in LLVM's CallingConv.h, as the IR may have them. A title is of one that belongs to no machine (LLVM's
-// language reference, "Calling Conventions"). HiPE's has no name in the IR, and keeps what GHC's does.
+// numbered holds conventions by their numbers in LLVM's CallingConv.h, which the IR may contain. Only target-independent ones have a title (LLVM's language
+// reference, "Calling Conventions"). HiPE's has no name in the IR, and preserves the same registers as GHC's.
 var numbered = map[uint64]struct{ name, title string }{
 	0: {"ccc", "C"}, 8: {"fastcc", "fast"}, 9: {"coldcc", "cold"}, 10: {"ghccc", "GHC"}, 11: {"ghccc", "HiPE"}, 13: {"anyregcc", "anyreg"},
 	14: {"preserve_mostcc", "preserve_most"}, 15: {"preserve_allcc", "preserve_all"}, 16: {"swiftcc", "swift"}, 17: {"cxx_fast_tlscc", "cxx_fast_tls"},
@@ -90,10 +90,10 @@ var numbered = map[uint64]struct{ name, title string }{
 	77: {"intel_ocl_bicc", ""}, 79: {"win64cc", ""}, 81: {"hhvmcc", ""}, 92: {"x86_regcallcc", ""},
 }
 
-// ConventionTitle returns the name of a convention that belongs to no machine, and "" for any other.
+// ConventionTitle returns the name of a target-independent convention, or "".
 func ConventionTitle(number uint64) string { return numbered[number].title }
 
-// spelled is a convention's name where the IR has its number, "cc 13".
+// spelled returns the name of a convention that the IR writes as a number, such as "cc 13".
 func spelled(cc string) string {
 	if digits, ok := strings.CutPrefix(cc, "cc "); ok {
 		if n, err := strconv.ParseUint(digits, 10, 64); err == nil && numbered[n].name != "" {
@@ -103,20 +103,20 @@ func spelled(cc string) string {
 	return cc
 }
 
-// InAnyRegisters reports whether the compiler may place the arguments and the result of a patchpoint of this convention anywhere, so that its record
-// holds their places ("Stack maps and patch points", llvm.experimental.patchpoint).
+// InAnyRegisters reports whether the compiler may place the arguments and the result of a patchpoint with this convention anywhere. The record then holds
+// their places ("Stack maps and patch points", llvm.experimental.patchpoint).
 func InAnyRegisters(cc string) bool { return spelled(cc) == "anyregcc" }
 
-// Taker names the side that removes stack arguments.
+// Taker says which side removes stack arguments.
 type Taker int
 
 const (
 	NotKnown    Taker = iota
-	CallerTakes       // the function leaves them where they are
-	FlagSays          // the function, with llc's -tailcallopt, of which a module says nothing; else the caller
+	CallerTakes       // the caller; the function leaves them on the stack
+	FlagSays          // the function if llc ran with -tailcallopt, which the module does not record; otherwise the caller
 )
 
-// WhoTakesArguments returns the side that removes stack arguments for functions of a convention, spelled as in the IR.
+// WhoTakesArguments returns the side that removes the stack arguments of functions with a convention, which is written as in the IR.
 func WhoTakesArguments(cc string) Taker {
 	switch cc {
 	case "", "ccc", "coldcc":
@@ -127,17 +127,17 @@ func WhoTakesArguments(cc string) Taker {
 	return NotKnown
 }
 
-// returnedIn are the registers of which a function that returns a value may have any for it.
+// returnedIn lists the registers that may hold a function's result.
 var returnedIn = append([]machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwR8}, vectorRegisters(0, 3)...)
 
-// Of returns what the unwinder has to know of a function with this convention: nil where that is as in C.
+// Of returns the convention in the unwinder's form, or nil if it equals the C convention.
 func (c Convention) Of(cc string, f *Callable) *unwind.Convention {
 	out := &unwind.Convention{Name: cc, Keeps: slices.Clone(c.keeps), Vectors: slices.Clone(c.vectors), Loses: c.loses}
 	if f.Result > 0 {
 		returned := func(r machine.DWARFReg) bool { return slices.Contains(returnedIn, r) }
 		out.Keeps, out.Vectors = slices.DeleteFunc(out.Keeps, returned), slices.DeleteFunc(out.Vectors, returned)
 	}
-	if spelled(cc) == "x86_regcallcc" { // what arguments and results come in is not kept (shouldDisableArgRegFromCSR)
+	if spelled(cc) == "x86_regcallcc" { // the registers of arguments and results are not preserved (shouldDisableArgRegFromCSR)
 		if f.Parameters > scratchOfRegCall || f.Result > scratchOfRegCall {
 			out.Keeps, out.Vectors, out.Loses = nil, nil, []machine.DWARFReg{dwR12, dwR13, dwR14, dwR15}
 		}
@@ -151,18 +151,18 @@ func (c Convention) Of(cc string, f *Callable) *unwind.Convention {
 	return out
 }
 
-// scratchOfRegCall is the number of words of arguments that take no register which regcall's functions preserve: rax, rcx, rdx, rdi, rsi, r8 and r9,
-// or xmm0 to xmm7.
+// scratchOfRegCall is the number of argument words that fit in registers that regcall does not preserve anyway: rax, rcx, rdx, rdi, rsi, r8 and r9, or
+// xmm0 to xmm7.
 const scratchOfRegCall = 7
 
-// Callable holds what decides, in addition to its convention, which registers a function preserves.
+// Callable holds the properties of a function, besides its convention, that decide which registers it preserves.
 type Callable struct {
 	CC                 string
-	Parameters, Result uint64 // words of 8 bytes, at least one for each
+	Parameters, Result uint64 // number of 8-byte words; each value counts at least one
 	SwiftError         bool
 }
 
-// callableOf returns the Callable that the type of a function determines.
+// callableOf returns the Callable for the type of a function.
 func callableOf(m *ir.Module, cc string, sig *ir.Type) Callable {
 	words := func(t *ir.Type) uint64 {
 		if t.Kind == ir.VoidKind {
@@ -177,8 +177,8 @@ func callableOf(m *ir.Module, cc string, sig *ir.Type) Callable {
 	return c
 }
 
-// AgreedConvention returns the common Callable of functions of one convention, with the most that any of them takes and returns. known is false where
-// their conventions differ.
+// AgreedConvention returns one Callable for several functions with the same convention, with the greatest numbers of words. known is false if their
+// conventions differ.
 func AgreedConvention(functions []*ir.Func) (is Callable, known bool) {
 	for n, f := range functions {
 		c := callableOf(f.Module, f.CC, f.Sig)

@@ -1,11 +1,10 @@
-// Package abi describes calling conventions: where a function returns its value, which registers it preserves, how much of its caller's stack may
-// hold its arguments and who removes them, how its symbol is spelled, and the number of each convention.
+// Package abi describes calling conventions: the registers of results and arguments, the preserved registers, the stack arguments and the side that removes
+// them, symbol names, and the numbers of conventions.
 //
-// Its main types are [ResultRegisters], by which [CompareResult] holds a value of the interpreter against registers, and [Convention], what
-// a convention of LLVM keeps otherwise than C's does. Sources are the System V ABI's AMD64 supplement, AAPCS64, and LLVM's lists of
-// callee-saved registers (doc/facts.md).
+// Its main types are [ResultRegisters], with which [CompareResult] compares an interpreter's result with registers, and [Convention], the differences of a
+// convention of LLVM from C's. Sources are the System V ABI's AMD64 supplement, AAPCS64, and LLVM's lists of callee-saved registers (doc/facts.md).
 //
 // # Security
 //
-// It reads no memory. IR comes from the user, registers from the target: whatever they hold is compared, and no length is taken from them.
+// The package reads no memory. IR comes from the user and registers from the target; both are only compared, and no length is taken from them.
 package abi

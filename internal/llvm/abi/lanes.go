@@ -10,28 +10,28 @@ import (
 
 // How LLVM lays out vectors
 //
-// LLVM's selection DAG gives each vector type one that fits a register of the target (TargetLoweringBase::getTypeConversion). It treats the operand
-// of a stackmap or patchpoint in one of two ways. It leaves a type that has such a register unchanged; or it promotes integer elements to the next
-// wider ones that make a vector with as many of them legal: <16 x i1> becomes <16 x i8>, <4 x i24> becomes <4 x i32>, and the bits above an
-// element's own are garbage. Everything else, to widen, split or scalarize a vector, is an error of the code generator there. The operand of a
-// statepoint whose type is not legal is stored to the stack as any store would store it.
+// LLVM's selection DAG maps each vector type to one that fits a register of the target (TargetLoweringBase::getTypeConversion). For the operand of a
+// stackmap or patchpoint there are two cases. A legal type stays unchanged. Otherwise integer elements are promoted to the next wider ones that make a
+// vector with the same number of elements legal: <16 x i1> becomes <16 x i8>, <4 x i24> becomes <4 x i32>, and the added bits are garbage. All other types,
+// which would be widened, split or scalarized, are an error of the code generator. The operand of a statepoint whose type is not legal is stored to the
+// stack like any other store of that type.
 //
-// Which types are legal depends on the processor's features, and the record names none. But a legal vector fills a register, and the record has its
-// size: with the number of elements that gives the width of each. The tables below list the possible sizes. The layout of other sizes is unknown.
+// Which types are legal depends on the processor's features, which the record does not contain. But a legal vector fills a register, and the record has its
+// size. Divided by the number of elements, this gives the width of an element. The tables below list the possible sizes. The layout of other sizes is unknown.
 //
-// doc/facts.md has the places in LLVM's sources, by release. Sizes come from a record and types from a module, and both are hostile: no result has more
-// elements than bits were recorded.
+// doc/facts.md names the places in LLVM's sources, by release. Sizes come from a record and types from a module, and both are hostile: no result has more
+// elements than the record has bits.
 
 // registers describes the vector registers of an architecture as the code generator uses them.
 type registers struct {
-	sizes    []int // bytes of those that a vector may fill
-	elements []int // bits of the elements that a legal vector may have
-	masks    []int // bytes of the registers that hold one bit for each element; nil for none
-	// promotes means that a vector of 8, 16 or 32-bit integers that fills no register is promoted like any other. Otherwise,
-	// getPreferredVectorAction of the target has it widened.
+	sizes    []int // sizes in bytes of the registers that a vector may fill
+	elements []int // widths in bits of the elements of legal vectors
+	masks    []int // sizes in bytes of mask registers, with one bit for each element; nil for none
+	// promotes reports whether a small vector of 8, 16 or 32-bit integers is promoted like any other. Otherwise getPreferredVectorAction of the target widens
+	// it.
 	promotes bool
-	// swaps means that processors without lxv and stxv (POWER8) may keep and spill vectors with their halves exchanged, depending on the pass that
-	// removes swaps, and newer processors never do.
+	// swaps reports whether processors without lxv and stxv (POWER8) may keep and spill vectors with exchanged halves, depending on the pass that removes
+	// swaps. Newer processors never do.
 	swaps bool
 }
 
@@ -43,28 +43,27 @@ var (
 	power8 = &registers{sizes: []int{16}, elements: []int{8, 16, 32, 64, 128}, swaps: true}
 )
 
-// byArch has no row for an architecture whose code was not looked at, nor for one whose vector registers have no size
-// that is known before the code runs.
+// byArch lists the supported architectures. Those whose vector registers have a size that is known only at run time are not supported.
 var byArch = map[string]*registers{"amd64": x86, "arm64": arm64, "s390x": s390x, "ppc64": power, "ppc64le": power8}
 
 // LanePlace is the place of a vector in a record.
 type LanePlace struct {
 	Arch     *machine.Arch
-	Register bool // in a register; else in a slot of the stack
-	Size     int  // bytes recorded
-	// Stored means that the site is a statepoint, whose operands of types that are not legal are stored to their slots.
+	Register bool // in a register; otherwise in a stack slot
+	Size     int  // size in the record, in bytes
+	// Stored reports whether the site is a statepoint, which stores operands of types that are not legal to their slots.
 	Stored bool
 }
 
-// Lanes describes how the elements of a vector lie: side by side, the first one where memory begins, or in the least significant bits of a
-// register.
+// Lanes describes the layout of a vector's elements. They lie side by side, the first one at the start of the memory or in the least significant bits of
+// the register.
 type Lanes struct {
-	Len    int // elements
-	Bits   int // of an element
-	Stride int // bits from one element to the next; those above an element's own are garbage
+	Len    int // number of elements
+	Bits   int // width of an element
+	Stride int // distance in bits between elements; the bits above an element are garbage
 }
 
-// LanesOf returns how the elements of a vector type lie in a place. It returns an error if that is unknown.
+// LanesOf returns the layout of a vector's elements in a place, or an error if it is unknown.
 func LanesOf(t *ir.Type, d *ir.DataLayout, p LanePlace) (Lanes, error) {
 	size, bits := d.StoreSize(t), elementBits(t.Elem, d)
 	if !sized(t, d) || p.Size <= 0 || t.Len > 8*uint64(p.Size) {
@@ -94,8 +93,7 @@ func LanesOf(t *ir.Type, d *ir.DataLayout, p LanePlace) (Lanes, error) {
 	return out, nil
 }
 
-// stride returns the distance in bits between the elements of a vector that fills a register of size bytes, or 0 if LLVM keeps no vector of that
-// type in one.
+// stride returns the distance in bits between the elements of a vector in a register of size bytes, or 0 if LLVM does not keep such a vector in one.
 func (r *registers) stride(t *ir.Type, bits, size int) int {
 	n := int(t.Len)
 	if !slices.Contains(r.sizes, size) || 8*size%n != 0 {
@@ -108,16 +106,15 @@ func (r *registers) stride(t *ir.Type, bits, size int) int {
 	case stride == bits:
 		return stride
 	case t.Elem.Kind != ir.IntKind || n < 2 || n&(n-1) != 0:
-		return 0 // getTypeConversion promotes integers alone, and widens a vector of another length
+		return 0 // getTypeConversion promotes only integers, and widens vectors of other lengths
 	case !r.promotes && slices.Contains(r.elements, bits):
 		return 0
 	}
 	return stride
 }
 
-// LaneSizes returns the sizes in bytes, in ascending order, that a stackmap or patchpoint may record for a vector type, depending on the registers of
-// the processor. It returns none if no processor's code generator accepts the type. ok is false if the architecture, by Go's name for it, is
-// unknown.
+// LaneSizes returns the sizes in bytes, in ascending order, that a stackmap or patchpoint may record for a vector type; they depend on the processor's
+// registers. It returns none if the code generator always rejects the type. ok is false if the architecture, by Go's name, is unknown.
 func LaneSizes(t *ir.Type, d *ir.DataLayout, arch string) (sizes []int, ok bool) {
 	r := byArch[arch]
 	if r == nil || !sized(t, d) {
@@ -134,14 +131,14 @@ func LaneSizes(t *ir.Type, d *ir.DataLayout, arch string) (sizes []int, ok bool)
 	}
 	for _, size := range r.sizes {
 		if t.Len <= uint64(8*size) && r.stride(t, bits, size) != 0 {
-			// The narrowest elements that make the vector legal are taken.
+			// LLVM uses the narrowest elements that make the vector legal.
 			return append(sizes, size), true
 		}
 	}
 	return sizes, true
 }
 
-// sized reports whether a type is a vector of a size that is known.
+// sized reports whether a type is a vector of known size.
 func sized(t *ir.Type, d *ir.DataLayout) bool {
 	if t.Kind != ir.VectorKind || t.Scalable || t.Len == 0 {
 		return false
@@ -150,7 +147,7 @@ func sized(t *ir.Type, d *ir.DataLayout) bool {
 	return size != 0 && size != ir.NoSize
 }
 
-// elementBits is the width of an element.
+// elementBits returns the width of an element in bits.
 func elementBits(t *ir.Type, d *ir.DataLayout) int {
 	switch t.Kind {
 	case ir.PointerKind:

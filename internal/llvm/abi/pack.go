@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Pack returns the elements side by side without a gap, as a store of the vector leaves them in memory: the first one in the least significant bits
-// of one integer, or in the most significant ones if bytes are in that order (LangRef, "Vector Type"). The bits above them are zero. raw holds the
-// bytes of the place, in the order of its memory.
+// Pack returns the elements without gaps, as a store of the vector leaves them in memory. The first element is in the least significant bits of one
+// integer, or in big-endian order in the most significant ones (LangRef, "Vector Type"). The bits above the elements are zero. raw holds the bytes of the
+// place in memory order.
 func (l Lanes) Pack(raw []byte, order binary.ByteOrder) ([]byte, error) {
 	if l.Len <= 0 || l.Bits <= 0 || l.Stride < l.Bits || (l.Len-1)*l.Stride+l.Bits > 8*len(raw) {
 		return nil, fmt.Errorf("%d elements of %d bits in %d bytes", l.Len, l.Stride, len(raw))
@@ -20,7 +20,7 @@ func (l Lanes) Pack(raw []byte, order binary.ByteOrder) ([]byte, error) {
 	}
 	big := order == binary.ByteOrder(binary.BigEndian)
 	if big {
-		// The first element is the most significant one: seen from the last, all is as in the other order.
+		// The first element is the most significant one. Reverse the bytes and number the elements from the last, so that the code below fits both orders.
 		raw = slices.Clone(raw)
 		slices.Reverse(raw)
 	}

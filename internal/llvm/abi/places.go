@@ -9,16 +9,16 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// argumentRegisters holds the registers for arguments, in the order in which they are assigned.
+// argumentRegisters holds the argument registers in the order in which they are assigned.
 type argumentRegisters struct {
 	integers, floats []machine.DWARFReg
-	result           *machine.DWARFReg // holds the address for a result in memory; nil: that comes as any other argument
-	pushed           uint64            // bytes between the stack pointer and the arguments, when the function is entered
+	result           *machine.DWARFReg // holds the address of a result in memory; nil if that address is an ordinary argument
+	pushed           uint64            // bytes between the stack pointer and the stack arguments at function entry
 }
 
 var arm64Result machine.DWARFReg = 8
 
-// argumentRegistersOf: System V ABI, AMD64 supplement, 3.2.3; AAPCS64, 6.8.2 and 6.9.
+// argumentRegistersOf follows the System V ABI, AMD64 supplement, 3.2.3, and AAPCS64, 6.8.2 and 6.9.
 var argumentRegistersOf = map[*machine.Arch]argumentRegisters{
 	machine.AMD64: {
 		integers: []machine.DWARFReg{dwRDI, dwRSI, dwRDX, dwRCX, dwR8, dwR9},
@@ -32,35 +32,34 @@ var argumentRegistersOf = map[*machine.Arch]argumentRegisters{
 	},
 }
 
-// ArgumentWord is the place of a word of an argument when its function is entered: a register, or an offset in bytes from the start of the stack
-// arguments.
+// ArgumentWord is the place of one word of an argument at function entry: a register, or an offset in bytes from the start of the stack arguments.
 type ArgumentWord struct {
 	Register machine.DWARFReg
 	OnStack  bool
 	Offset   uint64
 }
 
-// Argument describes the place of an argument when its function is entered, before its first instruction.
+// Argument is the place of an argument at function entry, before the first instruction.
 type Argument struct {
 	Type *ir.Type
-	// Why is the reason why that is not known, "" where it is.
+	// Why is the reason why the place is unknown, or "".
 	Why   string
 	words []ArgumentWord
-	// memory reports whether the argument is memory on the stack, and its value the address.
+	// memory reports whether the argument is memory on the stack (byval); its value is then the address.
 	memory bool
 	arch   *machine.Arch
 	layout *ir.DataLayout
 }
 
-// Signature holds what determines the places of arguments.
+// Signature holds the properties of a function that determine the places of its arguments.
 type Signature struct {
 	Layout *ir.DataLayout
-	CC     string // as the IR spells it
+	CC     string // as in the IR
 	Types  []*ir.Type
-	Attrs  []ir.ParamAttrs // as many, or fewer
+	Attrs  []ir.ParamAttrs // attributes of the types; may be shorter
 }
 
-// SignatureOf returns the signature of a function by its parameters.
+// SignatureOf returns the signature of a function.
 func SignatureOf(f *ir.Func) Signature {
 	s := Signature{Layout: f.Module.Layout, CC: f.CC}
 	for _, p := range f.Params {
@@ -69,12 +68,11 @@ func SignatureOf(f *ir.Func) Signature {
 	return s
 }
 
-// argumentConventions holds the conventions whose arguments lie as C's do (X86CallingConv.td, CC_X86_64; AArch64CallingConvention.td,
-// CC_AArch64_AAPCS).
+// argumentConventions lists the conventions that place arguments as C does (X86CallingConv.td, CC_X86_64; AArch64CallingConvention.td, CC_AArch64_AAPCS).
 var argumentConventions = []string{"", "ccc", "fastcc", "coldcc", "tailcc", "preserve_mostcc", "preserve_allcc"}
 
-// Arguments returns the places of a function's arguments when it is entered. An argument whose place is not known, or differs between releases of
-// LLVM, has the reason in Why; the others are known all the same.
+// Arguments returns the places of a function's arguments at its entry. If the place of an argument is unknown, or differs between releases of LLVM, its Why
+// holds the reason; the other arguments are not affected.
 func Arguments(s Signature, arch *machine.Arch) []Argument {
 	out := make([]Argument, len(s.Types))
 	rules := argumentsOf[arch]
@@ -112,21 +110,21 @@ func Arguments(s Signature, arch *machine.Arch) []Argument {
 	return out
 }
 
-// placed reports whether the words of a value of this type are passed in order.
+// placed reports whether the place of a value of this type is known.
 func placed(t *ir.Type, layout *ir.DataLayout) bool {
 	switch t.Kind {
 	case ir.IntKind:
 		return t.Bits <= 128
 	case ir.PointerKind, ir.FloatKind, ir.DoubleKind:
 		return true
-	case ir.VectorKind: // as wide as a register: a narrower one is widened in one of several ways
+	case ir.VectorKind: // only vectors as wide as a register: LLVM widens narrower ones in several ways
 		bits := BitWidth(t.Elem)
 		return layout.Size(t) == 16 && bits >= 8 && bits&(bits-1) == 0
 	}
 	return false
 }
 
-// Read reads the argument: regs are those at the function's entry.
+// Read returns the value of the argument; regs are the registers at function entry.
 func (a *Argument) Read(regs *machine.Registers, mem machine.Memory) (v interp.Value, err error) {
 	if a.Why != "" {
 		return v, machine.Unavailablef("%s", a.Why)
@@ -161,7 +159,7 @@ func (a *Argument) Read(regs *machine.Registers, mem machine.Memory) (v interp.V
 	return interp.FromBytes(a.layout, a.Type, raw)
 }
 
-// Where returns the text of the registers or the place on the stack of the argument.
+// Where returns the registers or the stack place of the argument as text.
 func (a *Argument) Where() string {
 	text := ""
 	for n, w := range a.words {
@@ -178,7 +176,7 @@ func (a *Argument) Where() string {
 	return text
 }
 
-// SameBits reports whether native code has the interpreter's value: undefined bits equal any bits, a NaN equals every other NaN.
+// SameBits reports whether a native value equals the interpreter's. Undefined bits equal any bits, and NaNs equal each other.
 func SameBits(v, native interp.Value) bool {
 	if v.Type().Kind == ir.VectorKind {
 		for i := range v.Len() {

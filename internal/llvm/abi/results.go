@@ -11,50 +11,49 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Compared holds the interpreter's result beside the content of the registers of a native function that has just returned.
+// Compared is the comparison of the interpreter's result with the registers of a native function that has just returned.
 type Compared struct {
-	// Why is the reason why they cannot be compared, "" where they were.
+	// Why is the reason why they cannot be compared, or "".
 	Why   string
 	Same  bool
-	Parts []ResultPart // scalars of the value, in order
+	Parts []ResultPart // the scalars of the value in order
 }
 
-// ResultPart is one scalar of a result: all of it, an element of a vector, a field.
+// ResultPart is one scalar of a result: the whole result, an element or a field.
 type ResultPart struct {
-	Path     string // "" for the whole, "[1]", "[0][2]"
-	Register string // "rax", "rax:rdx", "xmm0+4" with the offset in bytes
+	Path     string // "" for the whole result, or an index path such as "[1]" or "[0][2]"
+	Register string // "rax", "rax:rdx", or with an offset in bytes "xmm0+4"
 	Interp   interp.Value
 	Native   interp.Value
 	Same     bool
 }
 
-// ResultRegisters holds the registers in which LLVM returns values on one architecture, in the order in which it assigns them.
+// ResultRegisters holds the registers in which LLVM returns values on an architecture, in the order of assignment.
 type ResultRegisters struct {
 	ints, floats, vectors []machine.DWARFReg
 	Lowerings             []Lowering
-	// narrow reports whether a vector smaller than a register lies in one as it lies in memory, and no element is widened.
+	// narrow reports whether a vector smaller than a register has the same layout in a register as in memory, without widened elements.
 	narrow bool
 }
 
-// Lowering holds what the IR does not state about how a value is returned: the width of the vector registers that the code was compiled for, and
-// whether a half is an integer (LLVM up to 14 on x86-64) or has a register of its own.
+// Lowering holds properties of the code that affect results and that the IR does not contain: the width of the vector registers that the code was compiled
+// for, and whether a half is returned as an integer (LLVM up to 14 on x86-64).
 type Lowering struct {
-	vector  int // bytes
+	vector  int // width in bytes
 	halfInt bool
 }
 
-// ResultsOf are the registers of results of the architectures whose results are read.
+// ResultsOf holds the result registers of the supported architectures.
 var ResultsOf = map[*machine.Arch]*ResultRegisters{
-	// RetCC_X86Common and RetCC_X86_64_C of X86CallingConv.td; a subset is what the System V ABI, AMD64 supplement, 3.2.3,
-	// wants of C types.
+	// RetCC_X86Common and RetCC_X86_64_C of X86CallingConv.td. For C types they agree with the System V ABI, AMD64 supplement, 3.2.3.
 	machine.AMD64: {
 		ints:      []machine.DWARFReg{0, 1, 2},        // rax, rdx, rcx
 		floats:    []machine.DWARFReg{17, 18},         // xmm0, xmm1
-		vectors:   []machine.DWARFReg{17, 18, 19, 20}, // xmm0 to xmm3, ymm, zmm
+		vectors:   []machine.DWARFReg{17, 18, 19, 20}, // xmm0 to xmm3, or ymm, or zmm
 		Lowerings: []Lowering{{64, false}, {32, false}, {16, false}, {64, true}, {32, true}, {16, true}},
 		narrow:    true,
 	},
-	// RetCC_AArch64_AAPCS of AArch64CallingConvention.td; a subset is what AAPCS64, 6.9, wants of C types.
+	// RetCC_AArch64_AAPCS of AArch64CallingConvention.td. For C types it agrees with AAPCS64, 6.9.
 	machine.ARM64: {
 		ints:      []machine.DWARFReg{0, 1, 2, 3, 4, 5, 6, 7},
 		floats:    []machine.DWARFReg{64, 65, 66, 67, 68, 69, 70, 71}, // v0 to v7
@@ -63,16 +62,14 @@ var ResultsOf = map[*machine.Arch]*ResultRegisters{
 	},
 }
 
-// IsVector reports whether a register is one that values of vectors are returned in.
+// IsVector reports whether vectors are returned in a register.
 func (r *ResultRegisters) IsVector(reg machine.DWARFReg) bool { return reg >= r.vectors[0] }
 
-// CompareResult holds a result against the registers of the thread at the return address. Undefined bits
-// are like anything, a NaN like every other NaN, and all bits past the width of an integer are
-// ignored. made says of which integers and pointers the interpreter alone can have them (see
-// [interp.Interp.Made]).
+// CompareResult compares a result with the registers of the thread at the return address. Undefined bits equal any bits, NaNs equal each other, and bits
+// above the width of an integer are ignored. made reports whether only the interpreter can have an integer or pointer (see [interp.Interp.Made]).
 //
-// cc is the calling convention as the IR spells it. A type that LLVM returns in memory, or where that is
-// not known, cannot be compared; where it depends on the code's features, all ways are tried.
+// cc is the calling convention as in the IR. A type that LLVM returns in memory, or in an unknown place, cannot be compared. If the place depends on the
+// code's features, CompareResult tries all possibilities.
 func CompareResult(v interp.Value, cc string, regs *machine.Registers, made func(uint64) bool) Compared {
 	if v.IsNone() {
 		return Compared{Same: true}
@@ -98,14 +95,14 @@ func CompareResult(v interp.Value, cc string, regs *machine.Registers, made func
 			first = &r
 		}
 	}
-	// A value that differs with one lowering may lie elsewhere with a lowering that cannot be compared.
+	// The value differs with one lowering, but may be elsewhere with a lowering that cannot be compared.
 	if refused != nil {
 		return *refused
 	}
 	return *first
 }
 
-// compareLowered compares under one lowering.
+// compareLowered compares with one lowering.
 func compareLowered(v interp.Value, in *ResultRegisters, l Lowering, regs *machine.Registers, made func(uint64) bool) Compared {
 	a := Assignment{ResultRegisters: in, Lowering: l}
 	if err := a.Value(v, ""); err != nil {
@@ -126,7 +123,7 @@ func compareLowered(v interp.Value, in *ResultRegisters, l Lowering, regs *machi
 	return out
 }
 
-// Assignment gives the scalars of a value their registers, one after the other.
+// Assignment assigns registers to the scalars of a value, in order.
 type Assignment struct {
 	*ResultRegisters
 	Lowering
@@ -134,20 +131,20 @@ type Assignment struct {
 	Parts                   []ReturnedPart
 }
 
-// ReturnedPart is a scalar and where it lies: words of eight bytes at offsets in registers.
+// ReturnedPart is a scalar and its place: 8-byte words in registers.
 type ReturnedPart struct {
 	Path  string
 	Value interp.Value
 	Words []ReturnedWord
 }
 
-// ReturnedWord is a register, or eight bytes of one, that a part of a result takes.
+// ReturnedWord is a register, or 8 bytes of one, that holds a word of a result.
 type ReturnedWord struct {
 	Reg machine.DWARFReg
-	Off int // bytes
+	Off int // offset in bytes
 }
 
-// Value assigns registers to the scalars of a value; path is its place in the result.
+// Value assigns registers to the scalars of a value. path is the position of the value in the result.
 func (a *Assignment) Value(v interp.Value, path string) error {
 	switch t := v.Type(); t.Kind {
 	case ir.StructKind, ir.ArrayKind:
@@ -174,8 +171,8 @@ func (a *Assignment) Value(v interp.Value, path string) error {
 	}
 }
 
-// Where the registers of a kind are used up, floats and doubles go to the x87 stack, and with anything else
-// the whole value goes to memory.
+// errElsewhere is returned when no register of a kind is left. Floats and doubles are then returned on the x87 stack, and any other value in memory as a
+// whole.
 var errElsewhere = machine.Unavailablef("its type is returned in memory, or on the x87 stack, which is not read")
 
 func (a *Assignment) integer(v interp.Value, path string) error {
@@ -206,8 +203,7 @@ func (a *Assignment) float(v interp.Value, path string, list []machine.DWARFReg)
 	return nil
 }
 
-// vector takes a vector whose elements are whole registers' parts: powers of two of them, of 8 to 64
-// bits, which LLVM widens to a register or splits into several.
+// vector assigns registers to a vector with a power of two of elements of 8 to 64 bits, which LLVM widens to a register or splits into several.
 func (a *Assignment) vector(v interp.Value, path string) error {
 	n, elem := v.Len(), v.Type().Elem
 	bytes := 8
@@ -241,7 +237,7 @@ func (p ReturnedPart) pointerSized() bool {
 	return t.Kind == ir.PointerKind || t.Kind == ir.IntKind && t.Bits == 64
 }
 
-// compare reads the registers.
+// compare compares the part with the registers.
 func (p ReturnedPart) compare(regs *machine.Registers) (ResultPart, error) {
 	arch := regs.Arch()
 	out := ResultPart{Path: p.Path, Interp: p.Value, Same: true}
@@ -266,7 +262,7 @@ func (p ReturnedPart) compare(regs *machine.Registers) (ResultPart, error) {
 		if i == 0 || w.Reg != p.Words[i-1].Reg {
 			name := arch.RegisterName(w.Reg)
 			if ResultsOf[arch].IsVector(w.Reg) {
-				name = arch.NameOf(w.Reg, max(16, 1<<bits.Len(uint(w.Off)))) // the narrowest that has the offset
+				name = arch.NameOf(w.Reg, max(16, 1<<bits.Len(uint(w.Off)))) // the narrowest name that includes the offset
 			}
 			out.Register += ":" + name
 			if w.Off > 0 {
@@ -280,7 +276,7 @@ func (p ReturnedPart) compare(regs *machine.Registers) (ResultPart, error) {
 	return out, nil
 }
 
-// BitWidth returns the width in bits of a scalar in a register; 0 for any other type.
+// BitWidth returns the width in bits of a scalar in a register, and 64 for any other type.
 func BitWidth(t *ir.Type) int {
 	switch t.Kind {
 	case ir.IntKind:
@@ -295,7 +291,7 @@ func BitWidth(t *ir.Type) int {
 	return 64
 }
 
-// isNaN reports whether a float is a NaN: LLVM does not define which one an operation makes (LangRef, "Behavior of Floating-Point NaN values").
+// isNaN reports whether a float is a NaN. LLVM does not define which NaN an operation returns (LangRef, "Behavior of Floating-Point NaN values").
 func isNaN(v interp.Value) bool {
 	if v.Type().Kind == ir.FP128Kind {
 		n, ok := v.Big()
@@ -309,7 +305,7 @@ func isNaN(v interp.Value) bool {
 	return ok && f != f
 }
 
-// ReturnedValue reads the result of a call from the registers at its return. The place of a vector or of a half depends on the code's
+// ReturnedValue reads the result of a call from the registers at its return. It rejects types such as vectors and halves, whose place depends on the code's
 // features.
 func ReturnedValue(t *ir.Type, cc string, regs *machine.Registers) (interp.Value, error) {
 	var none interp.Value
@@ -331,7 +327,7 @@ func ReturnedValue(t *ir.Type, cc string, regs *machine.Registers) (interp.Value
 	return interp.FromScalars(t, scalars)
 }
 
-// inFixedRegisters reports whether the registers of a result do not depend on the code's features.
+// inFixedRegisters reports whether the registers of a result are independent of the code's features.
 func inFixedRegisters(t *ir.Type) bool {
 	switch t.Kind {
 	case ir.IntKind, ir.PointerKind, ir.FloatKind, ir.DoubleKind:
