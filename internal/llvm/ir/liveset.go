@@ -53,7 +53,7 @@ func (l *LiveSet) Have(modules []*Module) {
 	}
 }
 
-// ReadNamed reads what is new, or was written since it was read. What a name leads to need not be there yet. A file that cannot be read may be one that is
+// Read reads what is new, or was written since it was read. What a name leads to need not be there yet. A file that cannot be read may be one that is
 // being written: it is read again the next time, and notes say what is wrong with it where it is still the same then.
 func (l *LiveSet) Read() (list []FileVersion, notes []string) {
 	for _, name := range l.names {

@@ -81,8 +81,8 @@ type noneError struct{ dir string }
 
 func (e *noneError) Error() string { return e.dir + ": no file *.ll or *.bc is in it" }
 
-// IsFile implements what [errors.Is] asks.
-func (e *noneError) IsFile(target error) bool { return target == ErrNoFile }
+// Is reports to [errors.Is] that the error is an [ErrNoFile].
+func (e *noneError) Is(target error) bool { return target == ErrNoFile }
 
 // folder lists the modules in a folder.
 func folder(dir string) (all []NamedFile, err error) {

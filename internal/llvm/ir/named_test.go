@@ -92,3 +92,11 @@ func TestBoundsOfNamedFiles(t *testing.T) {
 	_, err = Files(many)
 	require.ErrorContains(t, err, "over 20000 files")
 }
+
+// TestEmptyFolderMayGrow requires that ReadGrowing accepts a folder without modules: a process may still write one.
+func TestEmptyFolderMayGrow(t *testing.T) {
+	modules, notes, grows, err := ReadGrowing([]string{t.TempDir()})
+	if len(modules) != 0 || len(notes) != 0 || !grows || err != nil {
+		t.Errorf("got %d modules, notes %q, grows %v, error %v; want an empty result that grows", len(modules), notes, grows, err)
+	}
+}
