@@ -14,22 +14,22 @@ import (
 
 // Parting is the first difference between native code and the interpreter.
 type Parting struct {
-	Pair   *Pair     // at which it shows
-	Before *ir.Instr // the site before, where both still agreed; nil: the exit
-	By     By        // what shows it
-	// Instr is the first instruction, in the order of the interpreter's run, whose value or effect native code does not have; nil if none can be
+	Pair   *Pair     // the pair that shows the difference
+	Before *ir.Instr // the last site at which both sides agreed; nil for the exit
+	By     By        // the evidence
+	// Instr is the first instruction, in the order of the interpreter's run, whose value or effect differs in native code. It is nil if none can be
 	// named, with the reason in Why.
 	Instr *ir.Instr
-	Steps uint64 // instructions of the interpreter from the exit to before Instr, the last time
+	Steps uint64 // instructions of the interpreter between the exit and the last execution of Instr
 	Why   string
-	// Interpreted and Native are the values of Instr, or what it would store or return, as text; "" if it has none, or the value is unknown.
+	// Interpreted and Native are the values of Instr, or the values that it stores or returns, as text; "" if it has none, or the value is unknown.
 	Interpreted, Native string
-	Operands            []Operand // those of Instr that are no constants
-	// Suspects are Instr and the instructions that led to its value and that no site has shown to be the same: through operands, through memory as
-	// the interpreter has it, and through branches. Native code may have gone wrong in any of them. They are in the order in which they ran. If
-	// native code has stored elsewhere, or has omitted stores, some may be missing.
+	Operands            []Operand // the operands of Instr that are not constants
+	// Suspects lists Instr and the instructions that its value depends on: through operands, through the interpreter's memory, and through branches. It
+	// omits instructions whose value a site has shown to be the same. Native code may have gone wrong in any of them. They are in the order in which
+	// they ran. If native code has stored elsewhere, or has omitted stores, some may be missing.
 	Suspects []*ir.Instr
-	// Alike are other values of the function whose value in the interpreter is what native code has for Instr: the record may describe one of them.
+	// Alike lists other values of the function whose value in the interpreter equals the native value of Instr: the record may describe one of them.
 	Alike []string
 }
 
@@ -38,25 +38,25 @@ type By int
 
 // The kinds of evidence.
 const (
-	Agreed   By = iota // nothing: both came to the return, and were the same
-	ByValue            // the value that a record shows
-	ByRecord           // the same of a value that native code had, or that is in another slot: the record's operands are others than the module says
-	ByBranch           // that they came to different places
-	ByResult           // the function's result
-	ByMemory           // memory at the return
-	ByCall             // a call of native code
-	ByEnd              // that the interpreter cannot go on where native code does
+	Agreed   By = iota // no difference: both returned the same
+	ByValue            // a value in a record
+	ByRecord           // a value that was the same before, or that is in another slot: the operands of the record are not those of the module
+	ByBranch           // different places
+	ByResult           // different results of the function
+	ByMemory           // different memory at the return
+	ByCall             // different calls of native code
+	ByEnd              // the interpreter cannot continue where native code does
 )
 
 // Operand is an operand of an instruction.
 type Operand struct {
 	Name        string
 	Interpreted string
-	Native      string // what the last site that shows it has; "" where none does
+	Native      string // its value at the last site that shows it; "" without such a site
 }
 
-// Bisect runs native code and the interpreter from site to site, as [Session.Both] does, until they differ or the activation has returned, and names
-// the first instruction whose value or effect differs. The process is then stopped where the difference shows. It returns the errors of Both; ctx
+// Bisect runs native code and the interpreter from site to site, as [Session.Both] does, until they differ or the activation has returned. It names
+// the first instruction whose value or effect differs. The process is then stopped where the difference shows. Bisect returns the errors of Both; ctx
 // bounds the whole, and each step between sites is bounded as in Both.
 func (s *Session) Bisect(ctx context.Context) (*Parting, error) {
 	b := &bisection{done: map[*computed]bool{}, seen: seen{values: map[*ir.Instr][]ir.Value{}, unsure: map[ir.Value]bool{}}}
@@ -90,7 +90,7 @@ type bisection struct {
 	before *ir.Instr
 	run    *Run
 	walk   *walk
-	done   map[*computed]bool // are among the suspects
+	done   map[*computed]bool // the executions that suspect has handled
 	out    *Parting
 }
 
@@ -146,7 +146,7 @@ func (b *bisection) name(c *computed, native string) {
 	slices.SortStableFunc(out.Suspects, func(x, y *ir.Instr) int { return cmp.Compare(b.walk.last[x].stepOr(c), b.walk.last[y].stepOr(c)) })
 }
 
-// stepOr returns when the instruction ran, or when other did if c is nil.
+// stepOr returns the step at which the instruction ran, or that of other if c is nil.
 func (c *computed) stepOr(other *computed) uint64 {
 	if c == nil {
 		return other.step
@@ -198,7 +198,7 @@ func (b *bisection) suspect(c *computed) {
 	}
 }
 
-// leads reports whether native code could have come to its place if a branch had gone another way.
+// leads reports whether native code could have reached its place if a branch had gone the other way.
 func (b *bisection) leads(t taken) bool {
 	return slices.ContainsFunc(t.br.Blocks, func(other *ir.Block) bool { return other != t.to && b.reaches(other) })
 }
@@ -211,7 +211,7 @@ func (b *bisection) same(c *computed) bool {
 	return slices.ContainsFunc(b.out.Pair.Rows, func(r Row) bool { return r.Same && b.walk.last[r.value] == c })
 }
 
-// differs handles values of a record that differ: it names the one that was computed first, unless native code had it before.
+// differs handles different values in a record: it names the one that was computed first, unless an earlier site showed it to be the same.
 func (b *bisection) differs() {
 	p := b.out.Pair
 	list := p.Differing()
@@ -221,7 +221,7 @@ func (b *bisection) differs() {
 	for _, r := range list {
 		c := b.walk.last[r.value]
 		if c == nil || c.agreed {
-			continue // it was shown before: then native code had it
+			continue // an earlier site showed the same value
 		}
 		if c = c.root(); first == nil || c.step < first.step {
 			first, row = c, r
@@ -249,12 +249,12 @@ func (b *bisection) differs() {
 	}
 }
 
-// exchanged reports whether the rows have each other's values.
+// exchanged reports whether the native values are a permutation of the interpreter's values.
 func exchanged(list []Row) bool {
 	var is, native []string
 	for _, r := range list {
 		if r.Type.Bits < 8 {
-			return false // few values: others have the same
+			return false // small types have few values: equal ones prove nothing
 		}
 		is, native = append(is, r.Type.Source+r.Interpreted.Value), append(native, r.Type.Source+r.Native.Value)
 	}
@@ -263,7 +263,7 @@ func exchanged(list []Row) bool {
 	return len(list) > 1 && slices.Equal(is, native)
 }
 
-// branched handles different places: it names a branch from which native code, had it gone the other way, reaches its place before any other site.
+// branched handles different places: it names a branch whose other target leads to native code's place without another site in between.
 func (b *bisection) branched() {
 	b.out.By = ByBranch
 	var list []taken
@@ -320,7 +320,7 @@ func (b *bisection) reaches(from *ir.Block) bool {
 	return false
 }
 
-// returned handles different results or stores: it names the one that was computed first.
+// returned handles different results or memory: it names the result or store that was computed first.
 func (b *bisection) returned() {
 	p := b.out.Pair
 	var first *computed
@@ -332,14 +332,14 @@ func (b *bisection) returned() {
 				first = of.root()
 			}
 			if native = part.Native; part.Path != "" {
-				native = "" // a part of it
+				native = "" // only a part of the value is known
 			}
 			break
 		}
 	}
 	stored := b.walk.writers()
 	if len(b.walk.watched) > len(stored) && len(stored) > 0 {
-		first, native = nil, "" // what it stored to the wrong place may be what it read then
+		first, native = nil, "" // native code may have returned a value that it stored to a wrong place
 	}
 	for _, c := range stored {
 		if first == nil || c.step < first.step {

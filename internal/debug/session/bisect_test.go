@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// work has sites before, in and after a loop, of which each fourth round takes another branch.
+// work has sites before, in and after a loop; every fourth iteration takes another branch.
 const work = header + `@cell = global i64 0
 @other = global i64 0
 define i64 @work(i64 %n, i64 %m) noinline {
@@ -65,7 +65,7 @@ define i64 @entry(i64 %n) {
 }
 `
 
-// atWork returns a session at the first site of @work(3, 24), whose given module has old replaced by new, once.
+// atWork returns a session at the first site of @work(3, 24). In the session's module, the first occurrence of old is replaced by with.
 func atWork(t *testing.T, old, with string) *session.Session {
 	t.Helper()
 	require.Equal(t, 1, strings.Count(work, old), old)
@@ -94,24 +94,24 @@ func texts(list ...*ir.Instr) (all []string) {
 	return all
 }
 
-// Bisect names the instruction in which the module differs from the compiled one: in each case there is one.
+// Bisect names the one instruction in which the module differs from the compiled one.
 func TestBisectNamesTheInstruction(t *testing.T) {
 	livetest.Slow(t)
 	const at = "call void (i64, i32, ...) @llvm.experimental.stackmap"
 	for _, c := range []struct {
 		name, old, with     string
 		by                  session.By
-		named               string // where it is not what was changed
+		named               string // the named instruction, if not the changed one
 		interpreted, native string
-		before              string   // the site before
-		suspects            []string // but for the one that is named
+		before              string   // the last site at which both sides agreed
+		suspects            []string // besides the named instruction
 	}{
 		{"an operation", "%c = xor i64 %b, %m", "%c = or i64 %b, %m", session.ByValue, "", "24", "8", "", nil}, // 16 and 24
 		{"operands", "%d = sub i64 %c, %a", "%d = sub i64 %a, %c", session.ByValue, "", "1", "-1", "", nil},    // 8 and 9
-		// Only the fourth round has this, in a block after a branch: -1 + 0 + 1 + 4.
+		// Only the fourth iteration runs this, in a block after a branch: -1 + 0 + 1 + 4.
 		{"a later round", "%t = add i64 %acc, 1000", "%t = add i64 %acc, 1001", session.ByValue, "", "1005", "1004", at + "(i64 3, i32 0, i64 %i, i64 %acc)", nil},
 		{"behind it", "%u = xor i64 %t, %sq", "%u = or i64 %t, %sq", session.ByValue, "", "1005", "997", at + "(i64 3, i32 0, i64 %i, i64 %acc)", []string{"%sq = mul i64 %i, %i"}}, // 1004 and 9
-		// No record shows the value itself: the sum computed from it does, in the second round, where 1 * 1 is not 1 + 1.
+		// No record shows the value itself. The sum computed from it shows the difference in the second iteration, where 1 * 1 is not 1 + 1.
 		{"what no record shows", "%sq = mul i64 %i, %i", "%sq = add i64 %i, %i", session.ByValue, "%acc2 = and i64 %acc1, 1048575", "1", "0", at + "(i64 3, i32 0, i64 %i, i64 %acc)",
 			[]string{"%sq = add i64 %i, %i", "%v = add i64 %acc, %sq", "%acc1 = phi i64 [ %u, %three ], [ %v, %usual ]"}},
 		{"a phi", "%acc = phi i64 [ %d, %entry ]", "%acc = phi i64 [ %c, %entry ]", session.ByValue, "%acc = phi i64 [ %c, %entry ], [ %acc2, %next ]", "8", "-1", at + "(i64 2, i32 0, i64 %c, i64 %d, i64 %n)", nil},
@@ -121,7 +121,7 @@ func TestBisectNamesTheInstruction(t *testing.T) {
 		{"the end of the loop", "%more = icmp ult i64 %i1, 10", "%more = icmp ult i64 %i1, 9", session.ByBranch, "", "false", "true", at + "(i64 3, i32 0, i64 %i, i64 %acc)", []string{"%i1 = add i64 %i, 1"}},
 		{"a store to another place", "store i64 %i1, ptr @other", "store i64 %i1, ptr @cell", session.ByMemory, "", "10", "", at + "(i64 5, i32 0, i64 %r)", []string{"%i1 = add i64 %i, 1"}},
 		{"a store of another value", "store i64 %i1, ptr @other", "store i64 %i, ptr @other", session.ByMemory, "", "9", "", at + "(i64 5, i32 0, i64 %r)", nil},
-		// (2236 + 3) * 6: from 4 in the fourth round on it is 997, 1013, 1038, 1074, 2091, 2155.
+		// (2236 + 3) * 6: from 4 in the fourth iteration on it is 997, 1013, 1038, 1074, 2091, 2155.
 		{"the result", "%s = mul i64 %r, 5", "%s = mul i64 %r, 6", session.ByResult, "", "13434", "11195", at + "(i64 5, i32 0, i64 %r)", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestBisectNamesTheInstruction(t *testing.T) {
 	}
 }
 
-// Operands have the values that records showed.
+// Operands have the values that records have shown.
 func TestBisectShowsOperands(t *testing.T) {
 	p, err := atWork(t, "%d = sub i64 %c, %a", "%d = sub i64 %a, %c").Bisect(t.Context())
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestBisectShowsOperands(t *testing.T) {
 	require.Equal(t, []string{"%d"}, p.Alike)
 }
 
-// A difference that shows after hundreds of rounds is found too, and one after calls of native code.
+// Bisect also finds a difference that shows after hundreds of iterations, and one after calls of native code.
 func TestBisectGoesFar(t *testing.T) {
 	livetest.Slow(t)
 	changed := func(program, old, with string) string {
@@ -191,7 +191,7 @@ func TestBisectGoesFar(t *testing.T) {
 	toEnd(t, s)
 }
 
-// A baseline that differs is found from the result alone.
+// Bisect finds a difference in a baseline by the result alone.
 func TestBisectOfAnotherFunction(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "guards.ll"))
 	require.NoError(t, err)
@@ -223,7 +223,7 @@ func TestBisectFindsNothing(t *testing.T) {
 	toEnd(t, s)
 }
 
-// After a cancelled bisection the process continues.
+// The process continues after a cancelled bisection.
 func TestBisectIsGivenUp(t *testing.T) {
 	s := atWork(t, "@cell = global", "@cell = global")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -17,9 +17,9 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Pair compares the places that native code and the interpreter have reached, both from the same place.
+// Pair compares native code and the interpreter at the places that they reached from the same place.
 type Pair struct {
-	Number uint64 // of those since the exit, from 1
+	Number uint64 // number of the pair since the exit, from 1
 	// Frame is the frame of native code at a site of the activation; nil if the activation has returned, or was lost.
 	Frame *deopt.Frame
 	// At is the next instruction of the interpreter; nil if its run has ended.
@@ -28,33 +28,33 @@ type Pair struct {
 	// Rows are the values that the record shows, in its order; none if native code has returned.
 	Rows []Row
 
-	Returned bool // native code stands where the activation has returned
-	// What both sides have returned and stored since the exit, once both have come to the end.
+	Returned bool // native code is stopped after the return of the activation
+	// The results of both sides, and their stores since the exit, once both have returned.
 	Result []verify.ResultPart
 	Memory []verify.MemoryDifference // at most 100, in ascending order
-	Words  uint64                    // of eight bytes that differ in memory, those too that Memory leaves out
-	Call   *verify.CallDifference    // a call of native code that both make otherwise; nil where there is none
-	Failed string                    // why the interpreter cannot go on where native code does, or ""
+	Words  uint64                    // number of 8-byte words that differ in memory, including those that Memory omits
+	Call   *verify.CallDifference    // the first call of native code that differs, or nil
+	Failed string                    // why the interpreter cannot continue where native code does, or ""
 
-	Parted bool   // they have come to other places, or to other values
-	Why    string // why nothing can be said of that, or ""
-	Note   string // why there is no common site before the return, or ""
+	Parted bool   // both sides have reached different places or values
+	Why    string // why they cannot be compared, or ""
+	Note   string // why no site before the return is common to both, or ""
 }
 
 // Row is a value of the record of a site, on both sides.
 type Row struct {
-	Name        string // as the module spells it, "%i"; "" for a constant there
+	Name        string // as in the module, "%i"; "" for a constant
 	Type        frame.Type
 	Native      frame.Slot
 	Interpreted frame.Slot
 	Same        bool
-	Why         string // why it cannot be compared, or ""; it is not Same then, and nothing has parted by it
+	Why         string // why it cannot be compared, or ""; it is then not Same, and does not set Parted
 
 	value ir.Value
-	is    interp.Value // of the interpreter
+	is    interp.Value // the interpreter's value
 }
 
-// Elsewhere reports whether native code and the interpreter have come to different places.
+// Elsewhere reports whether native code and the interpreter are at different places.
 func (p *Pair) Elsewhere() bool {
 	switch {
 	case p.Why != "" && !p.Returned:
@@ -65,10 +65,10 @@ func (p *Pair) Elsewhere() bool {
 	return p.Returned && p.At != nil
 }
 
-// siteOf returns the instruction of a frame's record.
+// siteOf returns the site of a frame's record, as an instruction.
 func siteOf(f *deopt.Frame) *ir.Instr { return f.Match().Site.Instr }
 
-// Differing lists the rows that differ, of those that can be compared.
+// Differing lists the comparable rows that differ.
 func (p *Pair) Differing() (list []Row) {
 	for _, r := range p.Rows {
 		if !r.Same && r.Why == "" {
@@ -79,10 +79,9 @@ func (p *Pair) Differing() (list []Row) {
 }
 
 // Both runs native code and the interpreter, each to the next site of the activation in which the interpreter runs, or to its return. They start at
-// the selected frame if no run is under way, otherwise at the last place to which both came, wherever the run is now. Breakpoints are ignored on the
-// way, and all other threads stay stopped. Each side is bounded to 10 seconds. Where native code runs more than 20,000 instructions between two
-// sites, its stores are no longer compared at the return. After the first pair, stepping over a call of a function that exists only as native code
-// runs native code as well.
+// the selected frame or, during a run, at the last place that both reached. Both ignores breakpoints on the way, and all other threads stay stopped.
+// Each side is bounded to 10 seconds. If native code runs more than 20,000 instructions between two sites, its stores are no longer compared at the
+// return. After the first pair, stepping over a call of a function that exists only as native code runs native code as well.
 //
 // If [Pair].Why is set no comparison is possible, and the run is discarded if native code has moved. Both returns an error for a core and for a
 // process that has ended. When ctx is done it returns the cause, and the process is stopped where it was then.
@@ -94,7 +93,7 @@ func (s *Session) Both(ctx context.Context) (*Pair, error) {
 		return nil, errEndedProcess
 	}
 	if s.pair != nil && s.pair.Returned {
-		s.LeaveRun() // that activation is over
+		s.LeaveRun() // its activation has returned
 	}
 	run, err := s.Resume()
 	if err != nil {
@@ -131,7 +130,7 @@ func (s *Session) accompany(ctx context.Context, run *Run) (why string, err erro
 		return why, err
 	}
 	run.beside = b
-	if err := run.at(ctx, run.start); err != nil { // by memory as it is now, and with calls that native code makes
+	if err := run.at(ctx, run.start); err != nil { // from memory as it is now; native code makes the calls that exist only as native code
 		run.beside = nil
 		return "", err
 	}
@@ -139,7 +138,7 @@ func (s *Session) accompany(ctx context.Context, run *Run) (why string, err erro
 	return "", nil
 }
 
-// lost handles native code that was stopped on the way, or whose process has ended.
+// lost handles native code that was stopped before it reached a site, or whose process has ended.
 func (s *Session) lost(ctx context.Context, run *Run, a *verify.Arrival, err error) error {
 	if !a.Moved {
 		if ctx.Err() != nil {
@@ -192,7 +191,7 @@ func (s *Session) compare(ctx context.Context, run *Run, a *verify.Arrival) (*Pa
 	if !run.over() {
 		p.At = run.exec.At(0)
 	}
-	if !a.Moved { // the interpreter cannot go there, and native code was not let go
+	if !a.Moved { // the interpreter cannot get to the site, so native code was not resumed
 		return p, nil
 	}
 	s.stop = Stop{Why: Stepped}
@@ -264,7 +263,7 @@ func (s *Session) Diff() *Pair {
 
 // rows pairs the values of a native record with those of the interpreter.
 func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
-	plain := f.Recorded(f.Match()) // as the module has them, whatever a layout makes of it
+	plain := f.Recorded(f.Match()) // named as in the module, without a layout
 	site := f.Match().Site
 	dl := site.Func.Module.Layout
 	for _, native := range plain.Slots {
@@ -289,7 +288,7 @@ func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
 	return list, nil
 }
 
-// valueOf returns the interpreter's value for an operand of a site of the outermost activation.
+// valueOf returns the interpreter's value for an operand of a site of the outermost activation, or why it is unknown.
 func (r *Run) valueOf(v ir.Value) (is interp.Value, why string) {
 	if r.exec.Depth() == 0 {
 		return is, "the interpreter's run has ended"

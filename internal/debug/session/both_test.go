@@ -50,8 +50,8 @@ func shown(p *session.Pair) (native, interpreted []string) {
 	return native, interpreted
 }
 
-// In the loop of @tick native code and the interpreter have the same values each time, those that the test computes from the loop's text, and in the
-// end the same result.
+// In the loop of @tick native code and the interpreter always have the values that the test computes from the loop's text, and in the end the same
+// result.
 func TestBothAgree(t *testing.T) {
 	livetest.Slow(t)
 	s := launched(t, "tick.ll")
@@ -59,7 +59,7 @@ func TestBothAgree(t *testing.T) {
 	acc, x, y := uint64(0), uint64(12345), uint64(1)
 	n := 0
 	for i := uint64(0); ; n++ {
-		a, h, z := acc*31, acc>>7, y+i // as tick.ll says
+		a, h, z := acc*31, acc>>7, y+i // as in tick.ll
 		acc = a + x
 		x ^= h
 		y = z ^ acc
@@ -99,7 +99,7 @@ func TestBothAgree(t *testing.T) {
 	require.ErrorContains(t, err, "the process has ended")
 }
 
-// A core has no native code that could run.
+// A core cannot run native code.
 func TestBothOfCore(t *testing.T) {
 	_, err := inLoop(t).Both(t.Context())
 	require.ErrorContains(t, err, "a core does not go on")
@@ -111,7 +111,7 @@ target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 `
 
-// hosted starts a session with obj_host.c, which runs a program; known is the module that the user gives: "" for the program itself.
+// hosted starts a session with obj_host.c, which runs a program. known is the module that the user gives; "" stands for the program itself.
 func hosted(t *testing.T, program, known string, o livetest.ObjectHostOptions, layouts ...*layout.Layout) *session.Session {
 	t.Helper()
 	p, err := ptrace.LaunchWith(context.Background(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), o), ptrace.LaunchOptions{Stdout: "/dev/null"})
@@ -125,7 +125,7 @@ func hosted(t *testing.T, program, known string, o livetest.ObjectHostOptions, l
 	return session.OfProcess(p, session.Config{Options: deopt.Options{Modules: []*ir.Module{m}, Layouts: layouts, TrustIR: true}, Warn: func(text string) { t.Log(text) }})
 }
 
-// code returns all code of the process that is in no file, as it is in memory, including breakpoints.
+// code returns the anonymous executable memory of the process, including breakpoints.
 func code(t *testing.T, s *session.Session) (all []byte) {
 	t.Helper()
 	target, err := s.Target()
@@ -155,7 +155,7 @@ func toEnd(t *testing.T, s *session.Session) {
 	require.Equal(t, session.Stop{Why: session.Ended, End: trace.End{Kind: trace.EndExited}}, stop)
 }
 
-// A site of a deeper activation of the same function does not count, and the session may start in a deeper one.
+// Both ignores sites of deeper activations of the same function, and may start in a deeper one.
 func TestBothOfRecursion(t *testing.T) {
 	s := hosted(t, "recursion.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 61) // @tree(2, 0), which calls @tree(1, 1) and @tree(0, 18)
@@ -188,7 +188,7 @@ func TestBothOfRecursion(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Values of many types are compared, and the parts of them that are passed.
+// Both compares values of many types, and their parts that are passed.
 func TestBothOfTypes(t *testing.T) {
 	s := hosted(t, "state.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 4})
 	b := records(51)
@@ -311,7 +311,7 @@ func TestBothOfPatchpoints(t *testing.T) {
 	toEnd(t, s)
 }
 
-// If native code takes long it is followed for a while, and then runs at full speed with checks in between; signals that arrive meanwhile are
+// Native code that takes long is single-stepped for a while, and then runs at full speed with checks in between. Signals that arrive meanwhile are
 // delivered later.
 func TestBothTakesLong(t *testing.T) {
 	livetest.Slow(t)
@@ -360,7 +360,7 @@ define i64 @entry(i64 %n) {
 	}
 }
 
-// Two sites without code between them are one place.
+// Two sites without code between them count as one place.
 func TestBothOfNeighbours(t *testing.T) {
 	const sites = "call void (i64, i32, ...) @llvm.experimental.stackmap(i64 13, i32 0, i64 %i, i64 %acc1)\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 14, i32 0, i64 %acc1, i64 %i)"
 	text := strings.Replace(patched, "call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 11, i32 16, ptr null, i32 0, i64 %i, i64 %acc)", "", 1)
@@ -379,7 +379,7 @@ func TestBothOfNeighbours(t *testing.T) {
 	toEnd(t, s)
 }
 
-// A jump out of the activation goes beyond what the interpreter can follow: native code stays where it is.
+// The interpreter cannot follow a longjmp out of the activation: native code stays stopped.
 func TestBothOfLongjmp(t *testing.T) {
 	module := livetest.Raw(t, header+`declare i32 @_setjmp(ptr) returns_twice
 declare void @longjmp(ptr, i32)
@@ -439,8 +439,7 @@ func TestBothWithAnotherValue(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Of two threads one runs, and the other stays where it is; signals that arrive meanwhile are not lost, and their handler is not part of the
-// activation.
+// One of two threads runs, and the other stays stopped. Signals that arrive meanwhile are not lost, and their handler is not part of the activation.
 func TestBothOfThreads(t *testing.T) {
 	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 2, Rounds: 3, Signals: true})
 	toExit(t, s, 1)
@@ -469,12 +468,12 @@ func TestBothOfThreads(t *testing.T) {
 		require.Equal(t, before, others())
 	}
 	require.Equal(t, written, code(t, s))
-	toExit(t, s, 1) // whichever comes there next
+	toExit(t, s, 1) // either thread may reach it first
 	require.False(t, both(t, s).Parted)
 	toEnd(t, s)
 }
 
-// If the way to the next site ends otherwise, the reason is reported, and the process continues from there.
+// If native code does not reach the next site, the reason is reported, and the process continues from there.
 func TestBothCannotCompare(t *testing.T) {
 	livetest.Slow(t)
 	leaves := `declare void @leave_optimized(i64)
@@ -531,13 +530,13 @@ define i64 @entry(i64 %n) {
 	}
 }
 
-// The process continues from the place of the pair: the next stop is in the next round, wherever the interpreter has gone meanwhile.
+// The process continues from the place of the pair: the next stop is in the next iteration, wherever the interpreter is.
 func TestBothThenContinue(t *testing.T) {
 	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 1)
 	run, err := s.Resume()
 	require.NoError(t, err)
-	require.NoError(t, run.Step(t.Context(), 40)) // behind the third round
+	require.NoError(t, run.Step(t.Context(), 40)) // after the third iteration
 	i := func() string {
 		is, err := s.Expression("%i")
 		require.NoError(t, err)
@@ -552,7 +551,7 @@ func TestBothThenContinue(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "tick", at.Physical.Function)
 	require.Equal(t, "2", i())
-	require.Equal(t, "3", both(t, s).Rows[0].Native.Value) // from here on anew
+	require.Equal(t, "3", both(t, s).Rows[0].Native.Value) // a new run starts here
 	toExit(t, s, 1)
 	require.Equal(t, "4", i())
 	require.Nil(t, s.Diff())
@@ -562,13 +561,13 @@ func TestBothThenContinue(t *testing.T) {
 	toEnd(t, s)
 }
 
-// waits reports whether a thread sleeps, which a stopped thread does not.
+// waits reports whether a thread sleeps; a stopped thread does not.
 func waits(pid, tid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
 	return err == nil && strings.Contains(string(status), "State:\tS")
 }
 
-// After a cancelled wait the process is stopped where it was then, with no breakpoint in its code, and can continue.
+// After a cancelled wait the process is stopped where it was, without a breakpoint in its code, and can continue.
 func TestBothIsGivenUp(t *testing.T) {
 	module := header + `declare i32 @pause()
 define i64 @f(i64 %x) noinline {
@@ -598,7 +597,7 @@ define i64 @entry(i64 %n) {
 	require.NoError(t, err)
 	go func() {
 		for deadline := time.Now().Add(livetest.Patience); !waits(target.PID, own.ID) && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond) // slow machines take more rounds
+			time.Sleep(time.Millisecond) // slow machines need more iterations
 		}
 		cancel(enough)
 	}()
@@ -613,6 +612,6 @@ define i64 @entry(i64 %n) {
 	p, err := s.Both(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "the interpreter goes on behind a call that native code is still in", p.Why)
-	require.NoError(t, unix.Tgkill(target.PID, own.ID, unix.SIGALRM)) // pause returns then
+	require.NoError(t, unix.Tgkill(target.PID, own.ID, unix.SIGALRM)) // ends pause(2)
 	toEnd(t, s)
 }

@@ -16,15 +16,15 @@ import (
 type Breakpoint struct {
 	Number int
 	trace.ExitFilter
-	At   *names.Pattern       // calls of functions; nil: sites that the filter means
+	At   *names.Pattern       // calls of functions; nil: sites that match the filter
 	If   *condition.Condition // only exits that fulfil it; nil: all
 	Line *ir.Instr            // only exits whose site may be this instruction of a module; nil: any
-	// Meant is called last, for an exit that was counted in Hits, and reports whether the process stops there. Nil: it stops.
+	// Meant is called last, for an exit that is counted in Hits, and reports whether the process stops there. If it is nil, the process stops.
 	Meant    func(*trace.Exited) bool
-	Once     bool // it is deleted when it was hit
+	Once     bool // delete the breakpoint after the first hit
 	Disabled bool
-	Hits     uint64 // how often it stopped the process
-	Passed   uint64 // how often its condition did not hold there
+	Hits     uint64 // number of times that it stopped the process
+	Passed   uint64 // number of exits at which its condition did not hold
 }
 
 // String describes the breakpoint.
@@ -70,7 +70,7 @@ func (b *Breakpoint) reached(x *trace.Exited) bool {
 	return b.Meant == nil || b.Meant(x)
 }
 
-// mayBe reports whether the site of a frame's record may be an instruction: where code was duplicated it is one of several.
+// mayBe reports whether an instruction may be the site of a frame's record: duplicated code has several candidates.
 func mayBe(f *deopt.Frame, i *ir.Instr) bool {
 	if f == nil || f.Match() == nil {
 		return false
@@ -82,7 +82,7 @@ func mayBe(f *deopt.Frame, i *ir.Instr) bool {
 // Break sets a breakpoint. It is an error if the condition can hold at no exit of the breakpoint.
 func (s *Session) Break(b Breakpoint) (*Breakpoint, error) {
 	if b.If != nil && b.At == nil {
-		// The target has described what was registered so far, and may describe more.
+		// The target's images so far are known; later ones may contain more modules and layouts.
 		asks := s.config.Describe != nil
 		modules := asks && !slices.ContainsFunc(s.config.Modules, func(m *ir.Module) bool { return !m.Found })
 		if err := trace.CheckStop(&s.config.Options, b.If, &b.ExitFilter, trace.Untold{Modules: modules, Layouts: asks}); err != nil {

@@ -10,9 +10,9 @@ import (
 // errDiffers ends a verification: the process is stopped at a difference.
 var errDiffers = errors.New("they differ")
 
-// Differ resumes the process to the first exit after which native code and the interpreter differ, or to its end: at each exit, both run to the
-// return of the function, as in package verify. The process is then stopped after that return, with no breakpoint left in it. Differ ignores
-// breakpoints. When ctx is done it stops the process, which is no error.
+// Differ resumes the process to the first exit after which native code and the interpreter differ, or to its end. At each exit, both run to the
+// return of the function, as in package verify. The process is then stopped after that return, without breakpoints in it. Differ ignores the user's
+// breakpoints. When ctx is done it stops the process and returns no error.
 func (s *Session) Differ(ctx context.Context) (Stop, *verify.Verified, error) {
 	if s.process == nil {
 		return s.stop, nil, errors.New("a core does not go on: nothing can be compared with native code")

@@ -1,8 +1,8 @@
-// Package session runs debugging sessions: a process runs from exit to exit, or a core is at an exit, and from the rebuilt frames the interpreter
+// Package session runs debugging sessions: a process runs from exit to exit, or a core is stopped at an exit. From the rebuilt frames the interpreter
 // runs instructions, forwards and backwards, while the target does not change.
 //
-// Its main type is [Session], which has no user interface of its own: a prompt and an editor show its state. A [Run] is the interpreter's run from
-// an exit, a [VMRun] that of a virtual machine's own interpreter.
+// Its main type is [Session], which has no user interface: packages prompt and dap show its state. A [Run] is the interpreter's run from an exit, a
+// [VMRun] that of a virtual machine's own interpreter.
 //
 // # Security
 //

@@ -43,13 +43,13 @@ func (s *Session) Commit(ctx context.Context) (*frame.Resumed, *deopt.Stack, err
 	return report, stack, nil
 }
 
-// Record writes this moment as a core.
+// Record writes the present state of the target as a core.
 func (s *Session) Record(ctx context.Context, path string, o ptrace.RecordOptions) (*ptrace.RecordedCore, error) {
 	v, err := s.View()
 	if err != nil {
 		return nil, err
 	}
-	t := v.Target() // which the interpreter reads, too
+	t := v.Target() // the interpreter reads the same target
 	t.KeepTouched()
 	if len(s.config.Modules) > 0 {
 		soon, cancel := context.WithTimeout(ctx, touching)
@@ -60,15 +60,15 @@ func (s *Session) Record(ctx context.Context, path string, o ptrace.RecordOption
 	return t.WriteCore(ctx, path, o)
 }
 
-// Limits of the interpreter's run for a recorded core, which holds the memory that it reads: instructions for each frame, and time for all. They are
-// those of reframe record. The time bounds a loop that never ends as well as a slow one.
+// Limits of the interpreter's runs for a recorded core, which holds the memory that they read: instructions for each frame, and time for all. They
+// are the defaults of reframe record.
 const (
 	touched  = 1_000_000
-	touching = time.Second // of a loop that never ends as much as of one that is slow
+	touching = time.Second // also ends an endless loop
 )
 
-// Script returns the text of a replay script about a core of this moment that repeats what was done here: it sets the same values, and expects the
-// result that the interpreter computes from them.
+// Script returns the text of a replay script for a core of the present state. The script repeats the user's actions: it sets the same values, and
+// expects the result that the interpreter computes from them.
 func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
 	text, err := replay.FirstScript(ctx, o)
 	if err != nil || len(s.done) == 0 {
@@ -98,8 +98,8 @@ func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
 	return text + b.String(), nil
 }
 
-// hereFrom returns a shell command that changes from the folder of a script to the current directory, in which the interpreter's command was given,
-// or "" if no path is known.
+// hereFrom returns a shell command that changes from the folder of a script to the current directory, for which the interpreter's command was
+// written. It returns "" if no path is known.
 func hereFrom(script string) string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Session) Explain(address *machine.Addr) (*explain.Explanation, error) {
 			return nil, err
 		case s.vm != nil && (at.Physical == nil || at.Number == 0):
 			q.Frame = s.vm.taken().Index
-		case at.Physical == nil, s.run != nil && at.Number == 0: // where its run has ended, too
+		case at.Physical == nil, s.run != nil && at.Number == 0: // also after the run has ended
 			t, err := s.Thread()
 			if err != nil {
 				return nil, err
@@ -153,7 +153,7 @@ func (s *Session) Disassembly(at machine.Addr, before, behind int) (*explain.Dis
 	return explain.Code(v, at, before, behind), nil
 }
 
-// Exits lists the places in the present code of the target at which exits can be seen.
+// Exits lists the places in the present code of the target at which breakpoints can see exits.
 func (s *Session) Exits() ([]trace.Planned, error) {
 	t, err := s.Target()
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Session) Exits() ([]trace.Planned, error) {
 	}
 	list, err := trace.Plan(t, trace.Options{Options: s.config.Options, Warn: s.config.Warn})
 	if shared := (*trace.SharedError)(nil); errors.As(err, &shared) {
-		err = nil // it is about breakpoints
+		err = nil // it is only about breakpoints
 	}
 	return list, err
 }

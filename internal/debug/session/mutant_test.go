@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// workMutants lists mutants of lines of @work, with the original line: another operation, another constant, another operand.
+// workMutants lists mutants of lines of @work, each with the original line: another operation, constant or operand.
 func workMutants() (list [][2]string) {
 	body := work[strings.Index(work, "define i64 @work("):strings.Index(work, "define i64 @entry(")]
 	op := regexp.MustCompile(`= (add|sub|mul|xor|or|and) `)
@@ -37,7 +37,7 @@ func workMutants() (list [][2]string) {
 			}
 		}
 		for n, at := range operand.FindAllStringIndex(line, -1) {
-			if n > 0 || strings.HasPrefix(line, "store") { // the first is what it is called
+			if n > 0 || strings.HasPrefix(line, "store") { // the first match is the instruction's name
 				add(line[:at[0]] + "%n" + line[at[1]:])
 				add(line[:at[0]] + "%m" + line[at[1]:])
 			}
@@ -46,8 +46,8 @@ func workMutants() (list [][2]string) {
 	return list
 }
 
-// If an instruction of the module differs from the compiled one, and native code differs from the interpreter, then Bisect names instructions, and
-// this is among them. The test is slow.
+// If one instruction of the module differs from the compiled one, and native code differs from the interpreter, then Bisect names instructions that
+// include it. The test is slow.
 func TestBisectNamesMutants(t *testing.T) {
 	livetest.Slow(t)
 	parted, alone := 0, 0

@@ -24,8 +24,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// In random programs with stackmaps of all live values in each block, both sides take the same path through activations of any function, and give
-// the same results. The test is slow.
+// In random programs with stackmaps of all live values in each block, both sides take the same path through each activation, and return the same
+// results. The test is slow.
 func TestBothOfRandomPrograms(t *testing.T) {
 	livetest.Slow(t)
 	total, said := 0, 0
@@ -49,7 +49,7 @@ func TestBothOfRandomPrograms(t *testing.T) {
 					require.NoError(t, err)
 				}
 				for n := 0; n < livetest.Times(60, 600) && stop.Why != session.Ended; n++ {
-					if _, err := s.Resume(); err != nil { // not at each site all is handed over that the interpreter needs
+					if _, err := s.Resume(); err != nil { // some sites do not record all values that the interpreter needs
 						stop, err = s.Continue(t.Context())
 						require.NoError(t, err)
 						continue
@@ -122,8 +122,7 @@ func randomMutants(lines []string) (list []randomMutant) {
 	return list
 }
 
-// In random programs, too, if an operation or a comparison in the module differs from the compiled one, it is among the instructions that are named.
-// The test is slow.
+// Bisect also names the instruction in random programs whose module has another operation or comparison than the compiled one. The test is slow.
 func TestBisectOfRandomPrograms(t *testing.T) {
 	livetest.Slow(t)
 	counts := map[string]int{}

@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Registers lists the general registers of a physical frame as its function sees them, and the program counter, as slots that are named as in
-// expressions: $rsp. A register that is unavailable has the reason.
+// Registers lists the general registers of a physical frame as its function sees them, and the program counter. The names of the slots are those in
+// expressions, such as $rsp. An unavailable register has a reason.
 func Registers(at Level) (list []frame.Slot) {
 	if at.Physical == nil {
 		return nil
@@ -48,7 +48,7 @@ func (s *Session) Places(b *Breakpoint) (int, error) {
 	if b.At != nil {
 		o.At = append(o.At, b.At)
 	}
-	planned, _ := trace.Plan(t, o) // the error says that there are none
+	planned, _ := trace.Plan(t, o) // an error means that there are none
 	n := 0
 	for _, p := range planned {
 		if n += len(p.Exits); p.Symbol != "" && b.At != nil && b.At.Match(p.Symbol) {

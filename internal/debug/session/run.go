@@ -19,16 +19,16 @@ type Run struct {
 
 	machine *interp.Interp
 	exec    *interp.Execution
-	result  *interp.Result // nil until it has ended
-	failed  error          // why it cannot go on
-	start   uint64         // steps at the exit: phis that were done to stand there
-	beside  *verify.Beside // native code that goes on too; nil where it stands at the exit
-	common  uint64         // steps at the last place that both came to
-	pairs   uint64         // that there were
-	places  []uint64       // the steps at which it may stand, one after the other, up to where it stands
+	result  *interp.Result // nil until the run has ended
+	failed  error          // why the run cannot continue
+	start   uint64         // steps at the exit: the phis that ran to get there
+	beside  *verify.Beside // native code that runs too; nil while it is stopped at the exit
+	common  uint64         // steps at the last place that both sides reached
+	pairs   uint64         // number of such places
+	places  []uint64       // the step counts at which the run can be stopped, consecutive, up to the present one
 }
 
-// maxPlaces bounds the places that are known at a time, each of 8 bytes; others are found by running there again.
+// maxPlaces bounds the places that are known at a time, of 8 bytes each. The run finds others by running there again.
 const maxPlaces = 1 << 16
 
 // Start starts a run from the frames of a stack, as [deopt.Stack.Run] does.
@@ -69,7 +69,7 @@ func (r *Run) Steps() uint64 { return r.exec.Steps() - r.start }
 // Ended returns the result of the run, or nil while it can continue.
 func (r *Run) Ended() (*interp.Result, error) { return r.result, r.failed }
 
-// errEnded is returned when a run that has ended is asked to continue.
+// errEnded is returned for a request to continue a run that has ended.
 var errEnded = errors.New("it has ended; back, or restart, goes to an earlier place")
 
 // Step runs n instructions; a branch runs together with the phis that it leads to.
@@ -131,7 +131,8 @@ func (r *Run) Continue(ctx context.Context) error {
 // over reports whether the run has ended.
 func (r *Run) over() bool { return r.result != nil || r.failed != nil }
 
-// forward runs on. A failure of the run is not an error of this call; [Run.Ended] returns it. If ctx is done the run returns to where it was.
+// forward continues the run by on. A failure of the run is not an error of this call; [Run.Ended] returns it. If ctx is done the run returns to where
+// it was.
 func (r *Run) forward(ctx context.Context, on func() (*interp.Result, error)) error {
 	if r.over() {
 		return errEnded
@@ -148,7 +149,7 @@ func (r *Run) forward(ctx context.Context, on func() (*interp.Result, error)) er
 	})
 }
 
-// whole calls do. If ctx ends it, the run returns to where it was.
+// whole calls do. If ctx cancels that, the run returns to where it was.
 func (r *Run) whole(ctx context.Context, do func() error) error {
 	before := r.exec.Steps()
 	err := do()
@@ -184,7 +185,7 @@ func (r *Run) Back(ctx context.Context, n uint64) error {
 
 func (r *Run) back(ctx context.Context, n uint64) error {
 	for here := r.exec.Steps(); ; {
-		k, _ := slices.BinarySearch(r.places, here) // how many places before this one are known
+		k, _ := slices.BinarySearch(r.places, here) // number of known places before this one
 		switch {
 		case uint64(k) >= n:
 			return r.to(ctx, r.places[uint64(k)-n])
@@ -199,13 +200,13 @@ func (r *Run) back(ctx context.Context, n uint64) error {
 	}
 }
 
-// chunk is the number of instructions before a place that are run one by one to learn where a run can be stopped.
+// chunk is the number of instructions before a place that [Run.find] runs one by one, to learn where a run can be stopped.
 const chunk = 1 << 12
 
-// find learns the places before one: it runs there again from the exit, the last instructions one by one.
+// find learns the places before a place: it runs again from the exit, the last instructions one by one.
 func (r *Run) find(ctx context.Context, before uint64) error {
 	begin := before
-	for size := uint64(chunk); begin > r.start && r.beyond(before); size *= 4 { // a branch may lead to as many phis
+	for size := uint64(chunk); begin > r.start && r.beyond(before); size *= 4 { // a branch may lead to that many phis
 		begin = max(r.start, before-min(before, size))
 		if err := r.to(ctx, begin); err != nil {
 			return err
@@ -226,7 +227,7 @@ func (r *Run) find(ctx context.Context, before uint64) error {
 // beyond reports whether the run is at a place or after it.
 func (r *Run) beyond(place uint64) bool { return r.over() || r.exec.Steps() >= place }
 
-// to runs from the exit until steps instructions were run.
+// to runs from the exit until steps instructions have run.
 func (r *Run) to(ctx context.Context, steps uint64) error {
 	places := r.places
 	if err := r.Restart(); err != nil {
@@ -265,7 +266,7 @@ func (r *Run) toSite(ctx context.Context, is func(*ir.Instr) bool) (*interp.Resu
 	}
 }
 
-// at goes to where steps instructions were run. If ctx is done the run returns to where it was.
+// at moves the run to the place after steps instructions. If ctx is done the run returns to where it was.
 func (r *Run) at(ctx context.Context, steps uint64) error {
 	return r.whole(ctx, func() error { return r.to(ctx, steps) })
 }

@@ -71,11 +71,11 @@ func place(t *testing.T, r *session.Run) string {
 	return text
 }
 
-// perTurn is the number of instructions of a turn of the loop: five and two phis of @sum, and five of @square if it prints nothing.
+// perTurn is the number of instructions of an iteration: five and two phis of @sum, and five of @square if it prints nothing.
 const perTurn = 5 + 2 + 5
 
-// The test computes the place of the run after a number of turns, and the values there: the guard has failed at 26, with the sum of the squares
-// below.
+// The test computes the place of the run after a number of iterations, and the values there: the guard has failed at 26, with the sum of the squares
+// of smaller numbers.
 func TestStepsThroughALoop(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
 	line := r.Frames()[0].At.Line
@@ -107,7 +107,7 @@ func TestStepsThroughALoop(t *testing.T) {
 func TestGoesBack(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
 	stood := []string{place(t, r)}
-	const steps = 6000 // more than are learned at once
+	const steps = 6000 // more than chunk
 	for range steps {
 		require.NoError(t, r.Step(t.Context(), 1))
 		stood = append(stood, place(t, r))
@@ -154,7 +154,7 @@ func TestGoesBack(t *testing.T) {
 	require.Equal(t, "332833500", result.Value.Format())
 }
 
-// A run that fails is at the instruction that failed; from there it can go back, as from its end. A cancelled run stays where it was.
+// A run that fails is stopped at the failed instruction; from there it can go back, as from its end. A cancelled run stays where it was.
 func TestFailsAndIsGivenUp(t *testing.T) {
 	r := inSum(t, deopt.Limits{Steps: 500})
 	require.NoError(t, r.Continue(t.Context()))
@@ -177,7 +177,7 @@ func TestFailsAndIsGivenUp(t *testing.T) {
 	require.Equal(t, failed-1, r.Steps())
 }
 
-// A million single steps are kept in bounded memory, and the run can go back to each: a turn of the loop is five steps.
+// A million single steps take bounded memory, and the run can go back to each: an iteration is five steps.
 func TestAMillionSteps(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
 	require.NoError(t, err)

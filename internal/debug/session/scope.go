@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/internal/vm/condition"
 )
 
-// Slots lists the values at the selected line of the backtrace, for use in expressions: for a physical frame its slots, and those of the virtual
-// machine's frames in it; for an interpreter the values that are known there.
+// Slots lists the values at the selected line of the backtrace, for use in expressions. For a physical frame these are its slots and those of the
+// virtual machine's frames in it; for an interpreter they are the known values.
 func (s *Session) Slots() ([]frame.Slot, error) {
 	at, err := s.Level()
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Session) Slots() ([]frame.Slot, error) {
 	return s.SlotsOf(at)
 }
 
-// SlotsOf is [Session.Slots] for any line.
+// SlotsOf is [Session.Slots] for any line of the backtrace.
 func (s *Session) SlotsOf(at Level) ([]frame.Slot, error) {
 	switch {
 	case at.Physical != nil:
@@ -68,7 +68,7 @@ func (s *Session) Expression(text string) (*frame.Slot, error) {
 	return s.ExpressionAt(at, text)
 }
 
-// ExpressionAt is [Session.Expression] for any line.
+// ExpressionAt is [Session.Expression] for any line of the backtrace.
 func (s *Session) ExpressionAt(at Level, text string) (*frame.Slot, error) {
 	e, err := condition.ParseExpression(text)
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Session) ReadMemory(p []byte, addr machine.Addr) error {
 	return t.ReadMemory(p, addr)
 }
 
-// Place returns the instruction of a line of the backtrace: for the interpreter the next one; for a physical frame the site of its record, in the
-// module that was compiled. It returns nil if no module has it.
+// Place returns the instruction of a line of the backtrace: for the interpreter the next one, for a physical frame the site of its record in the
+// compiled module. It returns nil if no module has it.
 func (l *Level) Place() *ir.Instr {
 	switch {
 	case l.Run != nil:
@@ -158,10 +158,10 @@ type Line struct {
 	Text   string
 	Here   bool // the next instruction, or the site
 	Value  string
-	Source string // where in the source the instruction comes from, where that is another line than of the one before: "loop.c:12"
+	Source string // the source line of the instruction, "loop.c:12", if the line before has another one
 }
 
-// List returns the lines of the function around the instruction of a line of the backtrace: before lines before it, and behind lines after it.
+// List returns lines of the function around the instruction of a line of the backtrace: before lines before it, and behind lines after it.
 func (s *Session) List(at Level, before, behind int) ([]Line, error) {
 	is := at.Place()
 	if is == nil {
@@ -201,7 +201,7 @@ func (s *Session) List(at Level, before, behind int) ([]Line, error) {
 			}
 		}
 	}
-	first = min(first, blocks[0].Instrs[0].Line) - 1 // which names the function
+	first = min(first, blocks[0].Instrs[0].Line) - 1 // the line with the function's name
 	var list []Line
 	for n := max(first, is.Line-before); n <= min(last+1, is.Line+behind); n++ {
 		list = append(list, Line{n, f.Module.LineText(n), n == is.Line, shown[n], sources[n]})

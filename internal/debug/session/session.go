@@ -22,12 +22,12 @@ import (
 // Config holds what is known about the code of a target.
 type Config struct {
 	deopt.Options
-	Limits deopt.Limits // of the interpreter, from an exit on
-	// Describe is called once for each file and each registered object, and returns what it describes about itself, as in [trace.Options]. Nil: none
-	// is asked.
+	Limits deopt.Limits // limits of the interpreter's run from an exit
+	// Describe is called once for each file and each registered object, and returns the modules and layouts that it contains, as in [trace.Options]. It
+	// may be nil.
 	Describe described.Ask
 	// With starts the virtual machine's own interpreter, which resumes from exits instead of the reference interpreter. It is called once, and again
-	// after the interpreter has ended. Nil: there is none.
+	// after the interpreter has ended. It may be nil.
 	With func(context.Context, *ptrace.Target) (*protocol.Child, error)
 	// Warn receives warnings for the user. It is not nil.
 	Warn func(string)
@@ -37,24 +37,24 @@ type Config struct {
 type Session struct {
 	config  Config
 	asked   map[*object.Image]bool
-	process *ptrace.Session // nil of a core
-	core    *ptrace.Target  // nil of a process
+	process *ptrace.Session // nil for a core
+	core    *ptrace.Target  // nil for a process
 
 	breakpoints []*Breakpoint
-	number      int // of the last breakpoint that was set
+	number      int // number of the last breakpoint that was set
 	stop        Stop
 
-	view      *deopt.View // of this moment; nil where it is to be made
-	unsourced bool        // its frames' places in the source were not looked for yet
-	thread    int         // its number, that the user looks at
-	level     int         // of the backtrace, that the user looks at
+	view      *deopt.View // the view of this moment; nil until it is made
+	unsourced bool        // the source positions of its frames were not read yet
+	thread    int         // number of the selected thread
+	level     int         // the selected line of the backtrace
 
-	stack  *deopt.Stack    // that the interpreter goes on from; nil where it does not
-	run    *Run            // nil where it does not
-	vm     *VMRun          // nil where the virtual machine's interpreter does not go on
-	child  *protocol.Child // that interpreter; nil where it has not been started
-	pair   *Pair           // the last one; nil where there was none since the process went on
-	result string          // what the call returns for which the innermost frame waits
+	stack  *deopt.Stack    // the frames from which the interpreter runs; nil without a run
+	run    *Run            // the run of the interpreter, or nil
+	vm     *VMRun          // the run of the virtual machine's interpreter, or nil
+	child  *protocol.Child // that interpreter; nil until it is started
+	pair   *Pair           // the last pair since the process last resumed, or nil
+	result string          // the given result of the call that the innermost frame waits for
 	done   []Done
 }
 
@@ -67,7 +67,7 @@ func OfProcess(p *ptrace.Session, c Config) *Session { return &Session{config: c
 // OfCore starts a session with a core, or with another stopped target. The caller closes the target.
 func OfCore(t *ptrace.Target, c Config) *Session { return &Session{config: c, core: t} }
 
-// learn returns what an image describes about itself.
+// learn returns the modules and layouts that an image contains.
 func (s *Session) learn(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 	if s.config.Describe == nil || img == nil || s.asked[img] {
 		return nil, nil
@@ -141,7 +141,7 @@ func (s *Session) look(v *deopt.View) {
 	}
 }
 
-// moved discards the view and all that belongs to it: the process has moved.
+// moved discards the view and everything derived from it: the process has moved.
 func (s *Session) moved() {
 	s.view, s.result = nil, ""
 	s.leaveRun()
@@ -151,7 +151,7 @@ func (s *Session) moved() {
 // leaveRun discards the interpreter's run.
 func (s *Session) leaveRun() { s.stack, s.run, s.vm = nil, nil, nil }
 
-// Modules lists the known modules: those given, and those that the target has described so far.
+// Modules lists the known modules: the given ones, and those that the target has contained so far.
 func (s *Session) Modules() []*ir.Module { return s.config.Modules }
 
 // Threads lists the threads of the target.
@@ -393,7 +393,7 @@ func (s *Session) Set(slot, text string) (*frame.Slot, error) {
 // Stop describes where and why the target is stopped. The zero value is a target that has not been resumed yet.
 type Stop struct {
 	Why        Reason
-	Breakpoint *Breakpoint // that it came to
+	Breakpoint *Breakpoint // the breakpoint that was hit
 	End        trace.End   // how the process ended
 }
 
@@ -402,13 +402,13 @@ type Reason int
 
 // The reasons.
 const (
-	Began       Reason = iota // nothing has gone on yet
-	AtExit                    // it came to a breakpoint
-	Interrupted               // the user had it stop
-	Stepped                   // it went on beside the interpreter
-	Committed                 // what the interpreter came to was written into it
-	Different                 // native code and the interpreter came to something else from an exit that it has passed
-	Ended                     // the process is no more
+	Began       Reason = iota // the target has not been resumed yet
+	AtExit                    // it hit a breakpoint
+	Interrupted               // the user interrupted it
+	Stepped                   // it ran to the next site together with the interpreter
+	Committed                 // the interpreter's result was written into it
+	Different                 // it has passed an exit after which native code and the interpreter differ
+	Ended                     // the process has ended
 )
 
 // Stop returns where and why the target is stopped.

@@ -98,7 +98,7 @@ func TestSitesAndCalls(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "entry", at.Physical.Function)
 	require.Equal(t, 1, at.Number)
-	for n := 0; n < 50 && stop.Breakpoint.Number == 1; n++ { // not each call leaves it
+	for n := 0; n < 50 && stop.Breakpoint.Number == 1; n++ { // not every call has an exit
 		stop, err = s.Continue(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, session.AtExit, stop.Why)
@@ -109,7 +109,7 @@ func TestSitesAndCalls(t *testing.T) {
 	require.Equal(t, "total_opt", at.Physical.Function)
 }
 
-// A condition that can hold nowhere is rejected when it is set.
+// A condition that can never hold is rejected when it is set.
 func TestBreakRefuses(t *testing.T) {
 	s := launched(t, "null.ll")
 	b := records(81)
@@ -123,28 +123,28 @@ func TestBreakRefuses(t *testing.T) {
 
 // An interrupt stops the process where it is, with no breakpoint left in it, and it can continue.
 func TestInterrupt(t *testing.T) {
-	const rounds = 1 << 30 // it does not end by itself
+	const rounds = 1 << 30 // the program does not end by itself
 	p, err := ptrace.LaunchWith(t.Context(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{Rounds: rounds}),
 		ptrace.LaunchOptions{Stdout: "/dev/null", Bound: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Kill(false)) })
 	s := session.OfProcess(p, session.Config{Warn: func(text string) { t.Log(text) }})
 	was := code(t, s)
-	b, err := s.Break(records(99)) // there is none
+	b, err := s.Break(records(99)) // no record has this id
 	require.NoError(t, err)
 	for n := range 3 {
 		if n == 2 {
 			s.Delete(b.Number)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(100*time.Millisecond, func() { cancel(errors.New("enough")) }) // any moment will do, fast or slow
+		time.AfterFunc(100*time.Millisecond, func() { cancel(errors.New("enough")) }) // the moment does not matter
 		stop, err := s.Continue(ctx)
 		require.NoError(t, err)
 		require.Equal(t, session.Interrupted, stop.Why)
 		v, err := s.View()
 		require.NoError(t, err)
 		require.NotEmpty(t, v.Threads)
-		if now := code(t, s); len(now) == len(was) { // once the object is loaded
+		if now := code(t, s); len(now) == len(was) { // the object is loaded
 			require.Equal(t, was, now)
 		} else {
 			was = now

@@ -10,7 +10,7 @@ import (
 // Frame is one activation of the run.
 type Frame struct {
 	Func *ir.Func
-	At   *ir.Instr // the next instruction; of a caller, its call that has not returned
+	At   *ir.Instr // the next instruction; in a caller, the call that has not returned
 }
 
 // Frames lists the activations of the run, innermost first; none when it has returned. If the run has failed, the innermost is at the instruction
@@ -26,9 +26,9 @@ func (r *Run) Frames() (list []Frame) {
 	return list
 }
 
-// Value is a value of an activation by its name. It is unknown before its instruction has run, and if the exit did not record it.
+// Value is a named value of an activation. It is unknown before its instruction has run, and if the exit did not record it.
 type Value struct {
-	Name  string // as the module spells it, "%i"
+	Name  string // as in the module, "%i"
 	Type  *ir.Type
 	Value interp.Value
 }

@@ -9,9 +9,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// UntilAny runs until one of several instructions is the next to run, until at most frames activations are left, or to the end. It passes an
-// instruction at which the run already is. A phi is never the next one: it runs with the branch that leads to it. If ctx is done the run returns to
-// where it was.
+// UntilAny runs until one of several instructions is the next to run, until at most frames activations are left, or to the end. It always runs the
+// present instruction. A phi is never the next one: it runs with the branch that leads to it. If ctx is done the run returns to where it was.
 func (r *Run) UntilAny(ctx context.Context, at []*ir.Instr, frames int) error {
 	return r.whole(ctx, func() error { return r.untilAny(ctx, at, frames) })
 }
@@ -32,7 +31,7 @@ func (r *Run) untilAny(ctx context.Context, at []*ir.Instr, frames int) error {
 	}
 	defer func() {
 		for b := range blocks {
-			_ = r.exec.StopAt(b, false) // it was decoded above, or is not set in a run that began anew
+			_ = r.exec.StopAt(b, false) // no error: the block was decoded above, or a restarted run has no stop there
 		}
 	}()
 	for {

@@ -19,7 +19,7 @@ func instr(t *testing.T, r *session.Run, function, name string) *ir.Instr {
 	return i
 }
 
-// Single steps determine where each instruction is the next one: runs to it, and back to it, reach the same places, in a function that is called and
+// The test finds by single steps where each instruction is the next one. Runs to it, and back to it, reach the same places, in a called function and
 // after a call.
 func TestRunsToInstructions(t *testing.T) {
 	for _, c := range []struct{ function, name string }{{"sum", "i1"}, {"sum", "sq"}, {"square", "r"}, {"square", "p"}} {
@@ -53,10 +53,10 @@ func TestRunsToInstructions(t *testing.T) {
 	}
 }
 
-// A run out of a function stops at an instruction in it, or else where the function has returned.
+// A run out of a function stops at a given instruction in it, or else after its return.
 func TestRunsOutOrToInstructions(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
-	at := []*ir.Instr{instr(t, r, "square", "p")} // of each hundredth number
+	at := []*ir.Instr{instr(t, r, "square", "p")} // it runs for every hundredth number
 	for n := 26; n < 250; n++ {
 		require.NoError(t, r.Step(t.Context(), 1))
 		require.Len(t, r.Frames(), 2, n)

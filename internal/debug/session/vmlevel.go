@@ -12,9 +12,9 @@ import (
 
 // VMLevel is a method that the virtual machine's interpreter runs.
 type VMLevel struct {
-	// VM has the method's frame, followed by those of its callers.
+	// VM holds the method's frame, followed by those of its callers.
 	VM *frame.VM
-	// Text is the instruction at the position, as the interpreter prints it; "" if it does not.
+	// Text is the instruction at the position, as the interpreter prints it; "" if it prints none.
 	Text string
 }
 

@@ -13,35 +13,35 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// VMRun is the run of a virtual machine's own interpreter from an exit, by its instructions. It is stopped between two of them, and goes in both
-// directions as a [Run] does: an interpreter keeps no state, so the same frames over the same memory give the same result, and going back is running
-// again from the exit to an earlier place. A request that fails does not change the place.
+// VMRun is the run of a virtual machine's own interpreter from an exit, by its instructions. It is stopped between two of them, and can go in both
+// directions, like a [Run]. The interpreter keeps no state: the same frames and memory give the same result. So going back is running again from the
+// exit to an earlier place. A request that fails does not change the place.
 type VMRun struct {
 	stack  *handover.Stack
-	child  func(context.Context) (*protocol.Child, error) // the interpreter, which is another one where it was ended
+	child  func(context.Context) (*protocol.Child, error) // returns the interpreter, a new one if the last one has ended
 	limits deopt.Limits
 
-	host    *protocol.Host // of the exit; nothing is written into its memory
+	host    *protocol.Host // the host at the exit; its memory is never written
 	request *protocol.Resume
 	at      vmPlace
-	name    string           // of the interpreter, where it has been asked
-	ended   *protocol.Answer // nil until it has
-	failed  error            // why it cannot go on
+	name    string           // the interpreter's name; "" until it is asked
+	ended   *protocol.Answer // nil until the run has ended
+	failed  error            // why the run cannot continue
 }
 
 // vmPlace is the place of a run.
 type vmPlace struct {
-	resume *protocol.Resume // what goes on from there
+	resume *protocol.Resume // the request that continues from there
 	memory *protocol.Overlay
 	output string
-	steps  uint64 // since the exit
+	steps  uint64 // instructions since the exit
 }
 
 // defaultVMSteps bounds the instructions of an interpreter from an exit, unless the user gives a limit.
 const defaultVMSteps = 1e9
 
-// StartVM starts a run from the frames of a stack. It starts the child when the run first continues. The error says why the frames cannot be handed
-// over.
+// StartVM starts a run from the frames of a stack. It starts the child when the run first continues. The error is the reason why the interpreter
+// cannot take the frames.
 func StartVM(stack *handover.Stack, child func(context.Context) (*protocol.Child, error), l deopt.Limits) (*VMRun, error) {
 	r := &VMRun{stack: stack, child: child, limits: l}
 	var err error
@@ -76,7 +76,7 @@ func (r *VMRun) Name() string { return cmp.Or(r.name, "the interpreter") }
 // Memory returns the target's memory with what the interpreter has written.
 func (r *VMRun) Memory() machine.Memory { return r.at.memory }
 
-// Ended returns the result of the run, or nil while it can continue. The error says why the interpreter failed.
+// Ended returns the result of the run, or nil while it can continue. The error is the interpreter's failure.
 func (r *VMRun) Ended() (*protocol.Answer, error) { return r.ended, r.failed }
 
 // Method returns the method of the outermost frame.
@@ -84,7 +84,7 @@ func (r *VMRun) Method() string {
 	return r.request.Frames[len(r.request.Frames)-1].Method
 }
 
-// Frames lists the frames of the run, innermost first, as the interpreter has them; none when it has ended.
+// Frames lists the interpreter's frames, innermost first; none after the run has ended.
 func (r *VMRun) Frames() []protocol.Frame {
 	if r.ended != nil {
 		return nil
@@ -92,7 +92,7 @@ func (r *VMRun) Frames() []protocol.Frame {
 	return r.at.resume.Frames
 }
 
-// VM returns those frames in the form of a layout's frames: at the exit they are the layout's own.
+// VM returns these frames in the form of a layout's frames: at the exit they are the layout's own.
 func (r *VMRun) VM() *frame.VM {
 	switch {
 	case r.ended != nil:
@@ -152,7 +152,7 @@ func (r *VMRun) Back(ctx context.Context, n uint64) error {
 
 func (r *VMRun) over() bool { return r.ended != nil || r.failed != nil }
 
-// forward runs on. A failure of the interpreter is not an error of this call; [VMRun.Ended] returns it.
+// forward continues the run. A failure of the interpreter is not an error of this call; [VMRun.Ended] returns it.
 func (r *VMRun) forward(ctx context.Context, stop *protocol.Stop) error {
 	if r.over() {
 		return errEnded
@@ -172,7 +172,7 @@ func (r *VMRun) forward(ctx context.Context, stop *protocol.Stop) error {
 	return nil
 }
 
-// run runs the interpreter from a place, and does not change that place.
+// run runs the interpreter from a place, which it does not change.
 func (r *VMRun) run(ctx context.Context, from vmPlace, stop *protocol.Stop) (to vmPlace, a *protocol.Answer, err error) {
 	c, err := r.child(ctx)
 	if err != nil {

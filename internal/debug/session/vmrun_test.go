@@ -19,8 +19,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// stepsOnce is an interpreter, as a sh script, that writes into the object on the stack of Foo.bar, prints 7 and stops; resumed again it writes
-// something else and does what END says. Of its request it needs only that address.
+// stepsOnce is an interpreter as a sh script. It writes into the object on the stack of Foo.bar, prints 7 and stops. When it is resumed again, it
+// writes another value and runs END. It reads only the address of the object from the request.
 const stepsOnce = `
 read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"sh","step":true}}'
 read l; at=$(echo "$l" | sed 's/.*"stack":\[{"index":0,"type":"ref",[^}]*"bits":"\(0x[0-9a-f]*\)".*/\1/')

@@ -13,12 +13,12 @@ import (
 // computed is one execution of an instruction of the activation.
 type computed struct {
 	instr *ir.Instr
-	step  uint64 // instructions before it, since the exit
+	step  uint64 // number of instructions between the exit and it
 	value interp.Value
-	from  *computed   // of a phi: what its value is of; nil where that is no instruction's, or was there at the exit
-	args  []*computed // of a load what it read, too
-	chose []taken     // of a phi: the ways that were taken since the last site
-	// agreed means that a site has shown the value since, and that native code had the same. Its operands no longer matter.
+	from  *computed   // for a phi, the source of its value; nil if that is not an instruction, or ran before the exit
+	args  []*computed // the operands; for a load also the stores that it read
+	chose []taken     // for a phi, the branches taken since the last site
+	// agreed is set when a later site has shown that native code has the same value. Its operands no longer matter.
 	agreed bool
 }
 
@@ -32,10 +32,10 @@ func (c *computed) root() *computed {
 
 // taken is a branch that the run took.
 type taken struct {
-	cond *computed // nil where it is none of an instruction
+	cond *computed // the condition; nil if it is not an instruction
 	br   *ir.Instr
 	to   *ir.Block
-	way  int // behind how many sites
+	way  int // number of sites before it
 }
 
 // walk is a second run from the exit that records where each value came from.
@@ -43,23 +43,23 @@ type walk struct {
 	r       *Run
 	seen    *seen
 	last    map[ir.Value]*computed
-	taken   []taken                    // since the last site, each way once
-	way     int                        // how many sites it has come to
-	count   int                        // how many there are of computed
-	bytes   map[machine.Addr]*computed // by which store each byte was written
-	writes  map[*ir.Instr]*computed    // the last store, or call that may store, of each instruction
-	ended   *computed                  // the last instruction of all
-	called  map[machine.Addr]*computed // which call last changed a byte that is watched
-	watched map[machine.Addr]byte      // what lies there before a call
+	taken   []taken                    // the branches since the last site, each direction once
+	way     int                        // number of sites so far
+	count   int                        // number of recorded executions
+	bytes   map[machine.Addr]*computed // the last store to each byte
+	writes  map[*ir.Instr]*computed    // the last execution of each store, and of each call that may store
+	ended   *computed                  // the very last instruction
+	called  map[machine.Addr]*computed // the call that last changed a watched byte
+	watched map[machine.Addr]byte      // the watched bytes before a call
 }
 
-// seen records what sites have shown at which both sides agreed.
+// seen records the values of the sites at which both sides agreed.
 type seen struct {
-	values map[*ir.Instr][]ir.Value // by the site
-	unsure map[ir.Value]bool        // of which some site did not tell whether they are the same
+	values map[*ir.Instr][]ir.Value // by site
+	unsure map[ir.Value]bool        // the values that could not be compared at some site
 }
 
-// walk runs from the exit to the present place of the run. It tracks the last store to each byte of watched.
+// walk runs again from the exit to the present place of the run. It tracks the last store to each byte of watched.
 func (r *Run) walk(ctx context.Context, sites *seen, watched []machine.Addr) (*walk, error) {
 	end, over := r.Steps(), r.over()
 	w := &walk{r: r, seen: sites, last: map[ir.Value]*computed{}, bytes: map[machine.Addr]*computed{}, writes: map[*ir.Instr]*computed{},
@@ -85,7 +85,7 @@ func (r *Run) walk(ctx context.Context, sites *seen, watched []machine.Addr) (*w
 // step runs one instruction of the activation, including what it calls.
 func (w *walk) step(ctx context.Context) error {
 	r := w.r
-	if r.exec.Depth() > 1 { // a frame further in, that the exit had
+	if r.exec.Depth() > 1 { // the exit had further frames inside
 		return w.forward(ctx)
 	}
 	i := r.exec.At(0)
@@ -133,8 +133,8 @@ func (w *walk) step(ctx context.Context) error {
 // maxComputed bounds the recorded executions of a run.
 const maxComputed = 4 << 20
 
-// access records what the next instruction reads from memory and stores. The effects of a call are unknown: it may read everything stored before,
-// and a later load may read what it stored.
+// access records the loads and stores of the next instruction. The effects of a call are unknown: it may read everything stored before, and a later
+// load may read its stores.
 func (w *walk) access(c *computed) {
 	i := c.instr
 	switch {
@@ -181,7 +181,7 @@ func (w *walk) access(c *computed) {
 	}
 }
 
-// forward runs one instruction of the activation, or the rest of what it has called.
+// forward runs one instruction of the activation, or the rest of its call.
 func (w *walk) forward(ctx context.Context) error {
 	r := w.r
 	return r.forward(ctx, func() (*interp.Result, error) {
@@ -244,7 +244,7 @@ func (w *walk) enter(c *computed, to *ir.Block) {
 	}
 }
 
-// agree records what a site has shown, where both sides came to it with the same values.
+// agree records the values of a site that both sides reached with the same values.
 func (w *walk) agree(at *ir.Instr) {
 	w.taken = nil
 	w.way++
