@@ -14,7 +14,7 @@ import (
 // CheckSchema names the JSON of a [CheckReport].
 const CheckSchema = "reframe.check/v1"
 
-// CheckReport lists which rules the stack maps of a source keep.
+// CheckReport holds the results of all rules for the stack maps of a source.
 type CheckReport struct {
 	Schema string       `json:"schema"`
 	Source string       `json:"source"`
@@ -30,30 +30,28 @@ type CheckImage struct {
 	Rules  []CheckRule `json:"rules"`
 }
 
-// CheckRule is one rule and how it was kept.
+// CheckRule is the result of one rule.
 type CheckRule struct {
 	Rule       string           `json:"rule"`
 	Fact       string           `json:"fact"` // why it is a rule
 	Checked    int              `json:"checked"`
 	Broken     int              `json:"broken"`
-	Unknown    int              `json:"unknown,omitempty"` // of those checked, where the result is unknown
+	Unknown    int              `json:"unknown,omitempty"` // number of checks with an unknown result
 	Skipped    string           `json:"skipped,omitempty"` // why it was not checked, or not everywhere
 	Violations []CheckViolation `json:"violations,omitempty"`
 }
 
-// CheckViolation is one place where a rule is broken. Something that is missing from the
-// section has neither a map nor an offset.
+// CheckViolation is a violation of a rule. For something missing from the section, it has neither a map nor an offset.
 type CheckViolation struct {
 	Map       *int      `json:"map,omitempty"`
 	Function  string    `json:"function,omitempty"`
-	Demangled string    `json:"demangled,omitempty"` // where it differs
+	Demangled string    `json:"demangled,omitempty"` // if it differs
 	Address   frame.Hex `json:"address,omitempty"`   // of the function; empty in an unlinked object
 	Offset    *int64    `json:"offset,omitempty"`    // in the section
 	What      string    `json:"what"`
 }
 
-// Check holds all maps against the rules that they must keep, and their records against layouts of virtual machines, where there are some. The
-// error is one of the modules.
+// Check checks all maps against the rules, and their records against layouts of virtual machines. An error comes from one of the modules.
 func (m *Maps) Check(vms ...*vmlayout.Layout) (*CheckReport, error) {
 	out := &CheckReport{Schema: CheckSchema, Source: m.Source, Images: []CheckImage{}}
 	for _, i := range m.Images {
@@ -78,7 +76,7 @@ func (m *Maps) Check(vms ...*vmlayout.Layout) (*CheckReport, error) {
 	return out, nil
 }
 
-// Broken counts what is broken: rules, and maps that cannot be read.
+// Broken counts violated rules, and maps that cannot be read.
 func (r *CheckReport) Broken() int {
 	n := 0
 	for _, i := range r.Images {
@@ -116,7 +114,7 @@ func (i *Image) rule(r stackmap.Result) CheckRule {
 	return out
 }
 
-// placed returns the section with the addresses of functions where their code is.
+// placed returns the section with the addresses at which the functions have their code.
 func (i *Image) placed() *stackmap.Section {
 	if i.image == nil {
 		return i.Section
@@ -137,7 +135,7 @@ func (i *Image) code() stackmap.Code {
 				if !known || code == f.Addr {
 					continue
 				}
-				// The symbol is at the descriptor, with the size of the code.
+				// The symbol has the address of the descriptor and the size of the code.
 				if s, ok := i.image.SymbolStarting(f.Addr); ok && s.Size > 0 {
 					c.ends[code] = code + machine.Addr(s.Size)
 				}
@@ -154,14 +152,13 @@ func (i *Image) code() stackmap.Code {
 type imageCode struct {
 	*object.Image
 	maps *Image
-	ends map[machine.Addr]machine.Addr // of functions that have a descriptor
+	ends map[machine.Addr]machine.Addr // ends of functions that have a descriptor
 }
 
-// targetCode is code in the memory of a target that belongs to no image.
+// targetCode is code in the memory of a target outside of all images.
 type targetCode struct{ *ptrace.Target }
 
-// Placed implements [stackmap.Code]. In an unlinked object the place of an address holds
-// what its relocation made of it, and without one nothing.
+// Placed implements [stackmap.Code]. In an unlinked object, an address has a value only if a relocation gave it one.
 func (c imageCode) Placed(pos int64) bool {
 	if !c.maps.Unlinked {
 		return true
@@ -173,7 +170,7 @@ func (c imageCode) Placed(pos int64) bool {
 // Pointer implements [stackmap.Code].
 func (c imageCode) Pointer() int { return c.maps.pointer() }
 
-// Placed implements [stackmap.Code]: a map in memory has been placed.
+// Placed implements [stackmap.Code]: the addresses of a map in memory are final.
 func (c targetCode) Placed(int64) bool { return true }
 
 // Pointer implements [stackmap.Code].

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// The rules that tie a map to the module that was compiled.
+// The rules that compare a map with the compiled module.
 var (
 	siteHasRecord = stackmap.Rule{Name: "every site has a record",
 		Fact: "the code generator writes a record for each site that it emits; a site without one was in code that it found dead, or the module is not what was compiled"}
@@ -22,17 +22,17 @@ var (
 		Fact: "of what lies in an x87 register, such as an x86_fp80, LLVM records nothing, of an aggregate the first element alone, of an i128 that came in parts an address (seen: llc 14 to 22)"}
 )
 
-// irCheck holds the maps of one image against modules.
+// irCheck compares the maps of one image with modules.
 type irCheck struct {
 	image   *Image
 	results map[string]*stackmap.Result
 	order   []*stackmap.Result
-	held    map[*ir.Instr]bool  // the instructions of sites that have a record
-	emitted map[*ir.Func]bool   // the functions that have one
-	of      map[*ir.Module]bool // modules that maps are of; false where that is not sure
+	held    map[*ir.Instr]bool  // instructions of sites that have a record
+	emitted map[*ir.Func]bool   // functions that have a record
+	of      map[*ir.Module]bool // modules of the maps; false if that is not certain
 
-	missing  []int // the maps whose module was not given
-	doubtful []int // those that may be of one or another
+	missing  []int // indices of maps whose module was not given
+	doubtful []int // indices of maps that may come from several modules
 }
 
 // checkIR returns the results of the rules that need modules.
@@ -63,7 +63,7 @@ func (i *Image) checkIR() ([]stackmap.Result, error) {
 	return out, nil
 }
 
-// maps holds each map against the modules that it may be of.
+// maps compares each map with the modules that it may come from.
 func (c *irCheck) maps() error {
 	ms := c.image.modules
 	origins := make([]*sites.Compiled, len(c.image.Section.Maps))
@@ -96,7 +96,7 @@ func (c *irCheck) maps() error {
 	return nil
 }
 
-// skipped records what was not checked.
+// skipped records which maps were not checked, and why.
 func (c *irCheck) skipped() {
 	list := func(r *stackmap.Result, maps []int, one, several string) {
 		switch len(maps) {
@@ -120,7 +120,7 @@ func (c *irCheck) skipped() {
 	}
 }
 
-// function holds the records of one function against the sites of its definitions.
+// function compares the records of one function with the sites of its definitions.
 func (c *irCheck) function(f *Function, origin *sites.Compiled) error {
 	ms := c.image.modules.Only(origin.From)
 	names := origin.Names(f.Function)
@@ -129,7 +129,7 @@ func (c *irCheck) function(f *Function, origin *sites.Compiled) error {
 	}
 	defined := ms.Definitions(names...)
 	if len(defined) == 0 {
-		return nil // of another module
+		return nil // it belongs to another module
 	}
 	for _, g := range defined {
 		c.emitted[g] = true
@@ -156,7 +156,7 @@ func (c *irCheck) function(f *Function, origin *sites.Compiled) error {
 	return nil
 }
 
-// record holds one record against the sites that have its id. It returns the site that it is of, if that is known.
+// record compares one record with the sites that have its id. It returns the site of the record, if that is known.
 func (c *irCheck) record(f *Function, e sites.RecordEntry, siteList []*ir.Site) *placedSite {
 	broken := func(rule stackmap.Rule, why string) {
 		c.broken(rule, stackmap.Violation{Map: f.Number, Function: f.Addr, Record: e.Record.ID, Pos: e.Record.Pos,
@@ -170,7 +170,7 @@ func (c *irCheck) record(f *Function, e sites.RecordEntry, siteList []*ir.Site) 
 	counted, why := keep(siteList, e, sites.CountMisfit)
 	c.results[operandCounts.Name].Checked++
 	if len(counted) == 0 {
-		c.hold(siteList) // they have a record, if a wrong one
+		c.hold(siteList) // they have a record, though a wrong one
 		broken(operandCounts, why)
 		return nil
 	}
@@ -217,7 +217,7 @@ func (c *irCheck) record(f *Function, e sites.RecordEntry, siteList []*ir.Site) 
 	return &placedSite{e.Record.ID, e.Record.Offset, e.Record.Pos, fit[0].PatchBytes, fit[0].Kind}
 }
 
-// keep returns the sites that a record fits, and why it does not fit the last of the others.
+// keep returns the sites that match a record, and why the last of the others does not.
 func keep(sites []*ir.Site, e sites.RecordEntry, misfit func(*ir.Site, sites.RecordEntry) string) (fit []*ir.Site, why string) {
 	for _, s := range sites {
 		if w := misfit(s, e); w != "" {
@@ -229,14 +229,14 @@ func keep(sites []*ir.Site, e sites.RecordEntry, misfit func(*ir.Site, sites.Rec
 	return fit, why
 }
 
-// hold takes down that sites have a record.
+// hold marks sites as having a record.
 func (c *irCheck) hold(sites []*ir.Site) {
 	for _, s := range sites {
 		c.held[s.Instr] = true
 	}
 }
 
-// sites looks for sites without a record, in the functions that the image holds.
+// sites finds sites without a record, in the functions that the image contains.
 func (c *irCheck) sites() error {
 	for _, m := range c.image.modules.All {
 		for _, f := range m.Funcs {
@@ -265,7 +265,7 @@ func (c *irCheck) sites() error {
 	return nil
 }
 
-// unsure returns the reason why a function of a module may be another module's, although the image has code under its name, or "".
+// unsure returns the reason why a function of a module may belong to another module, although the image has code under its name, or "".
 func (c *irCheck) unsure(f *ir.Func) string {
 	sure, of := c.of[f.Module]
 	switch {
@@ -279,7 +279,7 @@ func (c *irCheck) unsure(f *ir.Func) string {
 	return ""
 }
 
-// defines reports whether the image holds the code of a function.
+// defines reports whether the image contains the code of a function.
 func (i *Image) defines(name string) bool {
 	if i.image == nil {
 		return false

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// The rules about sites of a module that a runtime leans on.
+// Rules on which a runtime that uses a module's sites depends.
 var (
 	allocasAreAddresses = stackmap.Rule{Name: "allocas are recorded by address",
 		Fact: "an alloca of the entry block that is an operand is recorded as the address that it is (Direct), which a runtime may check (\"Direct Stack Map Entries\")"}
@@ -21,11 +21,11 @@ var (
 		Fact: "the bytes of a stackmap's shadow, which a runtime may overwrite, are the function's own (\"llvm.experimental.stackmap\", Semantics)"}
 )
 
-// stackOfS390X is the alignment of its stack, in bytes. LLVM does not realign it there: an alloca with a larger alignment is made like one of
-// run-time size.
+// stackOfS390X is the stack alignment on s390x, in bytes. LLVM does not realign the stack there: an alloca with a larger alignment is compiled like
+// one of run-time size.
 const stackOfS390X = 8
 
-// alloca checks an operand that is an alloca of the entry block against its location.
+// alloca compares an operand that is an alloca of the entry block with its location.
 func (c *irCheck) alloca(v ir.Value, k int, l stackmap.Location, broken func(stackmap.Rule, string)) {
 	i, ok := v.(*ir.Instr)
 	if !ok || !sites.OnFrame(i) || c.image.Arch == machine.S390X && i.Align > stackOfS390X {
@@ -37,16 +37,16 @@ func (c *irCheck) alloca(v ir.Value, k int, l stackmap.Location, broken func(sta
 	}
 }
 
-// placedSite is a site whose record is known.
+// placedSite is a site with a known record.
 type placedSite struct {
 	id     stackmap.RecordID
 	offset uint32
-	pos    int64  // of the record in the section
-	shadow uint64 // of a stackmap
+	pos    int64  // offset of the record in the section
+	shadow uint64 // size of a stackmap's shadow
 	kind   ir.SiteKind
 }
 
-// shadows holds the sites of one function against each other.
+// shadows compares the sites of one function with each other.
 func (c *irCheck) shadows(f *Function, sites []placedSite) {
 	slices.SortStableFunc(sites, func(a, b placedSite) int { return cmp.Compare(a.offset, b.offset) })
 	for n, s := range sites {
@@ -68,8 +68,8 @@ func (c *irCheck) shadows(f *Function, sites []placedSite) {
 	}
 }
 
-// shadowEnd holds the shadow of a stackmap against the end of its function. LLVM fills up a shadow with nops where its block ends, and not
-// always (llvm-project issue 219750).
+// shadowEnd compares the shadow of a stackmap with the end of its function. LLVM does not always fill a shadow with nops where its block ends
+// (llvm-project issue 219750).
 func (c *irCheck) shadowEnd(f *Function, s placedSite) {
 	r := c.results[shadowsEnd.Name]
 	r.Checked++
@@ -87,7 +87,7 @@ func (c *irCheck) shadowEnd(f *Function, s placedSite) {
 	left := uint64(end - site)
 	switch {
 	case left >= s.shadow:
-		if !known { // there is more code, of an unknown function
+		if !known { // code of an unknown function may follow
 			r.Unknown++
 		}
 	default:

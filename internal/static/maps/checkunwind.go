@@ -17,17 +17,17 @@ var SizesAgree = stackmap.Rule{Name: "stack sizes agree",
 	Fact: "the size of a function's frame is the distance from the stack pointer at its sites to that of its caller, less the return address that a call pushed: " +
 		"compact unwind, CFI and the instructions give the same, and so does .stack_sizes (seen: llc 14 to 22)"}
 
-// frameSizes holds the sources of an image, besides its maps, for the sizes of frames.
+// frameSizes holds the sources for frame sizes of an image other than its maps.
 type frameSizes struct {
 	image   *object.Image
 	arch    *machine.Arch
-	table   *cfi.Table      // CFI, or nil
-	compact *cfi.Compact    // or nil
-	sizes   *cfi.StackSizes // or nil
+	table   *cfi.Table      // nil if there is none
+	compact *cfi.Compact    // nil if there is none
+	sizes   *cfi.StackSizes // nil if there are none
 	code    machine.Memory
 }
 
-// checkUnwind holds the sizes of frames against unwind information.
+// checkUnwind compares the frame sizes with unwind information.
 func (i *Image) checkUnwind() stackmap.Result {
 	result := stackmap.Result{Rule: SizesAgree}
 	if i.image == nil || i.Arch == nil {
@@ -81,7 +81,7 @@ func readFrameSizes(img *object.Image, arch *machine.Arch) (*frameSizes, error) 
 	return out, err
 }
 
-// readCompact reads the compact unwind of a Mach-O image, or returns nil where it has none.
+// readCompact reads the compact unwind information of a Mach-O image; nil if it has none.
 func readCompact(img *object.Image, arch *machine.Arch) (*cfi.Compact, error) {
 	if arch != machine.AMD64 && arch != machine.ARM64 || img.Narrow() {
 		return nil, nil
@@ -107,8 +107,8 @@ var (
 	errPushed    = errors.New("arguments may have been pushed")
 )
 
-// disagree returns the difference if the sources give another size for a function's frame than its map; "" if all that give one agree. It returns
-// an error if none of them gives one.
+// disagree returns the difference if another source gives another frame size for a function than its map, or "". It returns an error if no source
+// gives a size.
 func (s *frameSizes) disagree(m *stackmap.Map, f *stackmap.Function) (string, error) {
 	told := false
 	if s.sizes != nil {
@@ -127,14 +127,14 @@ func (s *frameSizes) disagree(m *stackmap.Map, f *stackmap.Function) (string, er
 	case size > f.StackSize && told:
 		return "", nil
 	case size > f.StackSize && s.arch == machine.AMD64:
-		return "", errPushed // elsewhere frames have room for them
+		return "", errPushed // on other architectures frames reserve space for arguments
 	case size != f.StackSize:
 		return fmt.Sprintf("its stack has %d bytes here, and %d by %s", f.StackSize, size, from), nil
 	}
 	return "", nil
 }
 
-// atSites returns the smallest size of the frame at a site of a function, and its source: at a call that pushes arguments it is larger.
+// atSites returns the smallest frame size at a site of a function, and its source: at a call that pushes arguments the frame is larger.
 func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64, from string, err error) {
 	known := false
 	sources := s.sources(f.Addr)
@@ -142,7 +142,7 @@ func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64
 		for _, source := range sources {
 			row, problem := source.at(f.Addr + machine.Addr(r.Offset))
 			if problem != nil {
-				problem = errNothing // without the place, as there may be many
+				problem = errNothing // without the address, as there may be many
 			} else if row.CFA.Kind != cfi.CFARegister || row.CFA.Register != s.arch.SP {
 				problem = errOtherBase
 			}
@@ -169,13 +169,13 @@ func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64
 	return 0, "", err
 }
 
-// rows are the rules of one function, and what they are from.
+// rows holds the unwind rules of one function, and their source.
 type rows struct {
 	name string
 	at   func(pc machine.Addr) (*cfi.Row, error)
 }
 
-// sources returns what there is about the function at start, the most trusted first.
+// sources returns the unwind rules for the function at start, the most trusted first.
 func (s *frameSizes) sources(start machine.Addr) []rows {
 	var list []rows
 	if s.compact != nil {
@@ -186,7 +186,7 @@ func (s *frameSizes) sources(start machine.Addr) []rows {
 	if s.table != nil {
 		if fde, err := s.table.Find(start); err == nil {
 			list = append(list, rows{"CFI", func(pc machine.Addr) (*cfi.Row, error) {
-				if pc >= fde.End { // a call may be the last instruction of its function
+				if pc >= fde.End { // a call may be the function's last instruction
 					pc--
 				}
 				return fde.Rules(pc)

@@ -9,12 +9,12 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// layoutReads holds records against layouts of virtual machines, without any module.
+// layoutReads compares records with layouts of virtual machines, without a module.
 var layoutReads = stackmap.Rule{Name: "a layout of a virtual machine reads every record",
 	Fact: "tags, counts and keys of an encoding are constants, which a record has in it; so whether it can be read to its last operand does not depend on values"}
 
-// checkVM runs layouts over the records of an image. For a record without the shape of a statepoint, only a module shows which of its locations are
-// live values: all are tried, and it is no violation if they cannot be read.
+// checkVM runs layouts over the records of an image. Unless a record has the shape of a statepoint, only a module shows which of its locations are
+// live values: all are tried, and a failure is not a violation.
 func (i *Image) checkVM(vms []*vmlayout.Layout) stackmap.Result {
 	result := stackmap.Result{Rule: layoutReads}
 	for n, m := range i.placed().Maps {
@@ -40,7 +40,7 @@ func (i *Image) checkVM(vms []*vmlayout.Layout) stackmap.Result {
 				e.Map = m
 				r := vmlayout.First(vms, vmlayout.OfRecord(nil, nil, e, locations, name, &frame.Record{ID: uint64(record.ID), Site: "unknown"}))
 				if r.Layout == nil {
-					continue // it belongs to none of the layouts
+					continue // no layout is for it
 				}
 				result.Checked++
 				if r.Err == nil {

@@ -1,7 +1,7 @@
-// Package maps lists the stack maps of a file, an archive, a process or a core, tells the meaning of each location of a record, and checks the
-// promises of LLVM about them ([Maps.Check]).
+// Package maps lists the stack maps of a file, an archive, a process or a core, explains each location of a record, and checks what LLVM guarantees
+// about stack maps ([Maps.Check]).
 //
-// Its main type is [Maps], with an [Image] for each section; [OfFile] and [OfTarget] make one. A [Reading] is the meaning of a record.
+// Its main type is [Maps], with an [Image] for each section; [OfFile] and [OfTarget] make one. A [Reading] explains a record.
 //
 // # Security
 //

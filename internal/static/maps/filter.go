@@ -15,15 +15,15 @@ type Filter struct {
 	Address *machine.Addr  // of the site; nil: any
 }
 
-// All reports whether every record is wanted.
+// All reports whether the filter selects every record.
 func (w *Filter) All() bool { return w.Name == nil && w.IDs == nil && w.Address == nil }
 
-// Function reports whether records of f may be wanted.
+// Function reports whether the filter may select records of f.
 func (w *Filter) Function(f *Function) bool {
 	return w.Name == nil || w.Name.MatchAny(f.Name, f.Source) || w.Name.MatchAny(f.Aliases...)
 }
 
-// Record reports whether a record of a wanted function is wanted.
+// Record reports whether the filter selects a record of a selected function.
 func (w *Filter) Record(f *Function, rec *stackmap.Record) bool {
 	if w.IDs != nil && !slices.Contains(w.IDs, uint64(rec.ID)) {
 		return false
@@ -35,8 +35,7 @@ func (w *Filter) Record(f *Function, rec *stackmap.Record) bool {
 	return linked && addr == *w.Address
 }
 
-// Nearest finds the record whose site is nearest to an address, of all images; false where
-// none has an address.
+// Nearest returns the record of all images whose site is nearest to an address; ok is false if no site has an address.
 func (m *Maps) Nearest(addr machine.Addr) (nearest stackmap.Entry, ok bool) {
 	distance := func(e stackmap.Entry) uint64 { return min(uint64(e.Addr-addr), uint64(addr-e.Addr)) }
 	for _, i := range m.Images {

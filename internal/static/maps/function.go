@@ -11,26 +11,26 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Function is one function of a map.
+// Function is a function of a map.
 type Function struct {
 	*stackmap.Function
 	Image     *Image
 	Map       *stackmap.Map
 	Number    int      // of the map in its section, from 0
 	Index     int      // of the function in its map, from 0
-	Name      string   // as the image spells it; "" where it has no symbol
-	Aliases   []string // its other names, as the image spells them
-	Source    string   // as a module spells it: without what Mach-O puts before it
-	Demangled string   // as its author would spell it; equal to Name if that is not mangled
-	// Loose means that this is no function, but holds the records of a map that does not show which of its functions they belong to (version 1).
+	Name      string   // as the image spells it; "" if it has no symbol
+	Aliases   []string // other names, as the image spells them
+	Source    string   // as a module spells it: without the prefix of Mach-O
+	Demangled string   // as in the source language; equal to Name if that is not mangled
+	// Loose means that this is not a function: it holds the records of a map of version 1 that does not show which function they belong to.
 	Loose bool
-	// Code is the start of its code: Addr, except on ppc64 big-endian, where the address of a function is that of its descriptor. CodeKnown is
-	// false if the image does not contain it.
+	// Code is the start of its code: Addr, except on ppc64 big-endian, where Addr is that of the descriptor. CodeKnown is false if the image does not
+	// contain the code.
 	Code      machine.Addr
 	CodeKnown bool
 }
 
-// Records lists the records, in the order of the section. Each one is reused for the next.
+// Records yields the records in the order of the section. The same record is reused for each.
 func (f *Function) Records() iter.Seq[*stackmap.Record] {
 	if f.Loose {
 		return f.Map.Records(nil)
@@ -38,10 +38,10 @@ func (f *Function) Records() iter.Seq[*stackmap.Record] {
 	return f.Map.Records(f.Function)
 }
 
-// HasModules reports whether modules were given: all images share what is known of them, so two goroutines must not use it at once.
+// HasModules reports whether modules were given. All images share their modules, so two goroutines must not use them at once.
 func (i *Image) HasModules() bool { return i.modules != nil && len(i.modules.All) > 0 }
 
-// Functions lists the functions of all maps of the image, in the order of the section.
+// Functions yields the functions of all maps of the image, in the order of the section.
 func (i *Image) Functions() iter.Seq[*Function] {
 	return func(yield func(*Function) bool) {
 		if i.Section == nil {
@@ -73,9 +73,8 @@ func (i *Image) Functions() iter.Seq[*Function] {
 	}
 }
 
-// namesOf names function n of a map: by the symbol that the linker is to fill in, or else
-// by the symbols that start at its address, of which that comes first which a given module
-// defines as a function.
+// namesOf returns the names of function n of a map: the symbol of its relocation, or else the symbols that start at its address, first one that a
+// given module defines as a function.
 func (i *Image) namesOf(m *stackmap.Map, n int) (name string, aliases []string) {
 	var names []string
 	if len(i.named) > 0 {
@@ -106,8 +105,7 @@ func (i *Image) namesOf(m *stackmap.Map, n int) (name string, aliases []string) 
 	return names[0], names[1:]
 }
 
-// Site returns where a record's site is; false in an unlinked object, whose functions
-// have no address.
+// Site returns the address of a record's site; ok is false in an unlinked object, whose functions have no address.
 func (f *Function) Site(rec *stackmap.Record) (machine.Addr, bool) {
 	return f.Code + machine.Addr(rec.Offset), f.CodeKnown && !f.Image.Unlinked
 }

@@ -6,25 +6,24 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Schema names the JSON of [Maps]. It is written piece by piece, for a section may
-// hold a million records: {"schema", "source", "images": [[ImageJSON] with "functions":
-// [[FunctionJSON] with "records": [[RecordJSON]]]]}.
+// Schema names the JSON of [Maps]. It is written in pieces, as a section may hold a million records: {"schema", "source", "images": [[ImageJSON] with
+// "functions": [[FunctionJSON] with "records": [[RecordJSON]]]]}.
 const Schema = "reframe.maps/v1"
 
-// ImageJSON is one image that holds stack maps.
+// ImageJSON is an image with stack maps.
 type ImageJSON struct {
 	Name    string    `json:"name"`
 	Format  string    `json:"format,omitempty"`
-	Arch    string    `json:"arch,omitempty"`    // as Go spells it; empty where it is not known
-	Dialect string    `json:"dialect,omitempty"` // the layout that was read
-	Also    []string  `json:"also,omitempty"`    // other layouts that would have fitted to the last byte
+	Arch    string    `json:"arch,omitempty"`    // Go's name; empty if not known
+	Dialect string    `json:"dialect,omitempty"` // layout of the section
+	Also    []string  `json:"also,omitempty"`    // other layouts that match to the last byte
 	Error   string    `json:"error,omitempty"`   // why its maps cannot be read
-	Maps    []MapJSON `json:"maps,omitempty"`    // one for each object that was linked into it
+	Maps    []MapJSON `json:"maps,omitempty"`    // one for each object that was linked into the image
 }
 
-// MapJSON is the head of one map.
+// MapJSON is the header of a map.
 type MapJSON struct {
-	Version   int    `json:"version"` // as the header has it
+	Version   int    `json:"version"` // as in the header
 	Dialect   string `json:"dialect"`
 	Offset    int64  `json:"offset"` // in the section
 	Functions int    `json:"functions"`
@@ -32,22 +31,21 @@ type MapJSON struct {
 	Records   int    `json:"records"`
 }
 
-// FunctionJSON is one function without its records.
+// FunctionJSON is a function without its records.
 type FunctionJSON struct {
 	Map       int           `json:"map"` // number of its map
 	Name      string        `json:"name,omitempty"`
 	Aliases   []string      `json:"aliases,omitempty"`    // its other names
-	Demangled string        `json:"demangled,omitempty"`  // where it differs from the name
+	Demangled string        `json:"demangled,omitempty"`  // if it differs from the name
 	Address   frame.Hex     `json:"address,omitempty"`    // empty in an unlinked object
-	Code      frame.Hex     `json:"code,omitempty"`       // where its code starts, if not at the address: on ppc64 big-endian that is a descriptor's
-	StackSize *uint64       `json:"stack_size,omitempty"` // bytes; nil when it is dynamic
-	Prologue  *PrologueJSON `json:"prologue,omitempty"`   // of the yk layout
-	// Unattributed means that this is no function, but holds the records of a map of version 1 that does not show which of its functions they
-	// belong to.
+	Code      frame.Hex     `json:"code,omitempty"`       // start of its code if not at the address: on ppc64 big-endian the address is a descriptor's
+	StackSize *uint64       `json:"stack_size,omitempty"` // in bytes; nil if it is dynamic
+	Prologue  *PrologueJSON `json:"prologue,omitempty"`   // in the yk layout
+	// Unattributed means that this is not a function: it holds the records of a map of version 1 that does not show which function they belong to.
 	Unattributed bool `json:"unattributed,omitempty"`
 }
 
-// PrologueJSON is the description of a function's prologue in the current yk layout.
+// PrologueJSON describes a function's prologue in the current yk layout.
 type PrologueJSON struct {
 	FramePointer bool        `json:"frame_pointer"`
 	Saved        []SavedJSON `json:"saved"`
@@ -66,8 +64,8 @@ type RecordJSON struct {
 	Offset     uint32          `json:"offset"`
 	Address    frame.Hex       `json:"address,omitempty"` // of the site; empty in an unlinked object
 	Flags      uint16          `json:"flags,omitempty"`
-	Site       string          `json:"site,omitempty"`      // stackmap, patchpoint, statepoint, deoptimize; empty where it is not known
-	SiteSure   bool            `json:"site_sure,omitempty"` // a module confirms it; without it the site is inferred from the record's shape
+	Site       string          `json:"site,omitempty"`      // stackmap, patchpoint, statepoint, deoptimize; empty if not known
+	SiteSure   bool            `json:"site_sure,omitempty"` // a module confirms the kind; else it is inferred from the shape of the record
 	Line       int             `json:"line,omitempty"`      // of the site in the module
 	Note       string          `json:"note,omitempty"`
 	Statepoint *StatepointJSON `json:"statepoint,omitempty"`
@@ -86,15 +84,15 @@ type StatepointJSON struct {
 	Allocas           int    `json:"allocas"` // at the end
 }
 
-// LocationJSON is one location with what it is for.
+// LocationJSON is a location with its purpose.
 type LocationJSON struct {
 	frame.Location
 	Role     string  `json:"role,omitempty"`     // such as "deopt 0", "derived 1", "live 2"
 	Name     string  `json:"name,omitempty"`     // as the module spells it
 	Type     string  `json:"type,omitempty"`     // as the module spells it
-	Pointers int     `json:"pointers,omitempty"` // how many pointers a gc location of several holds
-	Variable *int    `json:"variable,omitempty"` // which live variable it belongs to, in the yk layouts
-	Extra    []int16 `json:"extra,omitempty"`    // further places of the value, in the yk layout
+	Pointers int     `json:"pointers,omitempty"` // number of pointers in a gc location that holds several
+	Variable *int    `json:"variable,omitempty"` // index of its live variable, in the yk layouts
+	Extra    []int16 `json:"extra,omitempty"`    // further locations of the value, in the yk layout
 }
 
 // LiveOut is a register that is live after the site.
@@ -104,7 +102,7 @@ type LiveOut struct {
 	Size     uint8  `json:"size"` // bytes
 }
 
-// JSON describes the image without its functions.
+// JSON returns the image without its functions.
 func (i *Image) JSON() ImageJSON {
 	out := ImageJSON{Name: i.Name, Format: i.Format}
 	if i.Arch != nil {
@@ -126,7 +124,7 @@ func (i *Image) JSON() ImageJSON {
 	return out
 }
 
-// JSON describes the function without its records.
+// JSON returns the function without its records.
 func (f *Function) JSON() FunctionJSON {
 	out := FunctionJSON{Map: f.Number, Name: f.Name, Aliases: f.Aliases}
 	if f.Demangled != f.Name {
@@ -154,7 +152,7 @@ func (f *Function) JSON() FunctionJSON {
 	return out
 }
 
-// JSONRecord describes one record of the function. It takes what out has room for: there may be a million records.
+// JSONRecord writes a record of the function to out. It reuses the slices of out, as there may be a million records.
 func (f *Function) JSONRecord(rec *stackmap.Record, out *RecordJSON) {
 	locations, liveOuts := out.Locations[:0], out.LiveOuts[:0]
 	if locations == nil {
@@ -194,8 +192,7 @@ func (f *Function) JSONRecord(rec *stackmap.Record, out *RecordJSON) {
 	out.Locations, out.LiveOuts = locations, liveOuts
 }
 
-// variables says for each location which live variable it belongs to, or nil in layouts
-// that have one location for each.
+// variables returns for each location the index of its live variable, or nil in layouts with one location for each variable.
 func variables(rec *stackmap.Record) []int {
 	if rec.Vars == nil {
 		return nil
@@ -209,7 +206,7 @@ func variables(rec *stackmap.Record) []int {
 	return list
 }
 
-// Pointers returns how many pointers a location of a statepoint's gc values holds if it holds several, which LLVM records as one location of that
+// Pointers returns the number of pointers in a location of a statepoint's gc values if it holds several, which LLVM records as one location of that
 // many times the pointer's size; otherwise 0.
 func (f *Function) Pointers(r *Reading, n int, l stackmap.Location) int {
 	if !r.statepoint || f.Image.Arch == nil || l.Kind != stackmap.Indirect && l.Kind != stackmap.Register {
@@ -223,7 +220,7 @@ func (f *Function) Pointers(r *Reading, n int, l stackmap.Location) int {
 	return int(l.Size) / size
 }
 
-// Prologue returns what today's yk layout says about the function's prologue.
+// Prologue returns the description of the function's prologue in the current yk layout.
 func (f *Function) Prologue() (stackmap.Prologue, bool) {
 	if f.Loose {
 		return stackmap.Prologue{}, false
@@ -231,7 +228,7 @@ func (f *Function) Prologue() (stackmap.Prologue, bool) {
 	return f.Map.Prologue(f.Index)
 }
 
-// RegisterName names size bytes of a register, or the whole of it for 0.
+// RegisterName returns the name of size bytes of a register, or of the whole register if size is 0.
 func (i *Image) RegisterName(r machine.DWARFReg, size int) string {
 	switch {
 	case i.Arch == nil:
@@ -242,7 +239,7 @@ func (i *Image) RegisterName(r machine.DWARFReg, size int) string {
 	return i.Arch.NameOf(r, size)
 }
 
-// pointer is the size of an address in the image, whose architecture is known.
+// pointer returns the size of an address in the image, whose architecture is known.
 func (i *Image) pointer() int {
 	if i.image != nil && i.image.Narrow() {
 		return 4
@@ -250,7 +247,7 @@ func (i *Image) pointer() int {
 	return i.Arch.Pointer
 }
 
-// FramePointer names the register that keeps the frame pointer.
+// FramePointer returns the name of the register that holds the frame pointer.
 func (i *Image) FramePointer() string {
 	if i.Arch == nil {
 		return "frame pointer"
@@ -258,10 +255,10 @@ func (i *Image) FramePointer() string {
 	return i.Arch.RegisterName(i.Arch.FP)
 }
 
-// unknownArch has no registers, so it gives numbers for names.
+// unknownArch has no registers, so that registers are shown by number.
 var unknownArch = new(machine.Arch)
 
-// location returns the place of a value.
+// location returns the location of a value.
 func (i *Image) location(m *stackmap.Map, l stackmap.Location) frame.Location {
 	arch := i.Arch
 	if arch == nil {

@@ -21,25 +21,24 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Maps are the stack maps of a file, a process or a core.
+// Maps holds the stack maps of a file, a process or a core.
 type Maps struct {
 	Source string   // the file, "process N" or "core FILE"
-	Notes  []string // what is missing in a target, or uncertain
+	Notes  []string // missing or uncertain parts of a target
 	Images []*Image
-	// Unopened means that files of a process could not be opened, as a note reports: there may be more maps.
+	// Unopened means that some files of a process could not be opened: there may be more maps. A note reports it.
 	Unopened bool
 
 	file *os.File
 }
 
-// Image is one image that holds stack maps: a file, a member of an archive, an object
-// that a JIT registered, or memory in which they were found.
+// Image is an image with stack maps: a file, a member of an archive, an object that a JIT registered, or memory in which maps were found.
 type Image struct {
 	Name     string
-	Format   string            // such as "ELF object"; "" for maps that were found in memory
-	Arch     *machine.Arch     // nil where it is not known: of a bare section
+	Format   string            // such as "ELF object"; "" for maps found in memory
+	Arch     *machine.Arch     // nil if not known, as for a bare section
 	Unlinked bool              // its functions have no addresses yet
-	Section  *stackmap.Section // what could be read, even where Err is set; nil for nothing
+	Section  *stackmap.Section // the part that could be read, even if Err is set; may be nil
 	Err      error             // why not all of it could be read
 
 	order   binary.ByteOrder
@@ -47,22 +46,21 @@ type Image struct {
 	image   *object.Image
 	named   []object.Relocation // by offset
 	modules *sites.Modules
-	target  *ptrace.Target // in whose memory the code is, where no image is
+	target  *ptrace.Target // the target whose memory has the code, if there is no image
 }
 
-// Options describe how stack maps are read.
+// Options select how stack maps are read.
 type Options struct {
 	Dialect stackmap.Dialect // "": determined from the bytes
 	Arch    *machine.Arch    // of a bare section; nil: unknown
 	Modules []*ir.Module     // the modules that describe the sites
 }
 
-// OfFile reads the stack maps of a file: an executable, a shared object, an unlinked
-// object, an archive of them, or the bytes of a section alone. A file without one is
-// [progspace.ErrNoMaps] beside maps that hold no image, one that is nothing of these [object.ErrNotObject]. The
-// caller closes it.
+// OfFile reads the stack maps of a file: an executable, a shared object, an unlinked object, an archive of these, or the bytes of a bare section. It
+// returns [progspace.ErrNoMaps] and maps without images for such a file without stack maps, and [object.ErrNotObject] for any other file. The caller
+// must close the maps.
 func OfFile(path string, o Options) (*Maps, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would wait for its writer
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a blocking open of a pipe would wait for its writer
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +135,7 @@ func (m *Maps) read(r io.ReaderAt, size int64, o Options) error {
 	return nil
 }
 
-// Unreadable returns why nothing could be read, or nil where some map was.
+// Unreadable returns the first error if no map could be read at all, or nil.
 func (m *Maps) Unreadable() error {
 	for _, i := range m.Images {
 		if i.Err == nil || i.Section != nil && len(i.Section.Maps) > 0 {
@@ -147,7 +145,7 @@ func (m *Maps) Unreadable() error {
 	return m.Images[0].Err
 }
 
-// fileImage reads one section of stack maps of an image. An image has several if the linker kept those of its objects apart (ld -r --unique).
+// fileImage reads one section of stack maps of an image. An image has several if the linker did not merge those of its objects (ld -r --unique).
 func fileImage(img *object.Image, s *object.Section, o Options, ms *sites.Modules) *Image {
 	out := &Image{Name: img.Name, Format: img.Format(), Unlinked: img.Relocatable(), image: img, section: s, modules: ms}
 	if out.Arch, out.Err = img.Arch(); out.Err != nil {
@@ -172,10 +170,10 @@ func (i *Image) parse(data []byte, order binary.ByteOrder, d stackmap.Dialect) {
 	}
 }
 
-// maxBare is the largest file that is taken for the bytes of a section alone.
+// maxBare bounds the size of a file that is read as a bare section.
 const maxBare = 1 << 30
 
-// readBare reads a file that is nothing but the bytes of a section.
+// readBare reads a file that consists of the bytes of a section.
 func (m *Maps) readBare(r io.ReaderAt, size int64, o Options, ms *sites.Modules) error {
 	var head [4]byte
 	n, _ := r.ReadAt(head[:], 0)
@@ -203,8 +201,8 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o Options, ms *sites.Modules)
 	if o.Arch != nil {
 		orders = []binary.ByteOrder{o.Arch.Order}
 	}
-	// The header's counts are so small that only one order fits them.
-	var first *Image // the usual order, whose error is shown where none fits
+	// The counts in the header are small numbers in one byte order only.
+	var first *Image // in the usual order; its error is reported if no order fits
 	for _, order := range orders {
 		try := *out
 		if try.parse(data, order, o.Dialect); first == nil || try.Err == nil {
@@ -221,8 +219,8 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o Options, ms *sites.Modules)
 	return nil
 }
 
-// OfTarget reads the stack maps of everything that a target has: modules, all registered objects, and what a scan found. If there are none, it
-// returns [progspace.ErrNoMaps], beside maps without images.
+// OfTarget reads all stack maps of a target: those of its modules, of all registered objects, and those that a scan found. If there are none, it
+// returns [progspace.ErrNoMaps] and maps without images.
 func OfTarget(t *ptrace.Target, o Options) (*Maps, error) {
 	out := &Maps{Source: t.String(), Notes: slices.Concat(t.Notes, progspace.RegistryTrouble(t), progspace.ModuleTrouble(t))}
 	if why := progspace.Unopened(t); why != "" {
@@ -267,7 +265,7 @@ func OfTarget(t *ptrace.Target, o Options) (*Maps, error) {
 	}
 	switch {
 	case len(out.Images) > 0:
-	case len(out.Notes) > 0: // there may be some that could not be read
+	case len(out.Notes) > 0: // there may be maps that could not be read
 		return nil, fmt.Errorf("%s: %v: %s", out.Source, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
 	default:
 		return out, fmt.Errorf("%s: %w: %s", out.Source, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
@@ -301,7 +299,7 @@ func (i *Image) Records() int {
 	return n
 }
 
-// Unrelocated returns the maps as they are in the image, with the addresses that are not filled in; with an error those before it, or nil.
+// Unrelocated returns the maps as they are in the image, without relocated addresses. With an error it returns the maps before the error, or nil.
 func (i *Image) Unrelocated() (*stackmap.Section, error) {
 	if i.Section == nil || i.section == nil {
 		return i.Section, i.Err
@@ -312,7 +310,7 @@ func (i *Image) Unrelocated() (*stackmap.Section, error) {
 	}
 	section, err := stackmap.Parse(data, stackmap.Options{Order: i.order, Dialect: i.Section.Dialect})
 	if i.Err != nil {
-		err = i.Err // the error found before is the same, and has its place
+		err = i.Err // Err is the same error, with its place
 	}
 	return section, err
 }

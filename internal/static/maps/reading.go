@@ -15,28 +15,29 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// Reading is the meaning of the locations of a record, as far as it is known.
+// Reading explains the locations of a record, as far as it is known.
 type Reading struct {
 	// Kind is stackmap, patchpoint, statepoint or deoptimize, or "" if unknown.
 	Kind string
-	// Sure means that a module gives the kind. Without it a statepoint is inferred: the record has the shape of one, and does not declare it.
+	// Sure reports whether a module confirms the kind. Otherwise a statepoint is inferred from the shape of the record, which does not declare its
+	// kind.
 	Sure bool
-	// Sites are those of the modules that the record may be; if there are several, names and types are those that all of them have.
+	// Sites holds the sites of the modules to which the record may belong. If there are several, only names and types on which they agree are shown.
 	Sites []*ir.Site
-	Note  string // why a given module does not name more
+	Note  string // why the given modules name no more
 
 	statepoint bool
 	sp         stackmap.Statepoint
 	Names      []sites.Agreed // live values
 	head       int
-	moved      bool  // what follows a statepoint's deopt values is unknown
-	operands   []int // by location, from the first that is one: the number of its operand, the head counted, or -1; nil: in order
+	moved      bool  // the layout after a statepoint's deopt values is unknown
+	operands   []int // by location, from the first operand: the number of its operand, including the head, or -1; nil: in order
 }
 
-// Statepoint returns the statepoint that the record is or reads as.
+// Statepoint returns the head of the record, if it is, or has the shape of, a statepoint.
 func (r *Reading) Statepoint() (stackmap.Statepoint, bool) { return r.sp, r.statepoint }
 
-// Read sets r to the meaning of the locations of a record of the function. It discards what r held before.
+// Read sets r to the explanation of a record of the function. It discards the previous content of r.
 func (f *Function) Read(rec *stackmap.Record, r *Reading) {
 	*r = Reading{}
 	sp, shaped := rec.AsStatepoint()
@@ -69,7 +70,7 @@ func (f *Function) Read(rec *stackmap.Record, r *Reading) {
 	}
 }
 
-// place records which location belongs to which operand.
+// place records which operand each location belongs to.
 func (r *Reading) place(a sites.Alignment) {
 	r.head = a.Head
 	if a.Moved {
@@ -89,7 +90,7 @@ func (r *Reading) place(a sites.Alignment) {
 	}
 }
 
-// operand returns the operand that location n belongs to, counted from the first that belongs to one; -1 if unknown.
+// operand returns the operand of location n, counted from the first operand; -1 if unknown.
 func (r *Reading) operand(n int) int {
 	switch {
 	case r.operands == nil:
@@ -100,16 +101,16 @@ func (r *Reading) operand(n int) int {
 	return -1
 }
 
-// Role is the purpose of one location of a record.
+// Role is the purpose of a location of a record.
 type Role struct {
 	What  string // "flags", "deopt", "derived", "live", "argument"; "" if unknown
-	Of    int    // which of those, from 1; 0 if there is one
+	Of    int    // its number among these, from 1; 0 if there is only one
 	Name  string // as the module spells it; undef or poison; "" for a constant, or without a module
 	Type  string // as the module spells it
 	Value string // the meaning of a number in the statepoint's head
 }
 
-// String is the role with its number, counted from 0: "deopt 0".
+// String returns the role with its number, counted from 0: "deopt 0".
 func (r Role) String() string {
 	if r.Of == 0 {
 		return r.What
@@ -120,7 +121,7 @@ func (r Role) String() string {
 	return r.What + " " + strconv.Itoa(r.Of-1)
 }
 
-// numbered are the first of the roles that a record has several of: a million locations share them.
+// numbered holds the texts of the first numbered roles, which a million locations share.
 var numbered = func() map[string][]string {
 	all := map[string][]string{}
 	for _, what := range []string{"live", "deopt", "base", "derived", "alloca", "argument"} {
@@ -147,8 +148,8 @@ func (r *Reading) Role(n int) Role {
 	return Role{}
 }
 
-// callRole returns the role of a location before the live values of an anyregcc patchpoint: its result, if it has one, and then its arguments. If
-// the candidate sites of the record disagree, the role names neither.
+// callRole returns the role of a location before the live values of an anyregcc patchpoint: its result, if any, and then its arguments. If the
+// candidate sites of the record disagree, the role is neither.
 func (r *Reading) callRole(n int) Role {
 	role := Role{What: "call"}
 	for k, s := range r.Sites {
@@ -234,8 +235,7 @@ func (i *Image) Blobs() []*stackmap.Map { return i.Section.Maps }
 // File implements [sites.Namer].
 func (i *Image) File() *object.Image { return i.image }
 
-// Symbols implements [sites.Namer]: the symbol that the linker is to fill in, or else all that
-// start at the function's address.
+// Symbols implements [sites.Namer]: it returns the symbol of the function's relocation, or else all that start at its address.
 func (i *Image) Symbols(m *stackmap.Map, n int) []string {
 	if i.image == nil {
 		return nil
@@ -247,12 +247,12 @@ func (i *Image) Symbols(m *stackmap.Map, n int) []string {
 		}
 	}
 	if i.Unlinked && !(found && r.Defined) {
-		return nil // the address is no address yet
+		return nil // the address is not relocated yet
 	}
 	return progspace.SymbolsAt(i.image, m.Functions[n].Addr)
 }
 
-// relocation returns what is to be filled in, or was, at a place of the section.
+// relocation returns the relocation for an offset in the section, also one that was applied.
 func (i *Image) relocation(pos int64) (object.Relocation, bool) {
 	at, found := slices.BinarySearchFunc(i.named, uint64(pos),
 		func(r object.Relocation, pos uint64) int { return cmp.Compare(r.Offset, pos) })
@@ -262,8 +262,8 @@ func (i *Image) relocation(pos int64) (object.Relocation, bool) {
 	return i.named[at], true
 }
 
-// NoteModules notes it when the modules that were given are about nothing here. It makes
-// the members of an archive of one architecture peers: they are parts of one program.
+// NoteModules adds a note if no given module defines a function with records. It makes members of one architecture in an archive peers: they are
+// parts of one program.
 func (m *Maps) NoteModules() {
 	type part struct { // of a fat file
 		arch   *machine.Arch

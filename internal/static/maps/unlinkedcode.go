@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// codeOf is the code of an image as its instructions are to be read.
+// codeOf returns the code of an image for decoding.
 func codeOf(img *object.Image, arch *machine.Arch) machine.Memory {
 	if !img.Relocatable() || arch != machine.AMD64 {
 		return imageCode{Image: img}
@@ -16,8 +16,8 @@ func codeOf(img *object.Image, arch *machine.Arch) machine.Memory {
 	return &unlinkedCode{img, map[*object.Section]*filledIn{}}
 }
 
-// unlinkedCode is x86-64 code of an object as a linker would leave it. In the object, a call of an undefined function has a distance of zero, as if
-// its target were the instruction after it.
+// unlinkedCode is x86-64 code of an object with its jumps and calls relocated. In the object, a call of an undefined function has a distance of zero,
+// as if its target were the next instruction.
 type unlinkedCode struct {
 	image    *object.Image
 	sections map[*object.Section]*filledIn
@@ -28,7 +28,7 @@ type filledIn struct {
 	err  error
 }
 
-// elsewhere is the distance to what the image does not define: farther than any code of it.
+// elsewhere is the distance to an undefined symbol: farther than any code of the image.
 const elsewhere = math.MaxInt32
 
 // ReadMemory implements [machine.Memory].
@@ -52,7 +52,7 @@ func (c *unlinkedCode) ReadMemory(p []byte, addr machine.Addr) error {
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not all of it is in " + s.Name}
 }
 
-// fillIn fills in the targets of all jumps and calls in a section.
+// fillIn relocates the targets of all jumps and calls in a section.
 func fillIn(s *object.Section) *filledIn {
 	code, relocations, err := s.Relocated()
 	if err != nil {
@@ -66,8 +66,8 @@ func fillIn(s *object.Section) *filledIn {
 	return &filledIn{code: code}
 }
 
-// holdsDistance reports whether the four bytes at an offset of code are those of a jump or a call: after e8 or e9, or 0f 80 to 0f 8f (Intel SDM,
-// volume 2, CALL, JMP and Jcc).
+// holdsDistance reports whether the four bytes at an offset of code are the distance of a jump or call: they follow e8 or e9, or 0f 80 to 0f 8f
+// (Intel SDM, volume 2, CALL, JMP and Jcc).
 func holdsDistance(code []byte, at uint64) bool {
 	if at < 1 || at > uint64(len(code)) || uint64(len(code))-at < 4 {
 		return false
