@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// behindCall reports a stackmap right after a call that records values computed from the call's result: instructions for that lie between the two, so
-// that a frame which waits for the call has no record. Copies are followed ([matcher.behindCall]).
+// behindCall reports a stackmap right after a call that records values computed from the call's result. The instructions that compute them lie
+// between the two, so that a frame which waits for the call has no record. Copies are followed ([matcher.behindCall]).
 func (l *linter) behindCall(s *ir.Site) {
 	call := sites.CallBefore(s)
 	if call == nil || call.Block != s.Instr.Block {

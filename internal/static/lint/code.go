@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// compiles reports causes for which the code generator does not compile a site, or compiles it wrongly. All of it was seen with llc 14 to 22.
+// compiles reports sites that the code generator does not compile, or compiles wrongly. All cases were seen with llc 14 to 22.
 func (l *linter) compiles(s *ir.Site) {
 	switch {
 	case narrow(s.Func.Module):
@@ -37,8 +37,8 @@ func (l *linter) compiles(s *ir.Site) {
 }
 
 // notFirst reports whether the callee of a statepoint is extracted from an aggregate in the statepoint's block and is not in the aggregate's first
-// register. The lowering of statepoints keeps the node of such a callee, which is the aggregate's, and not the number of its result (SDValue,
-// StatepointLowering.cpp; seen: LLVM 16 to 22). A bitcast of a pointer is no node of its own.
+// register. The lowering of statepoints keeps the node of such a callee, which is the aggregate's, but drops the number of its result (SDValue,
+// StatepointLowering.cpp; seen: LLVM 16 to 22). A bitcast of a pointer has no node of its own.
 func notFirst(s *ir.Site) bool {
 	i, ok := s.Callee.(*ir.Instr)
 	for ok && i.Op == ir.OpBitCast {
@@ -65,15 +65,14 @@ func notFirst(s *ir.Site) bool {
 	return false
 }
 
-// narrow reports whether a module is for a target with pointers of 32 bits. x32 and arm64_32 are ABIs of 64-bit targets, for which
-// there are stack maps.
+// narrow reports whether a module is for a target with 32-bit pointers. x32 and arm64_32 are ABIs of 64-bit targets, which have stack maps.
 func narrow(m *ir.Module) bool {
 	arch, _, _ := strings.Cut(m.Triple, "-")
 	return arch != "" && !sites.X86Triple(m.Triple) && arch != "arm64_32" && arch != "aarch64_32" && m.Layout.PointerBytes(0) == 4
 }
 
-// liveOuts reports a patchpoint after which, in its block, an instruction reads a register that has no DWARF number, such as mxcsr: the code
-// generator crashes over the live-outs.
+// liveOuts reports a patchpoint before an instruction of its block that reads a register without a DWARF number, such as mxcsr: the code generator
+// crashes on the live-outs.
 func (l *linter) liveOuts(s *ir.Site) {
 	for in := next(s.Instr); in != nil; in = next(in) {
 		if !readsControl(in, arch(s)) {
@@ -86,8 +85,8 @@ func (l *linter) liveOuts(s *ir.Site) {
 	}
 }
 
-// next returns the instruction that always runs after another, and nil after one that branches. The code generator joins a block to the only one that
-// leads to it. next follows only a branch to a block further down in the text, so that a walk ends in a loop, too.
+// next returns the instruction that always runs after another; nil after a conditional branch. The code generator joins a block to its only
+// predecessor. next follows only branches to blocks further down in the text, so that a walk ends in a loop, too.
 func next(in *ir.Instr) *ir.Instr {
 	if in.Index+1 < len(in.Block.Instrs) {
 		return in.Block.Instrs[in.Index+1]
@@ -98,9 +97,8 @@ func next(in *ir.Instr) *ir.Instr {
 	return nil
 }
 
-// readsControl reports whether the code of an instruction reads the control registers of
-// x86-64 (mxcsr, ssp, the x87 control word) or aarch64 (fpcr): floating-point arithmetic,
-// and on x86-64 calls. A statepoint does not.
+// readsControl reports whether the code of an instruction reads the control registers of x86-64 (mxcsr, ssp, the x87 control word) or aarch64 (fpcr):
+// floating-point arithmetic, and on x86-64 calls. A statepoint does not.
 func readsControl(in *ir.Instr, arch string) bool {
 	x86 := sites.X86Triple(arch)
 	if !x86 && arch != "aarch64" {
@@ -109,7 +107,7 @@ func readsControl(in *ir.Instr, arch string) bool {
 	switch in.Op {
 	case ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFCmp, ir.OpFPToUI, ir.OpFPToSI, ir.OpUIToFP, ir.OpSIToFP, ir.OpFPTrunc, ir.OpFPExt:
 		return true
-	case ir.OpFRem: // a call of fmod
+	case ir.OpFRem: // calls fmod
 		return x86
 	case ir.OpLoad, ir.OpStore:
 		return x86 && in.Elem.Kind == ir.X86FP80Kind
@@ -129,7 +127,7 @@ func readsControl(in *ir.Instr, arch string) bool {
 	return !direct || !strings.HasPrefix(f.Name, "llvm.")
 }
 
-// patchable reports a region that is too small for the code in it now or later, and one that does not contain the call that the module makes there.
+// patchable reports a patchable region that is too small for the code in it, now or later, or that does not contain the module's call.
 func (l *linter) patchable(s *ir.Site) {
 	n := s.PatchBytes
 	found := func(severity Severity, what, do string, args ...any) {
@@ -165,7 +163,7 @@ func (l *linter) patchable(s *ir.Site) {
 	}
 }
 
-// nullTarget reports whether a site names nothing to be called.
+// nullTarget reports whether the callee of a site is null or undefined.
 func nullTarget(s *ir.Site) bool {
 	c, ok := s.Callee.(*ir.Const)
 	return ok && (c.Kind == ir.ConstNull || c.Kind == ir.ConstZero || c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison)

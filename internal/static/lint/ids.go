@@ -10,12 +10,11 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// maxAlike bounds with how many sites of one id one is compared: a function may have a
-// hundred thousand, and those that differ in a constant everywhere were parted before.
+// maxAlike bounds the sites of one id with which a site is compared: a function may have a hundred thousand, and those that differ in a constant were
+// separated before.
 const maxAlike = 256
 
-// sameIDs reports sites of a function whose records could be those of others, where they resume after the site: a layout selects by operand, not by
-// name.
+// sameIDs reports sites of a function whose records could be confused, if they resume after the site: a layout selects by operand, not by name.
 func (l *linter) sameIDs(all []*ir.Site) {
 	alike := map[string][]*ir.Site{}
 	apart := partingOperands(all)
@@ -55,8 +54,8 @@ func (l *linter) sameIDs(all []*ir.Site) {
 	l.elsewhere(all)
 }
 
-// toldByOrder finds the sites that are told from those alike by when the function comes to them: no way through it that has come to
-// as many sites may have come to another one that is alike.
+// toldByOrder returns the sites that can be distinguished from similar ones by the order of execution: no path that passes the same number of sites
+// ends at a similar one.
 func (l *linter) toldByOrder(all []*ir.Site) map[*ir.Site]bool {
 	told := map[*ir.Site]bool{}
 	if len(all)*len(all) > sites.MaxPairs {
@@ -90,8 +89,8 @@ func (l *linter) toldByOrder(all []*ir.Site) map[*ir.Site]bool {
 	return told
 }
 
-// elsewhere reports ids that sites of other functions have too. Once one function is inlined into the other they can be mistaken for each other. Ids
-// that LLVM gives by default may occur everywhere.
+// elsewhere reports ids that sites of other functions have too. If one function is inlined into the other, the sites can be confused. LLVM's default
+// ids may occur everywhere.
 func (l *linter) elsewhere(all []*ir.Site) {
 	for _, s := range all {
 		if sites.ByDefault(stackmap.RecordID(s.ID)) {
@@ -111,7 +110,7 @@ func (l *linter) elsewhere(all []*ir.Site) {
 	}
 }
 
-// wideID reports an id of a statepoint that not every release keeps.
+// wideID reports a statepoint id that releases before LLVM 19 truncate.
 func (l *linter) wideID(s *ir.Site) {
 	if cut, wide := s.CutID(); wide {
 		l.site(s, Finding{Rule: WideID, Severity: LintWarning,
@@ -120,21 +119,21 @@ func (l *linter) wideID(s *ir.Site) {
 	}
 }
 
-// alikeByCut reports whether two sites that may have one id have it only where one is cut.
+// alikeByCut reports whether two sites have the same id only if one is truncated.
 func alikeByCut(s, t *ir.Site) bool {
 	_, one := s.CutID()
 	_, other := t.CutID()
 	return s.ID != t.ID && (one || other)
 }
 
-// idShape is all that decides which records a site may have, but for the constants.
+// idShape determines which records a site may have, apart from constants.
 type idShape struct {
 	id uint64
 	sites.Shape
 }
 
-// partingOperands finds, for the sites of each id and shape, the operands that are
-// integer constants of one width in all of them: a record fits a site only where those agree.
+// partingOperands returns for each id and shape the operands that are integer constants of one width in all sites: a record matches a site only if
+// these agree.
 func partingOperands(all []*ir.Site) map[idShape][]int {
 	out := map[idShape][]int{}
 	first := map[idShape]*ir.Site{}
@@ -165,8 +164,7 @@ func partsBy(v ir.Value) bool {
 	return ok && c.Kind == ir.ConstInt && c.Typ.Bits <= 64
 }
 
-// partKeys returns, for each id that the record of a site may have, what all sites have in
-// common that it may be.
+// partKeys returns a key for each id that the record of a site may have. Sites with the same key cannot be distinguished.
 func partKeys(s *ir.Site, apart map[idShape][]int) []string {
 	var keys []string
 	for _, id := range s.IDs() {
@@ -181,7 +179,7 @@ func partKeys(s *ir.Site, apart map[idShape][]int) []string {
 	return keys
 }
 
-// confusedWith returns another site that the record of s may be taken for, or nil.
+// confusedWith returns another site whose records can be confused with those of s, or nil.
 func confusedWith(s *ir.Site, alike map[string][]*ir.Site, apart map[idShape][]int) *ir.Site {
 	for _, key := range partKeys(s, apart) {
 		for _, t := range alike[key][:min(len(alike[key]), maxAlike)] {
@@ -193,7 +191,7 @@ func confusedWith(s *ir.Site, alike map[string][]*ir.Site, apart map[idShape][]i
 	return nil
 }
 
-// toldApart reports whether two sites of one shape have different constants somewhere.
+// toldApart reports whether two sites of one shape have different constants at some operand.
 func toldApart(s, t *ir.Site) bool {
 	for n, v := range s.Live {
 		if n >= len(t.Live) || !partsBy(v) || !partsBy(t.Live[n]) {
@@ -206,7 +204,7 @@ func toldApart(s, t *ir.Site) bool {
 	return false
 }
 
-// differentCallees reports whether two statepoints call different functions by name. The target of the call instruction distinguishes them then
+// differentCallees reports whether two statepoints call different functions by name. Then the target of the call instruction distinguishes them
 // ([Frame.narrow]), unless it is in a register.
 func differentCallees(s, t *ir.Site) bool {
 	if !sites.StatepointLike(s) || !sites.StatepointLike(t) {

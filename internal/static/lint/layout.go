@@ -14,19 +14,19 @@ import (
 	"example.com/reframe/internal/vm/layout"
 )
 
-// carried is an exit of a layout and the function that it may resume in.
+// carried is an exit of a layout and a function that it may resume in.
 type carried struct {
 	exit *layout.Exit
 	to   *ir.Func
 }
 
-// target holds what a frame that takes an exit needs where it resumes.
+// target holds the values that a frame needs where an exit resumes.
 type target struct {
-	live    map[string]bool // by name: what is read from there on
-	missing []string        // of these, what no slot of the exit gives
+	live    map[string]bool // by name: the values that are read from there on
+	missing []string        // of these, the ones without a slot in the exit
 }
 
-// places adds to the findings from index from on the lines of their layout.
+// places adds positions in the layout's file to findings, starting at index from.
 func (l *linter) places(layout *layout.Layout, from int) {
 	findings := l.out.Findings[from:]
 	paths := make([]string, len(findings))
@@ -38,7 +38,7 @@ func (l *linter) places(layout *layout.Layout, from int) {
 	}
 }
 
-// exit compares exit n of a layout with the modules: it reports all that [layout.Layout.Check] refuses at run time, and not only the first mistake.
+// exit compares exit n of a layout with the modules. It reports all mistakes that [layout.Layout.Check] refuses at run time, not only the first.
 func (l *linter) exit(described *layout.Layout, n int) error {
 	x := &described.Exits[n]
 	found := func(s Severity, path, do, what string) {
@@ -75,8 +75,8 @@ func (l *linter) exit(described *layout.Layout, n int) error {
 	return nil
 }
 
-// swapped returns a text if a slot of an exit gives the resumed function one operand under the name of another one, which has a third name there; ""
-// where that is not so at each of the sites that the exit may leave from.
+// swapped returns a text if a slot of an exit gives its operand the name that the operand of another slot has in the left function, at each site of
+// the exit; else "".
 func swapped(x *layout.Exit, k int, at []*ir.Site) (what string) {
 	slot := x.Slots[k]
 	for _, s := range at {
@@ -99,7 +99,7 @@ func swapped(x *layout.Exit, k int, at []*ir.Site) (what string) {
 	return what
 }
 
-// misfit describes what is wrong with an exit, and what to do.
+// misfit describes a mismatch of an exit, and the fix.
 func misfit(x *layout.Exit, m *layout.Misfit) (what, do string) {
 	what = m.Err.Error()
 	switch m.Kind {
@@ -119,7 +119,7 @@ func misfit(x *layout.Exit, m *layout.Misfit) (what, do string) {
 	return what, do
 }
 
-// whether is the degree of certainty that the conditions of an exit hold.
+// whether says whether the conditions of an exit hold.
 type whether int
 
 const (
@@ -128,8 +128,7 @@ const (
 	always
 )
 
-// holds reports whether the conditions of an exit hold at a site, so far as its operands are
-// constants of the module.
+// holds evaluates the conditions of an exit at a site, as far as its operands are constants of the module.
 func holds(x *layout.Exit, s *ir.Site) whether {
 	out := always
 	for _, c := range x.When {
@@ -162,8 +161,7 @@ func (x *taken) path(part string) string {
 	return fmt.Sprintf("%s: exits[%d]%s", x.layout.Name, x.number, part)
 }
 
-// exitsOf returns the exits that a frame at a site may take, in the order in which they
-// are asked.
+// exitsOf returns the exits that a frame at a site may take, in the order of evaluation.
 func (l *linter) exitsOf(s *ir.Site) []taken {
 	var out []taken
 	for _, layout := range l.layouts {
@@ -183,7 +181,7 @@ func (l *linter) exitsOf(s *ir.Site) []taken {
 	return out
 }
 
-// destination returns the function in which a frame of a site resumes by an exit, or nil where [linter.exit] has reported what is wrong with it.
+// destination returns the function in which a frame of a site resumes by an exit, or nil if [linter.exit] has reported a mistake.
 func (l *linter) destination(x *taken, s *ir.Site) *ir.Func {
 	to, defined := x.Destination(l.ms, s.Func.Module)
 	switch {
@@ -222,7 +220,7 @@ func (l *linter) targetOf(x *taken, to *ir.Func) (*target, error) {
 	return t, nil
 }
 
-// exitValues compares the slots of an exit with the operands of a site that may take it, and returns the operands that are needed.
+// exitValues compares the slots of an exit with the operands of a site that may take it, and returns the required operands.
 func (l *linter) exitValues(s *ir.Site, x *taken) (needed map[int]string, err error) {
 	needed = map[int]string{}
 	to := l.destination(x, s)
@@ -242,7 +240,7 @@ func (l *linter) exitValues(s *ir.Site, x *taken) (needed map[int]string, err er
 	for k, slot := range x.Slots {
 		v := layout.Value(to, slot.Name)
 		if v == nil || slot.Operand < 0 || slot.Operand >= len(s.Live) {
-			continue // linter.exit has said so, or it is another site that has the operand
+			continue // linter.exit reports it, or another site has the operand
 		}
 		if t.live[v.Ref()] {
 			needed[slot.Operand] = slot.Name

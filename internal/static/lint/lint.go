@@ -14,50 +14,51 @@ import (
 // Schema names the JSON of a [Report].
 const Schema = "reframe.lint/v1"
 
-// Report lists the sites of modules that could not be resumed, found before anything runs.
+// Report lists sites of modules that could not be resumed, without running anything.
 type Report struct {
 	Schema   string    `json:"schema"`
 	Modules  []string  `json:"modules"`
-	Sites    int       `json:"sites"` // guards are counted with them
+	Sites    int       `json:"sites"` // including guards
 	Findings []Finding `json:"findings"`
 }
 
-// Severity is the severity of a finding.
+// Severity ranks a finding.
 type Severity string
 
 // The severities.
 const (
-	CannotResume Severity = "cannot resume" // no frame that stands there can be resumed
-	LintWarning  Severity = "warning"       // it depends on what the module does not show
+	CannotResume Severity = "cannot resume" // a frame at the site can never be resumed
+	LintWarning  Severity = "warning"       // it depends on facts outside of the module
 )
 
-// Rule names the kind of a finding.
+// Rule names a kind of finding.
 type Rule string
 
 // The rules.
 const (
-	Unrecorded       Rule = "unrecorded"        // what is live is not among the operands
-	GCLiveUnnamed    Rule = "gc-live"           // it is, in the gc-live bundle, whose records nothing names
-	LostOperand      Rule = "lost-operand"      // of an operand LLVM records nothing, or a part
+	Unrecorded       Rule = "unrecorded"        // a live value is not among the operands
+	GCLiveUnnamed    Rule = "gc-live"           // a live value is only in the gc-live bundle, whose records have no names
+	LostOperand      Rule = "lost-operand"      // LLVM records nothing of an operand, or only a part
 	UndefinedOperand Rule = "undefined-operand" // an operand is undef or poison
-	ClobberedOperand Rule = "clobbered-operand" // an operand may be where the callee overwrites it
+	ClobberedOperand Rule = "clobbered-operand" // an operand may be in a register that the callee overwrites
 	WideVector       Rule = "wide-vector"       // an operand needs registers that not every processor has
-	X87Operand       Rule = "x87-operand"       // an operand has no location where it lies in an x87 register
-	NotCompiled      Rule = "not-compiled"      // the code generator crashes or never ends
+	X87Operand       Rule = "x87-operand"       // an operand in an x87 register has no location
+	NotCompiled      Rule = "not-compiled"      // the code generator crashes or does not terminate
 	NoRecord         Rule = "no-record"         // the code generator drops the site
-	SameID           Rule = "same-id"           // the id is another site's too
-	WideID           Rule = "wide-id"           // releases before 19 cut the id
-	BehindCall       Rule = "behind-call"       // a frame in the call before a stackmap has no record
-	PatchBytes       Rule = "patch-bytes"       // what is to be patched does not fit
-	LayoutMisfit     Rule = "layout"            // a layout names what is not there
-	Swapped          Rule = "swapped"           // a layout gives a value under the name of another one
-	NoLayout         Rule = "no-layout"         // nothing says where a deoptimize resumes
-	VMLayout         Rule = "vm-layout"         // a layout of a virtual machine does not read the operands
-	UnknownWord      Rule = "unknown-word"      // a word of the module is none of LLVM's
-	WrongCallee      Rule = "wrong-callee"      // the code generator calls another value than the statepoint names
+	SameID           Rule = "same-id"           // another site has the same id
+	WideID           Rule = "wide-id"           // releases before 19 truncate the id
+	BehindCall       Rule = "behind-call"       // a frame that waits for the call before a stackmap has no record
+	PatchBytes       Rule = "patch-bytes"       // the patchable region is too small
+	LayoutMisfit     Rule = "layout"            // a layout names something that does not exist
+	Swapped          Rule = "swapped"           // a layout gives a value the name of another one
+	NoLayout         Rule = "no-layout"         // no layout says where a deoptimize resumes
+	VMLayout         Rule = "vm-layout"         // a layout of a virtual machine cannot read the operands
+	UnknownWord      Rule = "unknown-word"      // a word of the module is unknown to LLVM
+	WrongCallee      Rule = "wrong-callee"      // the code generator calls another value than the statepoint's callee
 )
 
-// Finding is one problem. One in a layout has Path, and names what the exit names; one in a module has Line, and if it is about a site, Function.
+// Finding is one problem. A finding in a layout has Path, and the names in the exit. A finding in a module has Line, and Function if it is about a
+// site.
 type Finding struct {
 	Rule     Rule     `json:"rule"`
 	Severity Severity `json:"severity"`
@@ -70,11 +71,10 @@ type Finding struct {
 	ID       *uint64  `json:"id,omitempty"`
 	Names    []string `json:"names,omitempty"` // the values, the first maxNames of them
 	What     string   `json:"what"`
-	Do       string   `json:"do"` // what helps
+	Do       string   `json:"do"` // the fix
 }
 
-// MaxNames bounds how many values one finding names: thousands of sites may each lack
-// thousands.
+// MaxNames bounds the values that one finding names: thousands of sites may each lack thousands of values.
 const MaxNames = 64
 
 // linter holds the state of a run of [Lint].
@@ -83,15 +83,15 @@ type linter struct {
 	layouts []*layout.Layout
 	vms     []*vmlayout.Layout
 	out     *Report
-	targets map[carried]*target      // where exits resume
+	targets map[carried]*target      // the places where exits resume
 	ids     map[uint64]*ir.Site      // the first site of each id
-	entry   map[*ir.Block][]ir.Value // what is live at the start of blocks behind invokes
+	entry   map[*ir.Block][]ir.Value // live values at the start of blocks after invokes
 }
 
-// Lint reports the sites of the modules that could not be resumed: by layouts where one of them has an exit for a site, else after the site itself.
-// It returns an error for a module: a body that cannot be read, or a site that breaks a rule of LLVM's verifier ([siteRules]).
+// Lint reports the sites of the modules that could not be resumed: by the exit of a layout for the site, else after the site itself. It returns an
+// error if a body cannot be read, or a site violates a rule of LLVM's verifier ([siteRules]).
 //
-// It runs layouts of virtual machines over each site. For a site that one of them reads it does not check where IR resumes: the machine's own
+// Lint runs layouts of virtual machines over each site. For a site that one of them reads, it does not check where IR resumes: the machine's own
 // interpreter resumes it.
 func Lint(given []*ir.Module, layouts []*layout.Layout, vms ...*vmlayout.Layout) (*Report, error) {
 	l := &linter{ms: sites.NewModules(given), layouts: layouts, vms: vms, out: &Report{Schema: Schema, Modules: []string{}, Findings: []Finding{}},
@@ -119,7 +119,7 @@ func Lint(given []*ir.Module, layouts []*layout.Layout, vms ...*vmlayout.Layout)
 	return l.out, nil
 }
 
-// unknown lists the words of a module that are not known, each once.
+// unknown reports the unknown words of a module, each once.
 func (l *linter) unknown(m *ir.Module) {
 	list, more := m.Warnings()
 	for _, w := range list {
@@ -132,7 +132,7 @@ func (l *linter) unknown(m *ir.Module) {
 	}
 }
 
-// Count is the number of findings of a severity.
+// Count returns the number of findings of a severity.
 func (r *Report) Count(s Severity) int {
 	n := 0
 	for _, f := range r.Findings {
@@ -143,7 +143,7 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// function looks at the sites of one function.
+// function checks the sites of one function.
 func (l *linter) function(f *ir.Func) error {
 	if err := verifySites(f); err != nil {
 		return err
@@ -190,13 +190,13 @@ func (l *linter) emitted(siteList []*ir.Site) []*ir.Site {
 	})
 }
 
-// block checks the sites of one block, the last first: one walk finds the values that are live at each of them.
+// block checks the sites of one block, starting with the last: one walk finds the live values of all.
 func (l *linter) block(sites []*ir.Site) error {
 	slices.Reverse(sites)
 	at := make([]int, len(sites))
 	for k, s := range sites {
 		at[k] = s.Instr.Index + 1
-		if s.Kind == ir.StackMapSite { // a frame there stands before it
+		if s.Kind == ir.StackMapSite { // the frame is stopped before it
 			at[k]--
 		}
 	}
@@ -225,14 +225,14 @@ func (l *linter) block(sites []*ir.Site) error {
 func (l *linter) site(s *ir.Site, f Finding) {
 	id := s.ID
 	f.File, f.Line, f.Function, f.Block, f.Site = s.Func.Module.Name, s.Instr.Line, s.Func.Name, s.Instr.Block.Name, string(s.Kind)
-	if s.Kind != ir.GuardSite { // it gets one only as what it will be
+	if s.Kind != ir.GuardSite { // a guard gets an id when it is lowered
 		f.ID = &id
 	}
 	f.Names = f.Names[:min(len(f.Names), MaxNames)]
 	l.out.Findings = append(l.out.Findings, f)
 }
 
-// listed spells names for a message.
+// listed joins names for a message.
 func listed(names []string) string {
 	if more := len(names) - MaxNames; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:MaxNames], ", "), more)
@@ -240,7 +240,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// is is the verb for a number of things.
+// is returns "is" or "are" for a number of things.
 func is(n int) string {
 	if n == 1 {
 		return "is"
@@ -248,7 +248,7 @@ func is(n int) string {
 	return "are"
 }
 
-// where names the place where the operands of a site are written.
+// where names the operands of a site in a message.
 func where(s *ir.Site) string {
 	if sites.StatepointLike(s) {
 		return "its deopt bundle"

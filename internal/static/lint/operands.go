@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// operands reports the operands whose value the record will not hold. needed holds, by operand, the names of those that are required to resume.
+// operands reports operands whose value the record will not hold. needed holds, by operand, the names of those that are required to resume.
 func (l *linter) operands(s *ir.Site, needed map[int]string) {
 	for k, v := range s.Live {
 		rule, why, do := Loss(s, v)
@@ -32,7 +32,7 @@ func (l *linter) operands(s *ir.Site, needed map[int]string) {
 	}
 }
 
-// shortRef is an operand as the module writes it; a constant may be as long as the module.
+// shortRef returns an operand as the module writes it, shortened: a constant may be as long as the module.
 func shortRef(v ir.Value) string {
 	const longest = 60
 	if r := []rune(v.Ref()); len(r) > longest {
@@ -41,7 +41,7 @@ func shortRef(v ir.Value) string {
 	return v.Ref()
 }
 
-// Loss returns the rule by which the value of an operand is lost, the reason, and what to do; "" where it is not lost.
+// Loss returns the rule by which the value of an operand is lost, the reason, and the fix; "" if it is not lost.
 func Loss(s *ir.Site, v ir.Value) (rule Rule, why, do string) {
 	t := v.Type()
 	if sites.IsUndef(v) {
@@ -63,7 +63,7 @@ func Loss(s *ir.Site, v ir.Value) (rule Rule, why, do string) {
 	return rule, why, do
 }
 
-// fits64 reports whether a number of that width is the sign extension of 64 bits.
+// fits64 reports whether a number of that width is the sign extension of a 64-bit number.
 func fits64(n *big.Int, bits int) bool {
 	signed := n
 	if bits > 0 && n.Bit(bits-1) != 0 {
@@ -72,7 +72,7 @@ func fits64(n *big.Int, bits int) bool {
 	return signed.IsInt64()
 }
 
-// lossOf is Loss for a scalar or vector. All of it was seen with llc 14 to 22.
+// lossOf is Loss for a scalar or vector. All cases were seen with llc 14 to 22.
 func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule Rule, why, do string) {
 	const crashes, split = "crashes the code generator", "record it in parts of 64 bits"
 	if t.Kind == ir.MetadataKind {
@@ -99,8 +99,8 @@ func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule Rule, why, do string) {
 	return vectorLoss(t, s)
 }
 
-// vectorLoss is Loss for a vector operand of a stackmap or patchpoint: the code generator keeps one that fills a register of the processor that it
-// compiles for, and promotes one of as many elements to that, but neither widens nor splits it.
+// vectorLoss is Loss for a vector operand of a stackmap or patchpoint. The code generator keeps a vector that fills a register of its target, and
+// promotes one with as many elements to that, but neither widens nor splits vectors.
 func vectorLoss(t *ir.Type, s *ir.Site) (rule Rule, why, do string) {
 	const one = "record its elements one by one"
 	if t.Scalable && forX86(s) {
@@ -121,7 +121,7 @@ func vectorLoss(t *ir.Type, s *ir.Site) (rule Rule, why, do string) {
 
 const noX87 = "record its bits as integers, or an x86_fp80 as a double"
 
-// x87Loss is Loss for an operand of a statepoint in an x87 register. It gets a slot otherwise.
+// x87Loss is Loss for an operand of a statepoint in an x87 register. Other such operands get a stack slot.
 func x87Loss(s *ir.Site, t *ir.Type) (rule Rule, why, do string) {
 	switch {
 	case t.Kind != ir.X86FP80Kind:
@@ -132,8 +132,8 @@ func x87Loss(s *ir.Site, t *ir.Type) (rule Rule, why, do string) {
 	return X87Operand, "has no location with -O0 -use-registers-for-deopt-values, and those behind it move up", noX87
 }
 
-// deoptLiveIn reports whether the deopt values of a statepoint may stay in registers that its call overwrites: it has the flag
-// DeoptLiveIn (LLVM's Statepoint.h), or the attribute of which rewrite-statepoints-for-gc makes that flag.
+// deoptLiveIn reports whether the deopt values of a statepoint may stay in registers that its call overwrites: it has the flag DeoptLiveIn (LLVM's
+// Statepoint.h), or the attribute that rewrite-statepoints-for-gc converts to that flag.
 func deoptLiveIn(s *ir.Site) bool {
 	const flags, liveIn = 4, 1 // an operand of gc.statepoint; a bit of it
 	if s.Instr.Typ.Kind != ir.TokenKind {
@@ -146,7 +146,7 @@ func deoptLiveIn(s *ir.Site) bool {
 	return ok && c.Kind == ir.ConstInt && c.Int.Bit(liveIn) != 0
 }
 
-// laneArch is the architecture of a site's module as [lanes.Sizes] calls it.
+// laneArch returns the architecture of a site's module in the form of [lanes.Sizes].
 func laneArch(s *ir.Site) string {
 	switch name := arch(s); {
 	case forX86(s):
@@ -162,7 +162,7 @@ func laneArch(s *ir.Site) string {
 	}
 }
 
-// arch is the first part of a module's triple.
+// arch returns the first part of a module's triple.
 func arch(s *ir.Site) string {
 	first, _, _ := strings.Cut(s.Func.Module.Triple, "-")
 	return first

@@ -9,14 +9,14 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// A siteRule is one of the rules for sites that LLVM's verifier has (llvm/lib/IR/Verifier.cpp, LangRef, "Garbage Collection Safepoints in LLVM").
-// breaks returns how a call breaks it, or "".
+// siteRule is a rule of LLVM's verifier for sites (llvm/lib/IR/Verifier.cpp, LangRef, "Garbage Collection Safepoints in LLVM"). breaks describes the
+// violation by a call, or returns "".
 type siteRule struct {
 	of     string // the intrinsic, without "llvm." and types; "" for every call
 	breaks func(v *verifier, in *ir.Instr) string
 }
 
-// siteRules are checked in this order. LLVM 14 to 22 have each of them.
+// siteRules are checked in this order. All exist in LLVM 14 to 22.
 var siteRules = []siteRule{
 	{"", repeatedBundle},
 	{"experimental.stackmap", variadic},
@@ -47,11 +47,11 @@ var siteRules = []siteRule{
 // verifier checks the sites of one function.
 type verifier struct {
 	f     *ir.Func
-	users map[*ir.Instr][]*ir.Instr // of tokens
+	users map[*ir.Instr][]*ir.Instr // users of tokens
 	preds map[*ir.Block][]*ir.Block
 }
 
-// verifySites returns an error for the first call of a function that breaks a rule of sites, with its line and the rule.
+// verifySites returns an error for the first call of a function that violates a rule for sites, with its line and the rule.
 func verifySites(f *ir.Func) error {
 	if f.Declared() {
 		return nil
@@ -83,7 +83,7 @@ func verifySites(f *ir.Func) error {
 	return nil
 }
 
-// intrinsicName is the name of the intrinsic that a call calls, without "llvm.", or "".
+// intrinsicName returns the name of the intrinsic that a call calls, without "llvm.", or "".
 func intrinsicName(in *ir.Instr) string {
 	if in == nil || in.Call == nil {
 		return ""
@@ -105,7 +105,7 @@ func (v *verifier) index() {
 		return
 	}
 	v.users, v.preds = map[*ir.Instr][]*ir.Instr{}, map[*ir.Block][]*ir.Block{}
-	blocks, _ := v.f.Body() // verifySites has it
+	blocks, _ := v.f.Body() // verifySites has read it
 	for _, b := range blocks {
 		for _, in := range b.Instrs {
 			note := func(a ir.Value) {
@@ -134,7 +134,7 @@ func (v *verifier) index() {
 	}
 }
 
-// number is the value of a constant integer of at most 64 bits.
+// number returns the value of a constant integer of at most 64 bits.
 func number(v ir.Value) (uint64, bool) {
 	c, ok := v.(*ir.Const)
 	switch {
@@ -147,7 +147,7 @@ func number(v ir.Value) (uint64, bool) {
 	return 0, false
 }
 
-// repeatedBundle: LLVM takes each of these bundles once in a call.
+// repeatedBundle reports a bundle that LLVM allows once in a call.
 func repeatedBundle(_ *verifier, in *ir.Instr) string {
 	seen := map[string]bool{}
 	for _, b := range in.Call.Bundles {
@@ -181,7 +181,7 @@ func patchPointTypes(_ *verifier, in *ir.Instr) string {
 	return ""
 }
 
-// headTypes compares the types of the first arguments; nil lets any pass.
+// headTypes compares the types of the first arguments; nil allows any type.
 func headTypes(in *ir.Instr, want ...*ir.Type) string {
 	for k, t := range want {
 		if k >= len(in.Args) {
@@ -227,7 +227,7 @@ func returnsAtOnce(v *verifier, in *ir.Instr) string {
 	return ""
 }
 
-// oneConvention: all declarations of llvm.experimental.deoptimize have one calling convention.
+// oneConvention requires that all declarations of llvm.experimental.deoptimize have one calling convention.
 func oneConvention(v *verifier, in *ir.Instr) string {
 	for _, f := range v.f.Module.Funcs {
 		if callee, ok := in.Call.Callee.(*ir.Func); ok && strings.HasPrefix(f.Name, "llvm.experimental.deoptimize.") && f.CC != callee.CC {
@@ -244,7 +244,7 @@ func inCollectedFunction(v *verifier, in *ir.Instr) string {
 	return ""
 }
 
-// statepointHead checks the types and the constants at the beginning: id, bytes, callee, number of arguments, flags.
+// statepointHead checks the first arguments: id, bytes, callee, number of arguments, flags.
 func statepointHead(_ *verifier, in *ir.Instr) string {
 	if what := headTypes(in, ir.I64, ir.I32, nil, ir.I32, ir.I32); what != "" {
 		return what
@@ -273,7 +273,7 @@ func accessesMemory(_ *verifier, in *ir.Instr) string {
 	return ""
 }
 
-// wrapped returns the type of the function that a statepoint calls, or nil where the IR does not give it.
+// wrapped returns the type of the function that a statepoint calls, or nil if the IR does not give it.
 func wrapped(in *ir.Instr) *ir.Type {
 	t := in.Args[2].Type().Elem
 	if len(in.Call.ElemTypes) > 2 && in.Call.ElemTypes[2] != nil {
@@ -282,7 +282,7 @@ func wrapped(in *ir.Instr) *ir.Type {
 	return t
 }
 
-// statepointCall compares the arguments that are passed on with the parameters of the callee.
+// statepointCall compares the passed arguments with the parameters of the callee.
 func statepointCall(_ *verifier, in *ir.Instr) string {
 	t := wrapped(in)
 	switch {
@@ -311,7 +311,7 @@ func statepointCall(_ *verifier, in *ir.Instr) string {
 	return ""
 }
 
-// statepointTail: the numbers of transition and deopt arguments are 0, as bundles have those today, and nothing follows.
+// statepointTail requires that the numbers of transition and deopt arguments are 0, as bundles hold those today, and that nothing follows.
 func statepointTail(_ *verifier, in *ir.Instr) string {
 	n, _ := number(in.Args[3])
 	for _, a := range in.Args[5+n : 5+n+2] {
@@ -325,7 +325,7 @@ func statepointTail(_ *verifier, in *ir.Instr) string {
 	return ""
 }
 
-// tokenUses: gc.result and gc.relocate alone use the token of a statepoint.
+// tokenUses requires that only gc.result and gc.relocate use the token of a statepoint.
 func tokenUses(v *verifier, in *ir.Instr) string {
 	v.index()
 	for _, user := range v.users[in] {
@@ -411,7 +411,7 @@ func relocateOfStatepoint(v *verifier, in *ir.Instr) string {
 	return ""
 }
 
-// scalarOf is the element of a vector, and any other type itself.
+// scalarOf returns the element type of a vector, and any other type itself.
 func scalarOf(t *ir.Type) *ir.Type {
 	if t.Kind == ir.VectorKind {
 		return t.Elem

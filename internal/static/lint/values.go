@@ -10,10 +10,10 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// values compares the operands of a site with the values required where its frame resumes: by one of the exits, or without any after the site, where
-// live are the required ones.
+// values compares the operands of a site with the values required where its frame resumes: by one of the exits, or if there are none, after the site,
+// where live holds the required values.
 func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
-	needed := map[int]string{} // operands, and what they are known by where they are read
+	needed := map[int]string{} // by operand: its name where it is read
 	for n := range exits {
 		more, err := l.exitValues(s, &exits[n])
 		if err != nil {
@@ -42,8 +42,8 @@ func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 	return nil
 }
 
-// forCollectorAlone reports whether a statepoint has no deopt bundle: rewrite-statepoints-for-gc makes such statepoints of each call that may
-// collect, and no frame resumes there unless a layout describes it.
+// forCollectorAlone reports whether a statepoint has no deopt bundle: rewrite-statepoints-for-gc makes one for each call that may collect. No frame
+// resumes there unless a layout describes it.
 func forCollectorAlone(s *ir.Site) bool {
 	if s.Kind != ir.StatepointSite || s.Instr.Typ.Kind != ir.TokenKind {
 		return false
@@ -51,8 +51,8 @@ func forCollectorAlone(s *ir.Site) bool {
 	return !slices.ContainsFunc(s.Instr.Call.Bundles, func(b ir.Bundle) bool { return b.Tag == "deopt" })
 }
 
-// noLayout reports that no layout gives the place where a deoptimize resumes. Without any layout that may be intended: the rest of the module can be
-// checked all the same.
+// noLayout reports a deoptimize for which no layout gives a place to resume. Without any layout that is only a warning: the rest of the module can be
+// checked.
 func (l *linter) noLayout(s *ir.Site) {
 	f := Finding{Rule: NoLayout, Severity: LintWarning, What: "its frame never resumes in its own function, and no layout says where it does",
 		Do: "give the layout with --layout"}
@@ -62,8 +62,8 @@ func (l *linter) noLayout(s *ir.Site) {
 	l.site(s, f)
 }
 
-// behind returns the values that a frame must have to resume after a site: those that are live there except for the result of the call. After an
-// invoke the phis of the next block have yet to take their values.
+// behind returns the values that a frame must have to resume after a site: the live ones except the result of the call. After an invoke, the phis of
+// the next block have not taken their values yet.
 func (l *linter) behind(s *ir.Site, live []ir.Value) ([]ir.Value, error) {
 	in := s.Instr
 	if in.Op != ir.OpInvoke {
@@ -102,8 +102,8 @@ func incomingFrom(phi *ir.Instr, from *ir.Block) ir.Value {
 	return nil
 }
 
-// unrecorded reports live values that are not among the operands. A gc pointer in the gc-live bundle has a record too, but the record's order is the
-// compiler's own: a name can be given to one pointer, not to several ([Frame.fillGC]).
+// unrecorded reports live values that are not among the operands. A gc pointer in the gc-live bundle has a record too, but LLVM chooses the order of
+// these: one pointer can be named, several cannot ([Frame.fillGC]).
 func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 	recorded, inBundle := setOf(s.Live), setOf(s.GCLive)
 	for _, t := range ir.Told(s.Live) {
@@ -125,7 +125,7 @@ func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 	if len(missing) > 0 {
 		do := "add what is missing to " + where(s)
 		if sites.StatepointLike(s) && len(s.Live) == 0 {
-			do += ", which is empty" // so are those that rewrite-statepoints-for-gc makes of plain calls
+			do += ", which is empty" // as in the statepoints that rewrite-statepoints-for-gc makes of plain calls
 		}
 		if allocas {
 			do += "; an alloca is recorded by its address"
@@ -147,8 +147,7 @@ func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 	}
 }
 
-// collected reports whether a value is recorded as a gc pointer: it is in the gc-live
-// bundle, or rewrite-statepoints-for-gc will put it there.
+// collected reports whether a value is recorded as a gc pointer: it is in the gc-live bundle, or rewrite-statepoints-for-gc will put it there.
 func collected(s *ir.Site, v ir.Value, inBundle map[ir.Value]bool) bool {
 	if i, ok := v.(*ir.Instr); ok && i.Op == ir.OpAlloca {
 		return false
@@ -159,16 +158,15 @@ func collected(s *ir.Site, v ir.Value, inBundle map[ir.Value]bool) bool {
 	return toRewrite(s) && v.Type().Kind == ir.PointerKind && v.Type().AddrSpace == 1
 }
 
-// toRewrite reports whether rewrite-statepoints-for-gc has yet to work on a call: its
-// strategies are these two, and their gc pointers are those of address space 1 (LLVM,
-// "Garbage Collection with LLVM", "The Statepoint Example GC").
+// toRewrite reports whether rewrite-statepoints-for-gc will process a call. It supports these two strategies, whose gc pointers are in address space
+// 1 (LLVM, "Garbage Collection with LLVM", "The Statepoint Example GC").
 func toRewrite(s *ir.Site) bool {
 	gc := s.Func.GC
 	return s.Kind == ir.StatepointSite && s.Instr.Typ.Kind != ir.TokenKind && (gc == "statepoint-example" || gc == "coreclr")
 }
 
-// unnamed counts the gc pointers of a site that are not among the deopt values. A value without a name may have a pair too, which differs from that
-// of a pointer only where it is null and not relocated ([Frame.fillGC]).
+// unnamed counts the gc pointers of a site that are not among the deopt values. A value without a name may have a pair too, which differs from a
+// pointer's only if it is null and not relocated ([Frame.fillGC]).
 func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) int {
 	if toRewrite(s) {
 		return len(live)
@@ -187,8 +185,7 @@ func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) 
 	return len(counted)
 }
 
-// relocatedAt reports whether a gc pointer of a site is relocated after it, as a base or as a pointer derived from one. k is its number in the
-// bundle.
+// relocatedAt reports whether a gc pointer of a site is relocated after it, as a base or a derived pointer. k is its index in the bundle.
 func relocatedAt(s *ir.Site, k int) bool {
 	blocks, err := s.Func.Body()
 	if err != nil {
@@ -209,8 +206,8 @@ func relocatedAt(s *ir.Site, k int) bool {
 	return false
 }
 
-// clobbered reports operands of a patchpoint that a layout needs and that its own function does not: while the callee runs they may lie in registers
-// that it overwrites (seen: llc 14 to 22). The compiler preserves values that are live after the call.
+// clobbered reports operands of a patchpoint that a layout needs and its own function does not: while the callee runs they may be in registers that
+// it overwrites (seen: llc 14 to 22). The compiler preserves only values that are live after the call.
 func (l *linter) clobbered(s *ir.Site, needed map[int]string, live []ir.Value) {
 	if s.Kind != ir.PatchPointSite {
 		return
@@ -231,7 +228,7 @@ func (l *linter) clobbered(s *ir.Site, needed map[int]string, live []ir.Value) {
 	}
 }
 
-// setOf is values as a set.
+// setOf returns values as a set.
 func setOf(values []ir.Value) map[ir.Value]bool {
 	set := make(map[ir.Value]bool, len(values))
 	for _, v := range values {

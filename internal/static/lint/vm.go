@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// readByVM runs layouts of virtual machines for a site, and returns whether one of them is for it.
+// readByVM runs layouts of virtual machines for a site, and reports whether one of them is for it.
 func (l *linter) readByVM(s *ir.Site) bool {
 	if len(l.vms) == 0 || len(s.Live) == 0 {
 		return false
