@@ -1,13 +1,13 @@
 // Package instrument inserts sites into modules of LLVM IR: stackmaps that record all live values, at places that the user selects, and deopt
 // bundles.
 //
-// The module's text is edited and not printed anew: text outside of the new sites stays byte for byte the same. Its main type is [Options], which
-// selects the places of sites; [Module] writes them.
+// The package edits the module's text: text outside of the new sites stays unchanged. Its main type is [Options], which selects the places of sites;
+// [Module] writes them.
 //
 // # Security
 //
-// Package ir parses a module, with its bounds. The output is larger than the input by the values that are live at each site: for a module that is
-// made for this purpose, by the square of its size, up to a bound.
+// Package ir parses a module, with its bounds. The output is larger than the input by the live values at each site. For a malicious module that may
+// be the square of its size, up to a bound.
 package instrument
 
 import (
@@ -21,21 +21,20 @@ import (
 	"example.com/reframe/internal/machine/names"
 )
 
-// maxText bounds the output, in bytes: as much as package ir reads.
+// maxText bounds the output, in bytes, to what package ir can read.
 const maxText = 512 << 20
 
-// Options selects the places of sites. The zero value selects none.
+// Options selects the places of sites. The zero value selects no place.
 type Options struct {
-	Function *names.Pattern // only in functions that are meant; nil: in all
-	Blocks   bool           // at the start of each block: behind its phis and landing pad, in the first one behind its allocas
-	Calls    bool           // behind each call; behind an invoke, at the start of the block in which it goes on
-	Sites    bool           // before each stackmap, patchpoint and statepoint that is there
-	First    uint64         // the first id; 0 is 1. Those that the module has are left out
-	Complete bool           // no site that would lack a value that is live there
-	Most     int            // no site with more values than so many, without those that are places in the frame; 0: however many
-	Release  int            // the earliest release of LLVM that is to compile it; 0: 14 where pointers are typed, else 16
-	// Bundles selects by the callee the calls that get a deopt bundle with all values that are live after them, and a statepoint-id from FirstBundle
-	// on.
+	Function *names.Pattern // only in functions that match; nil: in all
+	Blocks   bool           // at the start of each block: after its phis and landing pad, and in the first block after its allocas
+	Calls    bool           // after each call; for an invoke, at the start of its normal destination
+	Sites    bool           // before each existing stackmap, patchpoint and statepoint
+	First    uint64         // the first id; 0: 1. Ids in the module are skipped
+	Complete bool           // leave out sites that cannot record all live values
+	Most     int            // leave out sites with more values than this, not counting frame addresses; 0: no limit
+	Release  int            // the earliest release of LLVM that is to compile the module; 0: 14 if it has typed pointers, else 16
+	// Bundles selects calls by the callee. Each gets a deopt bundle with all values that are live after it, and a statepoint-id, from FirstBundle on.
 	Bundles     func(callee string) bool
 	FirstBundle uint64
 }
@@ -45,28 +44,28 @@ type Result struct {
 	Text   string
 	Sites  []Site // in the order of the text
 	Values int    // of all sites
-	Left   []Left // what was left out, in the order in which it was first met
+	Left   []Left // what was left out, in the order of the first occurrence
 }
 
-// Site is one that was written.
+// Site is a site that was written.
 type Site struct {
 	ID       uint64
 	Function *ir.Func
-	Before   *ir.Instr // a stackmap stands before it; a bundle is its own
+	Before   *ir.Instr // the instruction after a stackmap, or the call of a bundle
 	Bundle   bool
 	Values   int
-	Lacks    int // of the values that are live there, those that it could not have
+	Lacks    int // number of live values that the site cannot record
 }
 
-// Left counts one kind of thing that was left out, with the reason.
+// Left counts omissions of one kind for one reason.
 type Left struct {
 	What  string // "value", "site", "function"
 	Why   string
 	Count int
-	First string // where: @function, or file:line
+	First string // the first place: @function, or file:line
 }
 
-// Functions is in how many functions sites were written.
+// Functions returns the number of functions in which sites were written.
 func (r *Result) Functions() int {
 	seen := map[*ir.Func]bool{}
 	for _, s := range r.Sites {
@@ -75,7 +74,7 @@ func (r *Result) Functions() int {
 	return len(seen)
 }
 
-// Lacking returns the number of sites that lack a value that is live there.
+// Lacking returns the number of sites that lack a live value.
 func (r *Result) Lacking() (n int) {
 	for _, s := range r.Sites {
 		if s.Lacks > 0 {
@@ -85,7 +84,7 @@ func (r *Result) Lacking() (n int) {
 	return n
 }
 
-// writer is a module that is being written.
+// writer edits a module.
 type writer struct {
 	Options
 	m     *ir.Module
@@ -94,22 +93,22 @@ type writer struct {
 	edits []edit
 	size  int
 	taken map[uint64]bool
-	sites map[*ir.Instr]bool    // that are there
-	next  [2]uint64             // the next id of a stackmap and of a bundle
-	end   string                // of a line
-	told  map[ir.Value][]string // operands that were written in the place of a value, none where it cannot be
+	sites map[*ir.Instr]bool    // existing sites
+	next  [2]uint64             // the next ids, of a stackmap and of a bundle
+	end   string                // line ending
+	told  map[ir.Value][]string // operands that were written instead of a value; empty if that is impossible
 
-	names   map[string]bool // of namesOf
+	names   map[string]bool // names used in namesOf
 	namesOf *ir.Func
 }
 
-// edit is text that comes to a place in the module's.
+// edit inserts text at an offset of the module's text.
 type edit struct {
 	at   int
 	text string
 }
 
-// Module writes sites into a module. It returns an error of the module: a body that cannot be read, or a site that violates LangRef.
+// Module writes sites into a module. It returns an error if a body cannot be read, or if a site violates LangRef.
 func Module(m *ir.Module, o Options) (*Result, error) {
 	w := &writer{Options: o, m: m, left: map[[2]string]int{}, taken: map[uint64]bool{}, sites: map[*ir.Instr]bool{}, told: map[ir.Value][]string{}, next: [2]uint64{max(o.First, 1), max(o.FirstBundle, 1)}, end: "\n"}
 	if w.Release == 0 {
@@ -143,9 +142,9 @@ func Module(m *ir.Module, o Options) (*Result, error) {
 	return &w.out, nil
 }
 
-// find notes the sites that are there, and their ids.
+// find collects the existing sites and their ids.
 func (w *writer) find() error {
-	// The ids that LLVM gives to statepoints that request none (StatepointDirectives).
+	// LLVM gives these ids to statepoints without one (StatepointDirectives).
 	w.taken[0xABCDEF00], w.taken[0xABCDEF0F] = true, true
 	for _, f := range w.m.Funcs {
 		list, err := sites.AllSites(f)
@@ -162,7 +161,7 @@ func (w *writer) find() error {
 	return nil
 }
 
-// id is the next one that is free, of stackmaps (0) or bundles (1).
+// id returns the next free id, for stackmaps (0) or bundles (1).
 func (w *writer) id(of int) (uint64, error) {
 	for w.taken[w.next[of]] {
 		w.next[of]++
@@ -220,7 +219,7 @@ func (w *writer) function(f *ir.Func) error {
 	return nil
 }
 
-// block writes the sites of one block before some of its instructions.
+// block writes sites before the given instructions of a block.
 func (w *writer) block(b *ir.Block, at []int) error {
 	slices.Sort(at)
 	at = slices.Compact(at)
@@ -253,13 +252,13 @@ func (w *writer) block(b *ir.Block, at []int) error {
 	return nil
 }
 
-// site writes one: a stackmap before an instruction, or the bundle of a call.
+// site writes a site: a stackmap before an instruction, or the bundle of a call.
 func (w *writer) site(i *ir.Instr, bundle bool, live []ir.Value) error {
 	s := Site{Function: i.Block.Func, Before: i, Bundle: bundle}
 	var operands []string
 	crowd := 0
 	for _, v := range live {
-		if bundle && v == ir.Value(i) { // a bundle's values are those before the call
+		if bundle && v == ir.Value(i) { // a bundle records values from before the call
 			continue
 		}
 		list, why := w.operands(i, bundle, v)
@@ -306,7 +305,7 @@ func (w *writer) site(i *ir.Instr, bundle bool, live []ir.Value) error {
 // at returns the place of an instruction, for messages.
 func (w *writer) at(i *ir.Instr) string { return fmt.Sprintf("%s:%d", w.m.Name, i.Line) }
 
-// leave counts an item that is left out.
+// leave counts an omission.
 func (w *writer) leave(what, why, where string) {
 	key := [2]string{what, why}
 	n, seen := w.left[key]

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// places adds the places in a block, and after it, where sites are wanted: the indices of the instructions before which they go.
+// places adds the places for sites in a block, and after its end: the indices of the instructions before which they go.
 func (w *writer) places(b *ir.Block, wanted map[*ir.Block][]int) {
 	start := func(b *ir.Block) { wanted[b] = append(wanted[b], first(b)) }
 	if w.Blocks {
@@ -25,7 +25,7 @@ func (w *writer) places(b *ir.Block, wanted map[*ir.Block][]int) {
 		}
 		switch {
 		case w.isSite(i):
-			// Its record may be found by the address that this one would have.
+			// Its record might be found by the address that this one would have.
 			w.leave("site", "the call before it is a site itself", w.at(i))
 		case i.Call.Tail == "musttail":
 			w.leave("site", "nothing may stand behind a musttail call", w.at(i))
@@ -37,8 +37,8 @@ func (w *writer) places(b *ir.Block, wanted map[*ir.Block][]int) {
 	}
 }
 
-// first is the index of the first instruction of a block before which there may be a site. Of the first block the allocas, whose places in
-// the stack are values too, come before it.
+// first returns the index of the first instruction of a block before which a site may be. In the entry block it is after the allocas, whose addresses
+// are live values too.
 func first(b *ir.Block) int {
 	n := 0
 	for n < len(b.Instrs)-1 {
@@ -52,8 +52,8 @@ func first(b *ir.Block) int {
 	return past(b, n)
 }
 
-// past returns the index after the instructions that take the values out of a statepoint: before these, pointers have the addresses from before they
-// were moved.
+// past returns the index after the instructions that extract the values of a statepoint: before them, pointers have the addresses from before a
+// relocation.
 func past(b *ir.Block, n int) int {
 	for n < len(b.Instrs)-1 && (called(b.Instrs[n], "llvm.experimental.gc.relocate") || called(b.Instrs[n], "llvm.experimental.gc.result")) {
 		n++
@@ -61,7 +61,7 @@ func past(b *ir.Block, n int) int {
 	return n
 }
 
-// called reports whether an instruction calls an intrinsic, which may be overloaded.
+// called reports whether an instruction calls an intrinsic, by its name without type suffixes.
 func called(i *ir.Instr, name string) bool {
 	if i.Call == nil {
 		return false
@@ -70,7 +70,7 @@ func called(i *ir.Instr, name string) bool {
 	return ok && (rest == "" || rest[0] == '.')
 }
 
-// isCall reports whether an instruction calls code, or is a site: intrinsics and assembly do not.
+// isCall reports whether an instruction calls code, or is a site. Other intrinsics and assembly are not calls.
 func (w *writer) isCall(i *ir.Instr) bool {
 	if _, assembly := i.Call.Callee.(*ir.InlineAsm); assembly {
 		return false
@@ -78,10 +78,10 @@ func (w *writer) isCall(i *ir.Instr) bool {
 	return !strings.HasPrefix(sites.CalledName(i), "llvm.") || w.isSite(i)
 }
 
-// isSite reports whether an instruction has a record already, or will have one.
+// isSite reports whether an instruction has a record, or will have one.
 func (w *writer) isSite(i *ir.Instr) bool { return w.sites[i] }
 
-// allowed reports whether a site may be inserted before an instruction, and counts it where not.
+// allowed reports whether a site may be inserted before an instruction, and counts the omission if not.
 func (w *writer) allowed(i *ir.Instr) bool {
 	why := ""
 	switch {
@@ -98,7 +98,7 @@ func (w *writer) allowed(i *ir.Instr) bool {
 	return false
 }
 
-// behindSite reports whether no code lies between a site and an instruction of its block.
+// behindSite reports whether no code lies between the previous site of the block and an instruction.
 func (w *writer) behindSite(i *ir.Instr) bool {
 	for n := i.Index - 1; n >= 0; n-- {
 		before := i.Block.Instrs[n]

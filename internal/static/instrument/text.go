@@ -12,7 +12,7 @@ import (
 
 // stackMap adds a stackmap before an instruction, on a line of its own.
 func (w *writer) stackMap(i *ir.Instr, id uint64, operands string) {
-	// A byte of shadow keeps the records of two blocks apart; other machines have longer instructions.
+	// One byte of shadow keeps the records of two blocks apart; other architectures have longer instructions.
 	shadow := 1
 	if !sites.X86Triple(w.m.Triple) {
 		shadow = 4
@@ -36,7 +36,7 @@ func (w *writer) before(i *ir.Instr, instruction string) {
 
 // bundle adds a bundle after the arguments and attributes of a call.
 func (w *writer) bundle(i *ir.Instr, text string) {
-	// The text that follows may be on the next line, with comments in between.
+	// The following text may be on the next line, after comments.
 	all, at := w.m.Text(), i.Call.BundlesAt
 	end := len(strings.TrimRight(all[:at], " \t\r\n"))
 	if line := all[strings.LastIndexByte(all[:end], '\n')+1 : end]; strings.Contains(line, ";") {
@@ -46,7 +46,7 @@ func (w *writer) bundle(i *ir.Instr, text string) {
 	w.edits = append(w.edits, edit{end, " " + text})
 }
 
-// write makes the text of all edits. Those of a place stay in their order.
+// write applies all edits. Edits at one place keep their order.
 func (w *writer) write() {
 	slices.SortStableFunc(w.edits, func(a, b edit) int { return cmp.Compare(a.at, b.at) })
 	text, at := w.m.Text(), 0

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/static/lint"
 )
 
-// loss returns the reason why a site cannot have a value, or "". Most reasons are those that lint would report for the site.
+// loss returns the reason why a site cannot record a value, or "". Most reasons are those that lint reports.
 func (w *writer) loss(i *ir.Instr, bundle bool, v ir.Value) string {
 	t := v.Type()
 	switch {
@@ -37,7 +37,7 @@ func (w *writer) loss(i *ir.Instr, bundle bool, v ir.Value) string {
 	return ""
 }
 
-// operands are how a site has a value, or why it cannot.
+// operands returns the operands that record a value, or the reason why it cannot be recorded.
 func (w *writer) operands(i *ir.Instr, bundle bool, v ir.Value) (list []string, why string) {
 	if why = w.loss(i, bundle, v); why == "" {
 		return []string{v.Type().String() + " " + v.Ref()}, ""
@@ -63,9 +63,8 @@ func (w *writer) operands(i *ir.Instr, bundle bool, v ir.Value) (list []string, 
 	return list, ""
 }
 
-// telling returns the operands, and the instructions after the value's that compute them, from which the interpreter gets the value again
-// ([ir.Told]): for an integer that fills no register, on request, its extension; for a struct or array its elements. It returns none where that is
-// impossible.
+// telling returns operands from which the interpreter can restore a value ([ir.Told]), and the instructions after the value that compute them: on
+// request, the extension of an integer that does not fill a register; the elements of a struct or array. It returns none if that is impossible.
 func (w *writer) telling(at *ir.Instr, v ir.Value) (operands, instructions []string) {
 	t := v.Type()
 	if t.Kind == ir.IntKind && t.Bits < 64 {
@@ -96,10 +95,10 @@ func (w *writer) telling(at *ir.Instr, v ir.Value) (operands, instructions []str
 	return operands, instructions
 }
 
-// maxLeaves bounds how many operands a value may need.
+// maxLeaves bounds the operands for one value.
 const maxLeaves = 16
 
-// leaves returns the number of values without elements in a type; above maxLeaves it need not be exact.
+// leaves returns the number of scalars in a type; above maxLeaves the number may be too low.
 func leaves(t *ir.Type) int {
 	n := 0
 	switch t.Kind {
@@ -119,7 +118,7 @@ func leaves(t *ir.Type) int {
 	return 1
 }
 
-// free returns a name that no value of the function has, for a value derived from another.
+// free returns a name that is unused in the function, for a value derived from another.
 func (w *writer) free(f *ir.Func, v ir.Value, what string) string {
 	name := strings.Trim(sites.NameOf(v)[1:], `"`) + "." + what
 	for w.named(f)[name] {
@@ -129,7 +128,7 @@ func (w *writer) free(f *ir.Func, v ir.Value, what string) string {
 	return name
 }
 
-// behind returns the first instruction before which a value is available for every use; nil where there is none.
+// behind returns the first instruction at which a value is available for every use; nil if there is none.
 func behind(f *ir.Func, v ir.Value) *ir.Instr {
 	i, ok := v.(*ir.Instr)
 	switch {
@@ -141,10 +140,10 @@ func behind(f *ir.Func, v ir.Value) *ir.Instr {
 	case i.Index+1 < len(i.Block.Instrs):
 		return i.Block.Instrs[i.Index+1]
 	}
-	return nil // an invoke's: where it goes on others may come, too
+	return nil // other blocks may lead to an invoke's destination
 }
 
-// named are the names of a function's values and blocks.
+// named returns the names of a function's values and blocks.
 func (w *writer) named(f *ir.Func) map[string]bool {
 	if w.namesOf == f {
 		return w.names
@@ -163,8 +162,7 @@ func (w *writer) named(f *ir.Func) map[string]bool {
 	return w.names
 }
 
-// registerType reports whether a value of a type fills a register of the module's machine: LLVM 14 promotes no operand of a stackmap (seen: llc
-// 14, not 16).
+// registerType reports whether a value of a type fills a register: LLVM 14 does not promote operands of a stackmap (seen: llc 14, not 16).
 func registerType(m *ir.Module, t *ir.Type) bool {
 	switch t.Kind {
 	case ir.IntKind:
@@ -187,7 +185,7 @@ func registerType(m *ir.Module, t *ir.Type) bool {
 	return true
 }
 
-// swiftError reports whether a value is the place of a Swift error, which lies in a register (LangRef, "Parameter Attributes").
+// swiftError reports whether a value is the address of a Swift error, which lies in a register (LangRef, "Parameter Attributes").
 func swiftError(v ir.Value) bool {
 	switch v := v.(type) {
 	case *ir.Param:
@@ -198,7 +196,7 @@ func swiftError(v ir.Value) bool {
 	return false
 }
 
-// scalable reports whether a type has a vector without a fixed size in it.
+// scalable reports whether a type contains a vector without a fixed size.
 func scalable(t *ir.Type) bool {
 	switch t.Kind {
 	case ir.VectorKind:
