@@ -1,7 +1,7 @@
-// Package layout reads layout files (reframe.layout/v1), which define the target of an exit: which frame of which function resumes, with which live
-// values in its variables.
+// Package layout reads layout files (reframe.layout/v1), which define where an exit resumes: the frame of which function, with which live values in
+// its variables.
 //
-// Its main type is [Layout]; [Parse] reads one, and its errors have a place in the file.
+// Its main type is [Layout]; [Parse] reads one. Errors give their position in the file.
 //
 // # Security
 //

@@ -19,32 +19,32 @@ import (
 // Schema names the format of a layout file.
 const Schema = "reframe.layout/v1"
 
-// Layout maps exits to other functions, where the IR alone cannot.
+// Layout maps exits to other functions, if the IR alone does not.
 type Layout struct {
-	Name  string `json:"-"` // the file, for messages
+	Name  string `json:"-"` // name of the file, for messages
 	Exits []Exit `json:"exits"`
 
-	Text []byte // of the file
+	Text []byte // content of the file
 }
 
-// Exit is one way out of optimized code.
+// Exit is an exit from optimized code.
 type Exit struct {
-	Function string      `json:"function"`         // that is left
-	Record   *uint64     `json:"record,omitempty"` // its record; nil for any
-	When     []Condition `json:"when,omitempty"`   // all of them must hold
+	Function string      `json:"function"`         // the function that is left
+	Record   *uint64     `json:"record,omitempty"` // id of its record; nil for any
+	When     []Condition `json:"when,omitempty"`   // conditions, all of which must hold
 	Resume   ExitResume  `json:"resume"`
 	Slots    []Slot      `json:"slots"`
 
-	Path string // in the file, such as exits[0]
+	Path string // place in the file, such as exits[0]
 }
 
-// Condition distinguishes exits that share an id: a live value that equals a number.
+// Condition distinguishes exits with the same id: a live value must equal a number.
 type Condition struct {
 	Operand int   `json:"operand"`
 	Equals  int64 `json:"equals"`
 }
 
-// ExitResume is the place where the interpreter resumes. A file may spell the names with their sigils (@sum, %loop).
+// ExitResume is the place where the interpreter resumes. In a file, the names may have their sigils (@sum, %loop).
 type ExitResume struct {
 	Function string `json:"function"`
 	Block    string `json:"block"`
@@ -52,16 +52,16 @@ type ExitResume struct {
 
 // Slot names a live value.
 type Slot struct {
-	Operand int    `json:"operand"` // counts the live values from 0
-	Name    string `json:"name"`    // as the function that resumes spells it: %i; a file may leave % out
-	// Extend is how an integer is widened to the type that it has in the function that resumes.
+	Operand int    `json:"operand"` // number of the live value, from 0
+	Name    string `json:"name"`    // as in the function that resumes: %i; a file may omit %
+	// Extend widens an integer to the type that it has in the function that resumes.
 	Extend Extension `json:"extend,omitempty"`
 }
 
-// Extension is the contents of an integer's upper bits after it was widened.
+// Extension determines the upper bits of a widened integer.
 type Extension string
 
-// A wider integer has copies of the sign above its bits, or zeros.
+// A wider integer has copies of the sign in its upper bits, or zeros.
 const (
 	SignExtend Extension = "sign"
 	ZeroExtend Extension = "zero"
@@ -70,7 +70,7 @@ const (
 // Error is an error in a layout file.
 type Error struct {
 	File string
-	At   jsonat.Place // in the file; zero if unknown
+	At   jsonat.Place // position in the file; zero if unknown
 	Path string       // such as exits[0].slots[2]; "" for the whole file
 	Err  error
 }
@@ -87,10 +87,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %v", where, e.Path, e.Err)
 }
 
-// Unwrap returns what was wrong.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A layout file larger than this is not one that a person or a compiler wrote.
+// maxLayout bounds the size of a layout file.
 const maxLayout = 64 << 20
 
 // Read reads a layout file. Errors are [*Error]s.
@@ -118,7 +118,7 @@ func Parse(name string, data []byte) (*Layout, error) {
 	}
 	if err := jsonat.Decode(data, &file); err != nil {
 		var at *jsonat.Error
-		errors.As(err, &at) // all are
+		errors.As(err, &at) // all errors have this type
 		if kind, ok := filekind.Of(data[:min(len(data), filekind.Head)]); ok && kind.What != "JSON" {
 			return nil, &Error{File: name, Err: errors.New(kind.Instead("layout"))}
 		}
@@ -140,7 +140,7 @@ func Parse(name string, data []byte) (*Layout, error) {
 	return l, nil
 }
 
-// Wrong is an error about a member of the file.
+// Wrong returns an error about a member of the file.
 func (l *Layout) Wrong(path string, err error) *Error {
 	e := &Error{File: l.Name, Path: path, Err: err}
 	if l.Text != nil {
@@ -149,7 +149,7 @@ func (l *Layout) Wrong(path string, err error) *Error {
 	return e
 }
 
-// spell spells names one way: functions and blocks without their sigil, values with it.
+// spell normalizes names: functions and blocks have no sigil, values have one.
 func (x *Exit) spell() {
 	x.Function, x.Resume.Function = strings.TrimPrefix(x.Function, "@"), strings.TrimPrefix(x.Resume.Function, "@")
 	x.Resume.Block = strings.TrimPrefix(x.Resume.Block, "%")
@@ -160,7 +160,7 @@ func (x *Exit) spell() {
 	}
 }
 
-// sound returns the error in an exit that is wrong in any module.
+// sound returns an error in an exit that does not depend on the modules.
 func (x *Exit) sound() (path string, err error) {
 	switch {
 	case x.Function == "":
@@ -181,7 +181,7 @@ func (x *Exit) sound() (path string, err error) {
 	return "", nil
 }
 
-// Value returns the value of f that is spelled %name, or nil. LLVM prints %$x as %"$x", and reads both.
+// Value returns the value of f with the name %name, or nil. LLVM prints %$x as %"$x", and reads both.
 func Value(f *ir.Func, name string) ir.Value {
 	spelled := func(ref, plain string) bool {
 		return ref == name || strings.Contains(plain, "$") && bareName.MatchString(plain) && "%"+plain == name
@@ -205,21 +205,21 @@ func Value(f *ir.Func, name string) ir.Value {
 	return nil
 }
 
-// bareName is a name that LLVM reads without quotes (LangRef, "Identifiers").
+// bareName matches a name that LLVM reads without quotes (LangRef, "Identifiers").
 var bareName = regexp.MustCompile(`^[-a-zA-Z$._][-a-zA-Z$._0-9]*$`)
 
-// Meant reports whether some exit is about a record of a function.
+// Meant reports whether the layout has an exit for a record of a function.
 func (l *Layout) Meant(function string, record uint64) bool {
 	return slices.ContainsFunc(l.Exits, func(x Exit) bool { return x.About(function, record) })
 }
 
-// About reports whether the exit is that of a record of a function.
+// About reports whether the exit is for a record of a function.
 func (x *Exit) About(function string, record uint64) bool {
 	return x.Function == function && (x.Record == nil || *x.Record == record)
 }
 
 // Apply returns the exit that a frame took, or nil if none matches. The slots are those of the record, by operand. why is set if an exit may match
-// but a missing value leaves it open, or if all candidates need more values than there are.
+// but a value is missing, or if all candidates need more values than there are.
 func (l *Layout) Apply(function string, record uint64, slots []frame.Slot) (x *Exit, why string) {
 	for n := range l.Exits {
 		x := &l.Exits[n]
@@ -229,7 +229,7 @@ func (l *Layout) Apply(function string, record uint64, slots []frame.Slot) (x *E
 		fails, missing := false, ""
 		for _, c := range x.When {
 			switch {
-			case c.Operand < 0 || c.Operand >= len(slots): // it is an exit of another record
+			case c.Operand < 0 || c.Operand >= len(slots): // the exit is for another record
 				fails = true
 				if why == "" {
 					why = fmt.Sprintf("%s: exits[%d] asks for live value %d, and record %d has %d", l.Name, n, c.Operand, record, len(slots))
@@ -251,7 +251,7 @@ func (l *Layout) Apply(function string, record uint64, slots []frame.Slot) (x *E
 	return nil, why
 }
 
-// Equals compares a slot with a number, which may be written signed or unsigned.
+// Equals compares a slot with a number, which may be signed or unsigned.
 func Equals(s *frame.Slot, want int64) bool {
 	n, ok := new(big.Int).SetString(string(s.Hex), 0)
 	if !ok {

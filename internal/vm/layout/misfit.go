@@ -9,35 +9,34 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// Misfit is something in an exit that the modules have not.
+// Misfit is a part of an exit that does not match the modules.
 type Misfit struct {
 	Kind MisfitKind
-	Path string // in the exit, such as .slots[2].operand; "" for all of it
+	Path string // in the exit, such as .slots[2].operand; "" for the whole exit
 	Err  error
-	// Operand is the one that no site has, and Most how many live values a site has at the most.
+	// Operand is an operand that no site has, and Most the largest number of live values of a site.
 	Operand, Most int
 }
 
-// MisfitKind is the kind of thing that is missing.
+// MisfitKind is the kind of mismatch.
 type MisfitKind int
 
 const (
 	NoFunction MisfitKind = iota
-	Unreadable            // the function that resumes
-	NoSite                // of that record in the function that is left
+	Unreadable            // the body of the function that resumes cannot be read
+	NoSite                // no site with that record in the function that is left
 	NoOperand
 	NoBlock
 	NoValue
-	Twice // a value is named by two slots, in two spellings
+	Twice // two slots name the same value, in two spellings
 )
 
 func misfit(kind MisfitKind, path, format string, args ...any) Misfit {
 	return Misfit{Kind: kind, Path: path, Err: fmt.Errorf(format, args...)}
 }
 
-// Check holds a layout against the modules: each function, block, value and operand
-// that it names must be there. Without modules there is nothing to hold it against.
-// The error is about one of the misfits: of an exit whose function is not there, about that.
+// Check compares a layout with the modules: each function, block, value and operand that it names must exist. Without modules it does nothing. The
+// error describes one mismatch; for an exit with an unknown function, that function.
 func (l *Layout) Check(ms *sites.Modules) error {
 	if len(ms.All) == 0 {
 		return nil
@@ -63,7 +62,7 @@ func (l *Layout) Check(ms *sites.Modules) error {
 
 func (l *Layout) misfit(x *Exit, m Misfit) error { return l.Wrong(x.Path+m.Path, m.Err) }
 
-// Leaves holds the exit against the function that is left: the sites that it may be taken at, and what they have not.
+// Leaves compares the exit with the function that is left. It returns the sites where it may be taken, and the mismatches.
 func (x *Exit) Leaves(ms *sites.Modules) (at []*ir.Site, wrong []Misfit, err error) {
 	from := ms.Definitions(x.Function)
 	if len(from) == 0 {
@@ -100,12 +99,12 @@ func (x *Exit) Leaves(ms *sites.Modules) (at []*ir.Site, wrong []Misfit, err err
 	return at, wrong, nil
 }
 
-// MayLeave reports whether the exit may be meant for a site, whatever the values there are.
+// MayLeave reports whether a frame at a site may take the exit, depending on its values.
 func (x *Exit) MayLeave(s *ir.Site) bool {
 	return sites.Emitted(s.Func.Module, x.Function) == s.Func && (x.Record == nil || slices.Contains(s.IDs(), *x.Record))
 }
 
-// Enters holds the exit against the function that resumes: of several definitions, against the first.
+// Enters compares the exit with the function that resumes; with the first of several definitions.
 func (x *Exit) Enters(ms *sites.Modules) []Misfit {
 	to := ms.Bodies(x.Resume.Function)
 	if len(to) == 0 {
@@ -114,7 +113,7 @@ func (x *Exit) Enters(ms *sites.Modules) []Misfit {
 	return x.into(to[0])
 }
 
-// into checks the exit's references to the function that resumes against one such function.
+// into compares the exit with one function that may resume.
 func (x *Exit) into(to *ir.Func) (wrong []Misfit) {
 	if _, err := to.Body(); err != nil {
 		return []Misfit{{Kind: Unreadable, Path: ".resume.function", Err: err}}
@@ -137,8 +136,8 @@ func (x *Exit) into(to *ir.Func) (wrong []Misfit) {
 	return wrong
 }
 
-// Destination finds the function with which the exit resumes from a site in a module, which is nil if unknown. Of several definitions it returns
-// the module's own. It returns nil if there is none, and if there are several and none of them is the module's.
+// Destination returns the function in which the exit resumes from a site of a module (nil if unknown), and the number of its definitions. Of several
+// definitions it returns the module's own. It returns nil if there is none, or several without the module's own.
 func (x *Exit) Destination(ms *sites.Modules, left *ir.Module) (to *ir.Func, defined int) {
 	all := ms.Bodies(x.Resume.Function)
 	for _, f := range all {
@@ -149,7 +148,7 @@ func (x *Exit) Destination(ms *sites.Modules, left *ir.Module) (to *ir.Func, def
 	return to, len(all)
 }
 
-// CheckInto holds an exit of the layout against the function that it resumes in.
+// CheckInto compares an exit of the layout with the function in which it resumes.
 func (l *Layout) CheckInto(x *Exit, to *ir.Func) error {
 	if wrong := x.into(to); len(wrong) > 0 {
 		return l.misfit(x, wrong[0])
@@ -157,15 +156,15 @@ func (l *Layout) CheckInto(x *Exit, to *ir.Func) error {
 	return nil
 }
 
-// Fits reports whether a value of one type can be resumed as one of another.
+// Fits reports whether a value of one type can be resumed as the other type.
 func Fits(got, want frame.Type) bool { return got.Bits == want.Bits && class(got) == class(want) }
 
-// Widens reports whether the slot makes a value of one type one of another, which has more bits.
+// Widens reports whether the slot widens a value of one type to the other type, which has more bits.
 func (s *Slot) Widens(got, want frame.Type) bool {
 	return s.Extend != "" && got.Kind == frame.Int && want.Kind == frame.Int && got.Bits < want.Bits
 }
 
-// class returns the interpretation of the bits of a type. An integer may be resumed as a pointer, and the other way round; no other conversion is
+// class returns the interpretation of the bits of a type. Integers may be resumed as pointers, and pointers as integers; no other conversion is
 // allowed.
 func class(t frame.Type) string {
 	switch t.Kind {
