@@ -4,7 +4,7 @@ package vmlayout
 
 import "errors"
 
-// boundMemory is for Linux, where cores and processes come from that have layouts in them.
+// boundMemory is supported only on Linux, as only its cores and processes contain layouts.
 func boundMemory() error {
 	return errors.New("the memory of a target's layout cannot be bounded here; give it with --layout")
 }

@@ -6,9 +6,8 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Misfits lists the errors in a shape that a module shows: an operand of an impossible type, a reference that the collector does not know of, a
-// derived pointer where an object is expected, undef where a value is expected; and the differences between info's description of a position and
-// the frame there.
+// Misfits lists mismatches between a shape and a module: operands of an impossible type, references that the collector does not know, derived
+// pointers instead of objects, undef instead of a value. It also lists differences between info for a position and the frame there.
 func (s *Shape) Misfits(site *Site) (list []string) {
 	s.places(func(where string, v *Value) {
 		if v.Kind != OperandValue || v.Operand >= len(site.Operands) {
@@ -34,7 +33,7 @@ func (s *Shape) Misfits(site *Site) (list []string) {
 	return append(list, s.expected(site)...)
 }
 
-// misfit returns the reason why an operand of a type cannot be what the layout reads it as; "" if it can.
+// misfit returns the reason why an operand of a type cannot be what the layout reads, or "".
 func misfit(v *Value, t frame.Type) string {
 	if t.IsZero() {
 		return ""

@@ -13,25 +13,25 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Bounds of what a layout may cost that runs in a process of its own. A layout of ours takes some milliseconds and some MiB.
+// Bounds of a layout that runs in its own process. Builtin layouts take some milliseconds and some MiB.
 const (
 	childMemory = 256 << 20
-	childTime   = time.Minute // for one answer: what steps and memory do not bound. A machine whose host swaps takes 11 s to fill 512 MiB.
+	childTime   = time.Minute // for one answer, beyond the bounds of steps and memory. A machine whose host swaps takes 11 s to fill 512 MiB.
 	childLine   = 32 << 20
 )
 
-// Child is a process that runs a layout: Starlark bounds steps, and no memory.
+// Child is a process that runs a layout, as Starlark bounds steps but not memory.
 type Child struct {
-	mu   sync.Mutex // of one question with its answer
+	mu   sync.Mutex // held during a request and its answer
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *bufio.Reader
 	has  map[string]bool
-	fail error // what ended it
+	fail error // why the process ended
 }
 
-// Start has another process run a layout: a command that calls [Serve] with its standard input and output. Close ends it. Errors of the text
-// are [*Error]s.
+// Start runs a layout in another process: a command that calls [Serve] with its standard input and output. Close ends it. Errors in the text are
+// [*Error]s.
 func Start(command []string, name string, text []byte) (*Layout, *Child, error) {
 	if len(text) > maxText {
 		return nil, nil, &Error{File: name, Err: fmt.Errorf("over %d MiB", maxText>>20)}
@@ -78,7 +78,7 @@ func (c *Child) Close() {
 	}
 }
 
-// failure is the error of an answer.
+// failure returns the error in a response.
 func (r *response) failure(l *Layout, site *Site) error {
 	if r.Error == "" {
 		return nil
@@ -86,10 +86,10 @@ func (r *response) failure(l *Layout, site *Site) error {
 	return &Error{File: l.Name, At: r.At, Site: site, Err: errors.New(r.Error[:min(len(r.Error), maxMessage)])}
 }
 
-// maxMessage bounds an error, of which many sites may each have one.
+// maxMessage bounds the length of an error, as many sites may each have one.
 const maxMessage = 4 << 10
 
-// ask sends a request and returns the answer. It reads memory that the child requests from a source.
+// ask sends a request and returns the response. It serves the child's reads of memory from a source.
 func (c *Child) ask(from *Source, r *request) (*response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +136,7 @@ func (c *Child) send(v any) error {
 	return err
 }
 
-// line reads a line that is not endless.
+// line reads a line of bounded length.
 func (c *Child) line() (line []byte, err error) {
 	for {
 		part, more := c.out.ReadSlice('\n')
@@ -152,7 +152,7 @@ func (c *Child) line() (line []byte, err error) {
 // maxReads bounds the reads for one answer.
 const maxReads = 1 << 14
 
-// answer reads memory for a layout that runs elsewhere.
+// answer reads memory for a layout in another process.
 func (from *Source) answer(r *wireRead, reads int) *wireMemory {
 	if from == nil || from.Static == nil {
 		return &wireMemory{Error: errNoMemory.Error()}
@@ -194,7 +194,7 @@ func (c *Child) frames(l *Layout, site *Site) (*Shape, error) {
 	return r.Shape, nil
 }
 
-// told is ask, but returns an error in the answer as an error.
+// told is ask, but returns an error in the response as an error.
 func (c *Child) told(from *Source, r *request) (*response, error) {
 	got, err := c.ask(from, r)
 	if err == nil && got.Error != "" {
@@ -227,7 +227,7 @@ func (c *Child) info(from *Source, method uint64, position int64) (map[string]st
 	return r.Info, nil
 }
 
-// codecElsewhere is a codec of a layout that runs elsewhere.
+// codecElsewhere is a codec of a layout in another process.
 type codecElsewhere struct {
 	child  *Child
 	number int

@@ -9,11 +9,11 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// Codec makes typed values of the bits that a machine has for them, and the other way round.
+// Codec converts between typed values and their bits in the machine.
 type Codec interface {
-	// Decode is given what the target has, and errs where no value has these bits.
+	// Decode returns the value of bits in the target, or an error if no value has these bits.
 	Decode(bits uint64) (Typed, error)
-	// Encode errs where the codec has no bits for a value.
+	// Encode returns an error if the codec has no bits for a value.
 	Encode(v Typed) (uint64, error)
 }
 
@@ -22,7 +22,7 @@ func errNoBits(codec string, v Typed) error {
 	return fmt.Errorf("%s has no bits for %s %s", codec, v.Type, v)
 }
 
-// symbols are values that have a name: undefined, true, a hole. One that is called null is the value of that type.
+// symbols holds values with a name: undefined, true, a hole. A symbol with the name null is the value of that type.
 type symbols map[uint64]string
 
 func (s symbols) decode(bits uint64) (Typed, bool) {
@@ -33,7 +33,7 @@ func (s symbols) decode(bits uint64) (Typed, bool) {
 	return Typed{Type: "symbol", Bits: bits, Text: name}, ok
 }
 
-// encode finds the bits of a symbol; of several the lowest.
+// encode returns the lowest bits of a symbol.
 func (s symbols) encode(codec string, v Typed) (uint64, error) {
 	name := v.Text
 	if v.Type == "null" {
@@ -51,7 +51,7 @@ func (s symbols) encode(codec string, v Typed) (uint64, error) {
 	return bits, nil
 }
 
-// null are the bits of null: what the symbols call so, or else those given, where the symbols do not have them for another value.
+// null returns the bits of null: those of the symbol null, or else the given ones, unless they belong to another symbol.
 func (s symbols) null(codec string, otherwise uint64) (uint64, error) {
 	v := Typed{Type: "null"}
 	bits, err := s.encode(codec, v)
@@ -64,19 +64,19 @@ func (s symbols) null(codec string, otherwise uint64) (uint64, error) {
 	return otherwise, nil
 }
 
-// nanBox is the encoding of doubles by adding a number to their bits, so that integers and references have room above and below:
-// JavaScriptCore's, and those that follow it.
+// nanBox encodes doubles by adding an offset to their bits, which leaves room above and below for integers and references. JavaScriptCore and similar
+// VMs use it.
 type nanBox struct {
 	ints    uint64 // the upper 16 bits of integers
-	offset  uint64 // that is added to the bits of a double
-	extend  bool   // bits 32 to 47 of an integer have its sign
+	offset  uint64 // added to the bits of a double
+	extend  bool   // bits 32 to 47 of an integer repeat its sign
 	below   bool   // integers are below the doubles, not above
 	symbols symbols
 }
 
 const canonicalNaN = 0x7ff8_0000_0000_0000
 
-// int32 is the box of an integer.
+// int32 returns the encoding of an integer.
 func (c *nanBox) int32(v uint64) uint64 {
 	if c.extend && v>>31&1 != 0 {
 		v |= 0xffff << 32
@@ -112,7 +112,7 @@ func (c *nanBox) Encode(v Typed) (uint64, error) {
 	case "i32":
 		return c.int32(v.Bits & math.MaxUint32), nil
 	case "f64":
-		// The processor's own NaNs have a box. One with all bits set, which no arithmetic makes, would be an integer.
+		// The processor's own NaNs can be encoded. A NaN with all bits set, which no arithmetic makes, would be an integer.
 		if sum := v.Bits + c.offset; sum >= c.offset && (c.below || sum>>48 < c.ints) {
 			return sum, nil
 		}
@@ -132,11 +132,11 @@ func (c *nanBox) Encode(v Typed) (uint64, error) {
 	return 0, errNoBits("nan_box", v)
 }
 
-// nanTag is the encoding of all but doubles as NaNs, with a tag above and a payload below: LuaJIT's and SpiderMonkey's.
+// nanTag encodes all values except doubles as NaNs, with a tag above and a payload below. LuaJIT and SpiderMonkey use it.
 type nanTag struct {
 	shift   uint
 	tags    map[uint64]string // types, "ref" with the kind of object, or symbols
-	symbols symbols           // of all 64 bits
+	symbols symbols           // by all 64 bits
 }
 
 func (c *nanTag) Decode(bits uint64) (Typed, error) {
@@ -196,10 +196,10 @@ func (c *nanTag) Encode(v Typed) (uint64, error) {
 	return bits, nil
 }
 
-// lowTag is the encoding with a tag in the lowest bits: integers shifted left, pointers that are aligned.
+// lowTag encodes values with a tag in the lowest bits: shifted integers and aligned pointers.
 type lowTag struct {
 	bits    uint
-	shift   uint   // of integers: at least bits; what is between is 0
+	shift   uint   // of integers: at least bits; the bits between are 0
 	width   uint   // of a value
 	ints    uint64 // the tag of integers
 	refs    uint64 // the tag of references
@@ -259,7 +259,7 @@ func (c *lowTag) Encode(v Typed) (uint64, error) {
 	return bits, nil
 }
 
-// compressed is the encoding of references as 32 bits, which are shifted and added to a base. 0 is null.
+// compressed encodes references as 32 bits, which are shifted and added to a base. 0 is null.
 type compressed struct {
 	base  uint64
 	shift uint
@@ -283,7 +283,7 @@ func (c *compressed) Encode(v Typed) (uint64, error) {
 	return n, nil
 }
 
-// interned is the encoding of values as numbers that a table names.
+// interned encodes values as numbers with names in a table.
 type interned struct{ names symbols }
 
 func (c *interned) Decode(bits uint64) (Typed, error) {
@@ -333,7 +333,7 @@ func (c *written) Encode(v Typed) (uint64, error) {
 	return bits, nil
 }
 
-// bits64 are the low 64 bits of a number that fits into as many, signed or not.
+// bits64 returns the low 64 bits of a signed or unsigned 64-bit number.
 func bits64(v starlark.Value) (uint64, error) {
 	i, ok := v.(starlark.Int)
 	if !ok {

@@ -10,13 +10,13 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// The keys of info that frames are compared with: the number of operands on the stack, and the number of locks held.
+// Keys of info that are compared with frames: the number of operands on the stack, and the number of held locks.
 const (
-	infoStack = "stack" // if the instruction at the position has not run; "stack after", "stack in-call" and "stack rethrow" if it has run, is pending, or has thrown
+	infoStack = "stack" // before the instruction at the position; "stack after", "stack in-call" and "stack rethrow": after it, while it is pending, and after it has thrown
 	infoLocks = "locks"
 )
 
-// unexpected lists the differences between a frame and info's description of its position.
+// unexpected lists the differences between a frame and info for its position.
 func unexpected(resume string, stack, locks int, info map[string]string) (list []string) {
 	key := infoStack
 	if resume != frame.Reexecute {
@@ -33,8 +33,8 @@ func unexpected(resume string, stack, locks int, info map[string]string) (list [
 	return list
 }
 
-// expected compares the frames of a shape with the layout's info for their positions, if the record gives the positions by constants, and info
-// reads nothing in the target's memory.
+// expected compares the frames of a shape with the layout's info for their positions, if the record has constant positions and info reads no memory
+// of the target.
 func (s *Shape) expected(site *Site) (list []string) {
 	if s.Layout == nil || !s.Layout.has("info") {
 		return nil
@@ -48,7 +48,7 @@ func (s *Shape) expected(site *Site) (list []string) {
 			continue
 		}
 		info, err := s.Layout.infoOf(from, method, int64(position))
-		if err != nil { // it looks into memory
+		if err != nil { // info reads memory
 			continue
 		}
 		for _, why := range unexpected(f.Resume, len(f.Stack), len(f.Monitors), info) {
@@ -58,7 +58,7 @@ func (s *Shape) expected(site *Site) (list []string) {
 	return list
 }
 
-// constant is the number that a token is by the record alone; 0 for no token, as at an exit.
+// constant returns the number of a token that is constant in the record; 0 for no token, as at an exit.
 func (s *Site) constant(v *Value) (bits uint64, is bool) {
 	switch {
 	case v == nil:
@@ -71,7 +71,7 @@ func (s *Site) constant(v *Value) (bits uint64, is bool) {
 	return 0, false
 }
 
-// rows reports whether the number of values on the stack is read from memory.
+// rows reports whether the number of stack values is read from memory.
 func (f *Frame) rows() bool {
 	for k := range f.Stack {
 		if f.Stack[k].Run != nil {
@@ -81,7 +81,7 @@ func (f *Frame) rows() bool {
 	return false
 }
 
-// nowhere is the memory of a target that is not there.
+// nowhere is the memory of a target that does not run yet.
 type nowhere struct{}
 
 func (nowhere) ReadMemory([]byte, machine.Addr) error { return errors.New("nothing runs yet") }

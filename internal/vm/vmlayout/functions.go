@@ -11,7 +11,7 @@ import (
 // maxInfo bounds the entries of info for a position.
 const maxInfo = 64
 
-// optional returns the function of a layout that names methods or classes, follows references, or describes a position.
+// optional returns an optional function of a layout: one that names methods or classes, follows references, or describes a position.
 func (l *Layout) optional(what string) starlark.Callable {
 	switch what {
 	case "method":
@@ -48,8 +48,8 @@ func (l *Layout) nameOf(what string, from *Source, bits uint64) (string, error) 
 	return named, nil
 }
 
-// Reference is the address that a word in memory refers to, and false for one that refers to nothing: as the layout's function reference(bits) has
-// it, which returns the address or None. Without that function a word is the address itself. An error of the function is no reference.
+// Reference returns the address that a word in memory refers to, and false if it refers to nothing. The layout's function reference(bits) determines
+// it; it returns the address or None. Without that function, a word is an address. If the function fails, the word is not a reference.
 func (l *Layout) Reference(bits uint64) (machine.Addr, bool) {
 	if !l.has("reference") {
 		return machine.Addr(bits), bits != 0

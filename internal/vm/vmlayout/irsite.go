@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// OfModule is a site as a module has it.
+// OfModule returns the site with the facts of its module.
 func OfModule(s *ir.Site) *Site {
 	out := &Site{Function: s.Func.Name, Record: s.ID, Kind: string(s.Kind)}
 	for _, v := range s.Live {
@@ -30,7 +30,7 @@ func OfModule(s *ir.Site) *Site {
 	return out
 }
 
-// intoObject reports whether v is a GEP with an index that is not a constant zero: a pointer computed from another one.
+// intoObject reports whether v is a GEP with an index other than the constant zero: a pointer computed from another one.
 func intoObject(v ir.Value) bool {
 	i, is := v.(*ir.Instr)
 	return is && i.Op == ir.OpGEP && slices.ContainsFunc(i.Args[1:], func(index ir.Value) bool {
@@ -39,8 +39,8 @@ func intoObject(v ir.Value) bool {
 	})
 }
 
-// OfRecord is a site as its record has it: what is a constant there. only is the site of the module that the record is, or nil; all are those that it may
-// be; recorded are the locations of the live values where no module says more.
+// OfRecord returns a site with the constants of its record. only is the site of the module that has the record, or nil; all are the possible sites;
+// recorded holds the locations of the live values if no module says more.
 func OfRecord(only *ir.Site, all []*ir.Site, e sites.RecordEntry, recorded []stackmap.Location, function string, r *frame.Record) *Site {
 	out := &Site{Function: function, Record: r.ID, Kind: r.Site}
 	number := func(o *Operand, l stackmap.Location, there bool) {
@@ -79,7 +79,7 @@ func OfRecord(only *ir.Site, all []*ir.Site, e sites.RecordEntry, recorded []sta
 	return out
 }
 
-// ArgsOf are the arguments of a site's call as a module has them.
+// ArgsOf returns the arguments of a site's call, from its module.
 func ArgsOf(s *ir.Site) (list []Operand) {
 	for _, v := range s.Instr.Args {
 		list = append(list, operandOf(s.Func.Module, v))
@@ -107,7 +107,7 @@ func constantOf(v ir.Value, t frame.Type) *big.Int {
 	return nil
 }
 
-// signed reads the low bits of a number as two's complement.
+// signed interprets the low bits of a number as two's complement.
 func signed(n *big.Int, bits uint) *big.Int {
 	if bits == 0 || n.Bit(int(bits)-1) == 0 {
 		return n
@@ -115,7 +115,7 @@ func signed(n *big.Int, bits uint) *big.Int {
 	return new(big.Int).Sub(n, new(big.Int).Lsh(big.NewInt(1), bits))
 }
 
-// Number is the constant that a location of a record is, of an operand of a type, or of none.
+// Number returns the constant in a location of a record, for an operand of a type, or of none.
 func Number(v uint64, t frame.Type) *big.Int {
 	if t.Kind == frame.Int && t.Bits > 1 && t.Bits < 64 {
 		v = uint64(int64(v<<(64-t.Bits)) >> (64 - t.Bits))

@@ -13,21 +13,21 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// Layout is a program that reads an encoding. It may be used by several goroutines at once.
+// Layout is a program that reads an encoding. Several goroutines may use it at once.
 type Layout struct {
-	Name string // a file, or the name of one that comes with reframe
+	Name string // a file, or the name of a builtin layout
 	Text []byte
 
 	frames     starlark.Callable
-	methodName starlark.Callable // optional, as the next ones
+	methodName starlark.Callable // optional, like the next ones
 	className  starlark.Callable
 	info       starlark.Callable
 	reference  starlark.Callable
 
-	child *Child // that runs it; nil where it runs here
+	child *Child // the process that runs it; nil if it runs here
 }
 
-// Join are the layouts of both lists, each once.
+// Join returns the layouts of both lists, without duplicates.
 func Join(list, more []*Layout) []*Layout {
 	list = slices.Clip(list)
 	for _, l := range more {
@@ -38,7 +38,7 @@ func Join(list, more []*Layout) []*Layout {
 	return list
 }
 
-// Limits of what one call of a layout's function may do. A record has some hundred operands; twenty steps for each are plenty.
+// Limits of one call of a layout's function. A record has some hundred operands; twenty steps for each are enough.
 const (
 	maxSteps  = 2_000_000
 	maxText   = 1 << 20
@@ -49,7 +49,7 @@ const (
 //go:embed layouts/*.star
 var builtin embed.FS
 
-// Builtin are the names of the layouts that come with reframe, in alphabetical order.
+// Builtin returns the names of the layouts that come with reframe, in alphabetical order.
 func Builtin() (names []string) {
 	entries, _ := builtin.ReadDir("layouts")
 	for _, e := range entries {
@@ -59,13 +59,13 @@ func Builtin() (names []string) {
 	return names
 }
 
-// IsBuiltin reports whether reframe has a builtin layout of that name.
+// IsBuiltin reports whether reframe has a builtin layout with a name.
 func IsBuiltin(name string) bool { return slices.Contains(Builtin(), name) }
 
-// IsLayout reports whether what a user gives as a layout is one of this package: a file that ends in .star, or a name that [Builtin] has.
+// IsLayout reports whether a name is that of a layout of this package: a file that ends in .star, or a name in [Builtin].
 func IsLayout(name string) bool { return strings.HasSuffix(name, ".star") || IsBuiltin(name) }
 
-// Read reads a layout by the name that a user gives. Errors of the text are [*Error]s.
+// Read reads a layout by its name. Errors in the text are [*Error]s.
 func Read(name string) (*Layout, error) {
 	if IsBuiltin(name) {
 		text, err := builtin.ReadFile(path.Join("layouts", name+".star"))
@@ -81,7 +81,7 @@ func Read(name string) (*Layout, error) {
 	return Parse(name, text)
 }
 
-// ReadText reads the text of a layout file, and of one that is too large as much as shows that it is.
+// ReadText reads the text of a layout file. If the file is too large, it reads just enough to show that.
 func ReadText(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -99,7 +99,7 @@ func ReadText(name string) ([]byte, error) {
 	return text[:n], nil
 }
 
-// Parse runs the text of a layout up to its end, so that its functions are there.
+// Parse runs the top level of a layout, which defines its functions.
 func Parse(name string, text []byte) (*Layout, error) {
 	if len(text) > maxText {
 		return nil, &Error{File: name, Err: fmt.Errorf("over %d MiB", maxText>>20)}
@@ -141,7 +141,7 @@ func (l *Layout) thread(r *run) *starlark.Thread {
 	return t
 }
 
-// call calls a function of the layout at an exit. The source is nil where no memory may be read.
+// call calls a function of the layout at an exit. If the source is nil, no memory may be read.
 func (l *Layout) call(f starlark.Callable, from *Source, args ...starlark.Value) (starlark.Value, error) {
 	v, err := starlark.Call(l.thread(&run{layout: l, source: from}), f, args, nil)
 	if err != nil {
@@ -190,10 +190,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %v", where, e.Err)
 }
 
-// Unwrap returns what was wrong.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// wrong makes an [Error] of Starlark's error.
+// wrong converts an error of Starlark to an [Error].
 func (l *Layout) wrong(r *run, err error) *Error {
 	var mine *Error
 	if errors.As(err, &mine) {

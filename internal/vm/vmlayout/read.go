@@ -9,14 +9,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Source holds the data from which a shape's tokens are read at an exit.
+// Source holds the data from which the tokens of a shape are read at an exit.
 type Source struct {
 	Slots  []frame.Slot   // of the record: slot k is live value k
-	Memory machine.Memory // of the values, at the moment of the exit
-	Static machine.Memory // of the names of methods and classes, which do not change
+	Memory machine.Memory // of values, at the time of the exit
+	Static machine.Memory // of names of methods and classes, which do not change
 	Order  binary.ByteOrder
 
-	names map[nameKey]string // the layout's names for methods and classes, by their bits
+	names map[nameKey]string // cache of the layout's names of methods and classes, by bits
 	infos map[infoKey]map[string]string
 	loads int
 	pairs bool // the record lists at least one slot for the collector
@@ -40,18 +40,18 @@ type infoKey struct {
 	position int64
 }
 
-// Bounds on the reads at one exit, whatever counts a target has in its memory.
+// Bounds of the reads at one exit, whatever counts the target has in its memory.
 const (
 	maxRow   = 1 << 12 // values of one row
-	maxLoads = 1 << 16 // of all
-	maxNames = 1 << 16 // that are kept
+	maxLoads = 1 << 16 // values at one exit
+	maxNames = 1 << 16 // cached names
 )
 
-// raw holds the bits of a token, and where they come from.
+// raw holds the bits of a token and their source.
 type raw struct {
 	bits   uint64
-	have   int    // bits
-	typed  string // of the slot, as its module spells it
+	have   int    // number of bits
+	typed  string // type of the slot in its module
 	slot   *frame.Slot
 	status frame.Status
 	reason string
@@ -117,7 +117,7 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// signedOf is the type of a number of so many bits.
+// signedOf returns the name of a signed integer type with a number of bits.
 func signedOf(bits int) string {
 	if t := fmt.Sprintf("i%d", bits); widths[t] == bits {
 		return t
@@ -266,8 +266,8 @@ func (from *Source) value(v *Value) frame.VMValue {
 	return out
 }
 
-// collected returns how the record describes a reference to the collector. A record that describes any reference describes all that are neither
-// null nor constant.
+// collected returns how the record lists a reference for the collector. A record that lists any reference lists all that are neither null nor
+// constant.
 func (from *Source) collected(v *frame.VMValue, s *frame.Slot) *frame.GC {
 	switch {
 	case !strings.HasPrefix(v.Type, "ref") && !strings.Contains(v.Type, "addrspace("), s.Location != nil && s.Location.Constant != "":
@@ -280,7 +280,7 @@ func (from *Source) collected(v *frame.VMValue, s *frame.Slot) *frame.GC {
 	return nil
 }
 
-// typed reads a token that has bits.
+// typed converts the bits of a token.
 func (from *Source) typed(v *Value, got raw) frame.VMValue {
 	out := frame.VMValue{Status: got.status, Reason: got.reason, Type: v.As}
 	if got.slot != nil {
@@ -293,7 +293,7 @@ func (from *Source) typed(v *Value, got raw) frame.VMValue {
 	if got.status != frame.OK && got.status != frame.Guessed {
 		return out
 	}
-	if got.slot != nil && v.As == "" && v.Codec == nil { // vectors and wide numbers too
+	if got.slot != nil && v.As == "" && v.Codec == nil { // including vectors and wide numbers
 		out.Value, out.Hex, out.Kind, out.Bytes = got.slot.Value, got.slot.Hex, got.slot.Type, got.slot.Bytes
 		return out
 	}
@@ -316,7 +316,7 @@ func (from *Source) typed(v *Value, got raw) frame.VMValue {
 	return out
 }
 
-// hex are the bits of a whole slot, which has them already; "" where they are others.
+// hex returns the bits of a whole slot, if they are the value's; else "".
 func (r *raw) hex(v *Value) frame.Hex {
 	if v.Kind != OperandValue || v.As != "" || r.slot == nil || len(r.slot.Bytes) > 8 {
 		return ""
@@ -324,7 +324,7 @@ func (r *raw) hex(v *Value) frame.Hex {
 	return r.slot.Hex
 }
 
-// decoded gives a value its type, its text and its bits.
+// decoded sets the type, text and bits of a value.
 func (from *Source) decoded(v *frame.VMValue, is Typed) {
 	v.Type = is.Type
 	t, ok := is.Kind()
@@ -363,7 +363,7 @@ func (from *Source) raw(v *Value) raw {
 			return r
 		}
 		if v.As == "" && v.Codec == nil && len(s.Bytes) > 8 {
-			return r // its text is the slot's
+			return r // the slot has the text
 		}
 		if v.Extend != "" {
 			if why := v.unwidened(s.Type); why != "" {
@@ -411,7 +411,7 @@ func (from *Source) raw(v *Value) raw {
 	return missing("an object is no number")
 }
 
-// word reads what a type has of memory. Bits above it are clear.
+// word reads a value of a type from memory. The bits above it are zero.
 func (from *Source) word(m machine.Memory, at uint64, kind string) (uint64, error) {
 	var b [8]byte
 	n := (widths[kind] + 7) / 8
@@ -421,7 +421,7 @@ func (from *Source) word(m machine.Memory, at uint64, kind string) (uint64, erro
 	return cut(wordOf(b[:n], from.Order), kind), nil
 }
 
-// wordOf are the low 64 bits of bytes.
+// wordOf returns the low 64 bits of bytes.
 func wordOf(b []byte, order binary.ByteOrder) (bits uint64) {
 	for i := range b {
 		switch {

@@ -6,14 +6,14 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Reading is the result of the first of several layouts that accepts a record or fails on it.
+// Reading is the result of the first layout that accepts a record, or fails on it.
 type Reading struct {
-	Layout *Layout // nil if none accepts it
+	Layout *Layout // nil if no layout accepts the record
 	Shape  *Shape  // nil if the layout failed
 	Err    error
 }
 
-// First runs layouts for a site until one has frames for it, or fails.
+// First runs layouts over a site until one has frames for it, or fails.
 func First(layouts []*Layout, site *Site) *Reading {
 	for _, l := range layouts {
 		shape, err := l.Frames(site)
@@ -29,7 +29,7 @@ func Uncounted(layouts []*Layout, record uint64) *Reading {
 	return &Reading{Layout: layouts[0], Err: fmt.Errorf("record %d: which location is which live value, only the module can say; give it with --ir", record)}
 }
 
-// Read reads the values at an exit; nil where no layout reads the record.
+// Read reads the values at an exit; nil if no layout accepts the record.
 func (r *Reading) Read(from *Source) *frame.VM {
 	switch {
 	case r.Shape != nil:

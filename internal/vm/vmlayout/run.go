@@ -23,8 +23,8 @@ type run struct {
 	site   *Site
 	source *Source // at an exit; nil before
 
-	taken   []bool   // of each operand whether it was read as a constant, skipped or loaded from
-	used    []string // of each operand where it was put into a frame
+	taken   []bool   // by operand: it was read as a constant, skipped or loaded from
+	used    []string // by operand: the place where it was put into a frame
 	objects []*objectValue
 	values  int
 }
@@ -33,7 +33,7 @@ func newRun(l *Layout, s *Site) *run {
 	return &run{layout: l, site: s, taken: make([]bool, len(s.Operands)), used: make([]string, len(s.Operands))}
 }
 
-// placed is an error with the place in the layout that it is about.
+// placed is an error with a position in the layout.
 type placed struct {
 	at  string
 	err error
@@ -56,7 +56,7 @@ func runOf(t *starlark.Thread) *run {
 	return r
 }
 
-// operandText names an operand for messages.
+// operandText describes an operand in messages.
 func (r *run) operandText(k int) string {
 	o := &r.site.Operands[k]
 	text := fmt.Sprintf("operand %d", k)
@@ -68,7 +68,7 @@ func (r *run) operandText(k int) string {
 	return text
 }
 
-// use notes that an operand goes into a frame: each may do that once.
+// use records that an operand is put into a frame, which is allowed once.
 func (r *run) use(k int, at string) error {
 	if before := r.used[k]; before != "" {
 		return fmt.Errorf("%s is used a second time, first in line %s", r.operandText(k), before)
@@ -77,7 +77,7 @@ func (r *run) use(k int, at string) error {
 	return nil
 }
 
-// token makes a token of what a layout put somewhere.
+// token converts a value that a layout put into a frame.
 func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 	if r.values++; r.values > maxPlaced {
 		return Value{}, fmt.Errorf("over %d values", maxPlaced)
@@ -123,7 +123,7 @@ func literal(v starlark.Value) (out Value, ok bool, err error) {
 	return out, true, err
 }
 
-// load makes a token of what lies at an address. The operands of the address may be used for several.
+// load makes a token of the memory at an address. Several tokens may use the operands of the address.
 func load(v *loadValue) (Value, error) {
 	out := Value{Kind: LoadValue, Offset: v.offset, Scale: v.scale, As: v.as, Codec: v.codec}
 	for _, part := range []struct {
@@ -152,7 +152,7 @@ func load(v *loadValue) (Value, error) {
 	return out, nil
 }
 
-// inOrder sorts values by their places, and returns a place that occurs twice, if there is one.
+// inOrder sorts values by place, and returns a place that occurs twice, if there is one.
 func inOrder(list []Placed) (at int64, twice bool) {
 	slices.SortStableFunc(list, func(a, b Placed) int { return cmp.Compare(a.At, b.At) })
 	for k := 1; k < len(list); k++ {
@@ -163,7 +163,7 @@ func inOrder(list []Placed) (at int64, twice bool) {
 	return 0, false
 }
 
-// shape makes a shape of what frames(site) returned, and checks what a layout easily gets wrong.
+// shape converts the result of frames(site), and checks it for common mistakes.
 func (r *run) shape(v starlark.Value) (*Shape, error) {
 	var list []starlark.Value
 	if one, ok := v.(*frameValue); ok {

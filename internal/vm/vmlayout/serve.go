@@ -11,8 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Serve runs a layout in a process of its own, which [Start] starts. It bounds the memory of this process permanently, and returns when there are
-// no more requests.
+// Serve runs a layout in its own process, which [Start] starts. It bounds the memory of the process permanently, and returns after the last request.
 func Serve(in io.Reader, out io.Writer) error {
 	if err := boundMemory(); err != nil {
 		return err
@@ -106,7 +105,7 @@ func (s *served) answer(r *request) *response {
 	return failed(fmt.Errorf("an unknown request"))
 }
 
-// asked is memory that the other side reads.
+// asked is memory that the other process reads.
 type asked struct{ s *served }
 
 func (a asked) ReadMemory(buf []byte, addr machine.Addr) error {

@@ -9,35 +9,35 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Shape is the result of a layout for a record: VM frames of tokens. It is immutable.
+// Shape is the result of a layout for a record: VM frames with tokens as values. It is immutable.
 type Shape struct {
 	Layout  *Layout `json:"-"`
 	Frames  []Frame // innermost first
 	Objects []Object
 }
 
-// Frame is one VM frame.
+// Frame is a VM frame.
 type Frame struct {
-	Method, Position *Value // nil where the layout gives none
+	Method, Position *Value // nil if the layout gives none
 	Resume           string
 	Locals, Stack    []Placed
 	Monitors         []Monitor
-	Extra            []Placed // by their names
+	Extra            []Placed // in the order of their names
 }
 
-// Placed is a value at a place: a local, a place on the operand stack, a field, an extra of a frame.
+// Placed is a value at a place: a local, an entry of the operand stack, a field, an extra of a frame.
 type Placed struct {
 	At   int64
 	Name string
 	Value
-	Run *Run // for as many values as the target says; Value is the first
+	Run *Run // a row of values; Value is then the first
 }
 
-// Run is a row of values in memory; the target's memory holds their number.
+// Run is a row of values in memory; their number is read from the target's memory.
 type Run struct {
 	Count  Value
 	Stride int64
-	Refs   *Value // the first of the words whose bits mark the references among the values, the lowest bit first; nil for none
+	Refs   *Value // the first of the words whose bits mark references among the values, lowest bit first; nil for none
 }
 
 // Monitor is a lock.
@@ -46,24 +46,24 @@ type Monitor struct {
 	Eliminated bool
 }
 
-// Object is one that exists only as its fields.
+// Object is an object that exists only as its fields.
 type Object struct {
 	ID     int64
 	Class  *Value
 	Fields []Placed
-	where  string // in the layout, for messages
+	where  string // position in the layout, for messages
 }
 
 // ValueKind is the kind of a token.
 type ValueKind int
 
-// The kinds of token.
+// The kinds of tokens.
 const (
 	OperandValue ValueKind = iota // a live value of the record
 	DeadValue                     // no value: its method does not need it
 	ObjectValue                   // an object of the shape
 	ConstValue                    // a constant of the layout
-	LoadValue                     // a value in memory, at an address that is a token
+	LoadValue                     // a value in memory, at the address in a token
 	MergeValue                    // one of several objects, selected by a token
 )
 
@@ -80,14 +80,14 @@ type Value struct {
 	Of      []int64 // of MergeValue: ids of objects
 	Which   *Value  // of MergeValue: an index into Of
 
-	As     string // the type that the bits have; "" for the slot's own
-	Extend string // of OperandValue: how an integer becomes one of As that has more bits: "sign", "zero", or "" for not at all
+	As     string // type of the bits; "": that of the slot
+	Extend string // of OperandValue: how an integer is widened to As: "sign", "zero", or "" for not at all
 	Codec  Codec  `json:"-"` // nil for none
 
-	CodecNumber int // of it, where it is another process's
+	CodecNumber int // number of Codec in another process
 }
 
-// Follows reports whether a token reads memory that no location of the record covers: it must be read while the target is stopped.
+// Follows reports whether a token reads memory outside of the record's locations: it must be read while the target is stopped.
 func (s *Shape) Follows() (yes bool) {
 	if s != nil {
 		s.tokens(func(v *Value) { yes = yes || v.Kind == LoadValue })
@@ -95,8 +95,8 @@ func (s *Shape) Follows() (yes bool) {
 	return yes
 }
 
-// Encode finds the operand that a value of the shape is read from, and encodes another value of it as bits. The name is that of [frame.VM.Slots],
-// and slots are those of the record.
+// Encode finds the operand from which a value of the shape is read, and encodes another value for it. The name is that of [frame.VM.Slots], and slots
+// are those of the record.
 func (s *Shape) Encode(slots []frame.Slot, name, kind string, bits uint64) (operand int, out *big.Int, err error) {
 	var found *Value
 	s.walk(func(n int, what string, at int64, p *Placed) {

@@ -8,17 +8,17 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Typed is a value with its type, as a codec makes it of bits.
+// Typed is a value with its type, as a codec decodes it.
 type Typed struct {
 	Type string // i1 to i64, u8 to u64, f32, f64, ref, null, symbol
 	Bits uint64
 	Text string // of a symbol
 }
 
-// widths are the bits of the types that have a width.
+// widths holds the widths of types in bits.
 var widths = map[string]int{"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32, "u64": 64, "f32": 32, "f64": 64, "ref": 64}
 
-// plain are the types of widths as slots have them.
+// plain holds the types with a width, in the form of slots.
 var plain = func() map[string]frame.Type {
 	all := map[string]frame.Type{}
 	for name, bits := range widths {
@@ -34,7 +34,7 @@ var plain = func() map[string]frame.Type {
 	return all
 }()
 
-// Kind returns its type in the form of slots; ok is false if the type has no width.
+// Kind returns the type in the form of slots; ok is false if it has no width.
 func (t Typed) Kind() (kind frame.Type, ok bool) {
 	if t.Type == "null" {
 		return plain["ref"], true
@@ -43,7 +43,7 @@ func (t Typed) Kind() (kind frame.Type, ok bool) {
 	return kind, ok
 }
 
-// known reports whether there is a type of a name.
+// known returns an error if a type does not exist.
 func known(t string) error {
 	if _, ok := widths[t]; ok {
 		return nil
@@ -51,7 +51,7 @@ func known(t string) error {
 	return fmt.Errorf("%q is no type: i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref", t)
 }
 
-// extends checks that an integer can be widened to a type in the way that a layout requests: "sign", "zero", or "" for not at all.
+// extends checks that an integer can be widened to a type as a layout requests: "sign", "zero", or "" for not at all.
 func extends(how, to string) error {
 	switch {
 	case how == "":
@@ -64,7 +64,7 @@ func extends(how, to string) error {
 	return nil
 }
 
-// widened returns the bits of an integer of a narrower type, as an integer of the token's type.
+// widened returns the bits of a narrower integer, widened to the token's type.
 func (v *Value) widened(bits uint64, from frame.Type) uint64 {
 	unused := 64 - min(from.Bits, 64)
 	bits = bits << unused >> unused
@@ -87,7 +87,7 @@ func (v *Value) unwidened(t frame.Type) string {
 	return ""
 }
 
-// cut leaves the bits that a type has.
+// cut clears the bits above a type's width.
 func cut(bits uint64, t string) uint64 {
 	if w := widths[t]; w < 64 {
 		return bits & (1<<w - 1)
@@ -95,7 +95,7 @@ func cut(bits uint64, t string) uint64 {
 	return bits
 }
 
-// named is the text of a value that is spelled otherwise than by its type in [plain]; "" of others.
+// named returns the text of a value whose form does not follow from its type in [plain]; else "".
 func (t Typed) named() string {
 	switch t.Type {
 	case "null":
@@ -108,7 +108,7 @@ func (t Typed) named() string {
 	return ""
 }
 
-// String is the text of a value in its natural form.
+// String returns the text of a value in its natural form.
 func (t Typed) String() string {
 	if text := t.named(); text != "" || t.Type == "symbol" {
 		return text
@@ -118,7 +118,7 @@ func (t Typed) String() string {
 	return plain[t.Type].Format(raw[:], binary.LittleEndian)
 }
 
-// signed is the number that bits of a type are.
+// signed returns the number that the bits of a type represent.
 func (t Typed) signed() int64 {
 	if t.Type != "" && t.Type[0] == 'i' && t.Type != "i1" {
 		unused := 64 - widths[t.Type]

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// universe returns the functions that a layout can use beside Starlark's own.
+// universe returns the functions for layouts, in addition to Starlark's own.
 func (l *Layout) universe() starlark.StringDict {
 	all := starlark.StringDict{}
 	add := func(name string, f func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)) {
@@ -146,7 +146,7 @@ func (l *Layout) universe() starlark.StringDict {
 	return all
 }
 
-// here returns the run for a site. The functions that make frames work only in such a run.
+// here returns the run for a site. Functions that make frames require one.
 func here(t *starlark.Thread) (*run, error) {
 	if r := runOf(t); r != nil && r.site != nil {
 		return r, nil
@@ -236,7 +236,7 @@ func (l *Layout) addCodecs(add adder) {
 	})
 }
 
-// table reads a dictionary of numbers and names.
+// table converts a dictionary of numbers and names.
 func table(d *starlark.Dict) (map[uint64]string, error) {
 	all := map[uint64]string{}
 	for _, item := range d.Items() {
@@ -299,7 +299,7 @@ func addReads(add adder) {
 		}
 		for len(text) < maxString {
 			var part [32]byte
-			n := len(part) - int((at+uint64(len(text)))%uint64(len(part))) // no further than the end of the page
+			n := len(part) - int((at+uint64(len(text)))%uint64(len(part))) // up to the end of the page
 			if err := r.source.Static.ReadMemory(part[:n], machine.Addr(at)+machine.Addr(len(text))); err != nil {
 				return nil, err
 			}

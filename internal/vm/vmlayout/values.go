@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// base holds what the values of layouts have in common: no truth, no hash.
+// base implements what all values of layouts have in common: they have no truth value and no hash.
 type base struct{ name string }
 
 func (b base) Type() string            { return b.name }
@@ -24,7 +24,7 @@ func (b base) Hash() (uint32, error)   { return 0, fmt.Errorf("unhashable: %s", 
 func names(list ...string) []string    { sort.Strings(list); return list }
 func number(n *big.Int) starlark.Value { return starlark.MakeBigInt(n) }
 
-// method makes a bound method.
+// method returns a bound method.
 func method(name string, f func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error)) starlark.Value {
 	return starlark.NewBuiltin(name, func(t *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		v, err := f(t, args, kwargs)
@@ -38,7 +38,7 @@ func method(name string, f func(t *starlark.Thread, args starlark.Tuple, kwargs 
 	})
 }
 
-// siteValue is the site as a layout sees it.
+// siteValue is the site for a layout.
 type siteValue struct{ r *run }
 
 func (*siteValue) String() string        { return "site" }
@@ -66,7 +66,7 @@ func (s *siteValue) Attr(name string) (starlark.Value, error) {
 	return nil, nil
 }
 
-// operandList is a row of operands.
+// operandList is a sequence of operands.
 type operandList struct {
 	r              *run
 	from, to, step int
@@ -139,7 +139,7 @@ func (l *operandList) Attr(name string) (starlark.Value, error) {
 	return nil, nil
 }
 
-// reader goes through operands from the first to the last.
+// reader iterates over operands.
 type reader struct {
 	l *operandList
 	n int
@@ -243,7 +243,7 @@ func (v *operandValue) is() *Operand {
 	return &v.r.site.Operands[v.k]
 }
 
-// take notes that the layout has looked at an operand that goes into no frame.
+// take records that the layout has used an operand that is not part of a frame.
 func (v *operandValue) take() {
 	if !v.arg {
 		v.r.taken[v.k] = true
@@ -310,7 +310,7 @@ func (v *operandValue) Attr(name string) (starlark.Value, error) {
 	return nil, nil
 }
 
-// loadValue is a token for what lies in memory.
+// loadValue is a token for a value in memory.
 type loadValue struct {
 	base, index   starlark.Value
 	offset, scale int64
@@ -325,7 +325,7 @@ func (*loadValue) Truth() starlark.Bool  { return true }
 func (*loadValue) Hash() (uint32, error) { return 0, errors.New("unhashable: load") }
 func (*loadValue) AttrNames() []string   { return names("decoded_by", "pointee") }
 
-// newLoad is TOKEN.pointee(type, at = 0, index = None, scale = 0): load is a word of Starlark itself.
+// newLoad implements TOKEN.pointee(type, at = 0, index = None, scale = 0): load is a reserved word of Starlark.
 func newLoad(name string, from starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	l := &loadValue{base: from}
 	if err := starlark.UnpackArgs(name, args, kwargs, "type", &l.as, "at?", &l.offset, "index?", &l.index, "scale?", &l.scale); err != nil {
@@ -368,10 +368,10 @@ type mergeValue struct {
 	which starlark.Value
 }
 
-// deadValue is a value that a method does not need.
+// deadValue is a value that its method does not need.
 type deadValue struct{ base }
 
-// objectRef is an object by its id.
+// objectRef refers to an object by its id.
 type objectRef struct {
 	base
 	id int64
@@ -406,7 +406,7 @@ func (v typedValue) Attr(name string) (starlark.Value, error) {
 	return nil, nil
 }
 
-// codecOf takes a codec, or a function that decodes.
+// codecOf returns the codec of an argument, which may also be a decoding function.
 func codecOf(l *Layout, v starlark.Value) (Codec, error) {
 	switch v := v.(type) {
 	case codecValue:
@@ -417,7 +417,7 @@ func codecOf(l *Layout, v starlark.Value) (Codec, error) {
 	return nil, fmt.Errorf("a %s, and a codec or a function is wanted", v.Type())
 }
 
-// frameValue is a VM frame that is being made.
+// frameValue is a VM frame under construction.
 type frameValue struct {
 	base
 	Frame
@@ -429,7 +429,7 @@ func (f *frameValue) AttrNames() []string {
 	return names("extra", "local", "method", "monitor", "position", "push", "resume", "stack")
 }
 
-// Attr returns an attribute. The attributes method, position and resume may be set later: many encodings have them after the values.
+// Attr returns an attribute. The attributes method, position and resume can be set later: many encodings have them after the values.
 func (f *frameValue) Attr(name string) (starlark.Value, error) {
 	switch name {
 	case "method", "position":
@@ -515,7 +515,7 @@ func (f *frameValue) SetField(name string, v starlark.Value) error {
 	return starlark.NoSuchAttrError(fmt.Sprintf("a frame has no attribute %s to be set", name))
 }
 
-// head makes a token of a frame's method or position, which may be shared by several frames and may be a constant of the layout.
+// head makes a token of a frame's method or position, which several frames may share, and which may be a constant of the layout.
 func head(v starlark.Value) (*Value, error) {
 	switch v := v.(type) {
 	case starlark.NoneType:
@@ -542,7 +542,7 @@ func (f *frameValue) put(t *starlark.Thread, to *[]Placed, p Placed, v starlark.
 	return err
 }
 
-// placedOf makes a token of a value, or of a row of them.
+// placedOf makes a token of a value, or of a row of values.
 func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 	row, ok := v.(*rowValue)
 	if !ok {
@@ -574,7 +574,7 @@ func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 	return first, run, nil
 }
 
-// rowValue is a token for a row of values in memory, whose number another token gives.
+// rowValue is a token for a row of values in memory, whose number is another token.
 type rowValue struct {
 	base
 	first  *loadValue
@@ -583,7 +583,7 @@ type rowValue struct {
 	refs   *loadValue
 }
 
-// objectValue is an object that is being made.
+// objectValue is an object under construction.
 type objectValue struct {
 	base
 	Object

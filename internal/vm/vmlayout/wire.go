@@ -9,10 +9,10 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// The messages between reframe and the process that runs a target's layout: one JSON object per line.
+// Messages between reframe and the process that runs a target's layout: one JSON object per line.
 
 type request struct {
-	Name   string    `json:",omitempty"` // of the layout, with its text: the first request
+	Name   string    `json:",omitempty"` // name of the layout, with its text: the first request
 	Text   []byte    `json:",omitempty"`
 	Site   *wireSite `json:",omitempty"`
 	Of     string    `json:",omitempty"` // method, class, info or reference, with the next two
@@ -30,12 +30,12 @@ type response struct {
 	Info  map[string]string `json:",omitempty"`
 	Typed *Typed            `json:",omitempty"`
 	Bits  uint64            `json:",omitempty"`
-	At    string            `json:",omitempty"` // of the error, in the layout
+	At    string            `json:",omitempty"` // position of the error in the layout
 	Error string            `json:",omitempty"`
-	Read  *wireRead         `json:",omitempty"` // wanted before there is an answer
+	Read  *wireRead         `json:",omitempty"` // a read of memory before the answer
 }
 
-// wireRead requests memory; the answer holds the bytes.
+// wireRead is a request for memory.
 type wireRead struct {
 	Addr uint64
 	Size int
@@ -77,7 +77,7 @@ func operands(list []wireOperand) (out []Operand) {
 	return out
 }
 
-// tokens calls a function for each token of a shape, also those that are parts of others.
+// tokens calls a function for each token of a shape, including those within others.
 func (s *Shape) tokens(each func(*Value)) {
 	var of func(v *Value)
 	of = func(v *Value) {
@@ -107,7 +107,7 @@ func (s *Shape) tokens(each func(*Value)) {
 	}
 }
 
-// sound returns the error in a shape that another process made for a site; nil if it is well formed.
+// sound returns an error if a shape from another process is malformed for a site.
 func (s *Shape) sound(site *Site) (err error) {
 	values := 0
 	s.tokens(func(v *Value) {
