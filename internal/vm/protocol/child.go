@@ -14,26 +14,26 @@ import (
 	"time"
 )
 
-// Child is an interpreter that runs. It is used by one goroutine.
+// Child is a running interpreter. Only one goroutine may use it.
 type Child struct {
 	Command string // as the user gave it
 	About   About
 
-	log   func(line []byte, sent bool) // nil: nobody wants to know
+	log   func(line []byte, sent bool) // nil: no log
 	cmd   *exec.Cmd
-	in    *os.File // that it reads
-	out   *os.File // that it writes
+	in    *os.File // the interpreter's standard input
+	out   *os.File // the interpreter's standard output
 	lines *lines
-	exits chan struct{} // closed when the process has ended; its status is in cmd then
+	exits chan struct{} // closed when the process has ended and cmd has its status
 	last  int           // id of the last request
-	ended error         // why it is no longer to be used
-	asked string        // the request that waits for its answer
+	ended error         // why it cannot be used any more
+	asked string        // the request without an answer yet
 }
 
-// Error describes what an interpreter did wrong, and at which message.
+// Error is a mistake of an interpreter, with the message that has it.
 type Error struct {
 	Command string
-	Message string // "its answer to resume (id 2)", "memory.read (id 7)"; "" where it is about none
+	Message string // "its answer to resume (id 2)", "memory.read (id 7)"; "" if no message is at fault
 	Err     error
 }
 
@@ -48,22 +48,22 @@ func (e *Error) Error() string {
 // Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// closeWithin is the time that an interpreter has to end after the end of its input.
+// closeWithin is the time in which an interpreter must end once its input is closed.
 const closeWithin = 2 * time.Second
 
-// Spec describes which interpreter to start, and how.
+// Spec selects the interpreter to start, and how.
 type Spec struct {
 	Command string // for sh -c
 	Hello   Hello
 	Errors  io.Writer // its standard error
-	Dir     string    // where it runs; "" is where this process does
-	Env     []string  // nil is this process's
+	Dir     string    // working directory; "": that of this process
+	Env     []string  // nil: that of this process
 
-	// Log, if it is not nil, is called for each line that is sent or received: sent reports whether reframe sent it.
+	// Log is called for each line that is sent or received, unless it is nil. sent reports whether reframe sent it.
 	Log func(line []byte, sent bool)
 }
 
-// Start starts an interpreter and greets it. Errors are [*Error]s, where they are not those of ctx.
+// Start starts an interpreter and sends initialize. Errors are [*Error]s, except for those of ctx.
 func Start(ctx context.Context, s Spec) (*Child, error) {
 	c := &Child{Command: s.Command, log: s.Log, cmd: exec.Command("/bin/sh", "-c", s.Command)}
 	c.cmd.Dir, c.cmd.Env = s.Dir, s.Env
@@ -80,9 +80,9 @@ func Start(ctx context.Context, s Spec) (*Child, error) {
 		return nil, err
 	}
 	c.cmd.Stdin, c.cmd.Stdout, c.in, c.out = theirs, its, in, out
-	c.cmd.WaitDelay = closeWithin // for whatever it left that holds its standard error
+	c.cmd.WaitDelay = closeWithin // for processes it left behind that hold its standard error
 	err = c.cmd.Start()
-	theirs.Close() // so that the last who has them is the command
+	theirs.Close() // so that only the command has them
 	its.Close()
 	if err != nil {
 		in.Close()
@@ -91,7 +91,7 @@ func Start(ctx context.Context, s Spec) (*Child, error) {
 	}
 	c.exits = make(chan struct{})
 	go func() {
-		_ = c.cmd.Wait() // how it ended is in ProcessState
+		_ = c.cmd.Wait() // ProcessState has its status
 		close(c.exits)
 	}()
 	c.lines = readLines(out)
@@ -107,7 +107,7 @@ func Start(ctx context.Context, s Spec) (*Child, error) {
 	return c, nil
 }
 
-// met reads the answer to the greeting.
+// met reads the answer to initialize.
 func (c *Child) met(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &c.About); err != nil {
 		return err
@@ -118,10 +118,10 @@ func (c *Child) met(raw json.RawMessage) error {
 	return nil
 }
 
-// answer names the answer that is waited for.
+// answer describes the pending answer.
 func (c *Child) answer() string { return fmt.Sprintf("its answer to %s (id %d)", c.asked, c.last) }
 
-// broken makes err, if there is one, the end of the interpreter.
+// broken ends the interpreter because of err, unless it is nil.
 func (c *Child) broken(message string, err error) error {
 	if err == nil {
 		return nil
@@ -131,7 +131,7 @@ func (c *Child) broken(message string, err error) error {
 	return e
 }
 
-// end lets go of the process, at once where it has done something wrong.
+// end ends the process; now: at once, because it violated the protocol.
 func (c *Child) end(why error, now bool) (forced bool) {
 	if c.ended != nil {
 		return false
@@ -145,14 +145,14 @@ func (c *Child) end(why error, now bool) (forced bool) {
 			forced = true
 		}
 	}
-	endGroup(c.cmd) // what it has left behind too
+	endGroup(c.cmd) // processes that it left behind, too
 	<-c.exits
 	c.lines.end()
 	c.out.Close()
 	return forced
 }
 
-// Close ends the interpreter: by the end of its input, or, where it does not heed that, by force, which it reports.
+// Close ends the interpreter by closing its input. It reports whether the interpreter had to be killed, because it did not end in time.
 func (c *Child) Close() (forced bool) {
 	if c != nil {
 		forced = c.end(errors.New("it was ended"), false)
@@ -160,7 +160,7 @@ func (c *Child) Close() (forced bool) {
 	return forced
 }
 
-// gone returns the reason why there are no more lines. It waits for the process for a while, so that it can report its status.
+// gone returns the reason why there are no more lines. It waits briefly for the process, to report its status.
 func (c *Child) gone() error {
 	why := c.lines.why()
 	if why != io.EOF {
@@ -169,7 +169,7 @@ func (c *Child) gone() error {
 	return c.over("it has closed its output")
 }
 
-// over returns an error with the status of an interpreter that has ended, else with said, an action that looks like its end.
+// over returns an error with the status of the interpreter if it has ended, else with said, which describes the event that looks like its end.
 func (c *Child) over(said string) error {
 	select {
 	case <-c.exits:
@@ -226,17 +226,17 @@ func (c *Child) receive(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// Ended reports whether the child must not be used any more.
+// Ended reports whether the child cannot be used any more.
 func (c *Child) Ended() bool { return c == nil || c.ended != nil }
 
-// Ask sends a request of any method, during which the interpreter may make no requests. A [*Failure] is its answer; the interpreter can still be used
-// after that.
+// Ask sends any request, during which the interpreter may not make requests. If the interpreter answers with an error, Ask returns it as a
+// [*Failure], and the interpreter can still be used.
 func (c *Child) Ask(ctx context.Context, method string, params any) error {
 	_, err := c.call(ctx, method, params, nil)
 	return err
 }
 
-// Notify sends a notification, to which there is no answer.
+// Notify sends a notification, which has no answer.
 func (c *Child) Notify(method string) error {
 	if c.ended != nil {
 		return c.ended
@@ -244,7 +244,7 @@ func (c *Child) Notify(method string) error {
 	return c.broken(method, c.send(message{Version: "2.0", Method: method}))
 }
 
-// must is a call that the interpreter has to be able to do.
+// must calls a method that the interpreter must support.
 func (c *Child) must(ctx context.Context, method string, params any, serve *serving) (json.RawMessage, error) {
 	raw, err := c.call(ctx, method, params, serve)
 	if failure := (*Failure)(nil); c.ended == nil && errors.As(err, &failure) {
@@ -253,7 +253,8 @@ func (c *Child) must(ctx context.Context, method string, params any, serve *serv
 	return raw, err
 }
 
-// call sends a request and serves the interpreter's requests until it answers, also with a [Failure]. serve is nil where it may make no requests.
+// call sends a request and serves the interpreter's requests until it answers, also by a [Failure]. If serve is nil, the interpreter may make no
+// requests.
 func (c *Child) call(ctx context.Context, method string, params any, serve *serving) (json.RawMessage, error) {
 	if c.ended != nil {
 		return nil, c.ended
@@ -284,12 +285,12 @@ func (c *Child) call(ctx context.Context, method string, params any, serve *serv
 	}
 }
 
-// late returns the error for a time-out or cancellation while an answer was awaited or written; message names the message.
+// late returns the error for a timeout or cancellation while a message was awaited or written.
 func (c *Child) late(ctx context.Context, message string, err error) error {
 	cause := context.Cause(ctx)
 	switch {
 	case cause == nil:
-	case !errors.Is(cause, context.DeadlineExceeded): // the user's own
+	case !errors.Is(cause, context.DeadlineExceeded): // the user canceled it
 		c.end(cause, true)
 		return cause
 	case !errors.Is(err, errSilent) || message == c.answer():
@@ -298,7 +299,7 @@ func (c *Child) late(ctx context.Context, message string, err error) error {
 	return c.broken(message, err)
 }
 
-// take handles a line: an answer, a request, or several of these.
+// take handles a line: an answer, a request, or a batch.
 func (c *Child) take(ctx context.Context, line []byte, serve *serving) (result json.RawMessage, done bool, err error) {
 	trimmed := strings.TrimLeft(string(line[:min(len(line), 16)]), " \t\r")
 	if strings.HasPrefix(trimmed, "[") {
@@ -357,7 +358,7 @@ func (c *Child) batch(ctx context.Context, line []byte, serve *serving) error {
 	return nil
 }
 
-// parse reads one message.
+// parse parses one message.
 func parse(line []byte) (*message, error) {
 	m := &message{}
 	if err := json.Unmarshal(line, m); err != nil {
@@ -372,7 +373,7 @@ func parse(line []byte) (*message, error) {
 	return m, nil
 }
 
-// named names a request for messages.
+// named returns the name of a request, for messages.
 func named(m *message) string {
 	if m.ID == nil {
 		return fmt.Sprintf("%.40s", m.Method)
@@ -380,7 +381,7 @@ func named(m *message) string {
 	return fmt.Sprintf("%.40s (id %.20s)", m.Method, m.ID)
 }
 
-// answered is for an answer, which is wrong where it is of no request that waits.
+// answered handles an answer. It returns an error unless the answer is for the pending request.
 func (c *Child) answered(m *message) (json.RawMessage, error) {
 	id, err := strconv.Atoi(string(m.ID))
 	switch {
@@ -400,8 +401,7 @@ func (c *Child) answered(m *message) (json.RawMessage, error) {
 	return m.Result, nil
 }
 
-// Resume runs the interpreter from frames, at the moment of a host. It returns an [*Error], after which the interpreter has been ended, or the error
-// of ctx.
+// Resume runs the interpreter from frames, over a host. It returns an [*Error], after which the interpreter has ended, or the error of ctx.
 func (c *Child) Resume(ctx context.Context, r *Resume, h *Host) (*Answer, error) {
 	a, err := c.Hand(ctx, r, h)
 	if err == nil {
@@ -414,7 +414,7 @@ func (c *Child) Resume(ctx context.Context, r *Resume, h *Host) (*Answer, error)
 	return nil, err
 }
 
-// Hand is [Child.Resume] of a request as it is, whatever its members are.
+// Hand is [Child.Resume] with an arbitrary request.
 func (c *Child) Hand(ctx context.Context, params any, h *Host) (*Answer, error) {
 	serve := &serving{host: h, progress: h.Progress}
 	raw, err := c.must(ctx, "resume", params, serve)

@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// grouped puts a command into a process group of its own: it is ended together with the processes it started, and a Ctrl-C at the terminal goes only
-// to reframe.
+// grouped puts a command into its own process group. Its children are killed with it, and a Ctrl-C at the terminal goes only to reframe.
 func grouped(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// endGroup ends it.
+// endGroup kills the process group.
 func endGroup(c *exec.Cmd) { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

@@ -11,33 +11,33 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Host is the moment that frames are of.
+// Host serves the target's state at the time of the frames.
 type Host struct {
 	Memory *Overlay
 	Symbol func(name string) (at machine.Addr, size uint64, ok bool)
-	// Progress, if it is not nil, is called for each request that is served.
+	// Progress is called for each served request, unless it is nil.
 	Progress func(requests int)
 }
 
-// Bounds of one request and of one run.
+// Bounds of a request, and of a run.
 const (
 	maxRead    = 4 << 20  // bytes
 	maxRanges  = 64 << 10 // of one request
-	maxNames   = 4096     // of symbols
+	maxNames   = 4096     // symbols in one request
 	maxOutput  = 16 << 20
-	maxMessage = 1 << 10 // characters of text that goes into errors
+	maxMessage = 1 << 10 // characters of foreign text in an error
 )
 
-// serving is the state of the requests of one resume.
+// serving is the state of one resume.
 type serving struct {
 	host     *Host
 	progress func(int)
 	requests int
-	last     int64 // id of the command's last request
+	last     int64 // id of the interpreter's last request
 	output   strings.Builder
 }
 
-// request serves a request of the command. The answer is nil for a notification. An error ends the command.
+// request serves a request of the interpreter. The answer is nil for a notification. An error ends the interpreter.
 func (c *Child) request(m *message, serve *serving) (*message, error) {
 	if serve == nil {
 		return nil, c.broken(named(m), fmt.Errorf("it asks while it is asked for %s, where there is nothing to ask", c.asked))
@@ -48,7 +48,7 @@ func (c *Child) request(m *message, serve *serving) (*message, error) {
 	}
 	if m.ID == nil {
 		if m.Method != "output" {
-			return nil, nil // JSON-RPC 2.0, section 4.1: nobody is told that it is not known
+			return nil, nil // JSON-RPC 2.0, section 4.1: unknown notifications get no answer
 		}
 		return nil, c.broken(named(m), serve.print(m.Params))
 	}
@@ -72,7 +72,7 @@ func (c *Child) request(m *message, serve *serving) (*message, error) {
 	return answer, err
 }
 
-// do serves one request, by its method.
+// do serves one request by its method.
 func (s *serving) do(method string, params json.RawMessage) (any, *Failure) {
 	wrong := func(err error) *Failure { return &Failure{codeParams, err.Error()} }
 	switch method {
@@ -123,7 +123,7 @@ func ranges(params json.RawMessage) ([]span, error) {
 	return p.Ranges, nil
 }
 
-// part is the result for one range.
+// part is the result for one range of memory.
 type part struct {
 	Data  *string `json:"data,omitempty"`
 	Error string  `json:"error,omitempty"`
@@ -194,7 +194,7 @@ func (s *serving) write(params json.RawMessage) error {
 	return nil
 }
 
-// found is the place of a symbol.
+// found is the location of a symbol.
 type found struct {
 	At   Word   `json:"at"`
 	Size uint64 `json:"size,omitempty"`

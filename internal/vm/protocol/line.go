@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// Bounds of what is read before it is looked at. A command may send requests without waiting for answers; one that sends more than this at once
-// waits until some are answered.
+// Bounds of the lines that wait to be handled. An interpreter may send requests without waiting for answers; above these bounds it waits until some
+// are answered.
 const (
 	maxLine  = 16 << 20
 	maxAhead = 4 << 20
 )
 
-// lines reads lines while somebody else writes, so that neither side waits for the other with its pipe full.
+// lines reads lines in the background, so that the two sides never wait for each other with full pipes.
 type lines struct {
 	mu    sync.Mutex
 	room  *sync.Cond
-	ready chan struct{} // has something where a line or the end is there
+	ready chan struct{} // receives a value if a line or the end has come
 	queue [][]byte
 	bytes int
-	err   error // why there are no more
-	done  bool  // nobody reads any more
+	err   error // why there are no more lines
+	done  bool  // the reader must stop
 }
 
 var errLine = errors.New("a line of over 16 MiB")
@@ -59,7 +59,7 @@ func (l *lines) run(from *bufio.Reader) {
 	}
 }
 
-// oneLine reads a line, without its end.
+// oneLine reads a line, and removes its end.
 func oneLine(from *bufio.Reader) (line []byte, err error) {
 	for {
 		part, err := from.ReadSlice('\n')
@@ -75,7 +75,7 @@ func oneLine(from *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// next takes a line, if one is there; more reports whether others may come later.
+// next returns a line if one has arrived; more reports whether others may follow later.
 func (l *lines) next() (line []byte, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *lines) next() (line []byte, more bool) {
 	return nil, l.err == nil
 }
 
-// end lets the reader go.
+// end stops the reader.
 func (l *lines) end() {
 	l.mu.Lock()
 	l.done = true

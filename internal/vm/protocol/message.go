@@ -10,17 +10,17 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Version is the protocol that both sides must speak.
+// Version is the version of the protocol that both sides must use.
 const Version = "reframe.vm/1"
 
-// Error codes of JSON-RPC 2.0, section 5.1, and the one for internal errors.
+// Error codes of JSON-RPC 2.0, section 5.1, including the one for internal errors.
 const (
 	codeMethod = -32601
 	codeParams = -32602
 	codeFailed = -32000
 )
 
-// message is any of those that go over a line: a request has a Method, an answer Result or Error.
+// message is any message: a request has a Method, an answer has a Result or an Error.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -52,12 +52,12 @@ type Hello struct {
 type About struct {
 	Protocol string `json:"protocol"`
 	Name     string `json:"name"`
-	Step     bool   `json:"step"` // it stops where a resume says so
+	Step     bool   `json:"step"` // it supports stop in a resume
 }
 
-// Value is one value of a frame or an object.
+// Value is a value of a frame or an object.
 type Value struct {
-	Index  *int64 `json:"index,omitempty"` // of a local or of a place on the stack
+	Index  *int64 `json:"index,omitempty"` // of a local or of an operand stack entry
 	Name   string `json:"name,omitempty"`
 	Type   string `json:"type,omitempty"`
 	Text   string `json:"value,omitempty"`
@@ -69,10 +69,10 @@ type Value struct {
 // Frame is one activation of a method.
 type Frame struct {
 	Method   string           `json:"method,omitempty"`
-	Bits     Word             `json:"method_bits,omitempty"` // what the record has for the method
+	Bits     Word             `json:"method_bits,omitempty"` // the method's bits in the record
 	Position *int64           `json:"position,omitempty"`
 	Resume   string           `json:"resume"`
-	Text     string           `json:"text,omitempty"` // the instruction at Position, in a frame of an interpreter's
+	Text     string           `json:"text,omitempty"` // the instruction at Position, in a frame from an interpreter
 	Locals   []Value          `json:"locals"`
 	Stack    []Value          `json:"stack"`
 	Monitors []Monitor        `json:"monitors,omitempty"`
@@ -89,11 +89,11 @@ type Monitor struct {
 type Object struct {
 	ID     int64   `json:"id"`
 	Class  string  `json:"class,omitempty"`
-	Bits   Word    `json:"class_bits,omitempty"` // what the record has for the class
+	Bits   Word    `json:"class_bits,omitempty"` // the class's bits in the record
 	Fields []Field `json:"fields"`
 }
 
-// Field is one field of an object, or an element of an array.
+// Field is a field of an object, or an element of an array.
 type Field struct {
 	At int64 `json:"at"`
 	Value
@@ -103,35 +103,35 @@ type Field struct {
 type Resume struct {
 	Frames   []Frame  `json:"frames"` // innermost first
 	Objects  []Object `json:"objects,omitempty"`
-	Returned *Native  `json:"returned,omitempty"` // what the call returned for which the first frame waits; nil where it waits for none
+	Returned *Native  `json:"returned,omitempty"` // result of the call for which the first frame waits; nil if it does not wait, or the call returned nothing
 	Steps    uint64   `json:"steps,omitempty"`
 	Tail     int      `json:"tail,omitempty"`
-	Stop     *Stop    `json:"stop,omitempty"` // only for an interpreter that says so in [About]
+	Stop     *Stop    `json:"stop,omitempty"` // only for an interpreter with [About].Step
 }
 
-// Native is a value as compiled code returns it.
+// Native is a value in the form in which compiled code returns it.
 type Native struct {
 	Type string `json:"type"`
 	Bits Word   `json:"bits"`
-	Text string `json:"text,omitempty"` // as a person writes it
+	Text string `json:"text,omitempty"` // for people
 }
 
-// Said is the value as a person writes it, or else its bits.
+// Said returns the value's text for people, or else its bits.
 func (n *Native) Said() string { return cmp.Or(n.Text, string(n.Bits)) }
 
 // Answer is the result of a resume.
 type Answer struct {
-	Returned    *Native  // nil where the method returns nothing, and where it has not returned
-	Returns     bool     // it has returned, or was left by an exception and compiled code returns then
-	Threw       *Thrown  // nil where it did not
-	Unsupported string   // why the interpreter cannot do it; "" where it can
-	Malformed   string   // why no interpreter can ever have such frames; "" where one can
-	Stopped     *Stopped // where it stands; nil where it has come to an end
-	Locked      *bool    // it took a lock, or holds one that nobody held before; nil where it does not say
-	Steps       uint64   // instructions of the VM
-	Tail        []string // the last of them, oldest first
+	Returned    *Native  // nil if the method returns nothing, or did not return
+	Returns     bool     // it returned, or an exception left it and compiled code returns then
+	Threw       *Thrown  // nil if no exception left it
+	Unsupported string   // why the interpreter cannot resume the frames; "" if it can
+	Malformed   string   // why the frames are impossible; "" if they are not
+	Stopped     *Stopped // the state in which it stopped; nil if it ran to its end
+	Locked      *bool    // it took a lock, or holds one that was not held before; nil if it does not say
+	Steps       uint64   // executed instructions of the VM
+	Tail        []string // the last of these, oldest first
 
-	Requests  int    // that it made, each a round trip; those of a batch are one
+	Requests  int    // number of requests, each a round trip; a batch counts as one
 	Output    string // what the program would have printed
 	Allocated uint64 // bytes
 }
@@ -141,7 +141,7 @@ type Thrown struct {
 	Text string `json:"text"`
 }
 
-// answer is an [Answer] as it comes over the line.
+// answer is the JSON of an [Answer].
 type answer struct {
 	Returned    json.RawMessage `json:"returned"`
 	Threw       *Thrown         `json:"threw"`
@@ -153,7 +153,7 @@ type answer struct {
 	Tail        []string        `json:"tail"`
 }
 
-// read checks the answer to a resume.
+// read converts and checks the answer to a resume.
 func (w *answer) read() (*Answer, error) {
 	a := &Answer{Threw: w.Threw, Stopped: w.Stopped, Steps: w.Steps, Tail: w.Tail, Returns: w.Returned != nil, Locked: w.Locked}
 	for _, refused := range []struct {
@@ -196,13 +196,13 @@ func (w *answer) read() (*Answer, error) {
 	return a, err
 }
 
-// Word is a number of up to 64 bits in hexadecimal, "0x2a", or longer ones of values that are wider.
+// Word is a hexadecimal number, "0x2a", of up to 64 bits, or more for wider values.
 type Word string
 
-// WordOf is the text of a number.
+// WordOf formats a number.
 func WordOf[T ~uint64](v T) Word { return Word("0x" + strconv.FormatUint(uint64(v), 16)) }
 
-// Uint reads the number.
+// Uint parses the number.
 func (w Word) Uint() (uint64, error) {
 	if len(w) < 3 || w[:2] != "0x" {
 		return 0, fmt.Errorf("%.40q is no number of the form \"0x2a\"", string(w))
@@ -214,7 +214,7 @@ func (w Word) Uint() (uint64, error) {
 	return v, nil
 }
 
-// span is a range of memory that is wanted, or that data goes to.
+// span is a range of memory to read, or to write data to.
 type span struct {
 	At   Word    `json:"at"`
 	Size int     `json:"size"`

@@ -9,13 +9,13 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Overlay is memory of a target with an interpreter's writes, which do not reach the target.
+// Overlay is a target's memory with an interpreter's writes, which do not reach the target.
 type Overlay struct {
 	below  machine.Memory
 	maps   []machine.Mapping // of the target, in ascending order
 	pages  map[machine.Addr]*page
-	room   machine.Range // that the target does not use
-	next   machine.Addr  // in room: what is allocated next
+	room   machine.Range // range that the target does not use, for allocations
+	next   machine.Addr  // address of the next allocation, in room
 	blocks []machine.Range
 	writes int
 	blind  bool
@@ -31,13 +31,13 @@ const (
 )
 
 type page struct {
-	owner  *Overlay // that may change it; another one makes a copy
+	owner  *Overlay // the overlay that may change the page; others copy it
 	data   [PageSize]byte
 	was    *[PageSize]byte
 	stored [PageSize / 8]byte // a bit for each byte
 }
 
-// NewOverlay returns an overlay over a target's memory, which has these mappings and pointers of this many bytes.
+// NewOverlay returns an overlay over a target's memory with the given mappings. pointer is the size of a pointer in bytes.
 func NewOverlay(below machine.Memory, mappings []machine.Mapping, pointer int) *Overlay {
 	o := &Overlay{below: below, maps: mappings, pages: map[machine.Addr]*page{}}
 	o.room = unused(mappings, pointer)
@@ -45,20 +45,20 @@ func NewOverlay(below machine.Memory, mappings []machine.Mapping, pointer int) *
 	return o
 }
 
-// Fork returns another overlay with the content of this one. Later writes go to the new one; this one must not be written to any more.
+// Fork returns another overlay with the same content, which takes the later writes. The old one must not be written to any more.
 func (o *Overlay) Fork() *Overlay {
 	is := *o
 	is.pages, is.blocks = maps.Clone(o.pages), slices.Clip(o.blocks)
 	return &is
 }
 
-// unused is the middle of the widest range in which nothing is mapped.
+// unused returns the middle of the widest unmapped range.
 func unused(mappings []machine.Mapping, pointer int) machine.Range {
-	end := machine.Addr(1) << 47 // what programs have on most 64-bit Linux systems; tagged pointers need the bits above
+	end := machine.Addr(1) << 47 // end of the user address space on most 64-bit Linux systems; tagged pointers need the bits above
 	if pointer == 4 {
 		end = 1 << 32
 	}
-	widest, last := machine.Range{}, machine.Addr(1<<20) // never the addresses that a null pointer with an offset has
+	widest, last := machine.Range{}, machine.Addr(1<<20) // exclude the addresses of a null pointer with an offset
 	see := func(start machine.Addr) {
 		if start > last && start-last > widest.End-widest.Start {
 			widest = machine.Range{Start: last, End: start}
@@ -147,7 +147,7 @@ func (o *Overlay) Write(data []byte, addr machine.Addr) error {
 	return nil
 }
 
-// page returns the copy of a page, and makes it where there is none.
+// page returns the copy of a page, and makes it if needed.
 func (o *Overlay) page(at machine.Addr) (*page, error) {
 	mine := o.pages[at]
 	if mine != nil && mine.owner == o {
@@ -174,7 +174,7 @@ func (o *Overlay) page(at machine.Addr) (*page, error) {
 	return mine, nil
 }
 
-// Allocate makes room, filled with zeros.
+// Allocate returns the address of new memory, filled with zeros.
 func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 	if align == 0 {
 		align = 16
@@ -183,7 +183,7 @@ func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 		return 0, fmt.Errorf("an alignment of %d: a power of two up to %d", align, PageSize)
 	}
 	at := (o.next + machine.Addr(align) - 1) &^ (machine.Addr(align) - 1)
-	size = max(size, 1) // so that each has an address of its own
+	size = max(size, 1) // so that each allocation has its own address
 	if at >= o.room.End || size > uint64(o.room.End-at) {
 		return 0, fmt.Errorf("%d bytes: all that is allocated has at most %d MiB", size, maxAllocated>>20)
 	}
@@ -192,10 +192,10 @@ func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 	return at, nil
 }
 
-// Blind has every range from now on be one that cannot be read.
+// Blind makes all memory unreadable from now on.
 func (o *Overlay) Blind() { o.blind = true }
 
-// Full leaves no room for more.
+// Full makes all further allocations fail.
 func (o *Overlay) Full() { o.room.End = o.next }
 
 // Made reports whether an address is in allocated memory.
@@ -215,21 +215,21 @@ func (o *Overlay) Block(addr machine.Addr) (machine.Range, bool) {
 	return machine.Range{}, false
 }
 
-// Allocated counts the bytes that were.
+// Allocated returns the number of allocated bytes.
 func (o *Overlay) Allocated() uint64 { return uint64(o.next - o.room.Start) }
 
-// Writes counts the ranges that were written.
+// Writes returns the number of written ranges.
 func (o *Overlay) Writes() int { return o.writes }
 
-// Stored is a page that was stored to.
+// Stored is a page with stores.
 type Stored struct {
 	Addr machine.Addr
 	Data []byte // [PageSize]
-	Was  []byte // what the target has there; nil in what was allocated
-	Bits []byte // a bit for each byte of Data, the lowest of a byte first, that was stored to
+	Was  []byte // the content in the target; nil for allocated memory
+	Bits []byte // a bit for each byte of Data that was stored to, in ascending order
 }
 
-// Stored yields the pages of the target that were stored to, in ascending order.
+// Stored yields the pages of the target with stores, in ascending order.
 func (o *Overlay) Stored() iter.Seq[Stored] {
 	return func(yield func(Stored) bool) {
 		for _, at := range slices.Sorted(maps.Keys(o.pages)) {
@@ -240,7 +240,7 @@ func (o *Overlay) Stored() iter.Seq[Stored] {
 	}
 }
 
-// StoredAt is the page that an address is in, as far as it was stored to.
+// StoredAt returns the page that contains an address, if it has stores.
 func (o *Overlay) StoredAt(addr machine.Addr) (Stored, bool) {
 	at := addr &^ (PageSize - 1)
 	if o.pages[at] == nil {

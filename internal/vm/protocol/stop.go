@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Stop ends a resume before an instruction, once After instructions have run and there are no more than Frames frames.
+// Stop ends a resume before an instruction, once After instructions have run and at most Frames frames remain.
 type Stop struct {
-	After  uint64 `json:"after"`            // instructions, one at least
-	Frames int    `json:"frames,omitempty"` // 0: however many there are
+	After  uint64 `json:"after"`            // number of instructions, at least 1
+	Frames int    `json:"frames,omitempty"` // 0: no limit
 }
 
-// Stopped is the state of an interpreter that stopped between two instructions: a resume of these frames, over the same memory, continues from there.
+// Stopped is the state of an interpreter that stopped between two instructions. A resume of these frames over the same memory continues from there.
 type Stopped struct {
 	Frames  []Frame  `json:"frames"` // innermost first
 	Objects []Object `json:"objects"`
 }
 
-// kept returns the reason why an answer does not fit this request to stop, or nil. The receiver is nil where there was no such request.
+// kept returns an error if an answer does not match this stop request. The receiver is nil if there was none.
 func (s *Stop) kept(a *Answer) error {
 	switch {
 	case a.Stopped == nil:
@@ -34,11 +34,10 @@ func (s *Stop) kept(a *Answer) error {
 	return nil
 }
 
-// resumes are the ways in which a frame can be resumed.
+// resumes holds the ways to resume a frame.
 var resumes = []string{"reexecute", "after", "in-call", "rethrow"}
 
-// check returns an error for anything in the frames or objects that frames cannot have. Lists that are left out become empty ones, as they are sent
-// again later.
+// check returns an error if the frames or objects are malformed. It makes omitted lists empty, as they are sent again later.
 func (s *Stopped) check() error {
 	if len(s.Frames) == 0 {
 		return errors.New("stopped has no frames")
