@@ -28,38 +28,38 @@ const (
 
 // Result is the outcome of one check.
 type Result struct {
-	Check  string `json:"check"` // its name, which does not change
+	Check  string `json:"check"` // its name, which is stable
 	What   string `json:"what"`  // what the protocol requires
 	Status Status `json:"status"`
-	Why    string `json:"why,omitempty"` // what was wrong, why it was not tried, or a remark
+	Why    string `json:"why,omitempty"` // the violation, why it was not tried, or a remark
 
-	General bool `json:"-"` // it was not tried for a reason that many checks share
+	General bool `json:"-"` // it was not tried for a reason that applies to many checks
 }
 
-// Report is all of them.
+// Report holds the results of all checks.
 type Report struct {
 	Schema      string   `json:"schema"`
 	Command     string   `json:"command"`
-	Interpreter string   `json:"interpreter,omitempty"` // as it calls itself
+	Interpreter string   `json:"interpreter,omitempty"` // name that the interpreter gives
 	Checks      []Result `json:"checks"`
 	Broken      int      `json:"broken"`
-	Exit        *Exit    `json:"exit,omitempty"` // absent where none was given, and where the interpreter has not come through it
+	Exit        *Exit    `json:"exit,omitempty"` // absent if no exit was given, or the interpreter did not resume it
 }
 
-// Exit holds the interpreter's result for the exit, and its costs.
+// Exit holds the interpreter's result for the exit, and its cost.
 type Exit struct {
 	Frames    int    `json:"frames"`
 	Objects   int    `json:"objects"`
 	Outcome   string `json:"outcome"`
 	Steps     uint64 `json:"steps"`
-	Requests  int    `json:"requests"` // each a round trip, unless it does not wait for the answer
-	Ranges    int    `json:"ranges"`   // that it read
-	Again     int    `json:"again"`    // of these, those that it had read before and not written since
+	Requests  int    `json:"requests"` // each a round trip, unless the interpreter does not wait for the answer
+	Ranges    int    `json:"ranges"`   // ranges of memory that it read
+	Again     int    `json:"again"`    // of these, the ones that it had read before and not written since
 	Writes    int    `json:"writes"`
 	Allocated uint64 `json:"allocated"` // bytes
 }
 
-// Moment is an exit: what is handed over, and the target at that time.
+// Moment is an exit: the request for its frames, and the target at that time.
 type Moment struct {
 	Request *protocol.Resume
 	Memory  machine.Memory
@@ -71,14 +71,14 @@ type Moment struct {
 type Options struct {
 	Command string
 	Hello   protocol.Hello
-	Moment  *Moment       // nil: only checks that need none
+	Moment  *Moment       // nil: run only checks that need no exit
 	Timeout time.Duration // for each answer
 	Errors  io.Writer     // the interpreter's standard error
 	Log     func(line []byte, sent bool)
 }
 
-// Run runs one check after the other and reports each of them. It returns the error of ctx or of each; an interpreter that cannot even be greeted
-// has failed a check.
+// Run runs the checks in order and calls each with every result. It returns an error of ctx or of each. If the interpreter does not even answer
+// initialize, a check has failed, which is not an error.
 func Run(ctx context.Context, o Options, each func(*Result) error) (*Report, error) {
 	c := &checker{ctx: ctx, o: o, report: &Report{Schema: Schema, Command: o.Command}}
 	defer func() { c.child.Close() }()
@@ -121,25 +121,25 @@ func Run(ctx context.Context, o Options, each func(*Result) error) (*Report, err
 	return c.report, nil
 }
 
-// untried is an error of a check that has nothing to try.
+// untried is the error of a check that does not apply.
 type untried string
 
 func (u untried) Error() string { return string(u) }
 
-// checker is a run under way.
+// checker is a run in progress.
 type checker struct {
 	ctx    context.Context
 	o      Options
 	report *Report
 	child  *protocol.Child
-	dead   string // why nothing more is tried
-	alone  bool   // each check has an interpreter of its own, as an earlier request is known to matter
+	dead   string // why no more checks are tried
+	alone  bool   // each check needs a new interpreter, as an earlier request changes the result
 
-	first   *ran // of the exit
+	first   *ran // the first run of the exit
 	sending traffic
 }
 
-// without is an error without the command, which the user knows.
+// without returns an error without the command, which the user knows.
 func (c *checker) without(err error) string {
 	var e *protocol.Error
 	if !errors.As(err, &e) {
@@ -151,7 +151,7 @@ func (c *checker) without(err error) string {
 	return fmt.Sprintf("%s: %v", e.Message, e.Err)
 }
 
-// running is the interpreter; another one where the last has ended.
+// running returns the interpreter. It starts another one if the last has ended.
 func (c *checker) running() (*protocol.Child, error) {
 	if !c.child.Ended() {
 		return c.child, nil
@@ -174,7 +174,7 @@ func (c *checker) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.ctx, c.o.Timeout)
 }
 
-// ask sends a request that is answered by nothing but an error.
+// ask sends a request to which only an error is a valid answer.
 func (c *checker) ask(method string, params any) error {
 	child, err := c.running()
 	if err != nil {
@@ -185,13 +185,13 @@ func (c *checker) ask(method string, params any) error {
 	return child.Ask(ctx, method, params)
 }
 
-// ran is one resume.
+// ran is the result of one resume.
 type ran struct {
 	answer *protocol.Answer
 	memory *protocol.Overlay
 }
 
-// hand hands a request over. It returns an error if the interpreter is broken.
+// hand sends a resume request. It returns an error if the interpreter is broken.
 func (c *checker) hand(params any, h *protocol.Host) (*ran, error) {
 	child, err := c.running()
 	if err != nil {
@@ -206,7 +206,7 @@ func (c *checker) hand(params any, h *protocol.Host) (*ran, error) {
 	return &ran{a, h.Memory}, nil
 }
 
-// refused returns how an answer without an outcome refuses the request, or "".
+// refused returns how the answer refuses the request, or "".
 func (r *ran) refused() string {
 	switch {
 	case r.answer.Unsupported != "":
@@ -217,7 +217,7 @@ func (r *ran) refused() string {
 	return ""
 }
 
-// outcome is the answer in a line.
+// outcome describes the answer in a line.
 func (r *ran) outcome() string {
 	why, a := r.refused(), r.answer
 	switch {
@@ -241,12 +241,12 @@ func returned(v *protocol.Native) string {
 	return fmt.Sprintf("returned %s %s (%s)", v.Type, v.Bits, v.Text)
 }
 
-// host serves a moment as it is, without what was written in another run.
+// host returns a host for a moment, without the writes of earlier runs.
 func (c *checker) host(m *Moment) *protocol.Host {
 	return &protocol.Host{Memory: protocol.NewOverlay(m.Memory, m.Maps, c.o.Hello.Pointer), Symbol: m.Symbol}
 }
 
-// empty is a target with nothing in it.
+// empty is a target without memory and symbols.
 var empty = Moment{Memory: unreadable{}, Symbol: noSymbol}
 
 type unreadable struct{}
@@ -257,7 +257,7 @@ func (unreadable) ReadMemory(_ []byte, addr machine.Addr) error {
 
 func noSymbol(string) (machine.Addr, uint64, bool) { return 0, 0, false }
 
-// copyOf is a request that can be changed.
+// copyOf returns a request as a map that can be changed.
 func copyOf(r *protocol.Resume) (map[string]any, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -265,7 +265,7 @@ func copyOf(r *protocol.Resume) (map[string]any, error) {
 	}
 	out := map[string]any{}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // offsets may have more bits than a float
+	d.UseNumber() // offsets may have more bits than a float64
 	err = d.Decode(&out)
 	return out, err
 }

@@ -10,19 +10,19 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// Names of checks that others depend on.
+// Names of checks that other checks depend on.
 const (
 	greeting  = "initialize"
 	exitCheck = "exit"
 )
 
-// unknownMethod is the name of a method that no program has.
+// unknownMethod is the name of a method that no program should have.
 const unknownMethod = "reframe.check: no program has this method"
 
-// check is one check: try's error is the violation; otherwise try may return a remark.
+// check is one check. An error of try is the violation; otherwise try may return a remark.
 type check struct {
 	name, what string
-	exit       bool // an exit is needed
+	exit       bool // it needs an exit
 	try        func(c *checker) (string, error)
 }
 
@@ -78,7 +78,7 @@ func (c *checker) unknownMethod() (string, error) {
 	return "", nil
 }
 
-// notification is followed by a request, to check that the request's answer comes next.
+// notification also sends a request, to check that the request's answer comes next.
 func (c *checker) notification() (string, error) {
 	child, err := c.running()
 	if err == nil {
@@ -88,12 +88,12 @@ func (c *checker) notification() (string, error) {
 	}
 	var failure *protocol.Failure
 	if errors.As(err, &failure) && !child.Ended() {
-		err = nil // which another check reports
+		err = nil // another check reports it
 	}
 	return "", err
 }
 
-// refuses hands over frames that no interpreter can continue.
+// refuses sends frames that no interpreter can resume.
 func (c *checker) refuses(params any) (string, error) {
 	r, err := c.hand(params, c.host(&empty))
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *checker) noFrames() (string, error) {
 	return c.refuses(&protocol.Resume{Frames: []protocol.Frame{}})
 }
 
-// exit is the first run of the exit, which the others are held against.
+// exit runs the exit for the first time; later runs are compared with it.
 func (c *checker) exit() (string, error) {
 	m := c.o.Moment
 	c.sending.begin()
@@ -151,7 +151,7 @@ func (c *checker) asFirst(r *ran) error {
 	return nil
 }
 
-// storedOtherwise is the first page in which two runs have stored other bytes.
+// storedOtherwise returns the first page in which two runs stored different bytes.
 func storedOtherwise(a, b *protocol.Overlay) (machine.Addr, bool) {
 	pages := map[machine.Addr]protocol.Stored{}
 	for p := range a.Stored() {
@@ -170,7 +170,7 @@ func storedOtherwise(a, b *protocol.Overlay) (machine.Addr, bool) {
 	return 0, false
 }
 
-// same hands the exit over, changed in what must not matter.
+// same resumes the exit with a change that must not matter.
 func (c *checker) same(params any) (string, error) {
 	r, err := c.hand(params, c.host(c.o.Moment))
 	if err == nil {
@@ -190,7 +190,7 @@ func (c *checker) afresh() (string, error) {
 	return c.same(c.o.Moment.Request)
 }
 
-// unknownMembers puts one more into each object.
+// unknownMembers adds an unknown member to each object.
 func (c *checker) unknownMembers() (string, error) {
 	request, err := copyOf(c.o.Moment.Request)
 	if err != nil {
@@ -201,7 +201,7 @@ func (c *checker) unknownMembers() (string, error) {
 		switch v := v.(type) {
 		case map[string]any:
 			for name, member := range v {
-				if name != "extra" { // whose members are names
+				if name != "extra" { // the members of "extra" are names of values
 					add(member)
 				} else if named, ok := member.(map[string]any); ok {
 					for _, value := range named {
@@ -220,7 +220,7 @@ func (c *checker) unknownMembers() (string, error) {
 	return c.same(request)
 }
 
-// otherOrder is the same in the order of the alphabet, which a map's members have.
+// otherOrder sends the members in alphabetical order, in which Go writes a map.
 func (c *checker) otherOrder() (string, error) {
 	request, err := copyOf(c.o.Moment.Request)
 	if err != nil {
@@ -229,7 +229,7 @@ func (c *checker) otherOrder() (string, error) {
 	return c.same(request)
 }
 
-// changed hands over a copy of the exit's request that change has changed.
+// changed resumes the exit with a changed copy of its request.
 func (c *checker) changed(h *protocol.Host, change func(r *protocol.Resume)) (*ran, error) {
 	r := *c.o.Moment.Request
 	r.Frames = slices.Clone(r.Frames)
@@ -271,7 +271,7 @@ func (c *checker) tail() (string, error) {
 	return "", nil
 }
 
-// fails hands the exit over at a moment in which something cannot be done that it did.
+// fails resumes the exit over a host that fails one of the requests that the first run made.
 func (c *checker) fails(h *protocol.Host) (string, error) {
 	r, err := c.hand(c.o.Moment.Request, h)
 	if err != nil {
@@ -327,7 +327,7 @@ func (c *checker) noSymbols() (string, error) {
 	return r.outcome(), nil
 }
 
-// malformed hands over frames that there cannot be.
+// malformed sends impossible frames.
 func (c *checker) malformed(change func(r *protocol.Resume)) (string, error) {
 	r, err := c.changed(c.host(c.o.Moment), change)
 	switch {
@@ -372,7 +372,7 @@ func (c *checker) noObject() (string, error) {
 	return c.malformed(func(r *protocol.Resume) { r.Objects = nil })
 }
 
-// onward continues from the exit by stops, each of which gives the place of the next one, and then to the end.
+// onward continues from the exit through a list of stops, each from the place of the one before, and then to the end.
 func (c *checker) onward(stops []protocol.Stop) error {
 	r, h, all := *c.o.Moment.Request, c.host(c.o.Moment), protocol.Answer{}
 	for n := 0; n <= len(stops); n++ {
@@ -403,7 +403,7 @@ func (c *checker) onward(stops []protocol.Stop) error {
 	return c.asFirst(&ran{&all, h.Memory})
 }
 
-// offered is an error where the interpreter cannot be asked to stop.
+// offered returns an error if the interpreter does not support stops.
 func (c *checker) offered() error {
 	child, err := c.running()
 	if err == nil && !child.About.Step {

@@ -12,16 +12,16 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// traffic records what the interpreter has sent.
+// traffic records the messages of the interpreter.
 type traffic struct {
-	wrong string // a member that is not spelled as the protocol's
+	wrong string // a misspelled member
 
 	counting      bool
 	known         map[[2]any]bool // ranges that were read
 	ranges, again int
 }
 
-// seen is a message of the interpreter's, as far as it is looked at.
+// seen holds the relevant parts of a message of the interpreter.
 type seen struct {
 	Method string
 	Params struct {
@@ -32,7 +32,7 @@ type seen struct {
 	}
 }
 
-// members are those of each object that an interpreter sends, by where it is: doc/messages.schema.json has the same.
+// members lists the members of each object that an interpreter sends, by its place; doc/messages.schema.json has the same.
 var members = map[string][]string{
 	"":         {"jsonrpc", "id", "method", "params", "result", "error"},
 	"result":   {"protocol", "name", "step", "returned", "threw", "unsupported", "malformed", "stopped", "steps", "tail", "locked"},
@@ -53,7 +53,7 @@ var members = map[string][]string{
 
 var valueMembers = []string{"index", "name", "type", "value", "bits", "object", "dead"}
 
-// see looks at a line.
+// see records a line.
 func (t *traffic) see(line []byte) {
 	var list []json.RawMessage
 	if json.Unmarshal(line, &list) != nil {
@@ -62,7 +62,7 @@ func (t *traffic) see(line []byte) {
 	for _, text := range list {
 		var v map[string]any
 		if json.Unmarshal(text, &v) != nil {
-			continue // which vmproto has reported
+			continue // package protocol has reported it
 		}
 		t.spelled("", v)
 		var m seen
@@ -72,7 +72,7 @@ func (t *traffic) see(line []byte) {
 	}
 }
 
-// begin counts from here on.
+// begin starts the counting.
 func (t *traffic) begin() { t.counting, t.known, t.ranges, t.again = true, map[[2]any]bool{}, 0, 0 }
 
 func (t *traffic) end() (ranges, again int) {
@@ -80,11 +80,11 @@ func (t *traffic) end() (ranges, again int) {
 	return t.ranges, t.again
 }
 
-// count counts ranges that are read, and those that were read already and not written since.
+// count counts ranges that are read, and those that were read before and not written since.
 func (t *traffic) count(m *seen) {
 	switch m.Method {
 	case "memory.write":
-		clear(t.known) // of what lies there it may want to know more
+		clear(t.known) // memory may have been written
 	case "memory.read":
 		for _, r := range m.Params.Ranges {
 			t.ranges++
@@ -97,7 +97,7 @@ func (t *traffic) count(m *seen) {
 	}
 }
 
-// spelled remembers the first member that the protocol does not have and that nearly is one of its.
+// spelled records the first unknown member that resembles one of the protocol's.
 func (t *traffic) spelled(where string, v map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		known := members[where]
