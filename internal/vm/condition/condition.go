@@ -1,11 +1,11 @@
-// Package condition parses and evaluates the conditions by which a user selects exits: %i > 100 && (%p == 0 || %x + 1 < %y). Its main type is
-// [Condition].
+// Package condition parses and evaluates conditions with which a user selects exits: %i > 100 && (%p == 0
+// %x + 1 < %y). Its main type is [Condition].
 //
 // # Language
 //
-// A slot has the name that the output shows, with % or without: %i, i, %"a name", loc0; #0 is the first slot, whatever its name. A name with
+// A slot has the name that the output shows, with or without %: %i, i, %"a name", loc0; #0 is the first slot, whatever its name. A name with
 // characters other than letters, digits, dots, _ and $ needs quotation marks. Values of a virtual machine's frames are named local[2], stack[0],
-// caller[1].local[0], object[4].x. Numbers are decimal, 0x, 0o or 0b, or floating-point ones, inf and nan. The operators, in descending precedence:
+// caller[1].local[0], object[4].x. Numbers are decimal, 0x, 0o or 0b, or floating-point, inf and nan. The operators, in descending precedence:
 //
 //	! -                ! before what is true or false, - before a number
 //	* / %
@@ -27,15 +27,16 @@
 // number that the output shows, as a float64, and so is the result of an operation on a float and an integer; comparisons between the two are
 // exact.
 //
-// A slot that is compared by == or != with a literal number also equals the number that its bits have with the other sign: an i8 of 0x80 is -128
+// A slot that is compared by == or != with a literal number also equals the number with the same bits and the other sign: an i8 of 0x80 equals -128
 // and 128. Two slots of one width are equal if their bits are. An i1 can be compared with true and false, too.
 //
-// A missing value is neither true nor false: a slot that is unavailable, undefined, no number, or that does not exist; a division by zero. The
-// result is determined all the same if it does not depend on it: true || it is true, false && it is false (Kleene's logic).
+// A missing value is neither true nor false: a slot that is unavailable, undefined, not a number, or missing; a division by zero. The result is still
+// determined if it does not depend on the value: true
+// it is true, false && it is false (Kleene's logic).
 //
 // # Security
 //
-// A text may be anything. The nesting depth is bounded, and the size of numbers is bounded by the length of the text.
+// The text is not trusted. The nesting depth is bounded, and so is the size of numbers, by the length of the text.
 package condition
 
 import (
@@ -54,7 +55,7 @@ type Condition struct {
 // Error is an error in the text of a condition.
 type Error struct {
 	Text string
-	At   int // bytes into it
+	At   int // offset in Text, in bytes
 	Why  string
 }
 
@@ -76,7 +77,7 @@ const (
 	Absent    // it depends on a slot that does not exist
 )
 
-// Of reports whether the condition holds for the slots of a frame. For [Undecided], why is the reason, from the first value that it depends on.
+// Of evaluates the condition for the slots of a frame. For [Undecided], why is the reason of the first missing value.
 func (c *Condition) Of(slots []frame.Slot) (a Answer, why string) {
 	v := c.root.truth(slots)
 	switch {
@@ -92,12 +93,12 @@ func (c *Condition) Of(slots []frame.Slot) (a Answer, why string) {
 
 // Name is a slot that a condition uses.
 type Name struct {
-	Text  string // as it was written, without % and quotation marks; "" for a number
-	Index int    // of the slot, if it is given by number
+	Text  string // as in the text, without % and quotation marks; "" for a number
+	Index int    // number of the slot, if Text is empty
 	at    int
 }
 
-// Names lists the slots that the condition uses, each once, in their order.
+// Names returns the slots that the condition uses, without duplicates, in order.
 func (c *Condition) Names() (list []Name) {
 	seen := map[Name]bool{}
 	c.root.each(func(n *node) {
@@ -109,16 +110,16 @@ func (c *Condition) Names() (list []Name) {
 	return list
 }
 
-// Wrong returns an error about a slot that the condition uses.
+// Wrong returns an error about a slot of the condition.
 func (c *Condition) Wrong(n Name, why string) error { return &Error{c.Text, n.at, why} }
 
-// Possible reports whether the condition can hold if only the slots for which has returns true exist, whatever their values.
+// Possible reports whether the condition can hold if only slots for which has returns true exist, with any values.
 func (c *Condition) Possible(has func(Name) bool) bool {
 	yes, _ := c.root.possible(has)
 	return yes
 }
 
-// Plain is a name of a slot without what may be left out of it.
+// Plain returns the canonical name of a slot, without optional characters.
 func Plain(name string) string {
 	name = strings.TrimPrefix(name, "%")
 	if n := len(name); n >= 2 && name[0] == '"' && name[n-1] == '"' {

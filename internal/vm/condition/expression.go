@@ -7,13 +7,13 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Expression is a number or a truth that is worked out of slots: %acc + 1, local[2] > 3.
+// Expression is an expression over slots, with a number or a truth value: %acc + 1, local[2] > 3.
 type Expression struct {
 	Text string
 	root *node
 }
 
-// ParseExpression reads one, in the language of conditions. The error is an [*Error].
+// ParseExpression parses an expression, in the language of conditions. The error is an [*Error].
 func ParseExpression(text string) (*Expression, error) {
 	p := &parser{text: text}
 	e := &Expression{Text: text, root: p.outermost()}
@@ -24,11 +24,11 @@ func ParseExpression(text string) (*Expression, error) {
 	return e, nil
 }
 
-// Slot is the name of the slot that the expression is, where it is nothing but one.
+// Slot returns the name of the slot, if the expression is just one slot.
 func (e *Expression) Slot() (n Name, ok bool) { return e.root.name, e.root.op == slotOp }
 
-// Of returns the value of the expression for the slots of a frame, as text: true or false, an integer, or a floating-point number. hex holds the
-// bits of an integer that is not negative. The error names the value that is unavailable, and the reason.
+// Of returns the value of the expression for the slots of a frame, as text: true or false, an integer, or a floating-point number. hex holds the bits
+// of a non-negative integer. The error names the missing value, and the reason.
 func (e *Expression) Of(slots []frame.Slot) (text, hex string, err error) {
 	if e.root.bool {
 		v := e.root.truth(slots)

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// node is a part of a condition. Its op is an operator as it is written, or one of those below.
+// node is a part of a condition. Its op is an operator as in the text, or one of those below.
 type node struct {
 	op       string
-	x, y     *node // what it joins; only x of a prefix
-	at, end  int   // its place in the text
-	bool     bool  // it is true or false, and no number
+	x, y     *node // operands; a prefix operator has only x
+	at, end  int   // range in the text
+	bool     bool  // a truth value, not a number
 	name     Name  // of a slot
-	constant value // that is written down, or comes of such
-	is       bool  // true, and not false
+	constant value // of a literal, or computed from literals
+	is       bool  // of true and false
 }
 
 const (
@@ -30,10 +30,10 @@ const (
 const (
 	maxText   = 1 << 16 // bytes
 	maxDepth  = 200
-	maxNumber = 320 // digits, which can be those of an integer of 1024 bits
+	maxNumber = 320 // digits, enough for an integer of 1024 bits
 )
 
-// Parse reads a condition. The error is an [*Error].
+// Parse parses a condition. The error is an [*Error].
 func Parse(text string) (*Condition, error) {
 	p := &parser{text: text}
 	c := &Condition{Text: text, root: p.whole()}
@@ -43,7 +43,7 @@ func Parse(text string) (*Condition, error) {
 	return c, nil
 }
 
-// parser keeps the first error; after it, it does nothing more.
+// parser keeps the first error, and ignores the rest of the text after it.
 type parser struct {
 	text  string
 	at    int
@@ -60,7 +60,7 @@ func (p *parser) fail(at int, format string, args ...any) *node {
 
 func (p *parser) space() { p.at = len(p.text) - len(strings.TrimLeft(p.text[p.at:], " \t\n")) }
 
-// take steps over a token that comes next, if it does.
+// take skips a token and reports whether it was next.
 func (p *parser) take(token string) bool {
 	if !strings.HasPrefix(p.text[p.at:], token) {
 		return false
@@ -83,7 +83,7 @@ func (p *parser) whole() *node {
 	return n
 }
 
-// outermost reads the whole text, as far as it is one.
+// outermost parses the whole text.
 func (p *parser) outermost() *node {
 	if len(p.text) > maxText {
 		return p.fail(0, "over %d KiB", maxText>>10)
@@ -91,7 +91,7 @@ func (p *parser) outermost() *node {
 	return p.binary(0)
 }
 
-// ends wants nothing more to come.
+// ends requires the end of the text.
 func (p *parser) ends() {
 	p.space()
 	switch {
@@ -103,17 +103,16 @@ func (p *parser) ends() {
 	}
 }
 
-// levels are the operators between two operands, those that bind least first; on a level the longer first where one begins with
-// another.
+// levels lists the binary operators, lowest precedence first. Within a level, a longer operator comes before its prefix.
 var levels = [][]string{{"||"}, {"&&"}, {"==", "!=", "<=", ">=", "<", ">"}, {"|"}, {"^"}, {"&"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}}
 
 // comparing is the level of comparisons.
 const comparing = 2
 
-// operator steps over an operator of a level, if one comes next.
+// operator skips an operator of a level, and returns it; "" if none is next.
 func (p *parser) operator(level int) string {
 	rest := p.text[p.at:]
-	for _, longer := range []string{"||", "&&", "<<", ">>"} { // which begin with one of another level
+	for _, longer := range []string{"||", "&&", "<<", ">>"} { // operators that start with one of another level
 		if strings.HasPrefix(rest, longer) && !slices.Contains(levels[level], longer) {
 			return ""
 		}
@@ -147,7 +146,7 @@ func (p *parser) binary(level int) *node {
 	return x
 }
 
-// join makes a node of two, if they can be joined so.
+// join makes a node of an operator and two operands, if their types allow it.
 func (p *parser) join(op string, at, level int, x, y *node) *node {
 	n := &node{op: op, x: x, y: y, at: x.at, end: y.end, bool: level <= comparing}
 	switch {
@@ -169,7 +168,7 @@ func (p *parser) join(op string, at, level int, x, y *node) *node {
 			}
 		}
 	case x.bool != y.bool:
-		// An i1 is both.
+		// An i1 is a number and a truth value.
 		if number := map[bool]*node{true: y, false: x}[x.bool]; number.op != slotOp {
 			return p.fail(number.at, "a slot of type i1 belongs here, as it is compared with what is true or false")
 		}
@@ -177,7 +176,7 @@ func (p *parser) join(op string, at, level int, x, y *node) *node {
 	return n
 }
 
-// folded works out what is written down.
+// folded computes the value of an expression of literals.
 func (p *parser) folded(n *node, at int) *node {
 	v := n.number(nil)
 	if v.why != "" {
@@ -240,7 +239,7 @@ func (p *parser) prefix() *node {
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_$"
 const digits = "0123456789"
 
-// operand reads a slot, a number, or true or false.
+// operand parses a slot, a number, or true or false.
 func (p *parser) operand() *node {
 	const what = "a slot such as %%i, loc0 or #0, or a number belongs here"
 	at, rest := p.at, p.text[p.at:]
@@ -290,7 +289,7 @@ func (p *parser) operand() *node {
 	return p.fail(at, what)
 }
 
-// path returns how many bytes at the start of a text are a name: letters, digits, dots, and numbers in brackets, as in object[4].x.
+// path returns the length of the name at the start of a text: letters, digits, dots, and numbers in brackets, as in object[4].x.
 func path(text string) int {
 	n := span(text, letters+digits+".")
 	for n > 0 && n < len(text) && text[n] == '[' {
@@ -304,10 +303,10 @@ func path(text string) int {
 	return n
 }
 
-// span returns how many bytes at the start of a text are in a set.
+// span returns the length of the prefix of a text with characters of a set.
 func span(text, set string) int { return len(text) - len(strings.TrimLeft(text, set)) }
 
-// numeral returns the length of the prefix of a text that looks like a number. The exponent of a floating-point number may have a sign.
+// numeral returns the length of the prefix that looks like a number. The exponent of a floating-point number may have a sign.
 func numeral(text string) string {
 	hex := strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0X")
 	exponent := "eE"
@@ -325,7 +324,7 @@ func numeral(text string) string {
 	return text[:n]
 }
 
-// number reads one that is written down.
+// number parses a literal number.
 func number(word string) (v value, ok bool) {
 	if len(word) > maxNumber {
 		return value{}, false
@@ -337,7 +336,7 @@ func number(word string) (v value, ok bool) {
 	return value{f: f, float: true, written: true}, err == nil
 }
 
-// shortened bounds what of a text is repeated in a message.
+// shortened returns the start of a text, for a message.
 func shortened(text string) string {
 	if len(text) > 40 {
 		return text[:40] + "…"

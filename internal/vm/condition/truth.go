@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// verdict is true, false, or the reason why it is neither.
+// verdict is true, false, or the reason why it is undecided.
 type verdict struct {
 	known, is bool
 	why       string
@@ -17,10 +17,10 @@ type verdict struct {
 
 func said(is bool) verdict { return verdict{known: true, is: is} }
 
-// unknown is the verdict where a value cannot be had.
+// unknown returns the verdict for a missing value.
 func unknown(v value) verdict { return verdict{why: v.why, absent: v.absent} }
 
-// truth returns the value of a boolean part.
+// truth evaluates a boolean node.
 func (n *node) truth(slots []frame.Slot) verdict {
 	switch n.op {
 	case truthOp:
@@ -30,7 +30,8 @@ func (n *node) truth(slots []frame.Slot) verdict {
 		x.is = !x.is
 		return x
 	case "&&", "||":
-		// A false operand makes && false, a true one makes || true, whatever the other is.
+		// A false operand decides &&, and a true one
+		// , whatever the other is.
 		x, y := n.x.truth(slots), n.y.truth(slots)
 		deciding := n.op == "||"
 		switch {
@@ -47,7 +48,7 @@ func (n *node) truth(slots []frame.Slot) verdict {
 	return n.compare(n.x.number(slots), n.y.number(slots))
 }
 
-// sameTruth compares what is true or false, or an i1.
+// sameTruth compares two truth values, or an i1 with one.
 func (n *node) sameTruth(slots []frame.Slot) verdict {
 	var both [2]verdict
 	for i, part := range []*node{n.x, n.y} {
@@ -83,7 +84,7 @@ func (n *node) compare(x, y value) verdict {
 		if why := cmp.Or(x.noFloat(), y.noFloat()); why != "" {
 			return verdict{why: why}
 		}
-		if math.IsNaN(x.f) || math.IsNaN(y.f) { // of an integer it is 0
+		if math.IsNaN(x.f) || math.IsNaN(y.f) { // an integer has f = 0
 			return said(n.op == "!=")
 		}
 		return said(ordered(n.op, compareFloats(x, y)))
@@ -94,7 +95,7 @@ func (n *node) compare(x, y value) verdict {
 	return said(ordered(n.op, x.n.Cmp(y.n)))
 }
 
-// equal reports whether two whole numbers are: those of slots by their bits, where the other one is of as many, or written down.
+// equal compares two integers. It compares the bits of slots of the same width, and of a slot with a literal.
 func equal(x, y value) bool {
 	if y.bits != 0 && x.written {
 		x, y = y, x
@@ -113,7 +114,7 @@ func equal(x, y value) bool {
 	return difference.Mod(difference, x.modulus()).Sign() == 0
 }
 
-// compareFloats orders two numbers of which one is a float and none is no number, exactly.
+// compareFloats compares two numbers exactly. At least one is a float, and none is NaN.
 func compareFloats(x, y value) int {
 	switch {
 	case x.float && y.float:
@@ -132,7 +133,7 @@ func compareFloats(x, y value) int {
 	return exact(x).Cmp(exact(y))
 }
 
-// ordered reports whether a comparison holds of what compares so.
+// ordered reports whether a comparison operator holds for a result of cmp.Compare.
 func ordered(op string, order int) bool {
 	switch op {
 	case "==":
@@ -149,7 +150,7 @@ func ordered(op string, order int) bool {
 	return order >= 0
 }
 
-// each calls f for a part and all that is in it.
+// each calls f for a node and all its descendants.
 func (n *node) each(f func(*node)) {
 	if n == nil {
 		return
@@ -159,8 +160,7 @@ func (n *node) each(f func(*node)) {
 	n.y.each(f)
 }
 
-// possible reports whether a part can be true, and whether it can be false, where there are only the slots that has says. Slots that there
-// are may have any value.
+// possible reports whether a node can be true, and whether it can be false, if only slots for which has returns true exist. They may have any value.
 func (n *node) possible(has func(Name) bool) (yes, no bool) {
 	switch n.op {
 	case truthOp:

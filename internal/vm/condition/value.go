@@ -10,22 +10,22 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// value is a number, or the reason why there is none.
+// value is a number, or the reason why it is missing.
 type value struct {
 	n       *big.Int
 	f       float64
 	float   bool
-	bits    int  // of the slot that it is the value of; 0: not of a slot
-	bit     bool // that slot is an i1
-	untyped bool // that slot has no type
-	written bool // it is a literal in the condition
+	bits    int  // width of the slot; 0: not the value of a slot
+	bit     bool // the slot is an i1
+	untyped bool // the slot has no type
+	written bool // a literal
 	why     string
 	absent  bool
 }
 
 func missing(format string, args ...any) value { return value{why: fmt.Sprintf(format, args...)} }
 
-// number returns the value of a numeric part.
+// number evaluates a numeric node.
 func (n *node) number(slots []frame.Slot) value {
 	switch n.op {
 	case constantOp:
@@ -54,13 +54,13 @@ func (n *node) number(slots []frame.Slot) value {
 	return integers(n.op, x.n, y.n)
 }
 
-// Bounds of whole numbers, in bits: by how many one is shifted, and how many it may have.
+// Bounds of integers, in bits: of a shift, and of a result.
 const (
 	maxShift = 1024
 	maxBits  = 1 << 16
 )
 
-// integers joins two whole numbers.
+// integers applies an operator to two integers.
 func integers(op string, x, y *big.Int) value {
 	out := new(big.Int)
 	switch op {
@@ -101,7 +101,7 @@ func integers(op string, x, y *big.Int) value {
 	return value{n: out}
 }
 
-// floats joins two numbers of which one is a float.
+// floats applies an operator to two numbers, of which at least one is a float.
 func floats(op string, x, y value) value {
 	a, b, why := x.asFloat(), y.asFloat(), cmp.Or(x.noFloat(), y.noFloat())
 	if why != "" {
@@ -140,7 +140,7 @@ func (v *value) noFloat() string {
 	return ""
 }
 
-// of is the value of the slot that a name means.
+// of returns the value of the named slot.
 func (n Name) of(slots []frame.Slot) value {
 	found := n.Find(slots)
 	if found == nil {
@@ -149,21 +149,21 @@ func (n Name) of(slots []frame.Slot) value {
 	return slotValue(found)
 }
 
-// Find returns the slot of a list that the name refers to; nil for none.
+// Find returns the named slot; nil if it does not exist.
 func (n Name) Find(slots []frame.Slot) (found *frame.Slot) {
 	for i := range slots {
 		s := &slots[i]
 		if n.Text == "" && i != n.Index || n.Text != "" && Plain(s.Name) != n.Text {
 			continue
 		}
-		if found == nil || found.Status != frame.OK { // a record may have a value twice
+		if found == nil || found.Status != frame.OK { // a record may hold a value twice
 			found = s
 		}
 	}
 	return found
 }
 
-// String is the name as the output has it, as far as that is known.
+// String returns the name as the output shows it, if that is known.
 func (n Name) String() string {
 	if n.Text == "" {
 		return fmt.Sprintf("#%d", n.Index)
@@ -202,5 +202,5 @@ func slotValue(s *frame.Slot) value {
 	return v
 }
 
-// modulus is one more than the largest number of as many bits, without a sign.
+// modulus returns 2 to the power of the slot's width.
 func (v *value) modulus() *big.Int { return new(big.Int).Lsh(big.NewInt(1), uint(v.bits)) }
