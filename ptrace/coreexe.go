@@ -14,9 +14,8 @@ import (
 	"example.com/reframe/ptrace/files"
 )
 
-// placeExecutable makes the file at path the program of the core: in place of the one that
-// the core has mapped where the program starts, or, where it names none, with its segments
-// laid where it must have been loaded.
+// placeExecutable makes the file at path the program of the core. It replaces the file that the core has mapped at the program's entry point. If the
+// core names no such file, placeExecutable adds the segments of the file at the addresses where it must have been loaded.
 func (c *core) placeExecutable(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -37,7 +36,7 @@ func (c *core) placeExecutable(path string) error {
 	c.exe, c.named = path, path
 	for _, row := range c.files {
 		if row.start <= c.entry && c.entry < row.end {
-			c.named = row.path // what it is called stays
+			c.named = row.path // keep the name that the core uses
 			return nil
 		}
 	}
@@ -53,7 +52,7 @@ func (c *core) placeExecutable(path string) error {
 	if err != nil {
 		return err
 	}
-	last := machine.Addr(0) // two segments may share a page of the file, and not of memory
+	last := machine.Addr(0) // two segments may share a page of the file, but no page of memory
 	for _, l := range (&identity{programs: programs}).loads(c.page) {
 		row := fileRow{machine.Addr(l.addr) + bias, machine.Addr(l.addr+(l.end-l.off+c.page-1)&^(c.page-1)) + bias, l.off, path}
 		if row.start < last || row.start >= row.end {

@@ -11,21 +11,21 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// coreMapping is a mapping of the process that the core is of.
+// coreMapping is a mapping of the core's process.
 type coreMapping struct {
 	machine.Mapping
-	segment *segment    // nil where only the list of files names it
+	segment *segment    // nil if only the list of files has the mapping
 	module  *coreModule // nil for memory without a file
 }
 
-// Mappings that the kernel adds to every process at a place of its own.
+// Mappings that the kernel adds to every process at a fixed address.
 const (
 	vsyscallPath = "[vsyscall]"
 	vsyscall     = 0xffffffffff600000 // of x86-64: VSYSCALL_ADDR of asm/vsyscall.h
 )
 
-// lay makes mappings from the segments and from the list of files. The kernel writes a segment for each mapping; gdb omits segments of which it
-// writes nothing, so that only the list of files has them. If one of either ends inside the other, a mapping ends there too.
+// lay creates mappings from the segments and from the list of files. The kernel writes a segment for each mapping. gdb omits segments of which it
+// writes nothing, so that only the list of files has them. Where a segment or a row of the list ends inside the other, the mapping is split.
 func (c *core) lay() {
 	var cuts []machine.Addr
 	for _, s := range c.segments {
@@ -63,42 +63,41 @@ func (c *core) lay() {
 	}
 }
 
-// keepsPrivate reports whether the core holds private memory, or itself reports what it omits of it: a process can disable that (coredump_filter of
-// core(5)). Then its changes to copies of files are not in the core either, and the files do not contain them.
+// keepsPrivate reports whether the core contains private memory, or lists the private memory that it omits. A process can disable private memory in
+// cores (coredump_filter of core(5)). Then its changes to private copies of files are neither in the core nor in the files.
 func (c *core) keepsPrivate() bool {
 	return c.kept != "" || slices.ContainsFunc(c.maps, func(m coreMapping) bool {
 		return m.segment != nil && m.segment.held > 0 && m.Write && m.Path == ""
 	})
 }
 
-// coreMemory is the memory of a core: regions that do not overlap, by address.
+// coreMemory is the memory of a core: regions that do not overlap, in order of address.
 type coreMemory struct {
 	regions []region
 	limit   uint64
 }
 
-// region is memory whose bytes come from one place, or from none.
+// region is memory whose bytes have one source, or none.
 type region struct {
 	start, end machine.Addr
-	from       io.ReaderAt // nil where the bytes cannot be had
+	from       io.ReaderAt // nil if the bytes are unavailable
 	off        uint64
-	why        string       // from is nil
-	left       *coreMapping // what the core left out of this mapping
-	written    bool         // left is not nil: it was written over a file
-	redacted   bool         // from is nil: the user had it left out
+	why        string       // the reason if from is nil
+	left       *coreMapping // the mapping, if the core omits this part of it
+	written    bool         // left is not nil, and the memory differs from the file
+	redacted   bool         // from is nil, because the user had the memory omitted
 }
 
 const notHeld = "not in the core"
 
-// held is the memory that the core itself holds. A segment that has fewer bytes in the file
-// than in memory is one of which the rest was left out: in a core, unlike in a program,
-// those bytes are not zero.
+// held returns the memory that the core itself contains. If a segment has fewer bytes in the file than in memory, the rest was omitted: in a core,
+// unlike in a program, these bytes are not zero.
 func (c *core) held() *coreMemory {
 	mem := &coreMemory{limit: c.size}
 	for i := range c.maps {
 		m := &c.maps[i]
 		from := m.Start
-		// until adds what lies before end.
+		// until adds the region from from to end.
 		until := func(end machine.Addr, r region) {
 			if end = min(end, m.End); end > from {
 				r.start, r.end = from, end
@@ -120,7 +119,7 @@ func (c *core) held() *coreMemory {
 	return mem
 }
 
-// redact marks the memory in ranges, which are in order, as redacted: neither the core nor a file is read for it.
+// redact marks the memory in ranges, which are in ascending order, as redacted: it is read neither from the core nor from a file.
 func (c *coreMemory) redact(ranges []addrRange) {
 	if len(ranges) == 0 {
 		return
@@ -149,7 +148,7 @@ func (c *coreMemory) redact(ranges []addrRange) {
 	c.regions = out
 }
 
-// holes returns the absent ranges that begin or end inside a page, such as an environment block that was left out of a stack.
+// holes returns the absent ranges that begin or end inside a page, such as an environment block that was omitted from a stack.
 func (c *coreMemory) holes() (out []addrRange) {
 	var absent []addrRange
 	for _, r := range c.regions {
@@ -165,7 +164,7 @@ func (c *coreMemory) holes() (out []addrRange) {
 	return out
 }
 
-// withFiles adds what files hold of the mappings that the core left out.
+// withFiles adds the contents of files for mappings that the core omits.
 func (c *core) withFiles(held *coreMemory) *coreMemory {
 	private := c.keepsPrivate()
 	if !private {
@@ -185,8 +184,8 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 		case m.module == nil && more != "":
 			r.why = notHeld + more
 		case m.module == nil:
-			// The kernel omits memory without pages, which is zero, and memory that the process excluded (MADV_DONTDUMP of madvise(2)), which is
-			// not; nothing distinguishes the two.
+			// The kernel omits memory without pages, which is zero. It also omits memory that the process excluded (MADV_DONTDUMP of madvise(2)),
+			// which is not. The core does not distinguish the two.
 			r.why = notHeld + ": it was never written to, or it is kept out of cores"
 		case r.written:
 			r.why = notHeld + ": what was written over " + m.Path + more
@@ -196,7 +195,7 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 		case !private:
 			r.why = notHeld + ", and neither is what was written over " + m.Path
 		case m.Write:
-			// It may be shared: then the file has changed since.
+			// The mapping may be shared: then the file may have changed since.
 			r.why = notHeld + ": writable memory of " + m.Path + more
 		default:
 			off := m.Offset + uint64(r.start-m.Start)
@@ -244,7 +243,7 @@ func (c *core) apart(regions []region) []region {
 	return out
 }
 
-// read reads until p is full or memory ends, and returns how much it read and, if p is not full, the error.
+// read reads until p is full or memory ends. It returns the number of bytes read and, if p is not full, the error.
 func (c *coreMemory) read(p []byte, addr machine.Addr) (n int, missing *machine.MemoryError) {
 	fail := func(why string) (int, *machine.MemoryError) {
 		return n, &machine.MemoryError{Addr: addr, Len: len(p), Why: why}
@@ -301,7 +300,7 @@ func (c *coreMemory) readMany(wants []system.Want) error {
 
 func (c *coreMemory) size() uint64 { return c.limit }
 
-// fileView shows the first part of a file as it lies in memory.
+// fileView is the first part of a file as it is in memory.
 type fileView struct {
 	mem  *coreMemory
 	maps []machine.Mapping

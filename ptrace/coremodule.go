@@ -22,18 +22,17 @@ import (
 type coreModule struct {
 	*Module
 	rows []*coreMapping
-	size uint64 // of the file
+	size uint64 // size of the file
 	// other means that the file is no image, such as a JIT's dump for a profiler.
 	other bool
 }
 
-// code reports whether any of it can be run.
+// code reports whether the module has executable mappings.
 func (m *coreModule) code() bool {
 	return slices.ContainsFunc(m.rows, func(row *coreMapping) bool { return row.Exec })
 }
 
-// openModules groups the mappings by file and opens those that are ELF images. A core identifies a mapped file only by its path. mem is the memory
-// that the core holds.
+// openModules groups the mappings by file and opens the ELF images. A core identifies a mapped file only by its path. mem is the memory in the core.
 func (c *core) openModules(mem *coreMemory) {
 	byPath := map[string]*coreModule{}
 	var modules []*coreModule
@@ -68,7 +67,7 @@ func (c *core) openModules(mem *coreMemory) {
 	}
 }
 
-// seenFiles are the files that were opened, by what can be compared at once and differs between most.
+// seenFiles holds the opened files by their size and modification time, which can be compared at once and differ between most files.
 type seenFiles map[seenKey][]seenFile
 
 type seenKey struct {
@@ -81,7 +80,7 @@ type seenFile struct {
 	path string
 }
 
-// add notes a file, and returns the path by which it is noted already, or "".
+// add records a file. It returns the path by which the file is already recorded, or "".
 func (s seenFiles) add(info os.FileInfo, path string) string {
 	key := seenKey{info.Size(), info.ModTime()}
 	for _, other := range s[key] {
@@ -99,7 +98,7 @@ func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error 
 		return m.openVDSO(mem, c.target.arch)
 	}
 	path, deleted := strings.CutSuffix(m.Path, deletedSuffix)
-	// The names are those of another machine; --exe may be a path of this one, whose system may have other paths.
+	// The names come from another machine. --exe may be a path of this machine, whose system may have another form of paths.
 	if !strings.HasPrefix(path, "/") && !filepath.IsAbs(path) {
 		return errors.New("its name is no path")
 	}
@@ -120,10 +119,10 @@ func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error 
 		return err
 	}
 	if info.Size() <= 0 {
-		return errors.New("the file there now is empty") // as those of proc(5), which may block, say they are
+		return errors.New("the file there now is empty") // files of proc(5) have size 0, and opening them may block
 	}
 	m.size = uint64(info.Size())
-	// Thousands of names for one large file would cost as much as thousands of files.
+	// Thousands of names of one large file would cost as much as thousands of files.
 	if other := seen.add(info, m.Path); other != "" {
 		return fmt.Errorf("the same file as %s", other)
 	}
@@ -152,7 +151,7 @@ func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error 
 	return nil
 }
 
-// borrow makes the module use the file that is open already, if there is one, and returns the identity of that file.
+// borrow makes the module use an already open file, if there is one. It returns the identity of the file.
 func (m *coreModule) borrow(from *ModuleFiles, debug string, info os.FileInfo) (*identity, error) {
 	lent := from.take(m.Path, debug, info)
 	if lent == nil {
@@ -163,7 +162,7 @@ func (m *coreModule) borrow(from *ModuleFiles, debug string, info os.FileInfo) (
 	return lent.disk, nil
 }
 
-// openNamed opens a file that the core names; path is its name without the suffix of a deleted file.
+// openNamed opens a file that the core names. path is its name without the suffix of a deleted file.
 func (c *core) openNamed(name, path string) (*os.File, error) {
 	if c.exe != "" && name == c.named {
 		return files.OpenRegular(c.exe, 0)
@@ -171,7 +170,7 @@ func (c *core) openNamed(name, path string) (*os.File, error) {
 	return c.open(path)
 }
 
-// show gives the module its mappings as they are known by now.
+// show sets the module's mappings from the rows.
 func (m *coreModule) show() {
 	m.maps = m.maps[:0]
 	for _, row := range m.rows {
@@ -185,7 +184,7 @@ type load struct {
 	flags          elf.ProgFlag
 }
 
-// Files have some five.
+// maxLoads bounds the number of loads of a file. Most files have about five.
 const maxLoads = 64
 
 func (id *identity) loads(page uint64) (list []load) {
@@ -198,14 +197,14 @@ func (id *identity) loads(page uint64) (list []load) {
 	return list
 }
 
-// bias returns the distance of the mapping from the segment, if it shows a part of it.
+// bias returns the distance between the mapping and the segment, if the mapping shows a part of the segment.
 func (l load) bias(m machine.Mapping) (machine.Addr, bool) {
 	return m.Start - machine.Addr(l.addr+m.Offset-l.off), m.Offset >= l.off && m.Offset < l.end
 }
 
-// permit takes what may be done with a mapping that only the list of files names from the
-// segment of the file that it shows. One page of a file may belong to two segments; which
-// of them is mapped shows in the distance to the other mappings, or in nothing where it is mapped twice.
+// permit sets the permissions of mappings that only the list of files has. It takes them from the segment of the file that the mapping shows. One
+// page of a file may belong to two segments; then the load bias that most mappings agree on decides. If such a page is mapped twice, permit cannot
+// tell the two mappings apart.
 func (m *coreModule) permit(loads []load) {
 	votes := map[machine.Addr]int{}
 	var bias machine.Addr
@@ -232,14 +231,14 @@ func (m *coreModule) permit(loads []load) {
 	}
 }
 
-// identity distinguishes ELF files.
+// identity holds data that distinguishes ELF files.
 type identity struct {
 	header   [elfcore.HeaderSize]byte
 	programs []elf.Prog64 // nil if they cannot be read
-	build    []byte       // nil if there is none, or it cannot be read
+	build    []byte       // nil if it has none, or if it cannot be read
 }
 
-// Limits on what is read of a file to identify it.
+// Limits on the data of a file that is read to identify it.
 const (
 	maxFilePrograms = 1 << 10
 	maxFileNotes    = 1 << 8
@@ -256,7 +255,7 @@ func readIdentity(r io.ReaderAt, size uint64) (*identity, error) {
 	if h.Class != elf.ELFCLASS64 {
 		return nil, errors.New("a 32-bit file")
 	}
-	// Without them the header alone has to do.
+	// If the program headers cannot be read, only the ELF header is compared.
 	id.programs, _ = h.Programs(r, size, maxFilePrograms)
 	budget := elfcore.Budget(maxFileNotes)
 	for _, p := range id.programs {
@@ -274,15 +273,15 @@ func readIdentity(r io.ReaderAt, size uint64) (*identity, error) {
 	return id, nil
 }
 
-// compare compares the file that is there now with what the core holds of the one that was mapped, or the one that was given in its place. It
-// returns an error if they differ, and the reason if that is unknown.
+// compare compares the current file, or the one given in its place, with the data of the mapped file in the core. It returns an error if they differ,
+// and unverified is the reason if that is unknown.
 func (m *coreModule) compare(disk *identity, mem *coreMemory, given bool) (unverified string, err error) {
 	another := "the file there now is another one: "
 	if given {
 		another = "it is another one: "
 	}
 	for _, row := range m.rows {
-		// The last page that is mapped may reach past the end of the file.
+		// The last mapped page may reach past the end of the file.
 		if row.Offset >= m.size {
 			return "", fmt.Errorf(another+"it has %d bytes, and offset %d was mapped", m.size, row.Offset)
 		}

@@ -14,14 +14,13 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// Notes of a core that elf(5) and linux/elf.h name and debug/elf does not.
+// Kinds of notes that elf(5) and linux/elf.h define and debug/elf does not.
 const (
 	ntAUXV = 6
 	ntFile = 0x46494c45
 )
 
-// Sizes and offsets of what 64-bit Linux writes into notes: struct elf_prstatus and struct
-// elf_prpsinfo of linux/elfcore.h.
+// Sizes and offsets in the notes of 64-bit Linux: struct elf_prstatus and struct elf_prpsinfo of linux/elfcore.h.
 const (
 	statusPID       = 32
 	statusRegisters = 112
@@ -107,11 +106,11 @@ func (c *core) readNote(n elfcore.Note) {
 		if b, ok := n.Read(infoSize, infoSize); ok {
 			c.target.PID = int(int32(order.Uint32(b[infoPID:])))
 			command, _, _ := bytes.Cut(b[infoCommand:], []byte{0})
-			if c.delve { // a zero byte separates the arguments
+			if c.delve { // zero bytes separate the arguments
 				command = bytes.ReplaceAll(bytes.TrimRight(b[infoCommand:], "\x00"), []byte{0}, []byte{' '})
 			}
 			c.target.Command = strings.TrimSpace(string(command))
-			// A thread's name ends with a zero byte (TASK_COMM_LEN); what gdb cuts off of a file's name does not.
+			// A thread's name ends with a zero byte (TASK_COMM_LEN); a file name that gdb truncates does not.
 			name, _, _ := bytes.Cut(b[infoName:infoCommand-1], []byte{0})
 			if c.names[c.target.PID] == "" {
 				c.names[c.target.PID] = string(name)
@@ -144,11 +143,11 @@ func (c *core) readNote(n elfcore.Note) {
 	}
 }
 
-// maxNameNote bounds the note: a name has 15 bytes at most (PR_SET_NAME of prctl(2)).
+// maxNameNote bounds the size of the note. A name has at most 15 bytes (PR_SET_NAME of prctl(2)).
 const maxNameNote = maxThreads * 24
 
-// readNames reads the names of threads. Other cores hold that of the first thread alone (pr_fname); gdb writes
-// the name of the program's file there.
+// readNames reads the names of threads. Other cores contain only the name of the first thread (pr_fname), where gdb writes the name of the program's
+// file.
 func (c *core) readNames(n elfcore.Note) {
 	b, _ := n.Read(0, maxNameNote)
 	for order := c.header.Order; len(b) >= 8; {
@@ -161,12 +160,12 @@ func (c *core) readNames(n elfcore.Note) {
 	}
 }
 
-// maxRecordedRanges bounds what a core can list of memory that was written over files.
+// maxRecordedRanges bounds the number of ranges in a core's note about its memory.
 const maxRecordedRanges = 1 << 20
 
-// readMemoryNote reads which memory `reframe record` kept.
+// readMemoryNote reads the extent of memory that `reframe record` kept.
 func (c *core) readMemoryNote(n elfcore.Note) {
-	corrupt := func() { // of no byte of a file that is not in the core is it known then whether it is the file's
+	corrupt := func() { // then it is unknown for every byte that is not in the core whether the file has the same
 		c.target.Notes = append(c.target.Notes, "its list of memory that was written over files is corrupt")
 		c.kept, c.written = "", []addrRange{{0, math.MaxUint64}}
 	}
@@ -191,7 +190,7 @@ func (c *core) readMemoryNote(n elfcore.Note) {
 	}
 }
 
-// readRedacted reads which memory `reframe record` left out at the user's request.
+// readRedacted reads the ranges of memory that `reframe record` omitted at the user's request.
 func (c *core) readRedacted(n elfcore.Note) {
 	b, ok := n.Read(16, 16*maxRecordedRanges)
 	ok = ok && n.Desc.Size() == int64(len(b)) && len(b)%16 == 0
@@ -214,11 +213,11 @@ func (c *core) readRedacted(n elfcore.Note) {
 	c.target.Notes = append(c.target.Notes, fmt.Sprintf("%d bytes of memory were redacted (record --redact): values in them are unavailable", size))
 }
 
-// addrRange is memory from start up to end.
+// addrRange is the memory in [start, end).
 type addrRange struct{ start, end machine.Addr }
 
-// readFiles reads NT_FILE: a count, the unit of offsets (the kernel's is a page, gdb's a byte),
-// that many rows of start, end and offset, and as many names.
+// readFiles reads NT_FILE: a count, the unit of offsets (a page for the kernel, a byte for gdb), that many rows of start, end and offset, and as many
+// names.
 func (c *core) readFiles(b []byte) {
 	order := c.header.Order
 	count, unit := order.Uint64(b), order.Uint64(b[8:])
@@ -245,7 +244,7 @@ func (c *core) readFiles(b []byte) {
 		c.files = append(c.files, r)
 	}
 	slices.SortStableFunc(c.files, func(a, b fileRow) int { return cmp.Compare(a.start, b.start) })
-	// If two rows have one address, the first is used; neither is more credible.
+	// If two rows contain the same address, keep the first; neither is more credible.
 	last := machine.Addr(0)
 	c.files = slices.DeleteFunc(c.files, func(r fileRow) bool {
 		if r.start < last {

@@ -9,11 +9,10 @@ import (
 	"example.com/reframe/ptrace/xsave"
 )
 
-// maxRegisterNote is more than any of these notes has.
+// maxRegisterNote bounds the size of a note with registers; real notes are smaller.
 const maxRegisterNote = 4 << 10
 
-// readRegisters reads a note that may hold registers: of a new thread, or more of those of the
-// thread before.
+// readRegisters reads a note that may hold registers, either of a new thread or more registers of the thread before.
 func (c *core) readRegisters(n elfcore.Note) {
 	if n.Owner == elfcore.OwnerLinux && n.Kind == regset.X86XState && c.target.arch == machine.AMD64 {
 		if len(c.target.threads) > 0 {
@@ -52,7 +51,7 @@ func (c *core) readRegisters(n elfcore.Note) {
 	}
 }
 
-// setRegisters gives the newest thread the registers of a note that has them after skip bytes.
+// setRegisters sets registers of the newest thread from a note that holds them after skip bytes.
 func (c *core) setRegisters(n elfcore.Note, places []regset.Place, skip int, general bool) {
 	if len(c.target.threads) == 0 {
 		return
@@ -86,13 +85,13 @@ func (c *core) setRegisters(n elfcore.Note, places []regset.Place, skip int, gen
 	}
 }
 
-// vectorNote is an XSAVE area of a core, and whose it is.
+// vectorNote is an XSAVE area of a core, with the index of its thread.
 type vectorNote struct {
 	thread int
 	area   elfcore.Note
 }
 
-// readVectors reads the XSAVE areas: the parts of x86-64's vector registers beyond xmm. If the core contains the places in an area, it does so
+// readVectors reads the XSAVE areas, which hold the parts of x86-64's vector registers beyond xmm. The core lists the offsets in an area, if at all,
 // after all threads.
 func (c *core) readVectors() {
 	for _, v := range c.vectors {
@@ -118,7 +117,7 @@ func (c *core) readVectors() {
 	c.vectors = nil
 }
 
-// readLayout reads where registers lie in the XSAVE areas of the core.
+// readLayout reads the offsets of registers in the XSAVE areas of the core.
 func (c *core) readLayout(n elfcore.Note) {
 	b, ok := n.Read(0, xsave.MaxNote+1)
 	if !ok || c.layout != nil {
@@ -128,5 +127,5 @@ func (c *core) readLayout(n elfcore.Note) {
 	if err != nil {
 		c.target.Notes = append(c.target.Notes, err.Error())
 	}
-	c.layout = &layout // none, if it is corrupt: the tables are for cores that contain none
+	c.layout = &layout // empty if it is corrupt: the tables are for cores without a layout
 }

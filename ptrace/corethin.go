@@ -12,17 +12,17 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// coreSource holds what a core that is made of another one takes over unchanged.
+// coreSource holds the parts of a core that a core made of it takes over unchanged.
 type coreSource struct {
 	order  binary.ByteOrder
 	header [elfcore.HeaderSize]byte
 	notes  []byte
 }
 
-// maxNotesKept bounds the notes that are taken over. A thread has some 3 KiB.
+// maxNotesKept bounds the size of the notes that are taken over. A thread has about 3 KiB.
 const maxNotesKept = 256 << 20
 
-// identity reads what another core takes over, except the core's notes about its own memory and, if nameless, the command line.
+// identity reads the parts that another core takes over. It omits the core's notes about its own memory and, if nameless, clears the command line.
 func (c *core) identity(nameless bool) (*coreSource, error) {
 	s := &coreSource{order: c.header.Order, header: c.header.Raw}
 	budget := elfcore.MaxNotes
@@ -58,7 +58,7 @@ func (c *core) identity(nameless bool) (*coreSource, error) {
 	return s, nil
 }
 
-// ownPages finds the memory of files, without writable data, whose contents the files do not give, by address.
+// ownPages returns the memory of files that differs from the files, in order of address. It excludes data that is writable and not executable.
 func (c *core) ownPages() (own []keptPart) {
 	add := func(start, end machine.Addr) {
 		if n := len(own); n > 0 && own[n-1].end == start {
@@ -68,7 +68,7 @@ func (c *core) ownPages() (own []keptPart) {
 		own = append(own, keptPart{start, end, true})
 	}
 	written, private := c.written, c.keepsPrivate()
-	room := c.size // segments may overlap in the file: the cost of comparing them is bounded
+	room := c.size // segments may overlap in the file, so bound the cost of comparing them
 	a, b := make([]byte, elfcore.Page), make([]byte, elfcore.Page)
 	for i := range c.maps {
 		m := &c.maps[i]
@@ -95,7 +95,7 @@ func (c *core) ownPages() (own []keptPart) {
 				continue
 			}
 			if at >= held {
-				unknown := min(next, m.claimedUpTo()) // the core is cut short before it
+				unknown := min(next, m.claimedUpTo()) // the core is truncated before this part
 				if !private {
 					unknown = next
 				}
@@ -126,7 +126,7 @@ func (m *coreMapping) claimedUpTo() machine.Addr {
 	return min(m.End, max(m.Start, m.segment.start+machine.Addr(m.segment.held)))
 }
 
-// heldUpTo returns the end of the part of the mapping that the core holds; size is that of the core.
+// heldUpTo returns the end of the part of the mapping that the core contains. size is the size of the core.
 func (m *coreMapping) heldUpTo(size uint64) machine.Addr {
 	s := m.segment
 	if s == nil || s.off >= size {
@@ -135,7 +135,7 @@ func (m *coreMapping) heldUpTo(size uint64) machine.Addr {
 	return min(m.End, max(m.Start, s.start+machine.Addr(min(s.held, size-s.off))))
 }
 
-// heldFrom returns how many bytes of the mapping at an address the core itself holds from there on.
+// heldFrom returns the number of bytes of the mapping that the core itself contains from an address on.
 func (c *core) heldFrom(a machine.Addr) uint64 {
 	i := sort.Search(len(c.maps), func(i int) bool { return c.maps[i].End > a })
 	if i == len(c.maps) || !c.maps[i].Contains(a) {
@@ -144,7 +144,7 @@ func (c *core) heldFrom(a machine.Addr) uint64 {
 	return uint64(c.maps[i].heldUpTo(c.size) - min(a, c.maps[i].heldUpTo(c.size)))
 }
 
-// samePage reports whether a page, or a part of one, is as in the file; b is room for it.
+// samePage reports whether a page, or a part of one, equals the file. b is a buffer of the same size.
 func samePage(m *coreModule, page, b []byte, off int64) bool {
 	n, _ := m.file.ReadAt(b, off)
 	return n > 0 && bytes.Equal(page[:n], b[:n]) && elfcore.IsZero(page[n:])

@@ -12,23 +12,23 @@ import (
 	"example.com/reframe/ptrace/xsave"
 )
 
-// coreMoment is a process at one moment.
+// coreMoment is the state of a process at one moment, for writing a core.
 type coreMoment struct {
 	ctx      context.Context
 	arch     *machine.Arch
-	about    *coreAbout   // nil where there is from
-	from     *coreSource  // the core that this one is made of; nil for a process
-	threads  []coreThread // the one that is shown first, first
-	vectors  xsave.Layout // where registers lie in the XSAVE areas of the threads
+	about    *coreAbout   // nil if from is set
+	from     *coreSource  // the core that this core is made of; nil for a process
+	threads  []coreThread // the thread to show first is first
+	vectors  xsave.Layout // the offsets of registers in the XSAVE areas of the threads
 	names    []threadNote
 	maps     []machine.Mapping
 	memory   machine.Memory
-	pages    io.ReaderAt                            // /proc/PID/pagemap, nil where it cannot be read
-	awaits   func(addr machine.Addr, size int) bool // [Target.awaits]; nil where nothing is
+	pages    io.ReaderAt                            // /proc/PID/pagemap, nil if it cannot be read
+	awaits   func(addr machine.Addr, size int) bool // [Target.awaits]; nil if no pages are provided on demand
 	mode     CoreMemory
-	spans    []span      // of a minimal core, by address: what it holds
-	own      []keptPart  // and of files the pages that are not as in the file
-	redacted []addrRange // what the core leaves out at the user's request, by address
+	spans    []span      // the contents of a minimal core, in order of address
+	own      []keptPart  // pages of files that differ from the files
+	redacted []addrRange // memory that the core omits at the user's request, in order of address
 	held     uint64      // bytes of memory in the core
 	progress func(written, of uint64)
 }
@@ -44,26 +44,27 @@ type coreThread struct {
 }
 
 const (
-	// Memory is read and written in chunks of this size, and in pages where a chunk cannot be read.
+	// coreChunk is the size in which memory is read and written. A chunk that cannot be read is read in pages.
 	coreChunk = 1 << 20
-	// A process can map more than can be tried in pages. After this many unreadable ones, the rest is omitted.
+	// maxUnreadable bounds the number of unreadable pages. A process can map more pages than can be tried; after this many, the rest of a mapping is
+	// omitted.
 	maxUnreadable = 1 << 18
-	// Spare program headers beyond the number of parts to keep, some of which may turn out to be unreadable.
+	// spareHeaders is the number of spare program headers, since a part may split at unreadable pages.
 	spareHeaders = 64
 )
 
-// coreWriter writes a core: the headers last, since the number of segments is known only after reading. The place of the program headers is at the
-// front, so that a truncated core still shows what is left of it; if that place is too small, they are at the end.
+// coreWriter writes a core. It writes the headers last, since the number of segments is known only after reading. The program headers are at the
+// front, so that a truncated core still lists its remaining memory. If the space there is too small, they are at the end.
 type coreWriter struct {
 	file     elfcore.File
 	off      int64
 	programs []elf.Prog64
 	buf      []byte
 	moment   *coreMoment
-	room     int // room for program headers at the front
+	room     int // number of program headers that fit at the front
 	refused  int // pages that could not be read
 	done     uint64
-	total    uint64 // bytes of memory to keep
+	total    uint64 // bytes of memory to write
 }
 
 func (m *coreMoment) write(f elfcore.File) error {
@@ -105,7 +106,7 @@ func (w *coreWriter) put(b []byte) error {
 	return nil
 }
 
-// load writes a part of a mapping. Pages that cannot be read become segments that hold nothing.
+// load writes a part of a mapping. Pages that cannot be read become segments without contents.
 func (w *coreWriter) load(m machine.Mapping, p keptPart) error {
 	if !p.keep {
 		w.segment(m, p.start, p.end, false)
@@ -148,7 +149,7 @@ func (w *coreWriter) load(m machine.Mapping, p keptPart) error {
 	return nil
 }
 
-// sparse writes memory but for its pages of zeros.
+// sparse writes memory and skips pages of zeros.
 func (w *coreWriter) sparse(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), elfcore.Page)
@@ -167,7 +168,7 @@ func (w *coreWriter) sparse(b []byte) error {
 	return nil
 }
 
-// segment adds to the program headers what comes next in the file, or what is left out.
+// segment adds a program header for the next bytes in the file, or for omitted memory.
 func (w *coreWriter) segment(m machine.Mapping, start, end machine.Addr, held bool) {
 	flags := elf.ProgFlag(0)
 	for flag, on := range map[elf.ProgFlag]bool{elf.PF_R: m.Read, elf.PF_W: m.Write, elf.PF_X: m.Exec} {
@@ -185,7 +186,7 @@ func (w *coreWriter) segment(m machine.Mapping, start, end machine.Addr, held bo
 		last.Memsz, last.Filesz = last.Memsz+size, last.Filesz+filesz
 		return
 	}
-	if held { // what is loaded lies in the file as it does in its page (System V ABI, chapter 5, "Program Loading")
+	if held { // the offset in the file must equal the address modulo the page size (System V ABI, chapter 5, "Program Loading")
 		w.off += int64((uint64(start) - uint64(w.off)) & (elfcore.Page - 1))
 	}
 	w.programs = append(w.programs, elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(flags), Off: uint64(w.off), Vaddr: uint64(start), Filesz: filesz, Memsz: size, Align: elfcore.Page})
@@ -194,8 +195,8 @@ func (w *coreWriter) segment(m machine.Mapping, start, end machine.Addr, held bo
 // coreMachines maps the architectures of processes to those of cores.
 var coreMachines = map[*machine.Arch]elf.Machine{machine.AMD64: elf.EM_X86_64, machine.ARM64: elf.EM_AARCH64}
 
-// headers writes the program headers and the ELF header. Where there are too many
-// of them for it, section header 0 has their number (PN_XNUM of elf(5)).
+// headers writes the program headers and the ELF header. If the ELF header cannot hold the number of program headers, section header 0 holds it
+// (PN_XNUM of elf(5)).
 func (w *coreWriter) headers() error {
 	order := w.moment.order()
 	of, known := coreMachines[w.moment.arch]
@@ -244,7 +245,7 @@ func (w *coreWriter) headers() error {
 	return err
 }
 
-// order is the byte order of the core.
+// order returns the byte order of the core.
 func (m *coreMoment) order() binary.ByteOrder {
 	if m.from != nil {
 		return m.from.order

@@ -12,14 +12,14 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// keptPart is a part of a mapping, of which a core holds all or nothing.
+// keptPart is a part of a mapping that a core contains completely or not at all.
 type keptPart struct {
 	start, end machine.Addr
 	keep       bool
 }
 
-// kept returns the parts of a mapping that a core is to hold. Of writable memory it is what no file has. That is the kernel's default (0x33 of
-// coredump_filter, core(5)), but by pages, where the kernel keeps a file's mapping as a whole as soon as one page was written.
+// kept returns the parts of a mapping that a core must contain. For Writable that is memory that no file has. This is the kernel's default (0x33 of
+// coredump_filter, core(5)), but by pages: the kernel keeps the whole mapping of a file as soon as one page was written.
 func (m *coreMoment) kept(r machine.Mapping) []keptPart {
 	return cut(m.wanted(r), m.redacted)
 }
@@ -36,7 +36,7 @@ func (m *coreMoment) wanted(r machine.Mapping) []keptPart {
 	case m.mode == All:
 		return whole
 	case r.Inode == 0 || r.Share && strings.HasSuffix(r.Path, deletedSuffix):
-		return whole // anonymous memory, or a file that only the processes that mapped it have
+		return whole // anonymous memory, or a file that exists only in the processes that mapped it
 	case r.Share:
 		return none
 	case r.Write:
@@ -45,7 +45,7 @@ func (m *coreMoment) wanted(r machine.Mapping) []keptPart {
 	return m.copies(r, true)
 }
 
-// minimal are the parts of a mapping that were copied.
+// minimal divides a mapping into the copied parts, which are kept, and the other parts.
 func (m *coreMoment) minimal(r machine.Mapping) (parts []keptPart) {
 	from := r.Start
 	add := func(end machine.Addr, keep bool) {
@@ -66,7 +66,7 @@ func (m *coreMoment) minimal(r machine.Mapping) (parts []keptPart) {
 	return parts
 }
 
-// ownLeftOut returns the pages of files that differ from the file and are not kept: a reader of the core must not use the file for them.
+// ownLeftOut returns the pages of files that differ from the file and are omitted: a reader of the core must not use the file for them.
 func (m *coreMoment) ownLeftOut() (out []keptPart) {
 	for _, own := range m.own {
 		for _, p := range m.minimal(machine.Mapping{Start: own.start, End: own.end}) {
@@ -78,7 +78,7 @@ func (m *coreMoment) ownLeftOut() (out []keptPart) {
 	return out
 }
 
-// outside are the parts of a range that lie in none of others, which are in order.
+// outside returns the parts of a range that no range in others contains. others is in ascending order.
 func outside(r addrRange, others []addrRange) (out []addrRange) {
 	first := sort.Search(len(others), func(i int) bool { return others[i].end > r.start })
 	for _, o := range others[first:] {
@@ -96,7 +96,7 @@ func outside(r addrRange, others []addrRange) (out []addrRange) {
 	return out
 }
 
-// outside are the parts of a span that lie in none of others, which are in order.
+// outside returns the parts of a span that no range in others contains. others is in ascending order.
 func (s span) outside(others []addrRange) (out []span) {
 	for _, p := range outside(addrRange{s.addr, s.end()}, others) {
 		end := p.end - s.addr
@@ -105,7 +105,7 @@ func (s span) outside(others []addrRange) (out []span) {
 	return out
 }
 
-// withoutRanges returns the parts of spans that lie outside of ranges, which are in order.
+// withoutRanges returns the parts of spans outside of ranges, which are in ascending order.
 func withoutRanges(spans []span, ranges []addrRange) (out []span) {
 	for _, s := range spans {
 		out = append(out, s.outside(ranges)...)
@@ -125,8 +125,8 @@ func (s span) place() addrRange         { return addrRange{s.addr, s.end()} }
 func (p keptPart) place() addrRange     { return addrRange{p.start, p.end} }
 func place(m machine.Mapping) addrRange { return addrRange{m.Start, m.End} }
 
-// withMore adds to mappings those that came while they were read, and for what was copied of others, which are gone by now, such as the
-// stack of a thread that has just begun and ended, what they must have been.
+// withMore adds mappings to maps: those that were created while the list was read, and one for each copied range without a mapping. The latter was
+// removed meanwhile, such as the stack of a thread that has just begun and ended.
 func withMore(maps, more []machine.Mapping, copied []span) []machine.Mapping {
 	all := ordered(slices.Concat(maps, more))
 	known := rangesOf(all, place)
@@ -138,8 +138,8 @@ func withMore(maps, more []machine.Mapping, copied []span) []machine.Mapping {
 	return ordered(all)
 }
 
-// ordered sorts mappings by address and removes overlaps. The kernel's list for a running process is not of one moment: a mapping that changed
-// while the list was read may occur twice.
+// ordered sorts mappings by address and removes overlaps. The kernel's list for a running process is not a snapshot: a mapping that changed while the
+// list was read may occur twice.
 func ordered(maps []machine.Mapping) (out []machine.Mapping) {
 	maps = slices.Clone(maps)
 	slices.SortStableFunc(maps, func(a, b machine.Mapping) int { return cmp.Compare(a.Start, b.Start) })
@@ -156,22 +156,22 @@ func ordered(maps []machine.Mapping) (out []machine.Mapping) {
 	return out
 }
 
-// maxKept is the largest mapping of which anything is kept. Those that are larger are reserved for bookkeeping, such as the terabytes of
-// AddressSanitizer, and no disk holds them.
+// maxKept is the size of the largest mapping that is kept. Larger ones are reserved for bookkeeping, such as the terabytes of AddressSanitizer, and
+// no disk can hold them.
 const maxKept = 64 << 30
 
-// maxParts bounds the segments that one mapping is cut into.
+// maxParts bounds the number of segments of one mapping.
 const maxParts = 1 << 10
 
-// copies finds the pages of a private mapping that are not those of the file: the dynamic linker has relocated
-// them, or something has patched them. With first, the first page, where the headers of the file may be, is kept too.
+// copies returns the pages of a private mapping that differ from the file, because the dynamic linker has relocated them or the process has patched
+// them. With first, it also keeps the first page, which may contain the file's headers.
 func (m *coreMoment) copies(r machine.Mapping, first bool) []keptPart {
 	return partsWhere(m.pages, r, func(at machine.Addr, entry uint64) bool {
 		return first && at == r.Start && r.Offset == 0 || ownPage(entry)
 	})
 }
 
-// partsWhere divides a mapping by the result of f for its pages and their entries in pagemap; without entries it counts as true.
+// partsWhere divides a mapping by the result of f for its pages and their entries in pagemap. Without entries the result counts as true.
 func partsWhere(pages io.ReaderAt, r machine.Mapping, f func(at machine.Addr, entry uint64) bool) (parts []keptPart) {
 	if pages == nil {
 		return []keptPart{{r.Start, r.End, true}}
@@ -206,15 +206,15 @@ func partsWhere(pages io.ReaderAt, r machine.Mapping, f func(at machine.Addr, en
 const (
 	pagePresent = 1 << 63
 	pageSwapped = 1 << 62
-	pageOfFile  = 1 << 61 // or of shared anonymous memory
+	pageOfFile  = 1 << 61 // of a file, or of shared anonymous memory
 )
 
-// ownPage reports whether there is a page, and not one of a file.
+// ownPage reports whether an entry has a page that does not belong to a file.
 func ownPage(entry uint64) bool { return isPage(entry) && entry&pageOfFile == 0 }
 
 func isPage(entry uint64) bool { return entry&(pagePresent|pageSwapped) != 0 }
 
-// untouched reports whether memory has no pages at all, so that it is zero. To read it would give it some.
+// untouched reports whether memory has no pages at all, so that it is zero. Reading it would allocate pages.
 func (m *coreMoment) untouched(r machine.Mapping, at machine.Addr, size int) bool {
 	if m.pages == nil || !zeroFilled(r) || m.awaits != nil && m.awaits(at, size) {
 		return false

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/ptrace/xsave"
 )
 
-// coreAbout holds what the notes of a core contain about the process.
+// coreAbout holds the data about the process in the notes of a core.
 type coreAbout struct {
 	pid, parent, group, session int
 	uid, gid                    uint32
@@ -24,11 +24,11 @@ type coreAbout struct {
 	flags                       uint64
 	name, command               string
 	auxv                        []byte
-	environment                 addrRange // the block with the variables that it was started with; empty if unknown
+	environment                 addrRange // the block of the initial environment variables; empty if unknown
 	arguments                   addrRange // the block with the arguments; empty if unknown
 }
 
-// readAbout reads it from proc(5).
+// readAbout reads the data from proc(5).
 func readAbout(pid int) (*coreAbout, error) {
 	a := &coreAbout{pid: pid, name: system.ThreadName(pid, pid), command: system.CommandLine(pid)}
 	fields, err := system.StatFields(pid)
@@ -39,11 +39,11 @@ func readAbout(pid int) (*coreAbout, error) {
 		return nil, errors.New("its /proc/PID/stat is no such thing")
 	}
 	number := func(field int) int {
-		n, _ := strconv.ParseInt(fields[field], 10, 64) // the kernel's own text
+		n, _ := strconv.ParseInt(fields[field], 10, 64) // the kernel writes valid numbers
 		return int(n)
 	}
 	a.state, a.parent, a.group, a.session, a.flags, a.nice = fields[0][0], number(1), number(2), number(3), uint64(number(6)), number(16)
-	if len(fields) > 48 { // arg_start, arg_end, env_start and env_end of proc_pid_stat(5), 0 without permission
+	if len(fields) > 48 { // arg_start, arg_end, env_start and env_end of proc_pid_stat(5), which are 0 without permission
 		a.environment = addrRange{machine.Addr(number(47)), machine.Addr(number(48))}
 		a.arguments = addrRange{machine.Addr(number(45)), machine.Addr(number(46))}
 	}
@@ -60,8 +60,8 @@ func readAbout(pid int) (*coreAbout, error) {
 	return a, err
 }
 
-// notes are those of the process after the general registers of its first thread, as the kernel has them, then those of
-// all other threads.
+// notes returns the notes in the kernel's order: the first thread's general registers, the notes of the process, the other registers of the first
+// thread, then those of all other threads.
 func (m *coreMoment) notes() []byte {
 	if m.from != nil {
 		n := elfcore.NoteList{Order: m.from.order, Bytes: m.from.notes}
@@ -79,7 +79,7 @@ func (m *coreMoment) notes() []byte {
 			n.Add(elfcore.OwnerCore, ntFile, m.fileNote())
 		}
 		if b := t.raw.set(regset.X86XState); len(b) >= xsave.Legacy {
-			n.Add(elfcore.OwnerCore, elf.NT_FPREGSET, b[:xsave.Legacy]) // the same as FXSAVE stores
+			n.Add(elfcore.OwnerCore, elf.NT_FPREGSET, b[:xsave.Legacy]) // an XSAVE area begins with the FXSAVE area
 		}
 		for j, set := range regset.Sets[m.arch] {
 			b := t.raw.sets[j]
@@ -107,7 +107,7 @@ func (m *coreMoment) addMemoryNotes(n *elfcore.NoteList) {
 	}
 }
 
-// standardVectors are the XSAVE areas of all threads in the layout that debuggers read, and where registers lie in them.
+// standardVectors returns the XSAVE areas of all threads in the layout that debuggers read, and the offsets of registers in them.
 func (m *coreMoment) standardVectors() ([][]byte, xsave.Layout) {
 	areas := make([][]byte, len(m.threads))
 	for i := range m.threads {
@@ -116,20 +116,20 @@ func (m *coreMoment) standardVectors() ([][]byte, xsave.Layout) {
 	return m.vectors.Standard(areas)
 }
 
-// Notes of our own, for data that no other note has. Other tools do not use their types: not all readers check the owner.
+// Notes of reframe, for data that no other note has. Their kinds are not used by other tools, since not all readers check the owner.
 const (
 	ownOwner = "REFRAME"
-	// ntNames has, for each thread, its number and the length of its name as two words of 32 bits, and the name.
+	// ntNames holds, for each thread, its number and the length of its name as two 32-bit words, and the name.
 	ntNames = 0x52460001
-	// ntMemory has words of 64 bits: the memory that the core holds, by the numbers of recordedModes, and the start and the end of each range of a
-	// file's mapping that differs from the file and is not in the core either.
+	// ntMemory holds 64-bit words: the extent of the core's memory as a number of recordedModes, then the start and the end of each range of a file's
+	// mapping that differs from the file and is not in the core.
 	ntMemory = 0x52460002
-	// ntRedacted has words of 64 bits: the start and the end of each range that was left out at the user's request, by address. It is absent if there
-	// are none.
+	// ntRedacted holds 64-bit words: the start and the end of each range that was omitted at the user's request, in order of address. The note is
+	// absent if no range was omitted.
 	ntRedacted = 0x52460003
 )
 
-// recordedModes lists the numbers of ntMemory.
+// recordedModes holds the numbers for the extent of memory in ntMemory.
 var recordedModes = map[CoreMemory]uint64{Minimal: 1, Writable: 2, All: 3}
 
 func (m *coreMoment) namesNote() (b []byte) {
@@ -148,19 +148,19 @@ func (m *coreMoment) memoryNote() []byte {
 			list = append(list, uint64(p.start), uint64(p.end))
 		}
 	}
-	b, _ := binary.Append(nil, m.order(), list) // it fails for types alone that have no size
+	b, _ := binary.Append(nil, m.order(), list) // fails only for types without a fixed size
 	return b
 }
 
 // redactedNote returns the content of ntRedacted.
 func (m *coreMoment) redactedNote() (b []byte) {
 	for _, r := range m.redacted {
-		b, _ = binary.Append(b, m.order(), []uint64{uint64(r.start), uint64(r.end)}) // it fails for types alone that have no size
+		b, _ = binary.Append(b, m.order(), []uint64{uint64(r.start), uint64(r.end)}) // fails only for types without a fixed size
 	}
 	return b
 }
 
-// status is struct elf_prstatus of linux/elfcore.h. No signal has stopped the thread.
+// status returns a struct elf_prstatus of linux/elfcore.h. No signal has stopped the thread.
 func (m *coreMoment) status(t *coreThread) []byte {
 	general := t.raw.sets[0]
 	b := make([]byte, statusRegisters+len(general)+8)
@@ -174,9 +174,9 @@ func (m *coreMoment) status(t *coreThread) []byte {
 	return b
 }
 
-// info is struct elf_prpsinfo of linux/elfcore.h.
+// info returns a struct elf_prpsinfo of linux/elfcore.h.
 func (a *coreAbout) info() []byte {
-	const states = "RSDTZW" // pr_state counts in them
+	const states = "RSDTZW" // pr_state is an index into them
 	b := make([]byte, infoSize)
 	b[0], b[1], b[2], b[3] = byte(max(strings.IndexByte(states, a.state), 0)), a.state, byte(btoi(a.state == 'Z')), byte(a.nice)
 	binary.LittleEndian.PutUint64(b[8:], a.flags)
@@ -188,7 +188,7 @@ func (a *coreAbout) info() []byte {
 	return b
 }
 
-// fileNote is NT_FILE: the files that are mapped, and where.
+// fileNote returns NT_FILE: the mapped files and their addresses.
 func (m *coreMoment) fileNote() []byte {
 	var rows []machine.Mapping
 	for _, r := range m.maps {

@@ -13,8 +13,8 @@ import (
 // DebugDir is the directory where systems keep separate files of debug information, and where debuggers search for them.
 const DebugDir = "/usr/lib/debug"
 
-// debugFiles makes modules whose symbol tables were stripped use separate files, which are found by build id as gdb finds them ("Separate Debug
-// Files" of its manual): DIR/.build-id/ab/cdef….debug. They are opened when a symbol is needed.
+// debugFiles gives modules without a symbol table access to separate debug files. These are found by build id as in gdb ("Separate Debug Files" of
+// its manual): DIR/.build-id/ab/cdef….debug. They are opened when a symbol is needed.
 func (t *Target) debugFiles() {
 	for _, m := range t.Modules {
 		if m.Image != nil && !m.debugged {
@@ -24,7 +24,7 @@ func (t *Target) debugFiles() {
 	}
 }
 
-// openDebugFile opens the first file that there is for a build id, or returns nil.
+// openDebugFile opens the first file with a build id, or returns nil.
 func (m *Module) openDebugFile(in []opener, id []byte) *object.Image {
 	if len(id) < 2 {
 		return nil
@@ -47,10 +47,10 @@ func (m *Module) openDebugFile(in []opener, id []byte) *object.Image {
 	return nil
 }
 
-// opener opens a regular file by its name: below a directory, or unchanged.
+// opener opens a regular file by its name, which may be relative to a directory.
 type opener func(name string) (*os.File, error)
 
-// debugDirs returns openers of directories with debug files; by default of [DebugDir].
+// debugDirs returns openers of directories with debug files; the default is [DebugDir].
 func debugDirs(dirs []string) []opener {
 	if dirs == nil {
 		dirs = []string{DebugDir}

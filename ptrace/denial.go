@@ -11,20 +11,19 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// denial holds the facts about a process that may not be traced, and that has no visible tracer.
+// denial holds facts about a process that cannot be traced and has no visible tracer.
 type denial struct {
 	self          bool   // it is this process
-	filtered      bool   // the kernel denies this process every ptrace(2)
+	filtered      bool   // the kernel denies all of this process's ptrace(2) requests
 	root, capable bool   // this process runs as root; it has CAP_SYS_PTRACE
-	inner         bool   // this process is in a user namespace that does not have all users
-	foreign       bool   // the other one belongs to another user
-	undumpable    bool   // the other one's files in /proc belong to root, and it does not
-	stronger      bool   // the other one has capabilities that this process has not
+	inner         bool   // this process is in a user namespace that does not map all users
+	foreign       bool   // the target belongs to another user
+	undumpable    bool   // the target's files in /proc belong to root, but it does not
+	stronger      bool   // the target has capabilities that this process lacks
 	scope         string // kernel.yama.ptrace_scope, "" if the kernel does not have it
 }
 
-// hint returns which of the kernel's rules (ptrace(2), "Ptrace access mode checking", Yama in Documentation/admin-guide/LSM/Yama.rst) applies, with
-// advice.
+// hint returns the kernel's rule that denies tracing, with advice (ptrace(2), "Ptrace access mode checking"; Documentation/admin-guide/LSM/Yama.rst).
 func (d *denial) hint() string {
 	switch {
 	case d.self:
@@ -57,13 +56,13 @@ const (
 	capSysPtrace   = 19
 )
 
-// denialOf finds the facts.
+// denialOf determines the facts about a process.
 func denialOf(pid int) denial {
 	own := os.Getpid()
 	d := denial{self: pid == own, filtered: system.PtraceDenied(), root: os.Geteuid() == 0}
 	if uid := strings.Fields(system.StatusField(pid, "Uid")); len(uid) > 1 {
 		d.foreign = uid[0] != strconv.Itoa(os.Getuid())
-		// Of a process that is not dumpable all files but the folders are root's (task_dump_owner of Linux's fs/proc/base.c).
+		// If a process is not dumpable, root owns all of its files in /proc except the directories (task_dump_owner of Linux's fs/proc/base.c).
 		owner, known := system.FileOwner(fmt.Sprintf("/proc/%d/stat", pid))
 		d.undumpable = known && owner == 0 && uid[1] != "0"
 	}
@@ -71,7 +70,7 @@ func denialOf(pid int) denial {
 	d.capable = have>>capSysPtrace&1 != 0
 	d.stronger = capabilities(pid, "CapPrm")&^capabilities(own, "CapPrm") != 0
 	if users, err := os.ReadFile("/proc/self/uid_map"); err == nil {
-		// The first namespace has one line: all numbers, unchanged (user_namespaces(7)).
+		// In the first namespace the file has one line, which maps all numbers to themselves (user_namespaces(7)).
 		fields := strings.Fields(string(users))
 		d.inner = len(fields) != 3 || fields[0] != "0" || fields[1] != "0" || fields[2] != "4294967295"
 	}
@@ -81,7 +80,7 @@ func denialOf(pid int) denial {
 	return d
 }
 
-// capabilities returns a set of capabilities of a process (capabilities(7)), or none where it cannot be read.
+// capabilities returns a set of capabilities of a process (capabilities(7)), or none if it cannot be read.
 func capabilities(pid int, set string) uint64 {
 	have, err := strconv.ParseUint(system.StatusField(pid, set), 16, 64)
 	if err != nil {
@@ -90,7 +89,7 @@ func capabilities(pid int, set string) uint64 {
 	return have
 }
 
-// errFile is [ErrPermission] of a file of /proc, or of a call that needs no attaching: another tracer does not cause it.
+// errFile is an [ErrPermission] for a file of /proc, or for a call that does not attach: another tracer cannot be the cause.
 var errFile = fmt.Errorf("%w", ErrPermission)
 
 // denied returns the error of an operation that failed for lack of permission, with the reason and advice.
@@ -109,7 +108,7 @@ func denied(pid int, op string, err error) *Error {
 	return &Error{pid, op, errFile, own.hint()}
 }
 
-// hiddenHint returns the reason why /proc does not show a process that exists, or "" where none exists.
+// hiddenHint returns the reason why /proc does not show an existing process, or "" if the process does not exist.
 func hiddenHint(pid int) string {
 	if !system.Exists(pid) {
 		return ""
@@ -117,7 +116,7 @@ func hiddenHint(pid int) string {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		return "/proc is not mounted here, and the process cannot be read without it: mount -t proc proc /proc"
 	}
-	if system.Exists(pid) { // still: it has not just ended
+	if system.Exists(pid) { // it still exists: it has not just ended
 		return "/proc hides it, as the mount option hidepid does; run as root, or with the capability CAP_SYS_PTRACE"
 	}
 	return ""

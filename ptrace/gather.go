@@ -12,41 +12,42 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// A minimal core holds the pages that registers and stacks lead to: what an interpreter may touch that resumes
-// from there. Everything here happens while the process is stopped, so it is bounded by numbers, never by what there is.
+// Bounds of a minimal core. It contains the pages that registers and stacks point to: the memory that an interpreter may access after resuming there.
+// The pages are read while the process is stopped, so fixed numbers bound the work, and not the amount of data.
 const (
-	reachWords = 8192 // words of registers and stacks that are followed, of all threads together
-	reachLeast = 64   // of each thread
-	reachNext  = 32   // words of what a pointer leads to that are followed in turn: a block
+	reachWords = 8192 // words of registers and stacks that are followed, for all threads together
+	reachLeast = 64   // words that are followed for each thread
+	reachNext  = 32   // words in a block: the memory at the target of a pointer that is followed in turn
 	reachAll   = 1024 // blocks
 	reachDepth = 4
 	reachPages = 512
-	// The entries of up to this many registered objects are kept with the pages that they are in. Of more, each entry alone is.
+	// registryPages is the maximum number of registered objects whose entries are kept with the whole pages that contain them. Beyond it, only each
+	// entry itself is kept.
 	registryPages = 256
 	maxHeaders    = 64 // first pages of files
 )
 
-// start is a thread from which pointers are followed.
+// start is the state of a thread from which pointers are followed.
 type start struct {
 	sp        machine.Addr
 	registers []uint64
 	stack     span
 }
 
-// gatherer collects pages. Its memory is made before the process is stopped.
+// gatherer collects pages. Its memory is allocated before the process is stopped.
 type gatherer struct {
 	order  binary.ByteOrder
-	maps   []machine.Mapping    // that pointers are followed into: writable while the process runs, and not provided on demand by userfaultfd
-	always []machine.Addr       // what debuggers need to find files
-	at     map[machine.Addr]int // in pages
-	data   map[*Entry]bool      // objects of which the variables were added
+	maps   []machine.Mapping    // mappings into which pointers are followed: writable while the process runs, and not provided on demand by userfaultfd
+	always []machine.Addr       // addresses that debuggers need to find files
+	at     map[machine.Addr]int // the index in pages
+	data   map[*Entry]bool      // objects whose variables were added
 	pages  []system.Want
-	next   []machine.Addr // blocks in pages that are not read yet
+	next   []machine.Addr // blocks in pages that were not read yet
 	blocks map[machine.Addr]bool
-	full   bool // there was no room for all
+	full   bool // pages did not fit
 }
 
-// newGatherer prepares for a target of which the lists are known.
+// newGatherer returns a gatherer for a target whose lists have been read.
 func newGatherer(t *Target) *gatherer {
 	g := &gatherer{order: t.arch.Order, at: make(map[machine.Addr]int, 2*reachPages), data: map[*Entry]bool{}, blocks: make(map[machine.Addr]bool, 2*reachAll), pages: make([]system.Want, 0, reachPages)}
 	for _, r := range t.maps {
@@ -74,7 +75,7 @@ func newGatherer(t *Target) *gatherer {
 	return g
 }
 
-// ofFile reports whether a mapping is of a file; a core does not contain inodes.
+// ofFile reports whether a mapping has a file. A core does not contain inodes.
 func ofFile(r machine.Mapping) bool { return r.Inode != 0 || strings.HasPrefix(r.Path, "/") }
 
 // gather reads the pages. It follows the registers and the first words of each stack, nearest first.
@@ -112,7 +113,7 @@ func (g *gatherer) gather(mem memory, t *Target, threads []start) error {
 	}
 }
 
-// add makes a page one that is read, unless there is no room.
+// add adds a page, and reports whether it had room for it.
 func (g *gatherer) add(a machine.Addr) bool {
 	page := a &^ (elfcore.Page - 1)
 	if _, known := g.at[page]; known {
@@ -128,7 +129,7 @@ func (g *gatherer) add(a machine.Addr) bool {
 	return true
 }
 
-// follow adds the page that a word leads to, if it is a pointer into memory that may change.
+// follow adds the page that a word points to, if it is a pointer into memory that may change.
 func (g *gatherer) follow(w machine.Addr) {
 	if len(g.maps) == 0 || w < g.maps[0].Start || w >= g.maps[len(g.maps)-1].End {
 		return
@@ -143,7 +144,7 @@ func (g *gatherer) follow(w machine.Addr) {
 	}
 }
 
-// deeper follows what the pointers of the last round lead to.
+// deeper follows the pointers in the blocks of the last round.
 func (g *gatherer) deeper() {
 	now := g.next
 	g.next = nil
@@ -154,7 +155,7 @@ func (g *gatherer) deeper() {
 	}
 }
 
-// variables adds the data of the registered object whose code a word points into.
+// variables adds the data of the registered object into whose code a word points.
 func (g *gatherer) variables(t *Target, w machine.Addr) {
 	for _, r := range t.Registries {
 		if e := r.at(w); e != nil && !g.data[e] {
@@ -194,11 +195,11 @@ const (
 	atPhnum = 5
 	dtDebug = 21
 
-	maxLinked  = 1 << 12 // files that are linked in
+	maxLinked  = 1 << 12 // maximum number of loaded files
 	maxDynamic = 1 << 10
 )
 
-// linkMap returns the addresses of the list of loaded files that debuggers follow: the dynamic section of the program, the target of its DT_DEBUG,
+// linkMap returns the addresses in the list of loaded files that debuggers follow: the dynamic section of the program, the target of its DT_DEBUG,
 // and the entries with their names. It follows an endless list up to a limit.
 func (t *Target) linkMap() (at []machine.Addr) {
 	if t.recorded == nil || t.recorded.about == nil {
@@ -219,7 +220,7 @@ func (t *Target) linkMap() (at []machine.Addr) {
 // linkedFile is an entry of the list of loaded files: the load bias of the file, and the address of its path, which is empty for the program.
 type linkedFile struct{ bias, name machine.Addr }
 
-// linkMap follows the list of loaded files. reads is called with addresses that the list leads to. A list that does not end is followed so far.
+// linkMap follows the list of loaded files. It calls reads with the addresses that it reads. It follows an endless list up to a limit.
 func linkMap(mem machine.Memory, order binary.ByteOrder, auxv []byte, reads func(...machine.Addr)) iter.Seq[linkedFile] {
 	return func(yield func(linkedFile) bool) {
 		word := func(a machine.Addr) machine.Addr {
@@ -238,7 +239,7 @@ func linkMap(mem machine.Memory, order binary.ByteOrder, auxv []byte, reads func
 			if tag != dtDebug {
 				continue
 			}
-			debug := word(d + 8) // struct r_debug: version, the first entry, …
+			debug := word(d + 8) // struct r_debug: version, pointer to the first entry, …
 			reads(debug, debug+40)
 			for e, n := word(debug+8), 0; e != 0 && n < maxLinked; e, n = word(e+24), n+1 {
 				// struct link_map: address, name, dynamic section, next, previous.
@@ -279,7 +280,7 @@ func dynamicSection(word func(machine.Addr) machine.Addr, order binary.ByteOrder
 	return dynamic + bias, dynamic + bias + 16*maxDynamic
 }
 
-// pathAt reads a path, "" where none ends within the length that Linux allows (PATH_MAX).
+// pathAt reads a path. It returns "" if the path does not end within PATH_MAX bytes.
 func pathAt(mem machine.Memory, at machine.Addr) string {
 	const most, piece = 4096, 64
 	var all []byte
