@@ -12,11 +12,11 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Object is an object file whose code a runtime has copied to a place of its own and registered nowhere. It is used as if it were
-// registered: its symbols, unwind information and stack maps.
+// Object is an object file whose code a runtime has copied to memory without registering it. Its symbols, unwind information and stack maps are used
+// as if it were registered.
 type Object struct {
 	Path string
-	// Places are the places of its code; without any it is searched.
+	// Places are the addresses of its code. If there are none, the code is searched for.
 	Places []Placement
 }
 
@@ -26,16 +26,16 @@ type Placement struct {
 	Addr machine.Addr
 }
 
-// Bounds on objects that are given.
+// Bounds of given objects.
 const (
-	maxGiven       = 256 << 20 // bytes of one
-	maxSearched    = 4 << 30   // of memory, for each section
+	maxGiven       = 256 << 20 // bytes of one object
+	maxSearched    = 4 << 30   // bytes of memory, for each section
 	searchChunk    = 4 << 20
 	leastSearched  = 16 // bytes of code that no relocation changes: fewer are not distinctive
 	maxResemblance = 1 << 16
 )
 
-// ObjectError is an error in an object that was given.
+// ObjectError is an error in a given object.
 type ObjectError struct {
 	Path string
 	Err  error
@@ -46,8 +46,8 @@ func (e *ObjectError) Error() string { return e.Path + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
-// ParseObject reads FILE, FILE@ADDR, or FILE@NAME=ADDR,NAME=ADDR with names of sections or symbols. A file whose own name has an @ may
-// be given as it is.
+// ParseObject parses FILE, FILE@ADDR, or FILE@NAME=ADDR,NAME=ADDR with names of sections or symbols. If the whole text is the name of an existing
+// file, it is not split at an @.
 func ParseObject(text string) (Object, error) {
 	at := strings.LastIndexByte(text, '@')
 	if _, err := os.Stat(text); err == nil || at < 0 {
@@ -79,18 +79,18 @@ func cutLast(s string, by byte) (before, after string, ok bool) {
 	return "", s, false
 }
 
-// given is an object that the user gave, where its code was found.
+// given is a given object whose code was found in the target.
 type given struct {
 	image  *object.Image
 	places []givenCode
 }
 
-// givenCode is a section of code as the object has it, and where it lies.
+// givenCode is a section of code in the object, and its address in the target.
 type givenCode struct {
 	section *object.Section
 	start   machine.Addr
 	code    []byte
-	fixed   []bool // of code, what no relocation changes
+	fixed   []bool // true for the bytes of code that no relocation changes
 }
 
 func (g *given) at(addr machine.Addr) bool {
@@ -102,7 +102,7 @@ func (g *given) at(addr machine.Addr) bool {
 	return false
 }
 
-// place finds the objects that were given in the target. Their code has to be there, byte for byte but for what is relocated.
+// place finds the given objects in the target. The code in memory must equal the object's, except for relocated bytes.
 func (t *Target) place(objects []Object) error {
 	t.given = nil
 	for _, o := range objects {
@@ -170,7 +170,7 @@ func readGiven(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// asTold takes the addresses that the user gave.
+// asTold sets the places to the addresses that the user gave.
 func (g *given) asTold(places []Placement) error {
 	for _, p := range places {
 		s, offset, err := g.section(p.Of)
@@ -194,7 +194,7 @@ func (g *given) asTold(places []Placement) error {
 	return nil
 }
 
-// section finds a section of code by its name or that of a symbol in it.
+// section finds a section of code by its name or by the name of a symbol in it.
 func (g *given) section(of string) (s *object.Section, offset uint64, err error) {
 	code := g.image.AllCode()
 	var names []string
@@ -217,7 +217,7 @@ func (g *given) section(of string) (s *object.Section, offset uint64, err error)
 	return s, offset, nil
 }
 
-// compare holds the code against memory.
+// compare compares the code with memory.
 func (g *given) compare(t *Target) error {
 	for _, p := range g.places {
 		if m, ok := findMapping(t.maps, p.start); !ok || !m.Exec {
@@ -234,7 +234,7 @@ func (g *given) compare(t *Target) error {
 	return nil
 }
 
-// differs returns the first byte that is another one and was not relocated, or -1.
+// differs returns the index of the first byte that differs and is not relocated, or -1.
 func (p *givenCode) differs(there []byte) int {
 	for n, b := range p.code {
 		if p.fixed[n] && there[n] != b {
@@ -244,7 +244,7 @@ func (p *givenCode) differs(there []byte) int {
 	return -1
 }
 
-// search finds the sections of code in executable memory.
+// search searches executable memory for the sections of code.
 func (g *given) search(t *Target) error {
 	for _, s := range g.image.AllCode() {
 		code, fixed, err := s.Fixed()
@@ -253,7 +253,7 @@ func (g *given) search(t *Target) error {
 		}
 		p := givenCode{section: s, code: code, fixed: fixed}
 		if p.telling() < leastSearched {
-			continue // its symbols have no address
+			continue // too short to be found: its symbols get no address
 		}
 		found, searched, err := p.find(t)
 		switch {
@@ -273,7 +273,7 @@ func (g *given) search(t *Target) error {
 	return nil
 }
 
-// telling counts the bytes that no relocation changes.
+// telling returns the number of bytes that no relocation changes.
 func (p *givenCode) telling() (n int) {
 	for _, f := range p.fixed {
 		if f {
@@ -283,7 +283,7 @@ func (p *givenCode) telling() (n int) {
 	return n
 }
 
-// find returns up to two places where the code is, and how many bytes were looked through.
+// find returns up to two addresses of the code, and the number of bytes searched.
 func (p *givenCode) find(t *Target) (found []machine.Addr, searched uint64, err error) {
 	from, to := p.anchor()
 	like := 0
@@ -295,7 +295,7 @@ func (p *givenCode) find(t *Target) (found []machine.Addr, searched uint64, err 
 			buf := make([]byte, min(uint64(m.End-at), uint64(searchChunk+len(p.code))))
 			n, err := t.source.readUpTo(buf, at)
 			if err != nil || n == 0 {
-				break // a mapping that cannot be read holds nothing that runs
+				break // no code can run in a mapping that cannot be read
 			}
 			buf = buf[:n]
 			if searched += uint64(n); searched > maxSearched {
@@ -318,7 +318,7 @@ func (p *givenCode) find(t *Target) (found []machine.Addr, searched uint64, err 
 	return found, searched, nil
 }
 
-// anchor is the longest stretch that no relocation changes.
+// anchor returns the bounds of the longest run of bytes that no relocation changes.
 func (p *givenCode) anchor() (from, to int) {
 	start := 0
 	for n := 0; n <= len(p.fixed); n++ {
@@ -333,7 +333,7 @@ func (p *givenCode) anchor() (from, to int) {
 	return from, to
 }
 
-// givenAt returns the object that was given whose code an address lies in, or nil.
+// givenAt returns the given object whose code contains an address, or nil.
 func (t *Target) givenAt(addr machine.Addr) *object.Image {
 	for _, g := range t.given {
 		if g.at(addr) {
@@ -343,7 +343,7 @@ func (t *Target) givenAt(addr machine.Addr) *object.Image {
 	return nil
 }
 
-// Given lists the objects that were given.
+// Given returns the images of the given objects.
 func (t *Target) Given() []*object.Image {
 	var list []*object.Image
 	for _, g := range t.given {
@@ -352,7 +352,7 @@ func (t *Target) Given() []*object.Image {
 	return list
 }
 
-// givenHold reports whether the code of the objects that were given is still there.
+// givenHold reports whether the code of the given objects is still in memory.
 func (t *Target) givenHold() bool {
 	for _, g := range t.given {
 		if g.compare(t) != nil {

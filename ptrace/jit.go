@@ -25,7 +25,7 @@ const (
 	entrySize      = 32
 )
 
-// Limits on what a list may claim. Real JITs register 100,000 objects.
+// Limits on the data of a list. Real JITs register 100,000 objects.
 const (
 	maxEntries    = 1 << 20
 	maxObjectSize = 1 << 30
@@ -33,10 +33,10 @@ const (
 	maxTables     = 256 << 20 // section headers of all objects together
 )
 
-// Registry is the list of one descriptor, at one moment.
+// Registry is the list of one descriptor at one moment.
 type Registry struct {
 	Descriptor machine.Addr
-	Module     string // that holds the descriptor
+	Module     string // the module that contains the descriptor
 	Entries    []*Entry
 	// Broken is the reason why the list could not be followed to its end, or "".
 	Broken string
@@ -49,15 +49,15 @@ type Registry struct {
 
 // Entry is one registered object.
 type Entry struct {
-	Addr  machine.Addr // of the entry
-	Start machine.Addr // of the object in memory
+	Addr  machine.Addr // address of the entry
+	Start machine.Addr // address of the object in memory
 	Size  uint64
 	// Bad is the reason why the object cannot be used, or "".
 	Bad string
 
-	raw       [entrySize]byte // the entry itself
-	extents   []extent        // that are read of the object
-	content   *content        // of the object, where it was read
+	raw       [entrySize]byte // the bytes of the entry
+	extents   []extent        // the parts of the object to read
+	content   *content        // the bytes of the object, if they were read
 	code      []codeRange
 	variables []codeRange // sections that the object's code may write to
 	image     *object.Image
@@ -69,13 +69,13 @@ var tableSeed = maphash.MakeSeed()
 type codeRange struct {
 	start, end machine.Addr
 	entry      *Entry
-	age        int // 0 is the newest, which a JIT puts at the head of its list
+	age        int // 0 for the newest entry, which a JIT puts at the head of its list
 }
 
-// readRegistry walks the list and reads the section headers of each object: they contain the addresses of its code. The objects themselves are read
+// readRegistry walks the list and reads the section headers of each object, which contain the addresses of its code. The objects themselves are read
 // when they are needed.
 //
-// room bounds its entries.
+// room is the maximum number of entries.
 func readRegistry(mem memory, arch *machine.Arch, module string, descriptor machine.Addr, room int) *Registry {
 	r := &Registry{Descriptor: descriptor, Module: module, arch: arch, head: make([]byte, descriptorSize)}
 	if err := mem.ReadMemory(r.head, descriptor); err != nil {
@@ -83,7 +83,7 @@ func readRegistry(mem memory, arch *machine.Arch, module string, descriptor mach
 		return r
 	}
 	if v := arch.Order.Uint32(r.head); v != 1 {
-		// A statically linked host has 0 there until it ran its initializers; nothing is registered then.
+		// A statically linked host has 0 there until its initializers run; before that nothing is registered.
 		if v != 0 || r.first() != 0 {
 			r.Broken = fmt.Sprintf("the descriptor has version %d; version 1 is known", v)
 		}
@@ -95,7 +95,7 @@ func readRegistry(mem memory, arch *machine.Arch, module string, descriptor mach
 	return r
 }
 
-// order makes the index of what code belongs to which entry.
+// order creates the index from addresses of code to entries.
 func (r *Registry) order() {
 	for age, e := range r.Entries {
 		for _, c := range e.code {
@@ -134,7 +134,7 @@ func (r *Registry) walk(mem memory, room int) {
 	}
 }
 
-// byteOrder returns an architecture's byte order as ELF images encode it.
+// byteOrder returns an architecture's byte order in ELF's encoding.
 func byteOrder(arch *machine.Arch) elf.Data {
 	if arch.BigEndian() {
 		return elf.ELFDATA2MSB
@@ -175,7 +175,7 @@ func (r *Registry) readHeaders(mem memory) {
 		}
 		off, size, count := order.Uint64(h.Buf[40:]), order.Uint16(h.Buf[58:]), order.Uint16(h.Buf[60:])
 		length := uint64(count) * elfcore.SectionSize
-		if count == 0 && off == 0 { // it holds nothing
+		if count == 0 && off == 0 { // an object without sections
 			e.plan(h.Buf, nil, order)
 			continue
 		}
@@ -208,7 +208,7 @@ func (r *Registry) readHeaders(mem memory) {
 			flags := elf.SectionFlag(order.Uint64(t.Buf[at+8:]))
 			addr, size := machine.Addr(order.Uint64(t.Buf[at+16:])), order.Uint64(t.Buf[at+32:])
 			const code, variable = elf.SHF_ALLOC | elf.SHF_EXECINSTR, elf.SHF_ALLOC | elf.SHF_WRITE
-			// At address 0 lies a section of an unlinked object that was not loaded.
+			// A section at address 0 belongs to an unlinked object that was not loaded.
 			if size == 0 || size > maxObjectSize || addr == 0 && kinds[i] == elf.ET_REL {
 				continue
 			}
@@ -222,16 +222,15 @@ func (r *Registry) readHeaders(mem memory) {
 	}
 }
 
-// unchanged reports whether the descriptor is the same as when the list was walked. Each registration writes the entry that it concerns into it.
+// unchanged reports whether the descriptor has not changed since the list was walked. Each registration writes its entry into the descriptor.
 func (r *Registry) unchanged(mem memory) bool {
 	var now [descriptorSize]byte
 	return mem.ReadMemory(now[:], r.Descriptor) == nil && bytes.Equal(now[:], r.head)
 }
 
-// holds reports whether an entry still refers to the object that it referred to when the list was walked, and that object is the one that was read:
-// an object that is unregistered and another one registered in its place, by a JIT that gets the same memory for it, leaves the descriptor
-// unchanged. So the object is read again: an object read from memory that had been freed meanwhile, and was in use for something else, differs from
-// the one there now.
+// holds reports whether an entry still refers to the object that was read. A JIT may unregister an object and register another one in the same
+// memory; that leaves the descriptor unchanged. So holds reads the object again: if its memory was freed during the first read and used for something
+// else, the bytes differ now.
 func (r *Registry) holds(e *Entry, mem memory) bool {
 	again := &Entry{Addr: e.Addr, Start: e.Start, Size: e.Size}
 	if mem.ReadMemory(again.raw[:], e.Addr) != nil || !sameEntry(again.raw[:], e.raw[:]) {
@@ -245,11 +244,11 @@ func (r *Registry) holds(e *Entry, mem memory) bool {
 	return now.Broken == "" && again.Bad == "" && again.table == e.table
 }
 
-// at returns the entry whose code addr lies in, or nil. If there are several, because a JIT reused memory without unregistering, it returns the
+// at returns the entry whose code contains addr, or nil. If a JIT reused memory without unregistering, several entries match; then it returns the
 // newest.
 func (r *Registry) at(addr machine.Addr) *Entry {
 	n := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].start > addr })
-	// Ranges overlap only where memory was reused; a bound keeps a hostile list from costing more.
+	// Ranges overlap only where memory was reused; the bound limits the cost of a hostile list.
 	var newest *codeRange
 	for i := n - 1; i >= 0 && i >= n-16; i-- {
 		if c := &r.ranges[i]; addr < c.end && (newest == nil || c.age < newest.age) {
@@ -262,5 +261,5 @@ func (r *Registry) at(addr machine.Addr) *Entry {
 	return newest.entry
 }
 
-// Image returns the object, or nil where it was not read or is bad.
+// Image returns the object, or nil if it was not read or is bad.
 func (e *Entry) Image() *object.Image { return e.image }

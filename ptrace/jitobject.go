@@ -15,20 +15,20 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// Limits on what is read of registered objects. Real JITs register 100,000 of some 10 KiB.
+// Limits on the data of registered objects. Real JITs register 100,000 of about 10 KiB.
 const (
-	maxObjects = 1 << 30   // of all objects of a target
-	maxRead    = 256 << 20 // of one object
-	// A smaller object is read as a whole. Of a larger one only the headers and the sections are read, and
-	// gaps of up to smallGap between them.
+	maxObjects = 1 << 30   // for all objects of a target
+	maxRead    = 256 << 20 // for one object
+	// An object of up to maxWholeObject bytes is read completely. Of a larger one only the headers and the sections are read, and gaps of up to
+	// smallGap between them.
 	maxWholeObject = 1 << 20
 	smallGap       = 64 << 10
 )
 
-// extent is a part of an object, by offsets.
+// extent is a part of an object, as offsets.
 type extent struct{ from, to uint64 }
 
-// plan decides which parts of an object are read, by its ELF header and its section headers (System V ABI, chapter 4).
+// plan selects the parts of an object to read, from its ELF header and its section headers (System V ABI, chapter 4).
 func (e *Entry) plan(head, sections []byte, order binary.ByteOrder) {
 	e.extents = []extent{{0, e.Size}}
 	if e.Size <= maxWholeObject {
@@ -57,7 +57,7 @@ func (e *Entry) plan(head, sections []byte, order binary.ByteOrder) {
 	e.extents = mergedExtents(list)
 }
 
-// mergedExtents sorts extents and joins those that lie close together. It leaves out empty ones.
+// mergedExtents sorts extents and joins those that are close together. It omits empty ones.
 func mergedExtents(list []extent) (all []extent) {
 	slices.SortFunc(list, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	for _, x := range list {
@@ -72,7 +72,7 @@ func mergedExtents(list []extent) (all []extent) {
 	return all
 }
 
-// needs returns how many bytes [Entry.read] reads at most.
+// needs returns the maximum number of bytes that [Entry.read] reads.
 func (e *Entry) needs() (n uint64) {
 	for _, x := range e.extents {
 		n += x.to - x.from
@@ -80,7 +80,7 @@ func (e *Entry) needs() (n uint64) {
 	return n
 }
 
-// content holds the bytes of an object that were read. Memory that the process has not touched is zero, and is held as a range.
+// content holds the bytes that were read of an object. Untouched memory of the process is zero, and is stored as a range.
 type content struct {
 	start  machine.Addr
 	size   uint64
@@ -88,7 +88,7 @@ type content struct {
 	zeroes []machine.Range
 }
 
-// read reads the object of an entry. An object that cannot be read is bad.
+// read reads the object of an entry. If that fails, it sets Bad.
 func (e *Entry) read(mem memory, arch *machine.Arch, number int) {
 	if e.Bad != "" || e.image != nil {
 		return
@@ -127,7 +127,7 @@ func (e *Entry) load(mem memory) (*content, error) {
 			c.zeroes = append(c.zeroes, r)
 			return nil
 		}
-		var last [1]byte // no room is made for what is not there
+		var last [1]byte // test the end before allocating memory for a range that may not exist
 		if err := mem.ReadMemory(last[:], r.End-1); err != nil {
 			return err
 		}
@@ -142,7 +142,8 @@ func (e *Entry) load(mem memory) (*content, error) {
 	return c, nil
 }
 
-// eachStretch calls a function for each part of ranges, which are in ascending order, with whether the process has not touched it, so that it is zero.
+// eachStretch calls a function for each part of ranges, which are in ascending order. zero means that the process has not touched the part, so that
+// it is zero.
 func eachStretch(mem memory, ranges []machine.Range, each func(r machine.Range, zero bool) error) error {
 	var large, zeroes []machine.Range
 	for _, r := range ranges {
@@ -165,7 +166,7 @@ func eachStretch(mem memory, ranges []machine.Range, each func(r machine.Range, 
 	return nil
 }
 
-// eachPart calls a function for each part of a range: those that are zero, and those between them.
+// eachPart calls a function for each part of a range: the zero parts, and the parts between them.
 func eachPart(in machine.Range, zeroes []machine.Range, each func(r machine.Range, zero bool) error) error {
 	for _, z := range append(slices.Clip(zeroes), machine.Range{Start: in.End, End: in.End}) {
 		for _, part := range []struct {
@@ -223,7 +224,7 @@ func (c *content) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// is reports whether memory has the same bytes now.
+// is reports whether memory still has the same bytes.
 func (c *content) is(mem memory) bool {
 	buf := make([]byte, 2*readChunk)
 	same := func(r machine.Range, zero bool) error {
@@ -247,7 +248,7 @@ func (c *content) is(mem memory) bool {
 	return eachStretch(mem, c.ranges(), same) == nil
 }
 
-// ranges returns the parts that are known, in ascending order.
+// ranges returns the parts that were read, in ascending order.
 func (c *content) ranges() []machine.Range {
 	all := slices.Clone(c.zeroes)
 	for _, s := range c.parts.ranges {
@@ -257,7 +258,7 @@ func (c *content) ranges() []machine.Range {
 	return all
 }
 
-// untouched returns how many bytes are zero because the process has not touched them.
+// untouched returns the number of bytes that are zero because the process has not touched them.
 func (c *content) untouched() (n uint64) {
 	for _, z := range c.zeroes {
 		n += uint64(z.End - z.Start)

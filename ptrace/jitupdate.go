@@ -9,17 +9,17 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// A JIT that compiles all the time changes its list between any two reads. A stop needs only the descriptor: its head names the first entry of the
-// list of that moment. The list is read before the stop and after it, when the process runs again. LLVM's JITs put each new entry at the head
-// (GDBRegistrationListener.cpp, JITLoaderGDB.cpp), so the list of the stop is the part of the later one that begins with that entry, unless the JIT
-// has removed some of it. No stack may point into an entry that the two lists do not have in common; otherwise the capture starts again.
+// A JIT that compiles continuously changes its list between any two reads. A stop needs only the descriptor, which names the first entry of the list
+// at that moment. The list is read before the stop, and again after it while the process runs. LLVM's JITs put each new entry at the head
+// (GDBRegistrationListener.cpp, JITLoaderGDB.cpp). So the list at the stop is the part of the later list from that entry on, unless the JIT has
+// removed entries. If a stack points into an entry that only one of the two lists contains, the capture starts again.
 
-// maxFresh bounds the entries that are read one after the other when a list is updated.
+// maxFresh bounds the number of new entries that an update reads one after the other.
 const maxFresh = 1 << 14
 
-// update updates the list while the process runs, and reads only the entries of known objects. It returns those that are no longer in the list. ok
-// is false if the list is uncertain: it changed while it was read, or in another way than by new entries at its head and removals; then it is left
-// unchanged.
+// update updates the list while the process runs, and reads only the entries of known objects. gone are the entries that are no longer in the list.
+// ok is false if the list is uncertain: it changed during the read, or it changed otherwise than by new entries at its head and removals. Then update
+// leaves r unchanged.
 func (r *Registry) update(mem memory) (gone []*Entry, ok bool) {
 	head := make([]byte, descriptorSize)
 	if r.Broken != "" || mem.ReadMemory(head, r.Descriptor) != nil || r.arch.Order.Uint32(head) != 1 {
@@ -37,8 +37,8 @@ func (r *Registry) update(mem memory) (gone []*Entry, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	// All links are unchanged, and from the current head the list leads to the one that it was walked from: between the two reads the list was this
-	// one.
+	// Check that no link has changed, and that the current head leads to the entry where the walk began. Then the list that was walked existed
+	// between the two reads.
 	_, again := newLinks(now)
 	if mem.readMany(again.wants) != nil || !again.agree(now) || !r.leads(mem, first) {
 		return nil, false
@@ -61,7 +61,7 @@ func (r *Registry) update(mem memory) (gone []*Entry, ok bool) {
 	return gone, true
 }
 
-// links are the entries of a list as they lie in memory, read together.
+// links holds the entries of a list as they are in memory, read together.
 type links struct {
 	raw   []byte
 	wants []system.Want
@@ -77,7 +77,7 @@ func newLinks(entries []*Entry) (index map[machine.Addr]int, l links) {
 	return index, l
 }
 
-// agree reports whether all entries are the same as before, except for their links to newer ones.
+// agree reports whether no entry has changed, except for links to newer entries.
 func (l *links) agree(entries []*Entry) bool {
 	for n, e := range entries {
 		if !l.wants[n].OK || !sameEntry(l.wants[n].Buf, e.raw[:]) || !bytes.Equal(l.wants[n].Buf[:8], e.raw[:8]) {
@@ -87,10 +87,10 @@ func (l *links) agree(entries []*Entry) bool {
 	return true
 }
 
-// sameEntry reports whether two entries are of one object.
+// sameEntry reports whether two entries refer to the same object.
 func sameEntry(a, b []byte) bool { return bytes.Equal(a[16:entrySize], b[16:entrySize]) }
 
-// rewalk follows the list from an entry. It takes over the known entries, which come in their order after the new ones.
+// rewalk follows the list from an entry. It keeps the known entries, which must follow the new ones in their old order.
 func (r *Registry) rewalk(mem memory, at machine.Addr, known map[machine.Addr]int, raws links) (now []*Entry, fresh int, ok bool) {
 	order, last := r.arch.Order, -1
 	seen := map[machine.Addr]bool{}
@@ -118,7 +118,7 @@ func (r *Registry) rewalk(mem memory, at machine.Addr, known map[machine.Addr]in
 	return now, fresh, len(now) <= maxEntries
 }
 
-// leads reports whether the list, as it is now, leads to an entry.
+// leads reports whether the current list leads to an entry.
 func (r *Registry) leads(mem memory, to machine.Addr) bool {
 	var head [descriptorSize]byte
 	if mem.ReadMemory(head[:], r.Descriptor) != nil {
@@ -138,7 +138,7 @@ func (r *Registry) leads(mem memory, to machine.Addr) bool {
 	return false
 }
 
-// stoppedList is the part of a list that a stop reads.
+// stoppedList is the descriptor of a list at the stop.
 type stoppedList struct {
 	registry *Registry
 	head     [descriptorSize]byte
@@ -151,7 +151,7 @@ func (t *Target) readHeads() (lists []stoppedList, ok bool) {
 		err := t.source.ReadMemory(l.head[:], r.Descriptor)
 		switch {
 		case r.Broken == "" && err != nil, r.Broken != "" && err == nil && !bytes.Equal(l.head[:], r.head):
-			return nil, false // or it was broken because it changed while it was read
+			return nil, false // broken lists, too, must not have changed
 		case r.Broken == "":
 			lists = append(lists, l)
 		}
@@ -159,7 +159,7 @@ func (t *Target) readHeads() (lists []stoppedList, ok bool) {
 	return lists, true
 }
 
-// atStop restores a list to its state in the stop, if it has changed since it was read. stands reports whether a stack of the stop points into an
+// atStop restores a list to its state at the stop, if it has changed since it was read. stands reports whether a stack at the stop points into an
 // entry's code.
 func (l *stoppedList) atStop(mem memory, stands func(*Entry) bool) bool {
 	r := l.registry
@@ -186,7 +186,7 @@ func (l *stoppedList) atStop(mem memory, stands func(*Entry) bool) bool {
 	return first == 0 && len(r.Entries) == 0
 }
 
-// updated brings all lists up to date, and reports whether it could.
+// updated updates all lists, and reports whether it could.
 func (t *Target) updated() bool {
 	for _, r := range t.Registries {
 		if r.Broken != "" && !r.unchanged(t.source) {
@@ -199,8 +199,8 @@ func (t *Target) updated() bool {
 	return true
 }
 
-// stillRegistered reports whether all objects that were read are in the lists now: what was read of one that has gone meanwhile may be of memory that
-// is in use for something else.
+// stillRegistered reports whether all objects that were read are still in the lists. If an object has been removed, the bytes that were read may
+// belong to memory that was reused.
 func (t *Target) stillRegistered() bool {
 	for _, r := range t.Registries {
 		if r.Broken != "" {
@@ -220,7 +220,7 @@ func (t *Target) stillRegistered() bool {
 	return true
 }
 
-// points returns a function that reports whether the program counter, or a word of a stack that may be a return address, lies in a range.
+// points returns a function that reports whether a range contains the program counter, or a word of a stack that may be a return address.
 func (s *stopped) points() func(start, end machine.Addr) bool {
 	var words []machine.Addr
 	for _, thread := range s.threads {
@@ -231,12 +231,12 @@ func (s *stopped) points() func(start, end machine.Addr) bool {
 	slices.Sort(words)
 	return func(start, end machine.Addr) bool {
 		n, _ := slices.BinarySearch(words, start)
-		return n < len(words) && words[n] <= end // a return address may lie just past the code of the function that called
+		return n < len(words) && words[n] <= end // a call may end a function: then the return address is just after its code
 	}
 }
 
-// sameCodeWhere reports whether the executable mappings are still those that were read, as far as something points into them: of others a JIT may make
-// and remove some all the time.
+// sameCodeWhere reports whether the executable mappings that something points into have not changed. A JIT may create and remove other mappings all
+// the time.
 func (t *Target) sameCodeWhere(points func(start, end machine.Addr) bool) bool {
 	all, err := readMaps(t.via)
 	if err != nil {

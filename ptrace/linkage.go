@@ -9,13 +9,13 @@ import (
 // Limits on the tables that are read.
 const (
 	maxLinkage    = 1 << 20   // bytes of one table
-	maxAllLinkage = 16 << 20  // of all
+	maxAllLinkage = 16 << 20  // bytes of all tables
 	maxVariables  = 128 << 10 // bytes of one section of variables
 )
 
-// linkage reads the global offset tables of the modules: they hold the targets of the entries of procedure linkage tables (System V ABI, AMD64
-// supplement, 5.2), which alone show the function that a call reaches. Runtimes jump through their own variables to the code that handles a patched
-// place, so small sections of variables are read, too.
+// linkage reads the global offset tables of the modules. They hold the targets of the entries of procedure linkage tables (System V ABI, AMD64
+// supplement, 5.2), and only they show which function a call reaches. Runtimes also jump through their own variables to the code that handles a
+// patched place, so linkage reads small sections of variables, too.
 func (t *Target) linkage() []span {
 	var all []span
 	room := uint64(maxAllLinkage)
@@ -38,9 +38,8 @@ func (t *Target) linkage() []span {
 	return all
 }
 
-// asBefore are the parts of tables that were read before a process was stopped, and hold the same after it: an entry changes once,
-// when the function is called for the first time, and so they held that in between too. To read them while
-// it is stopped would make that longer by half.
+// asBefore returns the parts of tables that were read before a stop and are the same after it. An entry changes only once, when the function is
+// called for the first time, so these parts were the same during the stop. Reading the tables during the stop would make it half as long again.
 func asBefore(before, after []span) []span {
 	const part = 64
 	at := map[machine.Addr][]byte{}

@@ -8,21 +8,21 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// Code of files that a process has patched is in private pages, which /proc/PID/pagemap distinguishes from those of the file. They are listed
-// before a stop and after it: pages become private by being written, and stay private unless the process discards them. Code that may differ from
-// the file is copied in the stop.
+// If a process patches code of a file, the code is in private pages, which /proc/PID/pagemap distinguishes from pages of the file. They are listed
+// before a stop and after it: a page becomes private when it is written, and stays private unless the process discards it. Code that may differ from
+// the file is copied during the stop.
 
-// maxOwnCode bounds the bytes of such code, and of a JIT's, that are copied independently of the stacks. Beyond it only code around possible return
-// addresses is copied.
+// Limits on copying code. maxOwnCode bounds the bytes of patched code and of JIT code that are copied independently of the stacks. Beyond it only
+// code around possible return addresses is copied.
 const (
 	maxOwnCode = 1 << 20
-	ownPiece   = 64 << 10 // read at once: if a part of it cannot be read, none is
+	ownPiece   = 64 << 10 // bytes of one read: if a part of it cannot be read, none is
 	maxAsked   = 1 << 30  // bytes of a mapping whose pages are listed: a JIT may have reserved more
 )
 
-// ownPages finds the parts of mapped files that may differ from the file, by address: pages that were written, which the dynamic linker has
-// relocated or a patch has changed; and code that can change at any moment, because it is writable, or because writes to the file are shared.
-// Without data, it returns only code.
+// ownPages returns the parts of mapped files that may differ from the file, in order of address. These are pages that the dynamic linker has
+// relocated or a patch has changed, and code that can change at any moment because it is writable or because writes to the file are shared. Without
+// data, it returns only code.
 func (t *Target) ownPages(data bool) (own []keptPart) {
 	pages, err := t.pagemap()
 	if err == nil {
@@ -41,15 +41,15 @@ func (t *Target) ownPages(data bool) (own []keptPart) {
 	return joined(own)
 }
 
-// writtenElsewhere reports whether the file of a mapping is being written to, or can be through another mapping, as JIT compilers map their memory
-// twice.
+// writtenElsewhere reports whether the file of a mapping is being written, or can be written through another mapping, as JIT compilers map their
+// memory twice.
 func (t *Target) writtenElsewhere(r machine.Mapping) bool {
 	place := t.places.at(r.Start)
 	return place != nil && (place.module.changes() || slices.ContainsFunc(place.module.maps, func(m machine.Mapping) bool { return m.Share && m.Write }))
 }
 
-// ownCode returns the code of files among own pages, which is read from the process, by address: code that is in no image is copied like that of a
-// JIT.
+// ownCode returns the code of files in own pages, in order of address. It is read from the process. Code that is in no image is copied like JIT code
+// instead.
 func (t *Target) ownCode(own []keptPart) (code []machine.Mapping) {
 	parts := rangesOf(own, keptPart.place)
 	for _, r := range t.places {
@@ -69,15 +69,15 @@ func (t *Target) ownCode(own []keptPart) (code []machine.Mapping) {
 	return code
 }
 
-// codeCopy is the code that a stop copies. It is made before that.
+// codeCopy is the code that a stop copies. It is prepared before the stop.
 type codeCopy struct {
-	own    []machine.Mapping     // code of files that need not be as in those, by address
-	whole  []system.Want         // that is copied whatever the stacks hold
-	around []machine.Mapping     // code of which what lies around possible return addresses is copied, by address
-	pages  map[machine.Addr]bool // that are copied
+	own    []machine.Mapping     // code of files that may differ from the files, in order of address
+	whole  []system.Want         // code to copy independently of the stacks
+	around []machine.Mapping     // code to copy only around possible return addresses, in order of address
+	pages  map[machine.Addr]bool // the pages to copy
 }
 
-// code prepares to copy the code that is in no file; own are the private pages of files.
+// code prepares copying the code that is in no file. own are the private pages of files.
 func (t *Target) code(own []keptPart) *codeCopy {
 	c := &codeCopy{own: t.ownCode(own), around: jitCode(t.maps, t.Modules), pages: map[machine.Addr]bool{}}
 	jit := t.inUse(c.around)
@@ -90,7 +90,7 @@ func (t *Target) code(own []keptPart) *codeCopy {
 	return c
 }
 
-// add makes code be copied whole, unless there is no room for all of it.
+// add adds code to be copied completely, unless there is no room for all of it.
 func (c *codeCopy) add(code []machine.Mapping, room *uint64) bool {
 	size := uint64(0)
 	for _, r := range code {
@@ -115,7 +115,7 @@ func (c *codeCopy) add(code []machine.Mapping, room *uint64) bool {
 	return true
 }
 
-// inUse are the parts of mappings that have pages: to read others of a process would give them some.
+// inUse returns the parts of mappings that have pages. Reading the other parts would allocate pages in the process.
 func (t *Target) inUse(code []machine.Mapping) (parts []machine.Mapping) {
 	if t.core != nil {
 		return code
@@ -127,7 +127,7 @@ func (t *Target) inUse(code []machine.Mapping) (parts []machine.Mapping) {
 	defer pages.Close()
 	for _, r := range code {
 		if uint64(r.End-r.Start) > maxAsked {
-			return code // which is too much
+			return code // the caller finds that it is too large
 		}
 		for _, p := range pages.where(r, isPage) {
 			r.Start, r.End = p.start, p.end
@@ -137,13 +137,13 @@ func (t *Target) inUse(code []machine.Mapping) (parts []machine.Mapping) {
 	return parts
 }
 
-// holds reports whether all code that is the process's own by now was known to be.
+// holds reports whether all code that may differ from its file now was in own.
 func (c *codeCopy) holds(now []machine.Mapping) bool {
 	known := rangesOf(c.own, place)
 	return !slices.ContainsFunc(now, func(r machine.Mapping) bool { return len(outside(place(r), known)) > 0 })
 }
 
-// spans returns what was copied whole.
+// spans returns the code that was copied completely.
 func (c *codeCopy) spans() []span { return spansOf(c.whole) }
 
 // unreadOf returns the ranges that could not be read.
@@ -156,7 +156,7 @@ func unreadOf(wants []system.Want) (list []machine.Range) {
 	return list
 }
 
-// spansOf are those ranges that could be read.
+// spansOf returns the ranges that could be read.
 func spansOf(wants []system.Want) (list []span) {
 	for _, w := range wants {
 		if w.OK {

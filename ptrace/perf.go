@@ -16,29 +16,29 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// perfFiles holds the files in which a process writes the names of its just-in-time compiled code for the profiler perf. A core has none: by the
-// time that it is read, a file of that name may be another process's.
+// perfFiles holds the files in which a process writes the names of its JIT code for the profiler perf. A core has none: when it is read, a file of
+// that name may belong to another process.
 type perfFiles struct {
 	via   int // the thread through which the process is read
 	files []*PerfFile
-	// live means that the process is stopped whenever a name is looked up: the files then have their contents of that moment, and a new one may
-	// have appeared.
+	// live means that the process is stopped whenever a name is looked up. Then the current contents of the files are used, and new files are
+	// searched for.
 	live bool
 }
 
-// PerfFile is one of these files.
+// PerfFile is a perf map or a jitdump.
 type PerfFile struct {
-	Path   string // as the process knows it
+	Path   string // the path in the process's mount namespace
 	Format perfmap.Format
-	Why    string // why nothing of it is used, or ""
+	Why    string // why the file is not used, or ""
 
 	file  *os.File
-	size  int64 // at the moment of the stop
+	size  int64 // size at the stop
 	names *perfmap.Map
-	pid   int // of the process, as it knows itself
+	pid   int // the process's number in its own namespace
 }
 
-// PerfFiles returns the files, those too that are not used.
+// PerfFiles returns the files, including unused ones.
 func (t *Target) PerfFiles() []*PerfFile {
 	if t.perf == nil {
 		return nil
@@ -46,8 +46,8 @@ func (t *Target) PerfFiles() []*PerfFile {
 	return t.perf.files
 }
 
-// PerfName returns the function that an address lies in, by the process's files for perf, and in which format. If both formats name it, the jitdump
-// takes precedence: each of its records is about one piece of code.
+// PerfName returns the function that contains an address, and the format of the perf file that names it. If both formats name it, the jitdump takes
+// precedence: each of its records describes one piece of code.
 func (t *Target) PerfName(addr machine.Addr) (f perfmap.Function, by perfmap.Format, ok bool) {
 	if t.perf == nil {
 		return f, "", false
@@ -64,12 +64,12 @@ func (t *Target) PerfName(addr machine.Addr) (f perfmap.Function, by perfmap.For
 	return f, "", false
 }
 
-// compared bounds the bytes of code around an address that are compared.
+// compared bounds the number of bytes around an address that are compared.
 const compared = 128
 
-// stillThere reports whether the code around an address may be the code that the file has for the function. It need not be equal: LLVM dumps code
-// before its references are filled in, and V8's garbage collector writes new addresses into it. But if less than a quarter is equal, it is other
-// code: V8 writes its records late, in blocks of two megabytes. Code that was not copied counts as possibly equal.
+// stillThere reports whether the code around an address may be the function's code in the file. The two need not be equal: LLVM dumps code before it
+// fills in references, and V8's garbage collector writes new addresses into code. But if less than a quarter is equal, it is other code: V8 writes
+// its records late, in blocks of two megabytes. Code that was not copied counts as possibly equal.
 func (p *PerfFile) stillThere(f perfmap.Function, addr machine.Addr, mem machine.Memory) bool {
 	if f.Code == 0 || mem == nil {
 		return true
@@ -92,7 +92,7 @@ func (p *PerfFile) stillThere(f perfmap.Function, addr machine.Addr, mem machine
 	return same >= len(now)/4
 }
 
-// at looks an address up in what the file held when the process was stopped.
+// at looks up an address in the part of the file that existed at the stop.
 func (p *PerfFile) at(addr machine.Addr) (f perfmap.Function, ok bool) {
 	if p.Why != "" {
 		return f, false
@@ -128,19 +128,19 @@ func (p *perfFiles) close() {
 	}
 }
 
-// findPerf looks for the files anew.
+// findPerf searches for the files again.
 func (t *Target) findPerf() {
 	t.perf.close()
 	t.perf = &perfFiles{via: t.via}
 	t.perf.find(t.maps)
 }
 
-// find opens the files that are not known yet.
+// find opens the files that are not open yet.
 func (p *perfFiles) find(maps []machine.Mapping) {
 	if len(p.files) == 2 {
 		return
 	}
-	ids := strings.Fields(system.StatusField(p.via, "NSpid")) // of each namespace, the process's own last
+	ids := strings.Fields(system.StatusField(p.via, "NSpid")) // one number for each namespace, the process's own last
 	if len(ids) == 0 {
 		return
 	}
@@ -152,7 +152,7 @@ func (p *perfFiles) find(maps []machine.Mapping) {
 	p.open(perfmap.Text, pid, func() (string, *os.File, error) { return perfMap(p.via, fmt.Sprintf("tmp/perf-%d.map", pid)) })
 }
 
-// open adds a file of a format, if there is one and it is not known yet.
+// open adds the file of a format, if it exists and was not added yet.
 func (p *perfFiles) open(format perfmap.Format, pid int, opened func() (string, *os.File, error)) {
 	if slices.ContainsFunc(p.files, func(f *PerfFile) bool { return f.Format == format }) {
 		return
@@ -172,7 +172,7 @@ func (p *perfFiles) open(format perfmap.Format, pid int, opened func() (string, 
 	slices.SortFunc(p.files, func(a, b *PerfFile) int { return strings.Compare(string(a.Format), string(b.Format)) })
 }
 
-// freeze records the lengths of the files: records after that are about code that did not exist yet.
+// freeze records the sizes of the files. Later records describe code that did not exist at the stop.
 func (p *perfFiles) freeze() {
 	if p == nil {
 		return
@@ -187,8 +187,8 @@ func (p *perfFiles) freeze() {
 	}
 }
 
-// mappedDump opens the jitdump of a process. It maps a page of it, to be executed, so that perf learns of the file; that
-// shows where it is, and that it is of this process and no earlier one.
+// mappedDump opens the jitdump of a process. The process maps a page of it as executable, so that perf notices the file. The mapping gives the file's
+// path, and proves that it belongs to this process and not to an earlier one.
 func mappedDump(via int, maps []machine.Mapping, name string) (string, *os.File, error) {
 	for _, r := range maps {
 		if r.Exec && path.Base(strings.TrimSuffix(r.Path, deletedSuffix)) == name {
@@ -199,10 +199,10 @@ func mappedDump(via int, maps []machine.Mapping, name string) (string, *os.File,
 	return "", nil, os.ErrNotExist
 }
 
-// errLink reports that a file is a link or not regular.
+// errLink reports that a file is a symbolic link or not regular.
 var errLink = errors.New("it is a symbolic link, or no regular file")
 
-// perfMap opens a perf map below the root directory of the process. /tmp is writable by all users: the file there may be a link to anywhere, or a
+// perfMap opens a perf map below the root directory of the process. All users can write to /tmp, so the file there may be a link to any path, or a
 // pipe.
 func perfMap(via int, name string) (string, *os.File, error) {
 	shown := "/" + name
@@ -236,10 +236,10 @@ func perfMap(via int, name string) (string, *os.File, error) {
 	return shown, f, nil
 }
 
-// clockSlack is by how much the kernel's times of files and of processes may differ.
+// clockSlack is the maximum difference between the kernel's clocks for files and for processes.
 const clockSlack = time.Second
 
-// belongs returns an error where a file is neither root's nor of the process's user: perf too believes no other.
+// belongs returns an error unless root or the process's user owns a file. perf trusts no other files, either.
 func belongs(f *os.File, via int) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -18,66 +18,66 @@ import (
 	"example.com/reframe/ptrace/xsave"
 )
 
-// CoreMemory selects the memory that a core holds.
+// CoreMemory is the extent of memory that a core contains.
 type CoreMemory string
 
-// The kinds of core.
+// The values of CoreMemory.
 const (
-	// Minimal: the stacks in use, the code around return addresses, registered objects and their data, loaded stack maps, what debuggers need to
-	// find the files, and the pages that registers and stacks point to. For a held target also every page that was read since it was stopped.
+	// Minimal: the stacks in use, the code around return addresses, registered objects and their data, loaded stack maps, the data that debuggers
+	// need to find the files, and the pages that registers and stacks point to. For a held target also every page that was read since the stop.
 	Minimal CoreMemory = "minimal"
-	// Writable: all that no file has, which is the kernel's default.
+	// Writable: all memory that no file has, which is the kernel's default.
 	Writable CoreMemory = "writable"
-	// All: the contents of files too.
+	// All: also the contents of files.
 	All CoreMemory = "all"
 )
 
 // RecordOptions describe how [Target.WriteCore] writes.
 type RecordOptions struct {
 	Memory   CoreMemory
-	Thread   int  // the thread that readers show first; 0: the first one
-	Compress bool // by zstd; [OpenCore] reads it, debuggers do not
-	// Environment keeps the environment block of the process in a minimal core: passwords and tokens are often in it, and no frame needs it.
+	Thread   int  // the thread that readers show first; 0 for the first thread of the process
+	Compress bool // compress by zstd; [OpenCore] reads such a core, debuggers do not
+	// Environment keeps the environment block of the process in a minimal core. It often contains passwords and tokens, and no frame needs it.
 	Environment bool
-	Redact      []Redaction // memory that the core leaves out, whatever Memory selects; a [*RedactionError] if one of them fits no memory
-	Replace     bool        // a file that exists and is not empty; otherwise that is an error which wraps [os.ErrExist]
-	// Progress is called often, with the number of bytes written and their total; may be nil.
+	Redact      []Redaction // memory that the core omits even if Memory selects it; the error is a [*RedactionError] if one matches no memory
+	Replace     bool        // replace an existing file that is not empty; otherwise that is an error that wraps [os.ErrExist]
+	// Progress is called often with the number of bytes written and their total; may be nil.
 	Progress func(written, of uint64)
 }
 
 // RecordedCore describes a core that was written.
 type RecordedCore struct {
 	Threads int
-	Size    int64  // of the file, including holes
-	Held    uint64 // bytes of memory that it holds
-	// LeftOut lists what a minimal core should hold and does not, because it is too large.
+	Size    int64  // size of the file, including holes
+	Held    uint64 // bytes of memory in the core
+	// LeftOut lists parts that a minimal core should contain and does not, because they are too large.
 	LeftOut []string
-	// Redacted lists the memory that was left out on request, by address; of a core also what that core leaves out on request.
+	// Redacted lists the memory that was omitted on request, in order of address. If the target is a core, it includes the redactions of that core.
 	Redacted    []machine.Range
 	Environment CoreEnvironment
 }
 
-// CoreEnvironment says whether a core holds the environment block of the process.
+// CoreEnvironment reports whether a core contains the environment block of the process.
 type CoreEnvironment int
 
 // The states of the environment block.
 const (
 	EnvironmentKept    CoreEnvironment = iota
-	EnvironmentLeftOut                 // with the strings of the auxiliary vector
-	EnvironmentUnknown                 // it was to be left out, and its place is not known
+	EnvironmentLeftOut                 // omitted together with the strings of the auxiliary vector
+	EnvironmentUnknown                 // it was to be omitted, but its address is unknown
 )
 
-// recorded holds what a target needs so that a core can be made of it.
+// recorded holds the data that a target needs for writing a core.
 type recorded struct {
 	about   *coreAbout
-	own     []keptPart        // pages of files, without writable data, that may differ from the file; by address
-	maps    []machine.Mapping // mappings that the target does not have: they were made while it was read; by address
-	after   []machine.Mapping // all mappings after it was read; nil where it was not resumed
-	spans   []span            // what a minimal core holds beside memory that does not change
+	own     []keptPart        // pages of files, without writable data, that may differ from the file; in order of address
+	maps    []machine.Mapping // mappings that were created while the target was read; in order of address
+	after   []machine.Mapping // all mappings after the target was read; nil if it was not resumed
+	spans   []span            // the contents of a minimal core besides memory that does not change
 	leftOut []string
 }
 
-// prepareRecord makes ready before a process is stopped of which a core is to be made.
+// prepareRecord prepares recording a core, before the process is stopped.
 func (t *Target) prepareRecord(s *stopped) error {
 	about, err := t.about()
 	if err != nil {
@@ -88,13 +88,13 @@ func (t *Target) prepareRecord(s *stopped) error {
 	return nil
 }
 
-// about returns what the notes of a core contain about the process.
+// about returns the data about the process for the notes of a core.
 func (t *Target) about() (*coreAbout, error) {
 	about, err := readAbout(t.via)
 	if err != nil {
 		return nil, explain(t.PID, "cannot keep it as a core", err)
 	}
-	about.pid = t.PID // that of the thread it was read by is different if the first has ended
+	about.pid = t.PID // t.via is another thread if the first one has ended
 	return about, nil
 }
 
@@ -109,8 +109,8 @@ func openPagemap(tid int) (*pagemap, error) {
 	return &pagemap{f, f, int64(os.Getpagesize()), f}, nil
 }
 
-// recordChanges records what has changed since the mappings were read, for a process that was resumed: before or after the stop is unknown. A file
-// whose mapping changed, or that was written, is no longer used.
+// recordChanges records the changes since the mappings were read, for a process that was resumed. Whether they happened before or after the stop is
+// unknown. If the mapping of a file changed, or the file was written, the file is no longer used.
 func (t *Target) recordChanges() error {
 	now, err := readMaps(t.via)
 	if err != nil {
@@ -135,7 +135,7 @@ func (t *Target) recordChanges() error {
 			more := m
 			more.Start, more.End, more.Offset = p.start, p.end, m.Offset+uint64(p.start-m.Start)
 			if m.Inode != 0 {
-				more.Inode, more.Path, more.Offset = 0, "", 0 // what was mapped there at the moment is not known
+				more.Inode, more.Path, more.Offset = 0, "", 0 // it is unknown what was mapped there at the stop
 			}
 			r.maps = append(r.maps, more)
 		}
@@ -143,7 +143,7 @@ func (t *Target) recordChanges() error {
 	return nil
 }
 
-// joined returns kept parts by address. It joins those that overlap or touch.
+// joined sorts kept parts by address, and joins those that overlap or touch.
 func joined(parts []keptPart) (out []keptPart) {
 	for _, r := range joinedRanges(rangesOf(parts, keptPart.place)) {
 		out = append(out, keptPart{r.start, r.end, true})
@@ -151,7 +151,7 @@ func joined(parts []keptPart) (out []keptPart) {
 	return out
 }
 
-// take keeps what was copied while the process was stopped.
+// take adds the data that was copied while the process was stopped.
 func (r *recorded) take(g *gatherer, ranges []span) {
 	for _, c := range ranges {
 		r.spans = append(r.spans, span{c.addr, slices.Clone(c.data)})
@@ -162,7 +162,7 @@ func (r *recorded) take(g *gatherer, ranges []span) {
 	}
 }
 
-// collect copies what a capture copies for a core, of a target whose memory is all there.
+// collect copies the same data as a capture with Record, from a target that is stopped or a core.
 func (t *Target) collect() error {
 	s := &stopped{pid: t.PID, via: t.via}
 	if t.core != nil {
@@ -200,7 +200,7 @@ func (t *Target) collect() error {
 	return nil
 }
 
-// words are the registers that may hold pointers.
+// words returns the registers that may hold pointers.
 func words(r *machine.Registers) (list []uint64) {
 	for _, reg := range r.Arch().Registers() {
 		if info, ok := r.Arch().Register(reg); ok && info.Class == machine.General {
@@ -212,7 +212,7 @@ func words(r *machine.Registers) (list []uint64) {
 	return list
 }
 
-// piecemeal reads by one memory what another would read in larger pieces.
+// piecemeal reads from its Memory instead of from another memory, page by page.
 type piecemeal struct {
 	machine.Memory
 	of memory
@@ -241,13 +241,13 @@ func (p piecemeal) readMany(wants []system.Want) error {
 
 func (p piecemeal) size() uint64 { return p.of.size() }
 
-// maxNamesakes bounds the cores of one name: processes have the same number again and again.
+// maxNamesakes bounds the number of cores with the same name: process numbers are reused.
 const maxNamesakes = 10000
 
-// KeepCore is [Target.WriteCore] under a name in a directory, or under name-2.core and so on where that is taken. It returns the path.
+// KeepCore is [Target.WriteCore] to an unused name in a directory: name, or name-2.core and so on. It returns the path.
 func (t *Target) KeepCore(ctx context.Context, dir, name string, o RecordOptions) (path string, err error) {
 	return newfile.Unused(dir, name, maxNamesakes, func(path string) error {
-		if _, err := os.Lstat(path); err == nil { // or it is known only when the core is written
+		if _, err := os.Lstat(path); err == nil { // find a conflict early, and not only after writing
 			return &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
 		}
 		_, err := t.WriteCore(ctx, path, o)
@@ -255,13 +255,13 @@ func (t *Target) KeepCore(ctx context.Context, dir, name string, o RecordOptions
 	})
 }
 
-// WriteCore writes the target to an ELF core (core(5)), which gdb, eu-stack and [OpenCore] read: one that was captured with [Options.Record], one
-// of a session that is stopped, or a core. Only a minimal core can be made of a core, and of a process that was resumed.
+// WriteCore writes the target to an ELF core (core(5)), which gdb, eu-stack and [OpenCore] can read. The target must be captured with
+// [Options.Record], belong to a stopped session, or be a core. For a core and for a resumed process only a minimal core is possible.
 //
-// A captured process that is held resumes as soon as everything is read; writing and compressing follow. The file appears under its name when it is
-// complete; on an error there is none. An error that is no [*Error] concerns the file, or is the cause of ctx.
+// A held process resumes as soon as all data is read; writing and compressing follow. The file appears under its name when it is complete, and not at
+// all after an error. An error that is no [*Error] concerns the file, or is the cause of ctx.
 func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_ *RecordedCore, err error) {
-	if t.stands { // the known mappings are those of the last time a frame needed them
+	if t.stands { // t.maps are from the last time that a frame needed them
 		maps, err := readMaps(t.via)
 		if err != nil {
 			return nil, err
@@ -297,7 +297,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		out.Redacted = append(out.Redacted, machine.Range{Start: p.start, End: p.end})
 	}
 	for _, th := range t.threads {
-		if t.core == nil && th.Registers == nil { // a core has no note for one of which nothing is known
+		if t.core == nil && th.Registers == nil { // a core has no note for a thread without registers
 			out.LeftOut = append(out.LeftOut, fmt.Sprintf("thread %d: %s", th.ID, th.Missing))
 			continue
 		}
@@ -316,7 +316,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		if m.from, err = t.core.identity(t.redactsCommand(r.about, redacted)); err != nil {
 			return nil, err
 		}
-	} else if pages, err := t.pagemap(); err == nil && o.Memory != Minimal { // which has pages already, and not those of now
+	} else if pages, err := t.pagemap(); err == nil && o.Memory != Minimal { // a minimal core has its pages already
 		defer pages.Close()
 		m.pages = pages
 	}
@@ -334,7 +334,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		}
 		kept := newCopied(spans, "")
 		copied := rangesOf(kept.ranges, span.place)
-		for _, s := range t.immutable(out) { // what was copied while the process was stopped comes first
+		for _, s := range t.immutable(out) { // data that was copied during the stop takes precedence
 			spans = append(spans, s.outside(copied)...)
 		}
 		if !o.Environment {
@@ -356,7 +356,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		m.memory = t.touched.memory
 	}
 	if o.Memory == Minimal {
-		t.Release() // all of it is copied
+		t.Release() // all data is copied
 	}
 	file, err := newfile.Create(path, o.Replace)
 	if err != nil {
@@ -390,25 +390,25 @@ func (t *Target) whyNone() string {
 	return fmt.Sprintf(": thread %d: %s", t.threads[0].ID, t.threads[0].Missing)
 }
 
-// Limits on what a minimal core holds of memory that does not change, of all together.
+// Limits on the unchanging memory in a minimal core, for all parts of a kind together.
 const (
-	maxObjects4Core = 64 << 20 // registered objects that no stack leads to
-	maxFoundEach    = 4 << 20  // of what looked like a stack map
+	maxObjects4Core = 64 << 20 // registered objects that no stack points into
+	maxFoundEach    = 4 << 20  // for each possible stack map
 	maxFoundAll     = 64 << 20
-	maxGoneFiles    = 64 << 20 // files that are deleted
+	maxGoneFiles    = 64 << 20 // deleted files
 )
 
-// immutable returns memory that does not change while it is in use, so that it need not be read in the stop: registered objects, loaded stack maps,
-// the beginning of each file, and all of the files that cannot be found again.
+// immutable returns memory that does not change while it is in use, and so need not be read during the stop: registered objects, loaded stack maps,
+// the beginning of each file, and all of each file that was deleted.
 func (t *Target) immutable(out *RecordedCore) (spans []span) {
 	own := rangesOf(t.recorded.own, keptPart.place)
 	room, left := maxObjects4Core, 0
-	zeroes := uint64(maxObjects4Core) // room for memory that the process has not touched, which takes room in a core
+	zeroes := uint64(maxObjects4Core) // limit on untouched memory, which takes space in a core
 	for _, r := range t.Registries {
 		if len(r.Entries) > registryPages {
 			spans = append(spans, r.spans()...)
 		}
-		late := map[*Entry]bool{} // read after the process was resumed: valid if nothing has changed since
+		late := map[*Entry]bool{} // objects read after the process was resumed: valid if nothing has changed since
 		for n, e := range r.Entries {
 			if e.image == nil && e.Bad == "" && uint64(room) >= e.needs() {
 				room -= int(e.needs())
@@ -450,14 +450,14 @@ func (t *Target) immutable(out *RecordedCore) (spans []span) {
 				spans = append(spans, s)
 				continue
 			}
-			spans = append(spans, s.outside(own)...) // what is not as in the file was copied, or is not known
+			spans = append(spans, s.outside(own)...) // memory that differs from the file was copied, or is unknown
 		}
 	}
 	return spans
 }
 
-// identifying returns the memory that identifies a mapped file: its first page. For a deleted file it is all of its mappings that are not writable,
-// and for the vdso all of it. For a core it is what that holds: the file there now may be a different one.
+// identifying returns the memory that identifies a mapped file: its first page. For a deleted file it returns all mappings that are not writable, and
+// for the vdso all of it. For a core it returns the memory in the core, since the current file may be a different one.
 func (t *Target) identifying(m *Module, room *int) (spans []span) {
 	whole := m.Path == vdsoPath || t.core == nil && m.gone() || t.core != nil && m.data == nil
 	for _, r := range m.maps[:min(len(m.maps), mappingsToTry)] {
@@ -496,7 +496,7 @@ func (t *Target) identifying(m *Module, room *int) (spans []span) {
 	return spans
 }
 
-// gone reports whether the path of the module does not lead to its file.
+// gone reports whether the path of the module no longer leads to its file.
 func (m *Module) gone() bool {
 	if m.file == nil {
 		return false
@@ -509,7 +509,7 @@ func (m *Module) gone() bool {
 	return err == nil && !os.SameFile(there, own)
 }
 
-// spans are the list itself: the descriptor, and the entries as they were when it was walked.
+// spans returns the list itself: the descriptor, and the entries as they were when the list was walked.
 func (r *Registry) spans() []span {
 	list := []span{{r.Descriptor, r.head}}
 	for _, e := range r.Entries {
@@ -518,19 +518,19 @@ func (r *Registry) spans() []span {
 	return list
 }
 
-// touched is the memory of a process that is stopped, of which every page that is read is kept.
+// touched is the memory of a stopped process; it keeps every page that is read.
 type touched struct {
 	memory
 	pages map[machine.Addr][]byte
 }
 
-// KeepTouched makes a target of a session, or a core, keep every page that is read from now on, for a core.
+// KeepTouched makes a target keep every page that is read from now on, for writing a core. The target must belong to a session or be a core.
 func (t *Target) KeepTouched() {
 	t.touched = &touched{piecemeal{t.memory, t.source}, map[machine.Addr][]byte{}}
 	t.memory = t.touched
 }
 
-// maxTouched bounds the pages that are kept.
+// maxTouched bounds the number of pages that are kept.
 const maxTouched = 1 << 16
 
 // ReadMemory implements [machine.Memory].

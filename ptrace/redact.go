@@ -14,17 +14,17 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Redaction names memory that a core leaves out: one range of addresses, or all mappings of one name.
+// Redaction selects memory that a core omits: a range of addresses, or all mappings with a name.
 type Redaction struct {
-	Text  string        // as the user wrote it
-	Range machine.Range // empty where Text is a name
+	Text  string        // the text of the user
+	Range machine.Range // empty if Text is a name
 }
 
-// rangeLike matches what a user means as a range, also without 0x, as /proc/PID/maps has it.
+// rangeLike matches text that is meant as a range, also without 0x as in /proc/PID/maps.
 var rangeLike = regexp.MustCompile(`^(?:0[xX]|[0-9]+$|[0-9a-fA-F]+[-+][0-9a-fA-FxX]+$)`)
 
-// ParseRedaction reads START-END, START+SIZE, or the name of a mapping: a path, the last part of one, or a name such as [heap]. Addresses begin with
-// 0x; a size is decimal, or begins with 0x.
+// ParseRedaction parses START-END, START+SIZE, or the name of a mapping: a path, the last part of a path, or a name such as [heap]. Addresses begin
+// with 0x; a size is decimal, or begins with 0x.
 func ParseRedaction(text string) (Redaction, error) {
 	if text == "" {
 		return Redaction{}, errors.New("the range is empty: expected START-END, START+SIZE or the name of a mapping")
@@ -67,7 +67,7 @@ func ParseRedaction(text string) (Redaction, error) {
 	return Redaction{text, machine.Range{Start: machine.Addr(start), End: machine.Addr(end)}}, nil
 }
 
-// parseAddress reads an address. It requires 0x, because 1000 can be decimal or, as in /proc/PID/maps, hexadecimal.
+// parseAddress parses an address. It requires 0x, because 1000 can be decimal or, as in /proc/PID/maps, hexadecimal.
 func parseAddress(text string) (uint64, error) {
 	digits, found := strings.CutPrefix(strings.ToLower(text), "0x")
 	v, err := strconv.ParseUint(digits, 16, 64)
@@ -77,12 +77,12 @@ func parseAddress(text string) (uint64, error) {
 	return v, nil
 }
 
-// RedactionError is a redaction that fits no memory of the target, so that no core is written.
+// RedactionError reports a redaction that matches no memory of the target, so that no core is written.
 type RedactionError struct {
 	Redaction
-	Unmapped machine.Addr // of a range: its first address that is not mapped
-	Near     string       // of a name: the most similar name of a mapping, or ""
-	Nameless bool         // of a name: mappings of a core have no names but paths
+	Unmapped machine.Addr // for a range: its first unmapped address
+	Near     string       // for a name: the most similar name of a mapping, or ""
+	Nameless bool         // for a name: the target is a core, whose mappings have no names except paths
 }
 
 func (e *RedactionError) Error() string {
@@ -98,7 +98,7 @@ func (e *RedactionError) Error() string {
 	return s + "no mapping has this name"
 }
 
-// redacted returns the memory that redactions name, by address, and what the core leaves out on request already.
+// redacted returns the memory that redactions select, and the memory that a source core omits on request, in order of address.
 func (t *Target) redacted(list []Redaction, r *recorded) ([]addrRange, error) {
 	maps := slices.Concat(t.maps, r.maps, r.after)
 	out, err := redactedIn(maps, list, t.core != nil)
@@ -108,20 +108,20 @@ func (t *Target) redacted(list []Redaction, r *recorded) ([]addrRange, error) {
 	return out, err
 }
 
-// redactsCommand reports whether redacted memory holds arguments of the program: then the note with the command line has to go too.
+// redactsCommand reports whether the redacted memory contains arguments of the program. Then the note with the command line must be cleared too.
 func (t *Target) redactsCommand(about *coreAbout, redacted []addrRange) bool {
 	arguments := about.arguments
 	if s := stringsAtStart(about.auxv, t.arch.Order, t.source); s != nil && arguments.start >= arguments.end {
 		arguments = addrRange{s.random, s.path}
 	}
 	if arguments.start >= arguments.end {
-		return len(redacted) > 0 // where they lie is unknown: they may be among what is redacted
+		return len(redacted) > 0 // the address of the arguments is unknown: the redacted memory may contain them
 	}
 	return arguments.meets(redacted)
 }
 
-// redactedIn returns the memory that redactions name in mappings, by address and without overlaps: of a range also the other places at which the same
-// part of a file is mapped.
+// redactedIn returns the memory that redactions select in mappings, in order of address and without overlaps. For a range, that includes the other
+// mappings of the same part of a file.
 func redactedIn(maps []machine.Mapping, list []Redaction, inCore bool) (out []addrRange, err error) {
 	known := joinedRanges(rangesOf(maps, place))
 	for _, r := range list {
@@ -147,7 +147,7 @@ func redactedIn(maps []machine.Mapping, list []Redaction, inCore bool) (out []ad
 	return joinedRanges(out), nil
 }
 
-// names reports whether a redaction by name means a mapping.
+// names reports whether a redaction by name selects a mapping.
 func (r Redaction) names(m machine.Mapping) bool {
 	if m.Path == "" {
 		return false
@@ -171,11 +171,11 @@ func (r Redaction) unknown(maps []machine.Mapping, inCore bool) error {
 	return e
 }
 
-// maxNear bounds the names that a mistyped one is compared with.
+// maxNear bounds the number of names that a mistyped name is compared with.
 const maxNear = 1 << 10
 
-// aliases returns the places at which the part of a file that lies in a range is mapped. A file is known by its path and, of a process, its inode. Several
-// parts of a file in the range count as one, with what is between them, so that the time is linear.
+// aliases returns all mappings of the parts of files that are mapped in a range. A file is identified by its path and, for a process, its inode.
+// Several parts of one file count as one, including the gaps between them, so that the time is linear.
 func aliases(r addrRange, maps []machine.Mapping) (out []addrRange) {
 	type file struct {
 		path  string
@@ -220,7 +220,7 @@ func joinedRanges(list []addrRange) (out []addrRange) {
 // blanked reads the memory of a core with zeros in its holes, so that the rest of a page can be copied. The caller removes the holes from the copies.
 type blanked struct {
 	machine.Memory
-	ranges []addrRange // by address
+	ranges []addrRange // in order of address
 }
 
 // ReadMemory implements [machine.Memory].
@@ -228,7 +228,7 @@ func (b blanked) ReadMemory(p []byte, addr machine.Addr) error {
 	whole := addrRange{addr, addr + machine.Addr(len(p))}
 	known := outside(whole, b.ranges)
 	if len(known) == 0 || known[0] == whole {
-		return b.Memory.ReadMemory(p, addr) // which is an error where nothing of it is there
+		return b.Memory.ReadMemory(p, addr) // an error if the range has no memory
 	}
 	clear(p)
 	for _, left := range known {
@@ -239,13 +239,13 @@ func (b blanked) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// meets reports whether a range overlaps one of others, which are in order.
+// meets reports whether a range overlaps one of others, which are in ascending order.
 func (r addrRange) meets(others []addrRange) bool {
 	left := outside(r, others)
 	return len(left) != 1 || left[0] != r
 }
 
-// cut divides parts of a mapping so that a core keeps nothing of the given ranges, which are in order.
+// cut divides the parts of a mapping so that a core keeps nothing of the given ranges, which are in ascending order.
 func cut(parts []keptPart, ranges []addrRange) (out []keptPart) {
 	for _, p := range parts {
 		if !p.keep || !p.place().meets(ranges) {

@@ -7,16 +7,15 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Found is memory that begins like a stack map section of version 3. Only parsing it to its end shows whether it is one.
+// Found is memory that begins like a stack map section of version 3. Parsing it to its end shows whether it is a stack map.
 type Found struct {
 	Addr machine.Addr
-	Data []byte // up to the end of its mapping, or of its readable part
+	Data []byte // up to the end of its mapping, or of the readable part
 }
 
-// Limits on a scan. LLVM's own heap, which is most of what is scanned, takes some
-// 30 MB in lli.
+// Limits on a scan. LLVM's own heap, which is most of the scanned memory, takes about 30 MB in lli.
 const (
-	maxScan      = 1 << 30 // bytes of memory looked at
+	maxScan      = 1 << 30 // bytes of memory searched
 	scanChunk    = 1 << 20
 	maxFound     = 1024
 	maxFoundSize = 64 << 20 // bytes of one candidate
@@ -29,8 +28,8 @@ const (
 	mapFunction = 24
 )
 
-// scan searches memory that is in no file of a program ([searched]) for stack map sections: the header 3, 0, 0 and a first function whose address
-// is in executable memory. Unrelocated copies in the heap have the function address 0, so they are no candidates. It returns false if it did not
+// scan searches memory that is in no file of a program ([searched]) for stack map sections: the header 3, 0, 0 and a first function whose address is
+// in executable memory. Unrelocated copies in the heap have the function address 0, so they are not candidates. whole is false if the scan did not
 // reach the end.
 func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []Found, whole bool) {
 	var code []machine.Mapping
@@ -43,7 +42,7 @@ func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []F
 		_, ok := findMapping(code, addr)
 		return ok
 	}
-	// Candidates in one mapping overlap: a copy ends where the mapping does.
+	// Candidates in one mapping overlap, since each copy ends at the end of the mapping.
 	const overlap = 16
 	room := maxFoundSum / overlap
 	if n := mem.size(); n < uint64(room) {
@@ -58,7 +57,7 @@ func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []F
 			continue
 		}
 		for at := r.Start; at < r.End; at += scanChunk {
-			// A header may straddle two chunks; they overlap by one header.
+			// Chunks overlap by one header, since a header may cross the end of a chunk.
 			n := min(uint64(len(chunk)), uint64(r.End-at))
 			if budget -= int(n); budget < 0 {
 				return found, false
@@ -69,7 +68,7 @@ func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []F
 			}
 			for _, off := range candidates(chunk[:got], order, executable) {
 				addr := at + machine.Addr(off)
-				if r.Share { // JITs map one memfd twice: to write to it, and to run it
+				if r.Share { // JITs map one memfd twice: writable and executable
 					place := filePlace{r.Path, r.Inode, r.Offset + uint64(addr-r.Start)}
 					if seen[place] {
 						continue
@@ -96,7 +95,7 @@ type filePlace struct {
 	inode, offset uint64
 }
 
-// searched reports whether a mapping may hold what a JIT keeps in memory: it has no file, or one that the kernel or the JIT made for memory
+// searched reports whether a mapping may contain memory of a JIT. It has no file, or a file that the kernel or the JIT created for memory
 // (memfd_create(2), MAP_SHARED|MAP_ANONYMOUS, shm_open(3), shmget(2), a file that was deleted when it was mapped). Devices are not read.
 func searched(r machine.Mapping) bool {
 	switch {
@@ -113,8 +112,7 @@ func searched(r machine.Mapping) bool {
 	return r.Share && strings.HasSuffix(r.Path, deletedSuffix) && !strings.HasPrefix(r.Path, "/dev/")
 }
 
-// candidates returns the offsets in b, aligned to 8, at which a section may begin
-// within the first scanChunk bytes.
+// candidates returns the offsets in b, aligned to 8, at which a section may begin within the first scanChunk bytes.
 func candidates(b []byte, order binary.ByteOrder, executable func(machine.Addr) bool) []int {
 	var offsets []int
 	for off := 0; off < scanChunk && off+mapHeader+mapFunction <= len(b); off += 8 {
@@ -129,14 +127,14 @@ func candidates(b []byte, order binary.ByteOrder, executable func(machine.Addr) 
 	return offsets
 }
 
-// Sizes of a record, "Stack Map Format": its head, which ends with the number of locations, one of those, and one live-out.
+// Sizes in a record, "Stack Map Format": its head, which ends with the number of locations; a location; a live-out.
 const (
 	recordHead     = 16
 	recordLocation = 12
 	recordLiveOut  = 4
 )
 
-// mapLength returns how many bytes of b, which begins like a stack map, belong to it: all of b if it does not end before.
+// mapLength returns the size of the stack map at the beginning of b, at most all of b.
 func mapLength(order binary.ByteOrder, b []byte) int {
 	if len(b) < mapHeader {
 		return len(b)

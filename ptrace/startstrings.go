@@ -8,28 +8,28 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// Entries of the auxiliary vector (getauxval(3)) that point to what execve(2) puts on the stack.
+// Entries of the auxiliary vector (getauxval(3)) that point to data that execve(2) puts on the stack.
 const (
-	atRandom = 25 // 16 random bytes, of which the C library makes the stack protector's canary
+	atRandom = 25 // 16 random bytes, from which the C library derives the stack protector's canary
 	atExecfn = 31 // the path of the program
 )
 
-// Limits on what execve(2) puts on the stack.
+// Limits on the data that execve(2) puts on the stack.
 const (
 	maxStrings = 8 << 20 // arguments and environment; the kernel allows three quarters of 8 MiB (_STK_LIM of linux/resource.h)
 	maxPath    = 4 << 10 // PATH_MAX, with the zero byte
-	// maxPointers bounds, in bytes, the pointers to arguments and environment that are looked at.
+	// maxPointers bounds the bytes of pointers to arguments and environment that are searched.
 	maxPointers = 1 << 20
 )
 
 // startStrings describes the strings that execve(2) puts at the end of the stack: random bytes, the name of the platform, the arguments, the
 // environment and the path of the program, in this order (create_elf_tables and bprm_execve of Linux).
 type startStrings struct {
-	random, path, end machine.Addr // the path begins where the environment ends
+	random, path, end machine.Addr // the environment ends at path
 	vector            []byte       // the auxiliary vector, with its last entry
 }
 
-// stringsAtStart finds the strings by the auxiliary vector. It returns nil if the vector does not say where they are.
+// stringsAtStart finds the strings through the auxiliary vector. It returns nil if the vector does not contain their addresses.
 func stringsAtStart(auxv []byte, order binary.ByteOrder, mem machine.Memory) *startStrings {
 	s := &startStrings{}
 	size := 0
@@ -59,7 +59,7 @@ func stringsAtStart(auxv []byte, order binary.ByteOrder, mem machine.Memory) *st
 	return s
 }
 
-// without returns the block of strings without the arguments. It is the whole block if the place of the arguments is not known (empty).
+// without returns the block of strings without the arguments. If the address of the arguments is unknown (empty), it returns the whole block.
 func (s *startStrings) without(arguments addrRange) []addrRange {
 	if arguments.start < s.random || arguments.end > s.path || arguments.start >= arguments.end {
 		return []addrRange{{s.random, s.end}}
@@ -67,8 +67,8 @@ func (s *startStrings) without(arguments addrRange) []addrRange {
 	return []addrRange{{s.random, arguments.start}, {arguments.end, s.end}}
 }
 
-// arguments finds the arguments of a program in memory, where nothing else says where they are: below the auxiliary vector lie the number of the
-// arguments, pointers to them, 0, pointers to the environment and 0 (System V ABI, "Process Initialization"). It returns an empty range if the program has
+// arguments finds the arguments of a program in memory, if no other source has their address. Below the auxiliary vector are the number of arguments,
+// pointers to them, 0, pointers to the environment and 0 (System V ABI, "Process Initialization"). It returns an empty range if the program has
 // changed these words, if the environment is empty, or if the end of the last argument is unknown.
 func (s *startStrings) arguments(order binary.ByteOrder, mem machine.Memory) addrRange {
 	b := readEnd(mem, s.random-min(s.random, maxAUXV), s.random)
@@ -79,7 +79,7 @@ func (s *startStrings) arguments(order binary.ByteOrder, mem machine.Memory) add
 	vector := s.random - machine.Addr(len(b)-at)
 	b = readEnd(mem, vector-min(vector, maxPointers), vector)
 	words := make([]machine.Addr, len(b)/8)
-	for i := range words { // from the vector down
+	for i := range words { // downward from the vector
 		words[i] = machine.Addr(order.Uint64(b[len(b)-8*(i+1):]))
 	}
 	environment, from := s.path, 0
@@ -119,7 +119,7 @@ func (s *startStrings) ending(first, last, environment machine.Addr, mem machine
 	return addrRange{first, last + machine.Addr(n) + 1}
 }
 
-// readEnd reads the memory before an address, from low on, as far down as all of it is there.
+// readEnd reads the readable memory just before an address, down to low at most.
 func readEnd(mem machine.Memory, low, end machine.Addr) []byte {
 	b, at := make([]byte, end-low), end
 	for at > low {
@@ -132,7 +132,7 @@ func readEnd(mem machine.Memory, low, end machine.Addr) []byte {
 	return b[at-low:]
 }
 
-// environment returns the memory of the environment block and of the strings of the auxiliary vector, by address.
+// environment returns the memory of the environment block and of the strings of the auxiliary vector, in order of address.
 func (t *Target) environment(about *coreAbout) ([]addrRange, CoreEnvironment) {
 	var block []addrRange
 	if about.environment.start < about.environment.end {
@@ -148,7 +148,7 @@ func (t *Target) environment(about *coreAbout) ([]addrRange, CoreEnvironment) {
 	arguments := about.arguments
 	if t.core != nil {
 		arguments = s.arguments(t.arch.Order, t.source)
-		if t.core.delve { // nothing else says where its program is
+		if t.core.delve { // the path is the only record of the program's file
 			s.end = s.path
 		}
 	}

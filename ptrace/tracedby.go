@@ -11,22 +11,22 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// holder is a process that traces another. The zero value means none.
+// holder is a process that traces another one. The zero value means none.
 type holder struct {
 	pid   int
-	name  string // of its program, 15 bytes at most (proc_pid_comm(5))
-	whose int    // of a tracer, the process that it works for; 0 if that has ended
+	name  string // name of its program, at most 15 bytes (proc_pid_comm(5))
+	whose int    // for a tracer of reframe, the process that started it; 0 if that has ended
 	does  string // the command line of that process
 }
 
-// ours reports whether it is a tracer that reframe started.
+// ours reports whether the holder is a tracer of reframe.
 func (h *holder) ours() bool { return h.name == tracer.Name }
 
-// leaving reports whether it detaches as soon as it has restored everything.
+// leaving reports whether the holder detaches as soon as it has restored everything.
 func (h *holder) leaving() bool { return h.ours() && h.whose == 0 }
 
-// holderOf returns the tracer of a process, or of one of its threads. A tracer outside of the PID namespace is invisible (proc_pid_status(5),
-// TracerPid is 0 then).
+// holderOf returns the tracer of a process, or of one of its threads. A tracer outside of the PID namespace is invisible: TracerPid is 0
+// (proc_pid_status(5)).
 func holderOf(pid int) holder {
 	tids, _ := system.ThreadIDs(pid)
 	for _, tid := range tids {
@@ -34,11 +34,11 @@ func holderOf(pid int) holder {
 		if field == "" || field == "0" {
 			continue
 		}
-		// It is the number of the tracing thread, and its process may have others.
+		// TracerPid is the number of the tracing thread, whose process may have others.
 		thread, _ := strconv.Atoi(field)
 		process, err := strconv.Atoi(system.StatusField(thread, "Tgid"))
 		if err != nil {
-			continue // it has ended, and let go by that
+			continue // the tracer has ended and released the thread
 		}
 		h := holder{pid: process, name: system.ThreadName(process, process)}
 		if h.ours() {
@@ -50,8 +50,7 @@ func holderOf(pid int) holder {
 	return holder{}
 }
 
-// employer is the process that started a tracer, or 0 where that has ended: a parent that runs another program has only
-// inherited it.
+// employer returns the process that started a tracer, or 0 if that has ended. A parent that runs another program has only inherited the tracer.
 func employer(pid int) int {
 	parent, err := strconv.Atoi(system.StatusField(pid, "PPid"))
 	if err != nil {
@@ -67,15 +66,14 @@ func employer(pid int) int {
 	return parent
 }
 
-// How often, and for how long, a session retries to attach to a process that another tracer is just detaching from.
+// Limits on the attempts to attach to a process from which another tracer is just detaching.
 const (
 	leavingPatience = 5 * time.Second
 	leavingPause    = 5 * time.Millisecond
 	unseenTracers   = 3
 )
 
-// pastLeaving tries an operation that another tracer prevents, and tries again if that tracer is about to detach, or has detached by the time of
-// the search for it.
+// pastLeaving tries an operation that another tracer prevents. It tries again if that tracer is about to detach, or is no longer visible.
 func pastLeaving(pid int, try func() error) error {
 	begin, unseen := time.Now(), 0
 	for {

@@ -15,12 +15,12 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// minUntouched is the least size in bytes of mappings that are checked: reading smaller ones takes no longer than the check.
+// minUntouched is the minimum size of mappings that are checked: reading a smaller one takes no longer than the check.
 const minUntouched = 1 << 20
 
-// Untouched returns the large parts of private writable memory that have no pages, in ascending order: they are zero, and reading them would take
-// time and, in a process, allocate pages. It returns none if nothing is known: for a core, for a process whose lists cannot be read, and for memory
-// whose pages are provided on demand (userfaultfd).
+// Untouched returns the large parts of private writable memory that have no pages, in ascending order. They are zero, and reading them would take
+// time and, in a process, allocate pages. It returns none for a core, for a process whose lists cannot be read, and for memory whose pages are
+// provided on demand (userfaultfd).
 func (t *Target) Untouched() (parts []machine.Range) {
 	if t.Core != "" {
 		return nil
@@ -55,8 +55,8 @@ func (t *Target) Untouched() (parts []machine.Range) {
 	return slices.DeleteFunc(parts, func(r machine.Range) bool { return len(overlaps(provided, r)) > 0 })
 }
 
-// provided returns the mappings whose pages are provided on demand: userfaultfd's, of missing and minor faults. Memory that is only protected
-// against writing can be read.
+// provided returns the mappings whose pages userfaultfd provides on demand: those with missing faults or minor faults. Memory that is only
+// write-protected can be read.
 func provided(tid int) ([]machine.Range, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", tid))
 	if err != nil {
@@ -66,8 +66,9 @@ func provided(tid int) ([]machine.Range, error) {
 	return flagged(f, "um", "ui")
 }
 
-// untouched returns the parts of ranges that are zero because the process has not touched them, in ascending order as the ranges: of private memory
-// without a file and without pages. To read one would allocate pages in the process. The mappings are read again: a file may have been mapped there since.
+// untouched returns the parts of ranges that are zero because the process has not touched them, in ascending order: private memory without a file and
+// without pages. Reading such a part would allocate pages in the process. untouched reads the mappings again, since a file may have been mapped
+// there.
 func (l *liveMemory) untouched(ranges []machine.Range) (parts []machine.Range) {
 	maps, err := readMaps(l.tid)
 	if err != nil {
@@ -91,7 +92,7 @@ func (l *liveMemory) untouched(ranges []machine.Range) (parts []machine.Range) {
 		}
 	}
 	provided := l.provided.ranges()
-	if l.provided == nil || l.provided.err != nil { // what is provided on demand need not be zero
+	if l.provided == nil || l.provided.err != nil { // pages that are provided on demand may not be zero
 		return nil
 	}
 	return slices.DeleteFunc(parts, func(r machine.Range) bool {
@@ -100,7 +101,7 @@ func (l *liveMemory) untouched(ranges []machine.Range) (parts []machine.Range) {
 	})
 }
 
-// overlaps are the parts of ranges that lie in another one.
+// overlaps returns the parts of ranges that are inside another range.
 func overlaps(ranges []machine.Range, in machine.Range) (parts []machine.Range) {
 	for _, r := range ranges {
 		if r = (machine.Range{Start: max(r.Start, in.Start), End: min(r.End, in.End)}); r.Start < r.End {
@@ -110,16 +111,16 @@ func overlaps(ranges []machine.Range, in machine.Range) (parts []machine.Range) 
 	return parts
 }
 
-// provisions holds the mappings of a process that are provided on demand, read when first needed; none if unknown.
+// provisions holds the mappings of a process whose pages are provided on demand. They are read when first needed; there are none if that fails.
 type provisions struct {
 	tid   int
 	once  sync.Once
 	known atomic.Bool
 	list  []machine.Range
-	err   error // of reading them
+	err   error // the error of reading them
 }
 
-// has reports whether a part of a range is provided on demand.
+// has reports whether any page of a range is provided on demand.
 func (p *provisions) has(addr machine.Addr, size int) bool {
 	return len(overlaps(p.ranges(), machine.Range{Start: addr, End: addr + machine.Addr(size)})) > 0
 }
@@ -135,11 +136,11 @@ func (p *provisions) ranges() []machine.Range {
 	return p.list
 }
 
-// awaited is the reason why a page that is provided on demand and not there yet cannot be read.
+// awaited is the reason why a page that is provided on demand, and not present yet, cannot be read.
 const awaited = "not there yet: somebody provides it when it is touched (userfaultfd)"
 
-// unawaited is the memory of a stopped target, without the pages that would have to be provided on demand first: the provider may be a stopped thread.
-// Whole pages, which an interpreter runs on with, are only those that the process may read itself.
+// unawaited is the memory of a stopped target without pages that must be provided on demand first, since the provider may be a stopped thread. A read
+// of a whole page, as by an interpreter, succeeds only if the process itself may read the page.
 type unawaited struct {
 	machine.Memory
 	of *Target
@@ -159,8 +160,7 @@ func (u unawaited) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// awaits reports whether memory has pages that are provided on demand and not there yet, or may have, as far as is known since its mappings were
-// read.
+// awaits reports whether memory has, or may have, pages that are provided on demand and not present yet. It uses the mappings as they were last read.
 func (t *Target) awaits(addr machine.Addr, size int) bool {
 	parts := overlaps(t.provided.ranges(), machine.Range{Start: addr, End: addr + machine.Addr(size)})
 	if len(parts) == 0 {
@@ -174,7 +174,7 @@ func (t *Target) awaits(addr machine.Addr, size int) bool {
 	return slices.ContainsFunc(parts, func(r machine.Range) bool { return !pages.all(r) })
 }
 
-// flagged are the mappings of /proc/PID/smaps of which VmFlags has one of these (Linux, "The /proc Filesystem").
+// flagged returns the mappings in /proc/PID/smaps whose VmFlags contain one of the flags (Linux, "The /proc Filesystem").
 func flagged(smaps io.Reader, flags ...string) (all []machine.Range, err error) {
 	lines := bufio.NewScanner(smaps)
 	var in machine.Mapping
@@ -193,7 +193,8 @@ func flagged(smaps io.Reader, flags ...string) (all []machine.Range, err error) 
 	return all, lines.Err()
 }
 
-// zeroFilled reports whether memory that was not touched is zero. It is false for mappings of the kernel, such as [vvar], where that is unknown.
+// zeroFilled reports whether untouched memory of a mapping is zero. It returns false for mappings of the kernel, such as [vvar], where that is
+// unknown.
 func zeroFilled(m machine.Mapping) bool {
 	return m.Inode == 0 && !m.Share && (m.Path == "" || m.Path == "[heap]" || strings.HasPrefix(m.Path, "[stack") || strings.HasPrefix(m.Path, "[anon:"))
 }
