@@ -58,7 +58,7 @@ func (w *walk) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr) bool 
 // maxEntries bounds the code that one walk reads for [walk.leadsFrom].
 const maxEntries = 64
 
-// entry reads the code that is called at an address, once. It returns nil where that cannot be read.
+// entry reads the code that calls to an address reach. The result is cached; it is nil if the code cannot be read.
 func (w *walk) entry(start machine.Addr) *reading {
 	if r, known := w.entries[start]; known {
 		return r
@@ -83,8 +83,8 @@ func (w *walk) entry(start machine.Addr) *reading {
 	return r
 }
 
-// callRefuted reports whether the stack contradicts a call of the code that f is in: the function that the return address on top of the stack
-// leads to would return, by its CFI, to what is no code.
+// callRefuted reports whether the stack contradicts a call of the code that f is in. It assumes that the word on top of the stack is the return
+// address of such a call. By the CFI of that function, its own return address would then not be in code.
 func (w *walk) callRefuted(f *Frame) bool {
 	if w.looking {
 		return false

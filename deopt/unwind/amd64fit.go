@@ -8,30 +8,30 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// fit grades how well a call whose return address is on the stack fits a frame that may have been called by it. A return address stays on the stack
-// after its callee has returned: the return address of a call of another function than the frame's is such a leftover.
+// fit rates how well a call, whose return address is on the stack, fits a frame that it may have called. A return address stays on the stack after
+// its callee has returned. If the call names another function than the frame's, its return address is such a leftover.
 type fit uint8
 
 const (
-	// All ways through the function that the call names were read, and none leads to the frame.
+	// All paths through the function that the call names were read, and none leads to the frame.
 	fitsNot fit = iota
-	// It names a function that was not read whole, or that leaves by a jump with an unknown target.
+	// The call names a function that was not read completely, or that leaves by a jump with an unknown target.
 	fitsPerhaps
-	// It goes through a register or memory, or its target cannot be determined.
+	// The call goes through a register or memory, or its target cannot be determined.
 	fitsAny
-	// The frame is after the start of the function that the call names, which may reach that far by a jump with an unknown target.
+	// The frame is after the start of the function that the call names. That function may reach it by a jump with an unknown target.
 	fitsAround
-	// It names the function of the frame, or one that jumps there.
+	// The call names the function of the frame, or one that jumps there.
 	fitsWell
 )
 
-// Limits of the search for a frame that follows from one call.
+// Limits of the search from one call.
 const (
-	maxJumps     = 8    // functions, parts of such, and stubs that jumps lead to
-	maxPartInstr = 4096 // instructions of one part
+	maxJumps     = 8    // functions, parts of functions, and stubs
+	maxPartInstr = 4096 // instructions per part
 )
 
-// fits grades how well the call that ends at pc fits f, and returns the function that it names, or 0. Only x86-64 code is read.
+// fits rates how well the call that ends at pc fits f, and returns the function that it names, or 0. It supports only x86-64.
 func (w *walk) fits(pc machine.Addr, f *Frame) (how fit, target machine.Addr) {
 	if w.Arch != machine.AMD64 {
 		return fitsAny, 0
@@ -83,19 +83,19 @@ func (w *walk) fits(pc machine.Addr, f *Frame) (how fit, target machine.Addr) {
 	return fitsPerhaps, target
 }
 
-// part is code that one address leads to.
+// part is the code that is reached from one address.
 type part struct {
 	r       *reading
 	reached func(number int) bool
-	whole   bool // all that it leads to was read, or is in leads
-	// sure means that none of the code belongs to another function. After a call that does not return, another function follows; the returns of a
-	// function show which calls do not return, and a function without returns shows nothing.
+	whole   bool // all code that it leads to was read, or is in leads
+	// sure means that none of the code belongs to another function. After a call that does not return, another function follows. The returns of a
+	// function show which calls do not return; a function without returns does not.
 	sure  bool
 	leads []machine.Addr
 }
 
-// part reads code from an address on. In a function, only code after calls that return is followed; in another part, which begins in the middle of
-// a frame, the code after every call is.
+// part reads code from an address. In a function it follows only code after calls that return. If another is set, the code starts in the middle of a
+// frame, and the code after every call is followed.
 func (w *walk) part(start machine.Addr, another bool) part {
 	code := w.Finder.Code(start)
 	p := code.parts[start]
@@ -134,8 +134,7 @@ func (w *walk) readPart(code *Code, start machine.Addr, another bool) part {
 
 func anyone(int) bool { return true }
 
-// goesBack reports whether a return was reached, and whether all lead to what called the function: none takes an address that it has put on the
-// stack itself.
+// goesBack reports whether a return was reached, and whether all returns lead to the caller: none uses an address that the function itself pushed.
 func (r *reading) goesBack() (returns, sound bool) {
 	for n := range r.instrs {
 		i := &r.instrs[n]
@@ -152,7 +151,7 @@ func (r *reading) goesBack() (returns, sound bool) {
 	return returns, true
 }
 
-// partOf returns the part that was read.
+// partOf converts a reading to a part.
 func partOf(r *reading, reached func(number int) bool) part {
 	p := part{r: r, reached: reached, whole: len(r.instrs) > 0 && len(r.instrs) < r.limit}
 	lead := func(to machine.Addr) {
@@ -180,7 +179,7 @@ func partOf(r *reading, reached func(number int) bool) part {
 	return p
 }
 
-// has reports whether a place in the code was read: an instruction, or the end of a call.
+// has reports whether the part contains a place: an instruction, or the end of a call.
 func (p *part) has(at place) bool {
 	if !at.is {
 		number, read := p.r.number[at.pc]

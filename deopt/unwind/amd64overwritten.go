@@ -9,44 +9,44 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Overwritten is a place in a function whose code a runtime has overwritten. A frame has left its function there when its pc is in the code that
-// ran in its place, or after a call in that code. Unwind information for the pc does not describe such a frame.
+// Overwritten is a place in a function where a runtime has overwritten the code and a frame has left the function. The pc of the frame is in the code
+// that ran instead, or after a call in that code. Unwind information for the pc does not describe such a frame.
 type Overwritten struct {
-	At machine.Addr // of the first instruction that was written over; it would have run next
-	// End is the end of the code written there. From is the start of the code to which it jumped; At if it did not jump.
+	At machine.Addr // first overwritten instruction, which would have run next
+	// End is the end of the written code. From is the start of the code to which it jumped, or At if it did not jump.
 	End, From machine.Addr
-	// Called is set where From was called, and takes the return address off the stack.
+	// Called is set if From was called and pops the return address.
 	Called bool
-	// Sure is set where nothing else leads to the call. Otherwise the stack has to agree.
+	// Sure is set if nothing else leads to the call. Otherwise the stack must agree.
 	Sure bool
-	// Trap is set where the frame made no call: its pc is in the code that was written, or right after a trap in it.
+	// Trap is set if the frame made no call: its pc is in the written code, or right after a trap in it.
 	Trap bool
-	// Alone is false where other code may lead to the call that is not known: then the call of the function has to name it.
+	// Alone is false if unknown code may lead to the call too. Then the call of the function must name it.
 	Alone bool
-	By    any // the caller's own data about the place
+	By    any // data of the package that found the place
 
-	// Stored is the memory above the stack pointer at the place that the code after it has written.
+	// Stored lists the memory above the stack pointer at the place that later code has written.
 	Stored []machine.Range
 }
 
-// maxOverwritten bounds how many places are tried for one frame.
+// maxOverwritten bounds the places that are tried for one frame.
 const maxOverwritten = 1 << 10
 
-// evidence grades how well a stack agrees with a place.
+// evidence rates how well a stack agrees with a place.
 type evidence int
 
 const (
 	excluded  evidence = iota // the stack contradicts it
-	unlike                    // the stack does not hold the numbers that the code has pushed
-	unread                    // the code does not show where the stack pointer was
-	contested                 // all but the return address of a call that leads to the code agrees
-	doubtful                  // the code may as well have been called
+	unlike                    // the stack does not contain the numbers that the code has pushed
+	unread                    // the code does not give the stack pointer
+	contested                 // everything agrees except the return address of a call that leads to the code
+	doubtful                  // the code may have been called instead
 	plausible                 // nothing contradicts it
-	proven                    // a call to the function left the return address, and the stack pointer is where the function has it
+	proven                    // a call to the function left the return address, and the stack pointer agrees with the function's frame
 )
 
-// overwritten finds the place where f has left its function, if a runtime has written over that. Where several places may have led to f, f is
-// not changed.
+// overwritten finds the place where f left its function, if a runtime has overwritten the code there. If several places are possible, it leaves f
+// unchanged.
 func (w *walk) overwritten(f *Frame) {
 	if w.Overwritten != nil && w.Arch == machine.ARM64 {
 		w.arm64Overwritten(f)
@@ -86,12 +86,12 @@ func (w *walk) overwritten(f *Frame) {
 // departed is a frame that left its function at a place.
 type departed struct {
 	place *Overwritten
-	regs  *machine.Registers // its registers there, with the pc of the frame
+	regs  *machine.Registers // registers at the place, with the pc of the frame
 	evidence
-	switched bool // the code has moved to another stack since
+	switched bool // the code has switched stacks since
 }
 
-// depart computes the registers that f had at a place from the code that ran from there to the pc, and grades how well the stack agrees.
+// depart computes the registers of f at a place from the code that ran from there to the pc, and rates how well the stack agrees.
 func (w *walk) depart(f *Frame, o *Overwritten) *departed {
 	d := &departed{place: o}
 	at := Frame{Index: f.Index, PC: o.At, code: w.Finder.Code(o.At)}
@@ -124,7 +124,7 @@ func (w *walk) depart(f *Frame, o *Overwritten) *departed {
 		}
 	}
 	if !o.Sure && r.calledInside(&m, w.Arch.SP) {
-		d.evidence = excluded // an ordinary frame of something that the code called
+		d.evidence = excluded // an ordinary frame of a callee of the code
 		return d
 	}
 	d.switched = m.switched()
@@ -142,7 +142,7 @@ func (w *walk) depart(f *Frame, o *Overwritten) *departed {
 	return d
 }
 
-// holdsNumbers reports whether the stack has the numbers that the code has pushed since the stack pointer was sp.
+// holdsNumbers reports whether the stack contains the numbers that the code has pushed since the stack pointer was sp.
 func (w *walk) holdsNumbers(f *Frame, m *moment, sp uint64) bool {
 	for _, s := range m.slots {
 		n, ok := s.value.number()
@@ -163,10 +163,10 @@ func (w *walk) holdsNumbers(f *Frame, m *moment, sp uint64) bool {
 	return true
 }
 
-// errMoved is the reason why a stack pointer is not known.
+// errMoved reports that a stack pointer is unknown.
 var errMoved = errors.New("how far the stack pointer has moved is not known")
 
-// spAt returns the stack pointer at the place where the moment m of f began, from a register at a known distance or from where it was saved.
+// spAt returns the stack pointer at the place where the moment m of f began, from a register at a known distance or from a saved copy.
 func (w *walk) spAt(f *Frame, m *moment) (uint64, error) {
 	entry := initially(w.Arch.SP)
 	for _, reg := range searched {
@@ -192,7 +192,7 @@ func (w *walk) spAt(f *Frame, m *moment) (uint64, error) {
 	return 0, errMoved
 }
 
-// reached returns an address at the moment m of f that lies at a known distance from a register of f.
+// reached returns an address at the moment m of f that is at a known distance from a register of f.
 func (w *walk) reached(f *Frame, m *moment, addr origin) (machine.Addr, error) {
 	for _, reg := range searched {
 		if n, ok := addr.from(m.regs[reg]); ok {
@@ -204,7 +204,7 @@ func (w *walk) reached(f *Frame, m *moment, addr origin) (machine.Addr, error) {
 	return 0, errMoved
 }
 
-// spBySize returns the stack pointer by the frame size in the stack map, where the CFA follows from a register that the code between has kept.
+// spBySize returns the stack pointer by the frame size in the stack map. The CFA must be based on a register that the code has preserved.
 func (w *walk) spBySize(f *Frame, s *step, m *moment) (uint64, error) {
 	size, ok := w.sizeAt(s.Start)
 	base := s.row.CFA.Register
@@ -228,7 +228,7 @@ func (w *walk) sizeAt(addr machine.Addr) (size uint64, ok bool) {
 	return size, ok && size <= maxFrame
 }
 
-// registersAt returns the registers that f had at the place where the moment m began, with the stack pointer sp and the pc of f.
+// registersAt returns the registers of f at the place where the moment m began, with the stack pointer sp and the pc of f.
 func (w *walk) registersAt(f *Frame, m *moment, sp uint64) *machine.Registers {
 	regs, at := f.Registers.Clone(), *f
 	at.CFA = machine.Addr(sp) + machine.Addr(w.Arch.Pointer)
@@ -236,11 +236,11 @@ func (w *walk) registersAt(f *Frame, m *moment, sp uint64) *machine.Registers {
 	for reg := machine.DWARFReg(0); reg < 16; reg++ {
 		rule := m.rule(reg)
 		if _, err := regs.Uint(reg); err == nil && m.regs[reg] == initially(reg) {
-			continue // it is there, and need not be looked for where it was saved
+			continue // it has the value; a saved copy is not needed
 		}
 		switch {
 		case reg == w.Arch.SP || rule.Kind == cfi.RuleSameValue:
-		case rule.Kind == cfi.RuleNone || rule.Kind == cfi.RuleRegister: // in another register, which the callee need not have kept
+		case rule.Kind == cfi.RuleNone || rule.Kind == cfi.RuleRegister: // in another register, which the callee may have changed
 			regs.Forget(reg, w.Arch.RegisterName(reg)+" is not what it was: the code that was written over the function's has changed it")
 		default:
 			w.restore(&at, regs, reg, rule)
@@ -249,7 +249,7 @@ func (w *walk) registersAt(f *Frame, m *moment, sp uint64) *machine.Registers {
 	return regs
 }
 
-// calledInside reports whether a call inside the code has not come back: its return address is still on the stack.
+// calledInside reports whether a call inside the code has not returned: its return address is still on the stack.
 func (r *reading) calledInside(m *moment, sp machine.DWARFReg) bool {
 	return m.inner.kind != untold || slices.ContainsFunc(m.slots, func(s slot) bool {
 		n, onStack := s.addr.from(m.regs[sp])
@@ -290,9 +290,8 @@ func (r *reading) storedAbove(sp uint64) (list []machine.Range) {
 	return list
 }
 
-// agrees grades how well the stack of at, which is f at the place o, matches the frame that the function of s has there. told is set if the code
-// shows the stack pointer; otherwise the stack pointer is computed from the frame size in the stack map. switched is set if the code has moved to
-// another stack since.
+// agrees rates how well the stack of at, which is f at the place o, matches the frame of the function of s there. told is set if the code gives the
+// stack pointer; otherwise it is computed from the frame size in the stack map. switched is set if the code has switched stacks since.
 func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told, switched bool) evidence {
 	word := machine.Addr(w.Arch.Pointer)
 	sp, _ := at.Registers.Addr(w.Arch.SP)
@@ -328,7 +327,7 @@ func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told, s
 		entered = excluded
 	}
 	if entered == excluded && to != callsAnother && told {
-		// A call may have left its return address there, and have returned.
+		// A call may have left its return address there and returned.
 		if entered = contested; w.callRefuted(f) {
 			entered = plausible
 		}
@@ -337,7 +336,7 @@ func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told, s
 	case to == callsAnother:
 		return excluded
 	case to == callsIt && told && sized && s.row.CFA.Register != w.Arch.SP:
-		return proven // the stack pointer and the frame pointer say the same
+		return proven // the stack pointer and the frame pointer agree
 	case entered < plausible:
 		return entered
 	case to == callsIt:
@@ -348,7 +347,7 @@ func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told, s
 	return excluded
 }
 
-// sameStack reports whether two addresses may be of one stack. A stub may have switched to another one.
+// sameStack reports whether two addresses may be on one stack. A stub may have switched stacks.
 func (w *walk) sameStack(a, b machine.Addr) bool {
 	const near = 1 << 20
 	return a-b < near || b-a < near
@@ -378,12 +377,12 @@ func (w *walk) callee(pc, start machine.Addr) calls {
 	return callsUnknown
 }
 
-// entered grades a jump to the code by the word that a call would have left on the stack instead. The return address of a call that leads to the
-// code excludes the jump. That of a call through a register or memory makes it doubtful. Where the stack pointer there is not known, any word up
-// to sp may be the return address.
+// entered rates a jump to the code by the word that a call would have left on the stack. The return address of a call that leads to the code excludes
+// the jump. That of a call through a register or memory makes the jump doubtful. If the stack pointer there is unknown, any word up to sp may be the
+// return address.
 func (w *walk) entered(sp machine.Addr, f *Frame, r *reading, o *Overwritten, told bool, now machine.Addr) evidence {
 	depths := r.depths()
-	// before grades a jump to code by the word in the slot that the stack pointer points to there.
+	// before rates a jump to code by the word in the slot at the stack pointer there.
 	before := func(slot machine.Addr) evidence {
 		pc, err := machine.ReadAddr(w, w.Arch, slot)
 		if err != nil || pc == 0 || !w.Executable(pc-1) {
@@ -428,8 +427,7 @@ func (w *walk) entered(sp machine.Addr, f *Frame, r *reading, o *Overwritten, to
 	return worst
 }
 
-// hasCalled reports whether a call in the code, of other code that was read, has left its return address in a slot. sp is the first stack
-// pointer.
+// hasCalled reports whether a call in the code to other code that was read has left its return address in a slot. sp is the first stack pointer.
 func (r *reading) hasCalled(pc, slot, sp machine.Addr, depths map[machine.Addr]int64) bool {
 	const word = 8
 	return slices.ContainsFunc(r.instrs, func(i instr) bool {
@@ -438,7 +436,7 @@ func (r *reading) hasCalled(pc, slot, sp machine.Addr, depths map[machine.Addr]i
 	})
 }
 
-// depths returns the distance of the stack pointer from the first one, by instruction, where it is known.
+// depths returns the distance of the stack pointer from the first one, by instruction, if it is known.
 func (r *reading) depths() map[machine.Addr]int64 {
 	entry := initially(machine.AMD64.SP)
 	depths := map[machine.Addr]int64{}

@@ -9,11 +9,13 @@ import (
 
 var errNoOwner = errors.New("no function on its stack has the frame pointer")
 
-// byOwner finds the return address of a frame that does not change the frame pointer, such as that of a stub or a small function of a JIT. It uses
-// the outer function that owns the frame pointer: its instructions show how far below its frame pointer its stack pointer is at a call, and the
-// call pushes the return address there. That must be the first word on the stack which follows a call: another one may belong to a frame between.
-// If the call names another function, the return address is left over from that: its callee had the same place on the stack, and has returned. It is
-// left over too if the outer function keeps something else in the register, or was not called by the call that led to what has the frame pointer.
+// byOwner finds the return address of a frame that does not change the frame pointer, such as that of a stub or of a small function of a JIT. It uses
+// the outer function that owns the frame pointer. The instructions of that function show the distance from its frame pointer to its stack pointer at
+// a call, and the call pushes the return address there. That must be the first word on the stack that follows a call: another one may belong to a
+// frame between.
+//
+// The word may also be left over from an earlier call. That is so in three cases: the call names another function; the outer function keeps something
+// else in the register; or the call that returns to the frame pointer's return address does not call the outer function.
 func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 	if w.Arch != machine.AMD64 {
 		return c, nil, errNoOwner
@@ -48,14 +50,13 @@ func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 	return w.prove(f, proof)
 }
 
-// mayCall reports whether the call that returns to pc may have led to f: by a register or by memory, or
-// to its function, if only by stubs.
+// mayCall reports whether the call that returns to pc may have led to f: through a register or memory, or directly to its function or to stubs.
 func (w *walk) mayCall(pc machine.Addr, f *Frame) bool {
 	fit, _ := w.fits(pc, f)
 	return fit != fitsNot && fit != fitsPerhaps
 }
 
-// ownerCalled reports whether a frame, whose frame pointer is base, may have been called by the call that returns from where the frame pointer leads.
+// ownerCalled reports whether the frame o with frame pointer base may have been called by the call whose return address is above that frame pointer.
 func (w *walk) ownerCalled(o *Frame, base machine.Addr) bool {
 	pc, err := machine.ReadAddr(w, w.Arch, base+machine.Addr(w.Arch.Chain.Return))
 	if err != nil {
@@ -65,8 +66,8 @@ func (w *walk) ownerCalled(o *Frame, base machine.Addr) bool {
 	return how != fitsNot
 }
 
-// belowFramePointer returns how many bytes below its frame pointer a function has its stack pointer at the call of a frame that is in it, according to
-// its instructions; ok is false if they do not show that, and sure is false if it may keep something else in the register there.
+// belowFramePointer returns the distance from the frame pointer down to the stack pointer at the call of the frame o, by the instructions of its
+// function. ok is false if they do not show it, and sure is false if the function may keep something else in the register there.
 func (w *walk) belowFramePointer(o *Frame) (n int64, sure, ok bool) {
 	s, _ := w.fromFunction(o)
 	if s == nil {
@@ -74,7 +75,7 @@ func (w *walk) belowFramePointer(o *Frame) (n int64, sure, ok bool) {
 	} else if sure = w.keepsFramePointer(o); !sure {
 		return 0, false, false
 	}
-	// A frame pointer points to the one that was pushed, below the return address.
+	// A frame pointer points to the pushed one of the caller, below the return address.
 	saved := cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -2 * int64(w.Arch.Pointer)}
 	if s == nil || s.guess != "" || s.row.CFA.Kind != cfi.CFARegister || s.row.CFA.Register != w.Arch.SP || s.row.Rule(w.Arch.FP) != saved {
 		return 0, false, false
@@ -82,8 +83,8 @@ func (w *walk) belowFramePointer(o *Frame) (n int64, sure, ok bool) {
 	return s.row.CFA.Offset + saved.Offset, sure, true
 }
 
-// keepsFramePointer reports whether the function of a frame that is in a call has its frame pointer in the register there: it pushes the caller's first,
-// and points to that.
+// keepsFramePointer reports whether the function of a frame that is in a call has its frame pointer in the register there: it pushes the caller's
+// first, and points to that.
 func (w *walk) keepsFramePointer(o *Frame) bool {
 	start, end := o.code.Functions.Function(o.lookup())
 	if end <= o.lookup() {

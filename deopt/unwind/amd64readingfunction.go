@@ -9,24 +9,24 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// Bounds of reading a whole function.
+// Bounds of the reading of a whole function.
 const (
 	maxFunctionBytes  = 64 << 10
 	maxFunctionInstrs = 10_000
 )
 
-// codeRows holds the rows of one function of x86-64 code, read from its instructions.
+// codeRows holds the rows of one x86-64 function, read from its instructions.
 type codeRows struct {
 	r *reading
 }
 
-// readFunction reads the function at [start, end) from its first instruction, where the stack pointer is 8 below the CFA and every callee-saved
-// register holds its caller's value (System V ABI, AMD64 supplement, §3.2). start must be an entry that calls lead to: the cold part of a split
-// function has a symbol, too, and begins in the middle of a frame.
+// readFunction reads the function at [start, end) from its first instruction. There the stack pointer is 8 below the CFA, and every callee-saved
+// register has the caller's value (System V ABI, AMD64 supplement, §3.2). start must be an entry that calls lead to: the cold part of a split
+// function has a symbol too, but begins in the middle of a frame.
 //
-// readFunction assumes that a callee restores the stack pointer and the callee-saved registers of the ABI, and that no pointer leads to where the
-// function saved registers. The first does not hold where the callee pops its arguments, as in LLVM's tailcc, and in its fastcc where tail calls
-// are guaranteed: after such a call the stack pointer is nearer to the CFA than a row says, unless a return turns out to be wrong because of it.
+// readFunction assumes that callees restore the stack pointer and the ABI's callee-saved registers, and that no pointer leads to saved registers. The
+// first assumption is wrong if the callee pops its arguments, as in LLVM's tailcc, and in fastcc with guaranteed tail calls. After such a call the
+// stack pointer is nearer to the CFA than a row says, unless a wrong return shows the error.
 func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) {
 	if end <= start {
 		return nil, errors.New("the function has no code")
@@ -39,7 +39,7 @@ func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) 
 	c.r.memory, c.r.text = nil, nil
 	c.r.divide()
 	begin := atStart()
-	begin.forgot = true // what lies on the stack is the caller's
+	begin.forgot = true // the stack belongs to the caller
 	for range maxCuts {
 		if err := c.r.settle(begin); err != nil {
 			return nil, err
@@ -54,8 +54,8 @@ func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) 
 // maxCuts bounds the rounds that search for calls that do not return. Each round finds all that can be recognized then.
 const maxCuts = 16
 
-// cut marks the calls that do not return, as far as the code shows: if all returns that the code after a call leads to would return to something
-// that is no return address; and if another path reaches that code with a different stack pointer. It reports whether it found any.
+// cut marks the calls that are known not to return, and reports whether it found any. There are two signs. All returns after the call would return to
+// an address that is not the caller's. Or another path reaches the code after the call with a different stack pointer.
 func (c *codeRows) cut() bool {
 	good, bad := c.r.leadsTo(sound), c.r.leadsTo(unsound)
 	found := false
@@ -71,8 +71,8 @@ func (c *codeRows) cut() bool {
 	return found
 }
 
-// differs reports whether the stack pointer after a call is known, but becomes unknown because of another path there, or because of one after the
-// no-op there: Go's compiler puts a call that does not return, and a no-op, before code that other paths lead to.
+// differs reports whether the stack pointer after a call is known, but becomes unknown because another path joins there, or after a no-op there. Go's
+// compiler puts a call that does not return, and a no-op, before code that other paths lead to.
 func (c *codeRows) differs(b *block) bool {
 	sp := machine.AMD64.SP
 	m, _ := c.r.after(b)
@@ -86,10 +86,10 @@ func (c *codeRows) differs(b *block) bool {
 	return next.before.regs[sp].kind == untold
 }
 
-// sound reports whether a return goes to the caller.
+// sound reports whether a return leads to the caller.
 func sound(m *moment) bool { return m.regs[machine.AMD64.SP] == initially(machine.AMD64.SP) }
 
-// unsound reports whether a return does not go to the caller, or returns with callee-saved registers changed.
+// unsound reports whether a return does not lead to the caller, or changes callee-saved registers.
 func unsound(m *moment) bool {
 	if sp := m.regs[machine.AMD64.SP]; sp.kind != untold && !sound(m) {
 		return true
@@ -102,7 +102,7 @@ func unsound(m *moment) bool {
 	return false
 }
 
-// leadsTo returns which blocks lead to a return for which something holds.
+// leadsTo returns, for each block, whether it leads to a return for which holds is true.
 func (r *reading) leadsTo(holds func(*moment) bool) []bool {
 	leads := make([]bool, len(r.blocks))
 	from := make([][]int, len(r.blocks))
@@ -138,8 +138,8 @@ func (r *reading) leadsTo(holds func(*moment) bool) []bool {
 	return leads
 }
 
-// row returns the rules that hold at pc; if ret is set, pc is the return address of a call in the function, which may be its last instruction.
-// Nothing is known of a register without a rule. The error reports that pc was not reached, or what is unknown.
+// row returns the rules at pc. ret means that pc is the return address of a call in the function; the call may be its last instruction. A register
+// without a rule is unknown. The error reports that pc was not reached, or what is unknown.
 func (c *codeRows) row(pc machine.Addr, ret bool) (*cfi.Row, error) {
 	m, at, end, err := c.moment(pc, ret)
 	if err != nil {
@@ -152,13 +152,13 @@ func (c *codeRows) row(pc machine.Addr, ret bool) (*cfi.Row, error) {
 	return readRow(at, end, cfa, m.rule), nil
 }
 
-// switches reports whether the stack pointer at pc leads to another stack than the one that the function began on.
+// switches reports whether the stack pointer at pc is on another stack than at the start of the function.
 func (c *codeRows) switches(pc machine.Addr, ret bool) bool {
 	m, _, _, err := c.moment(pc, ret)
 	return err == nil && m.switched()
 }
 
-// moment returns what is known at pc and the addresses that it holds for.
+// moment returns the moment at pc and the addresses for which it is valid.
 func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.Addr, err error) {
 	if !ret {
 		m, err = c.r.before(pc)
@@ -176,7 +176,7 @@ func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.
 		if !i.calls() || i.next() != pc {
 			continue
 		}
-		i.op = opCall // it has returned, so what is next to it was a function
+		i.op = opCall // the call has returned, so its target was a function
 		if m, err = c.r.before(i.at); err == nil {
 			m.apply(&i, number)
 			return m, pc, pc + 1, nil
@@ -185,8 +185,7 @@ func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.
 	return moment{}, 0, 0, fmt.Errorf("no call that was reached ends at %v", pc)
 }
 
-// cfa returns a rule for the CFA from registers and memory: from the stack pointer and the frame
-// pointer first.
+// cfa returns a rule for the CFA from registers and memory. It prefers the stack pointer and the frame pointer.
 func (m *moment) cfa() (cfi.CFARule, bool) {
 	entry := initially(machine.AMD64.SP)
 	for _, reg := range searched {
@@ -206,7 +205,7 @@ func (m *moment) cfa() (cfi.CFARule, bool) {
 	return cfi.CFARule{}, false
 }
 
-// searched lists the general registers in the order in which they are tried as the base of an address.
+// searched lists the general registers in the order in which to try them as the base of an address.
 var searched = []machine.DWARFReg{7, 6, 3, 12, 13, 14, 15, 10, 11, 0, 1, 2, 4, 5, 8, 9}
 
 // reach returns a register and the distance from it to an address.
@@ -219,8 +218,8 @@ func (m *moment) reach(addr origin) (reg machine.DWARFReg, offset int64, ok bool
 	return 0, 0, false
 }
 
-// rule returns the rule for the caller's value of a register. A saved copy takes precedence over the register itself: code that an indirect jump
-// leads to is not followed, and may have changed the register on an unknown path to here.
+// rule returns the rule for the caller's value of a register. A saved copy is preferred to the register itself: code behind indirect jumps is not
+// followed and may have changed the register.
 func (m *moment) rule(reg machine.DWARFReg) cfi.RegisterRule {
 	var below cfi.RegisterRule
 	entry := initially(machine.AMD64.SP)
@@ -231,7 +230,7 @@ func (m *moment) rule(reg machine.DWARFReg) cfi.RegisterRule {
 		var rule cfi.RegisterRule
 		if n, ok := s.addr.from(entry); ok {
 			rule = cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: n - 8}
-		} else if base, offset, ok := m.reach(s.addr); ok && (s.addr.kind == fromAligned || s.addr.kind == fromNumber) { // not where setjmp and its like save
+		} else if base, offset, ok := m.reach(s.addr); ok && (s.addr.kind == fromAligned || s.addr.kind == fromNumber) { // excludes the buffers of setjmp and similar functions
 			rule = cfi.RegisterRule{Kind: cfi.RuleExpression, Expression: cfi.RegisterPlus(base, offset)}
 		} else {
 			continue

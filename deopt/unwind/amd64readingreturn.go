@@ -11,20 +11,20 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// maxForward bounds the instructions that are looked at on the way to returns.
+// maxForward bounds the instructions on the paths to returns.
 const maxForward = 1024
 
-// readToReturn reads x86-64 code from pc on, up to the returns that it leads to, along both ways of each conditional jump and into other functions
-// where it jumps there. At a return, the stack pointer is at the return address, and a function has restored the callee-saved registers that it
-// changed or saved. A register that no path to a return writes therefore holds the caller's value. ret means that pc is a return address.
+// readToReturn reads x86-64 code from pc up to the returns that it leads to, along both ways of each conditional jump, and into other functions that
+// it jumps to. At a return, the stack pointer is at the return address, and the function has restored the callee-saved registers that it changed. So
+// a register that no path to a return writes holds the caller's value. ret means that pc is a return address.
 //
-// Of all returns, those after the fewest calls count. certain means that no call precedes them. Otherwise, one of the calls may not return: then
-// other code follows it, and the row is not of this frame, though its calls have the stack aligned as this frame's have. Compilers pad after a call
-// that does not return, so a return address with a no-op at it is not certain either. One case cannot be detected: a jump out of the function at a
-// place that the compiler takes as unreachable. At __builtin_unreachable, gcc lets execution fall into whatever comes next.
+// Only the returns after the fewest calls count. certain means that no call precedes them. Otherwise one of the calls may not return. Then other code
+// follows it, and the row does not belong to this frame, although the calls there have the same stack alignment. Compilers pad after a call that does
+// not return, so a return address with a no-op at it is not certain either. One case cannot be detected: gcc lets execution at __builtin_unreachable
+// fall into the next code.
 //
-// Paths that end otherwise are ignored. The error reports that no return was reached, or that the returns do not agree on where the frame ends. On
-// a register without a rule they do not agree, or it is unknown.
+// Other ends of paths are ignored. The error reports that no return was reached, or that the returns do not agree on the CFA. A register without a
+// rule is unknown, or the returns do not agree on it.
 func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *cfi.Row, certain bool, err error) {
 	begin := atStart()
 	if ret {
@@ -55,8 +55,8 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *cfi.Row, ce
 	return nil, false, none
 }
 
-// errNotOurs is returned when all returns are after a call that is the last instruction of its function, or of a path in it: the code after it
-// belongs to another function.
+// errNotOurs reports that all returns follow a call that is the last instruction of its function, or of a path in it: the code after it belongs to
+// another function.
 var errNotOurs = errors.New("its calls lead to returns that are not of this frame")
 
 // isFiller reports whether the instruction at an address is only padding.
@@ -67,7 +67,7 @@ func (r *reading) isFiller(at machine.Addr) bool {
 
 // returned returns the row at pc on which all returns agree; nil if no return was reached.
 func (r *reading) returned(pc machine.Addr) (*cfi.Row, error) {
-	var end moment // what all returns agree on
+	var end moment // the state on which all returns agree
 	var cfa origin
 	var none error
 	for n := range r.blocks {
@@ -79,7 +79,7 @@ func (r *reading) returned(pc machine.Addr) (*cfi.Row, error) {
 		at, _ := r.after(b)
 		top := at.regs[machine.AMD64.SP]
 		if slices.ContainsFunc(at.slots, func(s slot) bool { return s.overlaps(top, 8) }) {
-			continue // a jump to an address that it was given, as through a register
+			continue // a jump to a pushed address, like an indirect jump
 		}
 		found := top.plus(8)
 		switch distance, ok := found.from(at.called); {
@@ -108,7 +108,7 @@ func cfaOf(o origin) cfi.CFARule {
 	return cfi.CFARule{Kind: cfi.CFARegister, Register: machine.DWARFReg(o.reg), Offset: int64(o.add)}
 }
 
-// ruleOf is the rule for a register by what it holds at the return.
+// ruleOf returns the rule for a register by its value at the return.
 func (m *moment) ruleOf(reg machine.DWARFReg, cfa origin) cfi.RegisterRule {
 	o := m.regs[reg]
 	switch {
@@ -125,9 +125,9 @@ func (m *moment) ruleOf(reg machine.DWARFReg, cfa origin) cfi.RegisterRule {
 	return cfi.RegisterRule{Kind: cfi.RuleExpression, Expression: cfi.RegisterPlus(machine.DWARFReg(o.reg), int64(o.at))}
 }
 
-// storedElsewhere returns the registers that were written to memory at addresses which may equal that of o, but were computed from another
-// register. Between the instruction that sets up a frame pointer and those that save registers, the words that the frame pointer will point to are
-// not written yet.
+// storedElsewhere returns the registers that were written to memory at addresses based on another register than o's address; they may have
+// overwritten o. For example, between the instruction that sets up a frame pointer and those that save registers, the words that the frame pointer
+// will point to are not written yet.
 func (m *moment) storedElsewhere(o origin) amd64.Set {
 	var s amd64.Set
 	for reg := range m.stored {

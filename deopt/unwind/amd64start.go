@@ -7,16 +7,15 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// Bounds of the code that a process begins with, up to its first call: it hands over what lies on
-// the stack.
+// Bounds of the startup code of a process, up to its first call.
 const (
 	startBytes  = 256
 	startInstrs = 32
 )
 
-// begins reports whether f is at the first call of the code that its process began with. That code has no caller: the kernel jumped to it, and the
-// word at its stack pointer is the number of the program's arguments. The first call of a dynamic linker (_dl_start of glibc) returns the program's
-// entry point: the code after it, up to the jump there, is the same code (_dl_start_user), which calls once more.
+// begins reports whether f is at the first call of the startup code of its process. That code has no caller: the kernel jumped to it, and the word at
+// its stack pointer is the number of the program's arguments. In a dynamic linker the first call (_dl_start of glibc) returns the program's entry
+// point. The code after it, up to the jump to that entry point (_dl_start_user), makes one more call.
 func (w *walk) begins(f *Frame) bool {
 	start := f.code.Start
 	if w.Arch != machine.AMD64 || start == 0 || !f.Return || f.PC <= start || f.PC-start > startBytes {
@@ -36,8 +35,8 @@ func (w *walk) begins(f *Frame) bool {
 	return false
 }
 
-// entersAt reports whether the code from an address on, without a branch, keeps the result of a call and jumps to it in the end, and pc is the
-// return address of a call between the two.
+// entersAt reports whether the code at an address keeps the result of a call and finally jumps to it, without a branch, and whether pc is the return
+// address of a call between the two.
 func (w *walk) entersAt(at, end, pc machine.Addr) bool {
 	r := newReading(w.Memory, at, end, startInstrs)
 	kept, passed := x86asm.Reg(0), false

@@ -12,15 +12,15 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// A call with its target in it, and how many stubs are followed from one to a function.
+// Opcode of a direct call, and the maximum number of stubs between a call and a function.
 const (
 	callOpcode = 0xe8
 	maxStubs   = 4
 )
 
-// skipped returns the function that called the function of callee by a jump, so that its frame is gone: the call before pc, to which callee
-// returns, names it. It returns zero if there was no such jump, or if that cannot be determined. A stub such as an entry of a procedure linkage
-// table has no frame that could be missing.
+// skipped returns the function that tail-called the function of callee, so that its own frame is missing. The call before pc, to which callee
+// returns, names it. skipped returns zero if there was no tail call, or if that cannot be determined. A stub, such as an entry of a procedure linkage
+// table, has no frame that could be missing.
 func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr {
 	if w.Arch != machine.AMD64 || callee.Signal || callee.FDE.Start == 0 {
 		return 0
@@ -50,10 +50,9 @@ func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr 
 	return 0
 }
 
-// directTarget returns the target of the call that ends at pc, when the call or the instruction
-// before it has the target as a number, and 0 otherwise.
+// directTarget returns the target of the call that ends at pc if the call, or the instruction before it, contains the target. Otherwise it returns 0.
 func (w *walk) directTarget(pc machine.Addr) machine.Addr {
-	// One look at the longest form, for each of a stack's return addresses is asked about; less where code begins nearer.
+	// Read the longest form at once, because this runs for every return address; read less if the code starts nearer.
 	var buf [longestLoaded]byte
 	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1, amd64.DirectCall} {
 		b := buf[longestLoaded-n:]
@@ -71,8 +70,8 @@ func (w *walk) directTarget(pc machine.Addr) machine.Addr {
 	return 0
 }
 
-// target returns the target of the call that ends at pc, if the call or the instruction before it contains it, or if it is in a word of memory at a
-// fixed distance from the call, as memory is now. It returns 0 for other calls.
+// target returns the target of the call that ends at pc, as directTarget does, or the current word of memory at a fixed distance from the call. It
+// returns 0 for other calls.
 func (w *walk) target(pc machine.Addr) machine.Addr {
 	if to := w.directTarget(pc); to != 0 {
 		return to
@@ -88,7 +87,7 @@ func (w *walk) target(pc machine.Addr) machine.Addr {
 	return to
 }
 
-// loaded reports whether the call that ends at pc is one through a register that the instruction before it loads.
+// loaded reports whether the call that ends at pc is a call through a register that the instruction before it loads.
 func (w *walk) loaded(pc machine.Addr) bool {
 	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1} {
 		b := make([]byte, n)
@@ -99,8 +98,8 @@ func (w *walk) loaded(pc machine.Addr) bool {
 	return false
 }
 
-// alwaysLoaded reports whether the call through a register that ends at pc is reached by the instruction before it alone. LLVM merges the ends of
-// blocks: a jump may lead to the call from code that loads another function.
+// alwaysLoaded reports whether the call through a register that ends at pc is reached only from the instruction before it. LLVM merges the ends of
+// blocks, so code that loads another function may jump to the call.
 func (w *walk) alwaysLoaded(code *Code, pc machine.Addr) bool {
 	const most = 1 << 20
 	if code.Functions == nil {
@@ -125,18 +124,18 @@ func (w *walk) alwaysLoaded(code *Code, pc machine.Addr) bool {
 	return false
 }
 
-// longestLoaded is the length of what [loadedTarget] knows, with a prefix for r8 to r15: bytes.
+// longestLoaded is the length in bytes of the longest code that [loadedTarget] recognizes, with a prefix for r8 to r15.
 const longestLoaded = 2 + 8 + 3
 
-// loadedTarget is directTarget for a movabs of the target to a register and a call of that, at the end of code: in the
-// large code model, which JITs use, each call looks like that.
+// loadedTarget does the same as directTarget for a movabs of the target to a register and a call through it, at the end of code. In the large code
+// model, which JITs use, every call has this form.
 func loadedTarget(code []byte) machine.Addr {
 	const (
 		rexW, rexB    = 0x48, 0x41
-		load, number  = 0xb8, 8    // the register is in the low 3 bits of the opcode
-		call, through = 0xff, 0xd0 // and in those of the byte after it
+		load, number  = 0xb8, 8    // the register is in the low 3 bits of the opcode,
+		call, through = 0xff, 0xd0 // and in those of the ModRM byte
 	)
-	for _, high := range []byte{0, 1} { // whether it is one of r8 to r15
+	for _, high := range []byte{0, 1} { // 1 for r8 to r15
 		size := 2 + number + 2 + int(high)
 		if len(code) < size {
 			break
@@ -156,9 +155,8 @@ func loadedTarget(code []byte) machine.Addr {
 	return 0
 }
 
-// starts reports whether a function is known to start at an address, which is not a part that
-// was split off another: that mostly begins with more on the stack than the return address. It
-// keeps bytes that only look like a call from meaning anything.
+// starts reports whether a function is known to start at an address, and not a split-off part of one: such a part usually begins with more on the
+// stack than the return address. This check makes bytes that only look like a call harmless.
 func (w *walk) starts(addr machine.Addr) bool {
 	code := w.Finder.Code(addr)
 	if code.Functions == nil || !code.Functions.Entry(addr) {
@@ -169,9 +167,8 @@ func (w *walk) starts(addr machine.Addr) bool {
 		s.row.CFA == cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.SP, Offset: int64(w.Arch.Pointer)}
 }
 
-// Stub returns where the code at an address jumps that does nothing else, or 0 where it does,
-// or cannot be read. It knows jmp, jmp through a word in memory, and through a register that it loads with a number, after an endbr64.
-// Only x86-64 code is read.
+// Stub returns the target of code that only jumps, or 0 for other code and for code that cannot be read. It recognizes, after an optional endbr64, a
+// direct jmp, a jmp through a word in memory, and a jmp through a register that is loaded with a number. It supports only x86-64.
 func (u *Unwinder) Stub(addr machine.Addr) machine.Addr {
 	if u.Arch != machine.AMD64 {
 		return 0
@@ -200,7 +197,7 @@ func (u *Unwinder) Stub(addr machine.Addr) machine.Addr {
 	return 0
 }
 
-// Stubs yields where the stub at an address leads, and the stubs that lie there: nothing where none is at the address.
+// Stubs yields the target of the stub at an address, then the target of the stub there, and so on. It yields nothing if there is no stub.
 func (u *Unwinder) Stubs(addr machine.Addr) iter.Seq[machine.Addr] {
 	return func(yield func(machine.Addr) bool) {
 		for range maxStubs {

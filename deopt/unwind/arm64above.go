@@ -5,10 +5,10 @@ import "example.com/reframe/internal/machine"
 // maxAbove bounds the frames that are examined above an assumed one.
 const maxAbove = 5
 
-// arm64Above grades how well the stack agrees with a frame whose registers are assumed: at is a place of its function, and s the CFI there. In the
-// frame and in those above it, the stack pointer and the frame pointer must be where the code has them, and the return addresses must follow calls
-// that may lead to the functions. The frame is proven if it links with the frame pointer and the call to its function names it. A function that was
-// entered through a pointer is not: another one, whose frame looks the same, may have been entered there.
+// arm64Above rates how well the stack agrees with an assumed frame: at is a place of its function, and s the CFI there. In the frame and in those
+// above it, the stack pointer and the frame pointer must be where the code puts them, and the return addresses must follow calls that may lead to the
+// functions. The frame is proven if it is linked by the frame pointer and the call to its function names it. A function entered through a pointer is
+// not proven: another one with a similar frame may have been entered there.
 func (w *walk) arm64Above(at Frame, s *step) evidence {
 	for level := range maxAbove {
 		links, ok := w.arm64Placed(&at, s)
@@ -40,8 +40,8 @@ func (w *walk) arm64Above(at Frame, s *step) evidence {
 	return plausible
 }
 
-// arm64Placed reports whether the stack pointer of a frame and its frame pointer have the distance from its CFA that its instructions and its stack
-// map give. links is set if it keeps a frame pointer, and both are known and agree.
+// arm64Placed reports whether the stack pointer and the frame pointer of a frame have the distance from its CFA that its instructions and its stack
+// map give. links is set if the frame has a frame pointer, and both distances are known and agree.
 func (w *walk) arm64Placed(f *Frame, s *step) (links, ok bool) {
 	cfa, err := w.cfa(f.Registers, s.row.CFA)
 	sp, errSP := f.Registers.Addr(w.Arch.SP)
@@ -68,7 +68,7 @@ func (w *walk) arm64Placed(f *Frame, s *step) (links, ok bool) {
 	return false, true
 }
 
-// arm64Read is arm64Function, which it remembers for this walk.
+// arm64Read does the same as arm64Function and caches the result for this walk.
 func (w *walk) arm64Read(start machine.Addr) *ARM64Course {
 	c := w.courses[start]
 	if c == nil {

@@ -9,17 +9,17 @@ import (
 	"example.com/reframe/internal/machine/isa/arm64"
 )
 
-// A function that never returns, as a stub of a runtime, need not save the link register before it makes a call. Then the address that it would
-// return to is nowhere. It is found by the calls that lead to the function: the frame of one of them, and its caller's, agree with the stack.
+// A function that never returns, such as a stub of a runtime, need not save the link register before it makes a call. Its return address is then
+// lost. byCall finds it by the calls that lead to the function: the frame of the caller, and those above it, must agree with the stack.
 
-// lostLink reports whether a row says that the return address of f is in the link register, where the call that f has made left its own.
+// lostLink reports whether a row says that the return address of f is in the link register, although f has made a call that overwrote it.
 func (w *walk) lostLink(f *Frame, row *cfi.Row) bool {
 	kind := row.Rule(row.ReturnAddress).Kind
 	return w.Arch == machine.ARM64 && f.Return && row.ReturnAddress == arm64Link && (kind == cfi.RuleNone || kind == cfi.RuleSameValue)
 }
 
-// linkStep returns the step from f to where its function was entered, and the start of that, if it has lost the link register; otherwise nil. from
-// is a start to assume where nothing else gives one.
+// linkStep returns the step from f to its caller and the start of its function, if f has lost the link register; otherwise nil. from is the start to
+// assume if nothing else gives it.
 func (w *walk) linkStep(f *Frame, from machine.Addr) (s *step, start machine.Addr) {
 	if w.Arch != machine.ARM64 || !f.Return {
 		return nil, 0
@@ -62,7 +62,7 @@ func (w *walk) byCall(f *Frame) (caller, bool) {
 		return caller{}, false
 	}
 	by := *s
-	by.rule = FromCode // and not by CFI alone
+	by.rule = FromCode // CFI alone did not find the caller
 	f.CFA, _ = w.cfa(f.Registers, s.row.CFA)
 	f.NoCFA, w.floor = "", f.CFA
 	return w.atCall(f, &by, pc), true
@@ -75,8 +75,8 @@ func (w *walk) atCall(f *Frame, s *step, pc machine.Addr) caller {
 	return c
 }
 
-// arm64OnlyCall returns the return address of the call that leads to the function of f, which starts at an address, and agrees with the stack. only
-// is false where there is none, or another one may agree.
+// arm64OnlyCall returns the return address of the only call that leads to the function of f, which starts at start, and agrees with the stack. only
+// is false if there is no such call, or another one may agree.
 func (w *walk) arm64OnlyCall(f *Frame, s *step, start machine.Addr) (pc machine.Addr, only bool) {
 	agree := 0
 	w.arm64Calls(f, s, start, func(to machine.Addr, how evidence) {
@@ -87,7 +87,7 @@ func (w *walk) arm64OnlyCall(f *Frame, s *step, start machine.Addr) (pc machine.
 	return pc, pc != 0 && agree == 1
 }
 
-// arm64AnyCall reports whether a call that leads to the function of f agrees with the stack. Calls in some ranges are not considered.
+// arm64AnyCall reports whether a call that leads to the function of f agrees with the stack. It ignores calls in the ranges without.
 func (w *walk) arm64AnyCall(f *Frame, s *step, start machine.Addr, without []machine.Range) (found bool) {
 	w.arm64Calls(f, s, start, func(to machine.Addr, _ evidence) {
 		found = found || !within(without, to)
@@ -95,12 +95,12 @@ func (w *walk) arm64AnyCall(f *Frame, s *step, start machine.Addr, without []mac
 	return found
 }
 
-// within reports whether an instruction that ends at an address lies in one of some ranges.
+// within reports whether an instruction that ends at an address is in one of the ranges.
 func within(ranges []machine.Range, end machine.Addr) bool {
 	return slices.ContainsFunc(ranges, func(r machine.Range) bool { return end > r.Start && end <= r.End })
 }
 
-// arm64Calls calls agree with the return address of each call that leads to the function of f and that the stack does not contradict.
+// arm64Calls calls agree with the return address of each call that leads to the function of f and does not contradict the stack.
 func (w *walk) arm64Calls(f *Frame, s *step, start machine.Addr, agree func(to machine.Addr, how evidence)) {
 	cfa, err := w.cfa(f.Registers, s.row.CFA)
 	if err != nil || cfa < w.floor {
@@ -146,8 +146,8 @@ func (w *walk) arm64Calls(f *Frame, s *step, start machine.Addr, agree func(to m
 	}
 }
 
-// callsOnStack calls f with the calls that may lead to the function at start, by their return addresses: those of functions which were called
-// directly by the calls that have left their return addresses on the stack.
+// callsOnStack calls f with the return addresses of calls that may lead to the function at start. It looks in the functions that were called directly
+// by the calls whose return addresses are on the stack.
 func (w *walk) callsOnStack(sp, start machine.Addr, f func(pc machine.Addr)) {
 	judged := 0
 	_ = w.eachReturn(sp, func(slot, pc machine.Addr) bool {
@@ -161,7 +161,7 @@ func (w *walk) callsOnStack(sp, start machine.Addr, f func(pc machine.Addr)) {
 	})
 }
 
-// arm64Target returns where the direct call leads that returns to pc, through thunks, and 0 for another call.
+// arm64Target returns the target of the direct call that returns to pc, through thunks, or 0 for another call.
 func (w *walk) arm64Target(pc machine.Addr) machine.Addr {
 	var b [arm64.Size]byte
 	if w.Memory.ReadMemory(b[:], pc-arm64.Size) != nil {

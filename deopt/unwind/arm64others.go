@@ -7,32 +7,32 @@ import (
 	"example.com/reframe/internal/machine/isa/arm64"
 )
 
-// Bounds of following the jumps of a function to other functions.
+// Bounds of the search through the jumps of a function to other functions.
 const (
-	maxOthers      = 64       // functions
-	maxOthersBytes = 64 << 10 // of a function
+	maxOthers      = 64       // number of functions
+	maxOthersBytes = 64 << 10 // bytes per function
 )
 
-// arm64Ways holds the ways by which a function may lead to a callee.
+// arm64Ways holds the calls and jumps by which a function may lead to a callee.
 type arm64Ways struct {
 	calls []machine.Addr // return addresses of calls that lead to the callee, or whose target is unknown
-	jumps []machine.Addr // addresses behind jumps that leave the function and may lead to the callee with the same frame
+	jumps []machine.Addr // addresses after jumps that leave the function and may lead to the callee with the same frame
 }
 
-// An arm64Search looks for the ways to one callee.
+// arm64Search is a search for the calls and jumps that lead to one callee.
 type arm64Search struct {
 	*walk
 	callee machine.Addr
-	leads  map[machine.Addr]bool // whether functions may lead to the callee; false while one is examined
+	leads  map[machine.Addr]bool // whether functions may lead to the callee; false while a function is examined
 }
 
-// arm64Others returns the ways by which a function that was called may lead to callee. A function that the stack cannot tell from it may be reached by
-// a tail call: its calls count as the jump to it. Code that cannot be read counts as a jump.
+// arm64Others returns the calls and jumps by which a called function may lead to callee. The function may tail-call another one with a frame that
+// looks the same on the stack: the calls of that function count as the jump to it. Code that cannot be read counts as a jump.
 func (w *walk) arm64Others(start, callee machine.Addr) *arm64Ways {
 	return (&arm64Search{w, callee, map[machine.Addr]bool{}}).ways(start)
 }
 
-// mayLead reports whether a function has a way to the callee, or may have one.
+// mayLead reports whether a function may lead to the callee.
 func (w *arm64Search) mayLead(start machine.Addr) bool {
 	if leads, known := w.leads[start]; known {
 		return leads
@@ -46,7 +46,7 @@ func (w *arm64Search) mayLead(start machine.Addr) bool {
 	return w.leads[start]
 }
 
-// ways returns the ways from a function to the callee.
+// ways returns the calls and jumps from a function to the callee.
 func (w *arm64Search) ways(start machine.Addr) *arm64Ways {
 	ways := &arm64Ways{}
 	s, err := w.Finder.Code(start).cfi(start)
@@ -68,7 +68,7 @@ func (w *arm64Search) ways(start machine.Addr) *arm64Ways {
 			if w.callMayLead(course, at) {
 				ways.calls = append(ways.calls, at+arm64.Size)
 			}
-		case jumps && !s.Contains(to), word&0xfeff0000 == 0xd61f0000: // br, and those that authenticate
+		case jumps && !s.Contains(to), word&0xfeff0000 == 0xd61f0000: // br and its authenticating variants
 			if w.jumpMayLead(course, at, to) {
 				ways.jumps = append(ways.jumps, at+arm64.Size)
 			}
@@ -77,7 +77,7 @@ func (w *arm64Search) ways(start machine.Addr) *arm64Ways {
 	return ways
 }
 
-// callMayLead reports whether the call at an address may lead to the callee: by itself, or by a function that makes no frame before it calls on.
+// callMayLead reports whether the call at an address may lead to the callee, directly or through a function that makes a call before it has a frame.
 func (w *arm64Search) callMayLead(course *ARM64Course, at machine.Addr) bool {
 	to := w.arm64Target(at + arm64.Size)
 	if to == 0 {
@@ -95,16 +95,16 @@ func (w *arm64Search) callMayLead(course *ARM64Course, at machine.Addr) bool {
 	return frameless && w.mayLead(to)
 }
 
-// jumpMayLead reports whether a jump that leaves a function, to an address or through a register where that is 0, may lead to the callee with a frame
-// that looks like that of the function.
+// jumpMayLead reports whether a jump that leaves a function may lead to the callee with a frame that looks like the function's. to is 0 for a jump
+// through a register.
 func (w *arm64Search) jumpMayLead(course *ARM64Course, at, to machine.Addr) bool {
 	m := course.At[at]
-	popped := false // the frame
+	popped := false // whether the frame was popped
 	if m != nil {
 		by, known := m.regs[arm64SP].fromSP()
 		popped = known && by == 0
 		if to == 0 && known && by != 0 && w.arm64Through(course, at) == 0 {
-			return false // a table of jumps inside of the function
+			return false // a jump table inside the function
 		}
 	}
 	if to == 0 {
@@ -118,7 +118,7 @@ func (w *arm64Search) jumpMayLead(course *ARM64Course, at, to machine.Addr) bool
 	return w.mayLead(to)
 }
 
-// arm64Through returns the number in the register that the branch at an address goes to, through thunks; 0 if it is unknown.
+// arm64Through returns the target of the branch through a register at an address, following thunks; 0 if it is unknown.
 func (w *walk) arm64Through(course *ARM64Course, at machine.Addr) machine.Addr {
 	var b [arm64.Size]byte
 	m := course.At[at]

@@ -6,11 +6,11 @@ import (
 	"example.com/reframe/internal/machine/isa/arm64"
 )
 
-// maxThunk bounds the instructions of a thunk: adrp, ldr, add and br of an entry of a procedure linkage table, after a bti.
+// maxThunk bounds the instructions of a thunk: adrp, ldr, add and br in an entry of a procedure linkage table, after a bti.
 const maxThunk = 6
 
-// arm64Thunk returns where the code at an address jumps that does nothing else, or 0. It may change the registers x16 and x17, as the code that a
-// linker makes does (AAPCS64, "Use of IP0 and IP1 by the linker").
+// arm64Thunk returns the target of code that only jumps, or 0 for other code. Such code may change x16 and x17, as the code of linkers does (AAPCS64,
+// "Use of IP0 and IP1 by the linker").
 func (u *Unwinder) arm64Thunk(addr machine.Addr) machine.Addr {
 	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, unwinder: u}
 	begin := firstMoment()
@@ -33,7 +33,7 @@ func (u *Unwinder) arm64Thunk(addr machine.Addr) machine.Addr {
 	return 0
 }
 
-// ThunkTo returns where the code of arm64 at an address leads that jumps and does nothing else, if through other thunks; otherwise the address itself.
+// ThunkTo returns the final target of arm64 code that only jumps, following further thunks. For other code it returns the address itself.
 func (u *Unwinder) ThunkTo(at machine.Addr) machine.Addr {
 	for range maxStubs {
 		to := u.arm64Thunk(at)
@@ -45,7 +45,7 @@ func (u *Unwinder) ThunkTo(at machine.Addr) machine.Addr {
 	return at
 }
 
-// arm64Callee reports whether the call that returns to pc leads to the function at start, if by thunks or by a jump at the end of another function.
+// arm64Callee reports whether the call that returns to pc leads to the function at start, also through thunks or by a tail call of another function.
 func (w *walk) arm64Callee(pc, start machine.Addr) calls {
 	target, direct := isa.Of(w.Arch).CallTarget(w.Memory, w.unsigned(pc))
 	if !direct {
@@ -57,7 +57,7 @@ func (w *walk) arm64Callee(pc, start machine.Addr) calls {
 	return callsAnother
 }
 
-// arm64Leads reports whether code that is called at one address leads to another one by jumps.
+// arm64Leads reports whether code at one address leads to another address by jumps.
 func (w *walk) arm64Leads(from, to machine.Addr) bool {
 	for at, n := from, 0; at != 0 && n <= maxStubs; n++ {
 		if at == to {
@@ -68,7 +68,7 @@ func (w *walk) arm64Leads(from, to machine.Addr) bool {
 	return w.arm64Function(from).At[to] != nil
 }
 
-// arm64MayHaveCalled reports whether the call that returns to pc may have led to f, whose function starts at an address.
+// arm64MayHaveCalled reports whether the call that returns to pc may have led to the function of f.
 func (w *walk) arm64MayHaveCalled(pc machine.Addr, f *Frame) bool {
 	target, direct := isa.Of(w.Arch).CallTarget(w.Memory, w.unsigned(pc))
 	if !direct {

@@ -28,8 +28,8 @@ func chainRow(arch *machine.Arch) *cfi.Row {
 	return row
 }
 
-// errChainEnds reports a link of zero in a frame that was reached through the chain. ABIs require that in the outermost frame (AMD64 supplement,
-// §3.4.1; AAPCS64, "The Frame Pointer"); code that keeps no frame pointer may have a zero there, too.
+// errChainEnds reports a zero link in a frame that was reached through the chain. ABIs require a zero in the outermost frame (AMD64 supplement,
+// §3.4.1; AAPCS64, "The Frame Pointer"). In code without a frame pointer the register may be zero too.
 var errChainEnds = errors.New("it is zero, as that of the outermost frame is")
 
 // linkRule returns the rule by which the architecture links frames.
@@ -40,10 +40,8 @@ func (w *walk) linkRule() Rule {
 	return FromFramePointer
 }
 
-// byChain finds the caller of a frame on the assumption that its code links its frames, by
-// a frame pointer or a back chain. Every step of it is checked; where the code in truth
-// keeps no link, the chain still belongs to some frame further out, and what is missing is the
-// frames between.
+// byChain finds the caller of a frame on the assumption that its code links its frames, by a frame pointer or a back chain. It checks each step. If
+// the code keeps no link, the chain still belongs to some frame further out, and only the frames between are missing.
 func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	chain := w.Arch.Chain
 	if !chain.Exists() {
@@ -80,8 +78,8 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	}
 	c, end, err := follow()
 	if none := (*uncalled)(nil); errors.As(err, &none) && w.linksOn(chain, base) {
-		// Interpreters push an address and jump, and runtimes return into code that follows no call. The chain continues from there, so it is such
-		// a return address.
+		// Interpreters push an address and jump, and runtimes return into code that follows no call. The chain continues, so this is such a return
+		// address.
 		s.jumped, s.guess = true, fmt.Sprintf("no call ends at %v, to which frame #%%d returns: its %s says so, and leads to another one", none.pc, rule)
 		return follow()
 	}
@@ -91,8 +89,8 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	return c, end, err
 }
 
-// linked returns a step like s, but by the link of f, if the link gives the same CFA as s: then both are right, and the link points to the
-// caller's.
+// linked returns a step like s that uses the link of f, if the link gives the same CFA as s. Then both are right, and the link points to the caller's
+// link.
 func (w *walk) linked(f *Frame, s *step) *step {
 	chain := w.Arch.Chain
 	base, err := f.Registers.Addr(chain.Base)
@@ -103,8 +101,7 @@ func (w *walk) linked(f *Frame, s *step) *step {
 	return &step{row: chainRow(w.Arch), rule: s.rule, partial: true}
 }
 
-// linksOn reports whether the frame linked from base is the last of its chain, or is itself
-// linked to one further out, with a return address into code.
+// linksOn reports whether the frame linked from base is the last of its chain, or is linked to a frame further out with a return address in code.
 func (w *walk) linksOn(c machine.Chain, base machine.Addr) bool {
 	if c.Base == w.Arch.SP {
 		return false
@@ -120,7 +117,7 @@ func (w *walk) linksOn(c machine.Chain, base machine.Addr) bool {
 	return err == nil && pc != 0 && w.Executable(w.unsigned(pc)-1)
 }
 
-// byRecord follows a frame record that does not show where the frame ends.
+// byRecord finds the caller by a frame record that does not give the CFA.
 func (w *walk) byRecord(f *Frame, s *step, base machine.Addr) (caller, *End, error) {
 	pc, err := w.returnAddress(f, s.row)
 	if err != nil {

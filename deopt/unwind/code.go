@@ -8,56 +8,54 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Finder knows the code of one target.
+// Finder finds the code of one target.
 type Finder interface {
-	// Code returns what is known of the code at an address: always the same value for the same code. It is never nil.
+	// Code returns the code at an address: always the same value for the same code, and never nil.
 	Code(pc machine.Addr) *Code
 }
 
-// Code is one image, or one piece of memory, that holds code, with the data for unwinding it. It caches the results for addresses, so it must not
-// outlive the code: an object that is loaded again needs a new Code. Not safe for concurrent use.
+// Code is one image, or one piece of memory, that contains code, with the data for unwinding it. It caches results by address, so it must not outlive
+// the code: an object that is loaded again needs a new Code. It is not safe for concurrent use.
 type Code struct {
 	Source string     // a path, "jit object N", or "" for unidentified memory
 	Table  *cfi.Table // nil if there is no CFI
-	Err    error      // why existing unwind information cannot be used
+	Err    error      // why the unwind information cannot be used
 
-	// NoneKept means that the functions follow a convention without callee-saved registers other than the frame pointer. Functions in .eh_frame
-	// follow C's convention all the same.
+	// NoneKept means that the functions follow a convention whose only callee-saved register is the frame pointer. Functions in .eh_frame follow C's
+	// convention nevertheless.
 	NoneKept bool
 
 	// Start is the entry point of a process that runs this image; 0 if unknown.
 	Start machine.Addr
 
-	// Functions knows the functions of code that has no CFI; it may be nil.
+	// Functions finds functions in code without CFI; it may be nil.
 	Functions Functions
 
 	ways  map[place]*way
 	calls map[machine.Addr]machine.Addr // targets of calls, by the address after the call
-	// takings caches the bytes that functions pop off the stack when they return, by their start.
+	// takings caches the bytes that functions pop when they return, by their start.
 	takings map[machine.Addr]taking
-	read    map[machine.Addr]*codeRows // functions that were read, by their start
-	parts   map[machine.Addr]part      // parts of code that calls and jumps lead to, by their start
+	read    map[machine.Addr]*codeRows // functions that were read, by start
+	parts   map[machine.Addr]part      // parts of code that calls and jumps lead to, by start
 	// called caches whether a call ends at an address.
 	called map[machine.Addr]bool
 }
 
-// Functions knows where functions lie, and how much stack they take.
+// Functions finds functions and their frame sizes.
 type Functions interface {
-	// Function returns the start of the function that pc lies in, and the first address past it. A zero start means that the start is unknown, a
-	// zero end that the end is.
+	// Function returns the start and the end of the function that contains pc. A zero start or end is unknown.
 	Function(pc machine.Addr) (start, end machine.Addr)
-	// Entry reports whether a function that can be called starts at addr; a part of another function is not one.
+	// Entry reports whether a function that can be called starts at addr. The start of a split-off part is not an entry.
 	Entry(addr machine.Addr) bool
-	// FrameSize returns the size of the frame of the function at pc as LLVM's stack maps
-	// count it: from the stack pointer, where the function calls another, up to the
-	// return address. False where it is not known, or not constant.
+	// FrameSize returns the size of the frame of the function at pc, as in LLVM's stack maps: from the stack pointer at a call up to the return
+	// address. It returns false if the size is unknown or not constant.
 	FrameSize(pc machine.Addr) (bytes uint64, ok bool)
 }
 
-// place is an address of code, as the pc of a frame.
+// place is a code address at which a frame is.
 type place struct {
 	pc machine.Addr
-	is bool // a return address
+	is bool // pc is a return address
 }
 
 // place returns the place of the frame in its function.
@@ -68,40 +66,39 @@ func (f *Frame) place() place {
 	return place{f.PC, f.Return}
 }
 
-// maxWays bounds what a Code keeps. The frames of a process share a few thousand addresses.
+// maxWays bounds each cache of a Code. The frames of a process share a few thousand addresses.
 const maxWays = 1 << 16
 
-// way is all that can be worked out, from the code alone, about leaving a frame at one place.
+// way is everything that the code alone shows about unwinding a frame at one place.
 type way struct {
 	cfi *step
-	// popped is how many bytes of arguments the callee pops off the stack, or has just popped if the place is no return address and its call ends
-	// there.
+	// popped is the number of bytes of arguments that the callee pops. If the place is not a return address but a call ends there, it is the number
+	// that the callee has just popped.
 	popped uint64
-	err    error // existing CFI cannot be used; nothing else is tried then
+	err    error // the CFI cannot be used; nothing else is tried then
 	other  []step
-	why    []string // what was tried instead of CFI and gave nothing
+	why    []string // failed attempts other than CFI
 }
 
-// step is one way to the caller.
+// step is one method to find the caller.
 type step struct {
 	row  *cfi.Row
 	rule Rule
-	// partial means that a register which the row does not mention is unknown. Without it, the calling convention decides whether such a register
-	// is callee-saved.
+	// partial means that a register without a rule is unknown. Otherwise the calling convention decides whether such a register is callee-saved.
 	partial bool
-	// jumped is set if the return address need not come after a call.
+	// jumped means that the return address need not follow a call.
 	jumped        bool
 	signal        bool
-	switched      bool     // the code has moved to another stack, so the CFA may lie anywhere
-	guess         string   // [Frame.Guess] of the caller, in which %d is the number of the frame that is unwound
-	late          uint64   // how many bytes the stack pointer is further up than the row takes it to be
-	fde           *cfi.FDE // that has the row, nil of one that was made
-	machine.Range          // the code that the row's FDE covers
-	// unsaved are registers that its caller relies on, which this code changes and no row of the FDE restores.
+	switched      bool     // the code has switched stacks, so the CFA may be anywhere
+	guess         string   // [Frame.Guess] of the caller; %d stands for the number of the unwound frame
+	late          uint64   // number of bytes by which the row's stack pointer is too low
+	fde           *cfi.FDE // the FDE of the row; nil for a row made here
+	machine.Range          // code range of the row's FDE
+	// unsaved holds callee-saved registers that this code changes and no row of the FDE restores.
 	unsaved []machine.DWARFReg
 }
 
-// way returns what is known about leaving f.
+// way returns the methods to unwind f. The result is cached.
 func (w *walk) way(f *Frame) *way {
 	at := f.place()
 	if known := f.code.ways[at]; known != nil {
@@ -126,10 +123,10 @@ func (w *walk) findWay(f *Frame) *way {
 	}
 	s, err := f.code.cfi(f.lookup())
 	if s != nil && s.signal && w.Arch.Link == w.Arch.PC {
-		// On other architectures such CFI has no rule for the saved pc, for which tables have no column.
+		// On other architectures such CFI has no rule for the saved pc, because its tables have no column for the pc.
 		return &way{cfi: s}
 	}
-	// Such code may lie where the FDE of adjacent code covers the byte before it.
+	// The FDE of adjacent code may cover the byte before a trampoline.
 	if t := w.trampoline(f.PC); t != nil {
 		return &way{cfi: t}
 	}
@@ -169,7 +166,7 @@ func (c *Code) cfi(pc machine.Addr) (*step, error) {
 		signal: fde.Signal, fde: fde, Range: fde.Range}, nil
 }
 
-// withoutCFI returns the ways to unwind from code without CFI, the most informative one first.
+// withoutCFI returns the methods to unwind from code without CFI, the most informative one first.
 func (w *walk) withoutCFI(f *Frame) *way {
 	var way way
 	try := func(s *step, why string) bool {

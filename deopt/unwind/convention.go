@@ -7,19 +7,19 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Convention lists how the callee-saved registers of another calling convention differ from C's.
+// Convention lists the differences between the callee-saved registers of another calling convention and those of C's.
 type Convention struct {
 	Name string
-	// Keeps are general registers that this convention preserves and C's does not.
+	// Keeps lists general registers that this convention preserves and C's does not.
 	Keeps []machine.DWARFReg
-	// Vectors are vector registers of which it preserves the first bytes, as many as unwind information restores of a saved one.
+	// Vectors lists vector registers whose first bytes it preserves, as many as unwind information restores for a saved one.
 	Vectors []machine.DWARFReg
-	// Loses are registers that C's convention preserves and this one does not.
+	// Loses lists registers that C's convention preserves and this one does not.
 	Loses []machine.DWARFReg
 }
 
-// conventional gives f the registers that the function it called preserves by its convention, and removes those which it does not preserve. It
-// trusts only functions with call frame information: those save what they change, and describe where.
+// conventional adds the registers to f that the function it called preserves by its convention, and removes those that the function does not
+// preserve. It trusts only functions with call frame information: they save what they change, and describe where.
 func (w *walk) conventional(callee, f *Frame) {
 	s := callee.left
 	if w.Conventions == nil || s == nil || s.signal {
@@ -38,7 +38,7 @@ func (w *walk) conventional(callee, f *Frame) {
 		return
 	}
 	for _, reg := range c.Keeps {
-		if s.row.Rule(reg).Kind != cfi.RuleNone { // restored as any other
+		if s.row.Rule(reg).Kind != cfi.RuleNone { // restored by its rule
 			continue
 		}
 		if v, err := callee.Registers.Uint(reg); err != nil {

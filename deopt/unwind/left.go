@@ -5,21 +5,21 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Left describes how a frame was unwound to the next one.
+// Left describes the step from a frame to the next one.
 type Left struct {
 	Rule Rule // the rule used; "" if the walk ended before there was one
-	// Row has the rules that were applied; nil if the walk ended before there was one, and if a scan found the next frame. For the outermost frame
-	// it is the row of its CFI.
+	// Row has the rules that were applied. It is nil if the walk ended before it had a row, or if a scan found the next frame. For the outermost
+	// frame it is the row of its CFI.
 	Row *cfi.Row
-	// Section and Offset are the place of the row's FDE, and Range is the code that it covers; Section is "" if the row is from no FDE.
+	// Section and Offset give the row's FDE, and Range is the code that it covers; Section is "" if the row is from no FDE.
 	Section string
 	Offset  int64
 	machine.Range
-	// Tried lists the ways that failed before the row.
+	// Tried lists the attempts that failed before the row.
 	Tried []string
 }
 
-// Left returns how the frame was left.
+// Left returns the step from the frame to the next one.
 func (f *Frame) Left() Left {
 	out := Left{Tried: f.tried}
 	s := f.left
@@ -42,6 +42,6 @@ func (f *Frame) Left() Left {
 	return out
 }
 
-// Lookup is the address to look for in tables of code: inside the call for a return address,
-// which may be the first byte past its function.
+// Lookup returns the address to look up in tables of code. For a return address that is an address inside the call: the return address may be the
+// first byte after the function.
 func (f *Frame) Lookup() machine.Addr { return f.lookup() }

@@ -8,16 +8,16 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// scanned is how far up a stack a return address is searched, and scanChunk how much of it is read at once; in bytes.
+// scanned is the size of the stack that is searched for a return address, and scanChunk the size of one read; in bytes.
 const (
 	scanned   = 32 << 10
 	scanChunk = 1 << 10
-	// maxTried bounds the words that point into code, where the code must be examined. In a stack that was not overwritten, few words do.
+	// maxTried bounds the words that point into code, because checking each reads that code. A stack that was not overwritten has few such words.
 	maxTried = 1024
 )
 
-// eachReturn calls f with each word on the stack from sp on that follows a call, and with its place, until f returns false. It returns an error if
-// f never did.
+// eachReturn calls f for each word on the stack from sp that follows a call, with its slot, until f returns false. It returns an error if f never
+// did.
 func (w *walk) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) error {
 	size := w.Arch.Pointer
 	start := (sp + machine.Addr(size) - 1) &^ machine.Addr(size-1)
@@ -44,15 +44,14 @@ func (w *walk) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) e
 	return fmt.Errorf("no word in the %d bytes from %v on is a return address", scanned, sp)
 }
 
-// byScan takes a word on the stack that can be a return address for the one of f: the first that
-// does not lead to a contradiction. It is a guess: a word that an earlier call left there looks
-// the same. of is the row that CFI gives for f, where only its CFA cannot be computed, or nil.
+// byScan uses a word on the stack as the return address of f: the first one that leads to no contradiction. It is a guess, because a word that an
+// earlier call left there looks the same. of is the row that CFI gives for f if only its CFA cannot be computed, or nil.
 func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	switch {
 	case w.Arch.Link != w.Arch.PC:
-		return c, nil, errors.New("where its return address was saved cannot be told from its stack") // nor where the frame ends
+		return c, nil, errors.New("where its return address was saved cannot be told from its stack") // and where the frame ends is unknown too
 	case f.code.NoneKept:
-		// Go's stacks are adjacent, and are moved: they are full of such words.
+		// Go's stacks are adjacent and are moved, so they contain many such words.
 		return c, nil, errors.New("the stack of such code tells nothing")
 	}
 	if w.scans == maxScans {
@@ -85,8 +84,8 @@ func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	return found.caller, found.end, nil
 }
 
-// maxScans bounds the frames of one stack that are found by a scan. After the end of a stack that a runtime made, scans would continue through
-// unrelated memory.
+// maxScans bounds the frames of one stack that are found by a scan. After the end of a stack that a runtime made, scans would continue in unrelated
+// memory.
 const maxScans = 32
 
 // maxJudged bounds the words of one stack whose callers are examined, and maxAhead the frames that are unwound from each.
@@ -95,7 +94,7 @@ const (
 	maxAhead  = 16
 )
 
-// candidate is the frame above that one word on the stack would give.
+// candidate is the caller that one word on the stack gives.
 type candidate struct {
 	caller
 	end   *End
@@ -103,13 +102,14 @@ type candidate struct {
 	cfa   machine.Addr
 	worth worth
 	fit   fit
-	start machine.Addr // of the function that the call names
-	// doubtful means that the instructions that follow contradict it. They are not this frame's if the call does not return.
+	start machine.Addr // start of the function that the call names
+	// doubtful means that instructions of the frames above contradict it. The contradiction is not proof: after a call that does not return,
+	// instructions belong to other code.
 	doubtful bool
 }
 
-// better reports whether to take c rather than another candidate that lies further down. If both lead on, the one that follows a call to the frame
-// is better. Of two that may be such calls, it is the one of the function that begins nearer; of two that fit equally, the first.
+// better reports whether c is better than another candidate that is further down the stack. If unwinding continues from both, the one whose call fits
+// the frame better wins. If both may be such calls, the one whose function starts nearer to the pc wins; if both fit equally, the first.
 func (c *candidate) better(other *candidate) bool {
 	switch {
 	case other.err == errNoCandidate:
@@ -128,18 +128,18 @@ func (c *candidate) better(other *candidate) bool {
 	return other.doubtful && !c.doubtful
 }
 
-// worth grades where unwinding by CFI leads from a guessed caller.
+// worth rates the result of unwinding from a guessed caller by CFI.
 type worth int
 
 const (
-	leadsAstray worth = iota // to a contradiction
-	leadsToZero              // to a return address of zero; most of memory is zero
-	leadsOn                  // to an outermost frame, to code without CFI, or beyond the frames that are unwound
+	leadsAstray worth = iota // a contradiction
+	leadsToZero              // a return address of zero; most of memory is zero
+	leadsOn                  // an outermost frame, code without CFI, or more frames than are unwound
 )
 
 var errNoCandidate = errors.New("there is no candidate")
 
-// candidate judges the word at slot.
+// candidate rates the word at slot as the return address of f.
 func (w *walk) candidate(f *Frame, of *cfi.Row, sp, slot machine.Addr) candidate {
 	size := machine.Addr(w.Arch.Pointer)
 	row := &cfi.Row{}
@@ -171,7 +171,7 @@ var errLeftThere = errors.New("the calls that left return addresses on its stack
 // ahead unwinds from a caller of f by CFI and by instructions. doubtful means that the instructions lead to a contradiction.
 func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
 	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: w.floor, looking: true}
-	c.rule = FromCFI // the caller decides which rules are guesses
+	c.rule = FromCFI // not FromScan, with which returnsToZero would cut the walk short
 	read := 0
 	astray := func() (worth, bool) {
 		if read > 0 {
@@ -200,7 +200,7 @@ func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
 		next, end, err := look.apply(to, s)
 		switch {
 		case err != nil:
-			return leadsOn, false // a register or memory that is not there contradicts nothing
+			return leadsOn, false // an unavailable register or memory is no contradiction
 		case end != nil && !end.Complete:
 			return astray()
 		case end != nil && s.row.Rule(s.row.ReturnAddress).Kind != cfi.RuleUndefined && read == 0:
@@ -219,7 +219,7 @@ func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
 	return leadsOn, false
 }
 
-// maxReadAhead bounds the frames of which instructions are read to see where one word on the stack leads.
+// maxReadAhead bounds the frames whose instructions are read for one candidate.
 const maxReadAhead = 4
 
 // told returns the step that the instructions of a frame give with certainty, or nil.
@@ -236,12 +236,11 @@ func (w *walk) told(f *Frame) *step {
 	return nil
 }
 
-// maxCallees bounds the functions that are read because a word on the stack follows a call to
-// them.
+// maxCallees bounds the functions that are read because a word on the stack follows a call to them.
 const maxCallees = 16
 
-// byCallee finds the return address of f by the word on the stack that follows a call to a function, or to a stub that jumps to it. Reading that
-// function from its start to the pc of f must give that word's place as the return address. It needs no symbol and no return in the function.
+// byCallee finds the return address of f by a word on the stack that follows a call to a function, or to a stub that jumps to it. Reading that
+// function from its start to the pc of f must place the return address at that word. This needs no symbol, and no return in the function.
 func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 	if w.Arch != machine.AMD64 {
 		return c, nil, errNoCallee
@@ -272,7 +271,7 @@ func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 	return w.prove(f, proof)
 }
 
-// fromCallee returns the step for f that the instructions of the function at start give, if they give cfa as its CFA; otherwise nil.
+// fromCallee returns a step for f from the instructions of the function at start, if they give cfa as its CFA; otherwise nil.
 func (w *walk) fromCallee(f *Frame, start, cfa machine.Addr) *step {
 	rows, err := w.readFunction(f, start, start+maxFunctionBytes)
 	if err != nil {
@@ -288,7 +287,7 @@ func (w *walk) fromCallee(f *Frame, start, cfa machine.Addr) *step {
 	return w.fromRow(f, row)
 }
 
-// errNoCallee is the most common failure, and is not reported for a frame.
+// errNoCallee is the most common failure and is not reported for a frame.
 var errNoCallee = errors.New("no call on its stack leads to it")
 
 // readable reads as many bytes of b as are available.

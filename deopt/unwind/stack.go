@@ -11,18 +11,18 @@ import (
 type Stack struct {
 	Frames []Frame
 	End    End
-	// Found is how many of the frames, from the innermost on, the walk found itself: it took over the outer ones from an earlier walk.
+	// Found is the number of frames, from the innermost, that the walk found itself. The outer ones are reused from an earlier walk.
 	Found int
-	// Total is the number of frames of the stack. Omitted counts those that a deep walk did not keep.
+	// Total is the number of frames of the stack. Omitted describes those that a deep walk did not keep.
 	Total   int
 	Omitted []Omitted
 
-	callees map[int]*Frame // of frames that follow an omitted part
-	reads   []read         // what the walk took from memory, in order
-	until   []int          // how many of them were made when each frame was left
+	callees map[int]*Frame // callees of the frames that follow an omitted part
+	reads   []read         // memory that the walk read, in order
+	until   []int          // number of reads made when each frame was left
 }
 
-// Callee is the frame that the frame at place i called, nil of the innermost and where it is not known.
+// Callee returns the frame that the frame at index i called, or nil for the innermost frame or if unknown.
 func (s *Stack) Callee(i int) *Frame {
 	if i == 0 {
 		return nil
@@ -33,14 +33,14 @@ func (s *Stack) Callee(i int) *Frame {
 	return &s.Frames[i-1]
 }
 
-// read is a word that was read, or the fact that something else was.
+// read is a word that was read, or a note that something else was read.
 type read struct {
 	addr  machine.Addr
 	value uint64
-	size  int // bytes; 0 where the outcome is not kept, and cannot be held against another
+	size  int // bytes; 0 if the value is not recorded and cannot be compared
 }
 
-// ReadMemory implements [machine.Memory] for all that a frame depends on but code.
+// ReadMemory implements [machine.Memory] for everything that a frame depends on except code. It records the reads.
 func (w *walk) ReadMemory(p []byte, addr machine.Addr) error {
 	err := w.Memory.ReadMemory(p, addr)
 	if w.depth != nil {
@@ -54,8 +54,8 @@ func (w *walk) ReadMemory(p []byte, addr machine.Addr) error {
 	return err
 }
 
-// joins returns the number of the frame of before, from number j on, that may be the same as the last frame here: the stack pointers grow in both.
-// It returns len(before.Frames) for none.
+// joins returns the index of the frame of before, from index j, that may equal the last frame of the walk; stack pointers increase in both. It
+// returns len(before.Frames) for none.
 func (w *walk) joins(before *Stack, j int) int {
 	sp, err := w.frames[len(w.frames)-1].Registers.Addr(w.Arch.SP)
 	for ; err == nil && j < len(before.Frames); j++ {
@@ -66,9 +66,8 @@ func (w *walk) joins(before *Stack, j int) int {
 	return j
 }
 
-// continues reports whether the frames of before from number j on are still what they were, the
-// last frame here being the first of them: the registers that it begins with, the code,
-// and each word that was read. Otherwise it returns the first frame from which on they may be.
+// continues reports whether the frames of before from index j are still the same, where frame j is the last frame of the walk. It compares the
+// registers of that frame, the code, and each word that was read. Otherwise it returns the first frame from which they may be the same.
 func (w *walk) continues(before *Stack, j int) (next int, same bool) {
 	f, old := &w.frames[len(w.frames)-1], &before.Frames[j]
 	if f.PC != old.PC || (f.Overwritten == nil) != (old.Overwritten == nil) || f.place() != old.place() || f.Return != old.Return || f.Rule != old.Rule || f.Skipped != old.Skipped || !f.Registers.Same(old.Registers) {
@@ -97,7 +96,7 @@ func (w *walk) continues(before *Stack, j int) (next int, same bool) {
 	return j, true
 }
 
-// sameWriting reports whether a frame is in code that was written over exactly if it was before, and at the same place.
+// sameWriting reports whether a frame is in overwritten code exactly if it was before, and at the same place.
 func (w *walk) sameWriting(f, callee *Frame) bool {
 	if w.Overwritten == nil {
 		return true
@@ -111,7 +110,7 @@ func (w *walk) sameWriting(f, callee *Frame) bool {
 	return len(now) == 1 && now[0].At == f.Overwritten.At && now[0].From == f.Overwritten.From
 }
 
-// first is the first read for frame j.
+// first returns the index of the first read for frame j.
 func (s *Stack) first(j int) int {
 	if j == 0 {
 		return 0
@@ -119,7 +118,7 @@ func (s *Stack) first(j int) int {
 	return s.until[j-1]
 }
 
-// movable reports whether the frames from number j on can be renumbered: their texts contain no frame number, apart from those of [walk.lost].
+// movable reports whether the frames from index j can be renumbered: their texts contain no frame number, apart from those of [walk.lost].
 func (s *Stack) movable(j int) bool {
 	for k := j; k < len(s.Frames); k++ {
 		f := &s.Frames[k]
@@ -130,8 +129,8 @@ func (s *Stack) movable(j int) bool {
 	return s.End.Complete
 }
 
-// resume takes over the frames of before from number j on, the first of which is the last frame here. If their numbers change, so do the numbers in
-// their texts.
+// resume appends the frames of before from index j, the first of which is the last frame of the walk. If their numbers change, it changes the numbers
+// in their texts.
 func (w *walk) resume(before *Stack, j int) *Stack {
 	first := before.first(j)
 	shift := len(w.reads) - first

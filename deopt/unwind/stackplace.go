@@ -8,16 +8,16 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// A StackPlace is an address in the frames of one function, relative to a value that stays the same while the body of the function runs: the CFA,
-// or on x86-64 the stack pointer as the prologue has rounded it down. Two places are equal if they are the same address in each frame.
+// StackPlace is an address in the frames of one function, relative to a value that is constant in the body of the function. That is the CFA or, on
+// x86-64, the stack pointer after the prologue has rounded it down. Two places are equal if they are the same address in every frame.
 type StackPlace struct {
 	Offset int64 // from the CFA, unless the place is relative to a rounded stack pointer
-	// aligned is the place as the instructions of x86-64 compute it from the rounded stack pointer.
+	// aligned is the place relative to the rounded stack pointer (x86-64).
 	aligned origin
-	start   machine.Addr // of the function whose instructions were read
+	start   machine.Addr // start of the function whose instructions were read
 }
 
-// String returns the place as a sum.
+// String returns the place as a sum, such as CFA-24.
 func (p StackPlace) String() string {
 	if p.aligned.kind != untold {
 		return fmt.Sprintf("aligned sp%+d", p.aligned.add)
@@ -25,7 +25,7 @@ func (p StackPlace) String() string {
 	return fmt.Sprintf("CFA%+d", p.Offset)
 }
 
-// Near returns how far p lies above other, in bytes, and whether that is known.
+// Near returns the distance in bytes from other to p, if it is known.
 func (p StackPlace) Near(other StackPlace) (bytes int64, known bool) {
 	if p.aligned.kind != untold || other.aligned.kind != untold {
 		bytes, known = p.aligned.from(other.aligned)
@@ -34,7 +34,7 @@ func (p StackPlace) Near(other StackPlace) (bytes int64, known bool) {
 	return p.Offset - other.Offset, true
 }
 
-// StackPlaceOf returns the place of the address offset bytes above a register at pc, in code. returned means that pc is a return address.
+// StackPlaceOf returns the place of the address offset bytes above a register at pc. returned means that pc is a return address.
 func (u *Unwinder) StackPlaceOf(code *Code, pc machine.Addr, returned bool, reg machine.DWARFReg, offset int64) (StackPlace, error) {
 	f := &Frame{PC: pc, Return: returned, code: code}
 	s, err := code.cfi(f.lookup())
@@ -53,7 +53,7 @@ func (u *Unwinder) StackPlaceOf(code *Code, pc machine.Addr, returned bool, reg 
 	return StackPlace{}, fmt.Errorf("how far %s is from the CFA is not known", u.Arch.RegisterName(reg))
 }
 
-// readPlace is StackPlaceOf by the instructions of x86-64.
+// readPlace does the work of StackPlaceOf by x86-64 instructions.
 func (u *Unwinder) readPlace(f *Frame, reg machine.DWARFReg, offset int64) (StackPlace, error) {
 	m, start, err := u.momentOf(f)
 	if err != nil {
@@ -72,7 +72,7 @@ func (u *Unwinder) readPlace(f *Frame, reg machine.DWARFReg, offset int64) (Stac
 	return StackPlace{}, fmt.Errorf("how far %s is from the CFA at %v cannot be told from the code", u.Arch.RegisterName(reg), f.PC)
 }
 
-// momentOf returns what the instructions of its function show about the registers of f, and the start of the function.
+// momentOf returns the moment at the place of f, and the start of its function.
 func (u *Unwinder) momentOf(f *Frame) (moment, machine.Addr, error) {
 	if f.code.Functions == nil {
 		return moment{}, 0, errors.New("the start of its function is not known")
@@ -93,7 +93,7 @@ func (u *Unwinder) momentOf(f *Frame) (moment, machine.Addr, error) {
 	return m, start, err
 }
 
-// arm64Place is StackPlaceOf by the instructions of arm64.
+// arm64Place does the work of StackPlaceOf by arm64 instructions.
 func (u *Unwinder) arm64Place(f *Frame, reg machine.DWARFReg, offset int64) (StackPlace, error) {
 	if f.code.Functions == nil || int(reg) > arm64SP {
 		return StackPlace{}, errors.New("the start of its function is not known")
@@ -113,8 +113,7 @@ func (u *Unwinder) arm64Place(f *Frame, reg machine.DWARFReg, offset int64) (Sta
 	return StackPlace{Offset: n + offset}, nil
 }
 
-// AddressIn returns the address that a place has in a frame. It requires a frame whose caller was found by proof: the CFA of another frame is not
-// certain.
+// AddressIn returns the address of a place in a frame. The frame must have been unwound by CFI or by instructions: otherwise its CFA is not certain.
 func (u *Unwinder) AddressIn(f *Frame, p StackPlace) (machine.Addr, error) {
 	switch rule := f.Left().Rule; {
 	case f.Overwritten != nil || f.Undecided() || f.code == nil:

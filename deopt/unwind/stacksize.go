@@ -5,8 +5,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// fromStackSize returns the step for a function with a known frame size, if f is at a call: the size counts the bytes between the stack pointer
-// there and the return address. It does not count arguments that a call pushed; prove finds those.
+// fromStackSize returns a step for a function with a known frame size, if f is at a call. The size is the distance from the stack pointer there to
+// the return address. It does not include arguments that a call pushed; prove detects those.
 func (w *walk) fromStackSize(f *Frame) *step {
 	if f.code.Functions == nil || !f.Return || w.Arch.Link != w.Arch.PC {
 		return nil
@@ -19,8 +19,8 @@ func (w *walk) fromStackSize(f *Frame) *step {
 	return &step{row: w.pushedRow(f.PC, int64(size)+word), rule: FromStackSize, partial: true}
 }
 
-// pushedRow is the row at pc of a frame whose CFA lies that far above the stack pointer, with the
-// return address just below it, where a call pushed it.
+// pushedRow returns the row at pc of a frame whose CFA is cfa bytes above the stack pointer, with the return address just below the CFA, where a call
+// pushed it.
 func (w *walk) pushedRow(pc machine.Addr, cfa int64) *cfi.Row {
 	row := &cfi.Row{Range: machine.Range{Start: pc, End: pc + 1}, ReturnAddress: w.Arch.Link,
 		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.SP, Offset: cfa}}
@@ -28,5 +28,5 @@ func (w *walk) pushedRow(pc machine.Addr, cfa int64) *cfi.Row {
 	return row
 }
 
-// maxFrame is the first size that no frame has.
+// maxFrame bounds the size of a frame.
 const maxFrame = 1 << 32

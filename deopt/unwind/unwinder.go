@@ -12,23 +12,22 @@ import (
 // defaultMax is the default for the maximum number of frames of a walk.
 const defaultMax = 512
 
-// Unwinder walks the stacks of one stopped target. All fields are required but Max, Overwritten, Callers, Patchable,
-// Compiled and Conventions.
+// Unwinder walks the stacks of one stopped target. Max, Overwritten, Callers, Patchable, Compiled and Conventions are optional.
 type Unwinder struct {
 	Arch       *machine.Arch
 	Memory     machine.Memory
 	Finder     Finder
 	Executable func(machine.Addr) bool // reports whether an address lies in executable memory
 	Max        int                     // maximum number of frames; 0 means 512
-	// Overwritten lists the places that f may be stopped at if code that was written over its own function has called callee. It may be nil.
+	// Overwritten lists the places at which f may have left its function, if code written over that function called callee. It may be nil.
 	Overwritten func(f, callee *Frame) []Overwritten
-	// Callers lists the return addresses of the calls of compiled code that lead to a function, if through thunks. It may be nil.
+	// Callers lists the return addresses of the calls in compiled code that lead to a function, also through thunks. It may be nil.
 	Callers func(start machine.Addr) []machine.Addr
-	// Patchable reports whether a call that a runtime has written, and may have removed again, may have ended at an address. It may be nil.
+	// Patchable reports whether a call that a runtime wrote, and may have removed again, may have ended at an address. It may be nil.
 	Patchable func(pc machine.Addr) bool
-	// Compiled reads code as it was before a runtime wrote over it. It may be nil.
+	// Compiled reads code as it was before a runtime overwrote it. It may be nil.
 	Compiled func(p []byte, at machine.Addr) error
-	// Conventions returns the calling convention of the function of callee, which f has called: nil where it is C's or is not known. It may be nil.
+	// Conventions returns the calling convention of the function of callee, which f called. It returns nil if that is C's or unknown. It may be nil.
 	Conventions func(callee, f *Frame) *Convention
 }
 
@@ -40,37 +39,35 @@ type caller struct {
 	guess string
 }
 
-// walk is one stack as far as it is known.
+// walk is the state of walking one stack.
 type walk struct {
 	*Unwinder
 	frames []Frame
-	// floor is an address that the CFA of the next frame must lie above.
+	// floor is a lower bound: the CFA of the next frame must be above it.
 	floor   machine.Addr
-	signals map[machine.Addr]bool // CFAs of the signal frames that were passed
-	// switches are the CFAs of the frames that were passed whose code had moved to another stack.
+	signals map[machine.Addr]bool // CFAs of the signal frames passed so far
+	// switches holds the CFAs of the frames passed so far whose code had switched stacks.
 	switches map[machine.Addr]bool
-	scans    int // frames that were left by a scan
+	scans    int // number of frames left by a scan
 	reads    []read
 	until    []int
 	word     [8]byte
 
-	looking bool                          // the walk only finds out where frames lead that another walk has reached
-	courses map[machine.Addr]*ARM64Course // functions that were read, by their start
-	entries map[machine.Addr]*reading     // code that calls on the stack lead to, by its start; see entry
+	looking bool                          // the walk only examines frames for another walk
+	courses map[machine.Addr]*ARM64Course // functions that were read, by start
+	entries map[machine.Addr]*reading     // code reached by calls on the stack, by start; see entry
 
-	depth   *Depth // nil where all frames are kept
-	head    int    // how many of the first frames are kept for good
-	dropped int    // how many are forgotten
+	depth   *Depth // nil to keep all frames
+	head    int    // number of first frames to keep in any case
+	dropped int    // number of dropped frames
 	omitted []Omitted
 	callees map[int]*Frame
 }
 
-// Walk walks a stack from the registers of its innermost frame. There is at least that frame,
-// unless its pc itself is unavailable.
+// Walk walks a stack from the registers of its innermost frame. The result has at least that frame, unless its pc is unavailable.
 //
-// before, if any, is the stack of the same thread at an earlier moment, found by the same
-// Unwinder with the same Finder. Its outer frames are taken over where nothing has changed that
-// they depend on.
+// before, if not nil, is the stack of the same thread at an earlier moment, found by the same Unwinder with the same Finder. Its outer frames are
+// reused if nothing that they depend on has changed.
 func (u *Unwinder) Walk(regs *machine.Registers, before *Stack) *Stack {
 	limit := u.Max
 	if limit == 0 {
@@ -87,7 +84,7 @@ func (w *walk) run(regs *machine.Registers, before *Stack, limit int) *Stack {
 	if err != nil {
 		return w.stack(*cutShort("frame #0 has no pc: %v", err), 0)
 	}
-	join := 0 // the next of the frames before that this walk may run into
+	join := 0 // next earlier frame that this walk may reach
 	next := caller{pc: pc, regs: regs, rule: FromRegisters}
 	for {
 		frame := w.enter(next)
@@ -147,9 +144,8 @@ func (w *walk) enter(c caller) *Frame {
 	return &w.frames[len(w.frames)-1]
 }
 
-// step finds the caller of the innermost frame that is not left yet. Unwind
-// information that is there but cannot be used ends the walk: code that has it
-// need not keep a frame pointer.
+// step finds the caller of the innermost frame. If unwind information exists but cannot be used, it ends the walk: code with such information need
+// not have a frame pointer.
 func (w *walk) step(f *Frame) (caller, *End) {
 	way := w.way(f)
 	if way.err != nil {
@@ -164,13 +160,13 @@ func (w *walk) step(f *Frame) (caller, *End) {
 			if f.ambiguous {
 				return caller{}, cutShort("frame #%d: %s", f.Index, undecidedPlaces)
 			}
-			if cfa, err := w.cfa(f.Registers, s.row.CFA); err == nil && cfa == w.floor { // it has no size
+			if cfa, err := w.cfa(f.Registers, s.row.CFA); err == nil && cfa == w.floor { // the frame has no size
 				return caller{}, cutShort("frame #%d: %v", f.Index, w.linkLost(f))
 			}
 		}
 		c, end, err := w.apply(f, s)
 		if err != nil && f.NoCFA != "" && !s.signal {
-			// An inner frame was unwound in a way that did not give the place of a register.
+			// The step from an inner frame did not give the value of a register.
 			if c, end, err := w.byScan(f, s.row); err == nil {
 				return c, end
 			}
@@ -184,8 +180,8 @@ func (w *walk) step(f *Frame) (caller, *End) {
 	return w.doubted(f, c, end)
 }
 
-// doubted returns the caller c of f, or the end of the stack, where f may have come to its code by a jump that was written into another
-// function: then the word that is taken for its return address is any word.
+// doubted marks or rejects the caller c of f if f may have entered its code by a jump that was written into another function: then the assumed return
+// address may be any word.
 func (w *walk) doubted(f *Frame, c caller, end *End) (caller, *End) {
 	switch {
 	case !f.jumped || c.guess != "":
@@ -203,12 +199,11 @@ func (w *walk) doubted(f *Frame, c caller, end *End) (caller, *End) {
 	return c, nil
 }
 
-// withoutInformation finds the caller of a frame whose code has no unwind information. It
-// takes the first way whose every step can be checked.
+// withoutInformation finds the caller of a frame whose code has no unwind information. It uses the first method whose step passes the checks.
 func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 	if !w.Executable(f.lookup()) {
-		// A jump to a wild address: nothing ran here, so the frame pointer is
-		// that of the code that jumped, and would lead past it.
+		// After a jump to a wild address nothing has run here. The frame pointer is that of the jumping code, so following it would skip that code's
+		// frame.
 		return caller{}, cutShort("frame #%d has no unwind information for %v, and no code is there: it is not in executable memory", f.Index, f.PC)
 	}
 	if w.begins(f) {
@@ -265,7 +260,7 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 	return caller{}, cutShort("frame #%d has no unwind information for %v; tried %s", f.Index, f.PC, strings.Join(tried, "; "))
 }
 
-// leaveStack notes that a frame with a CFA is on another stack than its caller. It returns false where the walk has passed it before.
+// leaveStack records that a frame with this CFA is on another stack than its caller. It returns false if the walk has passed such a frame before.
 func (w *walk) leaveStack(cfa machine.Addr) bool {
 	if w.switches[cfa] {
 		return false
@@ -277,9 +272,8 @@ func (w *walk) leaveStack(cfa machine.Addr) bool {
 	return true
 }
 
-// settle gives f its CFA, when that is possible where it lies. Stacks grow
-// down and every call takes some of it, so a caller's CFA lies above its
-// callee's. Only a signal may be handled on another stack.
+// settle sets the CFA of f if it is plausible. Stacks grow down and every call uses some of the stack, so a caller's CFA is above its callee's. Only
+// a signal may be handled on another stack.
 func (w *walk) settle(f *Frame, cfa machine.Addr) *End {
 	if f.Signal {
 		if w.signals[cfa] {

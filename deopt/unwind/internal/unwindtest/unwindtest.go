@@ -1,6 +1,6 @@
-// Package unwindtest has what the tests of unwind and of cfi share: running tools, building images, and handwritten unwind information.
+// Package unwindtest holds helpers that the tests of unwind and of cfi share: running tools, building images, and handwritten unwind information.
 //
-// It has no main type, and trusts its input: it is for tests alone, and ends the test on any error.
+// It has no main type, and trusts its input: it is only for tests, and any error ends the test.
 package unwindtest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Run runs a tool that a test needs, and returns what it prints.
+// Run runs a tool and returns its output.
 func Run(t testing.TB, name string, args ...string) []byte {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -30,7 +30,7 @@ func Run(t testing.TB, name string, args ...string) []byte {
 	return out
 }
 
-// Image reads an ELF file that is loaded at bias. The sections of an unlinked object get addresses of our own.
+// Image reads an ELF file that is loaded at bias. It assigns addresses to the sections of an unlinked object.
 func Image(t testing.TB, path string, bias machine.Addr) *object.Image {
 	t.Helper()
 	file, err := os.ReadFile(path)
@@ -42,7 +42,7 @@ func Image(t testing.TB, path string, bias machine.Addr) *object.Image {
 	return image
 }
 
-// Address reads an address as tools print it, in hexadecimal.
+// Address parses a hexadecimal address from the output of a tool.
 func Address(t testing.TB, s string) machine.Addr {
 	t.Helper()
 	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
@@ -50,7 +50,7 @@ func Address(t testing.TB, s string) machine.Addr {
 	return machine.Addr(v)
 }
 
-// Words is a piece of memory: 8-byte words from an address on.
+// Words is a piece of memory: 8-byte words by address.
 type Words map[machine.Addr]uint64
 
 // ReadMemory implements [machine.Memory].
@@ -66,7 +66,7 @@ func (w Words) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// LE joins bytes, integers of their own width and strings, little-endian.
+// LE encodes its arguments in little-endian order and joins them: an int as one byte, a string with a final zero, other integers in their own width.
 func LE(parts ...any) []byte {
 	var b []byte
 	for _, p := range parts {
@@ -84,14 +84,13 @@ func LE(parts ...any) []byte {
 	return b
 }
 
-// Entry puts a length of 32 bits before an entry of .eh_frame.
+// Entry prepends the 32-bit length to an entry of .eh_frame.
 func Entry(parts ...any) []byte {
 	body := LE(parts...)
 	return LE(uint32(len(body)), body)
 }
 
-// SimpleCIE: code alignment 4, data alignment -8, return address in column 16,
-// CFA rsp+8, return address at CFA-8.
+// SimpleCIE is a CIE with code alignment 4, data alignment -8, return address in column 16, CFA rsp+8, and the return address at CFA-8.
 var SimpleCIE = Entry(uint32(0), 1, "", 4, 0x78, 16, 0x0c, 7, 8, 0x90, 1)
 
 // SimpleAddr is the load address of the handwritten .eh_frame.
@@ -104,7 +103,7 @@ func SimpleFDE(program ...byte) []byte {
 		Entry(uint32(len(SimpleCIE)+4), uint64(0x1000), uint64(0x100), program))
 }
 
-// Seed is an .eh_frame at SimpleAddr with most of what there is, and its header.
+// Seed returns an .eh_frame at SimpleAddr that uses most features of the format, and its header.
 func Seed() (frame, hdr []byte) {
 	cie := Entry(uint32(0), 1, "zPLR", 4, 0x78, 16, 7, 0x9b, uint32(77), 0x1b, 0x1b, 0x0c, 7, 8, 0x90, 1)
 	at := int32(len(cie) + 8)
