@@ -1,10 +1,10 @@
-// Package progspace holds all code of a target, like the program space of gdb: the objects that a JIT registered, modules, and maps that were only
-// found in memory, each with its symbols, its stack maps and its unwind information.
+// Package progspace holds all code of a target, like gdb's program space: the objects that a JIT registered, modules, and maps that were only found
+// in memory, each with its symbols, stack maps and unwind information.
 //
-// Its main type is [Space], which finds the [Objfile] of an address, names it, and compares code with its original ([Original]). If nothing has a
-// stack map, [WhyNoMaps] lists possible reasons.
+// Its main type is [Space]. It finds the [Objfile] of an address, names the address, and compares code with the compiled code ([Original]). If there
+// is no stack map, [WhyNoMaps] lists possible reasons.
 //
 // # Security
 //
-// Images are hostile and are read through packages that bound their work. An object is read when a stack points into it, and once.
+// Images are hostile and are read through packages that bound their work. An object is read once, when a stack points into it.
 package progspace

@@ -7,9 +7,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Folded reports whether several functions with records share the code at an address, and names them. Linkers fold functions whose code is
-// identical (lld --icf=all, gold --icf): each keeps its records, and nothing shows which of them runs. A COMDAT function of several objects is one
-// function: its records are in several maps, and it has one name.
+// Folded reports whether several functions with records share the code at an address, and returns their names. Linkers fold functions with identical
+// code (lld --icf=all, gold --icf). Each keeps its records, and nothing shows which one runs. A COMDAT function of several objects is not folded: its
+// records are in several maps, but it has one name.
 func (c *Objfile) Folded(addr machine.Addr) (names []string, folded bool) {
 	if c.rows == nil {
 		c.rows = map[machine.Addr]rows{}
@@ -37,9 +37,9 @@ func (c *Objfile) Folded(addr machine.Addr) (names []string, folded bool) {
 	return names, r.inOneMap || len(names) != 1
 }
 
-// rows are the functions of maps that start at one address.
+// rows describes the functions of maps that start at one address.
 type rows struct {
 	count    int
 	last     *stackmap.Map
-	inOneMap bool // two of them are of one map
+	inOneMap bool // two of them are in one map
 }

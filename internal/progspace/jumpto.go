@@ -7,8 +7,7 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// JumpTo looks for an instruction of a function that jumps to an address. Jumps through
-// registers and tables are not found.
+// JumpTo searches a function for an instruction that jumps to an address. It does not find jumps through registers and tables.
 func (c *Objfile) JumpTo(of *isa.Set, s Symbol, to machine.Addr) (from machine.Addr, found bool) {
 	if of == nil || !s.Known || c.Image == nil || s.Size == 0 || s.Size > sites.MaxFunction {
 		return 0, false
@@ -33,7 +32,7 @@ func (c *Objfile) JumpTo(of *isa.Set, s Symbol, to machine.Addr) (from machine.A
 	return 0, false
 }
 
-// sectionMemory is code as it is in its image. Jumps inside a function need no relocation.
+// sectionMemory is code as its image contains it. Jumps inside a function need no relocation.
 type sectionMemory struct{ *object.Section }
 
 // ReadMemory implements [machine.Memory].

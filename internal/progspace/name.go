@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Named returns an address of code by the function that it lies in, "" if there is none.
+// Named returns an address as its function and offset, or "" if it is in no function.
 func (s *Space) Named(addr machine.Addr) string {
 	s.Target.ReadObject(addr)
 	c := s.At(addr)
@@ -23,7 +23,7 @@ func (s *Space) Named(addr machine.Addr) string {
 	return Spell(name, start, addr)
 }
 
-// Spell spells an address by the symbol that it lies in, "" where that has no name.
+// Spell formats an address as an offset from a symbol, or returns "" if the symbol has no name.
 func Spell(name string, start, addr machine.Addr) string {
 	switch {
 	case name == "":
@@ -34,7 +34,7 @@ func Spell(name string, start, addr machine.Addr) string {
 	return fmt.Sprintf("%s+%#x", names.Short(name), uint64(addr-start))
 }
 
-// NameOf names the function that starts at an address.
+// NameOf returns the name of the function that starts at an address, or the address.
 func (s *Space) NameOf(addr machine.Addr) string {
 	if c := s.At(addr); c != nil {
 		if name, start, ok := c.NameAt(addr); ok && start == addr {
@@ -47,7 +47,7 @@ func (s *Space) NameOf(addr machine.Addr) string {
 	return addr.String()
 }
 
-// StartingAt names the function that starts at addr.
+// StartingAt returns the name of the function that starts at addr.
 func (s *Space) StartingAt(addr machine.Addr) (string, bool) {
 	c := s.At(addr)
 	if c == nil {
@@ -57,7 +57,7 @@ func (s *Space) StartingAt(addr machine.Addr) (string, bool) {
 	return name, ok && start == addr && name != ""
 }
 
-// FunctionOf returns where the function of a frame starts, 0 where that is not known.
+// FunctionOf returns the start of a frame's function, or 0 if it is unknown.
 func (s *Space) FunctionOf(f *unwind.Frame) machine.Addr {
 	if f == nil {
 		return 0

@@ -11,9 +11,9 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// WhyNoMaps returns the reason why a target shows no stack map, and what the host of a process can do.
+// WhyNoMaps returns the reason why a target has no stack map, and advice for the host of the JIT.
 func WhyNoMaps(t *ptrace.Target) string {
-	registered, others := 0, 0 // others may have a stack map
+	registered, others := 0, 0 // number of objects that may have a stack map
 	for _, r := range t.Registries {
 		registered += len(r.Entries)
 		for _, e := range r.Entries {
@@ -41,7 +41,7 @@ func WhyNoMaps(t *ptrace.Target) string {
 	case registered > 0:
 		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
 			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, object.StackMapSection)
-	case t.ScanCut: // only code outside of files makes a search worth it
+	case t.ScanCut: // a search is made only if there is code outside of files
 		return "its JIT registered no object, and its memory is too large to be searched to the end for a loaded stack map; " + howToRegister
 	case t.HasJITCode():
 		return "its JIT registered no object, and memory holds no loaded stack map; " + howToRegister
@@ -49,7 +49,7 @@ func WhyNoMaps(t *ptrace.Target) string {
 	return fmt.Sprintf("it has no code outside of its files, and none of those has a section %s", object.StackMapSection)
 }
 
-// listing is the command that lists the records of all objects of a target.
+// listing returns the command that lists the records of all objects of a target.
 func listing(t *ptrace.Target) string {
 	if t.Core != "" {
 		return "reframe maps --core " + t.Core
@@ -57,8 +57,7 @@ func listing(t *ptrace.Target) string {
 	return fmt.Sprintf("reframe maps -p %d", t.PID)
 }
 
-// Unopened names the files of a process that could not be opened for lack of descriptors or memory, so that their contents are unknown, or returns
-// "".
+// Unopened returns a note about files of a process that could not be opened for lack of descriptors or memory, or "". Their contents are unknown.
 func Unopened(t *ptrace.Target) string {
 	var first *ptrace.Module
 	unopened := 0
@@ -75,10 +74,10 @@ func Unopened(t *ptrace.Target) string {
 		unopened, len(t.Modules), first.Path, first.Why)
 }
 
-// Nameless reports whether a target is a core without the names of its files, as QEMU writes those of another machine.
+// Nameless reports whether a target is a core without the names of its files. QEMU writes such cores for a guest of another architecture.
 func Nameless(t *ptrace.Target) bool { return t.Core != "" && len(t.Modules) == 0 }
 
-// RegistryTrouble lists the errors in the lists of registered objects.
+// RegistryTrouble returns the errors in the lists of registered objects.
 func RegistryTrouble(t *ptrace.Target) (trouble []string) {
 	registered := 0
 	var bad []string
@@ -94,13 +93,13 @@ func RegistryTrouble(t *ptrace.Target) (trouble []string) {
 		}
 	}
 	if len(bad) > 0 {
-		const shown = 3 // a broken JIT may have registered thousands of them
+		const shown = 3 // a broken JIT may have registered thousands of objects
 		trouble = append(trouble, fmt.Sprintf("%d of its %d registered JIT objects are corrupt: %s", len(bad), registered, strings.Join(bad[:min(shown, len(bad))], "; ")))
 	}
 	return trouble
 }
 
-// ModuleTrouble lists the modules with stack maps that cannot be read, or that may be those of another file than the one that was mapped.
+// ModuleTrouble returns the modules whose stack maps cannot be read, or may be from another file than the mapped one.
 func ModuleTrouble(t *ptrace.Target) (trouble []string) {
 	for _, m := range t.Modules {
 		switch {
@@ -113,13 +112,13 @@ func ModuleTrouble(t *ptrace.Target) (trouble []string) {
 	return trouble
 }
 
-// ErrNoMaps is the error for a file or process without a stack map.
+// ErrNoMaps reports a file or process without a stack map.
 var ErrNoMaps = errors.New("no stack map")
 
 // WhyNameless is the reason why a core without a list of files has no code.
 const WhyNameless = "the core names none of its files; --exe says which program it is of"
 
-// howToRegister describes what the host of a JIT can do.
+// howToRegister is advice for the host of a JIT.
 const howToRegister = "the host must register what it compiles: " +
 	"LLVMOrcLLJITEnableDebugSupport (LLVM 19 and later), or a RuntimeDyld object layer with LLVMCreateGDBRegistrationListener (LLVM 14); " +
 	"or give the objects that it compiled, --object FILE"

@@ -19,29 +19,30 @@ import (
 // Objfile is one source of code: a module, a registered JIT object, or memory in which a scan found a stack map. Its contents are read once.
 type Objfile struct {
 	Name  string
-	Image *object.Image // nil for a scan's find
+	Image *object.Image // nil if a scan found it
 	JIT   bool
 
 	Records *stackmap.Index
-	Data    []byte            // the section of an unlinked object, as it is in the image
-	Section *stackmap.Section // the readable part of it, even if MapsErr is set
+	Data    []byte            // stack map section of an unlinked object, as in the image
+	Section *stackmap.Section // the readable part of the stack maps, even if MapsErr is set
 	Maps    []*stackmap.Map
 	MapsErr error // why there are no records although there is a section
 	Unwind  *unwind.Code
-	// Relocations of its code, by their places, for an unlinked object; nil until one is needed.
+	// Relocations of its code by address, for an unlinked object; nil until needed.
 	Relocations map[machine.Addr]object.Relocation
-	named       map[machine.Addr]Symbol // of addresses that were looked up: a recursion looks them up often
-	starts      []machine.Addr          // of the functions of maps, sorted; nil until one is needed
-	rows        map[machine.Addr]rows   // the functions of maps by their addresses; nil until one is needed
+	named       map[machine.Addr]Symbol // cache by address: recursion looks up the same addresses often
+	starts      []machine.Addr          // starts of the functions of maps, sorted; nil until needed
+	rows        map[machine.Addr]rows   // functions of maps by address; nil until needed
 }
 
-// Symbol is the function that an address lies in.
+// Symbol is the function that contains an address.
 type Symbol struct {
 	Name  string
 	Start machine.Addr
 	Size  uint64
 	Known bool // there is a symbol
-	// Owner is the start of the function whose records may describe the address: that of the symbol, else the nearest one with records before it.
+	// Owner is the start of the function whose records may describe the address: the start of the symbol, or without a symbol that of the nearest
+	// function with records before the address.
 	Owner machine.Addr
 }
 
@@ -50,12 +51,12 @@ type Space struct {
 	Target  *ptrace.Target
 	Modules map[*ptrace.Module]*Objfile
 	Objects map[*object.Image]*Objfile
-	Found   *Objfile // what a scan found, or nil
+	Found   *Objfile // code found by a scan, or nil
 	unknown *unwind.Code
-	lost    map[string]*unwind.Code // objects that cannot be used, by the reason
+	lost    map[string]*unwind.Code // unusable objects, by reason
 }
 
-// New returns the code of a target, none of which has been read.
+// New returns the code of a target. Nothing has been read yet.
 func New(t *ptrace.Target) *Space {
 	s := &Space{Target: t, Modules: map[*ptrace.Module]*Objfile{}, Objects: map[*object.Image]*Objfile{},
 		unknown: &unwind.Code{}, lost: map[string]*unwind.Code{}}
@@ -63,12 +64,12 @@ func New(t *ptrace.Target) *Space {
 	return s
 }
 
-// At returns the code that addr lies in, or nil.
+// At returns the code that contains addr, or nil.
 func (s *Space) At(addr machine.Addr) *Objfile {
 	if img, _ := s.Target.JITObjectAt(addr); img != nil {
 		return s.OfObject(img)
 	}
-	if m := s.Target.ModuleAt(addr); m != nil && m.Image != nil { // a memfd with code is no module
+	if m := s.Target.ModuleAt(addr); m != nil && m.Image != nil { // a memfd with code has no image
 		return s.OfModule(m)
 	}
 	if s.Found != nil && s.Found.covers(s.Target, addr) {
@@ -97,7 +98,7 @@ func (s *Space) OfModule(m *ptrace.Module) *Objfile {
 	return c
 }
 
-// NewObjfile reads stack maps and unwind information of an image. loaded is the stack map section as it is in memory; nil means an object's own.
+// NewObjfile reads stack maps and unwind information of an image. loaded is the stack map section in memory; nil means the object's own section.
 func NewObjfile(img *object.Image, loaded []byte) *Objfile {
 	c := &Objfile{Name: img.Name, Image: img, JIT: img.Registered}
 	c.readMaps(loaded)
@@ -117,7 +118,7 @@ func (c *Objfile) readMaps(loaded []byte) {
 			return
 		}
 		unresolved := 0
-		for _, s := range sections { // all as one, each where a map may start
+		for _, s := range sections { // concatenate them, aligned as maps must be
 			part, done, err := s.Relocated()
 			if c.MapsErr = err; err != nil {
 				return
@@ -146,9 +147,8 @@ func (c *Objfile) readMaps(loaded []byte) {
 	c.Records = stackmap.NewIndex(c.Maps...)
 }
 
-// Rebase adds the load bias to function addresses that lie in no code of the
-// image as they are: lld without -z notext leaves the linker's own addresses in
-// the memory of a position-independent module.
+// Rebase adds the load bias to function addresses that are not in the code of the image. lld without -z notext leaves the link-time addresses in the
+// memory of a position-independent module.
 func (c *Objfile) Rebase(s *stackmap.Section) {
 	for _, m := range s.Maps {
 		for i := range m.Functions {
@@ -160,7 +160,7 @@ func (c *Objfile) Rebase(s *stackmap.Section) {
 	}
 }
 
-// Entered returns maps with the addresses of functions where their code is, which differ where functions have descriptors.
+// Entered returns maps whose function addresses are the addresses of the code. They differ from the recorded ones if functions have descriptors.
 func Entered(image *object.Image, maps []*stackmap.Map) []*stackmap.Map {
 	out := slices.Clone(maps)
 	for n, m := range maps {
@@ -180,10 +180,9 @@ func Entered(image *object.Image, maps []*stackmap.Map) []*stackmap.Map {
 	return out
 }
 
-// scanned makes code of what a scan found: those that parse as a stack map all of whose
-// functions lie in executable memory. They are one, as which code lies beside which map is
-// not known. A function with records in two of them, of which one may be a leftover of code
-// that was freed, is left out.
+// scanned makes one Objfile of the results of a scan: those that parse as a stack map whose functions are all in executable memory. It is one Objfile
+// because nothing shows which code belongs to which map. A function with records in two maps is omitted: one of them may be left over from freed
+// code.
 func (s *Space) scanned() *Objfile {
 	var maps []*stackmap.Map
 	seen := map[string]bool{}
@@ -219,7 +218,7 @@ func (s *Space) scanned() *Objfile {
 	return c
 }
 
-// runs reports whether all functions of a map lie in executable memory.
+// runs reports whether all functions of a map are in executable memory.
 func (s *Space) runs(m *stackmap.Map) bool {
 	for i := range m.Functions {
 		if r, ok := s.Target.Mapping(m.Functions[i].Addr); !ok || !r.Exec {
@@ -229,7 +228,7 @@ func (s *Space) runs(m *stackmap.Map) bool {
 	return true
 }
 
-// covers reports whether addr lies in a mapping that holds one of the functions.
+// covers reports whether addr is in a mapping that contains one of the functions.
 func (c *Objfile) covers(t *ptrace.Target, addr machine.Addr) bool {
 	r, ok := t.Mapping(addr)
 	if !ok || !r.Exec {
@@ -245,13 +244,13 @@ func (c *Objfile) covers(t *ptrace.Target, addr machine.Addr) bool {
 	return false
 }
 
-// NameAt returns the name and start of the function that addr lies in.
+// NameAt returns the name and start of the function that contains addr.
 func (c *Objfile) NameAt(addr machine.Addr) (name string, start machine.Addr, ok bool) {
 	s := c.SymbolAt(addr)
 	return s.Name, s.Start, s.Known
 }
 
-// SymbolAt returns the function that addr lies in, as far as it is known.
+// SymbolAt returns the function that contains addr, as far as it is known.
 func (c *Objfile) SymbolAt(addr machine.Addr) Symbol {
 	s, known := c.named[addr]
 	if !known {
@@ -309,8 +308,8 @@ func (s *Space) Code(pc machine.Addr) *unwind.Code {
 // pltEntry is the size of the entries of a procedure linkage table of x86-64.
 const pltEntry = 16
 
-// Function implements [unwind.Functions]. Without a symbol, it is the nearest function with records before pc; whether that extends to pc is up to
-// its instructions.
+// Function implements [unwind.Functions]. Without a symbol it returns the nearest function with records before pc; only its instructions show whether
+// it reaches pc.
 func (c *Objfile) Function(pc machine.Addr) (start, end machine.Addr) {
 	if c.Image != nil {
 		if s := c.Image.CodeAt(pc); s != nil && strings.HasPrefix(s.Name, ".plt") {
@@ -321,7 +320,7 @@ func (c *Objfile) Function(pc machine.Addr) (start, end machine.Addr) {
 	s := c.SymbolAt(pc)
 	switch {
 	case s.Known && isPart(s.Name):
-		return 0, 0 // it begins in the middle of a frame
+		return 0, 0 // it starts in the middle of a frame
 	case s.Known:
 		return s.Start, s.Start + machine.Addr(s.Size)
 	}
@@ -334,14 +333,14 @@ func (c *Objfile) Entry(addr machine.Addr) bool {
 	return s.Known && s.Start == addr && !isPart(s.Name)
 }
 
-// isPart reports whether a symbol is that of a part which gcc or LLVM split off a function: it has the function's name and a suffix. That of LLVM's
-// basic block sections is .__part.1.
+// isPart reports whether a symbol names a part that gcc or LLVM split off a function: the function's name with a suffix. The suffix of LLVM's basic
+// block sections is .__part.1.
 func isPart(symbol string) bool {
 	return strings.HasSuffix(symbol, ".cold") || strings.Contains(symbol, ".cold.") || strings.Contains(symbol, ".__part.")
 }
 
-// FrameSize implements [unwind.Functions]. It is that of the function with records which starts last before pc, if a symbol shows that pc is in it,
-// or there are no symbols.
+// FrameSize implements [unwind.Functions]. It returns the frame size of the last function with records before pc, if a symbol shows that pc is in it,
+// or if there are no symbols.
 func (c *Objfile) FrameSize(pc machine.Addr) (bytes uint64, ok bool) {
 	s := c.SymbolAt(pc)
 	for _, m := range c.Maps {
@@ -354,7 +353,7 @@ func (c *Objfile) FrameSize(pc machine.Addr) (bytes uint64, ok bool) {
 	return 0, false
 }
 
-// Executable reports whether addr lies in executable memory.
+// Executable reports whether addr is in executable memory.
 func (s *Space) Executable(addr machine.Addr) bool {
 	r, ok := s.Target.Mapping(addr)
 	return ok && r.Exec
@@ -374,7 +373,7 @@ func (c *Objfile) Symbols(m *stackmap.Map, n int) []string {
 	return SymbolsAt(c.Image, m.Functions[n].Addr)
 }
 
-// SymbolsAt names the symbols that start at an address.
+// SymbolsAt returns the names of the symbols that start at an address.
 func SymbolsAt(image *object.Image, addr machine.Addr) []string {
 	var names []string
 	for _, s := range image.SymbolsStarting(addr) {
@@ -383,7 +382,7 @@ func SymbolsAt(image *object.Image, addr machine.Addr) []string {
 	return names
 }
 
-// All lists the code that was read.
+// All returns the code read so far.
 func (s *Space) All() []*Objfile {
 	var out []*Objfile
 	if s.Found != nil {
@@ -398,8 +397,7 @@ func (s *Space) All() []*Objfile {
 	return out
 }
 
-// WithRecords lists all code of the target that has records: registered objects, files, and what a
-// search of memory found.
+// WithRecords returns all code of the target that has records: registered objects, files, and the results of a search of memory.
 func (s *Space) WithRecords() []*Objfile {
 	var out []*Objfile
 	seen := map[*Objfile]bool{}
@@ -436,7 +434,7 @@ func (s *Space) WithRecords() []*Objfile {
 	return out
 }
 
-// WithID yields the records that have an id.
+// WithID yields the records with an id.
 func (c *Objfile) WithID(id uint64) iter.Seq[sites.RecordEntry] {
 	return func(yield func(sites.RecordEntry) bool) {
 		for _, m := range c.Maps {
@@ -453,7 +451,7 @@ func (c *Objfile) WithID(id uint64) iter.Seq[sites.RecordEntry] {
 	}
 }
 
-// Within returns the function that addr lies in, which is mostly the given one.
+// Within returns the function that contains addr. It first tries the given function, which is usually right.
 func (c *Objfile) Within(function Symbol, addr machine.Addr) Symbol {
 	if function.Known && function.Start <= addr && uint64(addr-function.Start) < function.Size {
 		return function
@@ -461,8 +459,8 @@ func (c *Objfile) Within(function Symbol, addr machine.Addr) Symbol {
 	return c.SymbolAt(addr)
 }
 
-// Starting is [code.at] for where a function should start. In an unlinked object to find a symbol that
-// covers an address takes longer the more symbols there are.
+// Starting does the same as SymbolAt for an address where a function should start. In an unlinked object, finding the symbol that covers an address
+// takes longer the more symbols there are.
 func (c *Objfile) Starting(addr machine.Addr) Symbol {
 	if _, known := c.named[addr]; !known && c.Image != nil {
 		if list := c.Image.SymbolsStarting(addr); len(list) > 0 && list[0].Size > 0 {

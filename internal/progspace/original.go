@@ -8,21 +8,21 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Original is code as it was put there, and as it is in the target. As a [machine.Memory] it has the former.
+// Original is compiled code together with the current code in the target. As a [machine.Memory] it is the compiled code.
 type Original struct {
 	Start machine.Addr
-	Of    string // the file or the registered object that has the code as it was
+	Of    string // file or registered object that contains the compiled code
 	Was   []byte
-	Now   []byte // as many bytes as Was has, in the stop
-	// fixed marks the bytes whose original is known: no relocation changes them.
+	Now   []byte // current code, as long as Was
+	// fixed marks the bytes whose original value is known because no relocation changes them.
 	fixed []bool
 }
 
-// MaxOriginal bounds how many bytes of code are held against what they were at once.
+// MaxOriginal bounds the bytes of code that are compared at once.
 const MaxOriginal = 64 << 10
 
-// Original compares the code from an address on with its original: up to n bytes, and fewer if the code or memory ends before. It returns an error
-// if no file or object has the original, or if memory cannot be read there.
+// Original compares the code at an address with the compiled code: up to n bytes, and fewer if the code or memory ends before. It returns an error if
+// no file or object has the compiled code, or if memory cannot be read there.
 func (s *Space) Original(start machine.Addr, n int) (*Original, error) {
 	c := s.At(start)
 	switch {
@@ -54,7 +54,7 @@ func (s *Space) Compiled(p []byte, at machine.Addr) error {
 	return o.ReadMemory(p, at)
 }
 
-// readWhole reads into buf what there is from an address on, by whole pages: less where memory ends before.
+// readWhole reads memory at an address into buf, and drops whole pages from the end until the memory can be read.
 func readWhole(m machine.Memory, start machine.Addr, buf []byte) (b []byte, err error) {
 	for n := machine.Addr(len(buf)); ; {
 		if err = m.ReadMemory(buf[:n], start); err == nil {
@@ -68,16 +68,16 @@ func readWhole(m machine.Memory, start machine.Addr, buf []byte) (b []byte, err 
 	}
 }
 
-// End is the first address past the code.
+// End returns the first address after the code.
 func (w *Original) End() machine.Addr { return w.Start + machine.Addr(len(w.Was)) }
 
-// Differs reports whether the byte at an address is certainly another one than it was.
+// Differs reports whether the byte at an address has certainly changed.
 func (w *Original) Differs(at machine.Addr) bool {
 	n := at - w.Start
 	return at >= w.Start && at < w.End() && w.fixed[n] && w.Was[n] != w.Now[n]
 }
 
-// Differing counts the bytes of [from, to) that are certainly others than they were.
+// Differing returns the number of bytes in [from, to) that have certainly changed.
 func (w *Original) Differing(from, to machine.Addr) (n int) {
 	for at := max(from, w.Start); at < min(to, w.End()); at++ {
 		if w.Differs(at) {
@@ -87,7 +87,7 @@ func (w *Original) Differing(from, to machine.Addr) (n int) {
 	return n
 }
 
-// Known reports whether all bytes of [from, to) are known as they were.
+// Known reports whether the compiled values of all bytes in [from, to) are known.
 func (w *Original) Known(from, to machine.Addr) bool {
 	for at := max(from, w.Start); at < min(to, w.End()); at++ {
 		if !w.fixed[at-w.Start] {
@@ -97,7 +97,7 @@ func (w *Original) Known(from, to machine.Addr) bool {
 	return true
 }
 
-// ReadMemory implements [machine.Memory] for the code as it was. Bytes that are relocated are as the file has them.
+// ReadMemory implements [machine.Memory] for the compiled code. Relocated bytes have their values in the file.
 func (w *Original) ReadMemory(p []byte, addr machine.Addr) error {
 	if addr < w.Start || uint64(addr-w.Start)+uint64(len(p)) > uint64(len(w.Was)) {
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not all of it is in " + w.Of}
@@ -106,8 +106,8 @@ func (w *Original) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// RelocatedTo returns the address that a relocation stores, or leads to, in code of an unlinked object; 0 if there is none, or if the address of
-// its symbol is unknown. The code may go there through a stub.
+// RelocatedTo returns the address that a relocation in code of an unlinked object stores or refers to. It returns 0 if there is no relocation, or if
+// the address of its symbol is unknown. The code may reach the address through a stub.
 func (s *Space) RelocatedTo(at machine.Addr) machine.Addr {
 	c := s.At(at)
 	if c == nil || c.Image == nil || !c.Image.Relocatable() {

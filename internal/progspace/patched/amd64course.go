@@ -9,18 +9,18 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// instr is an instruction of a region, as memory has it now.
+// instr is a current instruction of a region.
 type instr struct {
 	at, next machine.Addr
 	inst     x86asm.Inst
 	known    bool
-	to       machine.Addr // its target, or 0 where that is not known
+	to       machine.Addr // target; 0 if unknown
 }
 
-// inside reports whether an address lies in the region.
+// inside reports whether an address is in the region.
 func (s *Code) inside(at machine.Addr) bool { return at >= s.Start && at < s.End() }
 
-// course lists the instructions of a region that its start leads to, along jumps in it: data between them is no code.
+// course lists the instructions of a region that are reached from its start along jumps. Bytes between them may be data.
 func (s *Code) course(p *Finder) (list []instr) {
 	now, seen := writtenCode{s.Original}, map[machine.Addr]bool{}
 	for queue := []machine.Addr{s.Start}; len(queue) > 0; queue = queue[1:] {
@@ -54,7 +54,7 @@ func (s *Code) course(p *Finder) (list []instr) {
 	return list
 }
 
-// ends reports whether control never reaches the instruction after this one.
+// ends reports whether control never continues with the next instruction.
 func ends(inst x86asm.Inst) bool {
 	switch inst.Op {
 	case x86asm.JMP, x86asm.RET, x86asm.UD0, x86asm.UD1, x86asm.UD2, x86asm.HLT:
@@ -63,12 +63,12 @@ func ends(inst x86asm.Inst) bool {
 	return isTrap(inst)
 }
 
-// isTrap reports whether an instruction is int3, after which the thread that ran it stops.
+// isTrap reports whether an instruction is int3, which stops the thread after it.
 func isTrap(inst x86asm.Inst) bool {
 	return inst.Op == x86asm.INT && inst.Args[0] == x86asm.Arg(x86asm.Imm(3))
 }
 
-// note updates the numbers that registers hold after an instruction, and returns the number that it pushed for a return.
+// note updates the numbers in registers after an instruction, and returns the number that it pushed for a return.
 func (p *Finder) note(i instr, loaded map[x86asm.Arg]machine.Addr) (pushed machine.Addr) {
 	number, isNumber := i.inst.Args[1].(x86asm.Imm)
 	memory, isMemory := i.inst.Args[1].(x86asm.Mem)
@@ -98,8 +98,8 @@ func (p *Finder) note(i instr, loaded map[x86asm.Arg]machine.Addr) (pushed machi
 	return pushed
 }
 
-// leave finds the first instruction of a course that was written, and notes what those before it have changed, which lie in a row. It
-// reports whether there is one.
+// leave finds the first written instruction of a course, and records the effects of the instructions before it. It reports whether there is one. It
+// gives up at a jump before that.
 func (s *Code) leave(course []instr) bool {
 	s.Left, s.Changed, s.Stored, s.prefix = 0, 0, false, 0
 	for n, i := range course {
@@ -109,14 +109,14 @@ func (s *Code) leave(course []instr) bool {
 		}
 		_, direct := i.inst.Args[0].(x86asm.Rel)
 		if ends(i.inst) || direct && !amd64.IsCall(i.inst) || s.Bytes == 0 && !amd64.IsFiller(i.inst) {
-			return false // without a module, the shadow may end at the first instruction of the function itself
+			return false // without a module, the shadow may end at the function's first own instruction
 		}
 		s.ran(i.inst, i.known)
 	}
 	return false
 }
 
-// reaches reports whether a call ends at pc that the written code leads to, along its jumps.
+// reaches reports whether the written code leads to a call that ends at pc, along its jumps.
 func (s *Code) reaches(p *Finder, pc machine.Addr) (ends, written bool) {
 	course := s.course(p)
 	if !s.leave(course) {
@@ -131,8 +131,8 @@ func (s *Code) reaches(p *Finder, pc machine.Addr) (ends, written bool) {
 	return false, false
 }
 
-// moved lists the regions of patchpoints and statepoints in which f waits for a call that was written there, and where the code before it
-// moves the stack pointer or jumps. Where it does neither, nothing but the call was written, so far as the frame is concerned.
+// moved lists the regions of patchpoints and statepoints in which f waits for a written call, if the code before the call moves the stack pointer or
+// jumps. If it does neither, only the call matters for the frame.
 func (p *Finder) moved(f *unwind.Frame) (found []*Code) {
 	p.near(f.PC, func(s *Code) bool {
 		if s.Differing(s.Start, s.End()) == 0 {
@@ -154,7 +154,7 @@ func (p *Finder) moved(f *unwind.Frame) (found []*Code) {
 	return found
 }
 
-// straight reports whether the instructions of a region follow each other up to a call that ends at pc, and leave the stack pointer.
+// straight reports whether the instructions of a region run straight to a call that ends at pc, and do not change the stack pointer.
 func (s *Code) straight(p *Finder, pc machine.Addr) bool {
 	for _, i := range s.course(p) {
 		_, direct := i.inst.Args[0].(x86asm.Rel)
@@ -168,7 +168,7 @@ func (s *Code) straight(p *Finder, pc machine.Addr) bool {
 	return false
 }
 
-// Patchable reports whether a call that a runtime has written over the code of a record may have ended at an address, whatever is there now.
+// Patchable reports whether a call that a runtime wrote over the code of a record may have ended at an address, regardless of the current code.
 func (p *Finder) Patchable(pc machine.Addr) (is bool) {
 	p.near(pc, func(*Code) bool { is = true; return false })
 	return is
@@ -205,8 +205,8 @@ func (p *Finder) near(pc machine.Addr, do func(s *Code) bool) {
 	}
 }
 
-// traps lists the place of a frame that made no call and is in code that was written over a record's, after its start: at an instruction, such
-// as one that raises a signal, or right after an int3.
+// traps lists the place of a frame that made no call and is in the overwritten code of a record, after its start. The frame is at an instruction, for
+// example one that raised a signal, or right after an int3.
 func (p *Finder) traps(f *unwind.Frame) (list []unwind.Overwritten) {
 	var found []*Code
 	p.near(f.PC, func(s *Code) bool {
@@ -233,7 +233,7 @@ func (p *Finder) traps(f *unwind.Frame) (list []unwind.Overwritten) {
 		return true
 	})
 	if c := p.Space.At(f.PC); len(found) == 0 || c != nil && c.SymbolAt(f.PC).Start == f.PC {
-		return nil // at its start, a function may have been called
+		return nil // at its start, the function may have been called
 	}
 	return []unwind.Overwritten{{At: found[0].Left, From: found[0].Left, End: found[0].End(), Sure: true, Trap: true, By: found}}
 }

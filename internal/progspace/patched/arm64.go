@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// arm64Sites lists the code of records that was written over in a target of arm64, with what it leads to.
+// arm64Sites lists the overwritten code of records in an arm64 target, with the course from it.
 func (p *Finder) arm64Sites() []arm64Site {
 	if p.onARM64 != nil {
 		return p.onARM64
@@ -40,19 +40,19 @@ func (p *Finder) arm64Sites() []arm64Site {
 	return p.onARM64
 }
 
-// arm64Site is the code of a record with what it leads to.
+// arm64Site is the code of a record with the course from it.
 type arm64Site struct {
 	*Code
 	course *unwind.ARM64Course
 }
 
-// arm64In adds the code of the records in a chunk that was written over.
+// arm64In adds the overwritten code of the records in a chunk.
 func (p *Finder) arm64In(c *progspace.Objfile, at machine.Addr) {
 	near := c.Records.Range(at, at+comparedChunk)
 	if near.Len() == 0 {
 		return
 	}
-	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, sites.MaxPatch)) // the region of a statepoint lies before its record
+	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, sites.MaxPatch)) // a statepoint's region is before its record
 	all, err := p.Space.Original(from, int(at-from)+comparedChunk+sites.MaxPatch)
 	if err != nil || all.Differing(all.Start, all.End()) == 0 {
 		return
@@ -83,8 +83,7 @@ func (p *Finder) arm64In(c *progspace.Objfile, at machine.Addr) {
 	}
 }
 
-// arm64Written finds the first instruction that was written over. Without a module, the shadow may end at the first instruction of the
-// function's own.
+// arm64Written finds the first overwritten instruction. Without a module, the shadow may end at the first instruction of the function's own code.
 func (s *Code) arm64Written() bool {
 	for at := s.Start; at+arm64.Size <= s.End(); at += arm64.Size {
 		if s.Differing(at, at+arm64.Size) > 0 {
@@ -98,7 +97,7 @@ func (s *Code) arm64Written() bool {
 	return false
 }
 
-// arm64Sled reports whether there were only nops up to what was written.
+// arm64Sled reports whether the compiled code up to the written code was only nops.
 func (s *Code) arm64Sled() bool {
 	for at := s.Start; at < s.past && at < s.End(); at += arm64.Size {
 		if !isNop(s.Was[at-s.Start:]) {
@@ -113,8 +112,8 @@ func isNop(code []byte) bool {
 	return len(code) >= arm64.Size && binary.LittleEndian.Uint32(code) == 0xd503201f
 }
 
-// arm64Places lists the places where a function may have been left whose frame f is in, or returns to, code that was written over a record's,
-// or code to which that leads.
+// arm64Places lists the places where f may have left its function: f is in, or returns to, code that was written over a record's code, or code that
+// this leads to.
 func (p *Finder) arm64Places(f *unwind.Frame) (list []unwind.Overwritten) {
 	for _, s := range p.arm64Sites() {
 		inside := f.PC > s.Start && f.PC <= s.End()
@@ -145,7 +144,7 @@ func (p *Finder) arm64Places(f *unwind.Frame) (list []unwind.Overwritten) {
 	return list
 }
 
-// own reports whether the call that ends at pc is the function's own, or one of the function's own ended there, too, which may still be running.
+// own reports whether the call that ends at pc is the function's own, or a call of the function's own ended there earlier and may still be running.
 func (s *Code) own(pc machine.Addr) bool {
 	at := pc - arm64.Size
 	was := s.Was[at-s.Start : pc-s.Start]

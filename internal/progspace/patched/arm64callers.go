@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine/isa/arm64"
 )
 
-// Callers lists the return addresses of the calls that lead to a function, if through thunks, in the code of objects with records as it is now.
-// The targets of calls through registers are known in code that was written over that of records.
+// Callers lists the return addresses of the calls that lead to a function, also through thunks, in the current code of objects with records. The
+// targets of calls through registers are known only in code that was written over that of records.
 func (p *Finder) Callers(start machine.Addr) []machine.Addr {
 	if p.Space.Target.Arch() != machine.ARM64 {
 		return nil
@@ -20,7 +20,7 @@ func (p *Finder) Callers(start machine.Addr) []machine.Addr {
 	return p.callers[start]
 }
 
-// readCallers finds the calls of the code of all objects with records.
+// readCallers collects the calls in the code of all objects with records.
 func (p *Finder) readCallers() {
 	p.callers = map[machine.Addr][]machine.Addr{}
 	left, calls := uint64(maxCompared), 0
@@ -39,7 +39,7 @@ func (p *Finder) readCallers() {
 			}
 		}
 	}
-	for _, s := range p.arm64Sites() { // a register has the target, which the written code loads
+	for _, s := range p.arm64Sites() { // calls through a register that the written code loads
 		for pc, to := range s.course.Calls {
 			if !slices.Contains(p.callers[to], pc) {
 				p.callers[to] = append(p.callers[to], pc)
@@ -57,7 +57,7 @@ func (p *Finder) readCallers() {
 	}
 }
 
-// callersIn adds the direct calls of some code, and returns how many there are.
+// callersIn adds the direct calls in some code, and returns their number.
 func (p *Finder) callersIn(code []byte, at machine.Addr) (calls int) {
 	for n := 0; n+arm64.Size <= len(code); n += arm64.Size {
 		w := binary.LittleEndian.Uint32(code[n:])

@@ -19,12 +19,12 @@ import (
 const (
 	maxJumps      = 1 << 16
 	maxReturns    = 1 << 20   // return addresses of the calls that they lead to
-	maxCompared   = 256 << 20 // bytes of code with records, held against what it was
-	maxRegistered = 1 << 12   // objects that are read for it
+	maxCompared   = 256 << 20 // bytes of code with records that are compared with the original
+	maxRegistered = 1 << 12   // number of registered objects that are read for it
 	comparedChunk = 4 << 10
 )
 
-// stubs lists the places where a function may have been left whose frame f returns to code that written jumps lead to.
+// stubs lists the places where f may have left its function: f returns to code that patched jumps lead to.
 func (p *Finder) stubs(f *unwind.Frame) (list []unwind.Overwritten) {
 	if p.Space.Target.Arch() != machine.AMD64 || !f.Return {
 		return nil
@@ -40,8 +40,7 @@ func (p *Finder) stubs(f *unwind.Frame) (list []unwind.Overwritten) {
 	return list
 }
 
-// jumps lists the shadows into which a jump was written, by where that leads. They are looked for once, in the code that can be read of all
-// that has records.
+// jumps lists the shadows with a patched jump, by target. The search runs once, over all readable code with records.
 func (p *Finder) jumps() []*Code {
 	if p.jumped != nil {
 		return p.jumped
@@ -87,13 +86,13 @@ func (p *Finder) jumps() []*Code {
 	return p.jumped
 }
 
-// jumpsIn adds those of the records in a chunk of code.
+// jumpsIn adds the patched jumps in a chunk of code.
 func (p *Finder) jumpsIn(c *progspace.Objfile, at machine.Addr) {
 	near := c.Records.Range(at, at+comparedChunk)
 	if near.Len() == 0 {
 		return
 	}
-	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, sites.MaxPatch)) // the region of a statepoint lies before its record
+	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, sites.MaxPatch)) // a statepoint's region is before its record
 	all, err := p.Space.Original(from, int(at-from)+comparedChunk+sites.MaxPatch)
 	if err != nil || all.Differing(all.Start, all.End()) == 0 {
 		return
@@ -127,8 +126,8 @@ func (p *Finder) jumpsIn(c *progspace.Objfile, at machine.Addr) {
 	}
 }
 
-// regionOf returns the code of a record that a runtime may overwrite with a jump: a shadow, or, if a module gives it, the region of a patchpoint or
-// a statepoint. If there are several candidate sites, it is the part that all agree on.
+// regionOf returns the code of a record that a runtime may overwrite with a jump: a shadow or, if a module gives it, the region of a patchpoint or
+// statepoint. If several sites are possible, it is the part on which all agree.
 func (p *Finder) regionOf(c *progspace.Objfile, e sites.RecordEntry) (start machine.Addr, length uint64, s *Code) {
 	siteList, least, most, ok := p.shadowBytes(c, e)
 	switch kind := sites.KindOf(siteList.Sites); {
@@ -154,10 +153,10 @@ func (p *Finder) regionOf(c *progspace.Objfile, e sites.RecordEntry) (start mach
 // exit is a place where written code leaves a region.
 type exit struct {
 	at, next, to machine.Addr
-	called       bool // by a call whose return address the code there takes off the stack
+	called       bool // left by a call whose target pops the return address
 }
 
-// exits lists where the code of a region leads that was written there. known is false where it may lead to other places, too.
+// exits lists the targets of the written code in a region. known is false if it may lead to other places too.
 func (s *Code) exits(p *Finder, c *progspace.Objfile) (list []exit, known bool) {
 	course := s.course(p)
 	if !s.leave(course) {
@@ -168,10 +167,10 @@ func (s *Code) exits(p *Finder, c *progspace.Objfile) (list []exit, known bool) 
 	known = true
 	for n, i := range course {
 		if i.at < s.Left && n < s.prefix || !i.known {
-			known = known && (i.known || s.Differing(i.at, s.End()) == 0) // what is left of the function's code leads nowhere
+			known = known && (i.known || s.Differing(i.at, s.End()) == 0) // the rest of the function's own code leads nowhere
 			continue
 		}
-		written := s.Differing(i.at, i.next) > 0 || !s.Known(i.at, i.next) // what was relocated is part of another instruction
+		written := s.Differing(i.at, i.next) > 0 || !s.Known(i.at, i.next) // the relocated bytes are part of another instruction
 		_, direct := i.inst.Args[0].(x86asm.Rel)
 		jumps := i.inst.Op == x86asm.JMP || direct && !amd64.IsCall(i.inst) || i.inst.Op == x86asm.RET && i.to != 0
 		switch {
@@ -186,7 +185,7 @@ func (s *Code) exits(p *Finder, c *progspace.Objfile) (list []exit, known bool) 
 	return list, known
 }
 
-// pops reports whether code takes the return address of its caller off the stack before it makes a call.
+// pops reports whether code pops the return address of its caller before it makes a call.
 func (p *Finder) pops(at machine.Addr) bool {
 	const most = 16 // instructions
 	depth := int64(0)
@@ -211,8 +210,8 @@ func (p *Finder) pops(at machine.Addr) bool {
 	return depth < 0
 }
 
-// branchTarget returns the target of a direct jump or call, or of one through a word at a fixed address, and 0 for others. next is the address
-// after it.
+// branchTarget returns the target of a jump or call that is direct or goes through a word at a fixed address, or 0 for others. next is the address
+// after the instruction.
 func (p *Finder) branchTarget(inst x86asm.Inst, next machine.Addr) machine.Addr {
 	switch arg := inst.Args[0].(type) {
 	case x86asm.Rel:
@@ -228,7 +227,7 @@ func (p *Finder) branchTarget(inst x86asm.Inst, next machine.Addr) machine.Addr 
 	return 0
 }
 
-// Undecided returns the reason why a frame has no record that may have come to its code by a written jump, and "" for every other frame.
+// Undecided returns the reason why a frame has no record because a patched jump may have led to its code, or "" for every other frame.
 func (p *Finder) Undecided(f *unwind.Frame) string {
 	if !f.Undecided() {
 		return ""

@@ -14,42 +14,42 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// Code is the shadow of a stackmap's record, or the region of a patchpoint or statepoint, over which a runtime has written a call, or a jump to
-// code that calls, to invalidate the compiled code (LLVM, "Stack maps and patch points", llvm.experimental.stackmap).
+// Code is the shadow of a stackmap's record, or the region of a patchpoint or statepoint, that a runtime has overwritten to invalidate the compiled
+// code. The runtime wrote a call, or a jump to code that calls (LLVM, "Stack maps and patch points", llvm.experimental.stackmap).
 type Code struct {
 	Entry sites.RecordEntry
 	Sites sites.Candidates
-	// Bytes is its length, or 0 where no module gives one.
+	// Bytes is the length of the shadow or region, or 0 if no module gives it.
 	Bytes uint64
 	*progspace.Original
-	Left machine.Addr // the first instruction that was written over; those before it have run
+	Left machine.Addr // first overwritten instruction; those before it have run
 	last machine.Addr // the address of the call or the jump
 	past machine.Addr // the address after that instruction
 	Stub machine.Addr // the target of the jump; 0 for a call
-	// The registers that the instructions between the record and Left have written.
+	// Changed holds the registers that the instructions between the record and Left have written.
 	Changed amd64.Set
-	Stored  bool // also to slots of the frame, or the stack pointer is above some of them
-	// Trapped is set if the frame made no call: its thread got a signal or was stopped in the code that was written.
+	Stored  bool // the same for memory: slots of the frame were written, or the stack pointer is above some of them
+	// Trapped is set if the frame made no call: its thread got a signal or was stopped in the written code.
 	Trapped bool
-	called  bool // Stub was called, and takes the return address off the stack
-	prefix  int  // how many instructions of the course are before Left
-	arm64   bool // it is code of arm64
+	called  bool // Stub was called and pops the return address
+	prefix  int  // number of instructions of the course before Left
+	arm64   bool // arm64 code
 }
 
-// Finder finds the frames that are in such code.
+// Finder finds the frames in patched code.
 type Finder struct {
 	Space    *progspace.Space
 	Modules  *sites.Modules
 	Unwinder *unwind.Unwinder
 
-	jumped  []*Code                         // see jumps; nil until it is needed
-	returns map[machine.Addr][]*Code        // the same by the return addresses of the calls that they lead to
-	unknown bool                            // there may be jumps that are not in jumped
-	onARM64 []arm64Site                     // see arm64Sites; nil until it is needed
-	callers map[machine.Addr][]machine.Addr // see Callers; nil until it is needed
+	jumped  []*Code                         // patched jumps; see jumps; nil until needed
+	returns map[machine.Addr][]*Code        // the same, by the return addresses of the calls that they lead to
+	unknown bool                            // jumped may be incomplete
+	onARM64 []arm64Site                     // see arm64Sites; nil until needed
+	callers map[machine.Addr][]machine.Addr // see Callers; nil until needed
 }
 
-// Forget drops what was found, after the process has run.
+// Forget clears the caches, after the process has run.
 func (p *Finder) Forget() {
 	p.jumped, p.returns, p.unknown, p.onARM64, p.callers = nil, nil, false, nil, nil
 }
@@ -57,11 +57,11 @@ func (p *Finder) Forget() {
 // movabs is the length of the instruction that loads a register with 64 bits.
 const movabs = 10
 
-// maxShadow bounds a shadow whose length no module gives.
+// maxShadow bounds the length of a shadow if no module gives it.
 const maxShadow = 64
 
-// Covering lists the shadows that hold the call to which f returns: their records have one address. notes explain why other records near f do
-// not match. doubt is set where f may have come by another call that ended at the same address.
+// Covering lists the shadows that contain the call to which f returns; their records have the same address. notes explain why other records near f do
+// not match. doubt is set if f may have been in another call that ended at the same address.
 func (p *Finder) Covering(f, callee *unwind.Frame) (found []*Code, notes []string, doubt bool) {
 	if p.Space.Target.Arch() != machine.AMD64 || !f.Return {
 		return nil, nil, false
@@ -72,7 +72,7 @@ func (p *Finder) Covering(f, callee *unwind.Frame) (found []*Code, notes []strin
 	}
 	owner := c.SymbolAt(f.PC - 1).Owner
 	near := c.Records.Range(f.PC-min(f.PC, sites.MaxPatch), f.PC)
-	var at machine.Addr // of the nearest one; a farther shadow ends before it, so far as it is known
+	var at machine.Addr // address of the nearest one; a shadow further away ends before it
 	for n := near.Len() - 1; n >= max(0, near.Len()-sites.MaxNear); n-- {
 		e := near.Entry(n)
 		if e.Function.Addr != owner || len(found) > 0 && e.Addr != at {
@@ -103,7 +103,7 @@ func (p *Finder) Covering(f, callee *unwind.Frame) (found []*Code, notes []strin
 	return found, notes, doubt
 }
 
-// inRegion returns the reason why a call that was written into a shadow may be that of a statepoint whose region holds it too, or "".
+// inRegion returns the reason why a call that was written into a shadow may belong to a statepoint whose region contains it too, or "".
 func (p *Finder) inRegion(c *progspace.Objfile, s *Code, pc, owner machine.Addr) string {
 	near := c.Records.Range(pc, pc+sites.MaxPatch)
 	for n := range min(near.Len(), sites.MaxNear) {
@@ -119,7 +119,7 @@ func (p *Finder) inRegion(c *progspace.Objfile, s *Code, pc, owner machine.Addr)
 	return ""
 }
 
-// inRegion reports whether a call at an address lies in the region of one of the statepoints whose record is at end.
+// inRegion reports whether a call at an address is in the region of one of the statepoints whose record is at end.
 func inRegion(sites []*ir.Site, end, call machine.Addr) bool {
 	for _, s := range sites {
 		if (s.Kind == ir.StatepointSite || s.Kind == ir.DeoptimizeSite) && call < end && uint64(end-call) <= s.PatchBytes {
@@ -129,7 +129,7 @@ func inRegion(sites []*ir.Site, end, call machine.Addr) bool {
 	return false
 }
 
-// Places lists the places where the function of f may have been left, for the unwinder. Records at one address are one place.
+// Places lists the places where f may have left its function, for the unwinder. Records at one address are one place.
 func (p *Finder) Places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
 	if p.Space.Target.Arch() == machine.ARM64 {
 		return p.arm64Places(f)
@@ -147,7 +147,7 @@ func (p *Finder) Places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
 	return p.stubs(f)
 }
 
-// shadowOf returns the shadow of a record where a call that was written into it ends at pc. Otherwise note may give the reason.
+// shadowOf returns the shadow of a record if a call that was written into it ends at pc. Otherwise note may give the reason.
 func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.Addr, nearest bool) (s *Code, note string) {
 	sites, least, most, ok := p.shadowBytes(c, e)
 	if !ok || uint64(pc-e.Addr) > most || least == 0 && !nearest {
@@ -167,10 +167,10 @@ func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.
 	}
 	switch {
 	case !ends || written || o.Known(s.last, pc):
-	case s.Left != 0 && !s.endsOriginal(pc): // what was relocated is part of another instruction
+	case s.Left != 0 && !s.endsOriginal(pc): // the relocated bytes are part of another instruction
 		written = true
 	default:
-		// The relocated bytes hold the target of the call.
+		// The relocated bytes contain the target of the call.
 		own, now := p.ownTarget(o, e.Addr, pc), directTarget(writtenCode{o}, s.last)
 		if own == 0 || now == 0 {
 			return nil, ""
@@ -190,7 +190,8 @@ func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.
 	return s, ""
 }
 
-// shadowBytes returns the least and the greatest length of a record's shadow: 0 and the bound of the search where no module gives it.
+// shadowBytes returns the smallest and the greatest possible length of a record's shadow. If no module gives it, these are 0 and the bound of the
+// search.
 func (p *Finder) shadowBytes(c *progspace.Objfile, e sites.RecordEntry) (siteList sites.Candidates, least, most uint64, ok bool) {
 	name, _, _ := c.NameAt(e.Function.Addr)
 	siteList, err := p.Modules.OfRecord(c, e, name)
@@ -200,18 +201,18 @@ func (p *Finder) shadowBytes(c *progspace.Objfile, e sites.RecordEntry) (siteLis
 	case len(siteList.Sites) > 0 && sites.KindOf(siteList.Sites) == ir.StackMapSite:
 		least, most = patchBytes(siteList.Sites)
 		return siteList, least, min(most, sites.MaxPatch), most > 0
-	case len(siteList.Sites) > 0 || len(e.Record.LiveOuts) > 0: // which stackmaps do not record
+	case len(siteList.Sites) > 0 || len(e.Record.LiveOuts) > 0: // stackmaps record no live-outs
 		return siteList, 0, 0, false
 	}
 	most = maxShadow
 	if behind := c.Records.Range(e.Addr+1, e.Addr+maxShadow); behind.Len() > 0 {
-		most = uint64(behind.Entry(0).Addr - e.Addr) // it ends before the next one
+		most = uint64(behind.Entry(0).Addr - e.Addr) // the shadow ends before the next record
 	}
 	_, shaped := e.Record.AsStatepoint()
 	return siteList, 0, most, !shaped || !sites.ByDefault(e.Record.ID)
 }
 
-// patchBytes returns the least and the greatest number of patch bytes of some sites.
+// patchBytes returns the smallest and the greatest number of patch bytes of the sites.
 func patchBytes(sites []*ir.Site) (least, most uint64) {
 	least = sites[0].PatchBytes
 	for _, s := range sites {
@@ -220,10 +221,10 @@ func patchBytes(sites []*ir.Site) (least, most uint64) {
 	return least, most
 }
 
-// follow reads the instructions as they are now, from the record on. It reports whether a call ends at pc, and whether a runtime wrote it.
+// follow reads the current instructions from the record up to pc. It reports whether a call ends at pc, and whether a runtime wrote it.
 func (s *Code) follow(pc machine.Addr) (ends, written bool) {
 	now := writtenCode{s.Original}
-	loads := false // the instruction before was written and sets a register alone
+	loads := false // the instruction before was written and only sets a register
 	for at := s.Start; at < pc; {
 		inst, known, err := amd64.Read(now, at)
 		next := at + machine.Addr(inst.Len)
@@ -244,7 +245,7 @@ func (s *Code) follow(pc machine.Addr) (ends, written bool) {
 			s.ran(inst, known)
 		}
 		if s.Bytes == 0 && !differs && !amd64.IsFiller(inst) {
-			return false, false // without a module nothing shows that the shadow continues after code of the function's own
+			return false, false // without a module, the shadow may end at the function's own code
 		}
 		loads = differs && known && inst.Op == x86asm.MOV
 		at = next
@@ -252,7 +253,7 @@ func (s *Code) follow(pc machine.Addr) (ends, written bool) {
 	return false, false
 }
 
-// ran notes what an instruction has changed that ran before the code which was written.
+// ran records the effects of an instruction that ran before the written code.
 func (s *Code) ran(inst x86asm.Inst, known bool) {
 	const all = ^amd64.Set(0)
 	switch _, _, stores := amd64.Stores(inst); {
@@ -262,14 +263,14 @@ func (s *Code) ran(inst x86asm.Inst, known bool) {
 		s.Changed, s.Stored = s.Changed|amd64.NotKept, true
 	case amd64.IsFiller(inst):
 	case stores || amd64.Writes(inst).Has(machine.AMD64.SP):
-		s.Stored = true // a slot of the frame, or the stack pointer is above some of them
+		s.Stored = true // writes a slot of the frame, or moves the stack pointer above some of them
 		fallthrough
 	default:
 		s.Changed |= amd64.Writes(inst)
 	}
 }
 
-// writtenCode is a [progspace.Original] as memory has it.
+// writtenCode is the current memory of a [progspace.Original].
 type writtenCode struct{ *progspace.Original }
 
 // ReadMemory implements [machine.Memory].
@@ -281,10 +282,10 @@ func (w writtenCode) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// Called reports whether Stub was called, and not jumped to.
+// Called reports whether Stub was called rather than jumped to.
 func (s *Code) Called() bool { return s.called }
 
-// Noun returns the word for the code in messages.
+// Noun returns the noun for the code in messages.
 func (s *Code) Noun() string {
 	if kind := sites.KindOf(s.Sites.Sites); kind != "" && kind != ir.StackMapSite {
 		return "region"
@@ -292,7 +293,7 @@ func (s *Code) Noun() string {
 	return "shadow"
 }
 
-// WasSled reports whether only nops were compiled from the start up to the end of the call that was written.
+// WasSled reports whether the compiled code up to the end of the written call was only nops.
 func (s *Code) WasSled() bool {
 	if s.arm64 {
 		return s.arm64Sled()
@@ -310,11 +311,11 @@ func (s *Code) WasSled() bool {
 	return true
 }
 
-// endsOriginal reports whether a call of the function's own ended at pc, too: a thread may still be in it that made it before.
+// endsOriginal reports whether a call of the compiled code ended at pc too. A thread that made it earlier may still be in it.
 func (s *Code) endsOriginal(pc machine.Addr) bool { return amd64.CallFrom(s.Original, s.Start, pc) }
 
-// mayBeOwn returns the reason why a frame may be that of the function's own call, over which another call was written that ends at the same
-// address, or "". is is set where it certainly is. The function that is running decides, where one of the two calls names it.
+// mayBeOwn returns the reason why a frame may be in the function's own call, which was overwritten by another call that ends at the same address; or
+// "". is is set if it certainly is. If one of the two calls names the function that is running, that decides.
 func (p *Finder) mayBeOwn(s *Code, f, callee *unwind.Frame) (is bool, why string) {
 	runs, own := p.Space.FunctionOf(callee), p.ownTarget(s.Original, s.Start, f.PC)
 	now := p.targetNow(s)
@@ -327,7 +328,7 @@ func (p *Finder) mayBeOwn(s *Code, f, callee *unwind.Frame) (is bool, why string
 	return false, "is not certain: a call was written over the function's own, which ended here too and may still be running"
 }
 
-// targetNow returns the target of the call that was written, or 0 where it is not known.
+// targetNow returns the target of the written call, or 0 if it is unknown.
 func (p *Finder) targetNow(s *Code) machine.Addr {
 	now, loaded := writtenCode{s.Original}, map[x86asm.Arg]machine.Addr{}
 	for at := s.Left; at <= s.last; {
@@ -362,8 +363,8 @@ func directTarget(code machine.Memory, at machine.Addr) machine.Addr {
 	return at + machine.Addr(inst.Len) + machine.Addr(int64(to))
 }
 
-// ownTarget returns the target of the compiled call that ended at pc, by the instructions from start on, or 0 where it is not known. The target
-// may be relocated, or a number that the instruction before loads.
+// ownTarget returns the target of the compiled call that ended at pc, from the instructions at start on, or 0 if it is unknown. The target may be
+// relocated, or loaded by an earlier instruction.
 func (p *Finder) ownTarget(o *progspace.Original, start, pc machine.Addr) machine.Addr {
 	loaded := map[x86asm.Arg]machine.Addr{}
 	for at := start; at < pc; {
@@ -395,7 +396,7 @@ func (p *Finder) ownTarget(o *progspace.Original, start, pc machine.Addr) machin
 	return 0
 }
 
-// leadsTo reports whether an address is that of a function, or of a stub that jumps to it.
+// leadsTo reports whether an address is the start of a function, or of a stub that jumps to it.
 func (p *Finder) leadsTo(at, function machine.Addr) bool {
 	if at == function {
 		return true
@@ -408,7 +409,7 @@ func (p *Finder) leadsTo(at, function machine.Addr) bool {
 	return false
 }
 
-// Convention returns the reason why a record is assigned to a frame whose function has left its own code here.
+// Convention returns the evidence for assigning a record to a frame whose function has left its own code here.
 func (s *Code) Convention(space *progspace.Space) string {
 	of := fmt.Sprintf("its %s of %d bytes", s.Noun(), s.Bytes)
 	if s.Bytes == 0 {
@@ -427,7 +428,7 @@ func (s *Code) Convention(space *progspace.Space) string {
 		of, orAddress(space, s.Left), lead, isa.Spaced(s.Now[s.Left-s.Start:s.past-s.Start]), isa.Spaced(s.Was[s.Left-s.Start:s.past-s.Start]), s.Of, orAddress(space, s.Left))
 }
 
-// orAddress spells an address by its function, or as it is.
+// orAddress returns the function at an address, or the address itself.
 func orAddress(space *progspace.Space, addr machine.Addr) string {
 	if name := space.Named(addr); name != "" {
 		return name
