@@ -144,7 +144,7 @@ func inOrder(files map[string][]byte) []string {
 	return names
 }
 
-// TestSQLiteIsAsNative runs testdata/sqlite/statements.sql in a database in memory.
+// TestSQLiteIsAsNative runs testdata/sqlite/statements.sql in databases in memory.
 func TestSQLiteIsAsNative(t *testing.T) {
 	if !all {
 		return // half a minute to compile
@@ -153,7 +153,7 @@ func TestSQLiteIsAsNative(t *testing.T) {
 	require.NoError(t, err)
 	dir := livetest.Amalgamation(t)
 	for _, v := range []variant{{14, "-O0"}, {19, "-O1"}} {
-		flags := append([]string{v.level, "-w", "-DSQLITE_THREADSAFE=0", "-I" + dir}, hosted.flags...)
+		flags := append([]string{v.level, "-w", "-DSQLITE_THREADSAFE=0", "-DSQLITE_TEMP_STORE=3", "-I" + dir}, hosted.flags...)
 		module := livetest.CModule(t, v.release, flags, append([]string{filepath.Join(dir, "sqlite3.c"), "testdata/sqlite/shell.c"}, hosted.own...)...)
 		t.Run(v.String(), func(t *testing.T) {
 			got, _ := filed(t, module, v, task{stdin: statements})

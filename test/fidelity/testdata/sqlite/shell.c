@@ -1,4 +1,4 @@
-// Runs the statements of standard input in a database: shell FILE. Lines that begin with a dot close it and open it again.
+// Runs the statements of standard input in a database in memory. Lines that begin with a dot close it and open it again.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,19 +19,21 @@ static void twice(sqlite3_context *context, int n, sqlite3_value **values) {
   sqlite3_result_double(context, 2 * sqlite3_value_double(values[0]));
 }
 
-static void start(const char *file) {
-  if (sqlite3_open(file, &db)) exit(3);
+static void start(void) {
+  if (sqlite3_open(":memory:", &db)) exit(3);
   sqlite3_create_function(db, "twice", 1, SQLITE_UTF8, NULL, twice, NULL, NULL);
 }
 
-int main(int argc, char **argv) {
+int main(void) {
   char line[4000], *statement = NULL;
   size_t length = 0;
-  start(argc > 1 ? argv[1] : ":memory:");
+  sqlite3_initialize();
+  sqlite3_vfs_register(sqlite3_vfs_find("memdb"), 1); // attached databases are in memory too
+  start();
   while (fgets(line, sizeof line, stdin)) {
     if (line[0] == '.') {
       printf("closed: %d\n", sqlite3_close(db));
-      start(argc > 1 ? argv[1] : ":memory:");
+      start();
       continue;
     }
     size_t more = strlen(line);
