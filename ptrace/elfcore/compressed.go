@@ -17,29 +17,29 @@ import (
 	"example.com/reframe/internal/base/filekind"
 )
 
-// File is the destination of a core: bytes between the written parts are zero.
+// File is the destination of a core. Bytes between the written parts are zero.
 type File interface {
 	io.WriterAt
 	Truncate(size int64) error
 }
 
-// Page is the size in bytes of a core's pages, even of one from a machine with larger pages.
+// Page is the page size in a core, even if the core's machine has larger pages.
 const Page = 4096
 
 var zeroPage [Page]byte
 
-// IsZero reports whether all of a page, or of a part of one, is zero.
+// IsZero reports whether a page, or a part of one, is all zeros.
 func IsZero(b []byte) bool { return bytes.Equal(b, zeroPage[:len(b)]) }
 
-// isCompressed reports whether a file with this beginning was made by zstd, the only format that is read.
+// isCompressed reports whether a file with this beginning is compressed by zstd, the only supported format.
 func isCompressed(head []byte) bool { return filekind.Compressor(head) == filekind.Zstd }
 
-// IsCompressed reports whether a file was made by zstd.
+// IsCompressed reports whether a file is compressed by zstd.
 func IsCompressed(f io.ReaderAt) bool {
 	return isCompressed(beginning(io.NewSectionReader(f, 0, headSize)))
 }
 
-// IsCore reports whether the content of a file is that of a core, whole or truncated, compressed or not. Errors in it are found when it is opened.
+// IsCore reports whether a file begins like a core, complete or truncated, compressed or not. Opening it finds other errors.
 func IsCore(f io.ReaderAt) (bool, error) {
 	all := io.NewSectionReader(f, 0, math.MaxInt64)
 	head := beginning(all)
@@ -64,18 +64,18 @@ func IsCore(f io.ReaderAt) (bool, error) {
 	return elf.Type(order.Uint16(head[elf.EI_NIDENT:])) == elf.ET_CORE, nil
 }
 
-// headSize is up to the end of the type in the header of an ELF file, in bytes.
+// headSize is the number of bytes up to the end of the type in the header of an ELF file.
 const headSize = elf.EI_NIDENT + 2
 
-// beginning reads the first bytes, fewer if the file is shorter.
+// beginning reads the first headSize bytes, or fewer if the file is shorter.
 func beginning(r io.Reader) []byte {
 	b := make([]byte, headSize)
 	n, _ := io.ReadFull(r, b)
 	return b[:n]
 }
 
-// WriteCompressed makes write produce a core and compresses it into a file. A core is not written from its beginning to its end, so write uses a
-// temporary file that no other process sees.
+// WriteCompressed calls write for a core and compresses the core into a file. write does not write a core sequentially, so it gets a temporary file
+// that no other process can open.
 func WriteCompressed(ctx context.Context, into *os.File, write func(File) error) (err error) {
 	between, err := newTemporary(filepath.Dir(into.Name()))
 	if err != nil {
@@ -113,10 +113,10 @@ func (u untilDone) Read(p []byte) (int, error) {
 	return u.r.Read(p)
 }
 
-// temporary is a file that no other process sees, and that is removed when it is closed.
+// temporary is a file that no other process can open, and that is removed when it is closed.
 type temporary struct {
 	*os.File
-	left bool // its name still exists, because the system cannot remove that of an open file
+	left bool // the file still has a name, because the system cannot remove the name of an open file
 }
 
 func newTemporary(dir string) (*temporary, error) {
@@ -136,17 +136,16 @@ func (t *temporary) Close() error {
 	return err
 }
 
-// Limits on the decompressed size of a core: a fixed number of bytes, or a multiple of its compressed size if that is more.
+// Limits on the decompressed size of a core: alwaysExpanded bytes, or a multiple of its compressed size if that is larger.
 const (
 	maxInMemory    = 16 << 20
 	alwaysExpanded = 1 << 30
 	expandedBy     = 500
 	maxExpanded    = 1 << 40
-	maxZstdWindow  = 128 << 20 // what zstd --long=27, the most without asking for more, needs
+	maxZstdWindow  = 128 << 20 // enough for zstd --long=27, the maximum without special options
 )
 
-// Decompress is the core that a compressed file holds: in memory where it is small, or else in a temporary file of
-// which the zeros are holes. The caller closes it.
+// Decompress decompresses a core, into memory if it is small, or else into a temporary file with holes for pages of zeros. The caller closes end.
 func Decompress(f io.Reader, size int64) (r io.ReaderAt, length int64, end io.Closer, err error) {
 	z, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderConcurrency(1))
 	if err != nil {
@@ -173,11 +172,11 @@ func Decompress(f io.Reader, size int64) (r io.ReaderAt, length int64, end io.Cl
 	return t, out.at, t, nil
 }
 
-// holes writes a file in which pages of zeros are holes.
+// holes writes a file with holes for pages of zeros.
 type holes struct {
 	file *os.File
 	at   int64
-	room int64 // bytes that may come
+	room int64 // bytes that may still be written
 }
 
 // Write implements [io.Writer].

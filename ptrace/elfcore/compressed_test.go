@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoles requires that output larger than any core takes no space, and neither do its zeros.
+// TestHoles requires that writing more than the limit fails, and that zeros take no space.
 func TestHoles(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "holes"))
 	require.NoError(t, err)

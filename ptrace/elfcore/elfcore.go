@@ -1,11 +1,12 @@
-// Package elfcore reads and writes the headers and notes of ELF cores, also of cores compressed with zstd. Its users interpret the notes and the places of memory in a core.
+// Package elfcore reads and writes the headers and notes of ELF cores, including cores that zstd compressed. Its users interpret the notes, and
+// assign addresses to the memory in a core.
 //
 // Its main types are [Header] and [Note].
 //
 // # Security
 //
-// A core is not trusted. Numbers in it are checked against limits and against the size of the file before anything is allocated, and the output of
-// decompression is bounded by the core's own size.
+// A core is not trusted. Numbers in it are checked against limits and against the size of the file before any allocation. The size of decompressed
+// data is bounded relative to the size of the core.
 package elfcore
 
 import (
@@ -17,7 +18,7 @@ import (
 	"strings"
 )
 
-// Header is the header of an ELF file (System V ABI, chapter 4). Raw is all of it.
+// Header is the header of an ELF file (System V ABI, chapter 4). Raw holds its bytes.
 type Header struct {
 	Raw      [HeaderSize]byte
 	Class    elf.Class
@@ -29,20 +30,20 @@ type Header struct {
 	programN uint16
 }
 
-// Sizes in files of 64 bits, in bytes.
+// Sizes in 64-bit files, in bytes.
 const (
 	HeaderSize  = 64
 	ProgramSize = 56
 	SectionSize = 64
 )
 
-// header32 is the size of the header in files of 32 bits.
+// header32 is the size of the header in 32-bit files.
 const header32 = 52
 
-// ManyPrograms means that the number of program headers is in sh_info of section header 0, because it does not fit: PN_XNUM of elf(5).
+// ManyPrograms means that the number of program headers does not fit into the header, and is in sh_info of section header 0: PN_XNUM of elf(5).
 const ManyPrograms = 0xffff
 
-// ErrNoELF reports that a file does not begin as ELF files do.
+// ErrNoELF reports that a file does not begin like an ELF file.
 var ErrNoELF = errors.New("no ELF file")
 
 // ReadHeader reads the header of an ELF file. For a 32-bit file it reads only the class and the type.
@@ -71,7 +72,7 @@ func ReadHeader(r io.ReaderAt) (*Header, error) {
 	return h, nil
 }
 
-// Programs reads the program headers of a 64-bit file that has size bytes.
+// Programs reads at most most program headers of a 64-bit file of size bytes.
 func (h *Header) Programs(r io.ReaderAt, size, most uint64) ([]elf.Prog64, error) {
 	count := uint64(h.programN)
 	if count == ManyPrograms {
@@ -109,7 +110,7 @@ func (h *Header) Programs(r io.ReaderAt, size, most uint64) ([]elf.Prog64, error
 	return list, nil
 }
 
-// Budget bounds the notes that are read, of all segments together. A thread has about six.
+// Budget bounds the number of notes that are read, for all segments together. A thread has about six.
 type Budget int
 
 // MaxNotes is the budget for a core.
@@ -120,22 +121,21 @@ type Note struct {
 	Owner string
 	Kind  elf.NType
 	Desc  *io.SectionReader
-	Whole *io.SectionReader // with its header
+	Whole *io.SectionReader // including its header
 }
 
-// maxOwner is enough for the owners that matter: CORE, LINUX, GNU, Delve Header.
+// maxOwner bounds the length of an owner's name. It is enough for CORE, LINUX, GNU and Delve Header.
 const maxOwner = 16
 
-// Each calls f with the notes of a segment (System V ABI, chapter 5, "Note Section") up to
-// the first that does not fit into it or that the file does not hold whole; it returns whether
-// all of them could be read.
+// Each calls f with the notes of a segment (System V ABI, chapter 5, "Note Section"), up to the first note that does not fit into the segment or the
+// file. It reports whether it read all notes.
 func (budget *Budget) Each(r io.ReaderAt, size uint64, order binary.ByteOrder, p elf.Prog64, f func(Note)) bool {
 	if p.Off > size {
 		return p.Filesz == 0
 	}
 	end, align := min(p.Filesz, size-p.Off), uint64(4)
 	if p.Align == 8 {
-		align = 8 // .note.gnu.property, the only one that is
+		align = 8 // only .note.gnu.property has this alignment
 	}
 	padded := func(n uint64) uint64 { return (n + align - 1) &^ (align - 1) }
 	var head [12 + maxOwner]byte
@@ -154,7 +154,7 @@ func (budget *Budget) Each(r io.ReaderAt, size uint64, order binary.ByteOrder, p
 		}
 		owner := ""
 		if nameSize > 0 && nameSize <= maxOwner && 12+int(nameSize) <= n {
-			owner = strings.TrimSuffix(string(head[12:12+nameSize]), "\x00") // Delve's does not end with one
+			owner = strings.TrimSuffix(string(head[12:12+nameSize]), "\x00") // Delve's owner has no zero byte
 		}
 		f(Note{owner, elf.NType(order.Uint32(head[8:])), io.NewSectionReader(r, int64(p.Off+desc), int64(descSize)), io.NewSectionReader(r, int64(p.Off+at), int64(desc+descSize-at))})
 		at = padded(desc + descSize)
@@ -162,7 +162,7 @@ func (budget *Budget) Each(r io.ReaderAt, size uint64, order binary.ByteOrder, p
 	return end == p.Filesz
 }
 
-// Read returns the first bytes of what the note holds, at least least and at most most.
+// Read returns the first bytes of the note's content, at least least and at most most.
 func (n Note) Read(least, most int64) ([]byte, bool) {
 	if n.Desc.Size() < least {
 		return nil, false
@@ -178,7 +178,7 @@ const (
 	OwnerLinux = "LINUX"
 )
 
-// NoteList is notes one after the other (System V ABI, chapter 5, "Note Section").
+// NoteList is a list of encoded notes (System V ABI, chapter 5, "Note Section").
 type NoteList struct {
 	Order binary.ByteOrder
 	Bytes []byte

@@ -6,25 +6,25 @@ import (
 	"sync/atomic"
 )
 
-// The blocks that are kept of a file.
+// Size and number of the cached blocks of a file.
 const (
 	cacheBlock  = 1 << 10 // bytes
 	cacheBlocks = 64
 )
 
-// Cache reads a file that is mostly read a few bytes here and there: headers, rows of a search
-// table, the code of a stub. It keeps what lay around those.
+// Cache reads a file of which mostly a few scattered bytes are read: headers, rows of a search table, the code of a stub. It keeps the blocks around
+// them.
 type Cache struct {
 	File   io.ReaderAt
-	Reads  atomic.Int64 // of the file itself
+	Reads  atomic.Int64 // number of reads of the file itself
 	mu     sync.Mutex
-	blocks [cacheBlocks]cachedBlock // by the remainder of their number
+	blocks [cacheBlocks]cachedBlock // indexed by the block number modulo cacheBlocks
 }
 
-// cachedBlock is a block of a file, shorter where the file ends.
+// cachedBlock is a block of a file; the last one may be shorter.
 type cachedBlock struct {
 	number int64
-	data   []byte // nil where nothing is kept
+	data   []byte // nil if the slot is empty
 }
 
 // ReadAt implements [io.ReaderAt].
@@ -50,7 +50,7 @@ func (c *Cache) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// block returns a block, which is empty past the end of the file.
+// block returns a block, which is empty after the end of the file.
 func (c *Cache) block(number int64) ([]byte, error) {
 	b := &c.blocks[number%cacheBlocks]
 	if b.data != nil && b.number == number {

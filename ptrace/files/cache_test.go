@@ -38,7 +38,7 @@ func TestFileCache(t *testing.T) {
 	}
 }
 
-// brokenFile cannot be read where it is broken.
+// brokenFile is a file whose reads fail while broken is set.
 type brokenFile struct {
 	io.ReaderAt
 	broken bool
@@ -70,7 +70,7 @@ func TestFileCacheErrors(t *testing.T) {
 	require.Equal(t, "4567", string(b[:n]))
 }
 
-// Several goroutines may read at once.
+// TestFileCacheConcurrently requires that several goroutines can read at once.
 func TestFileCacheConcurrently(t *testing.T) {
 	data := make([]byte, 4*cacheBlock*cacheBlocks)
 	for i := range data {

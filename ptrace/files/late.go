@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Bounds of how long the file system of a file may take for one call. A close only waits for another call.
+// patience and closePatience bound the duration of one call of a file system. A close only waits for another call.
 const (
 	patience      = 2 * time.Second
 	closePatience = patience / 10
 )
 
-// ErrLate is the error of a call that takes too long.
+// ErrLate reports that a call takes too long.
 var ErrLate = errors.New("its file system does not answer")
 
-// within calls f on another thread, which is left behind if f takes longer than the limit: no signal ends a call that waits for a server of FUSE.
-// late is then called with the result, once f has returned.
+// within calls f on another thread. If f takes longer than the limit, within abandons the thread, since no signal ends a call that waits for a FUSE
+// server. When f returns after that, late is called with the result.
 func within[T any](limit time.Duration, f func() (T, error), late func(T, error)) (T, error) {
 	type result struct {
 		value T
@@ -45,7 +45,7 @@ func within[T any](limit time.Duration, f func() (T, error), late func(T, error)
 	}
 }
 
-// OpenWithin opens a regular file as [OpenRegular] does, or fails with [ErrLate].
+// OpenWithin opens a regular file like [OpenRegular], or fails with [ErrLate].
 func OpenWithin(path string, inode uint64) (*os.File, error) {
 	return within(patience, func() (*os.File, error) { return OpenRegular(path, inode) }, func(f *os.File, err error) {
 		if err == nil {
@@ -54,18 +54,18 @@ func OpenWithin(path string, inode uint64) (*os.File, error) {
 	})
 }
 
-// StatWithin calls stat, which asks a file system for the description of a file. Its error is [ErrLate] if that takes too long.
+// StatWithin calls stat, which reads the description of a file. It returns [ErrLate] if that takes too long.
 func StatWithin(stat func() (os.FileInfo, error)) (os.FileInfo, error) {
 	return within(patience, stat, func(os.FileInfo, error) {})
 }
 
-// CloseWithin closes a file. It does not wait long for a read of the file that has not returned.
+// CloseWithin closes a file. It does not wait long for a pending read of the file.
 func CloseWithin(f *os.File) {
 	_, _ = within(closePatience, func() (struct{}, error) { return struct{}{}, f.Close() }, func(struct{}, error) {})
 }
 
-// Bounded returns a reader of a file of which no read takes long: while one waits for the file system, all fail with [ErrLate]. A file on a disk of
-// this machine is returned unchanged.
+// Bounded returns a reader of a file whose reads return within a time limit. While a late read waits for the file system, all others fail with
+// [ErrLate]. A file on a disk of this machine is returned unchanged.
 func Bounded(f *os.File, info os.FileInfo) io.ReaderAt {
 	if onDisk(info) {
 		return f
@@ -73,14 +73,14 @@ func Bounded(f *os.File, info os.FileInfo) io.ReaderAt {
 	return &bounded{file: f}
 }
 
-// bounded is a file that may never be read.
+// bounded is a file whose reads may take forever.
 type bounded struct {
 	file *os.File
 	mu   sync.Mutex
 	late bool // a read has not returned yet
 }
 
-// boundedRead is the number of bytes that are read at once.
+// boundedRead is the maximum number of bytes of one read.
 const boundedRead = 1 << 20
 
 // ReadAt implements [io.ReaderAt].
@@ -93,7 +93,7 @@ func (b *bounded) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// part reads bytes into memory of its own, which a late read may still write.
+// part reads bytes into a new buffer, since a late read may still write there.
 func (b *bounded) part(off int64, size int) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 
 var errNetwork = errors.New("it lies on another machine; --sysroot DIR names copies that may be opened")
 
-// OpenNamed opens a regular file whose path a core names. On Windows it opens none of another machine ([OnNetwork]).
+// OpenNamed opens a regular file whose path a core names. On Windows it opens no file of another machine ([OnNetwork]).
 func OpenNamed(path string) (*os.File, error) {
 	if runtime.GOOS == "windows" && OnNetwork(path) {
 		return nil, errNetwork
@@ -16,8 +16,8 @@ func OpenNamed(path string) (*os.File, error) {
 	return OpenRegular(path, 0)
 }
 
-// OnNetwork reports whether Windows would take a path for one of another machine's files, or of a device: one that begins with two separators
-// (Microsoft, "File path formats on Windows systems"). To open it sends the user's name and proof of the password to that machine.
+// OnNetwork reports whether Windows would open a path on another machine or as a device: a path that begins with two separators (Microsoft, "File
+// path formats on Windows systems"). Opening such a path sends the user's name and a proof of the password to that machine.
 func OnNetwork(path string) bool {
 	separator := func(n int) bool { return len(path) > n && (path[n] == '\\' || path[n] == '/') }
 	return separator(0) && separator(1)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenRegular opens a regular file that has the inode, or any if that is 0. Opening a device or a pipe could block or have effects, and the target
-// controls where a path leads: the file is not opened (O_PATH) until its type is known.
+// OpenRegular opens a regular file that has the inode; 0 means any. Opening a device or a pipe could block or have effects, and the target controls
+// where a path leads. So OpenRegular gets the file by O_PATH and opens it only after checking its type.
 func OpenRegular(path string, inode uint64) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -30,10 +30,10 @@ func OpenRegular(path string, inode uint64) (*os.File, error) {
 	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
-// Nonblocking makes open(2) not wait for the writer of a pipe.
+// Nonblocking is a flag of open(2): do not wait for the writer of a pipe.
 const Nonblocking = syscall.O_NONBLOCK
 
-// Owner returns the user that a file belongs to.
+// Owner returns the user who owns a file.
 func Owner(info os.FileInfo) (uid int, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -42,7 +42,7 @@ func Owner(info os.FileInfo) (uid int, ok bool) {
 	return int(st.Uid), true
 }
 
-// onDisk reports whether a file is on a file system of a block device. Others, such as FUSE, NFS and overlays, have a number of major 0
+// onDisk reports whether a file is on a file system of a block device. Others, such as FUSE, NFS and overlays, have devices with major number 0
 // (Documentation/admin-guide/devices.txt of Linux).
 func onDisk(info os.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)

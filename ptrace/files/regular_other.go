@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// OpenRegular opens a regular file; inode is 0, as for the files that a core names. It checks the file before it is opened, and again after that,
-// since the path may have led to another file in between.
+// OpenRegular opens a regular file. inode must be 0, as it is for files that a core names. OpenRegular checks the file before and after opening it,
+// since the path may lead to another file in between.
 func OpenRegular(path string, inode uint64) (*os.File, error) {
 	if inode != 0 {
 		return nil, errors.ErrUnsupported
@@ -31,10 +31,10 @@ func OpenRegular(path string, inode uint64) (*os.File, error) {
 	return f, nil
 }
 
-// Nonblocking and Owner are for the files of processes, of which none is looked at here.
+// Nonblocking and Owner are for the files of processes, which are read only on Linux.
 const Nonblocking = 0
 
 func Owner(os.FileInfo) (uid int, ok bool) { return -1, false }
 
-// onDisk reports whether a file is on a file system of a block device: files of running targets are read on Linux alone.
+// onDisk returns true: files of running targets are read only on Linux.
 func onDisk(os.FileInfo) bool { return true }

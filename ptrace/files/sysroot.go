@@ -14,8 +14,8 @@ var (
 	errLinks      = errors.New("too many symbolic links")
 )
 
-// Sysroot is a directory in which the files of another machine lie as they lie there. Its symbolic
-// links mean what they mean on that machine; none leads out of it ([os.Root]).
+// Sysroot is a directory that contains the files of another machine at their paths. Symbolic links in it are resolved as on that machine; none leads
+// out of the directory ([os.Root]).
 type Sysroot struct{ root *os.Root }
 
 func OpenSysroot(dir string) (*Sysroot, error) {
@@ -26,16 +26,16 @@ func OpenSysroot(dir string) (*Sysroot, error) {
 	return &Sysroot{root}, nil
 }
 
-// Close closes it; the files that were opened in it stay open.
+// Close closes the directory. Files that were opened in it stay open.
 func (s *Sysroot) Close() { s.root.Close() }
 
-// maxLinks bounds the symbolic links that are followed on the way to a file, as Linux does (path_resolution(7)).
+// maxLinks bounds the number of symbolic links in a path; it is Linux's limit (path_resolution(7)).
 const maxLinks = 40
 
 // Open opens a regular file by its absolute path on the other machine.
 func (s *Sysroot) Open(name string) (*os.File, error) {
 	rest := strings.Split(path.Clean("/"+name), "/")[1:]
-	at := "." // resolved up to here
+	at := "." // the part of the path that is resolved
 	for links := 0; len(rest) > 0; {
 		part := rest[0]
 		rest = rest[1:]
@@ -43,7 +43,7 @@ func (s *Sysroot) Open(name string) (*os.File, error) {
 		case "", ".":
 			continue
 		case "..":
-			at = path.Dir(at) // of "." that is "."
+			at = path.Dir(at) // the parent of "." is "."
 			continue
 		}
 		here := path.Join(at, part)
@@ -74,7 +74,7 @@ func (s *Sysroot) Open(name string) (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	f, err := s.root.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK, 0) // in its place may be a pipe by now
+	f, err := s.root.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK, 0) // another process may have replaced the file by a pipe
 	if err != nil {
 		return nil, err
 	}

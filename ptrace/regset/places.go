@@ -11,11 +11,11 @@ import (
 // Place is the place of a register in a note.
 type Place struct {
 	Reg  machine.DWARFReg
-	At   int // in the registers that the note holds
-	Size int // bytes
+	At   int // offset in the registers of the note
+	Size int // in bytes
 }
 
-// inTurn places registers with consecutive numbers one after the other.
+// inTurn returns places for registers with consecutive numbers, one after the other.
 func inTurn(first machine.DWARFReg, count, at, size int) []Place {
 	list := make([]Place, count)
 	for i := range list {
@@ -24,20 +24,19 @@ func inTurn(first machine.DWARFReg, count, at, size int) []Place {
 	return list
 }
 
-// ppcVMX is NT_PPC_VMX of linux/elf.h, of the owner LINUX.
+// ppcVMX is NT_PPC_VMX of linux/elf.h, with the owner LINUX.
 const ppcVMX = 0x100
 
-// Note is a note that holds registers, with their places.
+// Note is a note that contains registers, with their places.
 type Note struct {
 	Owner  string
 	Kind   elf.NType
 	Places []Place
 }
 
-// Notes are the notes of each architecture, the first one that of the general
-// registers: what ptrace(2) calls its register sets. The structs are those of asm/ptrace.h,
-// or of asm/user.h for x86-64; those of floating-point registers that a vector register is wider
-// than hold the part of the former alone.
+// Notes holds the notes of each architecture, called register sets by ptrace(2). The note of the general registers is first. The structs are from
+// asm/ptrace.h, for x86-64 from asm/user.h. If a vector register contains a floating-point register, the note of floating-point registers holds only
+// that part of the vector register.
 var Notes = map[*machine.Arch][]Note{
 	machine.AMD64: { // struct user_regs_struct, struct user_fpregs_struct
 		{elfcore.OwnerCore, elf.NT_PRSTATUS, amd64General()},
@@ -51,13 +50,13 @@ var Notes = map[*machine.Arch][]Note{
 		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(inTurn(machine.RISCV64.PC, 1, 0, 8), inTurn(1, 31, 8, 8)...)},
 		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
 	},
-	machine.S390X: { // s390_regs (the mask of the program status word comes first), s390_fp_regs (fpc does)
+	machine.S390X: { // s390_regs (the mask of the program status word is first), s390_fp_regs (fpc is first)
 		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(append(inTurn(machine.S390X.PC, 1, 8, 8), inTurn(0, 16, 16, 8)...), inTurn(48, 16, 144, 4)...)},
 		{elfcore.OwnerCore, elf.NT_FPREGSET, s390xFloating()},
 	},
 }
 
-// arm64Notes are struct user_pt_regs, pc after x0 to x30 and sp, and struct user_fpsimd_state.
+// arm64Notes returns struct user_pt_regs, with pc after x0 to x30 and sp, and struct user_fpsimd_state.
 func arm64Notes(a *machine.Arch) []Note {
 	return []Note{
 		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), Place{a.PC, 32 * 8, 8})},
@@ -65,8 +64,7 @@ func arm64Notes(a *machine.Arch) []Note {
 	}
 }
 
-// ppc64Notes are struct pt_regs, in which msr and orig_gpr3 follow nip, and the register sets
-// elf_fpregset_t and elf_vrregset_t of asm/elf.h.
+// ppc64Notes returns struct pt_regs, in which msr and orig_gpr3 follow nip, and the register sets elf_fpregset_t and elf_vrregset_t of asm/elf.h.
 func ppc64Notes(a *machine.Arch) []Note {
 	return []Note{
 		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(inTurn(0, 32, 0, 8), Place{a.PC, 32 * 8, 8},
@@ -79,14 +77,14 @@ func ppc64Notes(a *machine.Arch) []Note {
 func amd64General() []Place {
 	var list []Place
 	for i, reg := range []int{15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, -1, 16, -1, -1, 7} {
-		if reg >= 0 { // orig_rax, cs and eflags are no registers of DWARF's
+		if reg >= 0 { // DWARF has no numbers for orig_rax, cs and eflags
 			list = append(list, Place{machine.DWARFReg(reg), 8 * i, 8})
 		}
 	}
 	return list
 }
 
-// s390xFloating has f0 to f15 in the order of their names, which that of their numbers is not.
+// s390xFloating returns f0 to f15 in the order of their names, which differs from the order of their numbers.
 func s390xFloating() []Place {
 	var list []Place
 	for _, reg := range machine.S390X.Registers() {

@@ -1,11 +1,11 @@
 // Package regset lists the register sets that the kernel provides for a thread, the notes of a core that contain registers, and the place of each
-// register in them. Captures, sessions and cores go by these tables.
+// register in them. Captures, sessions and cores use these tables.
 //
 // Its main types are [Set] and [Note]; the tables are [Sets] and [Notes].
 //
 // # Security
 //
-// It reads nothing. Callers that use the tables must check that the data is as long as the tables require.
+// The package reads nothing. Callers that use the tables must check that the data is as long as the tables require.
 package regset
 
 import (
@@ -15,11 +15,11 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// Set is a set of registers that ptrace(2) provides at once (PTRACE_GETREGSET), and that cores have as a note.
+// Set is a set of registers that one ptrace(2) request reads (PTRACE_GETREGSET), and that cores contain as a note.
 type Set struct {
 	Owner string
 	Kind  elf.NType
-	Room  int // bytes
+	Room  int // maximum size in bytes
 }
 
 // Sets and notes that linux/elf.h names.
@@ -32,11 +32,11 @@ const (
 	armPACMask    = 0x406 // NT_ARM_PAC_MASK
 )
 
-// sveRoom is more than vectors of 2048 bits have: struct user_sve_header, z0 to z31, p0 to p15, ffr, fpsr, fpcr.
+// sveRoom is enough for vectors of 2048 bits: struct user_sve_header, z0 to z31, p0 to p15, ffr, fpsr, fpcr.
 const sveRoom = 9 << 10
 
-// VectorLength returns the length of the vectors of a thread, in bytes, from the start of NT_ARM_SVE: struct user_sve_header of asm/ptrace.h. It is
-// 0 if SVE does not allow the length.
+// VectorLength returns the length in bytes of a thread's SVE vectors, from the beginning of NT_ARM_SVE: struct user_sve_header of asm/ptrace.h. It
+// returns 0 if SVE does not allow the length.
 func VectorLength(b []byte) uint64 {
 	const at, unit, most = 8, 16, 256
 	if len(b) < at+2 {
@@ -49,11 +49,11 @@ func VectorLength(b []byte) uint64 {
 	return n
 }
 
-// xsaveRoom is more than any XSAVE area has: AMX makes it 11 KiB.
+// xsaveRoom is enough for an XSAVE area. With AMX it has 11 KiB.
 const xsaveRoom = 16 << 10
 
-// Sets are those that are read of the threads of a process, the first one that of the general registers, the second one that of vectors. A kernel or a
-// processor may be without any but the first.
+// Sets holds the register sets that are read of a process's threads. The first is the set of the general registers, the second that of the vector
+// registers. A kernel or a processor may lack any set but the first.
 var Sets = map[*machine.Arch][]Set{
 	machine.AMD64: { // struct user_regs_struct, an XSAVE area in its standard form
 		{elfcore.OwnerCore, elf.NT_PRSTATUS, 27 * 8},
@@ -69,7 +69,8 @@ var Sets = map[*machine.Arch][]Set{
 	},
 }
 
-// Others returns the sets of an architecture, by Go's name for it, besides that of the general registers; none if its processes are not supported.
+// Others returns the sets of an architecture except the general registers. name is Go's name of the architecture. It returns none if processes of the
+// architecture are not supported.
 func Others(name string) []Set {
 	arch, _ := machine.ByName(name)
 	if sets := Sets[arch]; len(sets) > 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ThreadIDs lists the threads of a process.
+// ThreadIDs returns the numbers of the threads of a process.
 func ThreadIDs(pid int) ([]int, error) {
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -30,11 +30,11 @@ func ThreadIDs(pid int) ([]int, error) {
 	return tids, nil
 }
 
-// Rounds bounds how often threads are looked for that start while others are being stopped. Each round stops at least one more; a process that
-// outruns this many is not one that can be held still.
+// Rounds bounds the number of searches for threads that start while others are being stopped. Each round stops at least one more thread. A process
+// that starts threads for more rounds cannot be stopped.
 const Rounds = 1000
 
-// EachRound calls f with the list of threads of a process, and again as long as f reports that it has found new ones: others may start meanwhile.
+// EachRound calls f with the threads of a process, and repeats that while f reports that it has found new ones, since threads may start meanwhile.
 func EachRound(pid int, f func(tids []int) (found bool, err error)) error {
 	for range Rounds {
 		tids, err := ThreadIDs(pid)
@@ -48,14 +48,15 @@ func EachRound(pid int, f func(tids []int) (found bool, err error)) error {
 	return fmt.Errorf("new threads kept starting for %d rounds", Rounds)
 }
 
-// A thread that has not stopped within StopPatience is in an uninterruptible sleep, or the machine is so busy that it did not get to run.
+// StopPatience and busyPatience bound the wait for a thread to stop. A thread that takes longer is in an uninterruptible sleep, or the machine is too
+// busy to run it.
 const (
 	StopPatience = 200 * time.Millisecond
 	busyPatience = 5 * time.Second
 )
 
-// Late reports whether a thread that was told to stop, and was waited for that long, is not going to stop soon, and its state. A thread that runs,
-// or has stopped since the last check, may still stop.
+// Late reports whether a thread that was requested to stop is not going to stop soon, and its state. waited is the time since the request. A thread
+// that runs, or has stopped since the last check, may still stop.
 func Late(pid, tid int, waited time.Duration) (state byte, late bool) {
 	if waited <= StopPatience {
 		return 0, false
@@ -64,7 +65,7 @@ func Late(pid, tid int, waited time.Duration) (state byte, late bool) {
 	return state, state != 'R' && state != 't' || waited > busyPatience
 }
 
-// ThreadState returns the state letter of a thread (proc_pid_stat(5)), '?' if unknown.
+// ThreadState returns the state letter of a thread (proc_pid_stat(5)), or '?' if unknown.
 func ThreadState(pid, tid int) byte {
 	fields, err := statFields(fmt.Sprintf("/proc/%d/task/%d/stat", pid, tid))
 	if err != nil || len(fields) == 0 {
@@ -73,13 +74,13 @@ func ThreadState(pid, tid int) byte {
 	return fields[0][0]
 }
 
-// Started returns when a process started, at the latest: the kernel counts it in hundredths of a second from its own start on (proc_pid_stat(5)).
+// Started returns an upper bound of the time when a process started. The kernel reports it in hundredths of a second since boot (proc_pid_stat(5)).
 func Started(pid int) (time.Time, error) {
 	fields, err := statFields(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return time.Time{}, err
 	}
-	const starttime, tick = 19, 10 * time.Millisecond // after the name; USER_HZ is 100 on all architectures here
+	const starttime, tick = 19, 10 * time.Millisecond // starttime is an index after the name; USER_HZ is 100 on all supported architectures
 	if len(fields) <= starttime {
 		return time.Time{}, fmt.Errorf("process %d: no time of its start", pid)
 	}
@@ -100,7 +101,7 @@ func Started(pid int) (time.Time, error) {
 	return time.Now().Add(2*tick - ago), nil
 }
 
-// Ended reports whether a thread is only an entry in the process table, or not even that.
+// Ended reports whether a thread has ended. It may still have an entry in the process table.
 func Ended(pid, tid int) bool {
 	switch ThreadState(pid, tid) {
 	case 'Z', 'X', '?':
@@ -109,7 +110,7 @@ func Ended(pid, tid int) bool {
 	return false
 }
 
-// ThreadName returns the name of a thread, or "" where it has ended since.
+// ThreadName returns the name of a thread, or "" if it has ended.
 func ThreadName(pid, tid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", pid, tid))
 	if err != nil {
@@ -118,11 +119,10 @@ func ThreadName(pid, tid int) string {
 	return strings.TrimSuffix(string(b), "\n")
 }
 
-// A command line longer than this is cut: it is shown to people, and the process may
-// have made it as long as it likes.
+// maxCommand bounds the length of a command line. It is only displayed, and a process can make it arbitrarily long.
 const maxCommand = 4096
 
-// CommandLine returns the command line of a process, or "" if there is none.
+// CommandLine returns the command line of a process, or "" if it has none.
 func CommandLine(pid int) string {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -136,10 +136,10 @@ func CommandLine(pid int) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 }
 
-// StatFields returns the fields of /proc/PID/stat after the name: the first is the third of proc_pid_stat(5).
+// StatFields returns the fields of /proc/PID/stat after the name. Its first is the third field of proc_pid_stat(5).
 func StatFields(pid int) ([]string, error) { return statFields(fmt.Sprintf("/proc/%d/stat", pid)) }
 
-// statFields reads such a file. The name in it may hold anything, a closing parenthesis too.
+// statFields reads a stat file of a process or a thread. The name in it may contain any character, including a closing parenthesis.
 func statFields(path string) ([]string, error) {
 	stat, err := os.ReadFile(path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rounds end with the first that finds nothing, with an error, and where they do not end by themselves.
+// TestEachRound requires that rounds end when one finds nothing, after an error, and after the maximum number.
 func TestEachRound(t *testing.T) {
 	t.Parallel()
 	rounds := 0
@@ -31,7 +31,7 @@ func TestEachRound(t *testing.T) {
 	require.ErrorIs(t, EachRound(1<<30, func([]int) (bool, error) { panic("no such process") }), os.ErrNotExist)
 }
 
-// TestProc requires that what /proc does not have is empty, or an error, and that a running process is late only after a long wait.
+// TestProc requires that data that /proc lacks is empty or an error, and that a running process is late only after a long wait.
 func TestProc(t *testing.T) {
 	t.Parallel()
 	own, gone := os.Getpid(), 1<<30

@@ -10,13 +10,13 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// servingTypes are the types of file systems whose pages another process or machine provides. Layers of an overlay may be of these.
+// servingTypes are the types of file systems whose pages another process or machine provides. Layers of an overlay may have these types.
 var servingTypes = []string{"fuse", "fuseblk", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "overlay", "virtiofs"}
 
-// Served returns the mappings of a process that are of files on such file systems: who touches a page of one waits until the file system answers.
+// Served returns the mappings of a process whose files are on such file systems. An access to a page of one waits until the file system answers.
 func Served(tid int) (list []machine.Range) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", tid))
-	if err != nil || !strings.Contains(string(maps), " 00:") { // these have no device
+	if err != nil || !strings.Contains(string(maps), " 00:") { // such file systems have devices with major number 0
 		return nil
 	}
 	mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", tid))
@@ -39,7 +39,7 @@ func Served(tid int) (list []machine.Range) {
 	return list
 }
 
-// servingDevices returns the numbers of the devices of such file systems, as /proc/PID/maps prints them; mounts is the text of /proc/PID/mountinfo
+// servingDevices returns the device numbers of such file systems in the format of /proc/PID/maps. mounts is the text of /proc/PID/mountinfo
 // (proc_pid_mountinfo(5)).
 func servingDevices(mounts string) map[string]bool {
 	devices := map[string]bool{}

@@ -22,16 +22,16 @@ type pagesScan struct {
 	inverted, all, anyOf, wanted                              uint64 // masks of categories
 }
 
-// Categories of pages, and the request (Documentation/admin-guide/mm/pagemap.rst of Linux, since 6.7).
+// Categories of pages, and the number of the request (Documentation/admin-guide/mm/pagemap.rst of Linux, since 6.7).
 const (
 	pageIsPresent = 1 << 3
 	pageIsSwapped = 1 << 4
 	scanPages     = 0xc0606610 // PAGEMAP_SCAN
 )
 
-// Pages yields the parts of memory that have pages, present or swapped, in ascending order. pagemap is /proc/PID/pagemap. Its time grows with the
-// number of pages, and that of reading pagemap with the size of the memory. It returns an error if the kernel has no such request, or fails on the
-// way.
+// Pages yields the parts of memory that have pages, present or swapped, in ascending order. pagemap is a file descriptor of /proc/PID/pagemap. The
+// time grows with the number of pages; the time of reading pagemap would grow with the size of the memory. Pages returns an error if the kernel lacks
+// the request, or if it fails for a part.
 func Pages(pagemap uintptr, start, end machine.Addr, yield func(start, end machine.Addr)) error {
 	regions := make([]struct{ start, end, categories uint64 }, 512)
 	for at := uint64(start); at < uint64(end); {
@@ -55,10 +55,10 @@ func Pages(pagemap uintptr, start, end machine.Addr, yield func(start, end machi
 	return nil
 }
 
-// ThisThread is the thread that it runs on.
+// ThisThread returns the number of the calling thread.
 func ThisThread() int { return unix.Gettid() }
 
-// Request makes a request whose address argument is 0.
+// Request makes a ptrace(2) request whose address argument is 0.
 func Request(request, tid int, data uintptr) error {
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), 0, data, 0, 0)
 	if errno != 0 {
@@ -67,8 +67,8 @@ func Request(request, tid int, data uintptr) error {
 	return nil
 }
 
-// PtraceDenied reports whether the kernel denies this process every ptrace(2), as for a filter of seccomp(2). No thread has the number 0, so that a
-// permitted request fails with ESRCH.
+// PtraceDenied reports whether the kernel denies all of this process's ptrace(2) requests, for example by a filter of seccomp(2). No thread has the
+// number 0, so a permitted request fails with ESRCH.
 func PtraceDenied() bool {
 	switch Request(unix.PTRACE_SEIZE, 0, 0) {
 	case unix.EPERM, unix.EACCES, unix.ENOSYS:
@@ -77,16 +77,16 @@ func PtraceDenied() bool {
 	return false
 }
 
-// FileOwner returns the user that a file belongs to.
+// FileOwner returns the user who owns a file.
 func FileOwner(path string) (uid int, known bool) {
 	var st unix.Stat_t
 	err := unix.Stat(path, &st)
 	return int(st.Uid), err == nil
 }
 
-// Exists reports whether there is a process of this number, also where /proc does not show it.
+// Exists reports whether a process with this number exists, even if /proc does not show it.
 func Exists(pid int) bool {
-	if pid <= 0 || pid > math.MaxInt32 { // the kernel would take another number
+	if pid <= 0 || pid > math.MaxInt32 { // the kernel would truncate the number
 		return false
 	}
 	err := unix.Kill(pid, 0)
@@ -102,15 +102,15 @@ func PollStop(tid int) (Progress, syscall.Signal) {
 		return StillRuns, 0
 	case err != nil || !ws.Stopped():
 		return HasEnded, 0
-	// A stop that is an event is ours, or the group-stop that the thread was
-	// in already, which it returns to by itself. Any other is a signal.
+	// A stop by an event is the requested stop, or the group-stop that the thread was in already and returns to by itself. Any other stop is for a
+	// signal.
 	case int(ws)>>16 == unix.PTRACE_EVENT_STOP:
 		return StandsStill, 0
 	}
 	return StandsStill, ws.StopSignal()
 }
 
-// RegisterSet reads a register set of a stopped thread into b, and returns how long it is.
+// RegisterSet reads a register set of a stopped thread into b, and returns the length of the set.
 func RegisterSet(tid int, kind elf.NType, b []byte) (int, error) {
 	iov := unix.Iovec{Base: &b[0]}
 	iov.SetLen(len(b))
@@ -121,11 +121,11 @@ func RegisterSet(tid int, kind elf.NType, b []byte) (int, error) {
 	return int(min(uint64(iov.Len), uint64(len(b)))), nil
 }
 
-// userTicks is the number of ticks per second in /proc, on all machines that have live targets.
+// userTicks is the number of ticks per second in /proc, on all machines with live targets.
 const userTicks = 100
 
-// ProcessStart returns when a process began, to 10 ms, or the zero time if unknown. The kernel reports it relative to its boot (proc_pid_stat(5),
-// starttime).
+// ProcessStart returns the time when a process started, with a precision of 10 ms, or the zero time if unknown. The kernel reports it relative to its
+// boot (proc_pid_stat(5), starttime).
 func ProcessStart(pid int) time.Time {
 	fields, err := StatFields(pid)
 	if err != nil || len(fields) < 20 {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Urgently runs f on a thread that is not preempted by others, if that is permitted (CAP_SYS_NICE, or root): a process is stopped for f, and when f
-// resumes it, its own threads would run before the rest of f. Otherwise f at least begins with a fresh time slice. Afterwards the thread is
-// scheduled as before.
+// Urgently runs f on a thread that others do not preempt, if that is permitted (CAP_SYS_NICE, or root). A process is stopped during f, and when f
+// resumes it, its own threads would otherwise run before the rest of f. Without permission, f at least begins with a fresh time slice. Afterwards the
+// thread is scheduled as before.
 func Urgently(f func() error) error {
 	before, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
@@ -19,12 +19,12 @@ func Urgently(f func() error) error {
 	}
 	urgent := []unix.SchedAttr{
 		{Policy: unix.SCHED_RR, Priority: 1},
-		{Policy: before.Policy, Nice: -20}, // where groups are given no real time at all
+		{Policy: before.Policy, Nice: -20}, // for control groups without real-time budget
 	}
 	for i := range urgent {
 		urgent[i].Size, urgent[i].Flags = unix.SizeofSchedAttr, unix.SCHED_FLAG_RESET_ON_FORK
 		if unix.SchedSetAttr(0, &urgent[i], 0) == nil {
-			defer func() { _ = unix.SchedSetAttr(0, before, 0) }() // it was permitted to be more
+			defer func() { _ = unix.SchedSetAttr(0, before, 0) }() // lowering the priority is always permitted
 			return f()
 		}
 	}
@@ -32,15 +32,15 @@ func Urgently(f func() error) error {
 	return f()
 }
 
-// napTime is the length of one nap, for which others have the processor.
+// napTime is the length of one nap.
 const napTime = 20 * time.Microsecond
 
-// Nap lets others run. A yield is not enough: Linux counts a thread that yields as having used its share, and with others on its processor it waits
-// for the length of their shares.
+// Nap lets other threads run. A yield is not enough: Linux treats a thread that yields as having used its share, so that it waits while the other
+// threads on its processor use theirs.
 func Nap() {
 	ts := unix.NsecToTimespec(int64(napTime))
 	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
-// WakeOnTime makes the naps of this thread as short as they are: Linux adds 50 microseconds otherwise (PR_SET_TIMERSLACK of prctl(2)).
+// WakeOnTime makes the naps of this thread end on time. By default Linux adds up to 50 microseconds (PR_SET_TIMERSLACK of prctl(2)).
 func WakeOnTime() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }

@@ -52,7 +52,7 @@ func whole(f func([]byte, uint64) (int, error), p []byte, addr uint64) error {
 	case err != nil:
 		return err
 	case n == 0 && len(p) > 0:
-		return unix.ESRCH // the process has ended (mem_rw of Linux's fs/proc/base.c)
+		return unix.ESRCH // its memory no longer exists (mem_rw of Linux's fs/proc/base.c)
 	case n < len(p):
 		return io.ErrUnexpectedEOF
 	}

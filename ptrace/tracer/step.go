@@ -37,7 +37,7 @@ func exchange(memory memory, addr uint64, known, code Code) bool {
 func codeAt(memory memory, addr uint64) (code Code, err error) {
 	n, err := memory.read(code[:], addr)
 	if err == nil && n < len(code) {
-		err = unix.ESRCH // the process has ended (mem_rw of Linux's fs/proc/base.c)
+		err = unix.ESRCH // its memory no longer exists (mem_rw of Linux's fs/proc/base.c)
 	}
 	return code, err
 }

@@ -1,17 +1,17 @@
-// Package trapcode holds the machine code of the handler of SIGTRAP that a process has while breakpoints lie in its code.
+// Package trapcode holds the machine code of the SIGTRAP handler that a process has while breakpoints are in its code.
 //
-// Its main type is [Handler]. While the tracer lives it takes every SIGTRAP by ptrace(2), and the handler never runs. If the tracer is killed, the
-// kernel delivers the SIGTRAP of a breakpoint to the process, where the default action ends it. The handler moves the thread back to the breakpoint and
-// waits until another process has restored the code. If none does, it restores the code itself, by /proc/self/mem. For any other SIGTRAP it does what
-// the default action does.
+// Its main type is [Handler]. While the tracer lives, it intercepts every SIGTRAP by ptrace(2), and the handler never runs. If the tracer is killed,
+// the kernel delivers the SIGTRAP of a breakpoint to the process; the default action would end it. The handler moves the thread back to the
+// breakpoint and waits until another process has restored the code. If none does, the handler restores the code itself, through /proc/self/mem. For
+// any other SIGTRAP it does the same as the default action.
 //
-// testdata holds the source in assembly language. The handler knows the breakpoints by a table behind its code: a word with the number of slots, and the
-// slots, of [SlotSize] bytes each: the address, the code under the breakpoint, and a byte that is 1 while the breakpoint lies there and [Restored] once the
-// code is restored. The first slot follows the word with the number.
+// testdata holds the source in assembly language. The handler finds the breakpoints in a table after its code: a word with the number of slots, and
+// the slots of [SlotSize] bytes each. A slot holds the address, the code under the breakpoint, and a byte: [Planted] while the breakpoint is there,
+// and [Restored] after the code was restored. The word with the number takes the place of slot 0.
 //
 // # Security
 //
-// The process may overwrite its table, and can only harm itself by that.
+// The process may overwrite its table, but can only harm itself by that.
 package trapcode
 
 import (
@@ -22,31 +22,31 @@ import (
 // Handler is the handler for one architecture.
 type Handler struct {
 	code    []byte
-	syscall uint64 // where the restorer's system call lies in it
+	syscall uint64 // the offset of the restorer's system call in code
 }
 
-// Places in the mapping of a handler.
+// Offsets and sizes in the mapping of a handler.
 const (
 	Table    = 4096
 	SlotSize = 16
 	SlotCode = 8
 	SlotUsed = 12
-	restorer = 32 // before the end of the code
+	restorer = 32 // distance to the end of the code
 )
 
-// Values of a slot's byte SlotUsed, besides 0.
+// Values of the byte SlotUsed of a slot in use.
 const (
 	Planted  = 1
 	Restored = 2
 )
 
-// Slots is the number of slots of a table. Breakpoints beyond it are not covered.
+// Slots is the number of slots of a table. Breakpoints beyond it are not in the table.
 const Slots = 1 << 15
 
-// Size is the number of bytes of the mapping.
+// Size is the size of the mapping.
 const Size = Table + (1+Slots)*SlotSize
 
-// For returns the handler for an architecture of Go.
+// For returns the handler for an architecture, given by Go's name.
 func For(arch string) (h Handler, ok bool) {
 	switch arch {
 	case x86Arch:
@@ -60,10 +60,10 @@ func For(arch string) (h Handler, ok bool) {
 // Code returns the machine code.
 func (h Handler) Code() []byte { return bytes.Clone(h.code) }
 
-// Syscall returns the address of a system call instruction that a breakpoint instruction follows, in a handler at base.
+// Syscall returns the address of a system call instruction with a breakpoint instruction after it, in a handler at base.
 func (h Handler) Syscall(base uint64) uint64 { return base + h.syscall }
 
-// Default and Own return the addresses of two actions for rt_sigaction(2): the default one, and that of a handler at base.
+// Default and Own return the addresses of two actions for rt_sigaction(2): the default action, and the action of a handler at base.
 func (h Handler) Default(base uint64) uint64 { return base + uint64(len(h.code)) }
 
 // Own is documented with [Handler.Default].
@@ -79,5 +79,5 @@ func (h Handler) At(base uint64) []byte {
 	b = binary.LittleEndian.AppendUint64(b, base)
 	b = binary.LittleEndian.AppendUint64(b, sigInfo|onStack|hasRestorer)
 	b = binary.LittleEndian.AppendUint64(b, base+uint64(len(h.code))-restorer)
-	return binary.LittleEndian.AppendUint64(b, ^uint64(0)) // all signals are blocked
+	return binary.LittleEndian.AppendUint64(b, ^uint64(0)) // mask: block all signals
 }

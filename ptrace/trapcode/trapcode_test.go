@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCode requires that the machine code of each architecture is that of its source, as clang assembles it.
+// TestCode requires that the machine code of each architecture equals its source, assembled by clang.
 func TestCode(t *testing.T) {
 	for arch, target := range map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"} {
 		object, binary := filepath.Join(t.TempDir(), "o"), filepath.Join(t.TempDir(), "bin")
@@ -28,7 +28,7 @@ func TestCode(t *testing.T) {
 		require.True(t, known)
 		page := append(h.At(0x7000), make([]byte, Table)...)[:Table]
 		own := int(h.Own(0))
-		copy(page[own:own+actionSize], make([]byte, actionSize)) // which depends on the address
+		copy(page[own:own+actionSize], make([]byte, actionSize)) // it depends on the address
 		require.Equal(t, want, page, arch)
 	}
 }

@@ -2,10 +2,10 @@ package xsave
 
 import "sync"
 
-// cpuid is the instruction of that name.
+// cpuid executes the instruction CPUID.
 func cpuid(eax, ecx uint32) (a, b, c, d uint32)
 
-// Host returns the layout of the processor this runs on, from CPUID (leaf 0xd; Intel SDM vol. 1, 13.2).
+// Host returns the layout of this machine's processor, from CPUID (leaf 0xd; Intel SDM vol. 1, 13.2).
 var Host = sync.OnceValue(func() Layout {
 	var l Layout
 	const xsave = 1 << 26

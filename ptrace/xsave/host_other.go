@@ -2,5 +2,5 @@
 
 package xsave
 
-// Host returns the zero layout: this processor has no such area.
+// Host returns the zero layout: this machine's processor has no XSAVE area.
 func Host() Layout { return Layout{} }

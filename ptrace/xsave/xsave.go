@@ -1,12 +1,12 @@
-// Package xsave reads the areas that x86 processors keep vector registers in (Intel SDM vol. 1, chapter 13): what ptrace(2) calls
-// NT_X86_XSTATE and cores have as a note of that name. Its main type is [Area].
+// Package xsave reads the areas in which x86 processors store vector registers (Intel SDM vol. 1, chapter 13): NT_X86_XSTATE of ptrace(2) and of
+// notes in cores. Its main type is [Area].
 //
-// The processor decides where a part of an area lies, and makers differ. A [Layout] describes it: [Host] returns that of the processor this runs
-// on, [Parse] reads that of a core, and [Find] returns that of the known processor whose area has a given size.
+// The processor determines the offset of a part in an area, and vendors differ. A [Layout] holds the offsets: [Host] returns the layout of this
+// machine's processor, [Parse] reads the layout in a core, and [Find] returns the layout of the known processor whose area has a given size.
 //
 // # Security
 //
-// Areas and layouts come from cores of any origin. What lies outside of an area, or at an unknown place, is missing with a reason.
+// Areas and layouts come from cores of any origin. A register outside of an area, or at an unknown offset, is unavailable with a reason.
 package xsave
 
 import (
@@ -18,18 +18,18 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Offsets in every area: what FXSAVE stores, where Linux notes which parts the area has, which of them are not in their initial
-// state (XSTATE_BV), and where the first part with a place of its own lies (13.4.1 and 13.4.2; asm/user.h of Linux).
+// Offsets in every area (13.4.1 and 13.4.2; asm/user.h of Linux): the area of FXSAVE, Linux's list of the parts in the area, the list of parts that
+// are not in their initial state (XSTATE_BV), and the first part after the header.
 const (
 	xmmAt      = 160
 	featuresAt = 464
-	Legacy     = 512 // the bytes that FXSAVE stores; no area is smaller
+	Legacy     = 512 // the size of an FXSAVE area, which is the smallest area
 	inUseAt    = Legacy
 	compactAt  = Legacy + 8 // XCOMP_BV, whose last bit means that parts are adjacent
 	extendedAt = 576
 )
 
-// Parts are numbered as in XCR0 (13.1).
+// Numbers of the parts, as in XCR0 (13.1).
 const (
 	SSE = 1
 	avx = 2 // the upper halves of ymm0 to ymm15
@@ -37,24 +37,24 @@ const (
 	zmm = 6 // the upper halves of zmm0 to zmm15
 	z16 = 7 // zmm16 to zmm31
 
-	partCount = 63 // the last bit of XCR0 is no part
+	partCount = 63 // the last bit of XCR0 is not a part
 	xmmSize   = 16
 	zmmSize   = 64
 )
 
-// Place is the place of a part in an area, in bytes.
+// Place is the offset and the size of a part in an area, in bytes.
 type Place struct{ Offset, Size uint32 }
 
-// Layout holds the places of the parts of an area; unknown ones are zero. The first two are at the same place in every area and are not in it.
+// Layout holds the places of the parts of an area; unknown ones are zero. The first two parts have the same place in every area, and are zero too.
 type Layout [partCount]Place
 
-// MaxNote bounds the note that contains a layout: a row for each part.
+// MaxNote bounds the size of a note with a layout: one row for each part.
 const MaxNote = partCount * noteRow
 
 const noteRow = 16
 
-// Parse reads NT_X86_XSAVE_LAYOUT (linux/elf.h, since Linux 6.12): for each part its number, its size, its offset and flags, as words of 32 bits
-// (struct x86_xfeat_component of asm/elf.h). It returns an error for a part that occurs twice, and for a truncated row.
+// Parse parses NT_X86_XSAVE_LAYOUT (linux/elf.h, since Linux 6.12): for each part its number, its size, its offset and flags, as 32-bit words (struct
+// x86_xfeat_component of asm/elf.h). It returns an error for a part that occurs twice, and for a truncated row.
 func Parse(note []byte) (Layout, error) {
 	var l Layout
 	if len(note)%noteRow != 0 || len(note) > MaxNote {
@@ -71,7 +71,7 @@ func Parse(note []byte) (Layout, error) {
 	return l, nil
 }
 
-// Note is the layout as [Parse] reads it.
+// Note returns the layout in the format that [Parse] reads.
 func (l *Layout) Note() (b []byte) {
 	for part, p := range l {
 		if p != (Place{}) {
@@ -83,7 +83,7 @@ func (l *Layout) Note() (b []byte) {
 	return b
 }
 
-// end returns the length of an area that has these parts, 0 if the place of one is unknown.
+// end returns the length of an area with the given parts, or 0 if the place of one is unknown.
 func (l *Layout) end(features uint64) uint64 {
 	end := uint64(extendedAt)
 	for part := avx; part < partCount; part++ {
@@ -99,16 +99,16 @@ func (l *Layout) end(features uint64) uint64 {
 	return end
 }
 
-// Around an area the frame of a signal has some 824 bytes, and 936 where the kernel runs 32-bit programs too, rounded up to 16
-// (init_sigframe_size of arch/x86/kernel/signal.c).
+// frameLeast is a lower bound of a signal frame's size without the area. The frame has about 824 more bytes than the area, or 936 if the kernel
+// supports 32-bit programs, rounded up to 16 (init_sigframe_size of arch/x86/kernel/signal.c).
 const frameLeast = 800
 
-// Find returns the layout of an area of a core that does not contain it: that of the known processor whose area has exactly this size, with the
-// parts that the area has. No two of [Processors] that differ in the place of a part have areas of one size. frame is AT_MINSIGSTKSZ of the core's
-// auxiliary vector (since Linux 5.14), the size of a signal's frame, into which an area of the processor fits; 0 if there is none.
+// Find returns the layout for an area of a core that contains no layout. It is the layout of the known processor whose area has exactly this size,
+// with the parts of the area. No two of [Processors] that differ in the place of a part have areas of the same size. frame is AT_MINSIGSTKSZ of the
+// core's auxiliary vector (since Linux 5.14), the size of a signal's frame, which contains the processor's area; 0 if it is missing.
 //
-// frame is used when Intel's places of AVX-512's registers match: gdb up to 13 writes these for all processors, with what it read there, and so
-// loses what others keep at other places.
+// Find uses frame if Intel's places of AVX-512's registers match. gdb up to 13 writes these places for all processors, with the bytes that it read
+// there. So it loses registers of processors with other places.
 func Find(area []byte, frame uint64) (Layout, error) {
 	if len(area) < extendedAt {
 		return Layout{}, errUnknown
@@ -133,17 +133,17 @@ func Find(area []byte, frame uint64) (Layout, error) {
 
 var errUnknown = errors.New("where its processor keeps it is not known")
 
-// Area holds the vector registers of one thread. With a zero Layout it has only those that are at the same place for every processor.
+// Area holds the vector registers of one thread. With a zero Layout it has only the registers with the same place on every processor.
 type Area struct {
 	Bytes  []byte
 	Layout Layout
-	// Why is the reason why the layout lacks the place of a part; nil if there is none.
+	// Why is the reason why the layout lacks the place of a part; nil for the default reason.
 	Why error
 }
 
 var errNone = errors.New("the kernel gave no vector registers")
 
-// part returns the bytes of a part. One that is in its initial state is zero, whatever its bytes are (13.6).
+// part returns the bytes of a part. A part in its initial state is zero, whatever its bytes are (13.6).
 func (a *Area) part(n int) ([]byte, error) {
 	size := partSizes[n]
 	if len(a.Bytes) < extendedAt || a.features()>>n&1 == 0 {
@@ -156,7 +156,7 @@ func (a *Area) part(n int) ([]byte, error) {
 		return nil, errors.New("its area of vector registers is compacted, as no core of Linux's is")
 	}
 	p := a.Layout[n]
-	if p == (Place{}) && n == avx { // as in each of the tables
+	if p == (Place{}) && n == avx { // all tables agree on it
 		p = Place{extendedAt, size}
 	}
 	if p.Size < size || p.Offset < extendedAt {
@@ -179,14 +179,14 @@ func (a *Area) Check() error {
 func (a *Area) features() uint64 { return binary.LittleEndian.Uint64(a.Bytes[featuresAt:]) }
 
 func (a *Area) inUse() uint64 {
-	if len(a.Bytes) < inUseAt+8 { // what FXSAVE stores: all of it counts
+	if len(a.Bytes) < inUseAt+8 { // an FXSAVE area: all of it is valid
 		return 1 << SSE
 	}
 	return binary.LittleEndian.Uint64(a.Bytes[inUseAt:])
 }
 
-// Registers hands out what the area has: of xmm0 to xmm15 as many bytes as the processor keeps of them and their place is known of, of
-// xmm16 to xmm31 64, and k0 to k7. For those that it has not, why is not nil. The bytes are not those of the area.
+// Registers calls set for each register: xmm0 to xmm15, each with as many bytes as the processor has and whose place is known, xmm16 to xmm31 with 64
+// bytes, and k0 to k7. why is not nil for a register that the area lacks. The bytes are copies.
 func (a *Area) Registers(set func(reg machine.DWARFReg, b []byte, why error)) {
 	const xmm0, xmm16, k0 = 17, 67, 118 // System V ABI, AMD64 supplement, figure 3.36
 	if err := a.Check(); err != nil {
@@ -236,12 +236,12 @@ func (a *Area) Registers(set func(reg machine.DWARFReg, b []byte, why error)) {
 	}
 }
 
-// Standard converts areas to the layout of Intel's processors, and returns them with that layout. gdb reads this one: up to release 13 it only
-// considers which parts there are and knows no other places; later releases distinguish two by the size. Of the parts after those that gdb knows,
-// only those that are not in their initial state are kept.
+// Standard converts areas to the layout of Intel's processors, and returns them with that layout, for gdb. gdb up to 13 only considers which parts an
+// area has, and knows no other offsets. Later releases distinguish two layouts by the size. Of the parts after those that gdb knows, Standard keeps
+// only those that are not in their initial state.
 //
-// All areas stay unchanged, in their own layout, if one has a part that is at another place than in the layout, or that has no place in the
-// standard one.
+// If an area has a part with another size or place than its layout, or without a place in the standard layout, all areas stay unchanged, in their own
+// layout.
 func (l *Layout) Standard(areas [][]byte) ([][]byte, Layout) {
 	var used Layout
 	out := make([][]byte, len(areas))
@@ -268,7 +268,7 @@ func (l *Layout) Standard(areas [][]byte) ([][]byte, Layout) {
 	return out, used
 }
 
-// movable returns the parts that the area is to have in the standard layout, and whether all of them have a place there and here.
+// movable returns the parts that the converted area must have. ok reports whether all of them have a place in both layouts.
 func (a *Area) movable() (parts uint64, ok bool) {
 	parts = a.features() &^ (1<<avx - 1)
 	parts &^= ^a.inUse() &^ (1<<tileConfig - 1)

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Areas by Intel SDM vol. 1, 13.4: xmm at 160, the upper halves of ymm at 576, and here those of zmm at 1152.
+// TestWidths tests areas as in Intel SDM vol. 1, 13.4: xmm is at 160, the upper halves of ymm at 576, and here those of zmm at 1152.
 func TestWidths(t *testing.T) {
 	area := make([]byte, 2688)
 	for i := range 16 {
@@ -59,12 +59,12 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// Each table gives an area of the size that such processors have, and areas of no other are taken for one.
+// TestFind requires that each table matches areas of the size that such processors have, and areas of no other size.
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		features uint64
 		size     int
-		k        uint32 // where k0 lies
+		k        uint32 // offset of k0
 		found    bool
 	}{
 		{0x3, 576, 0, true}, {0x7, 832, 0, true}, {0x1f, 1088, 0, true}, {0xe7, 2688, 1088, true}, {0x2e7, 2696, 1088, true}, {0x2ff, 2696, 1088, true},
@@ -81,7 +81,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestHost requires that CPUID lists those parts of this processor that the kernel lists, with the sizes that they have everywhere.
+// TestHost requires that CPUID lists the parts of this processor that the kernel lists, with the sizes that they have on all processors.
 func TestHost(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		require.Equal(t, Layout{}, Host())
@@ -119,7 +119,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzArea requires that no core makes it read outside of an area, and that converted areas hold the same registers.
+// FuzzArea requires that no core causes a read outside of an area, and that converted areas hold the same registers.
 func FuzzArea(f *testing.F) {
 	for _, p := range Processors {
 		for _, features := range []uint64{0x7, 0xe7, 0x2e7, 0x602e7} {
