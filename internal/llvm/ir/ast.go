@@ -10,9 +10,9 @@ import (
 
 // Module is one parsed .ll file.
 type Module struct {
-	Name  string // the path or name it was parsed from, for messages
-	Found bool   // the user did not name the file, for example it was in a folder; the target may run another module
-	// Image is the image of code that has the module in it, as its own, and nil for one in a file.
+	Name  string // path or name of its source, for messages
+	Found bool   // the user did not name the file itself, for example only its folder; the target may run another module
+	// Image is the image that contains both the code and this module; nil for a module from a file.
 	Image      any
 	Layout     *DataLayout
 	Triple     string
@@ -23,13 +23,13 @@ type Module struct {
 	globalsMap map[string]Value // *Global, *Func, *Alias by name, without the @ sign
 
 	src        string
-	mu         sync.Mutex // held while a body is parsed: bodies share what follows
-	lines      []int      // where each line starts, once asked for
+	mu         sync.Mutex // held while a body is parsed, because bodies share the fields below
+	lines      []int      // offsets of the lines; nil until needed
 	types      typeTable
 	attrGroups map[string]*attrGroup // by N of group #N
 	attrs      map[ParamAttrs]*ParamAttrs
-	typed      bool                  // pointers are written with what they point to
-	opaque     bool                  // pointers are spelled in both ways, and each is read as ptr
+	typed      bool                  // pointers are written with their pointee type
+	opaque     bool                  // read all pointers as ptr, because the module mixes both spellings
 	implicit   map[implicitKey]*Func // intrinsics that are called without a declaration
 	splats     uint64                // elements of all splat constants so far
 	addresses  []blockAddress        // uses of blockaddress outside bodies
@@ -40,7 +40,7 @@ type Module struct {
 // Value is an operand of an instruction: *Const, *Param, *Instr, *Global, *Func, *Alias, *Block, *Metadata or *InlineAsm.
 type Value interface {
 	Type() *Type
-	// Ref is the value as an operand is written: %x, @g, 42, null, undef.
+	// Ref returns the value as it is written as an operand: %x, @g, 42, null, undef.
 	Ref() string
 }
 
@@ -65,35 +65,35 @@ type Alias struct {
 	IFunc  bool
 	Module *Module
 	typ    *Type
-	value  *Type // of what it names
+	value  *Type // type of the target
 }
 
-// Func is a function. Its body is parsed when it is first asked for.
+// Func is a function. Its body is parsed on first use.
 type Func struct {
 	Name    string // without the @ sign
 	Sig     *Type  // FuncKind
 	Params  []*Param
-	Ret     *ParamAttrs // of the result; values that are alike are one
+	Ret     *ParamAttrs // attributes of the result; equal attributes share one copy
 	CC      string      // "", fastcc, coldcc, "cc 10"...
 	Linkage string
-	GC      string // the collector's name, or ""
+	GC      string // name of the garbage collector, or ""
 	Line    int
 	Module  *Module
 
 	typ     *Type
 	space   int  // address space
-	nextID  int  // the first number that the parameters leave to blocks and instructions
-	debug   span // of its !dbg, in the module's source
+	nextID  int  // number of the first unnamed value after the parameters
+	debug   span // the node of its !dbg, in the module's source
 	body    extent
 	lazy    atomic.Pointer[lazyFunc]
-	pure    bool              // by an attribute of its own
-	naked   bool              // alike
+	pure    bool              // from its own attributes
+	naked   bool              // from its own attributes
 	ordered bool              // its body has uselistorder
-	groups  []string          // of attributes
-	strings map[string]string // attributes of its own
+	groups  []string          // numbers of its attribute groups
+	strings map[string]string // its own string attributes
 }
 
-// Declared reports whether the function has no body here.
+// Declared reports whether the module has no body for the function.
 func (f *Func) Declared() bool { return !f.body.present }
 
 // StoresNothing reports whether calls of the function change no memory, so that a compiler may drop one or merge two (LangRef, "Function Attributes",
@@ -113,7 +113,7 @@ func (f *Func) Naked() bool {
 	})
 }
 
-// StringAttribute returns the value of a string attribute of the function ("key"="value"), "" where it has none.
+// StringAttribute returns the value of a string attribute of the function ("key"="value"), or "" if it has none.
 func (f *Func) StringAttribute(key string) string {
 	if v, ok := f.strings[key]; ok {
 		return v
@@ -126,31 +126,30 @@ func (f *Func) StringAttribute(key string) string {
 	return ""
 }
 
-// OrdersUses reports whether the body, which was asked for, says in which order values are used (LangRef, "Use-list Order Directives"): what
-// uses one more makes it wrong.
+// OrdersUses reports whether the body, which must be parsed, gives an order of uses (LangRef, "Use-list Order Directives"). An additional use of a value
+// makes that order invalid.
 func (f *Func) OrdersUses() bool { return f.ordered }
 
 // Param is one parameter of a function.
 type Param struct {
-	Name  string // without the % sign; "0", "1" ... where the source gives none
+	Name  string // without the % sign; "0", "1" ... if unnamed
 	Typ   *Type
-	Attrs *ParamAttrs // values that are alike are one
+	Attrs *ParamAttrs // equal attributes share one copy
 	Index int
 }
 
-// ParamAttrs are the attributes of a parameter, an argument or a result that change
-// what it means (LangRef, "Parameter Attributes"). Those that make poison of what
-// breaks them are Align, NonNull and Range; with NoUndef, that is undefined behavior.
+// ParamAttrs holds the attributes of a parameter, an argument or a result that change its meaning (LangRef, "Parameter Attributes"). A value that violates
+// Align, NonNull or Range is poison; with NoUndef a violation is undefined behavior.
 type ParamAttrs struct {
 	ByVal, SRet, InAlloca, Preallocated, ByRef *Type // the type of the memory passed, or nil
 
 	SignExt, ZeroExt, NoUndef, NonNull, SwiftError bool
-	// Apart reports whether a rule of its own places the argument: nest, inreg, swiftself, swiftasync or swifterror.
+	// Apart reports whether a special rule places the argument: nest, inreg, swiftself, swiftasync or swifterror.
 	Apart bool
 
-	Align           int    // bytes; 0 where none is written
-	Dereferenceable uint64 // bytes; 0 where none are promised
-	OrNull          uint64 // dereferenceable_or_null: bytes, unless the pointer is null
+	Align           int    // bytes; 0 if absent
+	Dereferenceable uint64 // bytes; 0 if absent
+	OrNull          uint64 // dereferenceable_or_null: bytes if the pointer is not null
 	Range           *Range
 }
 
@@ -159,8 +158,8 @@ func (a ParamAttrs) InMemory() bool {
 	return a.ByVal != nil || a.InAlloca != nil || a.Preallocated != nil
 }
 
-// Range bounds the integers that a value may be: from Low up to, and without, High, wrapping around. The bounds have the form of those of a [Const]:
-// reduced to the width, not negative.
+// Range is a range of integers from Low up to but not including High; it may wrap around. The bounds are represented as in [Const]: reduced to the width,
+// not negative.
 type Range struct{ Low, High *big.Int }
 
 // Block is a basic block.
@@ -169,57 +168,53 @@ type Block struct {
 	Instrs []*Instr
 	Func   *Func
 	Line   int
-	Index  int // in the function
+	Index  int // index in the function
 
-	records []record // debug records, in the order of the source
+	records []record // debug records in the order of the source
 }
 
-// Instr is one instruction. Which fields are used depends on Op; the comments name them.
+// Instr is one instruction. Op determines which fields are used; their comments name the operations.
 type Instr struct {
 	Op   Op
-	Name string // of its result, without the % sign; "" when the result is void
-	Typ  *Type  // of its result
-	// Args are the operands in the order in which LLVM writes them, without
-	// what has a field of its own. alloca: the count, where one is written; load:
-	// pointer; store: value, pointer; getelementptr: base, indices; cmpxchg:
-	// pointer, compared, new; atomicrmw: pointer, value; select: condition, true,
-	// false; br, switch, indirectbr: the condition or address, where there is one;
-	// ret: the value, where there is one; landingpad: the clauses; call, invoke, callbr:
-	// the arguments; catchswitch, catchpad, cleanuppad: the pad around them, arguments;
-	// catchret, cleanupret: the pad that is left.
+	Name string // name of the result, without the % sign; "" if the result is void
+	Typ  *Type  // type of the result
+	// Args holds the operands in the order in which LLVM writes them, except for those that have their own field. alloca: the count, if present; load:
+	// pointer; store: value, pointer; getelementptr: base, indices; cmpxchg: pointer, compared, new; atomicrmw: pointer, value; select: condition, true,
+	// false; br, switch, indirectbr: the condition or address, if any; ret: the value, if any; landingpad: the clauses; call, invoke, callbr: the arguments;
+	// catchswitch, catchpad, cleanuppad: the enclosing pad, arguments; catchret, cleanupret: the pad that is left.
 	Args   []Value
-	Elem   *Type      // load, store: what is accessed; getelementptr: source element; alloca: what is allocated
+	Elem   *Type      // load, store: type accessed; getelementptr: source element; alloca: type allocated
 	Pred   string     // icmp, fcmp: the predicate; atomicrmw: the operation
 	Flags  Flags      // nsw, nuw, exact, inbounds, ...
-	Align  int        // alloca, load, store, cmpxchg, atomicrmw: as written, else 0
-	Blocks []*Block   // br, switch, indirectbr: targets; phi: incoming blocks, parallel to Args; invoke: normal, unwind; callbr: normal, those jumped to; catchswitch: handlers, unwind; catchret, cleanupret: where it goes on
+	Align  int        // alloca, load, store, cmpxchg, atomicrmw: the written alignment, or 0
+	Blocks []*Block   // br, switch, indirectbr: targets; phi: incoming blocks, parallel to Args; invoke: normal, unwind; callbr: fallthrough, indirect targets; catchswitch: handlers, unwind; catchret, cleanupret: the next block
 	Cases  []*big.Int // switch: case k goes to Blocks[k+1]; Blocks[0] is the default
 	Path   []int      // extractvalue, insertvalue: indices; shufflevector: mask, -1 for poison
 	Call   *Call      // call, invoke, callbr
 	Block  *Block
-	Index  int // in the block
+	Index  int // index in the block
 	Line   int
-	Pos    int // of its first byte, in the module's text
+	Pos    int // offset of its first byte in the module's text
 
-	debug span // of its !dbg, in the module's source
+	debug span // the node of its !dbg, in the module's source
 }
 
-// Call holds the fields that only calls have.
+// Call holds the fields that only calls use.
 type Call struct {
 	Callee    Value
-	Sig       *Type // the function type that is called
+	Sig       *Type // the called function's type
 	CC        string
 	Tail      string     // "", tail, musttail, notail
-	Ret       ParamAttrs // of the result
+	Ret       ParamAttrs // attributes of the result
 	ArgAttrs  []ParamAttrs
-	ElemTypes []*Type // elementtype(…) of each argument, or nil
+	ElemTypes []*Type // type of elementtype(…) for each argument, or nil
 	Bundles   []Bundle
-	BundlesAt int               // where they stand, or would stand, in the module's text: the first byte of what follows the attributes
-	Attrs     map[string]string // string attributes at the call: "statepoint-id"="7"
-	// Preallocated is the type that a call of llvm.call.preallocated.arg gives for the memory, or nil.
+	BundlesAt int               // offset in the module's text at which bundles are or could be inserted: the first byte after the attributes
+	Attrs     map[string]string // string attributes of the call: "statepoint-id"="7"
+	// Preallocated is the type of the memory in a call of llvm.call.preallocated.arg, or nil.
 	Preallocated *Type
-	Pure         bool // an attribute of the call says that it stores nothing
-	ArgsMemory   bool // an attribute of the call says that it accesses only the memory that its arguments point to
+	Pure         bool // an attribute of the call states that it stores nothing
+	ArgsMemory   bool // an attribute of the call states that it accesses only memory that its arguments point to
 }
 
 // Bundle is an operand bundle of a call.
@@ -234,7 +229,7 @@ type ConstKind uint8
 // The kinds of constant.
 const (
 	ConstInt   ConstKind = iota // Int
-	ConstFloat                  // Int holds the bits of the type's own format
+	ConstFloat                  // Int holds the bits in the type's format
 	ConstNull
 	ConstUndef
 	ConstPoison
@@ -243,17 +238,17 @@ const (
 	ConstBytes     // Bytes, of c"…"
 	ConstExpr      // Op over Elems
 	ConstRef       // Target: a global, function or alias
-	ConstBlockAddr // Target is the *Func, Block its block's name
+	ConstBlockAddr // Target is the *Func, Block the name of its block
 	ConstToken     // none
 	ConstSplat     // splat of a scalable vector: each element is Elems[0]
-	ConstPtrAuth   // ptrauth: Elems are the pointer, the key, and perhaps the discriminator and its address
+	ConstPtrAuth   // ptrauth: Elems are the pointer, the key, and optionally the discriminator and its address
 )
 
 // Const is a constant.
 type Const struct {
 	Kind   ConstKind
 	Typ    *Type
-	Int    *big.Int // ConstInt: two's complement value as written, reduced to the width, not negative; ConstFloat: bits
+	Int    *big.Int // ConstInt: the two's complement value, reduced to the width, not negative; ConstFloat: the bits
 	Elems  []*Const // ConstAggregate, ConstExpr, ConstSplat, ConstPtrAuth
 	Bytes  []byte
 	Op     Op     // ConstExpr: getelementptr, bitcast, inttoptr, add, ...
@@ -265,20 +260,19 @@ type Const struct {
 	Block  string
 }
 
-// Metadata is an operand of type metadata; its content is not kept.
+// Metadata is an operand of type metadata. Its content is not parsed.
 type Metadata struct {
 	Text string
-	at   span // of it, in the module's source
+	at   span // position in the module's source
 }
 
-// InlineAsm is a callee that is inline assembly: its text and constraints (LangRef, "Inline Assembler Expressions").
+// InlineAsm is a callee that is inline assembly (LangRef, "Inline Assembler Expressions").
 type InlineAsm struct{ Text, Constraints string }
 
-// Empty reports whether the assembly has no text: it is no instruction of the machine, and
-// only keeps the compiler from moving code past it or from knowing a value.
+// Empty reports whether the assembly has no instructions. It then only keeps the compiler from moving code across it or from knowing a value.
 func (a *InlineAsm) Empty() bool { return strings.TrimSpace(a.Text) == "" }
 
-// Flags of an instruction.
+// Flags holds the flags of an instruction.
 type Flags uint32
 
 // The flags.
@@ -299,7 +293,7 @@ const (
 	Reassoc
 	Volatile
 	Atomic
-	NUSW       // getelementptr; inbounds includes it
+	NUSW       // getelementptr; implied by inbounds
 	Cleanup    // landingpad
 	InAlloca   // alloca
 	SwiftError // alloca

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// attributeNames holds the attributes of functions, parameters, results and calls that LLVM 14 to 22 know. For a word that is not among them, the
-// text after it decides whether it is an attribute too: see unknown.go.
+// attributeNames lists the attributes of functions, parameters, results and calls in LLVM 14 to 22. The text after another word decides whether it is an
+// attribute too: see unknown.go.
 var attributeNames = words(`
 	align alignstack allocalign allockind allocptr allocsize alwaysinline argmemonly builtin byref byval
 	captures cold convergent coro_elide_safe coro_only_destroy_when_complete dead_on_return dead_on_unwind
@@ -22,7 +22,7 @@ var attributeNames = words(`
 	speculative_load_hardening sret ssp sspreq sspstrong strictfp swiftasync swifterror swiftself uwtable
 	vscale_range willreturn writable writeonly zeroext`)
 
-// conventions are the calling conventions by name; cc N is apart.
+// conventions lists the named calling conventions. Numbered ones are written as cc N.
 var conventions = words(`
 	aarch64_sme_preservemost_from_x0 aarch64_sme_preservemost_from_x1 aarch64_sme_preservemost_from_x2
 	aarch64_sve_vector_pcs aarch64_vector_pcs amdgpu_cs amdgpu_cs_chain amdgpu_cs_chain_preserve amdgpu_es
@@ -41,18 +41,18 @@ func words(list string) map[string]bool {
 	return m
 }
 
-// attributes holds the content of a list of attributes that matters to a reader.
+// attributes holds the attributes of a list that this package uses.
 type attributes struct {
 	param   ParamAttrs
 	element *Type             // elementtype(…)
-	strings map[string]string // "key"="value", without those of groups
+	strings map[string]string // "key"="value", without those in groups
 	groups  []string          // the numbers of attribute groups
-	pure    bool              // what has it stores nothing
-	argsMem bool              // what has it accesses only the memory that its arguments point to
-	naked   bool              // what has it has no frame
+	pure    bool              // stores nothing
+	argsMem bool              // accesses only memory that its arguments point to
+	naked   bool              // has no frame
 }
 
-// attrGroup holds the content of an attribute group that matters to a reader.
+// attrGroup holds the attributes of a group that this package uses.
 type attrGroup struct {
 	strings      map[string]string
 	preallocated *Type
@@ -61,8 +61,7 @@ type attrGroup struct {
 	naked        bool
 }
 
-// parseAttributes reads as many attributes as there are: words, strings and
-// groups.
+// parseAttributes reads a list of attributes: words, strings and groups.
 func (p *parser) parseAttributes(at place) attributes {
 	var a attributes
 	for p.err == nil {
@@ -87,12 +86,12 @@ func (p *parser) parseAttributes(at place) attributes {
 	return a
 }
 
-// sharedAttrs returns the one copy that the module has of what is equal to a.
+// sharedAttrs returns the module's shared copy of a.
 func (m *Module) sharedAttrs(a ParamAttrs) *ParamAttrs {
 	if known := m.attrs[a]; known != nil {
 		return known
 	}
-	made := new(ParamAttrs) // only now: &a would put every one that is looked up on the heap
+	made := new(ParamAttrs) // allocate only here: taking &a would move every argument to the heap
 	*made = a
 	m.attrs[a] = made
 	return made
@@ -105,9 +104,8 @@ func (a *attributes) set(key, value string) {
 	a.strings[key] = value
 }
 
-// stringsOf are the string attributes of a call, those of its groups too. A group may
-// be defined further down, but bodies are read when all of the module has been. One that
-// is not defined is empty, as in LLVM.
+// stringsOf returns the string attributes of a call, including those of its groups. A group may be defined after its use, but bodies are parsed after the
+// rest of the module. An undefined group is empty, as in LLVM.
 func (p *parser) stringsOf(a attributes) map[string]string {
 	for _, group := range a.groups {
 		if g := p.m.attrGroups[group]; g != nil {
@@ -119,7 +117,7 @@ func (p *parser) stringsOf(a attributes) map[string]string {
 	return a.strings
 }
 
-// preallocatedOf is the type of the attribute preallocated of a call, which LLVM prints in a group.
+// preallocatedOf returns the type in a call's attribute preallocated, which LLVM prints in a group.
 func (p *parser) preallocatedOf(a attributes) *Type {
 	t := a.param.Preallocated
 	for _, group := range a.groups {
@@ -158,7 +156,7 @@ func (p *parser) parseAttribute(a *attributes) {
 	case "nonnull":
 		a.param.NonNull = true
 	case "align":
-		// align 8 of a parameter; align(8) is read too; align=8 in a group.
+		// The form is "align 8" or "align(8)" for a parameter, and "align=8" in a group.
 		switch {
 		case p.accept('('):
 			a.param.Align = p.alignment()
@@ -195,7 +193,7 @@ func (p *parser) parseAttribute(a *attributes) {
 	}
 }
 
-// onlyArguments reports whether the effects of memory(…) allow accesses only to the memory of the arguments.
+// onlyArguments reports whether the effects in memory(…) allow accesses only to memory that arguments point to.
 func onlyArguments(effects string) bool {
 	for effect := range strings.SplitSeq(strings.Trim(effects, "()"), ",") {
 		where, what, named := strings.Cut(strings.TrimSpace(effect), ":")
@@ -209,7 +207,7 @@ func onlyArguments(effects string) bool {
 	return true
 }
 
-// attributeBytes reads (8), or =8 as a group would have it.
+// attributeBytes reads (8), or =8 as in a group.
 func (p *parser) attributeBytes() uint64 {
 	if p.accept('=') {
 		return p.uint(1<<64 - 1)
@@ -254,8 +252,7 @@ func (p *parser) attributeType() *Type {
 	return t
 }
 
-// optConvention reads a calling convention if one is next. "ccc" is the
-// convention of C, which has no name elsewhere.
+// optConvention reads a calling convention if one is next. "ccc" is the C convention, which is the default.
 func (p *parser) optConvention() (string, bool) {
 	if p.tok.kind != tokWord {
 		return "", false
@@ -279,7 +276,7 @@ func (p *parser) optConvention() (string, bool) {
 	case attributeNames[word]:
 		return "", false
 	}
-	// An unknown word at the place of a calling convention may be one.
+	// An unknown word in the position of a calling convention may be one.
 	before := p.tok
 	if _, other := p.ahead(func(word string) bool { return word == "cc" || conventions[word] }); other {
 		if p.skipUnknown("flag", p.typeAhead) {

@@ -2,17 +2,17 @@ package ir
 
 import "strings"
 
-// bodyParser holds the state of the parser while it reads one body.
+// bodyParser is the state of the parser while it parses a body.
 //
-// An operand may come before the instruction that makes it. Its *Instr or *Block is then made on first use, with the type that the use gives, and
-// filled in by the definition: no operand has to be patched afterwards.
+// An operand may precede the definition of its instruction or block. Its *Instr or *Block is then created on first use, with the type from that use, and
+// completed by the definition. So no operand has to be patched later.
 type bodyParser struct {
 	fn      *Func
 	locals  map[string]Value
-	forward map[string]int // what is used and not yet defined, and where first
-	next    int            // the least number that %N may have
+	forward map[string]int // undefined names and the position of their first use
+	next    int            // the least number that the next unnamed value may have
 	blocks  []*Block
-	partial bool // names of the module that are not known are let pass
+	partial bool // ignore undefined names of the module
 }
 
 func (f *Func) parseBody(to *lazyBody) {
@@ -31,7 +31,7 @@ func (f *Func) parseBody(to *lazyBody) {
 }
 
 func (f *Func) newBodyParser() *parser {
-	// LLVM prints some forty bytes for each instruction, and not all have a result.
+	// LLVM prints some forty bytes per instruction, and not all instructions have a result.
 	locals := make(map[string]Value, len(f.Params)+(f.body.end-f.body.pos)/64)
 	b := &bodyParser{fn: f, locals: locals, forward: map[string]int{}, next: f.nextID}
 	for _, param := range f.Params {
@@ -44,8 +44,8 @@ func (f *Func) newBodyParser() *parser {
 	}
 }
 
-// blameBody looks for the cause of an error at the top level in the body before it: one curly bracket too few or too many there moves the end of the
-// body. Names that the rest of the module would define are unknown then, and blameBody does not require them.
+// blameBody looks for the cause of a top-level error in the body before it: a missing or surplus curly bracket there moves the end of the body. The rest of
+// the module is not parsed yet, so blameBody ignores undefined names of the module.
 func (p *parser) blameBody() {
 	funcs := p.m.Funcs
 	if len(funcs) == 0 || funcs[len(funcs)-1].Declared() {
@@ -92,8 +92,7 @@ func (p *parser) isUseListOrder() bool {
 	return p.isWord("uselistorder") || p.isWord("uselistorder_bb")
 }
 
-// parseBlock reads a block up to its terminator. One without a label takes the
-// next number.
+// parseBlock parses a block up to its terminator. A block without a label gets the next number.
 func (p *parser) parseBlock() {
 	tok := p.tok
 	name := ""
@@ -129,7 +128,7 @@ func (p *parser) parseBlock() {
 	}
 }
 
-// defineBlock returns the block of that name, which may have been branched to.
+// defineBlock returns the block with a name, which may have been used before.
 func (p *parser) defineBlock(pos int, name string) *Block {
 	b := p.body
 	known, used := b.locals[name]
@@ -148,7 +147,7 @@ func (p *parser) defineBlock(pos int, name string) *Block {
 	return block
 }
 
-// blockRef reads a block's name.
+// blockRef parses the name of a block.
 func (p *parser) blockRef() *Block {
 	tok := p.tok
 	if tok.kind != tokLocal {
@@ -170,13 +169,13 @@ func (p *parser) blockRef() *Block {
 	return block
 }
 
-// labelRef reads label %b.
+// labelRef parses label %b.
 func (p *parser) labelRef() *Block {
 	p.expectWord("label")
 	return p.blockRef()
 }
 
-// localRef is the value %name of type t.
+// localRef returns the value %name of type t.
 func (p *parser) localRef(tok token, t *Type) Value {
 	b := p.body
 	if v, ok := b.locals[tok.text]; ok {
@@ -193,8 +192,7 @@ func (p *parser) localRef(tok token, t *Type) Value {
 	return in
 }
 
-// defineInstr enters an instruction's result under its name and returns the
-// *Instr that its uses have or will have.
+// defineInstr adds an instruction's result under its name. It returns the *Instr that its uses refer to.
 func (p *parser) defineInstr(pos int, in *Instr) *Instr {
 	b := p.body
 	known, used := b.locals[in.Name]
@@ -219,7 +217,7 @@ func (p *parser) defineInstr(pos int, in *Instr) *Instr {
 	return in
 }
 
-// parseOperand reads a value of type t.
+// parseOperand parses a value of type t.
 func (p *parser) parseOperand(t *Type) Value {
 	tok := p.tok
 	switch {
@@ -237,7 +235,7 @@ func (p *parser) parseOperand(t *Type) Value {
 	return p.parseConst(t)
 }
 
-// parseTyped reads T value.
+// parseTyped parses T value.
 func (p *parser) parseTyped() Value {
 	pos := p.tok.pos
 	t := p.parseValueType()
@@ -247,7 +245,7 @@ func (p *parser) parseTyped() Value {
 	return p.parseOperand(t)
 }
 
-// parseMetadataOperand reads the operand after the type metadata: metadata itself, or a value that is wrapped in it.
+// parseMetadataOperand parses the operand after the type metadata: a metadata node, or a value as metadata.
 func (p *parser) parseMetadataOperand() Value {
 	start := p.tok.pos
 	if p.tok.kind == tokMetadata || p.isPunct('!') {
@@ -260,7 +258,7 @@ func (p *parser) parseMetadataOperand() Value {
 	return &Metadata{Text: text, at: span{start, start + len(text)}}
 }
 
-// trimRight cuts the white space before the token that followed.
+// trimRight removes white space at the end.
 func trimRight(s string) string {
 	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\n' || s[len(s)-1] == '\t') {
 		s = s[:len(s)-1]
@@ -268,8 +266,7 @@ func trimRight(s string) string {
 	return s
 }
 
-// more moves past a comma, unless it belongs to the metadata that may follow any
-// instruction.
+// more skips a comma, except for the comma before metadata, which may follow any instruction.
 func (p *parser) more() bool {
 	if !p.isPunct(',') {
 		return false

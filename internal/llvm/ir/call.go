@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// parseCall reads a call, invoke or callbr from the keyword, or from tail, musttail or
-// notail, on.
+// parseCall parses a call, invoke or callbr, starting at the keyword or at tail, musttail or notail.
 func (p *parser) parseCall(in *Instr) {
 	call := &Call{}
 	in.Call = call
@@ -26,7 +25,7 @@ func (p *parser) parseCall(in *Instr) {
 	_, assembly := callee.value.(*InlineAsm)
 	at := p.parseArgs(in, assembly)
 	if t.Kind != FuncKind {
-		// The short form leaves the parameters to the arguments.
+		// In the short form the arguments determine the parameters.
 		sig := Type{Kind: FuncKind, Elem: t}
 		for _, a := range in.Args {
 			sig.Fields = append(sig.Fields, a.Type())
@@ -64,15 +63,15 @@ func (p *parser) parseCall(in *Instr) {
 	call.Callee = p.calleeValue(callee, t, p.pointerTo(t, space))
 }
 
-// implicitKey distinguishes the intrinsics that are called without a declaration. One name may be called with several types: LLVM adds the suffix
-// that a declared name would have.
+// implicitKey identifies an intrinsic that is called without a declaration. A name may be called with several types: LLVM adds the suffix of a declared
+// name.
 type implicitKey struct {
 	name string
 	sig  *Type
 }
 
-// implicitIntrinsic returns the intrinsic that a call names without that the module declares it: LLVM 19 and later declare it by the type
-// of the call (LLParser::validateEndOfModule). It returns nil for every other name.
+// implicitIntrinsic returns the undeclared intrinsic that a call names. LLVM 19 and later declare it with the type of the call
+// (LLParser::validateEndOfModule). It returns nil for any other name.
 func (p *parser) implicitIntrinsic(name token, sig, t *Type) *Func {
 	if _, known := p.m.globalsMap[name.text]; known || !strings.HasPrefix(name.text, "llvm.") {
 		return nil
@@ -92,10 +91,10 @@ func (p *parser) implicitIntrinsic(name token, sig, t *Type) *Func {
 	return f
 }
 
-// callee is the callee of a call before its type is known: in the short form that follows from the arguments, which come later.
+// callee is the callee of a call before its type is known. In the short form the type depends on the arguments, which follow.
 type callee struct {
 	tok   token
-	value Value // what needs no type from outside
+	value Value // set if its type does not depend on the call
 }
 
 func (p *parser) parseCallee() callee {
@@ -127,7 +126,7 @@ func (p *parser) parseCallee() callee {
 	return c
 }
 
-// calleeValue returns the callee as a value: sig is the type of the function, t that of a pointer to it.
+// calleeValue returns the callee as a value. sig is the type of the function, and t the type of a pointer to it.
 func (p *parser) calleeValue(c callee, sig, t *Type) Value {
 	if p.err != nil {
 		return bad(t)
@@ -164,7 +163,7 @@ func (p *parser) calleeValue(c callee, sig, t *Type) Value {
 	return bad(t)
 }
 
-// parseAsm reads asm sideeffect "text", "constraints".
+// parseAsm parses asm sideeffect "text", "constraints".
 func (p *parser) parseAsm() *InlineAsm {
 	p.next()
 	for p.acceptWord("sideeffect") || p.acceptWord("alignstack") || p.acceptWord("inteldialect") || p.acceptWord("unwind") {
@@ -174,7 +173,7 @@ func (p *parser) parseAsm() *InlineAsm {
 	return &InlineAsm{Text: text, Constraints: p.str()}
 }
 
-// parseArgs reads (T attributes value, …) and returns the position of each argument. Inline assembly takes labels too.
+// parseArgs parses (T attributes value, …) and returns the positions of the arguments. Inline assembly accepts labels too.
 func (p *parser) parseArgs(in *Instr, assembly bool) (at []int) {
 	call := in.Call
 	p.expect('(', "before arguments")
@@ -182,7 +181,7 @@ func (p *parser) parseArgs(in *Instr, assembly bool) (at []int) {
 		return nil
 	}
 	for p.err == nil {
-		if p.tok.kind == tokEllipsis && call.Tail == "musttail" { // the caller's own variable arguments
+		if p.tok.kind == tokEllipsis && call.Tail == "musttail" { // forwards the caller's variable arguments
 			p.next()
 			break
 		}
@@ -232,7 +231,7 @@ func (p *parser) checkArgs(pos int, at []int, in *Instr) {
 	}
 }
 
-// parseBundles reads [ "tag"(T value, …), … ].
+// parseBundles parses [ "tag"(T value, …), … ].
 func (p *parser) parseBundles(call *Call) {
 	if !p.accept('[') {
 		return

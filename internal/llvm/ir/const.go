@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// maxDigits bounds an integer literal; converting one takes more than linear time.
+// maxDigits limits the digits of an integer literal, because converting one takes more than linear time.
 const maxDigits = 20000
 
-// parseTypedConst reads T constant.
+// parseTypedConst parses T constant.
 func (p *parser) parseTypedConst() *Const {
 	t := p.parseValueType()
 	return p.parseConst(t)
 }
 
-// bad returns the constant that a function returns after it has failed.
+// bad returns a placeholder constant after an error.
 func bad(t *Type) *Const { return &Const{Kind: ConstUndef, Typ: t} }
 
-// parseConst reads a constant of type t.
+// parseConst parses a constant of type t.
 func (p *parser) parseConst(t *Type) *Const {
 	p.enter()
 	defer p.leave()
@@ -57,7 +57,7 @@ func (p *parser) parseConst(t *Type) *Const {
 	return bad(t)
 }
 
-// parseWordConst reads the constants that are words, and constant expressions.
+// parseWordConst parses constants that begin with a word, and constant expressions.
 func (p *parser) parseWordConst(t *Type) *Const {
 	tok := p.tok
 	c := &Const{Typ: t}
@@ -76,7 +76,7 @@ func (p *parser) parseWordConst(t *Type) *Const {
 			c.Kind = ConstPoison
 		}
 	case "zeroinitializer":
-		// Also of an opaque struct: LLVM gives that no size when it is asked for one, and not here.
+		// LLVM's parser accepts it for an opaque struct too, because it does not need the size.
 		ok = t.First() || t.Kind == ArrayKind || t.Kind == StructKind || t.Kind == TargetKind || t.Float()
 		c.Kind = ConstZero
 	case "none":
@@ -89,7 +89,7 @@ func (p *parser) parseWordConst(t *Type) *Const {
 	case "ptrauth":
 		return p.parsePtrAuth(t)
 	case "dso_local_equivalent", "no_cfi":
-		// Both are the address of something that behaves as the function does.
+		// Both are the address of code that behaves like the function.
 		p.next()
 		global := p.tok
 		if global.kind != tokGlobal {
@@ -113,8 +113,7 @@ func (p *parser) parseWordConst(t *Type) *Const {
 	return c
 }
 
-// integer reduces a literal to the width: LLVM keeps the low bits of one that is
-// too wide.
+// integer reduces a literal to its width: LLVM keeps the low bits of one that is too wide.
 func (p *parser) integer(tok token, bits int) *big.Int {
 	text, base := strings.TrimPrefix(tok.text, "+"), 10
 	signed := strings.HasPrefix(text, "s0x")
@@ -131,8 +130,7 @@ func (p *parser) integer(tok token, bits int) *big.Int {
 		return new(big.Int)
 	}
 	if signed {
-		// LangRef, "Simple Constants": such a literal is sign-extended from the number
-		// of its active bits, so s0x0001 is -1.
+		// LangRef, "Simple Constants": such a literal is sign-extended from its number of active bits, so s0x0001 is -1.
 		n.Sub(n, new(big.Int).Lsh(big.NewInt(int64(n.Sign())), uint(n.BitLen())))
 	}
 	if n.Sign() < 0 || n.BitLen() > bits {
@@ -142,7 +140,7 @@ func (p *parser) integer(tok token, bits int) *big.Int {
 	return n
 }
 
-// parseAggregate reads {…}, <{…}>, […] and <…>.
+// parseAggregate parses {…}, <{…}>, […] and <…>.
 func (p *parser) parseAggregate(t *Type) *Const {
 	tok := p.tok
 	c := &Const{Kind: ConstAggregate, Typ: t}
@@ -188,7 +186,7 @@ func (p *parser) parseAggregate(t *Type) *Const {
 	return c
 }
 
-// parseElems reads typed constants up to the closing bracket.
+// parseElems parses typed constants up to the closing bracket.
 func (p *parser) parseElems(closing byte) []*Const {
 	var elems []*Const
 	if p.accept(closing) {
@@ -203,8 +201,7 @@ func (p *parser) parseElems(closing byte) []*Const {
 	}
 }
 
-// checkElems sees that an aggregate constant has as many elements as its type,
-// and of those types.
+// checkElems checks the number and the types of an aggregate constant's elements.
 func (p *parser) checkElems(pos int, c *Const) {
 	t := c.Typ
 	want := t.Len
@@ -227,14 +224,14 @@ func (p *parser) checkElems(pos int, c *Const) {
 	}
 }
 
-// A splat expands to more elements than it has characters. All splats of a module together may have this many elements for each byte of source, and a
-// few for free.
+// A splat expands to more elements than it has characters. All splats of a module together may have splatsFree elements and splatsPerByte more for each
+// byte of source.
 const (
 	splatsPerByte = 16
 	splatsFree    = 1 << 16
 )
 
-// parseSplat reads splat (T c) (LLVM 19): a vector of equal elements.
+// parseSplat parses splat (T c) (LLVM 19): a vector of equal elements.
 func (p *parser) parseSplat(t *Type) *Const {
 	tok := p.tok
 	p.next()
@@ -245,7 +242,7 @@ func (p *parser) parseSplat(t *Type) *Const {
 	case t.Kind != VectorKind || !t.Elem.Equal(elem.Typ):
 		p.fail(tok.pos, "splat of '%v' does not have type '%v'", elem.Typ, t)
 		return bad(t)
-	case t.Scalable: // how many elements it has is known when it runs
+	case t.Scalable: // the number of elements is known only at run time
 		return &Const{Kind: ConstSplat, Typ: t, Elems: []*Const{elem}}
 	}
 	p.m.splats += t.Len
@@ -260,7 +257,7 @@ func (p *parser) parseSplat(t *Type) *Const {
 	return c
 }
 
-// parsePtrAuth reads ptrauth (ptr p, i32 key, i64 discriminator, ptr address), of which the last two may be left out (LLVM 19).
+// parsePtrAuth parses ptrauth (ptr p, i32 key, i64 discriminator, ptr address); the last two are optional (LLVM 19).
 func (p *parser) parsePtrAuth(t *Type) *Const {
 	tok := p.tok
 	p.next()
@@ -287,10 +284,10 @@ func (p *parser) parsePtrAuth(t *Type) *Const {
 type blockAddress struct {
 	c   *Const
 	pos int
-	tok token // the block
+	tok token // name of the block
 }
 
-// parseBlockAddress reads blockaddress(@f, %b).
+// parseBlockAddress parses blockaddress(@f, %b).
 func (p *parser) parseBlockAddress(t *Type) *Const {
 	p.next()
 	p.expect('(', "in block address")
@@ -323,7 +320,7 @@ func (p *parser) parseBlockAddress(t *Type) *Const {
 	return c
 }
 
-// check sees that the block is there, which needs the other function's body.
+// check checks that the block exists, which requires parsing the body of that function.
 func (a blockAddress) check(m *Module) error {
 	fn, _ := a.c.Target.(*Func)
 	if fn == nil || fn.Declared() || fn.Block(a.c.Block) == nil {
@@ -332,23 +329,22 @@ func (a blockAddress) check(m *Module) error {
 	return nil
 }
 
-// globalRef is a use of @name. In the module itself it may come before the
-// definition, so those are kept and resolved at the end.
+// globalRef is a use of @name. At the top level it may precede the definition, so such uses are collected and resolved at the end.
 type globalRef struct {
 	tok      token
 	target   *Value
-	want     *Type // of the pointer; nil where any will do
+	want     *Type // type of the pointer; nil for any
 	function bool  // must be a function
 }
 
-// globalConst is the constant @name of type t.
+// globalConst returns the constant @name of type t.
 func (p *parser) globalConst(tok token, t *Type) *Const {
 	c := &Const{Kind: ConstRef, Typ: t}
 	p.refer(globalRef{tok: tok, target: &c.Target, want: t})
 	return c
 }
 
-// refer resolves a reference now inside a body, else at the end of the module.
+// refer resolves a reference: immediately inside a body, otherwise at the end of the module.
 func (p *parser) refer(r globalRef) {
 	if p.body == nil {
 		p.refs = append(p.refs, r)

@@ -1,7 +1,6 @@
 package ir
 
-// constExprOps are the operations that LLVM 14 to 22 have as constant
-// expressions; each release has fewer.
+// constExprOps lists the operations that some LLVM release from 14 to 22 has as constant expressions; newer releases have fewer.
 var constExprOps = func() map[Op]bool {
 	m := map[Op]bool{OpFNeg: true, OpGEP: true, OpICmp: true, OpFCmp: true, OpSelect: true, OpExtractElement: true,
 		OpInsertElement: true, OpShuffleVector: true, OpExtractValue: true, OpInsertValue: true}
@@ -13,7 +12,7 @@ var constExprOps = func() map[Op]bool {
 	return m
 }()
 
-// parseConstExpr reads op (…). t may be nil: an alias gives no type to its expression.
+// parseConstExpr parses op (…). t is nil in an alias, which gives the expression no type.
 func (p *parser) parseConstExpr(op Op, t *Type) *Const {
 	pos := p.tok.pos
 	p.next()
@@ -83,11 +82,10 @@ func (p *parser) typeConstExpr(pos int, c *Const, to *Type) {
 	}
 }
 
-// skipInRange moves past inrange before an index of a constant getelementptr
-// (until LLVM 18).
+// skipInRange skips inrange before an index of a constant getelementptr (LLVM 18 and older).
 func (p *parser) skipInRange() { p.acceptWord("inrange") }
 
-// parsePath reads the indices of extractvalue and insertvalue.
+// parsePath parses the indices of extractvalue and insertvalue.
 func (p *parser) parsePath() []int {
 	var path []int
 	for {
@@ -95,7 +93,7 @@ func (p *parser) parsePath() []int {
 		if p.err != nil || !p.isPunct(',') {
 			return path
 		}
-		// The text after the comma may be metadata of the instruction.
+		// Metadata of the instruction may follow the comma.
 		mark := p.lexer
 		p.next()
 		if p.tok.kind != tokInt {
@@ -105,8 +103,8 @@ func (p *parser) parsePath() []int {
 	}
 }
 
-// shuffleMask is the mask of a shufflevector as indices, -1 where it is poison. That of a scalable vector says the same of each
-// element: it has as many indices as the vector has elements at least, as in LLVM.
+// shuffleMask returns the mask of a shufflevector as indices, with -1 for poison. The mask of a scalable vector is the same for each element; it has as many
+// indices as the vector has elements at least, as in LLVM.
 func (p *parser) shuffleMask(pos int, mask *Const) []int {
 	if mask.Typ.Kind != VectorKind || !mask.Typ.Elem.Equal(I32) {
 		p.fail(pos, "shuffle mask must be a vector of i32, not '%v'", mask.Typ)
@@ -118,7 +116,7 @@ func (p *parser) shuffleMask(pos int, mask *Const) []int {
 	}
 	elems := mask.Elems
 	if mask.Kind != ConstAggregate {
-		p.m.splats += mask.Typ.Len // it too stands for more than it has characters
+		p.m.splats += mask.Typ.Len // it also expands to more elements than it has characters
 		if p.m.splats > splatsFree+splatsPerByte*uint64(len(p.src)) {
 			p.fail(pos, "shuffle mask of type '%v' is too long", mask.Typ)
 			return nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Ref returns the constant as an operand is written, without its type.
+// Ref returns the constant as it is written as an operand, without its type.
 func (c *Const) Ref() string {
 	switch c.Kind {
 	case ConstInt:
@@ -26,7 +26,7 @@ func (c *Const) Ref() string {
 	case ConstToken:
 		return "none"
 	case ConstBytes:
-		quoted := quoteName(string(c.Bytes) + "\x00") // the zero byte makes it quoted
+		quoted := quoteName(string(c.Bytes) + "\x00") // the zero byte forces quotation marks
 		return "c" + strings.TrimSuffix(quoted, `\00"`) + `"`
 	case ConstRef:
 		return c.Target.Ref()
@@ -59,7 +59,7 @@ func constList(elems []*Const) string {
 	return strings.Join(parts, ", ")
 }
 
-// exprRef is a constant expression as LLVM writes it, without its flags.
+// exprRef returns a constant expression as LLVM writes it, without its flags.
 func (c *Const) exprRef() string {
 	head := c.Op.String() + " "
 	if c.Pred != "" {
@@ -78,7 +78,7 @@ func (c *Const) exprRef() string {
 	return head + "(" + body + ")"
 }
 
-// intRef prints an integer as signed, as LLVM does; i1 is true or false.
+// intRef returns a signed integer as LLVM prints it; an i1 is true or false.
 func (c *Const) intRef() string {
 	if c.Typ.Bits == 1 {
 		return strconv.FormatBool(c.Int.Sign() != 0)
@@ -89,8 +89,8 @@ func (c *Const) intRef() string {
 	return new(big.Int).Sub(c.Int, new(big.Int).Lsh(big.NewInt(1), uint(c.Typ.Bits))).String()
 }
 
-// floatRef prints a float or double in decimal where six digits say all of it,
-// and else its bits; LLVM writes a float's as those of the equal double.
+// floatRef returns a float or double in decimal if six digits are exact, or otherwise in hexadecimal. LLVM writes the bits of a float as those of the equal
+// double.
 func (c *Const) floatRef() string {
 	bits := c.Int.Uint64()
 	switch c.Typ.Kind {
@@ -115,14 +115,13 @@ func (c *Const) floatRef() string {
 	return fmt.Sprintf("0x%016X", bits)
 }
 
-// bitsOf is the low 64 bits.
+// bitsOf returns the low 64 bits.
 func bitsOf(n *big.Int) uint64 {
 	mask := new(big.Int).SetUint64(math.MaxUint64)
 	return mask.And(mask, n).Uint64()
 }
 
-// widenFloat is the double that equals a float. A NaN is widened by its bits,
-// because the conversion of the machine would make it quiet.
+// widenFloat returns the double that equals a float. It widens a NaN bit by bit, because the processor's conversion would quiet it.
 func widenFloat(bits uint32) uint64 {
 	f := math.Float32frombits(bits)
 	if f == f {

@@ -11,18 +11,15 @@ import (
 	"sync"
 )
 
-// NoSize is the size of a type that has none that could be known: void, label,
-// token, metadata, functions, opaque structs, target types and scalable
-// vectors. It is also the size of a type larger than an address space, so no
-// sum of sizes wraps around to something small.
+// NoSize is the size of a type that has no known size: void, label, token, metadata, functions, opaque structs, target types and scalable vectors. It is
+// also the size of a type larger than an address space, so that no sum of sizes overflows to a small number.
 const NoSize uint64 = math.MaxUint64
 
-// x86-64's layout as LLVM 18 and later spell it (i128 aligned to 16 bytes, as
-// the ABI supplement says). A module without a layout takes that of the target
-// it is compiled for, and x86-64 is the one there is.
+// defaultLayout is x86-64's layout in LLVM 18 and later (i128 aligned to 16 bytes, as the ABI supplement requires). It is used for a module without a
+// layout, because x86-64 is the only default target here.
 const defaultLayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 
-// Those of 32-bit x86, which LLVM takes for such a triple where a module has no layout.
+// These are the layouts of 32-bit x86, which LLVM uses for modules with such a triple and without a layout.
 const (
 	i386Layout        = "e-m:e-p:32:32-p270:32:32-p271:32:32-p272:64:64-i128:128-f64:32:64-f80:32-n8:16:32-S128"
 	i386DarwinLayout  = "e-m:o-p:32:32-p270:32:32-p271:32:32-p272:64:64-i128:128-f64:32:64-f80:128-n8:16:32-S128"
@@ -30,13 +27,13 @@ const (
 	i386MinGWLayout   = "e-m:x-p:32:32-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:32-n8:16:32-a:0:32-S32"
 )
 
-// I386 reports whether a triple is of x86 with pointers of 32 bits: i386 to i686.
+// I386 reports whether a triple is for 32-bit x86: i386 to i686.
 func I386(triple string) bool {
 	arch, _, _ := strings.Cut(triple, "-")
 	return len(arch) == 4 && arch[0] == 'i' && arch[1] >= '3' && arch[1] <= '9' && arch[2:] == "86"
 }
 
-// layoutOf is the layout of a module that has none written: see [DataLayout].Text.
+// layoutOf returns the default layout of a module without one.
 func layoutOf(triple string) *DataLayout {
 	text := defaultLayout
 	if I386(triple) {
@@ -54,7 +51,7 @@ func layoutOf(triple string) *DataLayout {
 	}
 	d, err := ParseDataLayout(text)
 	if err != nil {
-		panic(err) // one of the constants above
+		panic(err) // a constant above is malformed
 	}
 	d.Text = ""
 	return d
@@ -62,17 +59,16 @@ func layoutOf(triple string) *DataLayout {
 
 // DataLayout describes the layout of types in memory (LLVM LangRef, "Data Layout"). It may be used by several goroutines at once.
 type DataLayout struct {
-	Text      string // as written in the module, "" when it has none
+	Text      string // as written in the module; "" if absent
 	BigEndian bool
 
-	// The address spaces that functions, globals and allocas are in where
-	// nothing is written: the P, G and A specifications.
+	// These are the default address spaces of functions, globals and allocas: the P, G and A specifications.
 	ProgramSpace, GlobalSpace, AllocaSpace int
 
-	// Mangling is the letter of the m specification, which selects how symbols are made of names: e, l, m, o, w, x, a; 0 where there is none.
+	// Mangling is the letter of the m specification, which selects the mangling of symbols: e, l, m, o, w, x, a; 0 if absent.
 	Mangling byte
 
-	nonIntegral []int // address spaces whose pointers have no fixed integer, ascending: the ni specification
+	nonIntegral []int // ascending address spaces of non-integral pointers: the ni specification
 
 	ints, floats, vectors []alignSpec // ascending by bits
 	aggregate             int         // bytes
@@ -95,25 +91,21 @@ type structLayout struct {
 	align   int
 }
 
-// Equal reports whether two layouts are the same. It ignores the structs whose layouts they have cached.
+// Equal reports whether two layouts are the same. It ignores cached struct layouts.
 func (l *DataLayout) Equal(other *DataLayout) bool {
 	return l.BigEndian == other.BigEndian && l.ProgramSpace == other.ProgramSpace && l.GlobalSpace == other.GlobalSpace && l.AllocaSpace == other.AllocaSpace &&
 		l.Mangling == other.Mangling && l.Text == other.Text && l.aggregate == other.aggregate && maps.Equal(l.pointers, other.pointers) &&
 		slices.Equal(l.nonIntegral, other.nonIntegral) && slices.Equal(l.ints, other.ints) && slices.Equal(l.floats, other.floats) && slices.Equal(l.vectors, other.vectors)
 }
 
-// ParseDataLayout parses the string of a target datalayout line. An empty
-// string is the layout of x86-64. The error names the specification that is
-// wrong.
+// ParseDataLayout parses the string of a target datalayout line. An empty string is the layout of x86-64. The error names the invalid specification.
 //
-// The string is taken at its word. LLVM 18 and later add i128:128 to an x86-64
-// layout of an older release when they read it, so code that they compile from
-// such a module aligns i128 to 16 bytes and not to 8: give them the module as
-// they print it.
+// The string is used unchanged. LLVM 18 and later add i128:128 when they read an x86-64 layout of an older release, so the code that they compile aligns
+// i128 to 16 bytes instead of 8. For such code use the module as that release prints it.
 func ParseDataLayout(text string) (*DataLayout, error) {
 	d := &DataLayout{
 		Text: text,
-		// The defaults of LangRef before any specification is read.
+		// These are the defaults of LangRef.
 		ints:      []alignSpec{{1, 1}, {8, 1}, {16, 2}, {32, 4}, {64, 4}},
 		floats:    []alignSpec{{16, 2}, {32, 4}, {64, 8}, {128, 16}},
 		vectors:   []alignSpec{{64, 8}, {128, 16}},
@@ -164,14 +156,14 @@ func (d *DataLayout) apply(spec string) error {
 		if kind := spec[:len(spec)-len(rest)]; kind == "ni:" {
 			return d.applyNonIntegral(fields)
 		}
-		// Native widths, stack and function-pointer alignment move no field.
+		// Native widths, stack alignment and function-pointer alignment do not affect offsets.
 	default:
 		return fmt.Errorf("is not known")
 	}
 	return nil
 }
 
-// applyNonIntegral reads ni:space:space….
+// applyNonIntegral parses ni:space:space….
 func (d *DataLayout) applyNonIntegral(fields []string) error {
 	for _, field := range fields {
 		space, err := layoutNumber(field, 1<<24)
@@ -188,12 +180,11 @@ func (d *DataLayout) applyNonIntegral(fields []string) error {
 	return nil
 }
 
-// NonIntegral reports whether the pointers of an address space have no fixed integer: a collector may move what they point to
-// (LangRef, "Non-Integral Pointer Type").
+// NonIntegral reports whether the pointers of an address space have no fixed integer value, because a collector may move their targets (LangRef,
+// "Non-Integral Pointer Type").
 func (d *DataLayout) NonIntegral(space int) bool { return slices.Contains(d.nonIntegral, space) }
 
-// applyPointer reads p[address space]:size:abi[:preferred[:index]]. LLVM 22 puts
-// letters for the properties of the address space before its number.
+// applyPointer parses p[address space]:size:abi[:preferred[:index]]. LLVM 22 writes letters for properties of the address space before its number.
 func (d *DataLayout) applyPointer(head string, fields []string) error {
 	space := 0
 	if digits := strings.TrimLeft(head, "eu"); digits != "" {
@@ -245,7 +236,7 @@ func (d *DataLayout) applyAlign(kind byte, head string, fields []string) error {
 		return err
 	}
 	if kind == 'a' {
-		d.aggregate = max(align, 1) // a:0 means what the fields need
+		d.aggregate = max(align, 1) // a:0 means the alignment of the fields
 		return nil
 	}
 	if width == 0 || align == 0 {
@@ -274,7 +265,7 @@ func layoutNumber(s string, below int) (int, error) {
 	return int(n), nil
 }
 
-// layoutAlign reads an alignment in bits and returns it in bytes.
+// layoutAlign parses an alignment in bits and returns it in bytes.
 func layoutAlign(s string) (int, error) {
 	n, err := layoutNumber(s, 1<<20)
 	if err != nil {
@@ -286,11 +277,10 @@ func layoutAlign(s string) (int, error) {
 	return n / 8, nil
 }
 
-// PointerBytes returns the size of a pointer into an address space. A space that the layout does not describe is like space 0.
+// PointerBytes returns the size of a pointer in an address space. A space without a specification equals space 0.
 func (d *DataLayout) PointerBytes(addrspace int) int { return d.pointer(addrspace).size }
 
-// IndexBits is the width in which addresses of an address space are calculated with
-// (LangRef, "Data Layout"): that of its pointers, or less.
+// IndexBits returns the width of address arithmetic in an address space (LangRef, "Data Layout"): that of its pointers or less.
 func (d *DataLayout) IndexBits(addrspace int) int { return d.pointer(addrspace).index }
 
 func (d *DataLayout) pointer(addrspace int) pointerSpec {
@@ -320,7 +310,7 @@ func (d *DataLayout) StoreSize(t *Type) uint64 {
 	return n/8 + (n%8+7)/8
 }
 
-// bits is the width of a type that is not an aggregate.
+// bits returns the width of a type that is not an aggregate.
 func (d *DataLayout) bits(t *Type) uint64 {
 	switch t.Kind {
 	case IntKind:
@@ -347,11 +337,11 @@ func (d *DataLayout) bits(t *Type) uint64 {
 	return NoSize
 }
 
-// Align is the ABI alignment of t in bytes; 1 for a type without a size.
+// Align returns the ABI alignment of t in bytes; 1 for a type without a size.
 func (d *DataLayout) Align(t *Type) int {
 	switch t.Kind {
 	case IntKind:
-		// The alignment of the next wider integer, or of the widest where none is wider.
+		// Use the alignment of the next wider integer, or of the widest one.
 		for _, s := range d.ints {
 			if s.bits >= t.Bits {
 				return s.align
@@ -363,7 +353,7 @@ func (d *DataLayout) Align(t *Type) int {
 	case VectorKind, X86MMXKind:
 		return d.exactAlign(d.vectors, t)
 	case X86AMXKind:
-		return 64 // LLVM fixes it apart from the layout string
+		return 64 // fixed in LLVM, not in the layout string
 	case PointerKind:
 		return d.pointer(t.AddrSpace).align
 	case ArrayKind:
@@ -377,8 +367,7 @@ func (d *DataLayout) Align(t *Type) int {
 	return 1
 }
 
-// exactAlign is the alignment a table gives for just this width, else the store
-// size rounded up to a power of two.
+// exactAlign returns the alignment that a table has for exactly this width, or else the store size rounded up to a power of two.
 func (d *DataLayout) exactAlign(table []alignSpec, t *Type) int {
 	n := d.bits(t)
 	for _, s := range table {
@@ -387,13 +376,13 @@ func (d *DataLayout) exactAlign(table []alignSpec, t *Type) int {
 		}
 	}
 	size := d.StoreSize(t)
-	if size <= 1 || size >= 1<<32 { // LLVM has no alignment above 4 GiB
+	if size <= 1 || size >= 1<<32 { // LLVM has no larger alignment
 		return 1
 	}
 	return 1 << bits.Len64(size-1)
 }
 
-// FieldOffset returns the offset in bytes of field i in a struct type; [NoSize] where the type has no such field or a field before it has no size.
+// FieldOffset returns the offset in bytes of field i in a struct type. It returns [NoSize] if the field does not exist or an earlier field has no size.
 func (d *DataLayout) FieldOffset(t *Type, i int) uint64 {
 	offsets := d.layout(t).offsets
 	if i < 0 || i >= len(offsets) {
@@ -402,8 +391,7 @@ func (d *DataLayout) FieldOffset(t *Type, i int) uint64 {
 	return offsets[i]
 }
 
-// layout is kept for each struct, because named structs share their parts:
-// a chain of structs with two fields of the one before is 2^n fields.
+// layout caches the layout of each struct. Without the cache, a chain of structs that each contain the previous one twice would take exponential time.
 func (d *DataLayout) layout(t *Type) *structLayout {
 	if l, ok := d.structs.Load(t); ok {
 		return l.(*structLayout)
@@ -426,7 +414,7 @@ func (d *DataLayout) layout(t *Type) *structLayout {
 	return l
 }
 
-// plus, times and roundUp stay at NoSize where the result does not fit.
+// plus, times and roundUp return NoSize if the result overflows or an operand is NoSize.
 
 func plus(a, b uint64) uint64 {
 	if s, carry := bits.Add64(a, b, 0); carry == 0 {

@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// Error describes what is wrong with a module, and where.
+// Error describes an error in a module and its position.
 type Error struct {
 	File string
 	Line int    // from 1
 	Col  int    // in bytes, from 1
-	Text string // the source line, or as much of a long one as lies around Col
+	Text string // the source line, or the part of a long line around Col
 	Msg  string
 }
 
-// Error is file:line:col: message, in one line.
+// Error returns file:line:col: message, without the source line.
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Col, e.Msg) }
 
-// Snippet returns the source line and, in a second line, a caret under the column, for a terminal to show below the message. It is "" where the
-// source line is empty.
+// Snippet returns the source line and, on a second line, a caret under the column, to print below the message. It returns "" if the source line is empty.
 func (e *Error) Snippet() string {
 	if e.Text == "" {
 		return ""
@@ -26,7 +25,7 @@ func (e *Error) Snippet() string {
 	return e.Text + "\n" + e.caret()
 }
 
-// caret returns the line below Text that points at Col: it repeats the tabs before Col, and takes account of the bytes that shown cut off.
+// caret returns the line below Text that points at Col. It repeats the tabs before Col, and adjusts for text that shown cut off.
 func (e *Error) caret() string {
 	at := e.Col - 1
 	if at >= shownWidth {
@@ -41,13 +40,13 @@ func (e *Error) caret() string {
 	return string(pad) + "^"
 }
 
-// A line of LLVM IR may hold a megabyte of string; this much of one is shown.
+// These limit the text shown of one line: a line of LLVM IR may hold a megabyte of string.
 const (
 	shownWidth  = 160
 	shownBefore = 60
 )
 
-// errorAt returns an error with this message at a byte of the source.
+// errorAt returns an error with a message for a byte of the source.
 func errorAt(file, src string, pos int, msg string) *Error {
 	start := strings.LastIndexByte(src[:pos], '\n') + 1
 	text := src[start:]

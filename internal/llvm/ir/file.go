@@ -17,17 +17,15 @@ import (
 	"example.com/reframe/internal/base/filekind"
 )
 
-// maxSource bounds the bytes read from a file or from llvm-dis.
+// maxSource limits the bytes read from a file or from llvm-dis.
 const maxSource = 512 << 20
 
 // errTooLarge is the error for a source of more than maxSource bytes.
 var errTooLarge = fmt.Errorf("larger than %d MiB", maxSource>>20)
 
-// ParseFile reads and parses a module of at most 512 MiB. See [Parse]. The file may be
-// bitcode: then llvm-dis, which must be installed, writes the text that is parsed, and the
-// lines of errors are those of that text. The newest release that can read the file is
-// taken. It brings the module up to date as it does, its data layout too: see
-// [ParseDataLayout].
+// ParseFile reads and parses a module of at most 512 MiB. See [Parse]. The file may be bitcode; then llvm-dis, which must be installed, converts it, and
+// line numbers in errors are those of its output. ParseFile uses the newest installed release that can read the file. That release upgrades the module,
+// including its data layout: see [ParseDataLayout].
 func ParseFile(path string) (*Module, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -36,7 +34,7 @@ func ParseFile(path string) (*Module, error) {
 	defer f.Close()
 	var src bytes.Buffer
 	if info, err := f.Stat(); err == nil && info.Size() <= maxSource {
-		src.Grow(int(info.Size()) + bytes.MinRead) // or it would be copied as it grows
+		src.Grow(int(info.Size()) + bytes.MinRead) // avoids copies while the buffer grows
 	}
 	if err := readAll(&src, f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -61,35 +59,33 @@ func readAll(into *bytes.Buffer, from io.Reader) error {
 	return nil
 }
 
-// bytesText returns a buffer as text without a copy; the buffer must not be written to any more. A copy would take longer than finding the functions
-// in it.
+// bytesText returns a buffer as text without a copy. The buffer must not change afterwards. A copy would take longer than finding the functions in it.
 func bytesText(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Bounds on a run of llvm-dis.
+// These limit a run of llvm-dis.
 const (
 	maxComplaint   = 4 << 10
 	disassembleFor = 2 * time.Minute
 )
 
-// disassembleIn returns the address space in bytes that llvm-dis may take for bitcode of that size. It needs some ten times the size of the bitcode,
-// in addition to its libraries.
+// disassembleIn returns the address space in bytes that llvm-dis may use for bitcode of a size. It needs some ten times the size, besides its libraries.
 func disassembleIn(size int) uint64 { return 4<<30 + 64*uint64(size) }
 
-// newestLLVM is the newest release whose text was read.
+// newestLLVM is the newest release whose text was tested.
 const newestLLVM = 22
 
-// The first bytes of bitcode, alone or in its wrapper (LLVM Bitcode File Format, "Magic Numbers" and "Bitcode Wrapper Format").
+// These are the first bytes of bitcode, and of bitcode in a wrapper (LLVM Bitcode File Format, "Magic Numbers" and "Bitcode Wrapper Format").
 const (
 	magic   = "BC\xC0\xDE"
 	wrapped = "\xDE\xC0\x17\x0B"
 )
 
-// isBitcode knows bitcode by its first bytes.
+// isBitcode reports whether a file begins like bitcode.
 func isBitcode(src []byte) bool {
 	return bytes.HasPrefix(src, []byte(magic)) || bytes.HasPrefix(src, []byte(wrapped))
 }
 
-// ParseBitcode parses a module of bitcode, as [ParseFile] does.
+// ParseBitcode parses bitcode, as [ParseFile] does.
 func ParseBitcode(name string, bitcode []byte) (*Module, error) {
 	text, err := disassemble(bitcode)
 	if err != nil {
@@ -98,10 +94,10 @@ func ParseBitcode(name string, bitcode []byte) (*Module, error) {
 	return parseText(name, bytesText(text))
 }
 
-// maxParts bounds how many modules a section may hold.
+// maxParts limits the modules in a section.
 const maxParts = 1 << 12
 
-// SplitBitcode splits the concatenated sections .llvmbc of several objects, as a linker makes them, into modules. Bytes of zero may lie between them.
+// SplitBitcode splits a section .llvmbc into modules. A linker concatenates such sections of several objects. Zero bytes may lie between modules.
 func SplitBitcode(section []byte) (modules [][]byte, err error) {
 	for rest := section; ; {
 		rest = bytes.TrimLeft(rest, "\x00")
@@ -117,11 +113,11 @@ func SplitBitcode(section []byte) (modules [][]byte, err error) {
 	}
 }
 
-// bitcodeSize returns the number of bytes of the first module, 0 where there is none. At its top level bitcode is blocks, each of which begins with
-// the abbreviation 1 in 2 bits, its number, the width of its abbreviations, and, in the next 32 bits, the number of words that follow (LLVM Bitcode
-// File Format, "ENTER_SUBBLOCK Encoding").
+// bitcodeSize returns the number of bytes of the first module, or 0 if there is none. At the top level bitcode consists of blocks. Each begins with the
+// abbreviation 1 in 2 bits, its number and the width of its abbreviations. The next 32-bit word holds the number of words that follow (LLVM Bitcode File
+// Format, "ENTER_SUBBLOCK Encoding").
 func bitcodeSize(b []byte) int {
-	const header = 20 // bytes of a wrapper
+	const header = 20 // size of a wrapper in bytes
 	if bytes.HasPrefix(b, []byte(wrapped)) && len(b) >= header {
 		end := uint64(binary.LittleEndian.Uint32(b[8:])) + uint64(binary.LittleEndian.Uint32(b[12:]))
 		if end < header || end > uint64(len(b)) {
@@ -135,7 +131,7 @@ func bitcodeSize(b []byte) int {
 	at := len(magic)
 	for at+8 <= len(b) {
 		head := binary.LittleEndian.Uint32(b[at:])
-		// The numbers of blocks at the top level are below 128, so that the head is 2 + 8 + 4 bits, filled up with zeros.
+		// Blocks at the top level have numbers below 128, so the header is 2 + 8 + 4 bits, padded with zeros.
 		if head&3 != 1 || head>>2&0x80 != 0 || head>>14 != 0 {
 			break
 		}
@@ -151,11 +147,10 @@ func bitcodeSize(b []byte) int {
 	return at
 }
 
-// A llvm-dis of these releases is looked for, also a later one than is known here: a newer one reads bitcode of older ones, and not the other way
-// round.
+// These are the releases of llvm-dis that are tried. Releases newer than newestLLVM are included, because a newer llvm-dis reads bitcode of older releases.
 const oldestLLVM, latestLLVM = 14, 2 * newestLLVM
 
-// disassemble returns the text that the newest llvm-dis writes which can read the bitcode.
+// disassemble returns the output of the newest llvm-dis that can read the bitcode.
 func disassemble(bitcode []byte) ([]byte, error) {
 	var tools []string
 	for release := latestLLVM; release >= oldestLLVM; release-- {
@@ -193,7 +188,7 @@ func runDisassembler(path string, bitcode []byte) ([]byte, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	_, _ = input.Write(bitcode) // if it fails, the program has ended, and says why
+	_, _ = input.Write(bitcode) // on an error the program has ended; its message is reported below
 	input.Close()
 	err = cmd.Wait()
 	switch {
@@ -208,7 +203,7 @@ func runDisassembler(path string, bitcode []byte) ([]byte, error) {
 	return text.buf.Bytes(), nil
 }
 
-// bounded keeps the bytes written to it up to limit and then returns an error, which ends the program that writes.
+// bounded keeps the first bytes written to it, up to limit. Then it returns an error, which ends the writing program.
 type bounded struct {
 	buf   bytes.Buffer
 	limit int

@@ -9,17 +9,15 @@ import (
 	"strconv"
 )
 
-// floatFormat is an IEEE binary interchange format that is not wider than double.
+// floatFormat is an IEEE binary interchange format no wider than double.
 type floatFormat struct{ exponent, fraction int } // bits
 
 var floatFormats = map[TypeKind]floatFormat{
 	HalfKind: {5, 10}, BFloatKind: {8, 7}, FloatKind: {8, 23}, DoubleKind: {11, 52},
 }
 
-// floatLiteral returns the bits that a literal has in the format of a type. As
-// in LLVM, a decimal or 0x literal is a double first, and it must fit the type
-// without loss; the other forms belong to one type each (LangRef, "Simple
-// Constants").
+// floatLiteral returns the bits of a literal in the format of a type. As in LLVM, a decimal or 0x literal is first a double, which must fit the type
+// exactly. Each other form belongs to one type (LangRef, "Simple Constants").
 func floatLiteral(kind TypeKind, text string) (*big.Int, error) {
 	if len(text) > 2 && text[:2] == "0x" {
 		if letter := text[2]; letter >= 'H' && letter <= 'R' {
@@ -34,7 +32,7 @@ func floatLiteral(kind TypeKind, text string) (*big.Int, error) {
 	if len(text) > maxDigits {
 		return nil, fmt.Errorf("it has more than %d digits", maxDigits)
 	}
-	// Too large a number becomes infinite, as in LLVM.
+	// A number that is too large becomes infinite, as in LLVM.
 	d, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return nil, fmt.Errorf("%s is malformed", text)
@@ -42,8 +40,8 @@ func floatLiteral(kind TypeKind, text string) (*big.Int, error) {
 	return fitFloat(kind, math.Float64bits(d))
 }
 
-// hexNumber reads hexadecimal digits as LLVM's lexer does (LLLexer::HexIntToVal). It notices that a number takes more than 64 bits
-// where a further digit makes the low 64 bits a smaller number, and then reads 0, without an error; else the low 64 bits count.
+// hexNumber parses hexadecimal digits as LLVM's lexer does (LLLexer::HexIntToVal). LLVM detects an overflow of 64 bits only if a digit makes the low 64 bits
+// smaller, and then returns 0 without an error. Otherwise it returns the low 64 bits.
 func hexNumber(digits string) (uint64, bool) {
 	if digits == "" {
 		return 0, false
@@ -63,8 +61,8 @@ func hexNumber(digits string) (uint64, bool) {
 	return n, true
 }
 
-// hexFloat reads the digits of 0xK, 0xL, 0xM, 0xH and 0xR. There may be fewer than the format has, and more, which do not count.
-// Of the two 128-bit forms the low eight bytes come first, unless there are fewer than 16 digits (LLLexer::HexToIntPair, FP80HexToIntPair).
+// hexFloat parses the digits of 0xK, 0xL, 0xM, 0xH and 0xR. There may be fewer digits than the format has; surplus digits are ignored. The two 128-bit forms
+// begin with the low eight bytes, unless they have fewer than 16 digits (LLLexer::HexToIntPair, FP80HexToIntPair).
 func hexFloat(kind TypeKind, letter byte, digits string) (*big.Int, error) {
 	form := map[byte]struct {
 		kind   TypeKind
@@ -79,7 +77,7 @@ func hexFloat(kind TypeKind, letter byte, digits string) (*big.Int, error) {
 		digits = digits[:min(len(digits), form.digits)]
 	}
 	switch {
-	case form.digits == 4: // the low 16 bits count
+	case form.digits == 4: // use the low 16 bits
 		low, ok = hexNumber(digits)
 		low &= 0xffff
 	case digits == "":
@@ -104,8 +102,7 @@ func hexFloat(kind TypeKind, letter byte, digits string) (*big.Int, error) {
 	return n.Or(n.Lsh(n, 64), new(big.Int).SetUint64(low)), nil
 }
 
-// fitFloat converts the bits of a double to a format. It returns an error where the conversion would lose something. A NaN keeps its payload and
-// whether it is quiet.
+// fitFloat converts the bits of a double to a format. It returns an error if the conversion is not exact. A NaN keeps its payload and its quiet bit.
 func fitFloat(kind TypeKind, double uint64) (*big.Int, error) {
 	f, ok := floatFormats[kind]
 	if !ok {
@@ -127,13 +124,13 @@ func fitFloat(kind TypeKind, double uint64) (*big.Int, error) {
 	case exp == 0x7ff:
 		result |= uint64(maxExp)<<f.fraction | frac>>drop
 	case exp == 0:
-		return nil, fmt.Errorf("it does not fit exactly") // below every number of the smaller formats
+		return nil, fmt.Errorf("it does not fit exactly") // smaller than any number of the smaller formats
 	default:
 		e := exp - doubleBias + bias
 		if e >= maxExp {
 			return nil, fmt.Errorf("it does not fit exactly")
 		}
-		if e <= 0 { // a denormal: the leading one becomes part of the fraction
+		if e <= 0 { // denormal: the leading one becomes part of the fraction
 			frac |= 1 << doubleFraction
 			drop += 1 - e
 			e = 0

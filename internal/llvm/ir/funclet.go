@@ -1,6 +1,6 @@
 package ir
 
-// parseFunclet reads an instruction of exception handling by funclets (LangRef, "Exception Handling in LLVM"), which is what Windows has:
+// parseFunclet parses an instruction of funclet-based exception handling (LangRef, "Exception Handling in LLVM"), as used on Windows:
 //
 //	%t = catchswitch within %parent [label %handler, ...] unwind to caller
 //	%t = catchpad within %catchswitch [T value, ...]
@@ -41,13 +41,13 @@ func (p *parser) parseFunclet(in *Instr) {
 	}
 }
 
-// parsePad reads the token of the pad that an instruction is in, or none.
+// parsePad parses the token of the enclosing pad, or none.
 func (p *parser) parsePad(in *Instr, word string) {
 	p.expectWord(word)
 	in.Args = []Value{p.parseOperand(tokenType)}
 }
 
-// parseUnwind reads the destination of an exception.
+// parseUnwind parses the unwind destination.
 func (p *parser) parseUnwind(in *Instr) {
 	p.expectWord("unwind")
 	if p.acceptWord("to") {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// parseFunc reads a function after define or declare. Of a body it finds the end.
+// parseFunc parses a function after define or declare. It only finds the end of the body.
 func (p *parser) parseFunc(define bool) {
 	f := &Func{Module: p.m, Line: p.tok.line, space: p.m.Layout.ProgramSpace}
 	if !define {
-		p.skipAttachments(&f.debug) // a declaration's come first
+		p.skipAttachments(&f.debug) // in a declaration they come first
 	}
 	head := p.parseHead()
 	f.Linkage = head.linkage
@@ -45,10 +45,10 @@ func (p *parser) parseFunc(define bool) {
 	}
 }
 
-// fewParams are looked through one by one, which costs less than a map.
+// fewParams is the number of parameters up to which names are compared one by one, which is faster than a map.
 const fewParams = 8
 
-// parseParams reads (T %a, T, ...) and returns whether it ends in dots.
+// parseParams parses (T %a, T, ...) and reports whether the list ends in dots.
 func (p *parser) parseParams(f *Func) bool {
 	p.expect('(', "before parameters")
 	if p.accept(')') {
@@ -56,7 +56,7 @@ func (p *parser) parseParams(f *Func) bool {
 	}
 	p.params = p.params[:0]
 	defer func() { f.Params = pointers(slices.Clone(p.params)) }()
-	var names map[string]bool // of more than a few
+	var names map[string]bool // set for more than fewParams
 	for {
 		if p.tok.kind == tokEllipsis {
 			p.next()
@@ -105,7 +105,7 @@ func pointers(list []Param) []*Param {
 	return to
 }
 
-// numbered gives a value without a name the next number, and fails for a value whose number is less than the next.
+// numbered returns the next number for an unnamed value, and fails for a value whose number is too low.
 func (p *parser) numbered(pos int, name string, next *int) string {
 	if name == "" {
 		name = strconv.Itoa(*next)
@@ -123,7 +123,7 @@ func (p *parser) numbered(pos int, name string, next *int) string {
 	return name
 }
 
-// parseFuncTail reads the rest of a function's head after the parameters.
+// parseFuncTail parses the rest of a function's header after the parameters.
 func (p *parser) parseFuncTail(f *Func, define bool) {
 	for p.err == nil {
 		a := p.parseAttributes(behindList)
@@ -185,7 +185,7 @@ func (p *parser) findBody(f *Func) {
 	p.next()
 }
 
-// unclosed returns the most likely end of a body that is never closed: the next line that begins something else, or the end of the source.
+// unclosed returns the likely end of a body that is never closed: the next line that begins another entity, or the end of the source.
 func unclosed(src string, pos int) int {
 	at := len(src)
 	for _, head := range []string{"\ndefine ", "\ndeclare ", "\nattributes "} {

@@ -5,17 +5,17 @@ import "strconv"
 var linkages = words(`private internal available_externally linkonce linkonce_odr weak weak_odr appending
 	common external extern_weak`)
 
-// visibleWords say how a symbol is seen by linkers, which changes nothing here.
+// visibleWords lists the words for a symbol's visibility, which this package ignores.
 var visibleWords = words(`dso_local dso_preemptable default hidden protected dllimport dllexport
 	unnamed_addr local_unnamed_addr externally_initialized`)
 
-// globalHead holds the words before global, constant, alias, ifunc or a function's type.
+// globalHead holds the words before global, constant, alias, ifunc or the type of a function.
 type globalHead struct {
 	linkage string
-	space   int // address space, -1 where none is written
+	space   int // address space; -1 if absent
 }
 
-// parseGlobal reads a variable, alias or ifunc from the = on.
+// parseGlobal parses a variable, alias or ifunc from the = on.
 func (p *parser) parseGlobal(name token) {
 	p.checkNumber(&name)
 	head := p.parseHead()
@@ -35,7 +35,7 @@ func (p *parser) parseGlobal(name token) {
 	}
 }
 
-// checkNumber sees that @7 comes in order, as LLVM demands, and gives @"", which has no name, the next number.
+// checkNumber checks that numbered globals such as @7 are in order, as LLVM requires. It gives an unnamed global (@"") the next number.
 func (p *parser) checkNumber(name *token) {
 	if name.text == "" {
 		name.text = strconv.Itoa(p.nextGlobal)
@@ -78,7 +78,7 @@ func (p *parser) parseHead() globalHead {
 	return head
 }
 
-// skipUnknownHead moves past an unknown word if known ones follow that come before a calling convention or before the kind of the global.
+// skipUnknownHead skips an unknown word if known words that precede a calling convention, or the kind of the global, follow it.
 func (p *parser) skipUnknownHead() bool {
 	const what = "linkage or visibility"
 	belongs := func(word string) bool {
@@ -97,7 +97,7 @@ var kindsOfGlobal = words(`global constant alias ifunc`)
 
 func (p *parser) parseVariable(name token, head globalHead, constant bool) {
 	g := &Global{Name: name.text, Constant: constant, Linkage: head.linkage, AddrSpace: head.space, Module: p.m}
-	// LLVM's parser takes 0 whatever G of the data layout says; those who make globals take that.
+	// LLVM's parser uses space 0 even if the data layout specifies G, which is the default only for globals created through the API.
 	g.AddrSpace = max(g.AddrSpace, 0)
 	pos := p.tok.pos
 	g.ValueType = p.parseValueType()
@@ -114,7 +114,7 @@ func (p *parser) parseVariable(name token, head globalHead, constant bool) {
 	p.m.Globals = append(p.m.Globals, g)
 }
 
-// parseGlobalTail reads the rest after the initializer: section, comdat, alignment, metadata, attributes.
+// parseGlobalTail parses the rest after the initializer: section, comdat, alignment, metadata, attributes.
 func (p *parser) parseGlobalTail(keep func(attributes)) {
 	for p.err == nil && p.accept(',') {
 		switch {
@@ -131,7 +131,7 @@ func (p *parser) parseGlobalTail(keep func(attributes)) {
 			p.isWord("sanitize_memtag"), p.isWord("sanitize_address_dyninit"):
 			p.next()
 		case p.tok.kind == tokMetadata:
-			p.skipAttachment(new(span)) // what follows without a comma is named metadata of the module
+			p.skipAttachment(new(span)) // without a comma, metadata at the top level follows
 		default:
 			if !p.skipUnknown("global variable property", func() bool { return true }) {
 				p.fail(p.tok.pos, "unknown global variable property")
@@ -143,7 +143,7 @@ func (p *parser) parseGlobalTail(keep func(attributes)) {
 	p.parseAttributes(behindList)
 }
 
-// parseComdat reads comdat or comdat($name).
+// parseComdat parses comdat or comdat($name).
 func (p *parser) parseComdat() {
 	p.next()
 	if p.accept('(') {
@@ -160,7 +160,7 @@ func (p *parser) parseAlias(name token, ifunc bool) {
 	a.value = p.parseType()
 	p.expect(',', "after the type of an alias")
 	if op, known := opOf[p.tok.text]; known && p.tok.kind == tokWord && constExprOps[op] {
-		a.Target = p.parseConstExpr(op, nil) // without a type of its own, as LLVM writes it
+		a.Target = p.parseConstExpr(op, nil) // LLVM writes it without a type
 	} else {
 		pos := p.tok.pos
 		a.Target = p.parseTypedConst()
@@ -173,7 +173,7 @@ func (p *parser) parseAlias(name token, ifunc bool) {
 	p.m.Aliases = append(p.m.Aliases, a)
 }
 
-// define enters a global, function or alias under its name.
+// define adds a global, function or alias under its name.
 func (p *parser) define(name token, v Value) {
 	if p.err != nil {
 		return
@@ -189,8 +189,7 @@ func (p *parser) define(name token, v Value) {
 	p.m.globalsMap[name.text] = v
 }
 
-// typeGlobals sets the type that each name has as an operand. Whether that is a
-// typed pointer is known only when all of the module has been seen.
+// typeGlobals sets the operand type of each global. It runs after the whole module is read, because only then is it known whether pointers are typed.
 func (p *parser) typeGlobals() {
 	pointer := func(to *Type, space int) *Type {
 		if !p.m.typed {

@@ -37,7 +37,7 @@ func flagsOf(op Op) Flags {
 	return 0
 }
 
-// parseFlags reads the flags that may follow op.
+// parseFlags parses the flags that may follow op.
 func (p *parser) parseFlags(op Op) Flags {
 	allowed := flagsOf(op)
 	var flags Flags
@@ -64,7 +64,7 @@ func (p *parser) parseFlags(op Op) Flags {
 	return flags
 }
 
-// skipUnknownFlag moves past a flag that op does not have, as far as is known.
+// skipUnknownFlag skips a word that may be an unknown flag of op.
 func (p *parser) skipUnknownFlag(op Op) bool {
 	predicates := intPredicates
 	switch op {
@@ -102,7 +102,7 @@ func (p *parser) predicate(op Op) string {
 	return word
 }
 
-// parseInstr reads one instruction into block.
+// parseInstr parses one instruction of block.
 func (p *parser) parseInstr(block *Block) *Instr {
 	start := p.tok
 	in := &Instr{Typ: Void, Block: block, Line: start.line, Pos: start.pos, Index: len(block.Instrs)}
@@ -185,7 +185,7 @@ func (p *parser) parseOp(pos int, in *Instr) {
 	}
 }
 
-// parseOperands reads n typed operands between commas.
+// parseOperands parses n typed operands separated by commas.
 func (p *parser) parseOperands(n int) []Value {
 	args := []Value{p.parseTyped()}
 	for len(args) < n {
@@ -244,7 +244,7 @@ func (p *parser) parsePhi(in *Instr) {
 		p.fail(pos, "phi node must have first class type, not '%v'", in.Typ)
 	}
 	if !p.isPunct('[') {
-		return // of a block without predecessors
+		return // a block without predecessors
 	}
 	for p.err == nil {
 		p.expect('[', "in phi")

@@ -27,8 +27,7 @@ const (
 	tokEllipsis
 )
 
-// token is one token. text is the name without its sigil and its quotation
-// marks, the word, or the number as written.
+// token is one token. text is the name without its sigil and quotation marks, the word, or the number as written.
 type token struct {
 	kind tokenKind
 	ch   byte // tokPunct
@@ -37,21 +36,20 @@ type token struct {
 	text string
 }
 
-// lexer reads a stretch of a module's source. Its one error is sticky: after it
-// only end of file is read, so that nothing needs to look after every token, and
-// every loop that ends at the end of the file ends.
+// lexer reads a part of a module's source. After its first error it returns only end of file. So callers need not check for errors after each token, and
+// every loop up to the end of the file ends.
 type lexer struct {
 	file string
 	src  string
 	pos  int
 	end  int
-	line int // of pos
+	line int // line number of pos
 	tok  token
 	err  *Error
-	star bool // a * was read, which only a typed pointer has
+	star bool // a * was read, which only typed pointers have
 }
 
-// fail records an error at a byte of the source, unless there is one already.
+// fail records an error at a byte of the source, unless an error is already recorded.
 func (l *lexer) fail(pos int, format string, args ...any) {
 	if l.err == nil {
 		l.err = errorAt(l.file, l.src, pos, fmt.Sprintf(format, args...))
@@ -60,7 +58,7 @@ func (l *lexer) fail(pos int, format string, args ...any) {
 	l.tok = token{kind: tokEOF, pos: l.end, line: l.line}
 }
 
-// next moves on to the next token.
+// next reads the next token.
 func (l *lexer) next() {
 	l.space()
 	l.tok = token{kind: tokEOF, pos: l.pos, line: l.line}
@@ -139,7 +137,7 @@ func (l *lexer) punct() {
 	l.pos++
 }
 
-// run reads as many bytes as there are of one class.
+// run reads bytes of a class and returns them.
 func (l *lexer) run(class uint8) string {
 	start, pos := l.pos, l.pos
 	for src := l.src[:l.end]; pos < len(src) && classes[src[pos]]&class != 0; {
@@ -149,7 +147,7 @@ func (l *lexer) run(class uint8) string {
 	return l.src[start:pos]
 }
 
-// quoted reads "…" with its escapes replaced. It may run over several lines.
+// quoted reads "…" and replaces its escapes. It may span several lines.
 func (l *lexer) quoted() (string, bool) {
 	n := strings.IndexByte(l.src[l.pos+1:l.end], '"')
 	if n < 0 {
@@ -162,7 +160,7 @@ func (l *lexer) quoted() (string, bool) {
 	return unescape(raw), true
 }
 
-// name reads %name, %"name" or %7, and the same after the other sigils.
+// name reads %name, %"name" or %7, or the same with another sigil.
 func (l *lexer) name(kind tokenKind) {
 	start := l.pos
 	l.pos++
@@ -181,7 +179,7 @@ func (l *lexer) name(kind tokenKind) {
 			l.fail(start, "a name is missing after %q", l.src[start])
 			return
 		}
-		// A label may begin with a dollar sign, as a comdat does.
+		// A label may begin with a dollar sign, like a comdat.
 		if kind == tokComdat && l.pos < l.end && l.src[l.pos] == ':' {
 			l.tok.kind, l.tok.text = tokLabel, l.src[start:l.pos]
 			l.pos++
@@ -189,7 +187,7 @@ func (l *lexer) name(kind tokenKind) {
 	}
 }
 
-// checkName rejects a name with a zero byte. An empty name, "", means a value without a name.
+// checkName rejects a name with a zero byte. The name "" stands for an unnamed value.
 func (l *lexer) checkName(pos int, name string) string {
 	if strings.IndexByte(name, 0) >= 0 {
 		l.fail(pos, "a name holds a zero byte")
@@ -197,7 +195,7 @@ func (l *lexer) checkName(pos int, name string) string {
 	return name
 }
 
-// number reads an id such as the 7 of %7, without leading zeros.
+// number reads an id such as the 7 of %7, and removes leading zeros.
 func (l *lexer) number(start int) string {
 	digits := strings.TrimLeft(l.run(digit), "0")
 	if len(digits) > 9 {
@@ -255,7 +253,7 @@ func (l *lexer) word() {
 		l.tok.kind = tokEllipsis
 	case l.numeral():
 	default:
-		// A keyword ends where LLVM ends it: cc10 is cc and 10.
+		// A keyword ends as in LLVM: cc10 is cc and 10.
 		word := l.run(keywordChar)
 		if word == "" {
 			l.fail(start, "unexpected character %q", l.src[start])
@@ -268,12 +266,12 @@ func (l *lexer) word() {
 	}
 }
 
-// numeral reads an integer or a floating-point literal, and returns whether there was one.
+// numeral reads an integer or a floating-point literal, and reports whether there was one.
 func (l *lexer) numeral() bool {
 	start := l.pos
 	rest := l.src[start:l.end]
 	switch first := rest[0]; {
-	case first >= 'a' && first != 'u' && first != 's': // most are words
+	case first >= 'a' && first != 'u' && first != 's': // fast path: nearly all are words
 		return false
 	case strings.HasPrefix(rest, "u0x"), strings.HasPrefix(rest, "s0x"):
 		l.pos += 3
@@ -309,7 +307,7 @@ func (l *lexer) numeral() bool {
 	return true
 }
 
-// exponent reads an exponent such as e+10 where it is complete.
+// exponent reads an exponent such as e+10 if it is complete.
 func (l *lexer) exponent() {
 	start := l.pos
 	if l.pos < l.end && l.src[l.pos]|0x20 == 'e' {
@@ -323,7 +321,7 @@ func (l *lexer) exponent() {
 	}
 }
 
-// keepNumber keeps the quotation marks of a name that is a number.
+// keepNumber puts a name that looks like a number in quotation marks.
 func keepNumber(name string) string {
 	if isNumber(name) {
 		return `"` + name + `"`

@@ -6,31 +6,25 @@ import (
 	"sync"
 )
 
-// maxLiveIns bounds the live values of one function: the sum over all blocks of the values that are live on entry. Only a function that was made to
-// be large has that many.
+// maxLiveIns limits the live values of one function, summed over the entries of all blocks. Only a hostile function has more.
 const maxLiveIns = 32 << 20
 
-// lazyLiveness holds a function's liveness and its inputs.
+// lazyLiveness holds the liveness of a function and the data to compute it.
 type lazyLiveness struct {
 	once  sync.Once
 	err   error
-	index map[Value]int32 // params in order, then instructions in program order
+	index map[Value]int32 // parameters in order, then instructions in program order
 	value []Value
-	in    [][]int32 // of each block: what is live on entry, without its own phis
+	in    [][]int32 // values live on entry to each block, without the block's own phis
 	preds [][]*Block
 }
 
-// LiveAt returns the parameters and instructions whose values must be known to
-// run on from instruction index of b: those that are read, on some way from
-// there, before they are computed again. Started at the beginning of a block (or
-// among its phis), its phis have taken their values already, and those that are
-// read are among the result. Parameters come first, in order, then instructions
-// in program order.
+// LiveAt returns the parameters and instructions whose values are needed to continue at instruction index of b: those that some path from there reads
+// before it computes them again. At the beginning of a block, or among its phis, the phis have taken their values already, so phis that are read are
+// included. Parameters come first, in order, then instructions in program order.
 //
-// A token is never among them. A gc.relocate reads the base and the derived
-// pointer that its statepoint's gc-live bundle holds, and these are reported in
-// its place; a gc.result reads what the call returns, which is no value from
-// before it.
+// Tokens are never included. A gc.relocate counts as a read of the base and the derived pointer in the gc-live bundle of its statepoint. A gc.result reads
+// the result of the call, so it needs no earlier value.
 func LiveAt(b *Block, index int) (values []Value, err error) {
 	err = LiveEach(b, []int{index}, func(_ int, live []Value) error {
 		values = live
@@ -39,8 +33,8 @@ func LiveAt(b *Block, index int) (values []Value, err error) {
 	return values, err
 }
 
-// LiveEach calls visit with the result of LiveAt for each of some indices of a block, which are in descending order: all of them take one walk
-// through the block. It stops at an error of visit.
+// LiveEach calls visit with the result of LiveAt for each index; indices must be in descending order. It walks through the block once. It stops at an error
+// of visit.
 func LiveEach(b *Block, indices []int, visit func(index int, live []Value) error) error {
 	for k, index := range indices {
 		if index < 0 || index > len(b.Instrs) || k > 0 && index > indices[k-1] {
@@ -72,7 +66,7 @@ func LiveEach(b *Block, indices []int, visit func(index int, live []Value) error
 	return nil
 }
 
-// liveOut returns the values that are live at the end of a block, before its successors' phis take values.
+// liveOut returns the values that are live at the end of a block, before the phis of its successors read their operands.
 func (l *lazyLiveness) liveOut(b *Block) map[int32]bool {
 	live := map[int32]bool{}
 	for _, s := range successors(b) {
@@ -90,7 +84,7 @@ func (l *lazyLiveness) liveOut(b *Block) map[int32]bool {
 	return live
 }
 
-// values lists a set of values in their order.
+// values returns a set of values in order.
 func (l *lazyLiveness) values(live map[int32]bool) []Value {
 	order := make([]int32, 0, len(live))
 	for v := range live {
@@ -104,7 +98,7 @@ func (l *lazyLiveness) values(live map[int32]bool) []Value {
 	return values
 }
 
-// phisOf are the phis at the start of a block.
+// phisOf returns the phis at the start of a block.
 func phisOf(b *Block) []*Instr {
 	n := 0
 	for n < len(b.Instrs) && b.Instrs[n].Op == OpPhi {
@@ -113,12 +107,11 @@ func phisOf(b *Block) []*Instr {
 	return b.Instrs[:n]
 }
 
-// successors are the blocks that a block's terminator may go to.
+// successors returns the successors of a block.
 func successors(b *Block) []*Block { return b.Instrs[len(b.Instrs)-1].Blocks }
 
-// compute walks each value from its uses back to its definition, which visits
-// just the blocks in which it is live (Boissinot et al., "Fast Liveness Checking
-// for SSA-Form Programs", call it path exploration).
+// compute walks each value from its uses back to its definition. This visits only the blocks in which the value is live (Boissinot et al., "Fast Liveness
+// Checking for SSA-Form Programs", call it path exploration).
 func (l *lazyLiveness) compute(f *Func) error {
 	blocks, err := f.Body()
 	if err != nil {
@@ -159,14 +152,13 @@ func (l *lazyLiveness) number(f *Func, blocks []*Block) {
 	}
 }
 
-// liveUse is one block in which a value is used: at its end by a phi of a
-// successor, or somewhere within.
+// liveUse is a use of a value in a block: at the block's end by a phi of a successor, or within the block.
 type liveUse struct {
 	block *Block
 	atEnd bool
 }
 
-// useBlocks lists for each value where it is used.
+// useBlocks returns the uses of each value.
 func (l *lazyLiveness) useBlocks(blocks []*Block) ([][]liveUse, error) {
 	found := make([][]liveUse, len(l.value))
 	add := func(v int32, u liveUse) {
@@ -196,7 +188,7 @@ func (l *lazyLiveness) useBlocks(blocks []*Block) ([][]liveUse, error) {
 	return found, nil
 }
 
-// uses are the values that an instruction other than a phi reads.
+// uses returns the values that an instruction other than a phi reads.
 func (l *lazyLiveness) uses(in *Instr) ([]int32, error) {
 	args := in.Args
 	if base, derived, ok, err := l.relocated(in); err != nil {
@@ -225,7 +217,7 @@ func (l *lazyLiveness) uses(in *Instr) ([]int32, error) {
 // liveWalk marks the blocks in which one value is live on entry.
 type liveWalk struct {
 	l     *lazyLiveness
-	stamp []int32 // of each block: the value that was last found live there, plus one
+	stamp []int32 // for each block, one more than the last value that was found live there
 	work  []*Block
 	total int
 }
@@ -233,7 +225,7 @@ type liveWalk struct {
 func (w *liveWalk) walk(v int32, uses []liveUse) error {
 	def, _ := w.l.value[v].(*Instr) // nil for a parameter, which is live from the entry on
 	for _, u := range uses {
-		// A use in the block of the definition comes after it: SSA form.
+		// In SSA form, a use in the defining block comes after the definition.
 		if def == nil || u.block != def.Block {
 			w.work = append(w.work, u.block)
 		}

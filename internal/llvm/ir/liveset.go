@@ -6,46 +6,46 @@ import (
 	"time"
 )
 
-// LiveSet reads the modules that names lead to again and again, while a process writes them.
+// LiveSet repeatedly reads the modules that names match, while a process writes them.
 //
-// Its fields hold the state of the last reading: [LiveSet.Read] returns what has changed since the one before.
+// It remembers the last reading, so that [LiveSet.Read] returns only new and changed modules.
 type LiveSet struct {
 	names []string
 	seed  maphash.Seed
 	seen  map[string]*stamp
 	bytes int64
-	ready map[string]*Module // modules that were read already, by their files
+	ready map[string]*Module // modules that are already read, by file
 }
 
-// stamp is a file as it was read.
+// stamp describes a file at its last reading.
 type stamp struct {
 	modified time.Time
 	size     int64
-	racy     bool // it was written so shortly before it was read that it may have been written again at the same time of change
-	bad      bool // it could not be read; its writer may not have ended
-	told     bool // that was reported
+	racy     bool // it was modified so shortly before that a later change may leave the same time
+	bad      bool // reading failed; a writer may not have finished
+	told     bool // the failure was reported
 	hash     uint64
 }
 
-// FileVersion is the content of a file that is new, or that was written again.
+// FileVersion is the content of a new or changed file.
 type FileVersion struct {
 	Module   *Module
-	Hash     uint64 // of the text
+	Hash     uint64 // hash of the text
 	Path     string
 	Modified time.Time
-	Named    bool // the user named the file; a folder or a pattern led to others
+	Named    bool // the user named the file itself, not its folder or a pattern
 }
 
-// racy is how long after a file was written it is read again although its time and size are the same: times of files are those of the kernel's
-// last tick (4 ms with CONFIG_HZ=250), and of some file systems full seconds.
+// racy is how long after a change a file is read again even if its time and size are the same. File times have the resolution of the kernel's tick (4 ms
+// with CONFIG_HZ=250), or of full seconds on some file systems.
 const racy = 2 * time.Second
 
-// NewLiveSet begins with nothing read.
+// NewLiveSet returns a set that has read nothing yet.
 func NewLiveSet(names []string) *LiveSet {
 	return &LiveSet{names: names, seed: maphash.MakeSeed(), seen: map[string]*stamp{}}
 }
 
-// Have takes modules that were read of these files just now: the next reading does not read them again.
+// Have adds modules that were just read from their files, so that the next reading does not read them again.
 func (l *LiveSet) Have(modules []*Module) {
 	l.ready = map[string]*Module{}
 	for _, m := range modules {
@@ -53,13 +53,13 @@ func (l *LiveSet) Have(modules []*Module) {
 	}
 }
 
-// Read reads what is new, or was written since it was read. What a name leads to need not be there yet. A file that cannot be read may be one that is
-// being written: it is read again the next time, and notes say what is wrong with it where it is still the same then.
+// Read returns the modules in new and changed files. Names need not match any file yet. A file that cannot be read may still be being written: Read tries it
+// again at the next call, and reports the error in notes if the file is unchanged by then.
 func (l *LiveSet) Read() (list []FileVersion, notes []string) {
 	for _, name := range l.names {
 		all, err := files(name)
 		if err != nil {
-			continue // there is none yet
+			continue // no file yet
 		}
 		for _, f := range all {
 			v, note := l.file(f)
@@ -91,7 +91,7 @@ func (l *LiveSet) file(f NamedFile) (v *FileVersion, note string) {
 	l.seen[f.Path] = now
 	m, err := l.ready[f.Path], error(nil)
 	delete(l.ready, f.Path)
-	if m != nil { // the next reading looks whether it has changed meanwhile
+	if m != nil { // the next reading checks whether it has changed in the meantime
 		now.racy, now.hash = true, maphash.String(l.seed, m.Text())
 		return &FileVersion{m, now.hash, f.Path, now.modified, !f.Found}, ""
 	}
@@ -100,7 +100,7 @@ func (l *LiveSet) file(f NamedFile) (v *FileVersion, note string) {
 		err = m.Check()
 	}
 	if again, failed := os.Stat(f.Path); failed != nil || !again.ModTime().Equal(now.modified) || again.Size() != now.size {
-		now.bad = true // it was written while it was read
+		now.bad = true // it changed while it was read
 		return nil, ""
 	}
 	if err != nil {

@@ -2,13 +2,13 @@ package ir
 
 var orderings = words(`unordered monotonic acquire release acq_rel seq_cst`)
 
-// rmwOps are the operations of atomicrmw.
+// These are the operations of atomicrmw.
 var (
 	rmwIntOps = words(`xchg add sub and nand or xor max min umax umin uinc_wrap udec_wrap usub_cond usub_sat`)
 	rmwFPOps  = words(`xchg fadd fsub fmax fmin fmaximum fminimum`)
 )
 
-// pointerTo is the type of a pointer to t in the module's own style.
+// pointerTo returns the type of a pointer to t: typed or opaque, as in the module.
 func (p *parser) pointerTo(t *Type, space int) *Type {
 	if !p.m.typed {
 		t = nil
@@ -16,7 +16,7 @@ func (p *parser) pointerTo(t *Type, space int) *Type {
 	return p.mk(Type{Kind: PointerKind, Elem: t, AddrSpace: space})
 }
 
-// parseMemory reads the instructions that make, read or write memory.
+// parseMemory parses the instructions that allocate, read or write memory.
 func (p *parser) parseMemory(pos int, in *Instr) {
 	if in.Op != OpAlloca && in.Op != OpGEP && in.Op != OpFence {
 		if p.isWord("atomic") && (in.Op == OpLoad || in.Op == OpStore) {
@@ -24,7 +24,7 @@ func (p *parser) parseMemory(pos int, in *Instr) {
 			in.Flags |= Atomic
 		}
 		if in.Op == OpCmpXchg {
-			p.acceptWord("weak") // it may fail, and need not
+			p.acceptWord("weak") // no effect here: weak permits a spurious failure
 		}
 		unknown := func() bool { return in.Op != OpAtomicRMW && p.skipUnknown("flag", p.typeAhead) }
 		for unknown() {
@@ -75,14 +75,14 @@ func (p *parser) parseMemory(pos int, in *Instr) {
 	}
 }
 
-// checkAccess rejects a load or store of a type without a size.
+// checkAccess rejects a load or store of a type that has no size.
 func (p *parser) checkAccess(pos int, t *Type) {
 	if t.Kind == TokenKind || t.Kind == LabelKind || t.Kind == MetadataKind || t.Kind == StructKind && t.Opaque {
 		p.fail(pos, "values of type '%v' cannot be loaded or stored", t)
 	}
 }
 
-// pointerOperand reads a typed operand that points to elem.
+// pointerOperand parses a typed operand that points to elem.
 func (p *parser) pointerOperand(elem *Type) Value {
 	pos := p.tok.pos
 	v := p.parseTyped()
@@ -109,7 +109,7 @@ func (p *parser) parseAlloca(in *Instr) {
 	pos := p.tok.pos
 	in.Elem = p.parseValueType()
 	p.checkAccess(pos, in.Elem)
-	space := 0 // as LLVM's parser: A of the data layout is for those who make allocas
+	space := 0 // as in LLVM's parser; A of the data layout is the default only for allocas created through the API
 	for p.err == nil && p.more() {
 		switch {
 		case p.acceptWord("align"):
@@ -130,7 +130,7 @@ func (p *parser) parseAlloca(in *Instr) {
 	in.Typ = p.pointerTo(in.Elem, space)
 }
 
-// parseAccessTail reads the rest after the pointer of a load or store.
+// parseAccessTail parses the rest of a load or store after the pointer.
 func (p *parser) parseAccessTail(in *Instr) {
 	if in.Flags&Atomic != 0 {
 		p.parseOrdering(1)
@@ -145,8 +145,7 @@ func (p *parser) parseAlign(in *Instr) {
 	}
 }
 
-// parseOrdering reads syncscope("…") and n orderings. One thread runs at a time
-// in an interpreter, so they are not kept.
+// parseOrdering parses syncscope("…") and n orderings. They are not kept, because the interpreter runs one thread at a time.
 func (p *parser) parseOrdering(n int) {
 	if p.acceptWord("syncscope") {
 		p.expect('(', "after syncscope")

@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// lazyMetadata holds the places of the numbered nodes of a module's metadata. Nodes that were passed in stretches are found when one is first asked
-// for; of the millions that a module may have, few are ever needed.
+// lazyMetadata holds the positions of the numbered metadata nodes of a module. Lines of nodes that the parser skipped are indexed on the first lookup,
+// because few of the millions of nodes are ever needed.
 type lazyMetadata struct {
-	stretches []span // of the source: lines that are one node each, see quickMetadata
+	stretches []span // skipped parts of the source, with one node per line: see quickMetadata
 
 	once  sync.Once
-	nodes []metadataNode // ascending by number, once found
+	nodes []metadataNode // ascending by number; filled on the first lookup
 }
 
 type metadataNode struct {
 	number uint64
-	pos    int // of the exclamation mark of its number
+	pos    int // position of the exclamation mark before its number
 }
 
-// find returns the place of the node with that number.
+// find returns the position of the node with a number.
 func (l *lazyMetadata) find(src string, number uint64) (int, bool) {
 	l.once.Do(func() { l.index(src) })
 	at, ok := slices.BinarySearchFunc(l.nodes, number, func(n metadataNode, number uint64) int { return cmp.Compare(n.number, number) })
@@ -32,7 +32,7 @@ func (l *lazyMetadata) find(src string, number uint64) (int, bool) {
 	return l.nodes[at].pos, true
 }
 
-// index lists the nodes of the stretches.
+// index finds the nodes in the skipped parts.
 func (l *lazyMetadata) index(src string) {
 	for _, s := range l.stretches {
 		for pos := s.pos; pos < s.end; {
@@ -50,8 +50,8 @@ func (l *lazyMetadata) index(src string) {
 	}
 }
 
-// debugNode reads the metadata node at a place of the source, or the node that a reference there, such as !7, names: its kind, as DILocation, and the
-// place of the value of each field. ok reports whether there is one.
+// debugNode parses the metadata node at a position, or the node that a reference there such as !7 names. It returns its kind, such as DILocation, and the
+// position of each field's value. ok is false if there is no such node.
 func (m *Module) debugNode(at span) (kind string, fields map[string]span, ok bool) {
 	l := lexer{file: m.Name, src: m.src, pos: at.pos, end: min(at.end, at.pos+maxNodeSize), line: 1}
 	l.next()
@@ -66,11 +66,11 @@ func (m *Module) debugNode(at span) (kind string, fields map[string]span, ok boo
 			return "", nil, false
 		}
 		l = lexer{file: m.Name, src: m.src, pos: pos, end: min(len(m.src), pos+maxNodeSize), line: 1}
-		l.next() // !
-		l.next() // the number
-		l.next() // =
+		l.next() // skip !
+		l.next() // skip the number
+		l.next() // skip =
 		if l.next(); l.tok.kind == tokWord {
-			l.next() // distinct
+			l.next() // skip distinct
 		}
 	}
 	kind = l.tok.text
@@ -100,7 +100,7 @@ func (m *Module) debugNode(at span) (kind string, fields map[string]span, ok boo
 	return kind, fields, l.isPunct(')')
 }
 
-// debugString is the string at a place, or "".
+// debugString returns the string at a position, or "".
 func (m *Module) debugString(at span) string {
 	l := lexer{file: m.Name, src: m.src, pos: at.pos, end: at.end, line: 1}
 	if l.next(); l.tok.kind != tokString {
@@ -109,7 +109,7 @@ func (m *Module) debugString(at span) string {
 	return l.tok.text
 }
 
-// debugNumber is the number at a place, or 0.
+// debugNumber returns the number at a position, or 0.
 func (m *Module) debugNumber(at span) int {
 	l := lexer{file: m.Name, src: m.src, pos: at.pos, end: at.end, line: 1}
 	l.next()

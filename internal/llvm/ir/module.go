@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// Lookup returns the *Global, *Func or *Alias of that name (without the @
-// sign), or nil.
+// Lookup returns the *Global, *Func or *Alias with a name (without the @ sign), or nil.
 func (m *Module) Lookup(name string) Value {
 	v, ok := m.globalsMap[name]
 	if !ok {
@@ -17,7 +16,7 @@ func (m *Module) Lookup(name string) Value {
 	return v
 }
 
-// Func returns the function of that name, declared or defined, or nil.
+// Func returns the function with a name, declared or defined, or nil.
 func (m *Module) Func(name string) *Func {
 	f, _ := m.globalsMap[name].(*Func)
 	return f
@@ -47,21 +46,21 @@ func (m *Module) Check() error {
 	return nil
 }
 
-// extent holds the range of a function's body in the module's source, without its braces.
+// extent is the position of a function's body in the module's source, without its braces.
 type extent struct {
 	present  bool
 	pos, end int
-	line     int // of pos
+	line     int // line number of pos
 }
 
-// lazyFunc holds the results for a function with a body that are computed on first use. Of a module with many functions, few are used.
+// lazyFunc holds results for a function with a body that are computed on first use, because most functions of a large module are not used.
 type lazyFunc struct {
 	body      lazyBody
 	live      lazyLiveness
 	described lazyDescriptions
 }
 
-// computed returns what is computed of the function. It may be called concurrently.
+// computed returns the lazily computed results. It is safe for concurrent use.
 func (f *Func) computed() *lazyFunc {
 	if l := f.lazy.Load(); l != nil {
 		return l
@@ -79,8 +78,8 @@ type lazyBody struct {
 	addresses []blockAddress // uses of blockaddress, checked by Module.Check
 }
 
-// Body returns the blocks of a function in program order, the entry first. They
-// are parsed at the first call; the error, a [*Error], is the same at every one.
+// Body returns the blocks of a function in program order, the entry first. It parses them on the first call; every call returns the same error, an
+// [*Error].
 func (f *Func) Body() ([]*Block, error) {
 	if f.Declared() {
 		return nil, fmt.Errorf("%s: %s is declared here and has no body", f.Module.Name, f.Ref())
@@ -90,13 +89,13 @@ func (f *Func) Body() ([]*Block, error) {
 	return b.blocks, b.err
 }
 
-// Block returns the block of that name (without the % sign), or nil where the function has none or its body does not parse.
+// Block returns the block with a name (without the % sign), or nil if it does not exist or the body does not parse.
 func (f *Func) Block(name string) *Block {
 	b, _ := f.local(name).(*Block)
 	return b
 }
 
-// Value returns the *Param or *Instr of that name (without the % sign), or nil where the function has none or its body does not parse.
+// Value returns the *Param or *Instr with a name (without the % sign), or nil if it does not exist or the body does not parse.
 func (f *Func) Value(name string) Value {
 	switch v := f.local(name).(type) {
 	case *Param, *Instr:
@@ -120,7 +119,7 @@ func (f *Func) local(name string) Value {
 	return f.computed().body.names[name]
 }
 
-// LineText returns a line of the module's text, from 1 on, without the white space around it; "" for a line that does not exist.
+// LineText returns a line of the module's text, counted from 1, without surrounding white space; "" if it does not exist.
 func (m *Module) LineText(line int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +141,7 @@ func (m *Module) LineText(line int) string {
 	return strings.ToValidUTF8(strings.TrimSpace(text), "?")
 }
 
-// Text is the module's text.
+// Text returns the module's text.
 func (m *Module) Text() string { return m.src }
 
 // TypedPointers reports whether the module writes pointers with their pointee types, as LLVM did before release 15.

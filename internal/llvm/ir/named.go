@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// NamedFile is one that a name leads to.
+// NamedFile is a file that a name matches.
 type NamedFile struct {
 	Path string
-	// Found says that a folder or pattern led to it: it may be of another process, or an earlier version.
+	// Found reports whether a folder or pattern matched the file. Such a file may belong to another process or be an earlier version.
 	Found bool
 }
 
-// Bounds on what a folder or pattern leads to.
+// These limit the files that folders and patterns match.
 const (
 	maxFiles = 20_000
 	maxDepth = 16
@@ -25,12 +25,11 @@ const (
 	maxNotes = 8
 )
 
-// checkedWhole is how large a module may be, in bytes, for all of its functions to be read at once, so that a
-// mistake is found early. It takes a few milliseconds.
+// checkedWhole is the greatest size in bytes of a module whose functions are all parsed at once, to find errors early. This takes a few milliseconds.
 const checkedWhole = 128 << 10
 
-// Files lists what names lead to, in their order. Each is a file; a folder, of which all files *.ll and *.bc are meant, those of
-// folders in it too; or a pattern ([filepath.Match]) of files and folders.
+// Files returns the files that names match, in order. A name is a file, a folder (all its files *.ll and *.bc, also in subfolders), or a pattern
+// ([filepath.Match]) of files and folders.
 func Files(names []string) ([]NamedFile, error) {
 	var all []NamedFile
 	for _, name := range names {
@@ -53,7 +52,7 @@ func files(name string) ([]NamedFile, error) {
 	case err == nil || !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(name, "*?["):
 		return []NamedFile{{Path: name}}, nil
 	}
-	paths, err := filepath.Glob(name) // ascending
+	paths, err := filepath.Glob(name) // in ascending order
 	if err == nil && len(paths) == 0 {
 		err = ErrNoFile
 	}
@@ -73,10 +72,10 @@ func files(name string) ([]NamedFile, error) {
 	return all, nil
 }
 
-// ErrNoFile is wrapped where a folder or a pattern leads to no module, and a process may still write one.
+// ErrNoFile is wrapped by the error for a folder or pattern that matches no module. A process may still write one.
 var ErrNoFile = errors.New("no file is called so")
 
-// noneError is [ErrNoFile] of a folder.
+// noneError is the [ErrNoFile] of a folder.
 type noneError struct{ dir string }
 
 func (e *noneError) Error() string { return e.dir + ": no file *.ll or *.bc is in it" }
@@ -84,7 +83,7 @@ func (e *noneError) Error() string { return e.dir + ": no file *.ll or *.bc is i
 // Is reports to [errors.Is] that the error is an [ErrNoFile].
 func (e *noneError) Is(target error) bool { return target == ErrNoFile }
 
-// folder lists the modules in a folder.
+// folder returns the modules in a folder.
 func folder(dir string) (all []NamedFile, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -107,13 +106,13 @@ func folder(dir string) (all []NamedFile, err error) {
 	return all, err
 }
 
-// IsFile reports whether a name is that of a module, by how it ends.
+// IsFile reports whether a file name has the extension of a module.
 func IsFile(name string) bool {
 	return strings.HasSuffix(name, ".ll") || strings.HasSuffix(name, ".bc")
 }
 
-// ReadNamed reads the modules that names lead to ([Files]): text, or bitcode where llvm-dis is installed. A file that was named has to be
-// sound; of those that were found one at least, and notes say what is wrong with others. What has the same text as another is read once.
+// ReadNamed reads the modules that names match ([Files]): text, or bitcode if llvm-dis is installed. A file named by the user must be valid. Of the files
+// that folders and patterns match, at least one must be valid; notes describe the errors in others. Files with the same text are read once.
 func ReadNamed(names []string) (modules []*Module, notes []string, err error) {
 	files, err := Files(names)
 	if err != nil {
@@ -147,13 +146,13 @@ func ReadNamed(names []string) (modules []*Module, notes []string, err error) {
 }
 
 type reader struct {
-	seen  map[uint64]bool // hashes of texts that were found
+	seen  map[uint64]bool // hashes of the texts of files that folders and patterns matched
 	seed  maphash.Seed
 	bytes int64
 	bad   int
 }
 
-// read reads one file, nil for one whose text was read before.
+// read parses one file. It returns nil for a file with the same text as an earlier one.
 func (r *reader) read(f NamedFile) (*Module, error) {
 	if f.Found {
 		info, err := os.Stat(f.Path)

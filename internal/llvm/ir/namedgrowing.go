@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ReadGrowing reads the modules that names lead to while a process may write more of them. Folders and patterns may lead to none yet, and to files that cannot
-// be read because they are being written. grows reports whether one of the names is such a folder or pattern.
+// ReadGrowing reads the modules that names match while a process may still write more. Folders and patterns may match no module yet, or files that cannot be
+// read because they are being written. grows reports whether one of the names is such a folder or pattern.
 func ReadGrowing(names []string) (modules []*Module, notes []string, grows bool, err error) {
 	var there []string
 	named := false

@@ -4,12 +4,10 @@ import (
 	"strings"
 )
 
-// Names are kept without their sigil. A value without a name has a number, and
-// its Name is that number in decimal. %"7" is a name and not the number 7: such
-// a name keeps its quotation marks, so that the two never meet.
+// Names are stored without their sigil. An unnamed value has a number, and its Name is that number in decimal. %"7" is a name and not a number; it keeps
+// its quotation marks, so that the two differ.
 
-// quoteName spells a name after its sigil as LLVM prints it: bare where it can
-// be, else in quotation marks with the other bytes as \XX.
+// quoteName returns a name as LLVM prints it after its sigil: bare if possible, otherwise in quotation marks with special bytes as \XX.
 func quoteName(name string) string {
 	if isNumber(name) || isQuotedNumber(name) {
 		return name
@@ -38,7 +36,7 @@ func quoteName(name string) string {
 	return b.String()
 }
 
-// bareInPrint reports whether LLVM prints a character of a name without quotation marks. It also reads $ without them.
+// bareInPrint reports whether LLVM prints a character of a name without quotation marks. LLVM also accepts an unquoted $.
 func bareInPrint(c byte) bool {
 	return isKeywordChar(c) || c == '-' || c == '.'
 }
@@ -56,7 +54,7 @@ func isQuotedNumber(name string) bool {
 	return len(name) > 2 && name[0] == '"' && name[len(name)-1] == '"' && isNumber(name[1:len(name)-1])
 }
 
-// unescape replaces \\ and \XX in the text between quotation marks. Any other backslash is kept, as in LLVM.
+// unescape replaces \\ and \XX in quoted text. It keeps any other backslash, as LLVM does.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -75,13 +73,13 @@ func unescape(s string) string {
 	return string(b)
 }
 
-// The classes of characters (LangRef, "Identifiers"; LLVM's lexer for metadata).
+// These are classes of characters (LangRef, "Identifiers"; LLVM's lexer for metadata).
 const (
 	digit        = 1 << iota
 	hexDigit     // 0-9a-fA-F
-	keywordChar  // what a keyword, a type or an opcode consists of
-	nameChar     // what a name or a label may consist of without quotation marks
-	metadataChar // the same of the name of metadata
+	keywordChar  // characters of keywords, types and opcodes
+	nameChar     // characters of unquoted names and labels
+	metadataChar // characters of metadata names
 )
 
 var classes = func() (classes [256]uint8) {

@@ -1,10 +1,9 @@
 package ir
 
-// Op is an instruction's operation, and that of a constant expression.
+// Op is the operation of an instruction or a constant expression.
 type Op uint8
 
-// The instructions of LLVM IR that are read here, in the order of LLVM's own
-// Instruction.def within each group.
+// These are the operations that this package supports, within each group in the order of LLVM's Instruction.def.
 const (
 	OpNone Op = iota
 
@@ -85,7 +84,7 @@ const (
 	OpCatchPad
 )
 
-// opNames is the keyword of each operation.
+// opNames holds the keywords of the operations.
 var opNames = [...]string{
 	OpNone: "none",
 	OpRet:  "ret", OpBr: "br", OpSwitch: "switch", OpIndirectBr: "indirectbr", OpInvoke: "invoke",
@@ -116,7 +115,7 @@ var opOf = func() map[string]Op {
 	return m
 }()
 
-// String is the operation's keyword.
+// String returns the keyword of the operation.
 func (o Op) String() string {
 	if int(o) < len(opNames) {
 		return opNames[o]

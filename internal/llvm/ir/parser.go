@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// maxNesting bounds how deep constants may nest.
+// maxNesting limits the nesting of constants and types.
 const maxNesting = 200
 
-// Parse parses the text of a module. name is the file name in its errors, which are of type [*Error]. Parse finds only the extent of a function body;
-// [Func.Body] parses it, and [Module.Check] parses all of them.
+// Parse parses the text of a module. name is the file name in errors, which are of type [*Error]. Parse only finds the extent of function bodies;
+// [Func.Body] parses one, and [Module.Check] all of them.
 func Parse(name string, src []byte) (*Module, error) { return parseText(name, string(src)) }
 
-// ParseOwned parses as [Parse] does, without a copy of src: the caller must not change it afterwards.
+// ParseOwned is like [Parse] but does not copy src: the caller must not change it afterwards.
 func ParseOwned(name string, src []byte) (*Module, error) { return parseText(name, bytesText(src)) }
 
-// parseText tries it quickly first. Where that ends in an error the text may be good
-// and not be laid out as LLVM prints it, so then every byte is read.
+// parseText first tries a fast parse, which relies on LLVM's formatting. If that fails, the text may still be valid, so parseText reads every byte.
 //
-// LLVM 17 and later take every pointer for ptr, however it is spelled. So does this where a module spells some pointers as ptr and
-// others as i8*, and where what its pointers point to contradicts itself.
+// LLVM 17 and later read every pointer as ptr, however it is written. parseText does the same if a module mixes ptr and i8*, or if its typed pointers
+// contradict each other.
 func parseText(name, src string) (*Module, error) {
 	m, err := parseModule(name, src, true, false)
 	if err != nil {
@@ -38,11 +37,11 @@ func parseText(name, src string) (*Module, error) {
 	return m, err
 }
 
-// maxCheckedForPointers bounds the size of a module with typed pointers whose bodies are all parsed to see that its pointers agree. In a larger
-// one a body whose pointers do not agree is an error, as in LLVM before release 17.
+// maxCheckedForPointers limits the size of a module with typed pointers whose bodies are all parsed to check that its pointers agree. In a larger module
+// pointers that disagree are an error, as in LLVM before release 17.
 const maxCheckedForPointers = 4 << 20
 
-// mixesPointers reports whether a module spells pointers both as ptr and with a star.
+// mixesPointers reports whether a module writes pointers both as ptr and with a star.
 func mixesPointers(name, src string) bool {
 	if !strings.Contains(src, "ptr") || strings.IndexByte(src, '*') < 0 {
 		return false
@@ -55,10 +54,10 @@ func mixesPointers(name, src string) bool {
 	return opaque && l.star
 }
 
-// parseModule parses a module. With opaque set, a pointer with a pointee type is read as ptr.
+// parseModule parses a module. If opaque is set, it reads a typed pointer as ptr.
 func parseModule(name, src string, quick, opaque bool) (m *Module, err error) {
 	m = &Module{
-		// Printed by clang, a module has a name at its top level for every kilobyte or two.
+		// A module printed by clang has one top-level name per kilobyte or two.
 		Name: name, TypeNames: map[string]*Type{}, globalsMap: make(map[string]Value, len(src)/2048),
 		src: src, types: newTypeTable(), attrGroups: map[string]*attrGroup{}, attrs: map[ParamAttrs]*ParamAttrs{}, opaque: opaque,
 	}
@@ -75,28 +74,26 @@ func parseModule(name, src string, quick, opaque bool) (m *Module, err error) {
 	return m, nil
 }
 
-// parser parses one stretch of source: the module around the function bodies, or
-// one body.
+// parser parses one part of the source: the module around the function bodies, or one body.
 type parser struct {
 	lexer
 	m                *Module
-	quick            bool // ends are looked for as LLVM prints them: see quickscan.go
-	functions, stars mark // @ and *
+	quick            bool // relies on LLVM's formatting to find ends: see quickscan.go
+	functions, stars mark // the next @ and the next *
 	depth            int
 
-	refs []globalRef // of the module: to be resolved when all names are known
-	defs []token     // of named structs
+	refs []globalRef // references of the module, resolved when all names are known
+	defs []token     // names of defined structs
 
-	nextGlobal int // the least number that @N may have
+	nextGlobal int // the least number that the next unnamed global may have
 
 	body *bodyParser // nil outside function bodies
 
-	params []Param // of the function whose head is being read
+	params []Param // parameters of the function whose header is being parsed
 	fields []*Type // their types
 }
 
-// guard turns a panic, which would be a defect of this package, into an error at
-// the token that was being read.
+// guard turns a panic, which would be a bug of this package, into an error at the current token.
 func (p *parser) guard(err *error) {
 	if r := recover(); r != nil {
 		*err = errorAt(p.file, p.src, min(p.tok.pos, len(p.src)), fmt.Sprintf("the parser cannot read this (internal error: %v)", r))
@@ -105,7 +102,7 @@ func (p *parser) guard(err *error) {
 
 func (p *parser) isWord(s string) bool { return p.tok.kind == tokWord && p.tok.text == s }
 
-// accept moves past a punctuation mark if it is next.
+// accept skips a punctuation mark if it is next, and reports whether it was.
 func (p *parser) accept(c byte) bool {
 	if !p.isPunct(c) {
 		return false
@@ -114,7 +111,7 @@ func (p *parser) accept(c byte) bool {
 	return true
 }
 
-// acceptWord moves past a word if it is next.
+// acceptWord skips a word if it is next, and reports whether it was.
 func (p *parser) acceptWord(s string) bool {
 	if !p.isWord(s) {
 		return false
@@ -135,7 +132,7 @@ func (p *parser) expectWord(s string) {
 	}
 }
 
-// str reads a string.
+// str parses a string.
 func (p *parser) str() string {
 	s := p.tok.text
 	if p.tok.kind != tokString {
@@ -146,7 +143,7 @@ func (p *parser) str() string {
 	return s
 }
 
-// uint reads a number of at most max, decimal or as u0x2A.
+// uint parses a number of at most max, in decimal or as u0x2A.
 func (p *parser) uint(max uint64) uint64 {
 	tok := p.tok
 	digits, base := tok.text, 10
@@ -167,7 +164,7 @@ func (p *parser) uint(max uint64) uint64 {
 	return n
 }
 
-// alignment reads the number of an alignment: a power of two up to 4 GiB.
+// alignment parses an alignment: a power of two up to 4 GiB.
 func (p *parser) alignment() int {
 	tok := p.tok
 	n := p.uint(1 << 32)
@@ -177,8 +174,7 @@ func (p *parser) alignment() int {
 	return int(n)
 }
 
-// addrSpace reads (n), or ("A"), ("G") or ("P") for an address space of the data
-// layout (LLVM 18).
+// addrSpace parses (n), or ("A"), ("G") or ("P") for a default address space of the data layout (LLVM 18).
 func (p *parser) addrSpace() int {
 	p.expect('(', "in address space")
 	space := 0
@@ -201,7 +197,7 @@ func (p *parser) addrSpace() int {
 	return space
 }
 
-// optAddrSpace reads addrspace(n) if it is next.
+// optAddrSpace parses addrspace(n) if it is next.
 func (p *parser) optAddrSpace(otherwise int) int {
 	if p.acceptWord("addrspace") {
 		return p.addrSpace()
@@ -209,7 +205,7 @@ func (p *parser) optAddrSpace(otherwise int) int {
 	return otherwise
 }
 
-// enter and leave count the nesting of what is being parsed.
+// enter and leave track the nesting depth.
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxNesting {
 		p.fail(p.tok.pos, "nested more than %d deep", maxNesting)

@@ -2,11 +2,10 @@ package ir
 
 import "strconv"
 
-// maxIntBits is the widest integer of LLVM (IntegerType::MAX_INT_BITS).
+// maxIntBits is the width of LLVM's widest integer (IntegerType::MAX_INT_BITS).
 const maxIntBits = 1 << 23
 
-// plainTypes are the types that are one word. Those of them that other modules do not
-// share are looked up in the type table.
+// plainTypes maps words to the types that consist of one word. Types that modules do not share are then looked up in the type table.
 var plainTypes = map[string]*Type{
 	"void": Void, "label": Label, "token": tokenType, "metadata": metadataType, "ptr": Ptr,
 	"i1": I1, "i8": I8, "i16": I16, "i32": I32, "i64": I64,
@@ -15,7 +14,7 @@ var plainTypes = map[string]*Type{
 	"ppc_fp128": {Kind: PPCFP128Kind}, "x86_mmx": {Kind: X86MMXKind}, "x86_amx": {Kind: X86AMXKind},
 }
 
-// mk is the type table's type, or an error where it is too large.
+// mk returns the type table's copy of a type. It fails if the type is too large.
 func (p *parser) mk(t Type) *Type {
 	if made := p.m.types.intern(t); made != nil {
 		return made
@@ -24,7 +23,7 @@ func (p *parser) mk(t Type) *Type {
 	return Void
 }
 
-// parseValueType reads a type that a value can have.
+// parseValueType parses a type that a value can have.
 func (p *parser) parseValueType() *Type {
 	pos := p.tok.pos
 	t := p.parseType()
@@ -34,8 +33,7 @@ func (p *parser) parseValueType() *Type {
 	return t
 }
 
-// parseType reads any type, void and function types too. After an error it
-// returns void.
+// parseType parses any type, including void and function types. After an error it returns void.
 func (p *parser) parseType() *Type {
 	p.enter()
 	defer p.leave()
@@ -135,8 +133,7 @@ func (p *parser) parseBaseType() *Type {
 	return Void
 }
 
-// namedType is the type %name: while the module is read, perhaps one that is
-// defined further down.
+// namedType returns the type %name. At the top level its definition may follow later.
 func (p *parser) namedType(tok token) *Type {
 	if t := p.m.types.named[tok.text]; t != nil {
 		return t
@@ -151,7 +148,7 @@ func (p *parser) namedType(tok token) *Type {
 	return t
 }
 
-// parseStruct reads { T, T }.
+// parseStruct parses { T, T }.
 func (p *parser) parseStruct(packed bool) *Type {
 	return p.mk(Type{Kind: StructKind, Packed: packed, Fields: p.parseFields()})
 }
@@ -182,7 +179,7 @@ func (p *parser) checkElement(pos int, t *Type) {
 	}
 }
 
-// parseSequence reads the rest after the opening bracket of [N x T] or <N x T>; for an array, the bracket too.
+// parseSequence parses the rest of [N x T] or <N x T>. The opening bracket of a vector is already read, that of an array is not.
 func (p *parser) parseSequence(kind TypeKind) *Type {
 	t := Type{Kind: kind}
 	closing := byte('>')
@@ -209,7 +206,7 @@ func (p *parser) parseSequence(kind TypeKind) *Type {
 	return p.mk(t)
 }
 
-// parseFuncType reads (T, T, ...) after the result type.
+// parseFuncType parses (T, T, ...) after the result type.
 func (p *parser) parseFuncType(result *Type) *Type {
 	switch result.Kind {
 	case FuncKind, LabelKind, MetadataKind:
@@ -240,7 +237,7 @@ func (p *parser) parseFuncType(result *Type) *Type {
 	return p.mk(t)
 }
 
-// parseTypeDef reads %name = type … from the = on.
+// parseTypeDef parses %name = type … from the = on.
 func (p *parser) parseTypeDef(tok token) {
 	p.expect('=', "after the name of a type")
 	p.expectWord("type")
@@ -258,7 +255,7 @@ func (p *parser) parseTypeDef(tok token) {
 		p.nameStruct(tok)
 		return
 	case p.isPunct('<'):
-		// The bracket that follows distinguishes a packed struct from a vector.
+		// The next bracket distinguishes a packed struct from a vector.
 		next := p.lexer
 		next.next()
 		packed = next.isPunct('{')
@@ -282,7 +279,7 @@ func (p *parser) parseTypeDef(tok token) {
 	t.Fields, t.Packed, t.Opaque = fields, packed, false
 }
 
-// nameStruct makes tok the name of a struct, opaque until its fields are set.
+// nameStruct returns the struct with the name of tok, opaque until its fields are set.
 func (p *parser) nameStruct(tok token) *Type {
 	t := p.m.types.named[tok.text]
 	if t == nil {
@@ -294,9 +291,8 @@ func (p *parser) nameStruct(tok token) *Type {
 	return t
 }
 
-// checkTypes refuses types that were used and never defined, and structs that nest too deep.
-// A struct that contains itself becomes opaque: like an opaque one it has no size, and LLVM before release 20 reads it as
-// long as no value has the type.
+// checkTypes rejects undefined types and structs that nest too deep. A struct that contains itself becomes opaque: it has no size either, and LLVM before
+// release 20 accepts it as long as no value has the type.
 func (p *parser) checkTypes() {
 	undefined, at := "", len(p.src)+1
 	for name, pos := range p.m.types.first {
@@ -321,12 +317,12 @@ func (p *parser) checkTypes() {
 	}
 }
 
-// selfContained returns the defined structs that contain themselves, directly or through others.
+// selfContained returns the defined structs that contain themselves, directly or through other structs.
 func selfContained(defs []token, named map[string]*Type) []*Type {
 	const open, done = 1, 2
 	type visit struct {
 		t    *Type
-		next int // the field to look at next
+		next int // index of the next field
 	}
 	state := map[*Type]int{}
 	endless := map[*Type]bool{}
@@ -369,8 +365,7 @@ func selfContained(defs []token, named map[string]*Type) []*Type {
 	return found
 }
 
-// containment measures how many structs lie within one another. A struct in
-// progress counts as too deep, so a cycle ends there.
+// containment computes the nesting depth of structs. It counts a struct whose depth is being computed as too deep, so that a cycle ends.
 type containment struct {
 	height map[*Type]int
 	depth  int

@@ -2,13 +2,12 @@ package ir
 
 import "strings"
 
-// LLVM prints modules in one form: a body begins after the line that ends in '{' and ends at the line that begins with '}', and each node of metadata
-// has its line. The functions here find such ends with searches for single bytes, for which processors have instructions that take many bytes at a
-// time, and report when they are not certain. Only speed depends on them: where they are not certain, scanBalanced and the lexer read every byte.
+// LLVM prints modules in a fixed layout: a body begins after a line that ends in '{' and ends at a line that begins with '}', and each metadata node is on
+// its own line. The functions here use this to find ends with searches for single bytes, which are fast because processors have vector instructions for them.
+// They report when they are uncertain; then scanBalanced and the lexer read every byte. So these functions affect only speed.
 
-// quickBody returns where a body ends whose bracket opens at pos: the position past
-// the closing bracket, and how many lines lie between. It returns -1 where the text is
-// not as LLVM prints it, or where stars matter and the body may have one.
+// quickBody returns the position after the closing bracket of the body whose opening bracket is at pos, and the number of lines between. It returns -1 if
+// the text does not have LLVM's layout, or if stars is set and the body may contain a star.
 func quickBody(src string, pos, end int, stars bool) (past, lines int) {
 	src = src[:end]
 	if pos+1 >= end || src[pos+1] != '\n' {
@@ -23,8 +22,7 @@ func quickBody(src string, pos, end int, stars bool) (past, lines int) {
 		if at += n; src[at-1] == '\n' {
 			break
 		}
-		// A line that is not balanced ends the search here: scanBalanced may find the end
-		// in it, and to go on after each such line could take forever.
+		// An unbalanced line ends the search: scanBalanced may find the end of the body in it. Searching on after each such line could take quadratic time.
 		start := strings.LastIndexByte(src[:at], '\n') + 1
 		n = strings.IndexByte(src[at:], '\n')
 		if n < 0 {
@@ -40,15 +38,14 @@ func quickBody(src string, pos, end int, stars bool) (past, lines int) {
 	body := src[pos+1 : at]
 	switch {
 	case stars && strings.IndexByte(body, '*') >= 0,
-		balanced != strings.Count(body, "{"), // one is opened in a line that closes none
+		balanced != strings.Count(body, "{"), // a bracket is opened on a line without a closing one
 		!linesHoldTheirStrings(body):
 		return -1, 0
 	}
 	return at + 1, strings.Count(body, "\n")
 }
 
-// pairedBrackets counts the pairs of curly brackets in a line. ok reports whether all brackets are paired, and certainly outside of strings and
-// comments.
+// pairedBrackets counts the pairs of curly brackets in a line. ok reports whether all brackets are paired and the line has neither strings nor comments.
 func pairedBrackets(line string) (pairs int, ok bool) {
 	depth := 0
 	for i := range len(line) {
@@ -68,9 +65,8 @@ func pairedBrackets(line string) (pairs int, ok bool) {
 	return pairs, depth == 0
 }
 
-// linesHoldTheirStrings reports whether every line begins outside strings: whether quotation
-// marks, taken two by two, never have a line's end between them. (In a line whose marks
-// pair up, those before a comment do too, so that it is one; and it ends with the line.)
+// linesHoldTheirStrings reports whether no string spans several lines: no pair of quotation marks has a newline between them. Quotation marks in comments
+// count too, so an unpaired one makes the result false.
 func linesHoldTheirStrings(text string) bool {
 	for {
 		n := strings.IndexByte(text, '"')
@@ -86,15 +82,14 @@ func linesHoldTheirStrings(text string) bool {
 	}
 }
 
-// quickMetadata returns where a run of lines ends that begins at the current token, each of
-// which is one node of metadata and no more, !7 = … or !name = …; and how many lines
-// those are.
+// quickMetadata returns the end of the lines from the current token on that each hold exactly one metadata node, !7 = … or !name = …, and the number of
+// these lines.
 func (p *parser) quickMetadata() (past, lines int) {
 	src := p.src[:p.end]
 	pos := p.tok.pos
 	for pos < len(src) && src[pos] == '!' {
 		n := strings.IndexByte(src[pos:], '\n')
-		// A line with a function in it has an @.
+		// A line that refers to a function contains an @.
 		if n < 0 || p.functions.before(src, pos, pos+n) || !p.star && p.stars.before(src, pos, pos+n) || !metadataLine(src[pos:pos+n]) {
 			break
 		}
@@ -104,8 +99,8 @@ func (p *parser) quickMetadata() (past, lines int) {
 	return pos, lines
 }
 
-// metadataLine reports whether a line has the form of one whole node, or of several things none of which defines a name. The text between the
-// brackets is read only when the node is asked for.
+// metadataLine reports whether a line looks like one complete node. It may also hold several items, but then none of them defines a name. The text between
+// the brackets is parsed only when the node is needed.
 func metadataLine(line string) bool {
 	at := 1
 	for at < len(line) && isNameChar(line[at]) {
@@ -123,13 +118,13 @@ func metadataLine(line string) bool {
 	return (last == '}' || last == ')') && strings.IndexByte(rest, '=') < 0 && linesHoldTheirStrings(rest)
 }
 
-// mark is the next position of a byte in the source, so that a rare byte is not searched for again and again.
+// mark caches the next position of a byte in the source, so that a rare byte is not searched for repeatedly.
 type mark struct {
 	char byte
 	next int
 }
 
-// before reports whether the byte occurs from pos to before end. Its positions must not decrease from one call to the next.
+// before reports whether the byte occurs in [pos, end). pos must not decrease between calls.
 func (m *mark) before(src string, pos, end int) bool {
 	if m.next < pos {
 		m.next = len(src)

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// intrinsic is the name of the intrinsic that an instruction calls, without
-// llvm. and "" where it calls none.
+// intrinsic returns the name of the intrinsic that an instruction calls, without "llvm.", or "" if it calls none.
 func intrinsic(in *Instr) string {
 	if in.Call == nil {
 		return ""
@@ -27,9 +26,8 @@ func isIntrinsic(in *Instr, name string) bool {
 	return got == name || strings.HasPrefix(got, name+".")
 }
 
-// relocated returns the base and the derived pointer of a gc.relocate: its arguments are the statepoint's token and two indices into the gc-live
-// bundle (LangRef, "llvm.experimental.gc.relocate"). It returns false for any other instruction, and for a relocate without a statepoint (undef or
-// poison).
+// relocated returns the base and the derived pointer of a gc.relocate. Its arguments are the statepoint's token and two indices into the gc-live bundle
+// (LangRef, "llvm.experimental.gc.relocate"). It returns false for any other instruction, and for a relocate whose statepoint is undef or poison.
 func (l *lazyLiveness) relocated(in *Instr) (base, derived Value, ok bool, err error) {
 	if !isIntrinsic(in, "experimental.gc.relocate") || len(in.Args) != 3 {
 		return nil, nil, false, nil
@@ -51,8 +49,7 @@ func (l *lazyLiveness) relocated(in *Instr) (base, derived Value, ok bool, err e
 	return pair[0], pair[1], true, nil
 }
 
-// statepointOf is the call or invoke whose token v is. On the unwinding side of
-// an invoke the landing pad is the token.
+// statepointOf returns the call or invoke that produced the token v. On the unwind path of an invoke the token is the landing pad.
 func (l *lazyLiveness) statepointOf(v Value) *Instr {
 	in, ok := v.(*Instr)
 	if !ok {
@@ -72,7 +69,7 @@ func (l *lazyLiveness) statepointOf(v Value) *Instr {
 	return nil
 }
 
-// bundle returns the operands of a call's bundle of that tag.
+// bundle returns the operands of a call's bundle with a tag.
 func bundle(in *Instr, tag string) []Value {
 	for _, b := range in.Call.Bundles {
 		if b.Tag == tag {
@@ -82,7 +79,7 @@ func bundle(in *Instr, tag string) []Value {
 	return nil
 }
 
-// smallConst is the value of a constant integer of at most 64 bits.
+// smallConst returns the value of a constant integer of at most 64 bits.
 func smallConst(v Value) (uint64, bool) {
 	c, ok := v.(*Const)
 	switch {

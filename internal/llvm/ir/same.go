@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Difference returns the first difference between the bodies of two functions, "" where there is none. It ignores the names of values and blocks, and
-// debug information. comparable is false where they cannot be compared: one is a declaration or cannot be read, or only one has typed pointers, for
-// which LLVM's releases generate other instructions.
+// Difference describes the first difference between the bodies of two functions, or returns "". It ignores the names of values and blocks, and debug
+// information. comparable is false if they cannot be compared: one is a declaration or does not parse, or only one has typed pointers, for which LLVM's
+// releases generate different instructions.
 func Difference(f, g *Func) (what string, comparable bool) {
 	if f.Module.typed != g.Module.typed {
 		return "", false
@@ -38,7 +38,7 @@ func Difference(f, g *Func) (what string, comparable bool) {
 	return "", true
 }
 
-// comparison compares two functions. Values are equal if they are at the same place in their functions.
+// comparison compares two functions. Values are equal if they have the same position in their functions.
 type comparison struct{ number map[*Instr]int }
 
 func (c *comparison) block(b, o *Block) string {
@@ -54,7 +54,7 @@ func (c *comparison) block(b, o *Block) string {
 	return ""
 }
 
-// told returns the instructions of a block without those for debuggers.
+// told returns the instructions of a block without calls of debug intrinsics.
 func told(b *Block) []*Instr {
 	return slices.DeleteFunc(slices.Clone(b.Instrs), func(i *Instr) bool {
 		if i.Call == nil {
@@ -65,7 +65,7 @@ func told(b *Block) []*Instr {
 	})
 }
 
-// line returns the instruction's line of the source with each run of white space reduced to one space.
+// line returns the source line of the instruction with white space normalized.
 func (i *Instr) line() string {
 	text := i.Block.Func.Module.src
 	line := text[strings.LastIndexByte(text[:i.Pos], '\n')+1:]
@@ -91,7 +91,7 @@ func (c *comparison) instr(a, b *Instr) bool {
 
 func (c *comparison) values(a, b []Value) bool { return slices.EqualFunc(a, b, c.value) }
 
-// value reports whether two operands are the same. Constants are nested only as deep as the parser permits.
+// value reports whether two operands are equal. The parser limits the nesting of constants.
 func (c *comparison) value(a, b Value) bool {
 	switch a := a.(type) {
 	case *Const:
@@ -111,7 +111,7 @@ func (c *comparison) value(a, b Value) bool {
 	case *InlineAsm:
 		b, ok := b.(*InlineAsm)
 		return ok && *a == *b
-	case *Metadata: // numbers of nodes are given anew by whoever prints them
+	case *Metadata: // each printer numbers the nodes anew
 		_, ok := b.(*Metadata)
 		return ok
 	}
@@ -132,13 +132,13 @@ func (c *comparison) constant(a, b *Const) bool {
 	return slices.EqualFunc(a.Elems, b.Elems, c.constant)
 }
 
-// alikeTypes reports whether two types are the same, whatever structs are called: a linker renames those of several modules.
+// alikeTypes reports whether two types are equal apart from the names of structs, which a linker may change.
 func alikeTypes(a, b *Type) bool {
 	switch {
 	case a == nil || b == nil:
 		return a == b
 	case a.Kind == PointerKind && b.Kind == PointerKind:
-		return a.AddrSpace == b.AddrSpace // what a pointer to a struct leads to may be that struct
+		return a.AddrSpace == b.AddrSpace // pointees are not compared: the pointee may be the enclosing struct
 	}
 	return a.Kind == b.Kind && a.Bits == b.Bits && a.Len == b.Len && a.Packed == b.Packed && a.Variadic == b.Variadic && a.Scalable == b.Scalable &&
 		alikeTypes(a.Elem, b.Elem) && slices.EqualFunc(a.Fields, b.Fields, alikeTypes)

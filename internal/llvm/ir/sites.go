@@ -1,4 +1,4 @@
-// The sites of a function, as a module alone has them. Which of them a record is of finds package sites.
+// This file finds the sites of a function in a module. Package sites matches them with records.
 
 package ir
 
@@ -11,7 +11,7 @@ import (
 // SiteKind is the kind of call that a record describes.
 type SiteKind string
 
-// The kinds of site.
+// These are the kinds of sites.
 const (
 	StackMapSite   SiteKind = "stackmap"
 	PatchPointSite SiteKind = "patchpoint"
@@ -19,9 +19,8 @@ const (
 	DeoptimizeSite SiteKind = "deoptimize"
 )
 
-// The ids that LLVM gives to statepoints that ask for none (StatepointDirectives):
-// rewrite-statepoints-for-gc, and the code generator for a call with a deopt
-// bundle that nothing rewrote (seen: LLVM 14 to 22).
+// These are the ids that LLVM gives statepoints without an id of their own (StatepointDirectives): rewrittenID by rewrite-statepoints-for-gc, and bundleID
+// by the code generator for a call with a deopt bundle that was not rewritten (seen: LLVM 14 to 22).
 const (
 	rewrittenID uint64 = 0xABCDEF00
 	bundleID    uint64 = 0xABCDEF0F
@@ -31,24 +30,22 @@ const (
 type Site struct {
 	Kind       SiteKind
 	ID         uint64
-	PatchBytes uint64 // stackmap: shadow bytes
+	PatchBytes uint64 // for a stackmap: the shadow bytes
 	Func       *Func
 	Instr      *Instr
-	// Live are the live values in the order of the record's locations: the variable
-	// arguments of a stackmap or patchpoint, the deopt bundle of the others.
+	// Live holds the live values in the order of the record's locations: the variable arguments of a stackmap or patchpoint, otherwise the deopt bundle.
 	Live   []Value
 	GCLive []Value // the gc-live bundle
-	Callee Value   // what is called in the end; nil for a stackmap and a deoptimize that is not rewritten
+	Callee Value   // the called value; nil for a stackmap and for a deoptimize that is not rewritten
 	CC     string
 
 	result *Instr // the gc.result of a gc.statepoint
-	either bool   // the record has bundleID if nothing has rewritten the call
+	either bool   // the record has bundleID if the call was not rewritten
 }
 
-// IDs returns the ids that the record of the site may have, the likelier first. There are
-// two for a call with a deopt bundle that asks for none in a function whose collector
-// rewrite-statepoints-for-gc handles: it depends on whether that pass has run. There are two
-// for a statepoint whose id takes more than 32 bits: the code generator of releases before 19 cuts it.
+// IDs returns the ids that the record of the site may have, the likelier first. There are two in two cases. A call with a deopt bundle and no id, in a
+// function whose collector rewrite-statepoints-for-gc handles, has an id that depends on whether that pass ran. The id of a statepoint that exceeds 32 bits
+// is truncated by LLVM before release 19.
 func (s *Site) IDs() []uint64 {
 	switch cut, wide := s.CutID(); {
 	case s.either:
@@ -59,8 +56,8 @@ func (s *Site) IDs() []uint64 {
 	return []uint64{s.ID}
 }
 
-// CutID returns the id that LLVM before release 19 records for a statepoint, or for a call that becomes one, whose id takes more than 32 bits
-// (StatepointLoweringInfo; seen: LLVM 14 and 16); ok is false for all other sites.
+// CutID returns the truncated id that LLVM before release 19 records for a statepoint, or a call that becomes one, whose id exceeds 32 bits
+// (StatepointLoweringInfo; seen: LLVM 14 and 16). ok is false for all other sites.
 func (s *Site) CutID() (id uint64, ok bool) {
 	switch s.Kind {
 	case StackMapSite, PatchPointSite:
@@ -69,7 +66,7 @@ func (s *Site) CutID() (id uint64, ok bool) {
 	return uint64(uint32(s.ID)), s.ID > math.MaxUint32
 }
 
-// Result returns the instruction whose value is the call's result: the call itself, for a gc.statepoint its gc.result; nil where there is none.
+// Result returns the instruction whose value is the call's result: the call itself, or for a gc.statepoint its gc.result. It returns nil if there is none.
 func (s *Site) Result() *Instr {
 	switch s.Instr.Typ.Kind {
 	case VoidKind:
@@ -80,9 +77,7 @@ func (s *Site) Result() *Instr {
 	return s.Instr
 }
 
-// Sites returns the sites of a function in program order; none for a
-// declaration. The error is that of its body, or names a site that is not what
-// LangRef says it must be.
+// Sites returns the sites of a function in program order; none for a declaration. The error is that of its body, or names a site that violates LangRef.
 func (f *Func) Sites() ([]*Site, error) {
 	if f.Declared() {
 		return nil, nil
@@ -92,7 +87,7 @@ func (f *Func) Sites() ([]*Site, error) {
 		return nil, err
 	}
 	var sites []*Site
-	results := map[Value]*Instr{} // of each token
+	results := map[Value]*Instr{} // gc.result instructions by token
 	for _, b := range blocks {
 		for _, in := range b.Instrs {
 			if in.Call == nil {
@@ -116,11 +111,11 @@ func (f *Func) Sites() ([]*Site, error) {
 	return sites, nil
 }
 
-// site is the site that a call is, or nil.
+// site returns the site of a call, or nil if it is not a site.
 func (f *Func) site(in *Instr) (*Site, error) {
 	s := &Site{Func: f, Instr: in, CC: in.Call.CC}
 	switch {
-	case isIntrinsic(in, "experimental.stackmap"), isIntrinsic(in, "webkit.stackmap"): // so the proposal of 2013 named them
+	case isIntrinsic(in, "experimental.stackmap"), isIntrinsic(in, "webkit.stackmap"): // the names in the proposal of 2013
 		s.Kind = StackMapSite
 		return s, s.stackMap()
 	case isIntrinsic(in, "experimental.patchpoint"), isIntrinsic(in, "webkit.patchpoint"):
@@ -133,8 +128,7 @@ func (f *Func) site(in *Instr) (*Site, error) {
 		s.Kind = DeoptimizeSite
 		return s, s.bundled()
 	}
-	// A call with a deopt bundle becomes a statepoint; one of another intrinsic
-	// (a guard, above all) is lowered before it could.
+	// A call with a deopt bundle becomes a statepoint. A call of another intrinsic, such as a guard, is lowered before.
 	if intrinsic(in) == "" && hasBundle(in, "deopt") {
 		s.Kind, s.Callee = StatepointSite, in.Call.Callee
 		return s, s.bundled()
@@ -142,9 +136,9 @@ func (f *Func) site(in *Instr) (*Site, error) {
 	return nil, nil
 }
 
-// Sled reports whether the code has nops in a call's place: it is a statepoint, or a call that the code generator makes one of, that asks
-// for bytes to be patched. Its arguments are set up and its result is read, and in between runs what somebody patches in, or
-// nothing ("Garbage Collection Safepoints in LLVM", gc.statepoint; X86AsmPrinter::LowerSTATEPOINT and those of the other targets).
+// Sled reports whether the code has nops in place of the call: a statepoint, or a call that becomes one, that reserves bytes for patching. The code still
+// sets up the arguments and reads the result. Between the two runs whatever a runtime patched in, or the nops ("Garbage Collection Safepoints in LLVM",
+// gc.statepoint; X86AsmPrinter::LowerSTATEPOINT and its counterparts for other targets).
 func (in *Instr) Sled() bool {
 	if in.Call == nil || !isIntrinsic(in, "experimental.gc.statepoint") && in.Call.Attrs["statepoint-num-patch-bytes"] == "" {
 		return false
@@ -155,7 +149,7 @@ func (in *Instr) Sled() bool {
 
 var statepoint = map[SiteKind]bool{StatepointSite: true, DeoptimizeSite: true}
 
-// head reads the id and the number of bytes that every such intrinsic begins with.
+// head decodes the id and the number of bytes, with which every such intrinsic begins.
 func (s *Site) head(least int) error {
 	args := s.Instr.Args
 	if len(args) < least {
@@ -171,7 +165,7 @@ func (s *Site) head(least int) error {
 	return nil
 }
 
-// stackMap reads (id, shadow bytes, live…).
+// stackMap decodes (id, shadow bytes, live…).
 func (s *Site) stackMap() error {
 	if err := s.head(2); err != nil {
 		return err
@@ -180,7 +174,7 @@ func (s *Site) stackMap() error {
 	return nil
 }
 
-// patchPoint reads (id, bytes, target, N, N call arguments, live…).
+// patchPoint decodes (id, bytes, target, N, N call arguments, live…).
 func (s *Site) patchPoint() error {
 	if err := s.head(4); err != nil {
 		return err
@@ -194,8 +188,7 @@ func (s *Site) patchPoint() error {
 	return nil
 }
 
-// statepoint reads (id, bytes, target, N, flags, N call arguments, 0, 0) and the
-// bundles beside it.
+// statepoint decodes (id, bytes, target, N, flags, N call arguments, 0, 0) and the operand bundles.
 func (s *Site) statepoint() error {
 	if err := s.head(5); err != nil {
 		return err
@@ -208,8 +201,8 @@ func (s *Site) statepoint() error {
 	return nil
 }
 
-// leaves reports whether a callee is the function that the pass makes an exit call. With typed pointers (LLVM 14) it is a bitcast where the module
-// defines the function with another type than the exit has.
+// leaves reports whether a callee is __llvm_deoptimize, which marks an exit call that rewrite-statepoints-for-gc has rewritten. With typed pointers (LLVM 14)
+// it is a bitcast if the module defines that function with another type.
 func leaves(callee Value) bool {
 	c, ok := callee.(*Const)
 	for ok && c.Kind == ConstExpr && c.Op == OpBitCast {
@@ -221,11 +214,11 @@ func leaves(callee Value) bool {
 	return ok && f.Name == "__llvm_deoptimize"
 }
 
-// bundled reads a call that LLVM has yet to make into a statepoint.
+// bundled decodes a call that LLVM will lower to a statepoint.
 func (s *Site) bundled() error {
 	s.ID = bundleID
 	if gc := s.Func.GC; gc == "statepoint-example" || gc == "coreclr" {
-		s.ID, s.either = rewrittenID, true // the strategies that rewrite-statepoints-for-gc handles
+		s.ID, s.either = rewrittenID, true // rewrite-statepoints-for-gc handles these strategies
 	}
 	s.Live, s.GCLive = bundle(s.Instr, "deopt"), bundle(s.Instr, "gc-live")
 	for key, into := range map[string]*uint64{"statepoint-id": &s.ID, "statepoint-num-patch-bytes": &s.PatchBytes} {
@@ -233,7 +226,7 @@ func (s *Site) bundled() error {
 		if !ok {
 			continue
 		}
-		// LLVM takes an attribute that is no number as not there.
+		// LLVM ignores an attribute that is not a number.
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 			*into = n
 			if key == "statepoint-id" {
@@ -253,13 +246,12 @@ func hasBundle(in *Instr, tag string) bool {
 	return false
 }
 
-// GuardSite is a call of llvm.experimental.guard. It has no record of its own: the pass
-// lower-guard-intrinsic makes it a branch to a deoptimize call that takes over its deopt
-// bundle (LangRef, "llvm.experimental.guard").
+// GuardSite is the kind of a call of llvm.experimental.guard. It has no record: the pass lower-guard-intrinsic replaces it by a branch to a deoptimize call
+// with the same deopt bundle (LangRef, "llvm.experimental.guard").
 const GuardSite SiteKind = "guard"
 
-// Guards returns the guards of a function in program order, as the deoptimize sites that
-// they will be; none for a declaration. The error is that of its body.
+// Guards returns the guards of a function in program order, as the deoptimize sites that they will become; none for a declaration. The error is that of
+// its body.
 func (f *Func) Guards() ([]*Site, error) {
 	if f.Declared() {
 		return nil, nil

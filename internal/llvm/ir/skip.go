@@ -2,10 +2,9 @@ package ir
 
 import "strings"
 
-// scanBalanced returns the position past the bracket that closes the one at
-// pos, how many lines lie between, and whether a * was seen outside strings and
-// comments. Brackets of the other kinds are not looked at: so one that is missing
-// in a body does not hide the body's end. It returns -1 where the bracket is
+// scanBalanced returns the position after the bracket that closes the one at pos, the number of lines between, and whether a * occurs there outside strings
+// and comments. It ignores other kinds of brackets, so that a missing one in a body does not hide the body's end. It returns -1 if the bracket is not closed
+// before end.
 // never closed before end.
 func scanBalanced(src string, pos, end int) (past, lines int, star bool) {
 	src = src[:end]
@@ -13,7 +12,7 @@ func scanBalanced(src string, pos, end int) (past, lines int, star bool) {
 	closing := map[byte]byte{'(': ')', '[': ']', '{': '}'}[opening]
 	depth := 0
 	for i := pos; i < len(src); i++ {
-		// Nearly every byte is of no interest: this loop is the cost of opening a module.
+		// This loop is most of the cost of opening a module: nearly all bytes are skipped.
 		for i < len(src) && !scanStops[src[i]] {
 			i++
 		}
@@ -44,13 +43,12 @@ func scanBalanced(src string, pos, end int) (past, lines int, star bool) {
 	return -1, 0, star
 }
 
-// scanStops are the bytes at which scanBalanced looks closer.
+// scanStops holds the bytes that scanBalanced must examine.
 var scanStops = [256]bool{
 	'(': true, '[': true, '{': true, ')': true, ']': true, '}': true, '*': true, '"': true, ';': true,
 }
 
-// skipBalanced moves past the bracket that closes the current token, and returns
-// the text from the one to the other.
+// skipBalanced skips to the bracket that closes the current token, and returns the text between.
 func (l *lexer) skipBalanced() string {
 	if l.err != nil {
 		return ""
@@ -66,7 +64,7 @@ func (l *lexer) skipBalanced() string {
 	return l.src[start:past]
 }
 
-// skipMetadata moves past one metadata operand: !7, !"text", !{…}, !DIFile(…).
+// skipMetadata skips one metadata operand: !7, !"text", !{…}, !DIFile(…).
 func (l *lexer) skipMetadata() {
 	switch {
 	case l.tok.kind == tokMetadata:
@@ -89,15 +87,14 @@ func (l *lexer) skipMetadata() {
 	}
 }
 
-// skipAttachments moves past all !name !7 pairs, and sets debug to the place of the one of !dbg. Only functions have several without a comma between
-// them.
+// skipAttachments skips all !name !7 pairs, and sets debug to the position of the node of !dbg. Only functions have several without commas between them.
 func (l *lexer) skipAttachments(debug *span) {
 	for l.tok.kind == tokMetadata {
 		l.skipAttachment(debug)
 	}
 }
 
-// skipAttachment moves past one !name !7, and sets debug to the place of the node of a !dbg.
+// skipAttachment skips one !name !7, and sets debug to the position of the node if it is a !dbg.
 func (l *lexer) skipAttachment(debug *span) {
 	name := l.tok.text
 	l.next()
@@ -108,7 +105,7 @@ func (l *lexer) skipAttachment(debug *span) {
 	}
 }
 
-// span is a stretch of a module's source, from its first byte to before its last.
+// span is a part of a module's source, from pos up to but not including end.
 type span struct{ pos, end int }
 
 func (l *lexer) isPunct(c byte) bool { return l.tok.kind == tokPunct && l.tok.ch == c }

@@ -1,27 +1,24 @@
 package ir
 
-// Bounds on what is read for one place: how many scopes and inlined calls lie around it
-// in all, for a cycle has no end, and how long each of their nodes is. Those of real
-// programs are a few dozen, of a few hundred bytes.
+// These limit the debug information that is read for one position: the number of enclosing scopes and inlined calls, which may form a cycle, and the size of
+// a node. Real programs have a few dozen, of a few hundred bytes each.
 const (
 	maxScopes   = 1024
 	maxNodeSize = 64 << 10
 )
 
-// SourceLine is a place in the source that a front end compiled, as the module's debug
-// information has it (LangRef, "DILocation").
+// SourceLine is a source location according to the module's debug information (LangRef, "DILocation").
 type SourceLine struct {
-	File     string // as the compiler was called with it; "" where it is not known
+	File     string // as on the compiler's command line; "" if unknown
 	Dir      string // the directory that File is relative to, or ""
-	Line     int    // from 1; 0 for code that stands in no line
-	Column   int    // from 1; 0 where it is not known
-	Function string // the name in the source, as DISubprogram has it, or ""
-	// InlinedAt is the place of the call that was inlined, or nil.
+	Line     int    // from 1; 0 for code without a line
+	Column   int    // from 1; 0 if unknown
+	Function string // the name in the source, from DISubprogram, or ""
+	// InlinedAt is the location of the inlined call, or nil.
 	InlinedAt *SourceLine
 }
 
-// Source returns the place in the source that an instruction comes from. It looks up the debug information at each call, and returns false where
-// there is none or it is broken.
+// Source returns the source location of an instruction. It returns false if there is no debug information or it is malformed.
 func (i *Instr) Source() (SourceLine, bool) {
 	m := i.Block.Func.Module
 	var first SourceLine
@@ -43,7 +40,7 @@ func (i *Instr) Source() (SourceLine, bool) {
 	return SourceLine{}, false
 }
 
-// Source returns where in the source a function is declared. The Column is 0.
+// Source returns the location at which a function is declared. The Column is 0.
 func (f *Func) Source() (SourceLine, bool) {
 	kind, fields, ok := f.Module.debugNode(f.debug)
 	if !ok || kind != "DISubprogram" {
@@ -55,8 +52,7 @@ func (f *Func) Source() (SourceLine, bool) {
 	return line, true
 }
 
-// scopeLine is the file of a scope and the function around it. A scope's file is its own,
-// which an #include in the middle of a function changes.
+// scopeLine returns the file of a scope and its function. A scope has its own file, which may differ because of an #include inside the function.
 func (m *Module) scopeLine(at span, budget *int) (line SourceLine) {
 	for innermost := true; *budget > 0; innermost = false {
 		*budget--

@@ -1,16 +1,16 @@
 package ir
 
-// Telling is a value that other values determine. They do so wherever all of them are operands of one instruction, or could be: every path from the
-// definition of the value to there passes their definitions.
+// Telling is a value that other values determine. They determine it wherever all of them are available as operands: every path from the definition of the
+// value to that place passes their definitions.
 type Telling struct {
 	Value Value
-	By    []Value // of an integer what extends it; of a struct or array its elements, in their order
+	By    []Value // for an integer, its extension; for a struct or array, its elements in order
 }
 
-// maxTold is the number of elements up to which an aggregate can be determined by its elements.
+// maxTold is the greatest number of elements of an aggregate that Told considers.
 const maxTold = 16
 
-// Told returns the values that some values determine and that are not among them. A telling comes after those of the values in its By.
+// Told returns the values that the given values determine, without the given ones. The entry of a value comes after the entries of the values in its By.
 func Told(values []Value) (told []Telling) {
 	known := map[Value]bool{}
 	for _, v := range values {
@@ -40,7 +40,7 @@ func Told(values []Value) (told []Telling) {
 	return told
 }
 
-// Elements returns the number of elements or fields of a struct or array that its elements can determine, else 0.
+// Elements returns the number of elements of a struct or array that Told considers, or 0.
 func Elements(t *Type) int {
 	switch {
 	case t.Kind == StructKind && len(t.Fields) <= maxTold:
@@ -51,7 +51,7 @@ func Elements(t *Type) int {
 	return 0
 }
 
-// element notes one of an aggregate, and returns all of them when it is the last that was not there.
+// element records an element of an aggregate. It returns all elements when the last missing one is recorded, and nil before.
 func element(elements map[Value][]Value, i *Instr) []Value {
 	of, n := i.Args[0], i.Path[0]
 	if elements[of] == nil {

@@ -1,6 +1,6 @@
 package ir
 
-// parseModule reads everything but the function bodies, and then resolves forward references.
+// parseModule parses everything except function bodies, and then resolves forward references.
 func (p *parser) parseModule() {
 	p.next()
 	for p.tok.kind != tokEOF && p.err == nil {
@@ -23,7 +23,7 @@ func (p *parser) parseModule() {
 	}
 }
 
-// parseEntity reads one entity at the top level.
+// parseEntity parses one top-level entity.
 func (p *parser) parseEntity() {
 	tok := p.tok
 	switch tok.kind {
@@ -108,7 +108,7 @@ func (p *parser) parseTarget() {
 	}
 }
 
-// parseNumberedMetadata reads !7 = distinct !{…}.
+// parseNumberedMetadata parses !7 = distinct !{…}.
 func (p *parser) parseNumberedMetadata() {
 	start := p.tok.pos
 	if !p.accept('!') {
@@ -124,7 +124,7 @@ func (p *parser) parseNumberedMetadata() {
 	p.m.metadata.nodes = append(p.m.metadata.nodes, metadataNode{number, start})
 }
 
-// skipMetadataLines moves past the nodes of metadata that begin here and have a line each, and returns whether there were any.
+// skipMetadataLines skips lines from here on that each hold one metadata node, and reports whether there were any.
 func (p *parser) skipMetadataLines() bool {
 	start := p.tok.pos
 	if !p.quick || p.src[start] != '!' || start > 0 && p.src[start-1] != '\n' {
@@ -140,7 +140,7 @@ func (p *parser) skipMetadataLines() bool {
 	return true
 }
 
-// parseSummary moves past an entry of the module summary: ^7 = module: (…).
+// parseSummary skips an entry of the module summary: ^7 = module: (…).
 func (p *parser) parseSummary() {
 	p.next()
 	p.expect('=', "in summary")
@@ -156,7 +156,7 @@ func (p *parser) parseSummary() {
 	p.uint(1<<64 - 1)
 }
 
-// parseGroup reads attributes #7 = { … }.
+// parseGroup parses attributes #7 = { … }.
 func (p *parser) parseGroup() {
 	p.next()
 	if p.tok.kind != tokGroup {
@@ -185,8 +185,7 @@ func (p *parser) parseGroup() {
 	}
 }
 
-// skipUseListOrder moves past the order of uses, which no reader needs:
-// uselistorder ptr @g, { 1, 0 } or uselistorder_bb @f, %b, { 1, 0 }.
+// skipUseListOrder skips uselistorder ptr @g, { 1, 0 } or uselistorder_bb @f, %b, { 1, 0 }, which this package ignores.
 func (p *parser) skipUseListOrder() {
 	block := p.isWord("uselistorder_bb")
 	p.next()

@@ -29,11 +29,10 @@ const (
 	PPCFP128Kind
 	X86MMXKind
 	X86AMXKind
-	TargetKind // target("…"): Name is the whole spelling
+	TargetKind // target("…"): Name is the whole text
 )
 
-// Type is a type of LLVM IR. Types that are written alike are not always the
-// same *Type: compare with [Type.Equal].
+// Type is a type of LLVM IR. Equal types are not always the same *Type: compare with [Type.Equal].
 type Type struct {
 	Kind      TypeKind
 	Bits      int     // IntKind: width
@@ -47,10 +46,10 @@ type Type struct {
 	Name      string  // StructKind with a name, without the % sign
 	Scalable  bool    // VectorKind: <vscale x Len x Elem>
 
-	weight, depth int // of the spelling, which is bounded: see typeTable
+	weight, depth int // size of the text, which is limited: see typeTable
 }
 
-// The types that need no operand.
+// These are the types without parameters.
 var (
 	Void  = &Type{Kind: VoidKind}
 	I1    = &Type{Kind: IntKind, Bits: 1}
@@ -71,7 +70,7 @@ var plainNames = map[TypeKind]string{
 	PPCFP128Kind: "ppc_fp128", X86MMXKind: "x86_mmx", X86AMXKind: "x86_amx",
 }
 
-// String spells the type as LLVM does. A named struct is its name.
+// String returns the type as LLVM writes it. A named struct is written as its name.
 func (t *Type) String() string {
 	if t == nil {
 		return "void"
@@ -131,7 +130,7 @@ func typeList(types []*Type) string {
 	return strings.Join(parts, ", ")
 }
 
-// Equal reports whether two types are the same. Named structs are compared by name.
+// Equal reports whether two types are the same. It compares named structs by name.
 func (t *Type) Equal(u *Type) bool {
 	if t == u {
 		return true
@@ -161,6 +160,5 @@ func (t *Type) Float() bool {
 	return t.Kind >= HalfKind && t.Kind <= FP128Kind || t.Kind == PPCFP128Kind
 }
 
-// First reports whether a value of t can live in a register: an integer, a float,
-// a pointer or a vector.
+// First reports whether a value of t can be held in a register: an integer, a float, a pointer or a vector.
 func (t *Type) First() bool { return t.Kind >= IntKind && t.Kind <= VectorKind }

@@ -1,9 +1,8 @@
 package ir
 
-// The rules of LangRef for the operands of each instruction, as far as an
-// interpreter relies on them. Instructions and constant expressions share them.
+// This file checks LangRef's rules for operands, as far as an interpreter relies on them. Instructions and constant expressions share the checks.
 
-// operandCount returns the number of operands of an operation; 0 where it varies.
+// operandCount returns the number of operands of an operation; 0 if it varies.
 func operandCount(op Op) int {
 	switch {
 	case op.Cast(), op == OpFNeg, op == OpFreeze, op == OpExtractValue:
@@ -16,7 +15,7 @@ func operandCount(op Op) int {
 	return 0
 }
 
-// scalar is the element of a vector, and any other type itself.
+// scalar returns the element type of a vector, and any other type unchanged.
 func scalar(t *Type) *Type {
 	if t.Kind == VectorKind {
 		return t.Elem
@@ -27,7 +26,7 @@ func scalar(t *Type) *Type {
 func isInt(t *Type) bool     { return t.Kind == IntKind }
 func isPointer(t *Type) bool { return t.Kind == PointerKind }
 
-// sameShape reports whether two types are both scalars, or vectors of one length.
+// sameShape reports whether two types are both scalars, or vectors of the same length.
 func sameShape(a, b *Type) bool {
 	if (a.Kind == VectorKind) != (b.Kind == VectorKind) {
 		return false
@@ -35,8 +34,7 @@ func sameShape(a, b *Type) bool {
 	return a.Kind != VectorKind || a.Len == b.Len && a.Scalable == b.Scalable
 }
 
-// resultType checks the operands of the operations whose result follows from
-// them alone, and returns its type.
+// resultType checks the operands of an operation whose result type depends only on them, and returns that type.
 func (p *parser) resultType(pos int, op Op, args []Value) *Type {
 	a := args[0].Type()
 	s := scalar(a)
@@ -80,7 +78,7 @@ func (p *parser) resultType(pos int, op Op, args []Value) *Type {
 	return Void
 }
 
-// vectorLike is elem, or a vector of it shaped as t.
+// vectorLike returns elem, or a vector of elem with the length of t if t is a vector.
 func (p *parser) vectorLike(t, elem *Type) *Type {
 	if t.Kind != VectorKind {
 		return elem
@@ -88,8 +86,7 @@ func (p *parser) vectorLike(t, elem *Type) *Type {
 	return p.mk(Type{Kind: VectorKind, Elem: elem, Len: t.Len, Scalable: t.Scalable})
 }
 
-// checkCast sees that op can convert from one type to the other (LangRef,
-// "Conversion Operations").
+// checkCast checks that op can convert between two types (LangRef, "Conversion Operations").
 func (p *parser) checkCast(pos int, op Op, from, to *Type) {
 	a, b := scalar(from), scalar(to)
 	ok := sameShape(from, to)
@@ -120,8 +117,7 @@ func (p *parser) checkCast(pos int, op Op, from, to *Type) {
 	}
 }
 
-// bitcastable: pointers to pointers of the same address space, and anything else
-// to what has as many bits.
+// bitcastable reports whether a bitcast is valid: between pointers of the same address space, or between other types of the same width.
 func bitcastable(from, to *Type) bool {
 	if from.Equal(to) {
 		return from.First() || from.Float() || from.Kind == X86MMXKind || from.Kind == X86AMXKind
@@ -143,7 +139,7 @@ func lanes(t *Type) uint64 {
 
 func isScalable(t *Type) bool { return t.Kind == VectorKind && t.Scalable }
 
-// bitWidth is LLVM's getPrimitiveSizeInBits: 0 for pointers and aggregates.
+// bitWidth returns LLVM's getPrimitiveSizeInBits: 0 for pointers and aggregates.
 func bitWidth(t *Type) uint64 {
 	switch t.Kind {
 	case IntKind:
@@ -158,7 +154,7 @@ func bitWidth(t *Type) uint64 {
 	return uint64(floatWidth(t.Kind))
 }
 
-// floatWidth is the width of a floating-point type in bits, 0 for others.
+// floatWidth returns the width of a floating-point type in bits, or 0 for other types.
 func floatWidth(k TypeKind) int {
 	switch k {
 	case HalfKind, BFloatKind:
@@ -175,8 +171,8 @@ func floatWidth(k TypeKind) int {
 	return 0
 }
 
-// gepType checks a getelementptr of args (base, indices…) and returns the type
-// of its result: a pointer, or a vector of them where any operand is a vector.
+// gepType checks the operands of a getelementptr (base, indices…) and returns its result type: a pointer, or a vector of pointers if any operand is a
+// vector.
 func (p *parser) gepType(pos int, source *Type, args []Value) *Type {
 	base := args[0].Type()
 	ptr := scalar(base)
@@ -230,8 +226,7 @@ func (p *parser) gepType(pos int, source *Type, args []Value) *Type {
 	return p.vectorLike(shape, ptr)
 }
 
-// fieldIndex is the constant that picks a field of a struct: an integer, or a
-// vector of equal ones.
+// fieldIndex returns the constant index of a struct field: an integer, or a vector of equal integers.
 func fieldIndex(v Value) (uint64, bool) {
 	c, ok := v.(*Const)
 	if !ok {
@@ -239,7 +234,7 @@ func fieldIndex(v Value) (uint64, bool) {
 	}
 	switch c.Kind {
 	case ConstInt:
-		return c.Int.Uint64(), c.Typ.Equal(I32) // LLVM takes no other width
+		return c.Int.Uint64(), c.Typ.Equal(I32) // LLVM accepts only i32
 	case ConstZero:
 		return 0, true
 	case ConstAggregate:
@@ -253,7 +248,7 @@ func fieldIndex(v Value) (uint64, bool) {
 	return 0, false
 }
 
-// shuffleType is the type of shufflevector of args (a, b, mask).
+// shuffleType returns the result type of a shufflevector with args (a, b, mask).
 func (p *parser) shuffleType(pos int, args []Value) *Type {
 	a, b, mask := args[0].Type(), args[1].Type(), args[2].Type()
 	if a.Kind != VectorKind || !a.Equal(b) || mask.Kind != VectorKind || mask.Scalable != a.Scalable {
@@ -263,8 +258,7 @@ func (p *parser) shuffleType(pos int, args []Value) *Type {
 	return p.mk(Type{Kind: VectorKind, Elem: a.Elem, Len: mask.Len, Scalable: mask.Scalable})
 }
 
-// pathType follows the indices of extractvalue or insertvalue, and returns the
-// type of the result.
+// pathType follows the indices of an extractvalue or insertvalue, and returns the result type.
 func (p *parser) pathType(pos int, args []Value, path []int) *Type {
 	agg := args[0].Type()
 	at := agg

@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// Bounds on the depth and the length of a type that is written out. An alias (%a = type { %b, %b }) lets a short text expand to an exponentially long
-// type; LLVM's own output is far below these bounds.
+// These limit the depth and the length of a type's text. With named types (%a = type { %b, %b }) a short source can describe an exponentially large type;
+// LLVM's own output is far below these limits.
 const (
 	maxTypeDepth  = 256
 	maxTypeWeight = 1 << 16
 )
 
-// typeTable holds each type of a module once, so that types that are written
-// alike are the same *Type and comparing them costs nothing.
+// typeTable holds each type of a module once, so that equal types are the same *Type and are compared by pointer.
 type typeTable struct {
 	ids   map[*Type]uint64
 	known map[typeKey]*Type
-	named map[string]*Type // %name; an opaque struct until its definition is read
-	first map[string]int   // where a name that has no definition yet was first used
+	named map[string]*Type // %name; opaque until its definition is parsed
+	first map[string]int   // position of the first use of each undefined name
 }
 
 type typeKey struct {
@@ -34,7 +33,7 @@ func newTypeTable() typeTable {
 	return typeTable{ids: map[*Type]uint64{}, known: map[typeKey]*Type{}, named: map[string]*Type{}, first: map[string]int{}}
 }
 
-// id numbers types from 1 in the order in which they come.
+// id returns the number of a type. Numbers start at 1, in order of first use.
 func (t *typeTable) id(typ *Type) uint64 {
 	if typ == nil {
 		return 0
@@ -47,7 +46,7 @@ func (t *typeTable) id(typ *Type) uint64 {
 	return n
 }
 
-// shared returns the type like typ that this package exports or holds, so that every module uses the same one. It returns nil where there is none.
+// shared returns the type that all modules share and that equals typ, or nil.
 func shared(typ *Type) *Type {
 	switch typ.Kind {
 	case IntKind:
@@ -79,14 +78,13 @@ func shared(typ *Type) *Type {
 	return nil
 }
 
-// intern returns the one type that is like typ, which must not have a name
-// unless it is a target type. It returns nil where the type is too large.
+// intern returns the table's copy of a type, which must be unnamed unless it is a target type. It returns nil if the type is too large.
 func (t *typeTable) intern(typ Type) *Type {
 	if s := shared(&typ); s != nil {
 		return s
 	}
 	k := typeKey{
-		kind: typ.Kind, n: uint64(typ.Bits) + uint64(typ.AddrSpace) + typ.Len, // at most one of them is used
+		kind: typ.Kind, n: uint64(typ.Bits) + uint64(typ.AddrSpace) + typ.Len, // at most one of them is nonzero
 		elem: t.id(typ.Elem), a: typ.Packed || typ.Variadic, b: typ.Scalable, spelling: typ.Name,
 	}
 	if len(typ.Fields) > 0 {
@@ -106,17 +104,17 @@ func (t *typeTable) intern(typ Type) *Type {
 	if typ.weight > maxTypeWeight || typ.depth > maxTypeDepth {
 		return nil
 	}
-	made := new(Type) // only now: &typ would put every type that is looked up on the heap
+	made := new(Type) // allocate only here: taking &typ would move every argument to the heap
 	*made = typ
-	made.Fields = slices.Clone(typ.Fields) // the caller's may be used again
+	made.Fields = slices.Clone(typ.Fields) // the caller may reuse its slice
 	t.known[k] = made
 	return made
 }
 
-// measure adds a part to the weight and depth of the spelling.
+// measure adds a part to the weight and depth of the type's text.
 func (t *Type) measure(part *Type) {
 	if part == nil || part.Kind == StructKind && part.Name != "" {
-		t.weight++ // a named struct is spelled by its name
+		t.weight++ // a named struct is written as its name
 		return
 	}
 	t.weight += part.weight + 1

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Warning reports a word that no release of LLVM known here has, and that does no harm to ignore: a fork's calling convention, an attribute of a
-// later release. Its effect is not known.
+// Warning reports a word that no supported release of LLVM has and that may be ignored: a fork's calling convention, or an attribute of a later release.
+// Its effect is unknown.
 type Warning struct {
-	Line  int    // where it stands first
+	Line  int    // line of its first occurrence
 	What  string // "calling convention", "attribute", "flag", …
 	Word  string // at most maxWarned bytes of it
-	Count int    // how often it stands there, in what was read so far
+	Count int    // number of occurrences in the parsed text
 }
 
-// String names the unknown word, without its line.
+// String returns the unknown word and its kind, without the line.
 func (w Warning) String() string {
 	times := ""
 	if w.Count > 1 {
@@ -25,7 +25,7 @@ func (w Warning) String() string {
 	return fmt.Sprintf("unknown %s '%s'%s", w.What, w.Word, times)
 }
 
-// convention is the What of a Warning whose word is kept.
+// convention is the What of a Warning about a calling convention. Such words are kept.
 const convention = "calling convention"
 
 // Meaning describes how the parser treated the word.
@@ -36,21 +36,21 @@ func (w Warning) Meaning() string {
 	return "what it changes is not known; it is read as if it did not stand there"
 }
 
-// Bounds on the list of unknown words.
+// These limit the list of unknown words.
 const (
 	maxWarnings = 64
 	maxWarned   = 64
 	maxAhead    = 16 // words before a type
 )
 
-// unknowns are the warnings of a module.
+// unknowns holds the warnings of a module.
 type unknowns struct {
 	list []Warning
-	more int // different words that are not in the list, as they were met
+	more int // occurrences of words that did not fit into the list
 }
 
-// Warnings returns the unknown words, each once, ordered by the line where it occurs first, and the number of occurrences of others that did not fit
-// into the list. The words of a body are included once it was parsed ([Func.Body]).
+// Warnings returns the unknown words, each once, ordered by the line of their first occurrence, and the number of occurrences that did not fit into the
+// list. Words of a body are included once it is parsed ([Func.Body]).
 func (m *Module) Warnings() (list []Warning, more int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +59,7 @@ func (m *Module) Warnings() (list []Warning, more int) {
 	return list, m.unknown.more
 }
 
-// warn notes that a word is not known.
+// warn records an unknown word.
 func (u *unknowns) warn(tok token, what string) {
 	word := strings.ToValidUTF8(tok.text[:min(len(tok.text), maxWarned)], "?")
 	for i := range u.list {
@@ -75,8 +75,7 @@ func (u *unknowns) warn(tok token, what string) {
 	u.list = append(u.list, Warning{tok.line, what, word, 1})
 }
 
-// skipUnknown moves past an unknown word and its text in brackets, if follows reports that the text after it fits an unknown word rather than a
-// mistake.
+// skipUnknown skips an unknown word and its text in brackets, if follows reports that the next text fits an unknown word rather than a mistake.
 func (p *parser) skipUnknown(what string, follows func() bool) bool {
 	tok := p.tok
 	if tok.kind != tokWord || isTypeWord(tok.text) || isKnown(tok.text) || p.err != nil {
@@ -95,27 +94,27 @@ func (p *parser) skipUnknown(what string, follows func() bool) bool {
 	return true
 }
 
-// isKnown reports whether a word has a meaning, so that in another place it is a mistake.
+// isKnown reports whether a word has a meaning elsewhere, so that here it is a mistake.
 func isKnown(word string) bool {
 	_, op := opOf[word]
 	return op || flagWords[word] != 0 || linkages[word] || visibleWords[word] || conventions[word] || attributeNames[word] ||
 		intPredicates[word] || floatPredicates[word] || orderings[word] || kindsOfGlobal[word] || keywords[word]
 }
 
-// keywords are all others.
+// keywords lists the other keywords.
 var keywords = words(`addrspace alignstack asm atomic attributes blockaddress c catch cc cleanup comdat datalayout declare define
 	distinct dso_local_equivalent false filter from gc inrange inteldialect module musttail no_cfi none notail null opaque partition
 	personality poison prefix prologue ptrauth section sideeffect source_filename splat swifterror syncscope tail target
 	thread_local to triple true type undef unwind uselistorder uselistorder_bb volatile vscale weak within x zeroinitializer`)
 
-// ahead looks at the words from here on up to a type, and leaves the parser where it is. It returns whether there is a type, and whether any reports
-// true for one of the words before it.
+// ahead scans the words up to the next type without moving the parser. It reports whether there is a type, and whether any returns true for one of the
+// words before it.
 func (p *parser) ahead(any func(word string) bool) (typed, found bool) {
 	before := p.lexer
 	defer func() { p.lexer = before }()
 	line := p.tok.line
 	for range maxAhead {
-		if p.tok.kind == tokString { // an attribute with a key
+		if p.tok.kind == tokString { // a string attribute
 			if p.next(); p.accept('=') {
 				p.next()
 			}
@@ -135,18 +134,18 @@ func (p *parser) ahead(any func(word string) bool) (typed, found bool) {
 	return false, found
 }
 
-// typeAhead reports whether a type follows, perhaps after other words.
+// typeAhead reports whether a type follows, possibly after other words.
 func (p *parser) typeAhead() bool {
 	typed, _ := p.ahead(nil)
 	return typed
 }
 
-// typeHere reports whether a type begins here. It may move on.
+// typeHere reports whether a type begins here. It may move the parser.
 func (p *parser) typeHere(line int) bool {
 	switch {
 	case p.tok.kind == tokWord:
 		return isTypeWord(p.tok.text)
-	case p.tok.kind == tokLocal: // the name of one, unless it is an operand: then nothing of it follows
+	case p.tok.kind == tokLocal: // a type name, unless it is an operand, which nothing follows
 		p.next()
 		switch p.tok.kind {
 		case tokLocal, tokGlobal, tokWord, tokInt, tokFloat, tokBytes:
@@ -157,7 +156,7 @@ func (p *parser) typeHere(line int) bool {
 	return p.isPunct('<') || p.isPunct('{') || p.isPunct('[')
 }
 
-// isTypeWord reports whether a word is a type, or begins one.
+// isTypeWord reports whether a word is a type or begins one.
 func isTypeWord(word string) bool {
 	_, plain := plainTypes[word]
 	return plain || word == "target" || len(word) > 1 && word[0] == 'i' && isNumber(word[1:])
@@ -169,18 +168,18 @@ func (p *parser) beginsLine() bool {
 	return before == "" || before[len(before)-1] == '\n'
 }
 
-// place is the kind of place of a list of attributes, which decides what may follow an unknown attribute.
+// place is the position of an attribute list, which decides what may follow an unknown attribute.
 type place uint8
 
 const (
-	beforeType  place = iota // of a result
-	ofParameter              // behind its type in a function's head
-	ofArgument               // behind its type in a call
-	behindList               // of parameters, arguments, a variable's properties
-	inGroup                  // attributes #0 = { … }
+	beforeType  place = iota // before the type of a result
+	ofParameter              // after the type of a parameter
+	ofArgument               // after the type of an argument
+	behindList               // after the parameters, the arguments or a variable's properties
+	inGroup                  // in attributes #0 = { … }
 )
 
-// skipUnknownAttribute moves past an attribute that is not known.
+// skipUnknownAttribute skips an unknown attribute.
 func (p *parser) skipUnknownAttribute(at place) bool {
 	if at == behindList && p.beginsLine() {
 		return false

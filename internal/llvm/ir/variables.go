@@ -6,41 +6,41 @@ import (
 	"sync"
 )
 
-// lazyDescriptions holds the debug information about a function's values, found when it is first asked for.
+// lazyDescriptions holds the debug information about a function's values. It is filled on first use.
 type lazyDescriptions struct {
 	once sync.Once
 	all  map[variable][]description
-	in   map[*Block]map[variable][]int // the indices of descriptions in a block, ascending
-	// at holds the place at which the module refers to each variable's node.
+	in   map[*Block]map[variable][]int // for each block, the ascending indices of its descriptions
+	// at holds the position of a reference to each variable's node.
 	at    map[variable]span
 	preds [][]*Block
 }
 
-// variable is a variable of the source, in one of the calls that were inlined: by how the module refers to both.
+// variable is a source variable in one inlined call. Both are identified by the text of the references to their nodes.
 type variable struct{ node, inlinedAt string }
 
-// description gives the value of a variable from a place on, or for as long as its scope lasts.
+// description assigns a value to a variable, from an instruction on or for the whole scope.
 type description struct {
 	block *Block
-	index int   // of the instruction that it stands before
-	value Value // nil where it is none alone, or none any more
-	where bool  // the value is where the variable is
+	index int   // index of the instruction after it
+	value Value // nil if no single value describes the variable
+	where bool  // the value is the address of the variable
 }
 
 // record is a debug record: #dbg_value(…).
 type record struct {
 	kind string
-	at   span // from bracket to bracket
-	// index is the index of the instruction that follows the record.
+	at   span // position of the record's argument list
+	// index is the index of the instruction after the record.
 	index int
 }
 
-// Variables returns for each of some values the variables of the source that have it where an instruction is about to run, innermost scope first. It
-// names a variable only where the module's debug information gives it that value on every path to the instruction: not where one path assigned it
-// something else, or where the value was computed anew since. For a value that is the address of a variable, the name is &x.
+// Variables returns, for each value, the source variables that have it just before the instruction runs, innermost scope first. It names a variable only if
+// the debug information gives it that value on every path to the instruction. It names none if a path assigned another value, or recomputed the value. If a
+// value is the address of a variable, the name is &x.
 //
-// The debug information is the records #dbg_value, #dbg_declare and #dbg_assign (LangRef, "Debug Records"), or calls of the intrinsics of the same
-// names. Only those with an empty DIExpression count.
+// The debug information consists of the records #dbg_value, #dbg_declare and #dbg_assign (LangRef, "Debug Records"), or of calls of the intrinsics with
+// the same names. Only those with an empty DIExpression count.
 func (i *Instr) Variables(values []Value) [][]string {
 	names := make([][]string, len(values))
 	f := i.Block.Func
@@ -89,14 +89,14 @@ func (i *Instr) Variables(values []Value) [][]string {
 	return names
 }
 
-// maxWays bounds how many blocks are looked through for all variables of one instruction.
+// maxWays limits the blocks that are searched for all variables of one instruction.
 const maxWays = 1 << 20
 
-// scopes are the scopes around an instruction, innermost first.
+// scopes returns the scopes around an instruction, innermost first.
 func (i *Instr) scopes() (list []variable) {
 	m := i.Block.Func.Module
 	at := i.debug
-	if at == (span{}) { // whatever the place is, it lies in the function
+	if at == (span{}) { // without a location, only the function's scope is known
 		if own := m.text(i.Block.Func.debug); own != "" {
 			list = append(list, variable{own, ""})
 		}
@@ -124,10 +124,10 @@ func (i *Instr) scopes() (list []variable) {
 	return list
 }
 
-// text returns the text of the source at a place.
+// text returns the source text at a position.
 func (m *Module) text(at span) string { return trimRight(m.src[at.pos:at.end]) }
 
-// find lists the contents of the function's records and intrinsics.
+// find collects the function's debug records and debug intrinsics.
 func (d *lazyDescriptions) find(f *Func) {
 	d.all, d.in, d.at = map[variable][]description{}, map[*Block]map[variable][]int{}, map[variable]span{}
 	d.preds = make([][]*Block, len(f.computed().body.blocks))
@@ -155,7 +155,7 @@ func (d *lazyDescriptions) find(f *Func) {
 	}
 }
 
-// debugIntrinsic returns the kind of debug record that a call of an intrinsic is equivalent to.
+// debugIntrinsic returns the kind of the debug record that equals a call of a debug intrinsic.
 func debugIntrinsic(i *Instr) (kind string, ok bool) {
 	if i.Call == nil {
 		return "", false
@@ -168,7 +168,7 @@ func debugIntrinsic(i *Instr) (kind string, ok bool) {
 	return "dbg_" + name, ok
 }
 
-// add takes one record: the value, the variable, the expression, of dbg_assign three more, and the location.
+// add adds a record. Its arguments are the value, the variable, the expression, three more for dbg_assign, and the location.
 func (d *lazyDescriptions) add(b *Block, index int, kind string, args []span) {
 	m := b.Func.Module
 	if kind != "dbg_value" && kind != "dbg_declare" && kind != "dbg_assign" || len(args) < 4 {
@@ -180,7 +180,7 @@ func (d *lazyDescriptions) add(b *Block, index int, kind string, args []span) {
 	}
 	v := variable{m.text(args[1]), m.text(fields["inlinedAt"])}
 	x := description{block: b, index: index, where: kind == "dbg_declare"}
-	// An expression computes the variable from the value; one with operations is not treated as empty.
+	// A non-empty expression computes the variable from the value, so the value does not describe the variable. debugNode does not accept it.
 	if expression, _, empty := m.debugNode(args[2]); empty && expression == "DIExpression" {
 		x.value = b.Func.describedBy(args[0])
 	}
@@ -191,7 +191,7 @@ func (d *lazyDescriptions) add(b *Block, index int, kind string, args []span) {
 	d.all[v], d.at[v] = append(d.all[v], x), args[1]
 }
 
-// describedBy is the local value that the first argument of a record names, or nil.
+// describedBy returns the local value that the first argument of a record names, or nil.
 func (f *Func) describedBy(at span) Value {
 	l := lexer{file: f.Module.Name, src: f.Module.src, pos: at.pos, end: at.end, line: 1}
 	var last token
@@ -207,7 +207,7 @@ func (f *Func) describedBy(at span) Value {
 	return f.computed().body.names[last.text]
 }
 
-// arguments returns the places of the arguments in brackets, which commas separate.
+// arguments returns the positions of the arguments in brackets, separated by commas.
 func (m *Module) arguments(at span) (list []span) {
 	l := lexer{file: m.Name, src: m.src, pos: at.pos, end: at.end, line: 1}
 	if l.next(); !l.isPunct('(') {
@@ -233,12 +233,12 @@ func (m *Module) arguments(at span) (list []span) {
 	return list
 }
 
-// reaching returns the value of a variable where an instruction is about to run: that of the last description on each path there, if it is the same
-// on all and was not computed anew after it.
+// reaching returns the value of a variable just before an instruction runs. On every path the last description must give the same value, and the value must
+// not be recomputed after it.
 func (d *lazyDescriptions) reaching(i *Instr, v variable, budget *int) (value Value, where bool) {
 	all := d.all[v]
 	if all[0].where {
-		// It lies there for as long as its scope is, if there is one such place.
+		// A declared variable lies at one address for its whole scope.
 		for _, x := range all {
 			if !x.where || x.value != all[0].value {
 				return nil, false
@@ -251,11 +251,11 @@ func (d *lazyDescriptions) reaching(i *Instr, v variable, budget *int) (value Va
 	}
 	type stretch struct {
 		block    *Block
-		from, to int // instructions
+		from, to int // instruction indices
 	}
 	var passed []stretch
 	var found *description
-	// back searches a block from an instruction backwards, and returns whether a description is there, and whether it gives the same value.
+	// back searches a block backwards from an instruction. It reports whether it found a description, and whether the value is still the same.
 	back := func(b *Block, to int) (described, same bool) {
 		list := d.in[b][v]
 		for k := len(list) - 1; k >= 0; k-- {
@@ -280,7 +280,7 @@ func (d *lazyDescriptions) reaching(i *Instr, v variable, budget *int) (value Va
 	}
 	enter := func(b *Block) bool {
 		if b.Index == 0 || len(d.preds[b.Index]) == 0 {
-			return false // the function begins without one
+			return false // the function begins without a description
 		}
 		for _, p := range d.preds[b.Index] {
 			if !seen[p] {
