@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/check/trace"
 )
 
-// differs is the exception filter for exits after which native code and the interpreter differ.
+// differs is the exception filter that stops at exits after which native code and the interpreter differ.
 const differs = "differ"
 
 // capabilities returns the capabilities of this server.
@@ -100,7 +100,7 @@ func (c *conn) open(to *dap.Request, raw json.RawMessage, launch bool) (err erro
 	}
 	for _, s := range []*stream{c.stdout, c.stderr} {
 		if s != nil {
-			s.write.Close() // the program has its own
+			s.write.Close() // the program has opened its own end
 		}
 	}
 	c.target, c.launched, c.arguments = t, launch, a
@@ -122,7 +122,7 @@ func (c *conn) drain() {
 	c.stdout, c.stderr = nil, nil
 }
 
-// configured starts the session: the client has set everything up.
+// configured starts the session: the client has sent its whole configuration.
 func (c *conn) configured(r *dap.ConfigurationDoneRequest) error {
 	if c.begun {
 		return errors.New("configurationDone came before")
@@ -182,7 +182,7 @@ func (c *conn) terminate(r *dap.TerminateRequest) error {
 	return nil
 }
 
-// cancelled cancels the execution that a request has started. All other requests are answered before they could be cancelled.
+// cancelled cancels the execution that a request has started. All other requests are answered at once and need no cancellation.
 func (c *conn) cancelled(r *dap.CancelRequest) error {
 	if a := cmp.Or(r.Arguments, &dap.CancelArguments{}); c.going != nil && a.RequestId == c.going.request {
 		c.going.cancel(errPaused)

@@ -19,10 +19,10 @@ type lineBreakpoint struct {
 	breakpoint
 	asked  dap.SourceBreakpoint
 	source dap.Source
-	instr  *ir.Instr // before which the interpreter stops; nil where the line is not known
+	instr  *ir.Instr // the interpreter stops before it; nil if no module has the line
 }
 
-// functionBreakpoint is a breakpoint on a function: on its native calls, and where the interpreter enters it.
+// functionBreakpoint is a breakpoint on a function: on its native calls, and on its entry in the interpreter.
 type functionBreakpoint struct {
 	breakpoint
 	pattern *names.Pattern
@@ -72,7 +72,7 @@ func (c *conn) lines() (list []place) {
 	return list
 }
 
-// runnable returns the instruction, or for a phi the first instruction after it that is no phi: a run never stops before a phi.
+// runnable returns the instruction, or for a phi the first instruction after it that is not a phi: a run never stops before a phi.
 func runnable(i *ir.Instr) *ir.Instr {
 	for i.Op == ir.OpPhi && i.Index+1 < len(i.Block.Instrs) {
 		i = i.Block.Instrs[i.Index+1]
@@ -106,7 +106,7 @@ func (c *conn) reached(run *session.Run, lines []place, at *stopped) (stops bool
 	return stops
 }
 
-// set adds a breakpoint to the session, which then stops native code there.
+// set adds a breakpoint to the session, so that native code stops there.
 func (c *conn) set(b *breakpoint, to session.Breakpoint) error {
 	if c.arguments.NoDebug {
 		return nil
@@ -160,7 +160,7 @@ func tooMany(n int) error {
 func (c *conn) setLines(r *dap.SetBreakpointsRequest) error {
 	asked := r.Arguments.Breakpoints
 	if asked == nil {
-		for _, line := range r.Arguments.Lines { // as older clients have them
+		for _, line := range r.Arguments.Lines { // sent by older clients
 			asked = append(asked, dap.SourceBreakpoint{Line: line})
 		}
 	}
@@ -263,7 +263,7 @@ func siteFrom(i *ir.Instr) (*ir.Site, error) {
 	return first, nil
 }
 
-// learned resolves the breakpoints whose module has become known since.
+// learned resolves the pending breakpoints whose module is known by now.
 func (c *conn) learned() {
 	for _, of := range c.sources {
 		for _, b := range of {

@@ -12,10 +12,10 @@ import (
 	"example.com/reframe/internal/vm/condition"
 )
 
-// dataBreakpoint stops the interpreter where a value of a function changes. Native code does not keep values in places that could be watched.
+// dataBreakpoint stops the interpreter when a value of a function changes. It does not stop native code, which keeps values in no fixed place.
 type dataBreakpoint struct {
 	breakpoint
-	function, value string // without @ and %
+	function, value string // names without @ and %
 }
 
 // dataID returns the identifier of a value of a function.
@@ -57,7 +57,7 @@ func (c *conn) dataInfo(r *dap.DataBreakpointInfoRequest) error {
 	return nil
 }
 
-// functionOf returns the function whose values the interpreter has for a line of the backtrace, or why there is none.
+// functionOf returns the function whose values the interpreter knows at a line of the backtrace, or why there is none.
 func (c *conn) functionOf(e *entry) (*ir.Func, string) {
 	switch {
 	case e == nil || e.vm >= 0:
@@ -102,7 +102,7 @@ func (c *conn) setData(r *dap.SetDataBreakpointsRequest) error {
 	return nil
 }
 
-// seen is the last state of a watched value, and its activation, identified by the number of frames from it outwards.
+// seen is the last state of a watched value, and its activation, identified by the number of frames from the activation to the outermost one.
 type seen struct {
 	outside int
 	known   bool
@@ -136,7 +136,7 @@ func (c *conn) watches(run *session.Run) func(at *stopped) bool {
 			if was == is || was.outside != is.outside || !is.known {
 				continue
 			}
-			slots, _ := c.target.Session.SlotsOf(session.Level{}) // none where the function's body cannot be read, of which the run says more
+			slots, _ := c.target.Session.SlotsOf(session.Level{}) // none if the function's body is unreadable; the run reports that
 			if b.when != nil {
 				if holds, _ := b.when.Of(slots); holds != condition.Yes {
 					continue

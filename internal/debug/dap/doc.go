@@ -4,7 +4,7 @@
 //
 // # Security
 //
-// The connected client is trusted within the protocol: it can start programs. Messages are bounded in size, references must be ones that were given
-// out, and an invalid request gets an error response and does not end the session. Text of the target is sent as JSON strings, which clients
+// The connected client is trusted within the protocol: it can start programs. Messages are bounded in size, and only references that the server has
+// issued are valid. An invalid request gets an error response and does not end the session. Text of the target is sent as JSON strings, which clients
 // display.
 package dap

@@ -13,9 +13,9 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// going is an execution under way, of the process or of the interpreter. It owns the session until it ends.
+// going is a running execution of the process or of the interpreter. It owns the session until it ends.
 type going struct {
-	request int // that has set it going
+	request int // the number of the request that started it
 	native  bool
 	cancel  context.CancelCauseFunc
 	done    chan outcome
@@ -25,7 +25,7 @@ type going struct {
 type outcome struct {
 	native   bool
 	stop     session.Stop
-	verified *verify.Verified // at which native code and the interpreter differ
+	verified *verify.Verified // the exit after which native code and the interpreter differ
 	err      error
 	stopped  stopped // of the interpreter
 }
@@ -41,7 +41,7 @@ type stopped struct {
 	reason      string
 	description string
 	text        string
-	ids         []int // of the breakpoints
+	ids         []int // the breakpoints that were hit
 	exit        *frame.Frame
 	verified    *verify.Verified
 }
@@ -111,7 +111,7 @@ func (c *conn) over(stop session.Stop) {
 	c.drain()
 	code := stop.End.ExitCode
 	if stop.End.Signal != 0 {
-		code = 128 + stop.End.Signal // as a shell shows it
+		code = 128 + stop.End.Signal // the exit status that a shell shows
 	}
 	c.send(&dap.ExitedEvent{Event: event("exited"), Body: dap.ExitedEventBody{ExitCode: code}})
 	c.send(&dap.TerminatedEvent{Event: event("terminated")})
@@ -176,7 +176,7 @@ func (c *conn) aside(f func() error) error {
 	request := c.going.request
 	c.going.cancel(errAside)
 	o := <-c.going.done
-	if o.err != nil || o.stop.Why != session.Interrupted { // it came to something of its own
+	if o.err != nil || o.stop.Why != session.Interrupted { // it stopped for another reason
 		err := f()
 		c.came(o)
 		return err
@@ -187,7 +187,7 @@ func (c *conn) aside(f func() error) error {
 	return err
 }
 
-// move resumes the process or moves the interpreter, for the requests that continue, step or go to a place.
+// move resumes the process or moves the interpreter, for the continue, step and goto requests.
 func (c *conn) move(m dap.Message, to *dap.Request) error {
 	s := c.target.Session
 	if r, ok := m.(*dap.ContinueRequest); ok && s.Runs() {
@@ -256,7 +256,7 @@ func (c *conn) move(m dap.Message, to *dap.Request) error {
 	return nil
 }
 
-// choose selects the frame at whose exit the interpreter starts, and discards a run from another one. It keeps a run whose frame is chosen.
+// choose selects the frame at whose exit the interpreter starts. It discards a run from another frame.
 func (c *conn) choose(e *entry) error {
 	f := e.level.Physical
 	if f == nil || f.Record == nil {
@@ -270,7 +270,7 @@ func (c *conn) choose(e *entry) error {
 	return s.SetLevel(f.Index)
 }
 
-// thread selects the thread to step, at its innermost exit, unless it is selected already.
+// thread selects the thread of a step request, at its innermost exit, unless it is selected already.
 func (c *conn) thread(m dap.Message) error {
 	id := 0
 	switch r := m.(type) {
@@ -322,7 +322,7 @@ func (c *conn) endOf(run *session.Run) string {
 	return text
 }
 
-// out runs the interpreter until at most frames activations are left, or to a breakpoint before that.
+// out runs the interpreter until at most frames activations are left, or to an earlier breakpoint.
 func (c *conn) out(ctx context.Context, run *session.Run, frames int, at *stopped) error {
 	lines := c.lines()
 	for list := instrs(lines); ; {

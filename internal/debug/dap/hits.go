@@ -13,13 +13,13 @@ import (
 // breakpoint is a breakpoint of any kind that a client has set.
 type breakpoint struct {
 	id     int
-	reason string // of the stop: "breakpoint", "function breakpoint", "exception", "data breakpoint"
-	filter string // of an exception breakpoint
-	number int    // of the session's breakpoint; 0 where native code does not stop
+	reason string // the reason of its stops: "breakpoint", "function breakpoint", "exception", "data breakpoint"
+	filter string // the filter of an exception breakpoint
+	number int    // the number of the session's breakpoint; 0 if native code does not stop
 	when   *condition.Condition
-	hit    func(uint64) bool // whether it stops at that hit; nil: at each
-	log    *message          // that is printed in place of a stop
-	count  uint64            // hits at which the condition held
+	hit    func(uint64) bool // reports whether it stops at a hit; nil for each hit
+	log    *message          // printed instead of a stop
+	count  uint64            // number of hits at which the condition held
 }
 
 // read parses the conditions and the log message of a breakpoint.
@@ -62,7 +62,7 @@ func parseHits(text string) (func(uint64) bool, error) {
 	if m == nil {
 		return nil, fmt.Errorf("hit count %q: a number, or == N, >= N, > N, or %% N for each N-th", text)
 	}
-	n, _ := strconv.ParseUint(m[2], 10, 64) // 18 digits are one
+	n, _ := strconv.ParseUint(m[2], 10, 64) // at most 18 digits always fit
 	switch {
 	case m[1] == ">=":
 		return func(k uint64) bool { return k >= n }, nil
@@ -78,7 +78,7 @@ func parseHits(text string) (func(uint64) bool, error) {
 
 // message is a log message with expressions in it: "i is {%i}".
 type message struct {
-	texts  []string // one more than
+	texts  []string // the text around them: one more than
 	values []*condition.Expression
 }
 

@@ -8,15 +8,15 @@ import (
 	"github.com/google/go-dap"
 )
 
-// logs counts the log messages that a client has not read in time. The process is stopped at a log point until its message is queued.
+// logs counts the dropped log messages, which the client was too slow to read. The process is stopped at a log point until its message is queued.
 type logs struct {
 	mu      sync.Mutex
 	dropped uint64
-	went    time.Time // when the process last waited for the client without success
+	went    time.Time // the end of the last unsuccessful wait for the client
 }
 
-// The client has stalled when it takes no message for stalledFor. After that, it may hold the process up again for at most a twentieth of the time that
-// has passed since then.
+// The client has stalled when it takes no message for stalledFor. After that, it may stop the process again for at most 1/heldShare of the time since
+// then.
 const (
 	stalledFor = time.Second
 	heldShare  = 20
@@ -37,7 +37,7 @@ func (w *writer) log(text string) {
 	}
 }
 
-// logged tells the client, which may keep a stopped process waiting, how many log messages were dropped.
+// logged tells the client how many log messages were dropped. It may wait for the client while the process is stopped.
 func (w *writer) logged() {
 	l := &w.logs
 	l.mu.Lock()

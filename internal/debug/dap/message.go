@@ -52,7 +52,7 @@ func readContent(r *bufio.Reader) ([]byte, error) {
 	case length > maxContent:
 		return nil, fmt.Errorf("a message of %d bytes: at most %d", length, maxContent)
 	}
-	content, err := io.ReadAll(io.LimitReader(r, int64(length))) // which takes what comes, not what was promised
+	content, err := io.ReadAll(io.LimitReader(r, int64(length))) // allocates for the received bytes, not for the announced length
 	if err == nil && len(content) < length {
 		err = io.ErrUnexpectedEOF
 	}
@@ -79,8 +79,8 @@ func readLine(r *bufio.Reader, most int) (string, error) {
 // incoming is a received message.
 type incoming struct {
 	dap.Message
-	asked dap.Request // what it is, as far as that could be read
-	wrong error       // it is no request that could be decoded
+	asked dap.Request // its head, as far as it is readable
+	wrong error       // why it cannot be decoded as a request
 }
 
 // decode decodes a message. After an error no answer is possible.
@@ -114,7 +114,7 @@ const queued = 256
 
 // writer numbers messages and sends them in order.
 type writer struct {
-	ctx   context.Context // that of the connection: when it is done nothing is sent any more
+	ctx   context.Context // the context of the connection; when it is done, nothing is sent any more
 	queue chan dap.Message
 	done  chan struct{}
 	logs  logs
@@ -168,7 +168,7 @@ func (w *writer) respond(to *dap.Request, r dap.ResponseMessage) {
 func (w *writer) refuse(to *dap.Request, why error) {
 	r := &dap.ErrorResponse{}
 	r.Response = dap.Response{ProtocolMessage: dap.ProtocolMessage{Type: "response"}, RequestSeq: to.Seq, Command: to.Command, Message: why.Error()}
-	// Format may have variables in braces, so the text is passed as one.
+	// Braces in Format are variables, so the text is passed as a variable.
 	r.Body.Error = &dap.ErrorMessage{Id: 1, Format: "{why}", Variables: map[string]string{"why": why.Error()}, ShowUser: true}
 	w.send(r)
 }

@@ -90,7 +90,7 @@ func TestCutCharacters(t *testing.T) {
 	}
 }
 
-// nothing opens no target.
+// nothing is an [Opener] that always fails.
 func nothing(context.Context, *Opening) (*Target, error) { return nil, errors.New("there is none") }
 
 // FuzzServe requires that every request is answered once, in the form of the protocol, and that nothing panics. The input has one message a line.
@@ -115,7 +115,7 @@ func FuzzServe(f *testing.F) {
 				break
 			}
 			var unknown *dap.DecodeProtocolMessageFieldError
-			if !errors.As(err, &unknown) { // a refusal of what there is not decodes nowhere
+			if !errors.As(err, &unknown) { // the library cannot decode the response to an unknown command
 				require.NoError(t, err)
 				require.Equal(t, n+1, m.GetSeq())
 			}
@@ -124,7 +124,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// FuzzReadContent reads any bytes.
+// FuzzReadContent requires that arbitrary bytes do not panic.
 func FuzzReadContent(f *testing.F) {
 	f.Add([]byte("Content-Length: 2\r\n\r\n{}"))
 	f.Add([]byte("Content-Length: 99999\r\n\r\n{}"))

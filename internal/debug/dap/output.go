@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// grace bounds the time for which the pipe of a program that has ended is still read, because another process may have it open.
+// grace bounds the time for which the pipe of an ended program is still read: another process may have it open.
 const grace = 200 * time.Millisecond
 
 // stream passes the output of a program to the client's console.
@@ -57,7 +57,7 @@ func cut(b []byte) int {
 	return 0
 }
 
-// path returns a file name by which the program opens the pipe: nothing stays behind if this process is killed.
+// path returns a file name by which the program opens the pipe. It names a file descriptor, so that no file remains if this process is killed.
 func (s *stream) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.write.Fd()) }
 
 // finish passes on the remaining output when the program has ended.
@@ -66,7 +66,7 @@ func (s *stream) finish() {
 		return
 	}
 	s.write.Close()
-	_ = s.read.SetReadDeadline(time.Now().Add(grace)) // a pipe has them
+	_ = s.read.SetReadDeadline(time.Now().Add(grace)) // pipes support deadlines
 	<-s.done
 	s.read.Close()
 }

@@ -4,7 +4,7 @@ import "fmt"
 
 // StrangerError is the error for a peer of another user.
 type StrangerError struct {
-	UID int // of the peer; -1: the kernel does not list its socket
+	UID int // the peer's user; -1 if the kernel does not list its socket
 }
 
 // Error implements error.

@@ -16,14 +16,14 @@ import (
 // PeersKnown reports whether this system reports the user of a connection.
 const PeersKnown = true
 
-// SameUser returns a [StrangerError] unless the socket at the other end of a connection within this machine belongs to our effective user. The answer
-// comes from the kernel's list of sockets, which the peer cannot write to. A connection that is not in the list is refused.
+// SameUser returns a [StrangerError] unless the socket at the other end of a connection within this machine belongs to our effective user. The
+// kernel's list of sockets has the owner; the peer cannot change it. A connection that is not in the list is refused.
 func SameUser(c *net.TCPConn) error {
 	theirs, ours := endpoint(c.RemoteAddr()), endpoint(c.LocalAddr())
 	for _, name := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
 		f, err := os.Open(name)
 		if err != nil {
-			continue // without IPv6 there is no list of its sockets
+			continue // a kernel without IPv6 has no list of its sockets
 		}
 		uid, found := userOf(f, theirs, ours)
 		f.Close()
@@ -43,7 +43,8 @@ func endpoint(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
-// established is the state of a connected socket in the kernel's list (include/net/tcp_states.h). The kernel shows user 0 for sockets that their process has closed.
+// established is the state of a connected socket in the kernel's list (include/net/tcp_states.h). For a socket that its process has closed, the
+// kernel shows user 0.
 const established = "01"
 
 // userOf finds the owner of the connected socket at local, whose peer is remote, in a list as proc_pid_net(5) describes it.

@@ -26,7 +26,7 @@ func TestSameUser(t *testing.T) {
 	}
 }
 
-// Lines as proc_pid_net(5) has them, of a machine with the least significant byte first.
+// The lines are those of proc_pid_net(5) on a little-endian machine.
 func TestUserOf(t *testing.T) {
 	const list = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     7        0 1 1 0

@@ -15,16 +15,16 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Arguments are those of a launch or attach request; they correspond to the flags of the other verbs. A list may be a single text.
+// Arguments holds the arguments of a launch or attach request; they correspond to the flags of the other verbs. A list may be a single text.
 type Arguments struct {
-	Program string            `json:"program"` // launch: what is started,
-	Args    []string          `json:"args"`    // with these arguments,
-	Cwd     string            `json:"cwd"`     // here,
-	Env     map[string]string `json:"env"`     // with these variables beside those of the server,
-	Stdin   string            `json:"stdin"`   // and this file as its input; "" for none
+	Program string            `json:"program"` // launch: the program
+	Args    []string          `json:"args"`    // its arguments
+	Cwd     string            `json:"cwd"`     // its working directory
+	Env     map[string]string `json:"env"`     // variables in addition to those of the server
+	Stdin   string            `json:"stdin"`   // the file of its standard input; "" for none
 
-	PID  int    `json:"pid"`  // attach: a process; also processId, as other adapters call it,
-	Core string `json:"core"` // or a core
+	PID  int    `json:"pid"`  // attach: a process; also processId, the name in other adapters
+	Core string `json:"core"` // attach: a core
 
 	IR                texts  `json:"ir"`
 	Layout            texts  `json:"layout"`
@@ -36,10 +36,10 @@ type Arguments struct {
 	TrustIR           bool   `json:"trustIR"` // as in [deopt.Options]
 	Steps             uint64 `json:"steps"`
 
-	StopOnEntry *bool `json:"stopOnEntry"` // whether it stops before anything is run; nil: an attached process does, a launched one does not
-	NoDebug     bool  `json:"noDebug"`     // launch: it stops nowhere
+	StopOnEntry *bool `json:"stopOnEntry"` // stop before anything runs; if nil, only an attached process stops
+	NoDebug     bool  `json:"noDebug"`     // launch: never stop
 
-	Token string `json:"token"` // the one of [Server.Token]
+	Token string `json:"token"` // must equal [Server.Token]
 }
 
 // texts is a list of texts; in JSON it may also be a single text.
@@ -55,7 +55,7 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(t))
 }
 
-// readArguments reads the client's arguments for this server; it ignores others, which belong to the client.
+// readArguments reads the client's arguments for this server. It ignores unknown ones, which belong to the client.
 func readArguments(raw json.RawMessage) (a Arguments, err error) {
 	var also struct {
 		PID json.RawMessage `json:"processId"`
@@ -70,7 +70,7 @@ func readArguments(raw json.RawMessage) (a Arguments, err error) {
 	_ = json.Unmarshal(raw, &also) // as above
 	if a.PID == 0 && len(also.PID) > 0 {
 		var text string
-		if json.Unmarshal(also.PID, &text) == nil { // of a picker of processes
+		if json.Unmarshal(also.PID, &text) == nil { // an editor's process picker sends a string
 			also.PID = json.RawMessage(text)
 		}
 		if json.Unmarshal(also.PID, &a.PID) != nil {
@@ -85,15 +85,15 @@ type Opening struct {
 	Arguments
 	Launch         bool
 	Stdout, Stderr string       // launch: the files to which the program writes
-	Warn           func(string) // for what the user should know
+	Warn           func(string) // receives warnings for the user
 }
 
 // Target is an opened target.
 type Target struct {
 	Session *session.Session
-	PID     int // 0 of a core
+	PID     int // 0 for a core
 	Name    string
-	// Close releases the target: it kills the process, or lets it continue. It is called once.
+	// Close releases the target: it kills the process or detaches from it. It is called once.
 	Close func(kill bool) error
 }
 
@@ -105,14 +105,15 @@ type Server struct {
 	Open Opener
 	// Token, if it is not empty, must be in the arguments of launch or attach.
 	Token string
-	// Accepted, if it is not nil, is called once the peer has become a client: its launch or attach request has the token, or it disconnects in
-	// order.
+	// Accepted, if it is not nil, is called once the peer has become a client: its launch or attach request has the token, or it sends a disconnect
+	// request.
 	Accepted func()
 }
 
-// Refused is the error of [Server.Serve] for a peer that never became a client: it sent no launch or attach request with the right token. The next peer may be served.
+// Refused is the error of [Server.Serve] for a peer that never became a client: it sent no launch or attach request with the right token. The caller
+// may serve the next peer.
 type Refused struct {
-	Why error // nil: the peer closed the connection
+	Why error // nil if the peer closed the connection
 }
 
 // Error implements error.
@@ -132,9 +133,9 @@ var errToken = errors.New("\"token\" of the launch configuration is missing or w
 // errGone ends a connection whose client has gone.
 var errGone = errors.New("the client is gone")
 
-// Serve serves one client until it disconnects, is gone, or ctx is done; none of these is an error. An attached process then continues, and a
-// launched one is killed. The error describes invalid protocol data, or why the target could not be released; it is a [Refused] if the peer opened
-// no target.
+// Serve serves one client until it disconnects, its connection ends, or ctx is done; none of these is an error. An attached process then continues,
+// and a launched one is killed. The error describes invalid protocol data, or why the target could not be released; it is a [Refused] if the peer
+// opened no target.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	outer := ctx
 	ctx, end := context.WithCancelCause(ctx)
@@ -152,7 +153,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			}
 			if err != nil {
 				wrong <- err
-				select { // whoever says no more may not read any more either, and something waits to be written to him
+				select { // a client that sends no more may not read any more either, and may block the writer
 				case <-time.After(unread):
 					end(errGone)
 				case <-ctx.Done():
@@ -168,7 +169,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	err := c.loop(messages, wrong)
 	if err != nil {
-		end(err) // whoever waits to write does not any more
+		end(err) // ends the waits of writers
 	}
 	err = errors.Join(ignored(err), c.close())
 	if !c.accepted && outer.Err() == nil {
@@ -177,18 +178,18 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	close(c.writer.queue)
 	select {
 	case <-c.writer.done:
-	case <-time.After(flushing): // to one who does not read
+	case <-time.After(flushing): // the client does not read
 	}
 	return err
 }
 
-// unread bounds how long a client that sends no more may take to read its answers. Then it counts as gone.
+// unread bounds the time that a client may take to read its answers after it has stopped sending. Then the connection ends.
 const unread = 5 * time.Second
 
 // flushing bounds the wait for the last messages to be sent.
 const flushing = time.Second
 
-// ignored returns nil for ends of a connection that are no errors.
+// ignored returns nil for the regular ends of a connection.
 func ignored(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, errGone) {
 		return nil
@@ -202,30 +203,30 @@ type conn struct {
 	server *Server
 	ctx    context.Context
 	client dap.InitializeRequestArguments
-	line0  int // the number of the first line, as the client counts
+	line0  int // the number of the client's first line: 0 or 1
 
 	initialized bool
 	accepted    bool // [Server.Accepted] was called
 	target      *Target
 	launched    bool
 	arguments   Arguments
-	begun       bool // configurationDone came
-	ended       bool // the process has
+	begun       bool // configurationDone was received
+	ended       bool // the process has ended
 	stdout      *stream
 	stderr      *stream
 
-	going *going // what runs; nil where all stands
+	going *going // the running execution; nil while the target is stopped
 	stop  stopped
 
-	files      map[*ir.Module]string // that have the text of modules; "" for none
+	files      map[*ir.Module]string // the files with the text of modules; "" for none
 	sources    map[string][]*lineBreakpoint
 	functions  []*functionBreakpoint
 	exceptions []*breakpoint
 	data       []*dataBreakpoint
 	differ     bool
-	number     int // of the last breakpoint
+	number     int // number of the last breakpoint
 
-	threads []dap.Thread // as they were seen last
+	threads []dap.Thread // the last known threads
 	refs    references
 }
 
@@ -257,7 +258,7 @@ func (c *conn) loop(messages <-chan incoming, wrong <-chan error) error {
 // serve answers one message, and reports whether it is the last.
 func (c *conn) serve(m *incoming) (last bool) {
 	if m.asked.Type != "request" {
-		return false // nothing was asked of the client
+		return false // a response: the server sends no requests
 	}
 	if m.wrong != nil {
 		c.refuse(&m.asked, m.wrong)
@@ -355,7 +356,7 @@ func (c *conn) answer(m dap.Message, to *dap.Request) error {
 	case *dap.SetBreakpointsRequest, *dap.SetFunctionBreakpointsRequest, *dap.SetExceptionBreakpointsRequest, *dap.SetDataBreakpointsRequest:
 		return c.aside(func() error { return c.setBreakpoints(m) })
 	}
-	// What follows needs a stopped target, or checks that itself.
+	// The following requests need a stopped target, or check that themselves.
 	switch r := m.(type) {
 	case *dap.SourceRequest:
 		return c.source(r)

@@ -14,13 +14,13 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// sourceOf returns a module as a source: its file, if that still has the text that was read, or else a reference with which the client can request
-// the text.
+// sourceOf returns a module as a source: its file, if that still has the text that was read, or else a reference by which the client can request the
+// text.
 func (c *conn) sourceOf(m *ir.Module) *dap.Source {
 	modules := c.target.Session.Modules()
 	k := slices.Index(modules, m)
 	if k < 0 {
-		return nil // the interpreter's own, in the place of a library
+		return nil // a module of the interpreter's own that replaces a library
 	}
 	s := &dap.Source{Name: filepath.Base(m.Name)}
 	if path, ok := c.fileOf(m); ok {
@@ -31,7 +31,7 @@ func (c *conn) sourceOf(m *ir.Module) *dap.Source {
 	return s
 }
 
-// fileOf returns the path of a module's text, if a file has it.
+// fileOf returns the path of a file that has the module's text.
 func (c *conn) fileOf(m *ir.Module) (path string, ok bool) {
 	if known, asked := c.files[m]; asked {
 		return known, known != ""
@@ -121,7 +121,7 @@ func (c *conn) locations(r *dap.BreakpointLocationsRequest) error {
 	body := dap.BreakpointLocationsResponseBody{Breakpoints: []dap.BreakpointLocation{}}
 	for line := first; line <= last && len(body.Breakpoints) < maxBreakpoints; {
 		i, err := instructionAt(m, line)
-		if err != nil { // between two functions
+		if err != nil { // the line is between two functions
 			line++
 			if line-first > maxBreakpoints {
 				break

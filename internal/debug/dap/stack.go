@@ -15,14 +15,15 @@ import (
 	"example.com/reframe/internal/machine/names"
 )
 
-// maxReferences bounds the references that are given out between two stops.
+// maxReferences bounds the references that are issued between two stops.
 const maxReferences = 1 << 20
 
-// references holds what a client may ask about until the target resumes: frames, scopes, and values with parts. Each number is given out only once.
+// references holds the objects that a client may request until the target resumes: frames, scopes, and values with parts. Each number is issued only
+// once.
 type references struct {
-	first  int // the number of the first one, less 1
+	first  int // the number before the first reference
 	list   []any
-	stacks map[int][]*entry // of a thread
+	stacks map[int][]*entry // by thread
 }
 
 // clear invalidates all references.
@@ -40,7 +41,7 @@ func (r *references) add(v any) int {
 	return r.first + len(r.list)
 }
 
-// get returns what a number refers to.
+// get returns the object of a reference number.
 func (r *references) get(number int) (any, error) {
 	k := number - r.first - 1
 	switch {
@@ -52,12 +53,12 @@ func (r *references) get(number int) (any, error) {
 	return r.list[k], nil
 }
 
-// entry is a line of a stack trace: a function that the interpreter runs, a physical frame, or a frame of a virtual machine in one.
+// entry is a line of a stack trace: a function in the interpreter, a physical frame, or a virtual machine's frame in a physical frame.
 type entry struct {
 	id     int
 	thread int
 	level  session.Level
-	vm     int // the number of the virtual machine's frame, innermost first; -1 for none
+	vm     int // the number of the virtual machine's frame, from the innermost one; -1 for none
 }
 
 // entry finds a frame by its number; 0 is the selected frame.
@@ -181,7 +182,7 @@ func (c *conn) shown(e *entry) dap.StackFrame {
 	return s
 }
 
-// column returns the first column, as the client counts.
+// column returns the number of the client's first column: 0 or 1.
 func (c *conn) column() int {
 	if c.client.ColumnsStartAt1 {
 		return 1
@@ -189,7 +190,7 @@ func (c *conn) column() int {
 	return 0
 }
 
-// position sets the source position of a virtual machine's frame from its layout's info: file or source, and line.
+// position sets the source position of a virtual machine's frame from the info of its layout: file or source, and line.
 func (c *conn) position(s *dap.StackFrame, info map[string]string) {
 	line, err := strconv.Atoi(info["line"])
 	file := cmp.Or(info["file"], info["source"])
@@ -283,7 +284,7 @@ func (c *conn) scopes(r *dap.ScopesRequest) error {
 	return nil
 }
 
-// renew updates the frames after a value was set: the numbers of physical frames that were given out stay valid.
+// renew updates the frames after a value was set. The issued numbers of physical frames stay valid.
 func (c *conn) renew() {
 	s := c.target.Session
 	if s.Run() != nil {

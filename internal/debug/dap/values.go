@@ -23,7 +23,7 @@ func (c *conn) order() binary.ByteOrder {
 	return binary.LittleEndian
 }
 
-// register returns a register as the frame's function sees it, or why it is unknown.
+// register returns a register as the frame's function sees it, or why it is unavailable.
 func (c *conn) register(e *entry, number int) variable {
 	registers := e.level.Physical.Physical().Registers
 	reg := machine.DWARFReg(number)
@@ -53,7 +53,7 @@ func (c *conn) setVariable(r *dap.SetVariableRequest) error {
 	if list[k].set == "" {
 		return fmt.Errorf("%s cannot be set: values of the scope Values that have a name can, and those of a virtual machine's frames", a.Name)
 	}
-	is, _ := c.refs.get(a.VariablesReference) // it was there
+	is, _ := c.refs.get(a.VariablesReference) // the list above came from it
 	var e *entry
 	switch is := is.(type) {
 	case *scope:
@@ -91,7 +91,7 @@ func (c *conn) setExpression(r *dap.SetExpressionRequest) error {
 	return nil
 }
 
-// put sets a value for the interpreter's run. moved reports that the run, if it had left the exit, was moved back to it.
+// put sets a value for the interpreter's run. moved reports whether the run had left the exit and was moved back to it.
 func (c *conn) put(e *entry, name, text string) (slot *frame.Slot, moved bool, err error) {
 	s := c.target.Session
 	if e.level.Run != nil || s.Run() != nil {
@@ -132,7 +132,7 @@ func (c *conn) afterSet(moved bool) {
 	}
 }
 
-// words are the commands of the console besides expressions.
+// words lists the commands of the console besides expressions.
 var words = []struct{ word, means string }{
 	{"exits", "the places at which exits can be seen"},
 	{"run", "the interpreter goes on from the exit to the next breakpoint, or to its end"},

@@ -28,12 +28,12 @@ type object struct {
 // variable is a variable before it is sent; its children get a reference when it is shown.
 type variable struct {
 	dap.Variable
-	set  string // the name by which it can be set; "" where it cannot
-	open any    // parts, or an object; nil
+	set  string // the name by which it can be set; "" if it cannot be set
+	open any    // a parts, an object, or nil
 	hex  frame.Hex
 }
 
-// spelled returns the value of a slot, or why it has none.
+// spelled returns the value of a slot as text, or why it is unavailable.
 func spelled(s *frame.Slot, hex bool) string { return valued(s.Status, s.Value, s.Hex, s.Reason, hex) }
 
 func valued(status frame.Status, value string, bits frame.Hex, reason string, hex bool) string {
@@ -53,7 +53,7 @@ func valued(status frame.Status, value string, bits frame.Hex, reason string, he
 	return string(status)
 }
 
-// ofSlot returns a slot as a variable.
+// ofSlot returns the variable for a slot.
 func ofSlot(s *frame.Slot, hex bool) variable {
 	name := cmp.Or(s.Name, fmt.Sprintf("#%d", s.Index))
 	v := variable{Variable: dap.Variable{Name: name, EvaluateName: name, Value: spelled(s, hex), Type: s.Type.Source}, hex: s.Hex}
@@ -71,7 +71,7 @@ func ofSlot(s *frame.Slot, hex bool) variable {
 // composite gives a variable children if its value has parts and was read.
 func (v *variable) composite(t frame.Type, raw []byte) {
 	if t.Kind == frame.Vector && t.Elem.Bits%8 != 0 {
-		return // its parts have no bytes of their own
+		return // its parts are not whole bytes
 	}
 	if t.Composite() && len(raw) >= t.Size() {
 		v.open = &parts{t, raw}
@@ -90,7 +90,7 @@ func (v *variable) pointer(t frame.Type, hex frame.Hex) {
 	}
 }
 
-// ofVM returns a value of a virtual machine as a variable.
+// ofVM returns the variable for a value of a virtual machine.
 func ofVM(e *entry, name, evaluate string, is *frame.VMValue, hex bool) variable {
 	v := variable{Variable: dap.Variable{Name: name, EvaluateName: evaluate, Type: is.Type}, set: evaluate, hex: is.Hex}
 	if is.Object != nil {
@@ -240,7 +240,7 @@ func (c *conn) ofParts(p *parts, hex bool) (list []variable) {
 		for n := range t.Len {
 			add(fmt.Sprintf("[%d]", n), *t.Elem, n*t.Stride)
 		}
-	case frame.Vector: // bits side by side
+	case frame.Vector: // elements are packed without padding
 		for n := range t.Len {
 			add(fmt.Sprintf("[%d]", n), *t.Elem, n*t.Elem.Bits/8)
 		}
