@@ -106,7 +106,7 @@ const (
 	valueWidth = 22
 )
 
-// row prints a value of a record, as both sides have it.
+// row prints a value of a record on both sides.
 func (p *Prompt) row(r *session.Row) {
 	name := r.Name
 	if name == "" {
@@ -123,7 +123,7 @@ func (p *Prompt) row(r *session.Row) {
 	p.side(name, r.Type.Source, ours, theirs, r.Same || r.Why != "")
 }
 
-// untyped returns a slot without its type, which has a column of its own.
+// untyped returns a slot without its type: the type has its own column.
 func untyped(s *frame.Slot) *frame.Slot {
 	plain := *s
 	plain.Type.Source = ""

@@ -11,13 +11,13 @@ import (
 
 // command is a command and its help.
 type command struct {
-	names   []string // the first is its name, the others are shorter ones that gdb's or dlv's users type
+	names   []string // the first is its name, the others are aliases known from gdb and dlv
 	group   string
-	usage   string // behind the name
+	usage   string // arguments after the name
 	about   string
 	do      func(p *Prompt, ctx context.Context, args string) error
-	repeats bool // an empty line does it once more
-	// complete lists what may follow the words that were typed after the name.
+	repeats bool // an empty line repeats it
+	// complete lists candidates for the next word, given the typed words after the name.
 	complete func(p *Prompt, typed []string) []string
 }
 
@@ -91,7 +91,7 @@ func commands() []*command {
 	}
 }
 
-// find returns a command by its name, or by an unambiguous beginning of its name.
+// find returns a command by its name, or by an unambiguous prefix of its name.
 func find(word string) (*command, error) {
 	all := commands()
 	for _, c := range all {

@@ -46,7 +46,7 @@ func (p *Prompt) completeSlots(typed []string) (names []string) {
 	return names
 }
 
-// completeBlocks lists the blocks of the function in which the interpreter is stopped, or would start.
+// completeBlocks lists the blocks of the function in which the interpreter is stopped or would start.
 func (p *Prompt) completeBlocks([]string) (names []string) {
 	at, err := p.Session.Level()
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *Prompt) completeFunctions([]string) (names []string) {
 	return names
 }
 
-// completeBreak lists the arguments of break, and after if the values.
+// completeBreak lists the arguments of break: kinds and functions, and values after if.
 func (p *Prompt) completeBreak(typed []string) []string {
 	if slices.Contains(typed, "if") {
 		return p.completeSlots(nil)

@@ -84,7 +84,7 @@ func (p *Prompt) list(context.Context, string) error {
 	}
 	const around = 6
 	before, behind := around, around
-	if i := at.Place(); p.listed > 0 && i != nil { // once more: what follows
+	if i := at.Place(); p.listed > 0 && i != nil { // a repeated list shows the next lines
 		before, behind = i.Line-p.listed-1, p.listed+2*around-i.Line
 	}
 	lines, err := p.Session.List(at, before, behind)
@@ -109,7 +109,7 @@ func (p *Prompt) list(context.Context, string) error {
 	return nil
 }
 
-// Limits, in characters, of a long line of IR: the whole, its beginning, and at most this much of its end.
+// Limits, in characters, of a long line of IR: the whole line, its shown beginning, and its shown end.
 const (
 	irLong  = 150
 	irBegin = 60
@@ -220,7 +220,7 @@ func (p *Prompt) explain(_ context.Context, args string) error {
 	return p.explainSlot(e, args)
 }
 
-// explainSlot explains how one value was read; for a value of a virtual machine, from which value of the record.
+// explainSlot explains how one value was read. For a value of a virtual machine it names the value of the record from which it was read.
 func (p *Prompt) explainSlot(e *explain.Explanation, name string) error {
 	for n := range e.Places {
 		at := &e.Places[n]
@@ -249,7 +249,7 @@ func (p *Prompt) explainSlot(e *explain.Explanation, name string) error {
 	return fmt.Errorf("the record has no value %s; explain without a name lists them", name)
 }
 
-// how names the type as which the layout's codec read the bits.
+// how names the type by which the layout's codec decoded the bits.
 func how(v *frame.VMValue) string {
 	if v.Type == "" {
 		return ""

@@ -1,9 +1,8 @@
 // Package prompt is the command line of a debugging session: commands as in gdb and dlv, read line by line.
 //
-// Its main type is [Prompt], which runs the command of a line in a session. A [Printer] formats frames; the data come from package session.
+// Its main type is [Prompt], which runs the command of a line in a session. A [Printer] formats frames; package session supplies the data.
 //
 // # Security
 //
-// The user at the prompt is trusted. Text of the target is made printable before it is written, because a terminal would obey control characters in
-// it.
+// The user at the prompt is trusted. Text of the target is made printable before it is written: a terminal would obey control characters in it.
 package prompt

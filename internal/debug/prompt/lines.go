@@ -49,8 +49,8 @@ func (s *script) Line() (string, error) {
 	return "", io.EOF
 }
 
-// Interact runs the commands of lines until they or the session end. With strict the first error ends it and is returned; otherwise errors are
-// printed. An interrupt (SIGINT) cancels the running command. When ctx is done it returns the cause.
+// Interact runs the commands of lines until they or the session end. With strict it returns the first error; otherwise it prints errors and
+// continues. An interrupt (SIGINT) cancels the running command. When ctx is done it returns the cause.
 func (p *Prompt) Interact(ctx context.Context, lines Lines, strict bool) (over bool, err error) {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
@@ -61,7 +61,7 @@ func (p *Prompt) Interact(ctx context.Context, lines Lines, strict bool) (over b
 	}
 	next := make(chan read, 1)
 	for {
-		go func() { // a read cannot be given up
+		go func() { // a blocking read cannot be cancelled
 			line, err := lines.Line()
 			next <- read{line, err}
 		}()
@@ -70,7 +70,7 @@ func (p *Prompt) Interact(ctx context.Context, lines Lines, strict bool) (over b
 			select {
 			case r = <-next:
 				waiting = false
-			case <-interrupts: // of nobody: nothing goes on
+			case <-interrupts: // ignored: no command is running
 			case <-ctx.Done():
 				return false, context.Cause(ctx)
 			}
@@ -95,7 +95,7 @@ func (p *Prompt) Interact(ctx context.Context, lines Lines, strict bool) (over b
 	}
 }
 
-// errInterrupted is the cause when a command is cancelled.
+// errInterrupted is the cause of a cancelled command.
 var errInterrupted = errors.New("interrupted")
 
 func (p *Prompt) doInterruptibly(ctx context.Context, line string, interrupts <-chan os.Signal) (bool, error) {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// shown is a format for memory, as for gdb's x: the number of words, their size and their spelling.
+// shown is a format for memory, as in gdb's x command: the number of words, their size and their notation.
 type shown struct {
 	n      int
 	format byte
@@ -90,7 +90,7 @@ func (p *Prompt) memory(_ context.Context, args string) error {
 		}
 		p.printf("%#x:  %s\n", uint64(at)+uint64(k), strings.Join(words, "  "))
 	}
-	if len(data) < s.n*s.size && err == nil { // why it ends here
+	if len(data) < s.n*s.size && err == nil { // return the error of the first unreadable byte
 		err = p.Session.ReadMemory(make([]byte, 1), at+machine.Addr(len(data)))
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/replay"
 )
 
-// Printer prints as the command line does.
+// Printer prints frames and values in the format of the command line.
 type Printer interface {
 	// Frame prints a frame with its slots and the frames of a virtual machine in it; FrameLine prints the same without values.
 	Frame(w io.Writer, f *frame.Frame)
@@ -24,12 +24,12 @@ type Printer interface {
 	// VM prints the frames of a virtual machine with their values.
 	VM(w io.Writer, vm *frame.VM)
 	Thread(t *deopt.Thread) string
-	Place(f *frame.Frame) string // where in the code it is
+	Place(f *frame.Frame) string // its position in the code
 	Explanation(w io.Writer, e *explain.Explanation, t *ptrace.Target) error
 	Value(w io.Writer, v *explain.Value)
 	Disassembly(w io.Writer, d *explain.Disassembly)
 	Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error
-	// Bold and Dim return text with the codes of a terminal; Printable makes text of a target safe for a terminal.
+	// Bold and Dim add the style codes of a terminal to text; Printable makes text of a target safe for a terminal.
 	Bold(text string) string
 	Dim(text string) string
 	Printable(text string) string
@@ -40,16 +40,16 @@ type Prompt struct {
 	Session *session.Session
 	Printer Printer
 	Files   Files
-	// Leave detaches from the process, or kills it, when the session is over. Nil for a core.
+	// Leave detaches from the process, or kills it, when the session is over. It is nil for a core.
 	Leave func(kill bool) error
-	// Launched means that the process was started for the session: it is killed at the end, as in gdb.
+	// Launched is true if the process was started for the session: it is killed at the end, as in gdb.
 	Launched bool
 
 	out    *output
-	last   string // the line that an empty one repeats
-	listed int    // the last line that list has shown; 0: it begins anew
-	left   bool   // the process was let go, or killed
-	over   bool   // quit was asked for
+	last   string // the line that an empty line repeats
+	listed int    // the last line that list has shown; 0 to start at the present line
+	left   bool   // the process was detached from or killed
+	over   bool   // the user has quit
 }
 
 // New returns a prompt that prints to out.
@@ -74,9 +74,9 @@ func (o *output) Write(p []byte) (int, error) {
 // Err returns the first write error, or nil.
 func (p *Prompt) Err() error { return p.out.err }
 
-// Files holds the files of a target that a script names.
+// Files holds the paths of a target's files, for a script.
 type Files struct {
-	Core             string // "" of a process
+	Core             string // "" for a process
 	Options          ptrace.CoreOptions
 	Modules, Layouts []string
 }
@@ -103,7 +103,7 @@ func (e *usageError) Error() string {
 	return text
 }
 
-// Do runs the command of a line. An empty line repeats the last command, where that makes sense. When ctx is done it cancels the command, and the
+// Do runs the command of a line. An empty line repeats the last command, if it is repeatable. When ctx is done Do cancels the command, and the
 // session continues. over reports whether the session is over.
 func (p *Prompt) Do(ctx context.Context, line string) (over bool, err error) {
 	line = strings.TrimSpace(line)

@@ -43,7 +43,7 @@ func (p *Prompt) backtrace(context.Context, string) error {
 	return nil
 }
 
-// runLine prints where an interpreter is stopped in a function, or a method.
+// runLine prints the position of an interpreter in a function or a method.
 func (p *Prompt) runLine(at session.Level) {
 	if at.VM != nil {
 		p.vmLine(at)
@@ -54,7 +54,7 @@ func (p *Prompt) runLine(at session.Level) {
 		p.Printer.Bold("@"+p.Printer.Printable(at.Run.Func.Name)), p.Printer.Printable(i.Block.Ref()), i.Line)
 }
 
-// number parses a number, or returns otherwise where args is empty.
+// number parses a number, or returns otherwise if args is empty.
 func number(args string, otherwise int) (int, error) {
 	if args == "" {
 		return otherwise, nil

@@ -51,7 +51,7 @@ func (p *Prompt) until(ctx context.Context, args string) error {
 	}
 	frames := r.Frames()
 	if len(frames) == 0 {
-		return p.on(func(r run) error { return r.Continue(ctx) }) // which says that it has ended
+		return p.on(func(r run) error { return r.Continue(ctx) }) // Continue returns the error that the run has ended
 	}
 	f := frames[0].Func
 	b := f.Block(strings.TrimPrefix(args, "%"))
@@ -105,7 +105,7 @@ func (p *Prompt) restart(context.Context, string) error {
 	return p.stands(r, nil)
 }
 
-// run is a run from an exit: of the reference interpreter, by instructions of the IR, or of a virtual machine's own, by its instructions.
+// run is a run from an exit, of the reference interpreter or of a virtual machine's own interpreter.
 type run interface {
 	Step(ctx context.Context, n uint64) error
 	Next(ctx context.Context, n uint64) error
@@ -116,7 +116,7 @@ type run interface {
 	Output() string
 }
 
-// run returns the run under way, or nil.
+// run returns the present run, or nil.
 func (p *Prompt) run() run {
 	if r := p.Session.VMRun(); r != nil {
 		return r
@@ -127,7 +127,7 @@ func (p *Prompt) run() run {
 	return nil
 }
 
-// standsIn prints where a run is stopped.
+// standsIn prints the position of a run.
 func (p *Prompt) standsIn(r run) error {
 	if vm, is := r.(*session.VMRun); is {
 		return p.standsInVM(vm)
@@ -135,7 +135,7 @@ func (p *Prompt) standsIn(r run) error {
 	return p.stands(r.(*session.Run), nil)
 }
 
-// on runs the interpreter, and prints where it is stopped.
+// on runs the interpreter by do, and prints its new position.
 func (p *Prompt) on(do func(run) error) error {
 	if p.Session.With() {
 		r, err := p.Session.ResumeVM()
@@ -162,7 +162,7 @@ func (p *Prompt) on(do func(run) error) error {
 	return p.stands(r, done)
 }
 
-// stands prints where the interpreter is stopped: the value of done, the last instruction, if it is not nil, and the next instruction.
+// stands prints the position of the interpreter: the last instruction, done, with its value unless it is nil, and the next instruction.
 func (p *Prompt) stands(r *session.Run, done *ir.Instr) error {
 	p.listed = 0
 	if err := p.Session.SetLevel(0); err != nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal reads commands from a terminal, with completion and a history that is kept between sessions.
+// Terminal reads commands from a terminal, with completion and a persistent history.
 type Terminal struct {
 	prompt   *Prompt
 	in, out  *os.File
@@ -29,7 +29,7 @@ func NewTerminal(p *Prompt, in, out *os.File, history string) *Terminal {
 	return t
 }
 
-// typed reads the keys. It turns Ctrl-C into Ctrl-U, which discards the typed line: x/term would take Ctrl-C for the end.
+// typed reads the keys. It turns Ctrl-C into Ctrl-U, which discards the typed line: x/term would treat Ctrl-C as the end of input.
 type typed struct{ in io.Reader }
 
 func (t typed) Read(p []byte) (int, error) {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// standsInVM prints where the virtual machine's interpreter is stopped, or its result.
+// standsInVM prints the position of the virtual machine's interpreter, or its result.
 func (p *Prompt) standsInVM(r *session.VMRun) error {
 	p.listed = 0
 	if err := p.Session.SetLevel(0); err != nil {
@@ -47,7 +47,7 @@ func cameTo(a *protocol.Answer) string {
 	}
 }
 
-// vmLine prints where the virtual machine's interpreter is stopped in a method.
+// vmLine prints the position of the virtual machine's interpreter in a method.
 func (p *Prompt) vmLine(at session.Level) {
 	f := &at.VM.VM.Frames[0]
 	how := ""
