@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// grace bounds the time that an item may take to end after its time is up. Then it is abandoned.
+// grace bounds the time that an item may take to end after its timeout. Then it is abandoned.
 const grace = 2 * time.Second
 
-// attempt processes one item. It returns a result in every case, also after a panic, and when the item does not end.
+// attempt processes one item. It always returns a result, also after a panic, and if the item does not end.
 func attempt(ctx context.Context, timeout time.Duration, job Job, item Item) Result {
 	if timeout > 0 {
 		var cancel context.CancelFunc

@@ -15,7 +15,7 @@ import (
 
 // Cores opens cores, one at a time or several at once.
 type Cores struct {
-	Core   ptrace.CoreOptions // with Files and Objects where there are many: several share one memory
+	Core   ptrace.CoreOptions // for many cores set Files and Objects, which share memory between them
 	Inputs deopt.Options
 	// Limits bounds the run of each resumed frame.
 	Limits deopt.Limits
@@ -24,7 +24,7 @@ type Cores struct {
 // Look is the [Job] that opens a core, builds the frames of its threads, and, if modules are known, resumes the innermost frame that can be resumed.
 func (c *Cores) Look(ctx context.Context, item Item) Result {
 	r := Result{Kind: Core, Path: item.Path, Outcome: Failed}
-	if !item.Named && r.refuse(item) { // of one that was named, OpenCore says more
+	if !item.Named && r.refuse(item) { // for a named file, OpenCore returns a better error
 		return r
 	}
 	t, err := ptrace.OpenCore(item.Path, c.Core)
@@ -63,7 +63,7 @@ func (c *Cores) Look(ctx context.Context, item Item) Result {
 	return r
 }
 
-// reason describes the error of a core. It omits the path, which is printed before it anyway, and advice for users who open a single core.
+// reason describes the error of a core. It omits the path, which the output shows anyway, and advice for users who open a single core.
 func reason(err error) string {
 	var e *ptrace.CoreError
 	var file *fs.PathError
@@ -111,7 +111,7 @@ func exitOf(t *deopt.Thread, f *deopt.Frame) Exit {
 	return x
 }
 
-// incomplete describes the first thing that is missing in a view: a value, or the rest of a stack.
+// incomplete describes the first missing part of a view: a value, or the rest of a stack.
 func incomplete(v *deopt.View) string {
 	for i := range v.Threads {
 		t := &v.Threads[i]
@@ -130,10 +130,10 @@ func incomplete(v *deopt.View) string {
 // maxTried bounds the frames that resume tries.
 const maxTried = 16
 
-// resume runs the innermost frame that can be resumed, in the first thread that has one. A frame that waits for the result of a call, or lacks a
+// resume runs the innermost frame that can be resumed, in the first thread with such a frame. A frame that waits for the result of a call, or lacks a
 // value that is live where it resumes, cannot be resumed.
 func (c *Cores) resume(ctx context.Context, v *deopt.View) (*Resumed, error) {
-	var first error // why the innermost one was not
+	var first error // why the innermost frame cannot be resumed
 	tried := 0
 	for i := range v.Threads {
 		t := &v.Threads[i]
@@ -147,7 +147,7 @@ func (c *Cores) resume(ctx context.Context, v *deopt.View) (*Resumed, error) {
 			case out == nil && first == nil:
 				first = err
 			case out == nil:
-			case err != nil: // it ran, up to here
+			case err != nil: // the run has failed
 				return nil, fmt.Errorf("%s: %w", f.Title(), err)
 			default:
 				return &Resumed{TID: t.ID, Frame: f.Index, Result: out.Result, ExitCode: out.ExitCode, Steps: out.Steps, Output: out.Output}, nil

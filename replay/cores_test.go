@@ -59,7 +59,7 @@ func TestLook(t *testing.T) {
 				require.Len(t, r.Found.Exits, 1)
 				x := r.Found.Exits[0]
 				require.NotNil(t, x.Offset)
-				x.Offset, x.Frame = nil, 0 // which depend on the release of the code generator
+				x.Offset, x.Frame = nil, 0 // these depend on the release of the code generator
 				require.Equal(t, replay.Exit{TID: p.PID, Function: "sum_opt", Record: 2882400000, Site: "deoptimize", Moment: frame.InCall,
 					Resume: &frame.Resume{Function: "sum", Block: "loop"}, Slots: 3}, x)
 				require.Equal(t, &frame.Result{Type: "i64", Value: "332833500"}, r.Found.Resumed.Result)
@@ -69,7 +69,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// A core that cannot be resumed is reported with the reason, within the limits.
+// The result of a core that cannot be resumed has the reason.
 func TestLookInPart(t *testing.T) {
 	path := kept(t, livetest.Lli(t, 19, "deoptimize.ll", "mcjit"), false)
 	c := looker(t)
@@ -90,7 +90,7 @@ func TestLookInPart(t *testing.T) {
 	require.Equal(t, "no frame says where it resumes", r.Message)
 }
 
-// A core without stack maps whose frames are all there lacks nothing; one that cannot be read at all fails.
+// A core without stack maps is OK if all its frames are complete; an unreadable core fails.
 func TestLookWithoutMaps(t *testing.T) {
 	c := &replay.Cores{}
 	r := c.Look(context.Background(), core(kept(t, livetest.C(t, "nojit.c", nil), false)))
@@ -100,7 +100,7 @@ func TestLookWithoutMaps(t *testing.T) {
 	require.Regexp(t, `^no stack map: `, r.Found.Notes[len(r.Found.Notes)-1])
 }
 
-// However a core is truncated or changed, only its own result is affected: no panic, and no more than its time.
+// A truncated or changed core affects only its own result: it causes no panic and takes no more than its time.
 func TestLookAtBrokenCores(t *testing.T) {
 	whole, err := os.ReadFile(kept(t, livetest.Linked(t, 19, "deoptimize.ll", "-pie"), false))
 	require.NoError(t, err)

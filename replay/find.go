@@ -15,20 +15,19 @@ import (
 // Item is a script or a core to process.
 type Item struct {
 	Kind  Kind
-	Path  string // as it was named, or as the folder was and its name in that
-	Named bool   // it was named itself, and not found in a folder
+	Path  string // the path as given, or the folder as given and the name in it
+	Named bool   // the path itself was given; false if it was found in a folder
 
-	within string // its name in the folder that was named: the same wherever that lies
-	err    error  // why it cannot even be looked for
+	within string // its name in the given folder, which does not depend on the folder's path
+	err    error  // why the search for it failed
 }
 
 // ScriptSuffix is the suffix of a script's name.
 const ScriptSuffix = ".txtar"
 
-// Find lists the files that patterns name, sorted by path, each path once. A pattern is a file; DIR for all files in it; or DIR/... for all in it
-// and below. In a folder, files with the suffix [ScriptSuffix] are scripts, and any file may be a core, which its content decides when it is
-// processed. Find skips names that begin with a dot, and does not follow links to folders. A pattern that matches nothing becomes an item that
-// fails.
+// Find lists the files that patterns match, sorted by path, each path once. A pattern is a file; DIR for all files in it; or DIR/... for all files in
+// it and below. In a folder, files with the suffix [ScriptSuffix] are scripts. Any file may be a core: its content is checked when it is processed.
+// Find skips names that begin with a dot, and does not follow links to folders. A pattern that matches nothing becomes an item that fails.
 func Find(kind Kind, patterns []string) []Item {
 	var items []Item
 	for _, p := range patterns {
@@ -45,7 +44,7 @@ func find(kind Kind, pattern string) []Item {
 		dir, below = ".", true
 	}
 	if dir == "" {
-		dir = "/" // of "/..."
+		dir = "/" // the pattern is "/..."
 	}
 	root := filepath.Clean(dir)
 	failed := func(path string, err error) Item {
@@ -88,7 +87,7 @@ func find(kind Kind, pattern string) []Item {
 	return items
 }
 
-// isFile reports whether an entry is a regular file, or a link to one: in a volume that a cluster mounts from its own data, every file is a link.
+// isFile reports whether an entry is a regular file, or a link to one: in a Kubernetes volume of a ConfigMap, every file is a link.
 func isFile(path string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.Type().IsRegular()
@@ -97,8 +96,8 @@ func isFile(path string, e fs.DirEntry) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Shard returns those of the items that are the index-th of n parts. Every item is in exactly one part. Its name in the folder decides which, not
-// its place in the list: the parts start at different times, on machines that mount the folder elsewhere, and while it still grows.
+// Shard returns the items of part index of n. Every item is in exactly one part. Its name in the folder determines the part, not its position in the
+// list: the parts may start at different times, on machines that mount the folder elsewhere, and while files are added.
 func Shard(items []Item, index, n int) []Item {
 	if n < 1 || index < 0 || index >= n {
 		panic(fmt.Sprintf("replay: there is no part %d of %d", index, n))

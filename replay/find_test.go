@@ -38,7 +38,7 @@ func TestFind(t *testing.T) {
 	require.NoError(t, os.Symlink("..", "sub/up"))              // a loop
 	require.NoError(t, os.Symlink("../a.txtar", "sub/l.txtar")) // a link to a script
 	require.NoError(t, os.Symlink("gone", "sub/dangling.txtar"))
-	require.NoError(t, os.Symlink("sub2", "dir")) // a folder that is named by a link
+	require.NoError(t, os.Symlink("sub2", "dir")) // a link to a folder
 	require.NoError(t, syscall.Mkfifo("sub/pipe.txtar", 0o644))
 	absolute, err := filepath.Abs("sub2")
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestFind(t *testing.T) {
 	require.Equal(t, []string{"a.txtar", "b.txtar", "named.script", "notes.md"}, found(t, replay.Core, "."))
 }
 
-// Shards are disjoint and together complete, wherever the folder is, and additional files move no others.
+// Shards are disjoint and together complete, for any path of the folder. Additional files do not move others to another shard.
 func TestShard(t *testing.T) {
 	var items []string
 	parts := func(dir string, names, n int) [][]string {

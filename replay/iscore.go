@@ -9,7 +9,7 @@ import (
 
 // IsCore reports whether the content of a file is that of a core, complete or not, compressed or not. Errors in a core are found when it is opened.
 func IsCore(path string) (bool, error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // to open a pipe may take for ever
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe may block
 		return false, err
 	}
 	f, err := os.Open(path)
@@ -20,7 +20,7 @@ func IsCore(path string) (bool, error) {
 	return elfcore.IsCore(f)
 }
 
-// refuse sets the result of an item that is not a core, and reports whether it is not.
+// refuse reports whether an item is not a core, and then sets its result.
 func (r *Result) refuse(item Item) (refused bool) {
 	switch is, err := IsCore(item.Path); {
 	case err != nil:

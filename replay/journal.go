@@ -14,34 +14,33 @@ import (
 // JournalSchema names the format of a [Journal].
 const JournalSchema = "reframe.replay.journal/v1"
 
-// maxLine bounds a line of a journal, in bytes: twice what the bounds of a result allow, with every
-// character escaped.
+// maxLine bounds a line of a journal, in bytes: twice the size of the largest result with every character escaped.
 const maxLine = 4 << 20
 
-// Journal keeps results in a file, so that a run that was killed can be continued. The first line identifies the run, and each further line has one
-// result, or an item that was begun. Each line is written by one call, so that after kill -9 at most the last line is incomplete; it is dropped when
-// the journal is opened again. A journal is for one run at a time: if the system has locks, a second run is refused.
+// Journal keeps results in a file, so that a killed run can be continued. The first line identifies the run, and each further line has a result, or
+// an item that was begun. Each line is written by one call, so that after kill -9 at most the last line is incomplete; it is dropped when the journal
+// is opened again. A journal is for one run at a time: a lock refuses a second run, if the system has locks.
 //
-// A result is used while its item has the same size and time of change, and so has each file that its script named to core, launch or verify.
+// A result is valid while its item has the same size and time of change, and so has each file that its script passed to core, launch or verify.
 //
-// An item that kills the whole process, for example by its need of memory, would do so each time that a cluster restarts the run. Therefore an item
-// that was begun in [maxKills] runs that were killed fails.
+// An item that kills the whole process, for example by its use of memory, would do so each time that a cluster restarts the run. Therefore an item
+// fails after [maxKills] runs were killed while they processed it.
 //
-// The file is not flushed to the disk: if the machine itself fails, results may be lost and are computed again.
+// The file is not synced to the disk: if the machine fails, results may be lost and are computed again.
 type Journal struct {
 	path string
 	file *os.File
 	mu   sync.Mutex
-	old  map[string]place  // of the results that were there when it was opened
-	left map[begunItem]int // items that were begun then, and have no result: in how many runs that were killed
-	open int               // how many items this run has begun that have no result
-	err  error             // of a write: what follows it would not be on a line of its own
+	old  map[string]place  // the results that existed when it was opened
+	left map[begunItem]int // the items without a result, with the number of runs that were killed while they processed it
+	open int               // number of items that this run has begun and not finished
+	err  error             // the error of a write; further lines would be appended to an incomplete one
 }
 
 // maxKills bounds the number of runs that are killed while they process an item.
 const maxKills = 3
 
-// begunItem is an item that was begun, in the state of its file at that time.
+// begunItem is an item that was begun, with the state of its file at that time.
 type begunItem struct {
 	Path string `json:"path"`
 	fileState
@@ -57,7 +56,7 @@ type place struct {
 // fileState identifies the content of a file by size and time of change.
 type fileState struct {
 	Size  int64 `json:"size"`
-	Mtime int64 `json:"mtime_ns"` // since 1970
+	Mtime int64 `json:"mtime_ns"` // nanoseconds since 1970
 }
 
 // stateOf returns the state of a file; it is zero if the file does not exist.
@@ -76,17 +75,17 @@ type journalHead struct {
 
 // journalLine is a line of the journal: a result, an item that was begun, or the end of a run.
 type journalLine struct {
-	File *fileState `json:"file,omitempty"` // as it was for the result
+	File *fileState `json:"file,omitempty"` // the state for which the result is valid
 	// Uses are the other files on which the result depends.
 	Uses   map[string]fileState `json:"uses,omitempty"`
 	Result *Result              `json:"result,omitempty"`
 	Begun  *begunItem           `json:"begun,omitempty"`
-	// Ended means that a run ended in good order: no item that it had begun was the reason for a kill.
+	// Ended is true at the regular end of a run: it was not killed by an item that it had begun.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// OpenJournal opens a journal, or creates it. Its results are used for a run with the same belongings: everything from the user on which the results
-// depend, one entry each. A journal with other belongings is an error.
+// OpenJournal opens a journal, or creates it. belongs lists the user's inputs on which the results depend. A journal that was made with another list
+// is an error.
 func OpenJournal(path string, belongs []string) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -114,11 +113,11 @@ func (j *Journal) load(belongs []string) error {
 		return err
 	}
 	r := bufio.NewReaderSize(j.file, 64<<10)
-	whole := int64(0) // bytes of whole lines
+	whole := int64(0) // size of the complete lines
 	for n := 1; ; n++ {
 		line, err := readLine(r)
 		if err == io.EOF {
-			if n == 1 && !bytes.HasPrefix(head, line) { // of a beginning the rest is written
+			if n == 1 && !bytes.HasPrefix(head, line) { // an incomplete first line is completed below
 				return errNoJournal
 			}
 			break
@@ -207,7 +206,7 @@ func (j *Journal) find(path string, state fileState) (*Result, bool) {
 	line := make([]byte, p.size)
 	var l journalLine
 	if _, err := j.file.ReadAt(line, p.at); err != nil || json.Unmarshal(line, &l) != nil || l.Result == nil || l.Result.Path != path {
-		return nil, false // somebody has changed the file meanwhile: it is made again
+		return nil, false // the file was changed meanwhile: process the item again
 	}
 	for used, was := range l.Uses {
 		if stateOf(used) != was {

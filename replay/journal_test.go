@@ -58,7 +58,7 @@ func TestJournal(t *testing.T) {
 	require.Zero(t, ran)
 }
 
-// A process may be killed at any byte of a line: complete lines are kept, and the other items are processed again.
+// A process may be killed at any byte of a line: complete lines are used, and the other items are processed again.
 func TestJournalIsTorn(t *testing.T) {
 	livetest.Slow(t)
 	items, journal := files(t, 3), filepath.Join(t.TempDir(), "journal")
@@ -78,7 +78,7 @@ func TestJournalIsTorn(t *testing.T) {
 	}
 }
 
-// An item at which the process dies each time is not retried for ever. One that is only interrupted is.
+// An item that kills the process each time is not retried for ever. An item that was only interrupted is retried.
 func TestJournalOfKills(t *testing.T) {
 	items, journal := files(t, 3), filepath.Join(t.TempDir(), "journal")
 	one := func(ctx context.Context, job replay.Job) ([]replay.Result, *replay.Summary) {
@@ -88,7 +88,7 @@ func TestJournalOfKills(t *testing.T) {
 		all, sum, _ := collected(t, ctx, &replay.Run{Items: items, Journal: j, Workers: 1, Job: job})
 		return all, sum
 	}
-	for range 5 { // somebody gives up at the second one
+	for range 5 { // each run is interrupted at the second item
 		ctx, cancel := context.WithCancel(context.Background())
 		_, sum := one(ctx, func(_ context.Context, i replay.Item) replay.Result {
 			if i.Path == items[1].Path {
@@ -104,14 +104,14 @@ func TestJournalOfKills(t *testing.T) {
 		_, _ = one(context.Background(), func(_ context.Context, i replay.Item) replay.Result {
 			begun, err := os.ReadFile(journal)
 			require.NoError(t, err)
-			text = begun // what there is of it when the process dies
+			text = begun // the journal at the time of the kill
 			return ok(i)
 		})
 		require.NoError(t, os.WriteFile(journal, text, 0o644))
 	}
 	first, err := os.ReadFile(journal)
 	require.NoError(t, err)
-	killed() // at the last one: the second one is done
+	killed() // at the last item: the second one is done
 	killed()
 	killed()
 	all, _ := one(context.Background(), func(_ context.Context, i replay.Item) replay.Result { return ok(i) })
@@ -162,7 +162,7 @@ func TestJournalOfAnother(t *testing.T) {
 	require.ErrorContains(t, err, "is a directory")
 }
 
-// FuzzJournal requires for any content that the file is rejected and left unchanged, or used: then there is one result for each item.
+// FuzzJournal requires that a journal with any content is rejected and left unchanged, or used: then there is one result for each item.
 func FuzzJournal(f *testing.F) {
 	const head = `{"schema":"reframe.replay.journal/v1","of":["reframe v1","scripts","--timeout 1m0s"]}` + "\n"
 	for _, text := range []string{"", head, head[:20], head + `{"begun":{"path":"a","size":1,"mtime_ns":2}}` + "\n" + `{"ended":true}` + "\n",
@@ -188,7 +188,7 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// The files that a script opens or launches decide whether its result is kept, as the script itself does.
+// A kept result becomes invalid if the script or a file that it opens or launches changes.
 func TestJournalKnowsWhatScriptsUse(t *testing.T) {
 	dir, journal := t.TempDir(), filepath.Join(t.TempDir(), "journal")
 	file := filepath.Join(dir, "file")
@@ -218,7 +218,7 @@ func TestJournalKnowsWhatScriptsUse(t *testing.T) {
 	require.Zero(t, ran())
 }
 
-// Two runs at once would count each other's items as those that killed them.
+// A second run at the same time is refused: each would count the other's items as the cause of a kill.
 func TestJournalIsOfOneRun(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "journal")
 	j, err := replay.OpenJournal(journal, belongs)
@@ -231,7 +231,7 @@ func TestJournalIsOfOneRun(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// A name that JSON cannot hold is not confused with the name of its escaped form.
+// A name that is not valid UTF-8 is not confused with the name of its escaped form.
 func TestJournalOfOddNames(t *testing.T) {
 	dir, journal, when := t.TempDir(), filepath.Join(t.TempDir(), "journal"), time.Unix(1e9, 0)
 	for _, name := range []string{"a\xff.txtar", "a\ufffd.txtar"} {

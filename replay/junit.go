@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/internal/base/newfile"
 )
 
-// JUnit writes results as JUnit XML, in the part of it that Jenkins, GitLab and others read: one testsuite of testcases, each with failure or
-// skipped, and system-out. The file appears under its name when it is complete.
+// JUnit writes results as JUnit XML, in the subset that Jenkins, GitLab and others read: one testsuite of testcases, each with failure or skipped,
+// and system-out. The file appears under its name when it is complete.
 type JUnit struct {
 	file *newfile.File
 	out  *bufio.Writer
@@ -25,7 +25,7 @@ type JUnit struct {
 	tests, failures, skipped int
 }
 
-// junitHead is the width of the widest head in bytes. The head is written last, over blanks left for it, because it counts what follows.
+// junitHead is the size of the largest head in bytes. The head has the counts, so it is written last, over blanks left for it.
 const junitHead = 256
 
 // CreateJUnit creates a report at that path. It replaces an existing report; for any other file with content the error wraps [os.ErrExist], unless
@@ -42,7 +42,7 @@ func CreateJUnit(path string, replace bool) (*JUnit, error) {
 
 // IsJUnit reports whether a file looks like a JUnit report.
 func IsJUnit(path string) bool {
-	if newfile.Free(path) == nil { // or it is no file, and to open a pipe would wait for its writer
+	if newfile.Free(path) == nil { // missing, empty or not a regular file: opening a pipe would wait for its writer
 		return false
 	}
 	f, err := os.Open(path)
@@ -86,7 +86,7 @@ func (j *JUnit) Add(r *Result) error {
 // escaped escapes text for XML, also in an attribute; characters that XML cannot have become U+FFFD (XML 1.0, 2.2).
 func escaped(s string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(s)) // a Buffer takes everything
+	_ = xml.EscapeText(&b, []byte(s)) // a Buffer never fails
 	return b.String()
 }
 

@@ -10,11 +10,11 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// maxCopies bounds the different files of one name in a directory.
+// maxCopies bounds the different files with the same name in a directory.
 const maxCopies = 1000
 
-// Keep writes next to a core everything that is needed to look at it on any machine: copies of the modules and layouts, given by their paths, and a
-// first script, whose path it returns. A module that is not a file, such as one found in a process, has no copy. Keep overwrites nothing.
+// Keep writes next to a core copies of the modules and layouts, given by their paths, and a first script, so that the core can be opened on any
+// machine. It returns the path of the script. It does not copy a module that is not a file, such as one found in a process, and overwrites nothing.
 func Keep(ctx context.Context, core string, modules, layouts []string) (script string, err error) {
 	first := First{Script: core + ".txtar", Core: core}
 	if first.Modules, err = copies(filepath.Dir(core), modules); err != nil {
@@ -26,7 +26,7 @@ func Keep(ctx context.Context, core string, modules, layouts []string) (script s
 	return first.Script, first.Write(ctx, false)
 }
 
-// Write writes the script; with force also over another file. The file appears only when it is complete.
+// Write writes the script; with force it replaces an existing file. The file appears only when it is complete.
 func (o First) Write(ctx context.Context, force bool) error {
 	text, err := FirstScript(ctx, o)
 	if err != nil {

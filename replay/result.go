@@ -26,8 +26,8 @@ type Outcome string
 // The outcomes.
 const (
 	OK      Outcome = "ok"
-	Skipped Outcome = "skipped" // a script said that it cannot run here
-	Partial Outcome = "partial" // of a core: some value or frame is unavailable, or no frame could be resumed that should have been
+	Skipped Outcome = "skipped" // a script has skipped itself
+	Partial Outcome = "partial" // a core with an unavailable value or frame, or without a frame that can be resumed
 	Failed  Outcome = "failed"
 	// PassedOver is the outcome of a file in a folder that is not a core. It is counted and not reported.
 	PassedOver Outcome = "passed-over"
@@ -38,7 +38,7 @@ type Result struct {
 	Kind    Kind    `json:"kind"`
 	Path    string  `json:"path"`
 	Outcome Outcome `json:"outcome"`
-	// Message is the reason if the outcome is not [OK], or a note that a script was updated. For a script that failed it begins with the place,
+	// Message is the reason if the outcome is not [OK], or a note that a script was updated. For a failed script it begins with the position,
 	// "exit.txtar:12: ".
 	Message string `json:"message,omitempty"`
 	// Log is the output of a script, if it failed or all output was requested.
@@ -46,21 +46,21 @@ type Result struct {
 	// MS is the time of the item in milliseconds. [Run] fills it in.
 	MS float64 `json:"ms"`
 
-	Found *Found `json:"found,omitempty"` // of a core that could be read
+	Found *Found `json:"found,omitempty"` // for a core that could be read
 }
 
 // Found describes the frames of a core.
 type Found struct {
 	Arch    string `json:"arch"`
 	Threads int    `json:"threads"`
-	Frames  int    `json:"frames"` // of all threads
-	// Exits are the frames at a recorded site, thread by thread, each innermost first. If there are very many, Exits has the first, and More counts
-	// the others.
+	Frames  int    `json:"frames"` // number of frames of all threads
+	// Exits lists the frames at a recorded site, by thread, innermost first. If there are very many, Exits has the first ones, and More counts the
+	// others.
 	Exits []Exit `json:"exits,omitempty"`
 	More  int    `json:"more,omitempty"`
 	// Resumed is the result of the innermost frame that can be resumed, if its module is known.
 	Resumed *Resumed `json:"resumed,omitempty"`
-	Notes   []string `json:"notes,omitempty"` // about the core as a whole, such as that it was cut
+	Notes   []string `json:"notes,omitempty"` // about the core as a whole, such as its truncation
 }
 
 // Exit is a frame at a recorded site.
@@ -68,14 +68,14 @@ type Exit struct {
 	TID         int           `json:"tid"`
 	Frame       int           `json:"frame"`
 	Function    string        `json:"function,omitempty"`
-	Demangled   string        `json:"demangled,omitempty"` // where it differs
+	Demangled   string        `json:"demangled,omitempty"` // empty if it equals Function
 	Offset      *uint64       `json:"offset,omitempty"`
 	Record      uint64        `json:"record"`
 	Site        string        `json:"site"`
 	Moment      frame.Moment  `json:"moment"`
 	Resume      *frame.Resume `json:"resume,omitempty"`
 	Slots       int           `json:"slots"`
-	Unavailable int           `json:"unavailable"` // of the slots
+	Unavailable int           `json:"unavailable"` // number of unavailable slots
 }
 
 // Resumed is the result of a frame in the reference interpreter.
@@ -85,7 +85,7 @@ type Resumed struct {
 	Result   *frame.Result `json:"result,omitempty"`
 	ExitCode *int          `json:"exit_code,omitempty"`
 	Steps    uint64        `json:"steps"`
-	Output   string        `json:"output,omitempty"` // what the program would have printed; its beginning, of much
+	Output   string        `json:"output,omitempty"` // the output of the program; truncated if it is long
 }
 
 // Job processes one item. It ends soon after ctx does.
@@ -113,7 +113,7 @@ func (r *Result) bound() {
 				After: clip(x.Resume.After, maxName), At: clip(x.Resume.At, maxName)}
 		}
 	}
-	const notes = 8 // more than a core that is whole has
+	const notes = 8 // more than a complete core has
 	f.Notes = f.Notes[:min(len(f.Notes), notes)]
 	for i := range f.Notes {
 		f.Notes[i] = clip(f.Notes[i], maxName)

@@ -16,30 +16,28 @@ import (
 type Run struct {
 	Items   []Item
 	Job     Job
-	Workers int           // how many at once; 0: as many as there are processors
-	Timeout time.Duration // of each item; 0: none
-	Journal *Journal      // nil: none is kept
-	// Report is called with each result, in the order of Items, but not for those that were passed over. An error ends the run. Calls do not
-	// overlap.
+	Workers int           // number of items at once; 0 for the number of processors
+	Timeout time.Duration // timeout of each item; 0 for none
+	Journal *Journal      // nil for none
+	// Report is called with each result, in the order of Items, except for files that were passed over. An error ends the run. Calls do not overlap.
 	Report func(Result) error
 	// Ended is called when an item has ended, in any order. Calls do not overlap.
 	Ended func(Outcome)
 }
 
-// ahead bounds the results of each worker that wait for earlier ones.
+// ahead bounds, for each worker, the results that wait for earlier ones.
 const ahead = 64
 
 // ended is the outcome of an item.
 type ended struct {
 	n      int
 	result Result
-	kept   bool  // in the journal, from before
-	given  bool  // up, because the run was
-	err    error // of the journal
+	kept   bool  // the result is from the journal
+	given  bool  // the item was given up because the run ended
+	err    error // the error of the journal
 }
 
-// Do processes all items. When ctx ends, it gives up the items that were begun, reports those that are done, and returns the cause. The [Summary] is
-// never nil.
+// Do processes all items. When ctx ends, it gives up the running items, reports the finished ones, and returns the cause. The [Summary] is never nil.
 func (r *Run) Do(ctx context.Context) (*Summary, error) {
 	began := time.Now()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -99,12 +97,12 @@ func (r *Run) one(ctx context.Context, n int) ended {
 	if item.err != nil {
 		return ended{n: n, result: Result{Kind: item.Kind, Path: item.Path, Outcome: Failed, Message: reason(item.err)}}
 	}
-	if r.Journal != nil && utf8.ValidString(item.Path) { // JSON has no other paths, and must not take one for another
+	if r.Journal != nil && utf8.ValidString(item.Path) { // JSON would change other paths
 		return r.journaled(ctx, n)
 	}
 	result := attempt(ctx, r.Timeout, r.Job, *item)
 	if ctx.Err() != nil {
-		return ended{n: n, given: true} // it may have come to less than it would have
+		return ended{n: n, given: true} // the interruption may have changed its result
 	}
 	return ended{n: n, result: result}
 }
@@ -136,12 +134,12 @@ func (r *Run) journaled(ctx context.Context, n int) ended {
 type order struct {
 	run     *Run
 	sum     *Summary
-	waiting map[int]ended // for those before them
-	at      int           // the item whose turn it is
+	waiting map[int]ended // results that wait for earlier ones
+	at      int           // the next item to report
 	broken  bool          // Report has failed
 }
 
-// add takes a result, and returns how many items could be reported. The error is that of the journal, or of Report.
+// add takes a result, and returns the number of items that it reported. The error is that of the journal or of Report.
 func (o *order) add(e ended) (told int, err error) {
 	o.waiting[e.n] = e
 	if !e.given && o.run.Ended != nil {
@@ -160,7 +158,7 @@ func (o *order) add(e ended) (told int, err error) {
 	}
 }
 
-// rest reports the results that wait for items that were given up.
+// rest reports the results that wait for abandoned items.
 func (o *order) rest() (err error) {
 	for _, n := range slices.Sorted(maps.Keys(o.waiting)) {
 		err = cmp.Or(err, o.tell(o.waiting[n]))

@@ -61,7 +61,7 @@ func TestOrder(t *testing.T) {
 	}
 	for _, workers := range []int{0, 1, 2, 16} {
 		all, sum, err := collected(t, context.Background(), &replay.Run{Items: items, Workers: workers, Job: func(_ context.Context, i replay.Item) replay.Result {
-			time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond) // however long: results come in order, of fast and slow ones
+			time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond) // any order of completion
 			return ok(i)
 		}})
 		require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestWindow(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := r.Do(context.Background()); done <- err }()
 	require.Eventually(t, func() bool { return begun.Load() == 128 }, livetest.Patience, time.Millisecond)
-	time.Sleep(20 * time.Millisecond) // nobody goes on; a slow machine finds less, and nothing wrong
+	time.Sleep(20 * time.Millisecond) // all workers must wait now; a slow machine can only miss a failure
 	require.EqualValues(t, 128, begun.Load())
 	close(first)
 	require.NoError(t, <-done)
@@ -99,7 +99,7 @@ func TestOneStopsNoOther(t *testing.T) {
 	items := files(t, 6)
 	stuck := make(chan struct{})
 	defer close(stuck)
-	const limit = time.Second // the items that end by themselves take microseconds, on slow machines too
+	const limit = time.Second // other items take microseconds, even on slow machines
 	r := &replay.Run{Items: items, Workers: 2, Timeout: limit, Job: func(ctx context.Context, i replay.Item) replay.Result {
 		out := ok(i)
 		switch filepath.Base(i.Path) {
@@ -107,7 +107,7 @@ func TestOneStopsNoOther(t *testing.T) {
 			var none []int
 			_ = none[i.Path[0]]
 		case "0002.txtar":
-			<-stuck // and does not heed its context
+			<-stuck // ignores its context
 		case "0003.txtar":
 			<-ctx.Done()
 			out.Outcome, out.Message = replay.Failed, "0003.txtar:7: "+ctx.Err().Error()
@@ -157,7 +157,7 @@ func TestInterrupted(t *testing.T) {
 	require.Zero(t, sum.Failed)
 }
 
-// If Report fails the run ends.
+// An error of Report ends the run.
 func TestReportFails(t *testing.T) {
 	full, told := errors.New("no space left"), 0
 	r := &replay.Run{Items: files(t, 1000), Job: func(_ context.Context, i replay.Item) replay.Result { return ok(i) }}

@@ -27,14 +27,14 @@ import (
 // Scripts runs scripts: txtar archives whose comment holds commands, one a line, in the syntax and with the commands of testscript
 // (github.com/rogpeppe/go-internal/testscript), and those of [Commands].
 type Scripts struct {
-	Update  bool     // what `cmp stdout FILE` compares with is written anew where FILE is of the archive and differs
-	Verbose bool     // results have the log of scripts that pass too
-	Env     []string // "NAME=value", besides what scripts have
+	Update  bool     // rewrite FILE of `cmp stdout FILE` if it is in the archive and differs
+	Verbose bool     // results also have the log of scripts that pass
+	Env     []string // additional variables, "NAME=value"
 	Printer Printer
-	Files   *ptrace.ModuleFiles // of cores, nil where every core opens its own
+	Files   *ptrace.ModuleFiles // the shared files of cores; nil if every core opens its own
 
-	// Describe returns the function for [trace.Options].Describe, for layouts, modules or both: those that a script does not give. nil: targets are
-	// not asked to describe themselves.
+	// Describe returns the function for [trace.Options].Describe, for the layouts, modules or both that a script does not give. If it is nil, targets
+	// are not searched for them.
 	Describe func(layouts, modules bool, warn func(string)) described.Ask
 }
 
@@ -69,11 +69,11 @@ func (s *Scripts) Run(ctx context.Context, path string) Result {
 	}()
 	if !r.await(done) {
 		out.Message = path + ": it does not end"
-		return out // what it holds is left to it
+		return out // it was abandoned, and still owns its resources
 	}
 	r.clear()
 	switch {
-	case !t.failed && ctx.Err() != nil: // what it left running did not end with it
+	case !t.failed && ctx.Err() != nil: // its programs may still run
 		out.Message, out.Log = path+": it did not end in time", t.log.String()
 	case t.failed:
 		out.Message, out.Log = r.place(t, path), t.log.String()
@@ -86,7 +86,7 @@ func (s *Scripts) Run(ctx context.Context, path string) Result {
 		out.Message = "updated"
 		again := *s
 		again.Update = false
-		if r := again.Run(ctx, path); r.Outcome == Failed { // such as a file that no script can hold as it is, or output that is never the same
+		if r := again.Run(ctx, path); r.Outcome == Failed { // e.g. the archive cannot hold the file unchanged, or the output varies
 			out = r
 			out.Message += ", after it was updated"
 		}
@@ -97,7 +97,7 @@ func (s *Scripts) Run(ctx context.Context, path string) Result {
 	return out
 }
 
-// await waits until a script has ended. When its time is up, await ends what the script started, and abandons a script that has not ended 1.5
+// await waits until a script has ended. After its timeout, await kills the processes of the script, and abandons a script that has not ended 1.5
 // seconds later.
 func (r *run) await(done chan struct{}) (ended bool) {
 	select {
@@ -116,7 +116,7 @@ func (r *run) await(done chan struct{}) (ended bool) {
 	return false
 }
 
-// clear ends what a finished script has left running, and waits until it is gone: a process may have started another just before it was killed.
+// clear kills the processes that a finished script has left, until none is found: a process may have started another just before it was killed.
 func (r *run) clear() {
 	for range 200 {
 		if !r.kill() {
@@ -126,8 +126,8 @@ func (r *run) clear() {
 	}
 }
 
-// deadline returns the deadline for testscript, which ends the running command when nine tenths of its time or all but 200 ms are over: with this
-// value that is when ctx ends. On systems where the programs of a script cannot be found, only testscript ends them.
+// deadline returns the deadline for testscript, which kills the running command after nine tenths of the time, or 200 ms before its end: with this
+// value that is when ctx ends. On systems where the processes of a script cannot be found, only testscript kills them.
 func deadline(ctx context.Context) time.Time {
 	at, bounded := ctx.Deadline()
 	if !bounded {
@@ -147,7 +147,7 @@ var parseFlags = sync.OnceFunc(func() {
 	}
 })
 
-// readScript reads a script and returns its text and its commands. It rejects a script whose files would not all be in its own folder.
+// readScript reads a script and returns its text and its commands. It rejects a script with file names outside of its folder.
 func readScript(path string) (text, comment []byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -191,7 +191,7 @@ func readScript(path string) (text, comment []byte, err error) {
 	return text, a.Comment, nil
 }
 
-// endsEarly matches a line that does not do what it says: stop is a command of testscript itself.
+// endsEarly matches stop with a record or a flag: its author probably means until, but testscript's stop ends the script.
 var endsEarly = regexp.MustCompile(`^\s*(?:\[[^]]*\]\s*)*stop\s+((?:0x[0-9a-fA-F]+|[0-9]+|-).*)$`)
 
 // markerLine returns the line, from 1, of the header of a file in the archive, given its name and its number from 0.
@@ -236,19 +236,19 @@ func (t *reporter) Log(args ...any)                      { fmt.Fprint(&t.log, ar
 func (t *reporter) Run(_ string, f func(t testscript.T)) { f(t) }
 func (t *reporter) Verbose() bool                        { return t.verbose }
 
-// place returns why a script failed, after the place.
+// place returns the position of a failure, followed by the reason.
 func (r *run) place(t *reporter, path string) string {
 	if t.reason != "" {
 		return path + ": " + t.reason
 	}
-	log, mark := "\n"+t.log.String(), "\nFAIL: "+path+":" // which is no regular expression where the path is no UTF-8
+	log, mark := "\n"+t.log.String(), "\nFAIL: "+path+":" // not a regular expression: the path may be invalid UTF-8
 	at := strings.LastIndex(log, mark)
 	if at < 0 {
 		return path + ": it failed"
 	}
 	first, _, _ := strings.Cut(log[at+len(mark):], "\n")
 	line, why, _ := strings.Cut(first, ": ")
-	if r.failure != "" { // of several lines
+	if r.failure != "" { // it may have several lines
 		why = r.failure
 	}
 	return fmt.Sprintf("%s:%s: %s", path, line, strings.ReplaceAll(why, r.work, "$WORK"))
@@ -265,7 +265,7 @@ func (r *run) command(of scriptCommand) func(*testscript.TestScript, bool, []str
 	name := of.name
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		err := of.do(&call{run: r, ts: ts, name: name, args: args})
-		if r.ctx.Err() != nil { // whatever came of it then is no answer
+		if r.ctx.Err() != nil { // the timeout may have changed its result
 			err = fmt.Errorf("%s: %w", name, context.Cause(r.ctx))
 		}
 		expected := unmet{}

@@ -22,14 +22,14 @@ type call struct {
 // scriptCommand is a command and its help.
 type scriptCommand struct {
 	name  string
-	usage string // behind the name
+	usage string // arguments after the name
 	about string
 	do    func(c *call) error
-	asks  bool // about what others did: it leaves their stdout and stderr as they are
+	asks  bool // it checks earlier commands, and keeps their stdout and stderr
 }
 
-// scriptCommands lists the commands of scripts besides testscript's own, in the order in which they are learned. It is a function because the
-// commands call it for their usage.
+// scriptCommands lists the commands of scripts besides testscript's own, in the order of the help. It is a function because the commands call it for
+// their usage.
 func scriptCommands() []scriptCommand {
 	return []scriptCommand{
 		{"launch", "[--ir FILE]... [--layout FILE]... [--stdin FILE] [--] COMMAND [ARG...]",

@@ -56,13 +56,14 @@ func (c *call) resolve(i flags.Inputs) {
 	}
 }
 
-// untold lists what targets are asked to describe: what the script does not give.
+// untold reports what to take from targets: the modules and layouts that the script does not give.
 func (c *call) untold(given flags.Inputs) trace.Untold {
 	asks := c.scripts.Describe != nil
 	return trace.Untold{Modules: asks && len(given.Modules) == 0 || c.grows, Layouts: asks && len(given.Layouts) == 0}
 }
 
-// describer returns the function that asks targets, and that reads what a program has written since; nil if there is nothing to learn.
+// describer returns the function that takes modules and layouts from targets, and reads the modules that a program has written since. It returns nil
+// if neither is needed.
 func (c *call) describer(given flags.Inputs) described.Ask {
 	warn := func(text string) { c.ts.Logf("%s", text) }
 	var ask described.Ask
@@ -88,7 +89,7 @@ func (c *call) describer(given flags.Inputs) described.Ask {
 // file returns the absolute path of a file that the script names, and records its use.
 func (c *call) file(name string) string {
 	path := c.ts.MkAbs(name)
-	inside := strings.HasPrefix(path, c.work+string(filepath.Separator)) // what is in there is of the script
+	inside := strings.HasPrefix(path, c.work+string(filepath.Separator)) // files in there belong to the script
 	if !inside && path != os.DevNull {
 		use(c.ctx, path)
 	}
@@ -117,7 +118,7 @@ func (c *call) core() error {
 	c.close()
 	c.target, err = ptrace.OpenCore(c.file(args[0]), o)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // a name that is misspelled is no core that is broken
+	case errors.Is(err, fs.ErrNotExist): // a misspelled name, not a broken core
 		return err
 	case err != nil:
 		return unmet{err}

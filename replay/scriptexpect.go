@@ -87,7 +87,7 @@ func (c *call) expectWord(f *deopt.Frame, what, got, want string) error {
 	return nil
 }
 
-// slotOf finds a slot by its name, or by its number where it has none: "#0".
+// slotOf finds a slot by its name or, without a name, by its number: "#0".
 func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
 	if f.Record == nil {
 		return nil, fmt.Errorf("%s has no record%s", f.Title(), frame.Noted(f.Notes))
@@ -154,7 +154,7 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 	case "at":
 		return expectAt(f, s, want[0])
 	}
-	if s.Status != frame.OK { // that it is another value is no more known than that it is this one
+	if s.Status != frame.OK { // it is unknown whether it has this value
 		return fmt.Errorf("%s is %s: that cannot be held against %s, in %s", spelled(s), shown(s), want[0], titled(f))
 	}
 	same := false
@@ -173,7 +173,7 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 	return nil
 }
 
-// vmOnly returns the text of a value of a virtual machine's frame that no slot can have: object 4, or dead.
+// vmOnly returns the text of a value that only a virtual machine's frame can have: object 4, or dead.
 func vmOnly(f *deopt.Frame, s *frame.Slot) string {
 	for _, v := range f.VM.All() {
 		switch {
@@ -213,7 +213,7 @@ func (c *call) expectVM(f *deopt.Frame, what string, want []string) error {
 	return c.expectWord(f, what, got, want[0])
 }
 
-// ofSlot adds to an error which slot it is about.
+// ofSlot adds the name of a slot to an error.
 func ofSlot(f *deopt.Frame, s *frame.Slot, err error) error {
 	return fmt.Errorf("%s of %s: %w", spelled(s), titled(f), err)
 }

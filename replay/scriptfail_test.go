@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A script that fails reports its place, and the actual value.
+// A failing script reports the position and the actual value.
 func TestScriptFailures(t *testing.T) {
 	livetest.Slow(t)
 	env := programs(t)
@@ -34,7 +34,7 @@ func TestScriptFailures(t *testing.T) {
 		{"exec true\nstop 77\nexec false", "2: stop ends a script, which passes then; to run to a record: until 77"},
 		{"[linux] stop --at f", "1: stop ends a script, which passes then; to run to a record: until --at f"},
 
-		// These scripts have nothing that could fail.
+		// These scripts check nothing.
 		{"", " it has no commands"},
 		{"# a comment\n\n\t# and another\r\n", " it has no commands"},
 		{"-- a.txt --\nfoo\n", " it has no commands"},
@@ -128,7 +128,7 @@ func TestScriptFailures(t *testing.T) {
 	}
 }
 
-// The place is reported for any path of a script.
+// The position is reported for any path of a script.
 func TestScriptFailuresOfOddPaths(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a b", "(x)[1-2]*", "$HOME", "new\nline", "in\xffvalid", "FAIL: a:1: b"} {
@@ -167,7 +167,7 @@ func TestScriptSkips(t *testing.T) {
 	require.Equal(t, replay.OK, r.Outcome)
 }
 
-// Update rewrites the files with which cmp compares, and nothing else; the script passes then.
+// Update rewrites only the files that cmp compares; the script passes then.
 func TestScriptUpdate(t *testing.T) {
 	const text = "# A comment.\nexec echo new\ncmp stdout want.txt\n\n-- other.txt --\nold\n-- want.txt --\n"
 	path, r := script(t, &replay.Scripts{}, text+"old\n")
@@ -183,7 +183,7 @@ func TestScriptUpdate(t *testing.T) {
 	require.Equal(t, replay.Result{Kind: replay.Script, Path: path, Outcome: replay.OK}, within(t, &replay.Scripts{}, path))
 }
 
-// A script that an update cannot make pass has not passed.
+// A script that still fails after an update is reported as failed.
 func TestScriptUpdateThatDoesNotPass(t *testing.T) {
 	for name, command := range map[string]string{
 		"a line that looks like the head of a file": "exec echo '-- a.txt --'",
@@ -196,11 +196,11 @@ func TestScriptUpdateThatDoesNotPass(t *testing.T) {
 	}
 }
 
-// Scripts that never end are ended when their time is up, and nothing remains of what they started.
+// Endless scripts are ended after their timeout, with all processes that they started.
 func TestScriptTimeout(t *testing.T) {
 	livetest.Slow(t)
 	env := programs(t)
-	// They wait at the same time, however few processors there are.
+	// They wait at the same time, with any number of processors.
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	var all sync.WaitGroup
@@ -235,7 +235,7 @@ func marked(t *testing.T, variable string) (list []string) {
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")
 	assert.NoError(t, err)
 	for _, path := range paths {
-		text, err := os.ReadFile(path) // an error means that it has ended
+		text, err := os.ReadFile(path) // an error means that the process has ended
 		if err == nil && strings.Contains("\x00"+string(text), "\x00"+variable+"\x00") {
 			list = append(list, path)
 		}
@@ -243,7 +243,7 @@ func marked(t *testing.T, variable string) (list []string) {
 	return list
 }
 
-// Processes that a script leaves running are ended, and its folder is deleted.
+// Processes that a script leaves running are killed, and its folder is deleted.
 func TestScriptLeavesNothing(t *testing.T) {
 	env := append(programs(t), "MARK=reframe-stays")
 	t.Setenv("TMPDIR", t.TempDir())
@@ -265,7 +265,7 @@ func TestScriptLeavesNothing(t *testing.T) {
 	}
 }
 
-// Scripts of one name that run at once do not affect each other.
+// Concurrent scripts with the same name do not affect each other.
 func TestScriptsAtOnce(t *testing.T) {
 	livetest.Slow(t)
 	env := append(programs(t), "SUM="+sum(t, "guards.ll", 40))

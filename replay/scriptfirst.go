@@ -25,7 +25,7 @@ import (
 
 // First holds the inputs of the first script of a core. All are paths.
 type First struct {
-	Script  string // that is to be written; other paths are from its folder
+	Script  string // the script to write; it names other files relative to its folder
 	Core    string
 	Options ptrace.CoreOptions
 	Modules []string
@@ -39,8 +39,8 @@ type firstScript struct {
 	files []txtar.File
 }
 
-// FirstScript returns the text of a script that opens a core and expects what reframe shows of it now: the slots of the innermost frame with a
-// record, and the interpreter's result, if it comes to an end. The script passes; where the expectations are wrong, the user corrects them.
+// FirstScript returns the text of a script that opens a core and expects the present output of reframe: the slots of the innermost frame with a
+// record, and the interpreter's result, if there is one. The script passes; the user corrects wrong expectations.
 func FirstScript(ctx context.Context, o First) (string, error) {
 	dir, err := filepath.Abs(filepath.Dir(o.Script))
 	if err != nil {
@@ -96,7 +96,7 @@ func ReadLayouts(o *deopt.Options, names []string) error {
 			continue
 		}
 		l, err := layout.Read(name)
-		if errors.Is(err, fs.ErrNotExist) && filepath.Ext(name) == "" { // it was meant to be a name
+		if errors.Is(err, fs.ErrNotExist) && filepath.Ext(name) == "" { // probably a misspelled builtin name
 			err = fmt.Errorf("%w; the layouts that come with reframe are %s", err, strings.Join(vmlayout.Builtin(), ", "))
 		}
 		if err != nil {
@@ -164,7 +164,7 @@ func (s *firstScript) embed(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !bytes.HasSuffix(data, []byte("\n")) || txtar.NeedsQuote(data) { // it would not be the same there
+	if !bytes.HasSuffix(data, []byte("\n")) || txtar.NeedsQuote(data) { // a txtar archive cannot hold it unchanged
 		return s.path(path)
 	}
 	s.files = append(s.files, txtar.File{Name: name, Data: data})
@@ -181,7 +181,7 @@ func (s *firstScript) path(path string) (string, error) {
 		return "", fmt.Errorf("%q: a script cannot name a path with a newline", path)
 	}
 	rel, err := filepath.Rel(s.dir, abs)
-	if err != nil { // on another drive
+	if err != nil { // the file is on another drive
 		return Quoted(abs), nil
 	}
 	return "$SCRIPTDIR/" + Quoted(filepath.ToSlash(rel)), nil
@@ -212,7 +212,7 @@ func (s *firstScript) comment(text string) {
 	}
 }
 
-// line writes a command. If it has a newline, because a name has one, it becomes a comment.
+// line writes a command. A command with a newline, which a name may contain, becomes a comment.
 func (s *firstScript) line(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if oneLine(line) != line {
@@ -221,7 +221,7 @@ func (s *firstScript) line(format string, args ...any) {
 	s.text.WriteString(line + "\n")
 }
 
-// expectations writes what the innermost frame with a record holds.
+// expectations writes the values of the innermost frame with a record.
 func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
 	f := stack.Frames[0]
 	s.comment(f.Title())
@@ -258,7 +258,7 @@ func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
 	s.vmExpectations(f)
 }
 
-// vmExpectations writes what the frames of a virtual machine hold.
+// vmExpectations writes the values of a virtual machine's frames.
 func (s *firstScript) vmExpectations(f *deopt.Frame) {
 	if f.VM == nil || len(f.VM.Frames) == 0 {
 		return

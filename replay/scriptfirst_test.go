@@ -47,7 +47,7 @@ func TestFirstScript(t *testing.T) {
 	}
 }
 
-// A file that is large, has a name with a meaning in scripts, or would differ as part of the script, is referred to by its path.
+// The script refers by path to a file that is large, has a name with a meaning in scripts, or would differ as part of the script.
 func TestFirstScriptRefersToFiles(t *testing.T) {
 	env := programs(t)
 	dir := filepath.Join(t.TempDir(), "it's $HOME #1")

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// kill ends the process of a /proc/PID/environ if that holds a variable. It opens the process before it reads the file, so that it cannot end
-// another process with the same number.
+// kill kills the process of a /proc/PID/environ if the environment contains a variable. It opens the process before it reads the file, so that it
+// cannot kill a later process with the same number.
 func kill(path, variable string) (is bool) {
 	pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 	if err != nil || pid == os.Getpid() {
@@ -20,7 +20,7 @@ func kill(path, variable string) (is bool) {
 		return false
 	}
 	defer p.Release()
-	text, err := os.ReadFile(path) // of one that has ended it is empty
+	text, err := os.ReadFile(path) // empty if the process has ended
 	if err != nil || !slices.ContainsFunc(bytes.Split(text, []byte{0}), func(v []byte) bool { return string(v) == variable }) {
 		return false
 	}

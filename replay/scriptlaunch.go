@@ -26,7 +26,7 @@ func (c *call) launch() error {
 	var in flags.Inputs
 	stdin := os.DevNull
 	f := c.flags()
-	f.SetInterspersed(false) // what follows the command's name is its own
+	f.SetInterspersed(false) // words after the command's name belong to the command
 	in.Add(f, nil)
 	f.StringVar(&stdin, "stdin", stdin, "")
 	command, err := c.parse(f, 1, many)
@@ -47,7 +47,7 @@ func (c *call) launch() error {
 
 // start starts a program as exec does, but under control.
 func (c *call) start(command []string, stdin string) (*ptrace.Session, error) {
-	for _, word := range command { // nobody else knows which are files
+	for _, word := range command { // any word may be a file that the program reads
 		c.file(word)
 	}
 	path, err := c.find(command[0])
@@ -62,7 +62,7 @@ func (c *call) start(command []string, stdin string) (*ptrace.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.process, _ = os.FindProcess(s.PID()) // it is there, and is stopped
+	c.process, _ = os.FindProcess(s.PID()) // no error: the process exists and is stopped
 	return s, nil
 }
 
@@ -240,7 +240,7 @@ func (c *call) record() error {
 	}
 	file := c.ts.MkAbs(args[0])
 	inside, err := filepath.Rel(c.work, file)
-	o.Replace = err == nil && filepath.IsLocal(inside) // what lies elsewhere is not the script's
+	o.Replace = err == nil && filepath.IsLocal(inside) // files elsewhere do not belong to the script
 	_, err = target.WriteCore(c.ctx, file, o)
 	return err
 }

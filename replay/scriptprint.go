@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Printer prints as the command line does. [Scripts] without a Printer print nothing.
+// Printer prints in the format of the command line. Without a Printer, [Scripts] prints nothing.
 type Printer interface {
 	Frames(w io.Writer, v *deopt.View, t *ptrace.Target) error
 	Frame(w io.Writer, f *frame.Frame) error
@@ -23,11 +23,11 @@ type Printer interface {
 	JSON(w io.Writer, v any) error
 }
 
-// addresses matches addresses of a process: at least six digits, which an offset in a function never has.
+// addresses matches addresses of a process: at least six digits, unlike an offset in a function.
 var addresses = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 
-// stable returns what stays the same in a frame from run to run: the JIT's function and its slots, without addresses. A pointer becomes ptr unless
-// it is null.
+// stable returns a frame without the parts that vary between runs: it keeps the JIT's function and its slots, without addresses. A pointer becomes
+// ptr unless it is null.
 func stable(f *frame.Frame) *frame.Frame {
 	out := *f
 	out.PC, out.CFA, out.Rule, out.Slots, out.Notes = "0x…", "", string(unwind.FromCFI), nil, nil
@@ -36,7 +36,7 @@ func stable(f *frame.Frame) *frame.Frame {
 		if s.Type.Kind == frame.Pointer && s.Read() && s.Value != "0x0" {
 			s.Value, s.Hex = "ptr", "0x…"
 		}
-		s.Variable = "" // what is known of the source may be more tomorrow
+		s.Variable = "" // debug information may be present only in some runs
 		s.Reason = addresses.ReplaceAllString(s.Reason, "0x…")
 		out.Slots = append(out.Slots, s)
 	}

@@ -15,13 +15,13 @@ func sameResult(r *frame.Result, text string) (bool, error) {
 	}
 	t := scalar(r.Type)
 	if t == nil {
-		return false, nil // of an aggregate or vector there is one spelling
+		return false, nil // an aggregate or vector has only one spelling
 	}
 	v, err := deopt.ParseValue(t, text)
 	switch {
 	case err != nil:
 		return false, err
-	case r.Value == "nan" && v.Format() == r.Value: // spelled by its bits
+	case r.Value == "nan" && v.Format() == r.Value: // NaNs are compared by their bits
 		return false, fmt.Errorf("%s: which nan it is, a result does not say", text)
 	}
 	return v.Format() == r.Value, nil

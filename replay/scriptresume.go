@@ -29,7 +29,7 @@ func (c *call) set() error {
 		return err
 	}
 	if s.OfVM() && !s.Read() {
-		return c.changed(t)(v.SetVM(f, s.Name, c.args[1])) // which says why not
+		return c.changed(t)(v.SetVM(f, s.Name, c.args[1])) // an error has the reason
 	}
 	if _, err := f.ParseSlot(s, c.args[1]); err != nil {
 		return ofSlot(f, s, err)
@@ -140,7 +140,7 @@ func (c *call) returns() error {
 		return otherwise("it returned %s %s, not nothing", r.Type, r.Value)
 	}
 	last := c.args[len(c.args)-1]
-	if c.resumed.With != nil && last != r.Value { // which is how the VM writes it, whatever compiled code makes of it
+	if c.resumed.With != nil && last != r.Value { // the VM's spelling may differ from that of compiled code
 		return otherwise("it returned %s %s, not %s", r.Type, r.Value, want)
 	}
 	same, err := sameResult(r, last)

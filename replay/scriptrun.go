@@ -23,33 +23,33 @@ type run struct {
 	scripts *Scripts
 	ctx     context.Context
 	comment string
-	dir     string                 // of the script
+	dir     string                 // the folder of the script
 	work    string                 // $WORK
-	started atomic.Pointer[string] // the same, for who has to end what the script started
+	started atomic.Pointer[string] // the same, for kill
 	vars    []string
-	failure string // why it fails, where one of its own commands says so
+	failure string // the failure of a command in scriptCommands
 
-	session *ptrace.Session // of a program that was launched, until it has ended
+	session *ptrace.Session // the launched program, until it has ended
 	process *os.Process
-	target  *ptrace.Target // of a core
+	target  *ptrace.Target // the core
 	options deopt.Options
-	given   flags.Inputs     // what options were read from
-	dumps   *described.Dumps // the modules of a program that runs, which may write more; nil of a core
-	grows   bool             // a folder or a pattern of them may lead to more
+	given   flags.Inputs     // the files that options were read from
+	dumps   *described.Dumps // the modules of a running program, which may write more; nil for a core
+	grows   bool             // a folder or a pattern may match more modules later
 
-	view   *deopt.View  // nil where it is to be made anew
-	frame  *deopt.Frame // that is meant, nil for the innermost one with a record
+	view   *deopt.View  // nil until it is made
+	frame  *deopt.Frame // the chosen frame; nil for the innermost one with a record
 	thread *deopt.Thread
 
-	printed *string        // what the program or the interpreter printed, nil where neither has ended
-	exit    *exit          // how it ended, nil where it did not
-	resumed *frame.Resumed // nil where nothing was resumed
+	printed *string        // the output of the program or the interpreter; nil if neither has ended
+	exit    *exit          // how it ended; nil if it did not
+	resumed *frame.Resumed // the result of resume, or nil
 }
 
 // exit is the end of a program, or the end that it would have had.
 type exit struct {
 	code   int
-	signal int // 0 where it exited
+	signal int // 0 after an exit
 }
 
 // setup completes the script's environment.
@@ -71,7 +71,7 @@ func (r *run) setup(env *testscript.Env) error {
 	return nil
 }
 
-// assignments matches possible arguments of the command env: testscript does not tell which variables there are.
+// assignments matches possible arguments of the env command: testscript does not list its variables.
 var assignments = regexp.MustCompile(`[ \t]([A-Za-z_][A-Za-z_0-9]*)=`)
 
 // close releases the script's target. It ends a launched program.
@@ -81,7 +81,7 @@ func (r *run) close() {
 		_ = r.process.Release()
 	}
 	if r.session != nil {
-		_ = r.session.Detach() // of a process that was killed
+		_ = r.session.Detach() // an error means that the process was killed
 	}
 	if r.target != nil {
 		r.target.Close()
@@ -96,14 +96,14 @@ func (r *run) moved() {
 	r.forget()
 }
 
-// forget discards the results of earlier commands, so that they are not taken for new ones.
+// forget discards the results of earlier commands, so that no check reads an old result.
 func (r *run) forget() { r.printed, r.exit, r.resumed = nil, nil, nil }
 
 // spawning matches the commands that start programs.
 var spawning = regexp.MustCompile(`(?m)\b(exec|launch|verify)\b`)
 
-// kill ends what the script started and what that started, and reports whether there was something. It recognizes these processes by $WORK, a unique
-// name, in their initial environment (proc(5)), which only Linux has.
+// kill kills all processes that the script has started, directly or not, and reports whether it found any. It recognizes them by $WORK, a unique
+// name, in their initial environment (proc(5)), which only Linux offers.
 func (r *run) kill() (found bool) {
 	work := r.started.Load()
 	if work == nil || !spawning.MatchString(r.comment) {

@@ -58,7 +58,7 @@ func (c *call) resumeWith(v *deopt.View, o *flags.Resume, json bool) error {
 
 // interpreter returns the folder and the environment for a command of --with.
 func (c *call) interpreter(command string) (dir string, env []string) {
-	for _, word := range strings.Fields(command) { // nobody else knows which are files
+	for _, word := range strings.Fields(command) { // any word may be a file that the interpreter reads
 		c.file(strings.Trim(word, `'"`))
 	}
 	return c.environment()

@@ -11,19 +11,19 @@ const SummarySchema = "reframe.replay.summary/v1"
 
 // Summary counts the results of a run.
 type Summary struct {
-	Items      int `json:"items"` // that there were to do
+	Items      int `json:"items"` // all items
 	OK         int `json:"ok"`
 	Skipped    int `json:"skipped"`
 	Partial    int `json:"partial"`
 	Failed     int `json:"failed"`
-	PassedOver int `json:"passed_over"` // files that are no cores
+	PassedOver int `json:"passed_over"` // files that are not cores
 	NotRun     int `json:"not_run"`     // because the run was interrupted
-	Kept       int `json:"kept"`        // of all of them, those whose result the journal had
+	Kept       int `json:"kept"`        // items whose result was in the journal
 	// Exits are the sites at which cores were recorded, those with most cores first.
 	Exits []ExitCount `json:"exits,omitempty"`
-	// MoreExits counts the cores, once for each further site, if there are too many sites to keep.
+	// MoreExits counts the cores at further sites, if there are too many sites to keep.
 	MoreExits int     `json:"more_exits,omitempty"`
-	Slowest   []Slow  `json:"slowest,omitempty"` // of those that were run, the slowest first
+	Slowest   []Slow  `json:"slowest,omitempty"` // the slowest items of this run, the slowest first
 	Seconds   float64 `json:"seconds"`
 
 	cores map[Site]int
@@ -32,7 +32,7 @@ type Summary struct {
 // Site is a recorded place in the code.
 type Site struct {
 	Function  string `json:"function,omitempty"`
-	Demangled string `json:"demangled,omitempty"` // where it differs
+	Demangled string `json:"demangled,omitempty"` // empty if it equals Function
 	Record    uint64 `json:"record"`
 	Site      string `json:"site"` // as in [Exit]
 }

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// uses are the files on which a result depends besides its item: a script's core, its modules and layouts, the program that it launched. A [Journal]
-// keeps the result while they stay unchanged.
+// uses records the files on which a result depends besides its item: a script's core, modules and layouts, and the program that it launched. A
+// [Journal] keeps the result while they stay unchanged.
 type uses struct {
 	mu    sync.Mutex
-	files map[string]fileState // by their absolute paths, as they were before they were read
-	size  int                  // of the paths, in bytes
+	files map[string]fileState // by absolute path, in their state before they were read
+	size  int                  // size of the paths in bytes
 }
 
 // maxUses bounds the paths of one result, in bytes. A result with more is not kept.
