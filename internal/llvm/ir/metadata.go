@@ -51,7 +51,7 @@ func (l *lazyMetadata) index(src string) {
 }
 
 // debugNode parses the metadata node at a position, or the node that a reference there such as !7 names. It returns its kind, such as DILocation, and the
-// position of each field's value. ok is false if there is no such node.
+// position of each field's value. ok is false if the node does not exist or is malformed.
 func (m *Module) debugNode(at span) (kind string, fields map[string]span, ok bool) {
 	l := lexer{file: m.Name, src: m.src, pos: at.pos, end: min(at.end, at.pos+maxNodeSize), line: 1}
 	l.next()

@@ -10,21 +10,20 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Agreed describes what all candidate sites of a record have in common in one live value.
+// Agreed describes the properties that all candidate sites of a record share for one live value.
 type Agreed struct {
-	First     *ir.Site // the first of them, and its value there
+	First     *ir.Site // the first site, and its value
 	Value     ir.Value
-	same      bool // all have that value, which then has the name everywhere
-	Typed     bool // all have a value of that type
-	Constant  bool // all have a constant, and none undef or poison
-	Undefined bool // all have undef or poison
+	same      bool // all sites have this value, so its name is certain
+	Typed     bool // all values have this type
+	Constant  bool // all values are constants other than undef and poison
+	Undefined bool // all values are undef or poison
 }
 
-// Named reports whether it is agreed how the value is called, if that is by nothing.
+// Named reports whether all sites agree on the name of the value, or on that it has none.
 func (a *Agreed) Named() bool { return a.same || a.Constant || a.Undefined }
 
-// Role returns the name of the value, or undef or poison for one that the module leaves undefined, whatever number is in the record. It is "" if
-// there is no name.
+// Role returns the name of the value, or "". It returns undef or poison for a value that the module leaves undefined, whatever number the record has.
 func (a *Agreed) Role() string {
 	switch {
 	case a.Undefined:
@@ -35,7 +34,7 @@ func (a *Agreed) Role() string {
 	return ""
 }
 
-// Spelling is the type as the module spells it, or "".
+// Spelling returns the type as the module writes it, or "".
 func (a *Agreed) Spelling() string {
 	if !a.Typed {
 		return ""
@@ -43,7 +42,7 @@ func (a *Agreed) Spelling() string {
 	return a.Value.Type().String()
 }
 
-// FrameType is the type of the slot, or none.
+// FrameType returns the type of the slot, or the zero value.
 func (a *Agreed) FrameType() frame.Type {
 	if !a.Typed {
 		return frame.Type{}
@@ -51,7 +50,7 @@ func (a *Agreed) FrameType() frame.Type {
 	return interp.FrameType(a.First.Func.Module.Layout, a.Value.Type())
 }
 
-// Agreements returns what the sites have in common, value by value, or nil if they do not agree on which location is which live value.
+// Agreements returns the properties that the sites share for each live value, or nil if they disagree on which location is which live value.
 func Agreements(sites []*ir.Site) []Agreed {
 	if len(sites) == 0 {
 		return nil
@@ -69,7 +68,7 @@ func Agreements(sites []*ir.Site) []Agreed {
 	return all
 }
 
-// agree returns what the sites have in common in live value k.
+// agree returns the properties that the sites share for live value k.
 func agree(sites []*ir.Site, k int) Agreed {
 	v := sites[0].Live[k]
 	out := Agreed{sites[0], v, true, true, IsConst(v) && !IsUndef(v), IsUndef(v)}
@@ -83,13 +82,13 @@ func agree(sites []*ir.Site, k int) Agreed {
 	return out
 }
 
-// sameName reports whether two modules give a value of the same function the same name. In one module, values in several functions may share a
-// name.
+// sameName reports whether two modules give a value of the same function the same name. Within one module equal names do not suffice: values of several
+// functions may have the same name.
 func sameName(f *ir.Func, v ir.Value, g *ir.Func, u ir.Value) bool {
 	return f.Module != g.Module && f.Name == g.Name && NameOf(v) != "" && NameOf(v) == NameOf(u)
 }
 
-// readAlike reports whether values of two types are read and spelled alike.
+// readAlike reports whether values of two types are decoded and printed alike.
 func readAlike(m *ir.Module, t *ir.Type, n *ir.Module, u *ir.Type) bool {
 	if m == n {
 		return t.Equal(u)
@@ -97,7 +96,7 @@ func readAlike(m *ir.Module, t *ir.Type, n *ir.Module, u *ir.Type) bool {
 	return reflect.DeepEqual(interp.FrameType(m.Layout, t), interp.FrameType(n.Layout, u))
 }
 
-// disagreement reports that several sites fit a record, and what they have in common.
+// disagreement returns a note that several sites fit a record, and the properties that they share.
 func disagreement(sites []*ir.Site) string {
 	names, types, all := 0, 0, Agreements(sites)
 	for _, a := range all {
@@ -124,7 +123,7 @@ func disagreement(sites []*ir.Site) string {
 	return "no names: " + fit + remedy
 }
 
-// modulesOf names the modules that sites are in, where they are several.
+// modulesOf returns the names of the sites' modules as text, or "the module" if there is only one.
 func modulesOf(sites []*ir.Site) string {
 	const named = 3
 	var names []string
@@ -144,7 +143,7 @@ func modulesOf(sites []*ir.Site) string {
 	return strings.Join(names, ", ")
 }
 
-// Plural counts things in English.
+// Plural returns a count with its noun in the singular or plural.
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -9,30 +9,30 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Alignment maps the operands of a site to the locations of its record. The locations may be fewer than the operands: the pass that makes a stack
-// of the x87 registers removes an operand in such a register from the instruction (X86FloatingPoint.cpp, FPS::handleCall), while an operand that
-// was spilled before stays. Nothing in the record shows that; in a statepoint even the number of deopt values still counts them, and so covers
-// locations that follow the deopt values (StackMaps.cpp, parseStatepointOpers).
+// Alignment maps the operands of a site to the locations of its record. There may be fewer locations than operands. The pass that allocates the x87 stack
+// removes an operand in an x87 register from the instruction (X86FloatingPoint.cpp, FPS::handleCall), unless it was spilled before. The record does not show
+// this. In a statepoint even the count of deopt values still includes the removed ones, so it covers locations that follow the deopt values
+// (StackMaps.cpp, parseStatepointOpers).
 type Alignment struct {
 	Record *stackmap.Record
-	Head   int // operands before the live values, as [head] counts them
-	First  int // the location at which operands begin: after the constants of a statepoint
-	Live   int // live values
-	// At holds for each operand, including those of the head, the number of its location counted from First, or Absent or Untold. nil: the
-	// locations are in the order of the operands.
+	Head   int // number of operands before the live values, counted by [head]
+	First  int // index of the first operand's location: after the constants of a statepoint
+	Live   int // number of live values
+	// At holds, for each operand including those of the head, the index of its location counted from First, or Absent or Untold. If At is nil, the locations
+	// are in the order of the operands.
 	At []int
-	// Statepoint is the record as a statepoint, or nil. With Moved it has neither pairs nor allocas: LLVM read them from operands that may have
-	// been others.
+	// Statepoint is the record as a statepoint, or nil. If Moved is set it has no pairs and no allocas, because LLVM may have read them from the wrong
+	// operands.
 	Statepoint *stackmap.Statepoint
 	Moved      bool
 }
 
 const (
 	Absent = -1 // the record has no location for the operand
-	Untold = -2 // it may be one of several, or none
+	Untold = -2 // unknown: one of several locations, or none
 )
 
-// Place is the number of the location of live value k, counted from first, or absent or untold.
+// Place returns the index of the location of live value k, counted from First, or Absent or Untold.
 func (a *Alignment) Place(k int) int {
 	if a.At == nil {
 		return a.Head + k
@@ -40,7 +40,7 @@ func (a *Alignment) Place(k int) int {
 	return a.At[a.Head+k]
 }
 
-// Location returns the location of live value k, and whether there is one that is known.
+// Location returns the location of live value k; ok is false if it is unknown.
 func (a *Alignment) Location(k int) (l stackmap.Location, ok bool) {
 	at := a.Place(k)
 	if at < 0 {
@@ -57,7 +57,7 @@ func (a *Alignment) Unknown(k int, t *ir.Type) string {
 	return "LLVM writes no location for a value in an x87 register, and this one's may be another's of this record"
 }
 
-// Behind returns the locations after the counted deopt values, in a statepoint with Moved.
+// Behind returns the locations after the counted deopt values of a statepoint with Moved.
 func (a *Alignment) Behind() []stackmap.Location {
 	if !a.Moved {
 		return nil
@@ -65,14 +65,14 @@ func (a *Alignment) Behind() []stackmap.Location {
 	return a.Record.Locations[a.First+len(a.Statepoint.Deopt):]
 }
 
-// BehindMoved is the reason why what follows the deopt values of a statepoint is unavailable if those may be moved.
+// BehindMoved is the reason why the values after the deopt values of a statepoint are unavailable if Moved is set.
 const BehindMoved = "LLVM read it behind an operand that is missing from the statepoint, and what it read there is not told"
 
-// Align finds the location of each operand. why is set if the record cannot be that of the site: omitting any of the operands that may be omitted
-// does not make the others fit.
+// Align finds the location of each operand. why is set if the record cannot belong to the site: the locations do not fit, whichever of the operands that
+// may be missing are missing.
 func Align(s *ir.Site, e RecordEntry) (Alignment, string) { return alignOrCount(s, e, true) }
 
-// alignOrCount is Align. Without solve it compares only numbers, and the alignment holds no locations.
+// alignOrCount implements Align. Without solve it compares only counts, and the alignment holds no locations.
 func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why string) {
 	shape, extended := counted(s)
 	a = Alignment{Record: e.Record, Head: shape.head, Live: shape.live}
@@ -106,16 +106,16 @@ func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why strin
 
 const notShaped = "is not shaped like that of a statepoint, which the module has there"
 
-// maxVanished is the number of missing operands of one site from which on the others are not aligned.
+// maxVanished is the number of possibly missing operands of a site from which on operands are not aligned.
 const maxVanished = 63
 
-// RecordsStatepoint reports whether the record of a site begins with the constants of a statepoint's.
+// RecordsStatepoint reports whether the record of a site begins with the constants of a statepoint record.
 func RecordsStatepoint(s *ir.Site) bool {
 	return s.Kind == ir.StatepointSite || s.Kind == ir.DeoptimizeSite
 }
 
-// operand is operand k of those that a site's record has locations for: with head of them, the result and the arguments of an
-// anyregcc patchpoint first, then the live values.
+// operand returns operand k of those that a site's record has locations for. The first head operands are the result and the arguments of an anyregcc
+// patchpoint; the live values follow.
 func operand(s *ir.Site, head, k int) ir.Value {
 	switch {
 	case k >= head:
@@ -128,8 +128,8 @@ func operand(s *ir.Site, head, k int) ir.Value {
 	return s.Instr.Args[PatchpointHead+k-1]
 }
 
-// deoptAlone reads a record as that of a statepoint in which everything after the deopt values is wrong, and which may end before all the deopt
-// values that it counts.
+// deoptAlone parses the record of a statepoint with missing operands. Everything after its deopt values is then invalid, and it may end before the number
+// of deopt values that it states.
 func deoptAlone(rec *stackmap.Record) (stackmap.Statepoint, bool) {
 	short := *rec
 	if len(rec.Locations) < stackmap.StatepointHead {
@@ -145,16 +145,16 @@ func deoptAlone(rec *stackmap.Record) (stackmap.Statepoint, bool) {
 	return short.AsStatepoint()
 }
 
-// fitting holds the operands of a site against the locations of a record.
+// fitting compares the operands of a site with the locations of a record.
 type fitting struct {
 	site      *ir.Site
 	entry     RecordEntry
 	out       *Alignment
-	locations []stackmap.Location // of the operands, and of a statepoint with others missing what took their places
-	most      int                 // operands that may be missing
+	locations []stackmap.Location // locations of the operands; with missing operands in a statepoint, also the locations that took their places
+	most      int                 // number of operands that may be missing
 }
 
-// dropped is the set of how many operands may be missing, by what the record counts: bit n for n of them.
+// dropped returns the possible numbers of missing operands according to the counts in the record, as a bit set.
 func (f *fitting) dropped() (set uint64) {
 	operands := f.out.Head + f.out.Live
 	if f.out.Statepoint == nil {
@@ -178,21 +178,21 @@ func (f *fitting) dropped() (set uint64) {
 	return set
 }
 
-// tookPlaces reports whether a statepoint's deopt values may end at location n, with the following locations as the instruction has them next: the
-// number of gc pointers, as many pointers, and the number of allocas.
+// tookPlaces reports whether a statepoint's deopt values may end at location n. The next locations must then be those that follow in the instruction: the
+// number of gc pointers, the pointers, and the number of allocas.
 func (f *fitting) tookPlaces(n int) bool {
 	s := f.site
 	pointers, allocas := len(s.GCLive)+len(s.Live), len(s.GCLive)
 	switch {
 	case s.Instr.Typ.Kind == ir.TokenKind:
 	case s.Func.GC != "":
-		pointers, allocas = maxRecorded, maxRecorded // rewrite-statepoints-for-gc may have added any
+		pointers, allocas = maxRecorded, maxRecorded // rewrite-statepoints-for-gc may have added any number
 	default:
 		pointers, allocas = 0, 0
 	}
 	number := func(at, most int) bool {
 		if at >= len(f.locations) {
-			return true // the instruction ended
+			return true // end of the instruction
 		}
 		l := f.locations[at]
 		return l.Kind == stackmap.Constant && l.Offset >= 0 && int(l.Offset) <= most
@@ -203,12 +203,12 @@ func (f *fitting) tookPlaces(n int) bool {
 	return n < len(f.locations) && f.locations[n].Offset != 0 || number(n+1, allocas)
 }
 
-// maxRecorded is the largest number of locations of a record.
+// maxRecorded is the greatest number of locations in a record.
 const maxRecorded = 0xffff
 
-// solve finds the location of each operand, if the number of missing ones is in the set dropped. Operand k with n missing before it has location
-// k-n, if it has any, so the possibilities are a set of n for each operand: those that can be reached from the first operand and from which the
-// last can be reached.
+// solve finds the location of each operand. dropped is the set of possible numbers of missing operands. If n operands before operand k are missing, operand
+// k has location k-n, or is missing too. So for each operand there is a set of possible n: those that are reachable from the first operand and from which
+// the last operand is reachable.
 func (f *fitting) solve(dropped uint64) (why string) {
 	operands := f.out.Head + f.out.Live
 	f.out.At = make([]int, operands)
@@ -255,15 +255,15 @@ func (f *fitting) solve(dropped uint64) (why string) {
 	return ""
 }
 
-// move drops from a statepoint the parts that LLVM read after a missing operand.
+// move discards the parts of a statepoint that LLVM read after a missing operand.
 func (f *fitting) move() {
 	if sp := f.out.Statepoint; sp != nil {
 		f.out.Moved, sp.Pairs, sp.Allocas = true, nil, nil
 	}
 }
 
-// told returns the location of operand k, if it has one; stays is the set of the possible numbers of operands
-// missing before it, and goes means that it may be missing itself.
+// told returns the location of operand k, Absent or Untold. stays is the set of possible numbers of missing operands before it if it is present; goes
+// reports whether it may be missing itself.
 func (f *fitting) told(k int, stays uint64, goes bool) int {
 	switch {
 	case stays == 0:
@@ -280,9 +280,9 @@ func (f *fitting) told(k int, stays uint64, goes bool) int {
 	return at
 }
 
-// holds reports whether a location may be that of an operand. Constants of up to 64 bits and allocas are recorded as such
-// (StatepointLowering.cpp, lowerIncomingStatepointValue; SelectionDAGBuilder.cpp, visitStackmap; FastISel.cpp,
-// addStackMapLiveVars), but not as an argument of anyregcc, which is in a register.
+// holds reports whether a location may be that of an operand. Constants of up to 64 bits and allocas have their own kinds of location
+// (StatepointLowering.cpp, lowerIncomingStatepointValue; SelectionDAGBuilder.cpp, visitStackmap; FastISel.cpp, addStackMapLiveVars). An argument of anyregcc
+// is always in a register.
 func (f *fitting) holds(v ir.Value, k int, l stackmap.Location) bool {
 	constant := l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
 	if k < f.out.Head {
@@ -307,18 +307,17 @@ func (f *fitting) holds(v ir.Value, k int, l stackmap.Location) bool {
 	case t.Kind == ir.X86FP80Kind:
 		return l.Kind == stackmap.Indirect && f.sized(t, l)
 	case constant:
-		return true // computed to be one
+		return true // the code generator computed a constant
 	case l.Kind == stackmap.Direct:
-		// An argument in parts, too, is recorded by its address.
+		// An argument that is passed in parts is recorded by its address, too.
 		layout := f.site.Func.Module.Layout
-		// An alloca's address as a number, too: a ptrtoint of it costs no instruction.
+		// So is an alloca's address as an integer, because a ptrtoint of it costs no instruction.
 		return t.Kind == ir.PointerKind || t.Kind == ir.IntKind && layout.StoreSize(t) >= uint64(layout.PointerBytes(0))
 	}
 	return f.sized(t, l)
 }
 
-// sized reports whether a register or slot of a location's size may hold a value of type t. A value that is narrower than its register was
-// promoted; vectors may have any size.
+// sized reports whether a location of this size may hold a value of type t. A value narrower than its register was promoted; vectors may have any size.
 func (f *fitting) sized(t *ir.Type, l stackmap.Location) bool {
 	const register, x87 = 8, 16
 	layout := f.site.Func.Module.Layout
@@ -335,7 +334,7 @@ func (f *fitting) sized(t *ir.Type, l stackmap.Location) bool {
 	return true
 }
 
-// asNumber returns the number that a constant of up to 64 bits is recorded as, or nil.
+// asNumber returns the number that a record holds for a constant of up to 64 bits, or nil.
 func asNumber(c *ir.Const) *big.Int {
 	switch {
 	case c.Kind == ir.ConstInt && c.Typ.Bits <= 64:
@@ -346,7 +345,7 @@ func asNumber(c *ir.Const) *big.Int {
 	return nil
 }
 
-// agreesWith compares a constant of a module with a location. It is false only for a location that is a different constant, which got returns.
+// agreesWith compares a constant of a module with a location. agrees is false only if the location is a different constant; got is that constant.
 func agreesWith(m *stackmap.Map, want *big.Int, t *ir.Type, l stackmap.Location) (got *big.Int, agrees bool) {
 	recorded, err := m.Constant(l)
 	if err != nil {
@@ -361,7 +360,7 @@ func agreesWith(m *stackmap.Map, want *big.Int, t *ir.Type, l stackmap.Location)
 	return got, got.Cmp(new(big.Int).And(want, mask)) == 0
 }
 
-// AlignTogether returns the alignment that all of several sites, which fit and have the same number of operands, have in common.
+// AlignTogether returns what the alignments of several fitting sites with the same number of operands have in common.
 func AlignTogether(sites []*ir.Site, e RecordEntry) Alignment {
 	all, _ := Align(sites[0], e)
 	for _, s := range sites[1:] {
@@ -372,7 +371,7 @@ func AlignTogether(sites []*ir.Site, e RecordEntry) Alignment {
 	return all
 }
 
-// common returns what two alignments with the same number of operands have in common.
+// common returns the common part of two alignments with the same number of operands.
 func (a *Alignment) common(b *Alignment) Alignment {
 	out := *a
 	out.At = make([]int, a.Head+a.Live)

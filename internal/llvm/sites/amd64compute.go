@@ -12,11 +12,11 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// Versions of a function may have the same sites, ids, callees and constants, and record their values in another order. The code distinguishes them
-// by what it computes: for the same arguments, a location holds the value of the module's operand. Both are calculated: the locations for the code
-// from the function's entry to the record, if no instruction on the way jumps, and the operands that integer arithmetic makes of the parameters.
+// Versions of a function may have the same sites, ids, callees and constants, but record their values in another order. The code distinguishes them by its
+// computations: for the same arguments, a location must hold the value of the module's operand. For chosen arguments this file computes both. It executes the
+// straight-line code from the function's entry to the record, and evaluates the operands that are integer arithmetic on the parameters.
 
-// computedAt returns the reason why the values at a record are not those of a site; "" if they are, or cannot be calculated.
+// computedAt returns the reason why the values at a record are not those of a site, or "" if they are or cannot be computed.
 func (ms *Modules) computedAt(of Namer, e RecordEntry, s *ir.Site) string {
 	a, misfit := Align(s, e)
 	if misfit != "" {
@@ -69,8 +69,8 @@ func (ms *Modules) computedAt(of Namer, e RecordEntry, s *ir.Site) string {
 	return ""
 }
 
-// tooNarrow returns the reason if a location of 64-bit code has fewer bytes than the 64-bit integer that the module has there, or "". The opposite
-// proves nothing: LLVM records the whole register of a value that it has truncated.
+// tooNarrow returns the reason if a location has fewer bytes than the module's 64-bit integer, or "". A location with more bytes proves nothing: LLVM records
+// the whole register of a truncated value.
 func tooNarrow(a *Alignment, e RecordEntry, s *ir.Site) string {
 	for k, v := range s.Live {
 		l, located := a.Location(k)
@@ -84,7 +84,7 @@ func tooNarrow(a *Alignment, e RecordEntry, s *ir.Site) string {
 	return ""
 }
 
-// widthOf is the number of bits of a value that is calculated, 0 for any other.
+// widthOf returns the width in bits of a value that can be computed, or 0.
 func widthOf(t *ir.Type) int {
 	switch {
 	case t.Kind == ir.PointerKind:
@@ -95,10 +95,10 @@ func widthOf(t *ir.Type) int {
 	return 0
 }
 
-// calculated are values of a module's function for some arguments.
+// calculated holds the values of a module's function for chosen arguments.
 type calculated map[ir.Value]uint64
 
-// argumentsOf gives the parameters small numbers, so that no arithmetic on them overflows. ok is false where they are not handed over in general registers alone.
+// argumentsOf chooses small numbers as arguments, so that arithmetic on them does not overflow. ok is false unless all arguments are in general registers.
 func argumentsOf(f *ir.Func, seed uint64) (values calculated, ok bool) {
 	values = calculated{}
 	if len(f.Params) > len(argumentRegisters) {
@@ -113,7 +113,7 @@ func argumentsOf(f *ir.Func, seed uint64) (values calculated, ok bool) {
 	return values, true
 }
 
-// of calculates a value that integer arithmetic makes of the arguments.
+// of evaluates a value that is integer arithmetic on the arguments.
 func (c calculated) of(v ir.Value, depth int) (n uint64, known bool) {
 	if n, known = c[v]; known || depth > maxNested {
 		return n, known
@@ -138,7 +138,7 @@ func (c calculated) of(v ir.Value, depth int) (n uint64, known bool) {
 	return n, known
 }
 
-// result calculates an instruction.
+// result evaluates an instruction.
 func (c calculated) result(i *ir.Instr, width, depth int) (uint64, bool) {
 	if i.Block.Index != 0 || len(i.Args) == 0 || len(i.Args) > 2 {
 		return 0, false
@@ -183,21 +183,21 @@ func (c calculated) result(i *ir.Instr, width, depth int) (uint64, bool) {
 	return 0, false
 }
 
-// argumentRegisters are those of the System V ABI, AMD64 supplement, 3.2.3: rdi, rsi, rdx, rcx, r8 and r9.
+// argumentRegisters lists the registers of integer arguments (System V ABI, AMD64 supplement, 3.2.3): rdi, rsi, rdx, rcx, r8 and r9.
 var argumentRegisters = [6]machine.DWARFReg{5, 4, 1, 2, 8, 9}
 
-// calculation holds the known values of general registers and the stack; all others are unknown.
+// calculation executes code. It holds the known values of general registers and the stack; all other values are unknown.
 type calculation struct {
 	regs  map[machine.DWARFReg]uint64
-	stack map[uint64]uint64 // words of 8 bytes
-	sizes map[uint64]int    // how many bytes of them are known
+	stack map[uint64]uint64 // words of up to 8 bytes, by address
+	sizes map[uint64]int    // numbers of known bytes in these words
 
-	stores      []codeStore // in variables
-	offset, end int         // of the instruction that is calculated
+	stores      []codeStore // stores to variables
+	offset, end int         // offsets of the current instruction and its end
 }
 
 func newCalculation(f *ir.Func, values calculated) *calculation {
-	const entry = 0x7000_0000_0008 // as calls leave the stack pointer, 8 bytes beyond a multiple of 16
+	const entry = 0x7000_0000_0008 // at function entry, 8 bytes past a multiple of 16
 	m := &calculation{regs: map[machine.DWARFReg]uint64{machine.AMD64.SP: entry}, stack: map[uint64]uint64{}, sizes: map[uint64]int{}}
 	for n, p := range f.Params {
 		m.regs[argumentRegisters[n]] = values[p]
@@ -205,10 +205,10 @@ func newCalculation(f *ir.Func, values calculated) *calculation {
 	return m
 }
 
-// maxCalculated bounds the instructions that are calculated.
+// maxCalculated limits the instructions that are executed.
 const maxCalculated = 1 << 12
 
-// run calculates the code up to an offset, or with atCall up to the call that ends there. It is false where an instruction does what is not known.
+// run executes the code up to an offset, or if atCall is set up to the call that ends there. It returns false if an instruction cannot be executed.
 func (m *calculation) run(code []byte, to int, atCall bool) bool {
 	at := 0
 	for range maxCalculated {
@@ -228,7 +228,7 @@ func (m *calculation) run(code []byte, to int, atCall bool) bool {
 			if at == to && atCall {
 				return true
 			}
-			for _, reg := range []machine.DWARFReg{0, 1, 2, 4, 5, 8, 9, 10, 11} { // what a call does not keep
+			for _, reg := range []machine.DWARFReg{0, 1, 2, 4, 5, 8, 9, 10, 11} { // caller-saved registers
 				delete(m.regs, reg)
 			}
 			continue
@@ -240,7 +240,7 @@ func (m *calculation) run(code []byte, to int, atCall bool) bool {
 	return false
 }
 
-// do calculates one instruction.
+// do executes one instruction, and returns false if it cannot.
 func (m *calculation) do(inst x86asm.Inst) bool {
 	a, b := inst.Args[0], inst.Args[1]
 	switch inst.Op {
@@ -313,7 +313,7 @@ func (m *calculation) do(inst x86asm.Inst) bool {
 	return m.forget(inst)
 }
 
-// forget takes away what an instruction writes that is not calculated. It is false where it may leave the code or move the stack.
+// forget makes the results of an unsupported instruction unknown. It returns false if the instruction may jump or change the stack pointer.
 func (m *calculation) forget(inst x86asm.Inst) bool {
 	if _, jumps := inst.Args[0].(x86asm.Rel); jumps {
 		return false
@@ -399,18 +399,18 @@ func (m *calculation) address(of x86asm.Mem) (sum uint64, known bool) {
 	return sum, true
 }
 
-// put gives an operand a value, or makes it unknown. It is false where the stack pointer would be unknown.
+// put sets an operand, or makes it unknown. It returns false if the stack pointer becomes unknown.
 func (m *calculation) put(a x86asm.Arg, n uint64, known bool, size int) bool {
 	switch a := a.(type) {
 	case x86asm.Reg:
 		reg, whole, ok := amd64.Register(a)
 		switch {
 		case !ok:
-			return true // a vector
+			return true // a vector register
 		case !known || whole < 4:
 			delete(m.regs, reg)
 		case whole == 4:
-			m.regs[reg] = uint64(uint32(n)) // which clears the upper half
+			m.regs[reg] = uint64(uint32(n)) // a 32-bit write clears the upper half
 		default:
 			m.regs[reg] = n
 		}
@@ -418,7 +418,7 @@ func (m *calculation) put(a x86asm.Arg, n uint64, known bool, size int) bool {
 	case x86asm.Mem:
 		at, where := m.address(a)
 		if !where {
-			if a.Base != x86asm.RIP { // which leads to variables, and not into the frame
+			if a.Base != x86asm.RIP { // an address relative to rip is a variable and not in the frame
 				m.forgetStack()
 			} else if known {
 				m.stores = append(m.stores, codeStore{m.offset, m.end, a.Disp, size, n})

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// CallBefore returns the call that the machine runs right before a stackmap: nothing between the two touches memory. It returns nil for none.
+// CallBefore returns the call that runs directly before a stackmap, without a memory access between the two, or nil.
 func CallBefore(s *ir.Site) *ir.Instr {
 	if s.Kind != ir.StackMapSite {
 		return nil
@@ -31,10 +31,10 @@ func CallBefore(s *ir.Site) *ir.Instr {
 	return nil
 }
 
-// ComputedOfCall returns a live value of a stackmap that takes more than a copy of what the call before it returns, or nil: instructions for it are
-// between the two, and run on the call's result.
+// ComputedOfCall returns a live value of a stackmap that instructions after the call compute from its result, or nil. These instructions lie between the
+// call and the stackmap. A copy of the result does not count.
 func ComputedOfCall(s *ir.Site, call *ir.Instr) *ir.Instr {
-	made := map[ir.Value]bool{call: false} // what comes of the result, and whether it takes an instruction
+	made := map[ir.Value]bool{call: false} // values derived from the result, and whether that takes an instruction
 	for _, i := range s.Instr.Block.Instrs[call.Index+1 : s.Instr.Index] {
 		for _, v := range i.Args {
 			if work, of := made[v]; of {
@@ -50,7 +50,7 @@ func ComputedOfCall(s *ir.Site, call *ir.Instr) *ir.Instr {
 	return nil
 }
 
-// copied reports whether the result of an instruction is its operand, or a part of it.
+// copied reports whether the result of an instruction is its operand or a part of it.
 func copied(i *ir.Instr) bool {
 	switch i.Op {
 	case ir.OpExtractValue, ir.OpBitCast, ir.OpTrunc, ir.OpIntToPtr, ir.OpPtrToInt, ir.OpAddrSpaceCast, ir.OpFreeze:
@@ -59,7 +59,7 @@ func copied(i *ir.Instr) bool {
 	return false
 }
 
-// computes reports whether an instruction makes a value of values, and does nothing else.
+// computes reports whether an instruction only computes a value from its operands.
 func computes(i *ir.Instr) bool {
 	switch i.Op {
 	case ir.OpAlloca, ir.OpLoad, ir.OpStore, ir.OpFence, ir.OpCmpXchg, ir.OpAtomicRMW, ir.OpVAArg, ir.OpPhi, ir.OpLandingPad, ir.OpCatchPad, ir.OpCleanupPad:
@@ -68,5 +68,5 @@ func computes(i *ir.Instr) bool {
 	return true
 }
 
-// loweredInPlace are functions of C whose calls LLVM may replace by loads and stores.
+// loweredInPlace lists C functions whose calls LLVM may replace by loads and stores.
 var loweredInPlace = []string{"memcpy", "memmove", "memset", "mempcpy", "bcopy", "bzero", "stpcpy", "strcpy", "stpncpy", "strncpy", "__memcpy_chk", "__memmove_chk", "__memset_chk"}

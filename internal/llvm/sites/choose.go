@@ -8,14 +8,14 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Two modules of one program may define the same function with the same sites: versions that a JIT compiled one after the other, or a dump of an
-// earlier run. Stack maps do not distinguish them. The code of the object does, by the names, the constants and the computations in it.
+// Two modules of one program may define the same function with the same sites: versions that a JIT compiled one after the other, or a dump of an earlier run.
+// Their stack maps are alike. The names, constants and computations in the object's code distinguish them.
 
-// maxHeldFunctions bounds how many functions of an object are compared with those of one module, besides the function that is named.
+// maxHeldFunctions limits how many other functions of an object are compared with those of a module.
 const maxHeldFunctions = 64
 
-// notContradicted returns the modules of a map that the code of its object does not contradict, or only the certain ones among them, if there are
-// any. If the code contradicts all, refused is that of the first module that the user named, else of the first.
+// notContradicted returns the modules of a map that the code of its object does not contradict. If some are certain, it returns only one of these. If the
+// code contradicts all, refused is the reason for the first module that the user named, or else for the first.
 func (ms *Modules) notContradicted(c *Compiled, function *stackmap.Function) (left []*ir.Module, refused *Refusal) {
 	if ms.TrustIR && len(c.From) == 1 && !c.From[0].Found {
 		return c.From, nil
@@ -42,7 +42,7 @@ func (ms *Modules) notContradicted(c *Compiled, function *stackmap.Function) (le
 	return nil, refused
 }
 
-// ownFirst puts the module that the object has in itself before others that are the same: those may call values by other names.
+// ownFirst moves the module that the object itself contains to the front, because the names of values may differ in the others.
 func ownFirst(certain []*ir.Module) []*ir.Module {
 	for n, m := range certain {
 		if strings.HasSuffix(m.Name, ", "+TextSection) {
@@ -52,8 +52,8 @@ func ownFirst(certain []*ir.Module) []*ir.Module {
 	return certain
 }
 
-// heldAgainst compares the functions of a module with those of the object that a map belongs to. sure is that of one function of the map. why is
-// set if a function of the object contradicts the module.
+// heldAgainst compares the functions of a module with those of the map's object. sure is the result for the given function. why is set if a function of the
+// object contradicts the module.
 func (ms *Modules) heldAgainst(c *Compiled, function *stackmap.Function, m *ir.Module) (sure Sureness, why *Refusal) {
 	sure = Open
 	hold := func(f *stackmap.Function) {
@@ -89,10 +89,10 @@ func (ms *Modules) heldAgainst(c *Compiled, function *stackmap.Function, m *ir.M
 	return sure, rest
 }
 
-// maxComputing bounds how many sites of a record are compared by what the code computes.
+// maxComputing limits how many sites of a record are compared by computation.
 const maxComputing = 64
 
-// computing keeps the sites whose values the code may have computed. refused is set where it computed those of none.
+// computing returns the sites whose values the code may have computed. refused is set if there are none.
 func (ms *Modules) computing(of Namer, e RecordEntry, c Candidates) (left Candidates, refused *Refusal) {
 	if len(c.Sites) == 0 || len(c.Sites) > maxComputing {
 		return c, nil
@@ -122,20 +122,20 @@ func (ms *Modules) computing(of Namer, e RecordEntry, c Candidates) (left Candid
 	return c, nil
 }
 
-// computation is a record and a site that it may be of.
+// computation is the pair of a record and a candidate site.
 type computation struct {
 	m    *stackmap.Map
 	pos  int64
 	site *ir.Site
 }
 
-// origin is a map and a module that it may have been compiled from.
+// origin is the pair of a map and a module that it may have been compiled from.
 type origin struct {
 	c *Compiled
 	m *ir.Module
 }
 
-// several reports whether sites are of more than one module.
+// several reports whether the sites belong to more than one module.
 func several(sites []*ir.Site) bool {
 	return slices.ContainsFunc(sites, func(s *ir.Site) bool { return s.Func.Module != sites[0].Func.Module })
 }

@@ -1,31 +1,30 @@
 package sites
 
-// Course holds the orders in which the places of a function may come: its sites by the module, or its records by the code. Place 0 is the entry.
-// Where the code is not fully known, a course allows more than can happen, and never less.
+// Course holds the possible orders of a function's places: its sites according to the module, or its records according to the code. Place 0 is the entry.
+// If the code is not fully known, a course allows too many orders, but never too few.
 type Course struct {
-	follows  [][]int32 // for each place, the places that may be the next
-	anywhere []bool    // any place may be the next, whatever the next two fields hold
-	leaves   []bool    // the function may be left before another place comes
-	stays    []bool    // it may run forever before another place comes
-	ends     []bool    // the code after it is unknown: any continuation is possible
+	follows  [][]int32 // for each place, the possible next places
+	anywhere []bool    // any place may be next, in addition to the following fields
+	leaves   []bool    // the function may return before it reaches another place
+	stays    []bool    // the function may run forever without reaching another place
+	ends     []bool    // the code after the place is unknown, so any continuation is possible
 }
 
 func newCourse(places int) *Course {
 	return &Course{make([][]int32, places), make([]bool, places), make([]bool, places), make([]bool, places), make([]bool, places)}
 }
 
-// MaxPairs bounds how many pairs of sites and records are compared, MaxSteps the work of following both, and maxAllSteps the work for all
-// functions.
+// MaxPairs limits the pairs of sites and records that are compared, MaxSteps the work for one function, and maxAllSteps the work for all functions.
 const (
 	MaxPairs    = 1 << 22
 	MaxSteps    = 1 << 25
 	maxAllSteps = 1 << 28
 )
 
-// Together walks two courses of one function, that of its code and that of its module. Compiled code reaches its records as the module reaches
-// their sites, however often blocks were duplicated, merged or moved. may[r][s] means that record r may be that of site s. Together removes the
-// pairs that are impossible: from the entry there is no common way to both, or none onward from there. budget is the number of remaining steps; ok
-// is false if it was exceeded.
+// Together walks two courses of one function: that of its code and that of its module. Compiled code reaches its records in the order in which the module
+// reaches their sites, however often blocks were duplicated, merged or moved. may[r][s] reports whether record r may belong to site s. Together removes
+// impossible pairs: those without a common path from the entry, and those without a common continuation. budget is the number of remaining steps; ok is
+// false if it was exceeded.
 func Together(code, module *Course, may [][]bool, budget *int) (ok bool) {
 	for *budget >= 0 {
 		reached := reach(code, module, may, budget)
@@ -55,7 +54,7 @@ func Together(code, module *Course, may [][]bool, budget *int) (ok bool) {
 	return false
 }
 
-// reach returns the pairs to which both come from the entry.
+// reach returns the pairs that a common path from the entry reaches.
 func reach(code, module *Course, may [][]bool, budget *int) [][]bool {
 	reached := make([][]bool, len(may))
 	for r := range may {
@@ -91,7 +90,7 @@ func reach(code, module *Course, may [][]bool, budget *int) [][]bool {
 	return reached
 }
 
-// goesOn reports whether both may continue from a pair in the same way.
+// goesOn reports whether a pair has a common continuation.
 func goesOn(code, module *Course, may [][]bool, r, s int, budget *int) bool {
 	if *budget--; module.ends[s] || code.ends[r] ||
 		(code.leaves[r] || code.anywhere[r]) && module.leaves[s] || (code.stays[r] || code.anywhere[r]) && module.stays[s] {

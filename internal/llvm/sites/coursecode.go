@@ -10,11 +10,11 @@ type stretch struct {
 	start machine.Addr
 	code  []byte
 	step  func(code []byte, at machine.Addr) isa.Step
-	// moved reports whether an instruction holds a field that a linker fills in, by its offset and size: then its target is elsewhere.
+	// moved reports whether a linker fills in a field of an instruction, given its offset and size. Its target is then outside the function.
 	moved func(offset, size int) bool
-	// parts means that some of the function may be elsewhere, so that a jump out of it may return.
+	// parts reports whether parts of the function may lie elsewhere, so that a jump out of it may come back.
 	parts bool
-	// pads means that calls may return to landing pads.
+	// pads reports whether calls may return to landing pads.
 	pads bool
 
 	steps map[int]isa.Step
@@ -28,8 +28,8 @@ type point struct {
 	called, starts bool
 }
 
-// course returns the orders in which the code of a function reaches its records; place k+1 is points[k]. They are in the order of the section.
-// calls holds, by their ends, the calls in the code. why is set if the code cannot be followed.
+// course returns the orders in which a function's code reaches its records; place k+1 is points[k]. points are in the order of the section. calls maps the
+// end of each call in the code to its start. why is set if the code cannot be decoded.
 func (f *stretch) course(points []point, budget *int) (c *Course, calls map[int]int, why string) {
 	w := &codeCourse{stretch: f, Course: newCourse(len(points) + 1), points: points, at: map[int][]int32{}, calls: map[int]int{}, budget: budget}
 	f.steps = map[int]isa.Step{}
@@ -58,19 +58,19 @@ type codeCourse struct {
 	*stretch
 	*Course
 	points []point
-	at     map[int][]int32 // the places at each offset
-	calls  map[int]int     // where the calls begin that end at an offset
+	at     map[int][]int32 // places by offset
+	calls  map[int]int     // the start of each call, by its end
 	budget *int
 	why    string
 }
 
-// from follows the code after a place. next are the places that come at once.
+// from follows the code after a place. next are the later places at the same offset.
 func (w *codeCourse) from(place, offset int, next []int32) {
 	if len(next) > 0 {
 		w.follow(place, next[0])
 		return
 	}
-	// Depth first, so that a way back to an instruction that is being followed is a loop without a place.
+	// Search depth first: a jump back to an instruction on the current path is a loop without a place.
 	type open struct {
 		behind []int
 		next   int
@@ -114,9 +114,9 @@ func (w *codeCourse) follow(place int, next int32) {
 	w.follows[place] = append(w.follows[place], next)
 }
 
-// behind returns the instructions that may follow that at an offset before another place comes, and records the places that come.
+// behind returns the offsets of the instructions that may follow the one at an offset before the next place. It records the places that may be next.
 func (w *codeCourse) behind(place, offset int) (on []int) {
-	if offset == len(w.code) { // after a call that never returns
+	if offset == len(w.code) { // a call that never returned
 		w.ends[place] = true
 		return nil
 	}
@@ -167,7 +167,7 @@ func (w *codeCourse) behind(place, offset int) (on []int) {
 	return on
 }
 
-// arrive takes down the places at an offset to which a jump may come, and returns the offset where it may pass by them.
+// arrive records the places that a jump to an offset reaches, and returns the offset if the jump may skip them.
 func (w *codeCourse) arrive(place, offset int) (on []int) {
 	here := w.at[offset]
 	for k := len(here) - 1; k >= 0; k-- {

@@ -2,8 +2,8 @@ package sites
 
 import "example.com/reframe/internal/llvm/ir"
 
-// CourseOfModule returns the orders in which a function reaches its sites; place k+1 is sites[k]. They are in program order, and none of them is in
-// an unreachable block. A guard is a site that the function may skip.
+// CourseOfModule returns the orders in which a function reaches its sites; place k+1 is sites[k]. sites are in program order, and none is in an unreachable
+// block. The function may skip a guard.
 func CourseOfModule(f *ir.Func, sites []*ir.Site) *Course {
 	blocks, err := f.Body()
 	if err != nil || len(blocks) == 0 {
@@ -21,7 +21,7 @@ func CourseOfModule(f *ir.Func, sites []*ir.Site) *Course {
 	m.enter(0, blocks[0])
 	for k, s := range sites {
 		place := k + 1
-		m.ends[place] = LeavesFunction(s) // what follows a deoptimize call never runs, and need not have code
+		m.ends[place] = LeavesFunction(s) // the code after a deoptimize call never runs and may be missing
 		if isGuard(s) {
 			continue
 		}
@@ -38,12 +38,12 @@ func CourseOfModule(f *ir.Func, sites []*ir.Site) *Course {
 type moduleCourse struct {
 	*Course
 	sites   []*ir.Site
-	in      [][]int32 // the places in each block
-	forever []bool    // from the start of that block the function may run on for ever without coming to a place
-	seen    []int32   // by which place a block was entered last, and one more
+	in      [][]int32 // places by block
+	forever []bool    // from the start of the block the function may run forever without reaching a place
+	seen    []int32   // one more than the last place from which the block was entered
 }
 
-// pass continues after a place: to the remaining places in its block, and out of it.
+// pass follows the code after a place, in its block and in later ones.
 func (m *moduleCourse) pass(place int, b *ir.Block, rest []int32) {
 	work := m.leave(place, b, rest, nil)
 	for len(work) > 0 {
@@ -52,14 +52,14 @@ func (m *moduleCourse) pass(place int, b *ir.Block, rest []int32) {
 	}
 }
 
-// enter continues at the start of a block.
+// enter follows the code from the start of a block.
 func (m *moduleCourse) enter(place int, b *ir.Block) {
 	m.seen[b.Index] = int32(place) + 1
 	m.stays[place] = m.stays[place] || m.forever[b.Index]
 	m.pass(place, b, m.in[b.Index])
 }
 
-// leave records the remaining places in a block up to the first that cannot be skipped, and adds the successors of the block if there is none.
+// leave records the next places in a block, up to the first that cannot be skipped. If there is none, it adds the successors of the block to work.
 func (m *moduleCourse) leave(place int, b *ir.Block, rest []int32, work []*ir.Block) []*ir.Block {
 	for _, next := range rest {
 		m.follows[place] = append(m.follows[place], next)
@@ -84,8 +84,8 @@ func (m *moduleCourse) leave(place int, b *ir.Block, rest []int32, work []*ir.Bl
 	return work
 }
 
-// findLoops finds the blocks from whose start the function may run forever without reaching a place: those that remain after removing, repeatedly,
-// the blocks with a place and the blocks without a remaining successor.
+// findLoops finds the blocks from whose start the function may run forever without reaching a place. It repeatedly removes blocks with a place and blocks
+// without a remaining successor; the others are the result.
 func (m *moduleCourse) findLoops(blocks []*ir.Block) {
 	m.forever = make([]bool, len(blocks))
 	behind := make([]int, len(blocks))
@@ -114,7 +114,7 @@ func (m *moduleCourse) findLoops(blocks []*ir.Block) {
 	}
 }
 
-// stops reports whether no way through a block passes by all places in it.
+// stops reports whether every path through a block reaches a place in it.
 func (m *moduleCourse) stops(b *ir.Block) bool {
 	for _, place := range m.in[b.Index] {
 		if !isGuard(m.sites[place-1]) {

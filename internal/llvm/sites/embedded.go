@@ -13,21 +13,21 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// bitcodeSection is the section in which clang -fembed-bitcode, and JIT compilers that do the same, store the module of an object.
+// bitcodeSection is the section in which clang -fembed-bitcode and some JIT compilers store the module of an object.
 const bitcodeSection = ".llvmbc"
 
-// Bounds on the bitcode of one target.
+// These limit the bitcode of one target.
 const (
 	maxEmbedded      = 256
 	maxEmbeddedBytes = 64 << 20
 )
 
-// ErrNoBitcode reports that a target contains no module of LLVM IR.
+// ErrNoBitcode is wrapped by the error for a target that contains no module of LLVM IR.
 var ErrNoBitcode = errors.New("none of its files and of the registered objects that were read has a section " + bitcodeSection)
 
-// EmbeddedIR reads the modules that a target contains: those of its files, and of registered objects that were read (those on a stack, if it is
-// running). It requires llvm-dis. The author of the code wrote the bitcode too, and nothing proves that the code was compiled from it: the modules
-// count as found ([ir.Module].Found). notes lists what could not be read. It returns an error if nothing could.
+// EmbeddedIR reads the modules in a target's files, and in the registered objects that were read (in a running target only those on a stack). It requires
+// llvm-dis. Bitcode is written by the author of the code, and nothing proves that the code was compiled from it, so the modules count as found
+// ([ir.Module].Found). notes lists the modules that could not be read. If none could be read, it returns an error.
 func EmbeddedIR(t *ptrace.Target) (modules []*ir.Module, notes []string, err error) {
 	e := &embedded{}
 	EachImage(t, e.image)
@@ -40,8 +40,7 @@ func EmbeddedIR(t *ptrace.Target) (modules []*ir.Module, notes []string, err err
 	return e.modules, e.notes, nil
 }
 
-// EachImage calls a function for each image of a target, with its name: registered objects, those that were given, files. The image is nil if it
-// was not read.
+// EachImage calls each for every image of a target: registered objects, objects given by the user, and files. The image is nil if it was not read.
 func EachImage(t *ptrace.Target, each func(name string, img *object.Image)) {
 	for _, r := range t.Registries {
 		for n, entry := range r.Entries {
@@ -56,10 +55,10 @@ func EachImage(t *ptrace.Target, each func(name string, img *object.Image)) {
 	}
 }
 
-// TextSection is the section in which a self-describing JIT compiler stores the text of the module, plain or compressed by zstd.
+// TextSection is the section in which a self-describing JIT compiler stores the text of the module, plain or compressed with zstd.
 const TextSection = ".reframe.ir"
 
-// OwnText returns the text of the module that an image contains, of at most the given number of bytes; nil if it contains none.
+// OwnText returns the text of the module that an image contains, or nil. It returns an error if the text exceeds most bytes.
 func OwnText(img *object.Image, most int) ([]byte, error) {
 	s := img.Section(TextSection)
 	if s == nil {
@@ -69,17 +68,17 @@ func OwnText(img *object.Image, most int) ([]byte, error) {
 		return nil, fmt.Errorf("%d bytes; up to %d are read", s.Size, most)
 	}
 	text, err := s.Data()
-	if err == nil && bytes.HasPrefix(text, []byte{0x28, 0xb5, 0x2f, 0xfd}) { // RFC 8878, 3.1.1
+	if err == nil && bytes.HasPrefix(text, []byte{0x28, 0xb5, 0x2f, 0xfd}) { // magic number of zstd (RFC 8878, 3.1.1)
 		text, err = unpacked(text, most)
 	}
 	return bytes.TrimRight(text, "\x00"), err
 }
 
-// maxRatio bounds the room that is made for a text before it is unpacked, by its size as packed. Text of IR is packed to a tenth, that of many functions
-// which are alike to a hundredth.
+// maxRatio limits the buffer that is allocated for a text before it is decompressed, relative to its compressed size. IR compresses to a tenth, and many
+// similar functions to a hundredth.
 const maxRatio = 1024
 
-// unpacked returns the text that was compressed. Where the header states its size, the text is unpacked in one piece, which takes no room besides.
+// unpacked decompresses a text. If the header states the size, it decompresses into one buffer of that size, which needs no further memory.
 func unpacked(packed []byte, most int) ([]byte, error) {
 	if size := statedSize(packed, most); size > 0 {
 		r, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(uint64(size)), zstd.WithDecoderConcurrency(1))
@@ -106,7 +105,7 @@ func unpacked(packed []byte, most int) ([]byte, error) {
 	return text, nil
 }
 
-// statedSize returns the size of the text that the header states, or 0 if it states none or an improbable one.
+// statedSize returns the decompressed size in the header, or 0 if it is missing or improbable.
 func statedSize(packed []byte, most int) int {
 	var head zstd.Header
 	if head.Decode(packed) != nil || !head.HasFCS || head.FrameContentSize > min(uint64(most), maxRatio*uint64(len(packed))) {
@@ -122,7 +121,7 @@ type embedded struct {
 	bytes   int
 }
 
-// image reads the modules of one image.
+// image reads the modules in one image.
 func (e *embedded) image(name string, img *object.Image) {
 	if img == nil {
 		return
@@ -159,7 +158,7 @@ func (e *embedded) image(name string, img *object.Image) {
 	}
 }
 
-// note records what could not be read; only the first few are kept.
+// note records an error; only the first few are kept.
 func (e *embedded) note(name string, err error) {
 	const enough = 8
 	if len(e.notes) < enough {

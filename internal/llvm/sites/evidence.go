@@ -14,26 +14,26 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// evidence holds the comparison of the code of a function with the module's function.
+// evidence is the result of comparing the code of a function with a module's function.
 type evidence struct {
 	f      *ir.Func
-	shared map[string]bool // names of the module's that the code names
-	others []string        // names in the code that the module's function does not contain
-	called bool            // the first of others is called
-	absent []string        // functions that the module's function calls whenever it runs, and the code does not name
-	order  string          // why the calls of the code cannot be those of the module, or ""
+	shared map[string]bool // names of the module's function that the code refers to
+	others []string        // names that the code refers to and the module's function does not
+	called bool            // the code calls the first of others
+	absent []string        // functions that the module's function always calls and the code does not refer to
+	order  string          // the reason why the code's calls cannot be those of the module, or ""
 
-	constants map[string]bool // constants that the module's function passes on and the code contains
-	missing   *handedOn       // one that the code does not contain, or nil
+	constants map[string]bool // constants that the module's function passes or returns and the code contains
+	missing   *handedOn       // such a constant that the code does not contain, or nil
 }
 
-// maxNamed bounds how many names and constants of a function are looked at, and maxNested how deep constants are followed.
+// maxNamed limits the names and constants of a function that are examined, and maxNested the nesting of constants.
 const (
 	maxNamed  = 1 << 12
 	maxNested = 16
 )
 
-// differs returns why the code cannot be the function's, "" if it can.
+// differs returns the reason why the code cannot be that of the function, or "".
 func (t *evidence) differs() string {
 	verb := "names"
 	if t.called {
@@ -54,13 +54,13 @@ func (t *evidence) differs() string {
 	return ""
 }
 
-// byItself are names that the code generator brings in: of compiler runtimes, of the parts of functions, and of functions of C that it calls for
-// an instruction, or in whose place it puts instructions, or others of them (TargetLowering::InitLibcalls, SelectionDAGBuilder::visitCall).
+// byItself matches names that the code generator adds: of compiler runtimes, of parts of functions, and of C functions. It calls a C function for an
+// instruction, replaces its call by instructions, or calls another C function instead (TargetLowering::InitLibcalls, SelectionDAGBuilder::visitCall).
 var byItself = regexp.MustCompile(`^(_|\.|llvm\.|OUTLINED_FUNCTION|mem(cpy|move|set|cmp|chr|rchr|pcpy|ccpy|set_pattern.*)$|(str|stp)(n?cpy|n?cat|n?len|n?cmp|chr|rchr|str|spn|cspn|pbrk)$|wmem|wcslen$|bcmp$|bcopy$|bzero$|abs$|labs$|llabs$|` +
 	`(fabs|fmin|fmax|fminimum|fmaximum|fminimum_num|fmaximum_num|fmod|sqrt|cbrt|sin|cos|sincos|sincospi|tan|asin|acos|atan|atan2|sinh|cosh|tanh|` +
 	`log|log2|log10|exp|exp2|exp10|pow|ceil|floor|trunc|rint|nearbyint|round|roundeven|lround|llround|lrint|llrint|ldexp|frexp|modf|copysign|fma|fdim|hypot)(f|l|f128|f16)?$)`)
 
-// base returns a name without the suffix that is added when a function is split, copied, or exported to other modules.
+// base returns a name without the suffix that LLVM adds when it splits, copies or exports a function.
 func base(name string) string {
 	name = strings.TrimPrefix(name, "\x01")
 	for k := 1; k < len(name); k++ {
@@ -71,7 +71,7 @@ func base(name string) string {
 	return name
 }
 
-// tells reads the code and the function. why is set if one of them cannot be read.
+// tells compares the code with a function. why is set if one of them cannot be read.
 func (c *ordersCode) tells(f *ir.Func) (t *evidence, why string) {
 	named, why := namedBy(f)
 	if why != "" {
@@ -101,7 +101,7 @@ func (c *ordersCode) tells(f *ir.Func) (t *evidence, why string) {
 		if spelled || slices.ContainsFunc(n.names, func(name string) bool { return own[base(name)] || byItself.MatchString(base(name)) }) {
 			continue
 		}
-		if n.called && !t.called { // calls say more
+		if n.called && !t.called { // calls are stronger evidence
 			t.others, t.called = nil, true
 		}
 		if n.called == t.called && !slices.Contains(t.others, n.names[0]) {
@@ -111,7 +111,7 @@ func (c *ordersCode) tells(f *ir.Func) (t *evidence, why string) {
 	calls := callsOf(f)
 	for _, i := range calls.always {
 		local := i.Call.Callee.(*ir.Func).Linkage == "internal" || i.Call.Callee.(*ir.Func).Linkage == "private"
-		if all || whole && !local { // a local one may be named by its section
+		if all || whole && !local { // the code may refer to a local function through its section
 			if g := CalledName(i); !present[base(g)] && !slices.Contains(t.absent, g) {
 				t.absent = append(t.absent, g)
 			}
@@ -126,16 +126,16 @@ func (c *ordersCode) tells(f *ir.Func) (t *evidence, why string) {
 	return t, ""
 }
 
-// naming is an instruction that names something.
+// naming is an instruction that refers to a symbol.
 type naming struct {
-	names  []string // as a module may spell it: what starts at one address may have several
+	names  []string // the possible names in a module: several symbols may have one address
 	called bool
-	tail   bool // it is jumped to
-	behind int  // the offset of what follows it
+	tail   bool // it is a jump
+	behind int  // offset of the next instruction
 }
 
-// names lists what the code names, in the order of its instructions. all is false where there are calls, or jumps out of the function, of which it is
-// not known where they lead, and whole is false where a function may be named that is not in the list: what is not linked has a relocation wherever it names one.
+// names returns the references to symbols in the code, in the order of its instructions. all is false if the target of a call, or of a jump out of the
+// function, is unknown. whole is false if the code may refer to a function that is not in the list; unlinked code has a relocation for each reference.
 func (c *ordersCode) names() (list []naming, all, whole bool, why string) {
 	c.steps, all, whole = map[int]isa.Step{}, true, true
 	for at := 0; at < len(c.code); {
@@ -165,8 +165,7 @@ func (c *ordersCode) names() (list []naming, all, whole bool, why string) {
 	return list, all, all || whole && c.image.Relocatable(), ""
 }
 
-// namedBy returns the names that a function may have in its code: all that its operands lead to, through constants, aliases and initializers of
-// variables.
+// namedBy returns the names that the code of a function may refer to: all that its operands lead to, through constants, aliases and initializers.
 func namedBy(f *ir.Func) (named map[string]bool, why string) {
 	blocks, err := f.Body()
 	if err != nil {
@@ -218,7 +217,7 @@ func (w *nameWalk) value(v ir.Value, depth int) {
 		}
 	case *ir.Func:
 		w.named[base(v.Name)] = true
-		if name, ok := strings.CutPrefix(v.Name, "llvm."); ok { // llvm.objc.retain is a call of objc_retain
+		if name, ok := strings.CutPrefix(v.Name, "llvm."); ok { // llvm.objc.retain becomes a call of objc_retain
 			w.named[strings.ReplaceAll(name, ".", "_")] = true
 		}
 	case *ir.Global:
@@ -234,12 +233,12 @@ func (w *nameWalk) value(v ir.Value, depth int) {
 	}
 }
 
-// moduleCalls are the calls of a function by name that stay calls in its code.
+// moduleCalls holds the direct calls of a function that its code must contain.
 type moduleCalls struct {
-	all    []*ir.Instr // in program order, of blocks that are reached
-	always []*ir.Instr // of them those that run whenever the function does
-	folds  bool        // it branches on a constant: blocks may have no code
-	odd    bool        // it has calls that no name identifies, or nops in place of a call
+	all    []*ir.Instr // in program order, in reachable blocks
+	always []*ir.Instr // the calls in the entry block, which always run
+	folds  bool        // a branch depends on a constant, so some blocks may have no code
+	odd    bool        // some calls are indirect, or have nops in their place
 }
 
 func callsOf(f *ir.Func) *moduleCalls {
@@ -260,7 +259,7 @@ func callsOf(f *ir.Func) *moduleCalls {
 			}
 			g, ok := i.Call.Callee.(*ir.Func)
 			switch {
-			case !ok, i.Sled(): // LLVM writes nops in place of a call that is to be patched
+			case !ok, i.Sled(): // LLVM writes nops in place of a call that is patched later
 				c.odd = true
 			case strings.HasPrefix(g.Name, "llvm."):
 				c.odd = c.odd || strings.HasPrefix(g.Name, "llvm.experimental.") && g.Name != "llvm.experimental.stackmap" && g.Name != "llvm.webkit.stackmap"
@@ -275,13 +274,12 @@ func callsOf(f *ir.Func) *moduleCalls {
 	return c
 }
 
-// keepsCall reports whether a call stays in the code: it is neither dropped for having no effect nor replaced by an equivalent.
+// keepsCall reports whether a call stays in the code: LLVM neither removes it as useless nor replaces it.
 func keepsCall(i *ir.Instr, g *ir.Func) bool {
 	return !g.StoresNothing() && !i.Call.Pure && !byItself.MatchString(base(g.Name))
 }
 
-// ordered returns the reason why the calls of the code cannot be those of the module, in any order in which the module makes them; "" if they can,
-// or if that is unknown.
+// ordered returns the reason why the order of the code's calls contradicts the module, or "" if it does not or that is unknown.
 func (c *ordersCode) ordered(f *ir.Func, calls *moduleCalls, list []naming) string {
 	if len(calls.all) == 0 || calls.odd || returnsTwice(f) != "" || c.parts {
 		return ""
@@ -304,7 +302,7 @@ func (c *ordersCode) ordered(f *ir.Func, calls *moduleCalls, list []naming) stri
 			any = any || row[k+1]
 		}
 		if any && n.tail {
-			return "" // a tail call: the code leaves where the module has a call
+			return "" // a tail call: the code leaves the function where the module has a call
 		}
 		if any {
 			may, points, at = append(may, row), append(points, point{offset: n.behind, called: true}), append(at, n)
@@ -328,12 +326,12 @@ func (c *ordersCode) ordered(f *ir.Func, calls *moduleCalls, list []naming) stri
 	return ""
 }
 
-// handedOn is a constant that the module's function hands on as it is.
+// handedOn is a constant that the module's function passes to a callee or returns.
 type handedOn struct {
 	value *ir.Const
 	to    string // "to @g", "as its result"
 	line  int
-	has   []string // what the code has and the module's function has not, where it would be
+	has   []string // constants of the code that the module's function does not have
 }
 
 func (h *handedOn) String() string {
@@ -344,12 +342,12 @@ func (h *handedOn) String() string {
 	return fmt.Sprintf("with %s %s, in line %d,%s", h.value.Ref(), h.to, h.line, strings.TrimPrefix(where, ","))
 }
 
-// integerRegisters is the least number of integer arguments that C's calling convention passes in registers on x86-64: Windows has four.
+// integerRegisters is the least number of integer arguments that C conventions of x86-64 pass in registers: Windows has four.
 const integerRegisters = 4
 
-// holdConstants searches the code for the constants that the function passes to functions in registers or returns. The code generator loads each
-// into a register by one instruction that contains it, however else it transforms the code. Exceptions are 0, 1 and -1, which it makes in other
-// ways, and constants wider than 32 bits, one of which it may compute from another. The bytes may be anywhere in the code.
+// holdConstants searches the code for the constants that the function returns or passes in registers. The code generator loads each with one instruction
+// that contains it, whatever else it optimizes. Exceptions are 0, 1 and -1, which it loads in other ways, and constants wider than 32 bits, which it may
+// compute from others. The bytes may be anywhere in the code.
 func (t *evidence) holdConstants(code []byte) {
 	blocks, _ := t.f.Body()
 	reached := Reachable(t.f)
@@ -392,7 +390,7 @@ func (t *evidence) holdConstants(code []byte) {
 	}
 }
 
-// signedOf is the value of a constant as a signed number.
+// signedOf returns a constant as a signed number.
 func signedOf(c *ir.Const) *big.Int {
 	if c.Int.Bit(c.Typ.Bits-1) == 0 {
 		return c.Int
@@ -400,8 +398,7 @@ func signedOf(c *ir.Const) *big.Int {
 	return new(big.Int).Sub(c.Int, new(big.Int).Lsh(big.NewInt(1), uint(c.Typ.Bits)))
 }
 
-// inCode searches code for a number: of 32 bits, as instructions that set a register hold it; of 16 if the type has no more; and of 8 as push holds
-// it.
+// inCode searches code for a number: as 32 bits, or as 16 if the type has no more, as in an instruction that sets a register; or as 8 bits in a push.
 func inCode(code []byte, n int64, bits int) bool {
 	number := binary.LittleEndian.AppendUint32(nil, uint32(n))
 	if bits == 16 {
@@ -413,10 +410,10 @@ func inCode(code []byte, n int64, bits int) bool {
 	return n == int64(int8(n)) && strings.Contains(string(code), string([]byte{0x6a, byte(n)}))
 }
 
-// maxUnknown bounds how many numbers are named.
+// maxUnknown limits the numbers that a message names.
 const maxUnknown = 3
 
-// unknownConstants are numbers that the code sets 32-bit registers to (B8+r id) and that the function does not have anywhere.
+// unknownConstants returns numbers that the code loads into 32-bit registers (B8+r id) and that the function does not contain.
 func (t *evidence) unknownConstants(code []byte) (list []string) {
 	has := map[uint32]bool{}
 	blocks, _ := t.f.Body()

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// FirstLeaf returns the first scalar or vector of a type, the only part that LLVM records of it.
+// FirstLeaf returns the first scalar or vector in a type. LLVM records only this part of an aggregate.
 func FirstLeaf(t *ir.Type) *ir.Type {
 	switch t.Kind {
 	case ir.StructKind:
@@ -23,13 +23,13 @@ func FirstLeaf(t *ir.Type) *ir.Type {
 	return t
 }
 
-// X86Triple reports whether a module is for x86-64. A module without a triple counts as one: llc defaults to the machine that it runs on.
+// X86Triple reports whether a triple is for x86-64. A module without a triple counts too: llc's default is its host.
 func X86Triple(triple string) bool {
 	first, _, _ := strings.Cut(triple, "-")
 	return first == "x86_64" || first == "amd64" || first == ""
 }
 
-// LeavesFunction reports whether nothing resumes after a site: its frame returns.
+// LeavesFunction reports whether a site leaves the function: nothing runs after it in this frame.
 func LeavesFunction(s *ir.Site) bool { return s.Kind == ir.DeoptimizeSite || s.Kind == ir.GuardSite }
 
 // AllSites returns the sites and guards of a function in program order.
@@ -49,8 +49,7 @@ func AllSites(f *ir.Func) ([]*ir.Site, error) {
 	return all, nil
 }
 
-// Reachable are the blocks that the code generator keeps: those that some way from the
-// entry leads to.
+// Reachable returns the blocks that are reachable from the entry; the code generator drops the others.
 func Reachable(f *ir.Func) map[*ir.Block]bool {
 	blocks, err := f.Body()
 	if err != nil || len(blocks) == 0 {
@@ -70,12 +69,12 @@ func Reachable(f *ir.Func) map[*ir.Block]bool {
 	return seen
 }
 
-// StatepointLike reports whether a site's live values are those of its deopt bundle.
+// StatepointLike reports whether the live values of a site are those of its deopt bundle.
 func StatepointLike(s *ir.Site) bool {
 	return s.Kind != ir.StackMapSite && s.Kind != ir.PatchPointSite
 }
 
-// NameOf returns the name of a value in the source, or "" for a constant.
+// NameOf returns the name of a value in the module, or "" for a constant.
 func NameOf(v ir.Value) string {
 	switch v := v.(type) {
 	case *ir.Param:
@@ -86,7 +85,7 @@ func NameOf(v ir.Value) string {
 	return ""
 }
 
-// OnFrame reports whether an alloca is part of its function's frame: it is of the entry block, and its size does not change.
+// OnFrame reports whether an alloca has a fixed place in its function's frame: it is in the entry block and has a constant size.
 func OnFrame(i *ir.Instr) bool {
 	if i.Op != ir.OpAlloca || i.Block.Index != 0 || i.Flags&ir.InAlloca != 0 {
 		return false
@@ -99,7 +98,7 @@ func OnFrame(i *ir.Instr) bool {
 	return true
 }
 
-// CalledName is the name of the function that a call names, or "".
+// CalledName returns the name of the directly called function, or "".
 func CalledName(i *ir.Instr) string {
 	if callee, direct := i.Call.Callee.(*ir.Func); direct {
 		return callee.Name
@@ -107,5 +106,5 @@ func CalledName(i *ir.Instr) string {
 	return ""
 }
 
-// MaxFunction bounds how much of a function is decoded in search of jumps.
+// MaxFunction limits the bytes of a function that are decoded.
 const MaxFunction = 1 << 20

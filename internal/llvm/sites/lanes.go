@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// VectorLayout returns how the elements of a vector lie in a location of a site's record.
+// VectorLayout returns the layout of a vector's elements in a location of a site's record.
 func VectorLayout(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) (abi.Lanes, error) {
 	if l.Kind != stackmap.Register && l.Kind != stackmap.Indirect {
 		return abi.Lanes{}, fmt.Errorf("a %s is no number, and the record has one", t)

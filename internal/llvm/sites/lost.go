@@ -8,10 +8,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// MayVanish reports whether a site's record may have no location at all for an operand; the locations after it then move up, see [Alignment]. Such
-// an operand may be in an x87 register: an x86_fp80, and without SSE a float or double, which is the default of compilers for 32-bit x86. A module
-// for x86-64 does not show whether llc was given -mattr=-sse2; the number of locations shows it for any site but a statepoint. In an aggregate,
-// LLVM considers only the first element.
+// MayVanish reports whether a site's record may lack a location for an operand; the later locations then move up, see [Alignment]. This happens to operands
+// in x87 registers: an x86_fp80, and without SSE a float or double. Without SSE is the default of compilers for 32-bit x86. A module for x86-64 does not show
+// whether llc ran with -mattr=-sse2; the number of locations shows it, except in a statepoint. Only the first element of an aggregate counts.
 func MayVanish(s *ir.Site, v ir.Value) bool {
 	switch FirstLeaf(v.Type()).Kind {
 	case ir.X86FP80Kind:
@@ -23,13 +22,13 @@ func MayVanish(s *ir.Site, v ir.Value) bool {
 	return false
 }
 
-// isI386 reports whether a module is for 32-bit x86.
+// isI386 reports whether a triple is for 32-bit x86.
 func isI386(triple string) bool {
 	first, _, _ := strings.Cut(triple, "-")
 	return first == "x86" || len(first) == 4 && first[0] == 'i' && first[2:] == "86"
 }
 
-// unrecorded returns the reason why a value without a location in the record is unavailable.
+// unrecorded returns the reason why a value without a location is unavailable.
 func unrecorded(t *ir.Type) string {
 	if t.Kind == ir.X86FP80Kind {
 		return "LLVM records no location for an x86_fp80"
@@ -37,22 +36,22 @@ func unrecorded(t *ir.Type) string {
 	return "LLVM records no location for a " + t.String() + " in an x87 register"
 }
 
-// inX87 reports whether computations keep a value of type t in an x87 register, by the compilers' defaults for a triple.
+// inX87 reports whether computations keep a value of type t in an x87 register, with the compilers' defaults for a triple.
 func inX87(t *ir.Type, triple string) bool {
 	k := FirstLeaf(t).Kind
 	return k == ir.X86FP80Kind && X86Triple(triple) || isI386(triple) && (k == ir.FloatKind || k == ir.DoubleKind)
 }
 
-// ConfusedX87 is the reason why an x86_fp80 beside another one is unavailable (llvm-project issue 55586).
+// ConfusedX87 is the reason why a value is unavailable if x87 values may be confused (llvm-project issue 55586).
 const ConfusedX87 = "LLVM may have stored another value for it: a stackmap of the function takes a value in an x87 register, and " +
 	"LLVM confuses those behind it"
 
-// confused returns the reason why a value of type t at a site may be another's, or "". handleCall of X86FloatingPoint.cpp removes the operands of a
-// stackmap from its model of the x87 stack's users and leaves their registers on it, because a stackmap overwrites none. If the same register is
-// given to another value later, the model has it twice, and at the end of the block adjustLiveRegs pops the new value for the old: the program
-// itself continues with the wrong one, and so does each slot that it stores. A build of LLVM with assertions aborts there (llvm-project issue
-// 55586). No record shows which register an operand had, so all operands of the function are in doubt. If a stackmap has only one such operand, and
-// that has a location, it was in no register.
+// confused returns the reason why a location may hold another value than the one of type t, or "". handleCall of X86FloatingPoint.cpp removes the operands
+// of a stackmap from the instruction but leaves their registers in its model of the x87 stack, because a stackmap overwrites no register. If the register is
+// later assigned to another value, the model contains it twice. At the end of the block adjustLiveRegs then pops the new value instead of the old. The
+// program itself continues with the wrong value, also in slots that it stores. A build of LLVM with assertions aborts there (llvm-project issue 55586). No
+// record shows the register of a removed operand, so all operands of the function are uncertain. If a stackmap has only one such operand and it has a
+// location, it was not in a register.
 func confused(s *ir.Site, t *ir.Type) string {
 	triple := s.Func.Module.Triple
 	if !inX87(t, triple) {
@@ -79,11 +78,12 @@ func confused(s *ir.Site, t *ir.Type) string {
 	return ""
 }
 
-// Halved returns the reason why a location cannot hold all of a value of type t, or "". The record does not show it: the sizes may agree by chance.
+// Halved returns the reason why a location cannot hold a whole value of type t, or "". The record does not show this, because the sizes may be equal by
+// chance.
 func Halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) string {
-	// The record holds an address in the frame for an operand whose value is that address, also for an alloca's address as a number, and for an
-	// argument that is passed in parts on the stack, such as an i128 (StatepointLowering.cpp, lowerStatepointMetaArgs; SelectionDAGBuilder.cpp,
-	// LowerArguments, where that is a BUILD_PAIR). A number as wide as an address is not passed in parts.
+	// The record holds an address in the frame if the operand's value is that address, also as an integer. It holds one too for an argument that is passed in
+	// parts on the stack, such as an i128 (StatepointLowering.cpp, lowerStatepointMetaArgs; SelectionDAGBuilder.cpp, LowerArguments, where it is a BUILD_PAIR).
+	// An integer as wide as an address is not passed in parts.
 	address := t.Kind == ir.PointerKind || t.Kind == ir.IntKind && t.Bits == 8*s.Func.Module.Layout.PointerBytes(0)
 	if l.Kind == stackmap.Direct && !address {
 		return "LLVM records an address in the frame for it, and not what lies there"
@@ -99,16 +99,14 @@ func Halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) str
 	return confused(s, t)
 }
 
-// Reshaped reports whether a struct or array with one element may lie in a location in another way than a store of its type would
-// have left it there: LLVM records the element.
+// Reshaped reports whether a location may hold a struct or array with one element in another form than a store of its type: LLVM records only the element.
 func Reshaped(s *ir.Site, t *ir.Type) bool {
 	layout := s.Func.Module.Layout
 	return (t.Kind == ir.StructKind || t.Kind == ir.ArrayKind) && layout.StoreSize(t) != layout.StoreSize(FirstLeaf(t))
 }
 
-// MarksUndef reports whether a location holds the mark that LLVM records for undef and poison:
-// an entry of the constant table, or sign-extended from 32 bits (seen: LLVM 14 to 22).
-// An operand that is computed may be found to be undef only in the code generator.
+// MarksUndef reports whether a location holds the number that LLVM records for undef and poison: as an entry of the constant table, or sign-extended from 32
+// bits (seen: LLVM 14 to 22). The code generator may find a computed operand to be undef.
 func MarksUndef(m *stackmap.Map, l stackmap.Location) bool {
 	const mark = 0xFEFEFEFE
 	if l.Kind != stackmap.Constant && l.Kind != stackmap.ConstantIndex {
@@ -127,13 +125,13 @@ func IsUndef(v ir.Value) bool {
 	return ok && (c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison)
 }
 
-// IsConst reports whether the module itself has a constant there.
+// IsConst reports whether an operand is a constant in the module.
 func IsConst(v ir.Value) bool {
 	_, ok := v.(*ir.Const)
 	return ok
 }
 
-// Leaves counts the scalars of a type, up to two.
+// Leaves returns the number of scalars in a type, at most two.
 func Leaves(t *ir.Type) int {
 	switch t.Kind {
 	case ir.StructKind:

@@ -10,18 +10,18 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Modules are IR modules that the user gave, and what was found out about them.
+// Modules holds IR modules that the user gave, and cached results about them.
 type Modules struct {
 	All []*ir.Module
 	*findings
 }
 
-// findings caches what was found out about modules, for any selection of them.
+// findings caches results about modules. All selections of the modules share it.
 type findings struct {
-	given    []*ir.Module                       // all
-	Pointer  int                                // bytes of a pointer of the code that they are compared with; 0 if unknown
-	sitesOf  map[*ir.Func]map[uint64][]*ir.Site // by each id that the record may have
-	having   map[stackmap.RecordID][]*ir.Func   // nil until it is needed
+	given    []*ir.Module                       // all modules
+	Pointer  int                                // size of a pointer of the target in bytes; 0 if unknown
+	sitesOf  map[*ir.Func]map[uint64][]*ir.Site // sites by each id that their record may have
+	having   map[stackmap.RecordID][]*ir.Func   // nil until needed
 	compared map[comparison]*MismatchError
 	held     map[comparison]bool
 	Maps     map[*stackmap.Map]*Compiled
@@ -30,31 +30,31 @@ type findings struct {
 	steps    int // remaining steps for comparing orders
 
 	provenances    map[provenance]Provenance
-	computations   map[computation]string         // why the code does not compute the values of the site, or ""
-	contradictions map[origin]*Refusal            // nil where the object does not contradict the module
-	embedded       map[*object.Image][]*ir.Module // the modules that an image has in itself
+	computations   map[computation]string         // the reason why the code does not compute the values of the site, or ""
+	contradictions map[origin]*Refusal            // nil if the object does not contradict the module
+	embedded       map[*object.Image][]*ir.Module // the modules that an image contains
 
-	described map[*ir.Site][]string // the variables of the live values of each site
+	described map[*ir.Site][]string // source variables that the live values of a site hold
 
-	// MapsInQuestion is set by verbs that look for wrong stack maps. A map that locates another value than the code computes is then a finding of
-	// theirs, and not a reason to refuse the only module that fits, if the user named it.
+	// MapsInQuestion is set by verbs that look for wrong stack maps. They report a map that locates another value than the code computes; otherwise the map
+	// refuses the module. It matters only if one module fits and the user named it.
 	MapsInQuestion bool
-	// TrustIR means that the user declared the only module that fits, and that the user named, to be what the code was compiled from. Then the code
-	// does not refuse it: the user is looking for the differences between the two.
+	// TrustIR reports whether the user declared that the code was compiled from the module, because the user looks for differences between the two. The code
+	// then does not refuse the module. It matters only if one module fits and the user named it.
 	TrustIR bool
 
-	// Refuses returns the reason why a function of a module may not name the values of the code that starts at an address of an image, although its
-	// sites fit; "" if it may. Nil: only the sites are compared.
+	// Refuses returns the reason why a function must not name the values of the code at an address of an image, although its sites fit, or "". If nil, only
+	// the sites are compared.
 	Refuses func(ms *Modules, img *object.Image, start machine.Addr, f *ir.Func) string
 }
 
-// comparison is a function of a module and one of a stack map that were compared.
+// comparison is the pair of a module's function and a stack map's function that were compared.
 type comparison struct {
 	f        *ir.Func
 	compiled *stackmap.Function
 }
 
-// NewModules returns modules of which nothing is known yet.
+// NewModules returns modules without cached results.
 func NewModules(all []*ir.Module) *Modules {
 	return &Modules{all, &findings{given: all, sitesOf: map[*ir.Func]map[uint64][]*ir.Site{},
 		compared: map[comparison]*MismatchError{}, held: map[comparison]bool{}, Maps: map[*stackmap.Map]*Compiled{},
@@ -62,7 +62,7 @@ func NewModules(all []*ir.Module) *Modules {
 		provenances: map[provenance]Provenance{}, contradictions: map[origin]*Refusal{}, computations: map[computation]string{}, embedded: map[*object.Image][]*ir.Module{}}}
 }
 
-// Add adds modules that became known later.
+// Add adds modules that the target provided later.
 func (ms *Modules) Add(more []*ir.Module) {
 	more = slices.DeleteFunc(slices.Clone(more), func(m *ir.Module) bool { return slices.Contains(ms.given, m) })
 	if len(more) == 0 {
@@ -72,11 +72,10 @@ func (ms *Modules) Add(more []*ir.Module) {
 	ms.having = nil
 }
 
-// Only returns some of the modules.
+// Only returns a selection of the modules.
 func (ms *Modules) Only(some []*ir.Module) *Modules { return &Modules{some, ms.findings} }
 
-// Definitions lists the functions of any of the names for which code was emitted, in the
-// order of the modules: two of them may each have one.
+// Definitions returns the functions with one of these names for which code was emitted, in the order of the modules. Several modules may define one.
 func (ms *Modules) Definitions(names ...string) []*ir.Func {
 	var list []*ir.Func
 	for _, m := range ms.All {
@@ -89,8 +88,7 @@ func (ms *Modules) Definitions(names ...string) []*ir.Func {
 	return list
 }
 
-// Bodies lists the definitions of a function, in the order of the modules, and with them
-// those that are there to be inlined alone.
+// Bodies returns the definitions of a function in the order of the modules, including those that are only for inlining.
 func (ms *Modules) Bodies(name string) []*ir.Func {
 	var list []*ir.Func
 	for _, m := range ms.All {
@@ -101,7 +99,7 @@ func (ms *Modules) Bodies(name string) []*ir.Func {
 	return list
 }
 
-// Names lists the functions that the modules define.
+// Names returns the names of the functions that the modules define.
 func (ms *Modules) Names() []string {
 	var list []string
 	for _, m := range ms.All {
@@ -114,8 +112,7 @@ func (ms *Modules) Names() []string {
 	return list
 }
 
-// Emitted returns the function for which a module has code under a name, its own or an
-// alias, or nil.
+// Emitted returns the function that a module emits under a name or an alias, or nil.
 func Emitted(m *ir.Module, name string) *ir.Func {
 	f := m.Func(name)
 	if f == nil {
@@ -130,7 +127,7 @@ func Emitted(m *ir.Module, name string) *ir.Func {
 	return f
 }
 
-// Aliased returns the function that a module has an alias for, or nil.
+// Aliased returns the function that an alias of a module names, or nil.
 func Aliased(m *ir.Module, name string) *ir.Func {
 	for _, a := range m.Aliases {
 		if a.Name == name && !a.IFunc && a.Target != nil && a.Target.Kind == ir.ConstRef {
@@ -141,17 +138,16 @@ func Aliased(m *ir.Module, name string) *ir.Func {
 	return nil
 }
 
-// Emits reports whether the code generator writes a function. An available_externally one is
-// there to be inlined (LangRef, "Linkage Types").
+// Emits reports whether the code generator emits a function. One with linkage available_externally is only for inlining (LangRef, "Linkage Types").
 func Emits(f *ir.Func) bool { return !f.Declared() && f.Linkage != "available_externally" }
 
-// of returns the sites of a function by their ids.
+// of returns the sites of a function, by id.
 func (ms *Modules) of(f *ir.Func) (map[uint64][]*ir.Site, error) {
 	if byID, ok := ms.sitesOf[f]; ok {
 		return byID, nil
 	}
 	all, err := CompiledSites(f)
-	if err != nil && !f.Module.Found { // in a module that the user did not name, a part that cannot be read proves nothing
+	if err != nil && !f.Module.Found { // errors in a module that the user did not name are ignored
 		return nil, err
 	}
 	byID := map[uint64][]*ir.Site{}
@@ -164,13 +160,13 @@ func (ms *Modules) of(f *ir.Func) (map[uint64][]*ir.Site, error) {
 	return byID, nil
 }
 
-// withID returns the sites of a function that have an id.
+// withID returns the sites of a function with an id.
 func (ms *Modules) withID(f *ir.Func, id stackmap.RecordID) ([]*ir.Site, error) {
 	byID, err := ms.of(f)
 	return byID[uint64(id)], err
 }
 
-// Variables names the variables of the source that the live values of a site are.
+// Variables returns the source variables that the live values of a site hold.
 func (ms *Modules) Variables(s *ir.Site) []string {
 	names, known := ms.described[s]
 	if !known {
@@ -182,7 +178,7 @@ func (ms *Modules) Variables(s *ir.Site) []string {
 	return names
 }
 
-// with lists the functions of the modules that have a site with an id.
+// with returns the functions of the modules that have a site with an id.
 func (ms *Modules) with(id stackmap.RecordID) ([]*ir.Func, error) {
 	if ms.having == nil {
 		having := map[stackmap.RecordID][]*ir.Func{}
@@ -208,9 +204,8 @@ func (ms *Modules) with(id stackmap.RecordID) ([]*ir.Func, error) {
 	return own, nil
 }
 
-// ByDefault reports whether an id is one that LLVM gives to every statepoint without an id of its own (StatepointDirectives): it distinguishes
-// nothing.
+// ByDefault reports whether an id is one that LLVM gives every statepoint without its own id (StatepointDirectives), so that it does not distinguish them.
 func ByDefault(id stackmap.RecordID) bool { return id == 0xABCDEF00 || id == 0xABCDEF0F }
 
-// External reports whether a function's name is unique in a whole program (LangRef, "Linkage Types").
+// External reports whether a function's name is unique in the whole program (LangRef, "Linkage Types").
 func External(f *ir.Func) bool { return f.Linkage == "" || f.Linkage == "external" }

@@ -13,22 +13,22 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Sites that share an id, such as all that rewrite-statepoints-for-gc makes, are distinguished by their order: compiled code reaches its records as
-// the module reaches their sites.
+// Sites that share an id, such as those that rewrite-statepoints-for-gc creates, are distinguished by their order: compiled code reaches its records in the
+// order in which the module reaches their sites.
 
-// ordered holds which sites the records of one function may be, by their order.
+// ordered holds the possible sites of the records of one function, according to their order.
 type ordered struct {
-	sites map[int64]map[*ir.Site]bool // by the record's place in the section, the sites that it may be
-	why   string                      // why the order determines nothing
+	sites map[int64]map[*ir.Site]bool // possible sites, by the offset of the record in the section
+	why   string                      // the reason why the order determines nothing, or ""
 }
 
-// ordering is a function of a module and one of a stack map, whose order was compared.
+// ordering is the pair of a module's function and a stack map's function whose orders were compared.
 type ordering struct {
 	f        *ir.Func
 	compiled *stackmap.Function
 }
 
-// inOrder keeps of the sites that a record may be those that come when it does.
+// inOrder drops candidate sites whose order contradicts that of the record.
 func (ms *Modules) inOrder(of Namer, e RecordEntry, c Candidates) Candidates {
 	if len(c.Sites) < 2 || c.Why != "" {
 		return c
@@ -56,13 +56,13 @@ func (ms *Modules) inOrder(of Namer, e RecordEntry, c Candidates) Candidates {
 	if len(left) > 1 {
 		c.order = "the order of its records does not tell which: code may come here from before either, or they share it"
 	}
-	if len(left) > 0 { // which it is: each record has one
+	if len(left) > 0 { // an empty result is not trusted, because each record has a site
 		c.Sites = left
 	}
 	return c
 }
 
-// order compares in which order the code of a function comes to its records with that in which the module comes to the sites.
+// order compares the order of the records in a function's code with the order of the sites in the module.
 func (ms *Modules) order(of Namer, e RecordEntry, f *ir.Func) *ordered {
 	not := func(format string, args ...any) *ordered { return &ordered{why: fmt.Sprintf(format, args...)} }
 	code, why := ms.stretchOf(of.File(), e.Function.Addr)
@@ -148,7 +148,7 @@ func (ms *Modules) order(of Namer, e RecordEntry, f *ir.Func) *ordered {
 	return o
 }
 
-// inProgram lists the sites of a function that are reached, in program order.
+// inProgram returns the reachable sites of a function in program order.
 func inProgram(byID map[uint64][]*ir.Site, reached map[*ir.Block]bool) []*ir.Site {
 	var all []*ir.Site
 	seen := map[*ir.Site]bool{}
@@ -166,13 +166,13 @@ func inProgram(byID map[uint64][]*ir.Site, reached map[*ir.Block]bool) []*ir.Sit
 	return all
 }
 
-// invokes reports whether a function has landing pads, to which the calls in its code return without an instruction that shows it.
+// invokes reports whether a function has landing pads. A call may return to one, which no instruction of the code shows.
 func invokes(f *ir.Func) bool {
 	blocks, _ := f.Body()
 	return slices.ContainsFunc(blocks, func(b *ir.Block) bool { return b.Instrs[len(b.Instrs)-1].Op == ir.OpInvoke })
 }
 
-// returnsTwice names a function that f calls and that returns twice, as setjmp does.
+// returnsTwice returns the name of a function that f calls and that may return twice, such as setjmp, or "".
 func returnsTwice(f *ir.Func) string {
 	blocks, _ := f.Body()
 	for _, b := range blocks {
@@ -180,7 +180,7 @@ func returnsTwice(f *ir.Func) string {
 			if in.Call == nil {
 				continue
 			}
-			for _, v := range append([]ir.Value{in.Call.Callee}, in.Args...) { // a statepoint has it as an argument
+			for _, v := range append([]ir.Value{in.Call.Callee}, in.Args...) { // a statepoint has the callee as an argument
 				if g, ok := v.(*ir.Func); ok && slices.Contains(returningTwice, g.Name) {
 					return g.Name
 				}
@@ -192,10 +192,10 @@ func returnsTwice(f *ir.Func) string {
 
 var returningTwice = []string{"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "getcontext", "llvm.eh.sjlj.setjmp"}
 
-// linkedCode is the code of a section, and what a linker is to fill in there.
+// linkedCode is the relocated code of a section, and its relocations.
 type linkedCode struct {
 	code   []byte
-	filled []object.Relocation // by offset
+	filled []object.Relocation // in the order of their offsets
 	err    error
 }
 
@@ -252,16 +252,16 @@ func (ms *Modules) stretchOf(img *object.Image, start machine.Addr) (*ordersCode
 	return c, ""
 }
 
-// ordersCode is a stretch of code in an image.
+// ordersCode is the code of a function in an image.
 type ordersCode struct {
 	stretch
 	arch   *machine.Arch
 	image  *object.Image
-	at     uint64 // in its section
+	at     uint64 // offset in its section
 	filled []object.Relocation
 }
 
-// relocation returns what a linker is to fill into an instruction, or has.
+// relocation returns the relocation of a field in an instruction; ok is false if there is none.
 func (c *ordersCode) relocation(offset, size int) (object.Relocation, bool) {
 	from := c.at + uint64(offset)
 	k, _ := slices.BinarySearchFunc(c.filled, from, func(r object.Relocation, at uint64) int { return cmp.Compare(r.Offset, at) })
@@ -271,7 +271,7 @@ func (c *ordersCode) relocation(offset, size int) (object.Relocation, bool) {
 	return c.filled[k], true
 }
 
-// callee names the function that a call in the code calls; nil where that is not known.
+// callee returns the possible names of the function that a call in the code calls, or nil if unknown.
 func (c *ordersCode) callee(offset int) []string {
 	s := c.steps[offset]
 	r, filled := c.relocation(offset, s.Size)
@@ -294,7 +294,7 @@ func (c *ordersCode) callee(offset int) []string {
 	return names
 }
 
-// dropOthersCallees drops from records after a call the sites that call another function than that call does.
+// dropOthersCallees drops candidate sites that call another function than the call before the record.
 func (c *ordersCode) dropOthersCallees(points []point, sites []*ir.Site, calls map[int]int, may [][]bool) {
 	for k, p := range points {
 		call, seen := calls[p.offset]
@@ -304,7 +304,7 @@ func (c *ordersCode) dropOthersCallees(points []point, sites []*ir.Site, calls m
 		names := c.callee(call)
 		row := may[k+1]
 		calls := func(s *ir.Site) bool { name, known := calledBy(s); return known && slices.Contains(names, name) }
-		// A linker may have inserted a stub: one of the names has to be the callee.
+		// A linker may have inserted a stub, so drop sites only if one of them calls the callee.
 		any := false
 		for n, s := range sites {
 			any = any || row[n+1] && calls(s)
@@ -317,7 +317,7 @@ func (c *ordersCode) dropOthersCallees(points []point, sites []*ir.Site, calls m
 	}
 }
 
-// calledBy names the function that the code of a site calls; known is false where the module does not name it.
+// calledBy returns the name of the function that a site calls; known is false if the module does not name it.
 func calledBy(s *ir.Site) (name string, known bool) {
 	if LeavesFunction(s) {
 		return "__llvm_deoptimize", true

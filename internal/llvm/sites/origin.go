@@ -12,38 +12,36 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Namer gives the maps of an image and the names of their functions.
+// Namer provides the maps of an image and the names of their functions.
 type Namer interface {
 	Blobs() []*stackmap.Map
-	// Symbols returns the names of function n of a map, as the image spells them; none if it has no symbol.
+	// Symbols returns the names of function n of a map, as in the image; none if it has no symbol.
 	Symbols(m *stackmap.Map, n int) []string
 	// File returns the image, or nil.
 	File() *object.Image
 }
 
-// Compiled is one map with the functions that it is about. The code generator writes one
-// map for each module that it compiles, so that a map is of one module.
+// Compiled is a map and the modules that it may have been compiled from. The code generator writes one map per module, so a map belongs to one module.
 type Compiled struct {
 	*stackmap.Map
 	Namer
 	peers *Peers
 
-	spelled map[int][]string // by the function's row, as a module may spell them; nil until it is needed
-	pool    []*ir.Module     // those that define all of its functions that have a name
-	certain bool             // a name that only one module can have given to the program proves it
-	known   bool             // whether from and why are known
-	From    []*ir.Module     // those that it may be of
-	Why     string           // why there are none
+	spelled map[int][]string // possible names in a module, by the function's row; nil until needed
+	pool    []*ir.Module     // modules that define all of its named functions
+	certain bool             // a name that is unique in the program proves that the map belongs to pool
+	known   bool             // From and Why are set
+	From    []*ir.Module     // modules that it may have been compiled from
+	Why     string           // the reason if From is empty
 }
 
-// Peers are the maps of one program: those that were linked into an image, or that are
-// the members of an archive.
+// Peers holds the maps of one program: those linked into an image, or those in the members of an archive.
 type Peers struct {
 	maps     []*Compiled
 	surveyed bool
 }
 
-// Know takes down the maps of one program.
+// Know records the maps of one program.
 func (ms *Modules) Know(p *Peers, image Namer, maps []*stackmap.Map) {
 	for _, m := range maps {
 		c := &Compiled{Map: m, Namer: image, peers: p}
@@ -52,7 +50,7 @@ func (ms *Modules) Know(p *Peers, image Namer, maps []*stackmap.Map) {
 	}
 }
 
-// Names returns the names that a module may know a function by.
+// Names returns the names that a module may use for a function.
 func (c *Compiled) Names(f *stackmap.Function) []string {
 	if c.spelled == nil {
 		c.spelled = map[int][]string{}
@@ -66,15 +64,14 @@ func (c *Compiled) Names(f *stackmap.Function) []string {
 	return c.spelled[f.Row()]
 }
 
-// spellings returns how a module may spell the name of a symbol; nothing for what is
-// none of its names.
+// spellings returns the names that a module may use for a symbol, or nil if the symbol is not from a module.
 func spellings(image *object.Image, symbol string) []string {
 	const weak, standIn = ".weak.", ".default."
 	switch {
 	case strings.HasPrefix(symbol, ".L"), strings.HasPrefix(symbol, "$"), strings.HasPrefix(symbol, "__unnamed_"):
-		return nil // labels of the assembler, and what LLVM calls a function without a name
+		return nil // labels of the assembler, and LLVM's names for unnamed functions
 	case strings.HasPrefix(symbol, weak):
-		// The name that COFF uses for the default definition of a weak symbol.
+		// COFF uses this name for the default definition of a weak symbol.
 		if name, _, ok := strings.Cut(symbol[len(weak):], standIn); ok {
 			return []string{name}
 		}
@@ -83,11 +80,11 @@ func spellings(image *object.Image, symbol string) []string {
 	if image != nil {
 		source = image.SourceName(symbol)
 	}
-	// A name that begins with the byte 1 is written as it is (LangRef, "Identifiers").
+	// LLVM writes a name that begins with the byte 1 unchanged (LangRef, "Identifiers").
 	return []string{source, "\x01" + symbol}
 }
 
-// OfRecord finds the sites that a record may belong to, in the modules that its map may be of.
+// OfRecord finds the candidate sites of a record, in the modules that its map may have been compiled from.
 func (ms *Modules) OfRecord(of Namer, e RecordEntry, name string) (Candidates, error) {
 	if len(ms.All) == 0 {
 		return Candidates{}, nil
@@ -124,7 +121,7 @@ func (ms *Modules) OfRecord(of Namer, e RecordEntry, name string) (Candidates, e
 	return own.inOrder(of, e, own.admitted(of.File(), e, found)), nil
 }
 
-// admitted leaves out the sites of modules that are refused.
+// admitted drops the sites of refused modules.
 func (ms *Modules) admitted(img *object.Image, e RecordEntry, found Candidates) Candidates {
 	why := map[*ir.Func]string{}
 	var refused *Refusal
@@ -146,7 +143,7 @@ func (ms *Modules) admitted(img *object.Image, e RecordEntry, found Candidates) 
 	return found
 }
 
-// refuses returns the reason why a function may not name the values of the code that starts at an address of an image; "" if it may.
+// refuses returns the reason why a function must not name the values of the code at an address of an image, or "".
 func (ms *Modules) refuses(img *object.Image, start machine.Addr, f *ir.Func) string {
 	own, is := f.Module.Image.(*object.Image)
 	switch {
@@ -158,16 +155,16 @@ func (ms *Modules) refuses(img *object.Image, start machine.Addr, f *ir.Func) st
 	return ""
 }
 
-// candidates returns no candidates, with the reason.
+// candidates returns no candidates and the reason.
 func (r *Refusal) candidates() Candidates { return Candidates{Why: "no names: " + r.Why, Refused: r} }
 
-// MapOf returns the modules that a map may be compiled from.
+// MapOf returns the modules that a map may have been compiled from.
 func (ms *Modules) MapOf(of Namer, m *stackmap.Map) (*Compiled, error) {
 	if ms.Maps[m] == nil {
 		ms.Know(&Peers{}, of, of.Blobs())
 	}
 	c := ms.Maps[m]
-	if c == nil { // it is not a map of the image
+	if c == nil { // the map does not belong to the image
 		ms.Know(&Peers{}, of, []*stackmap.Map{m})
 		c = ms.Maps[m]
 	}
@@ -186,8 +183,7 @@ func (ms *Modules) MapOf(of Namer, m *stackmap.Map) (*Compiled, error) {
 	return c, nil
 }
 
-// survey finds the modules that define all functions of a map. A module is certain to be the right one if it gives a function a name that is unique
-// in the program.
+// survey finds the modules that define all named functions of a map. A module is certain if it defines a function whose name is unique in the program.
 func (ms *Modules) survey(c *Compiled) {
 	for _, m := range ms.All {
 		if c.definedIn(ms.Only([]*ir.Module{m})) {
@@ -205,7 +201,7 @@ func (ms *Modules) survey(c *Compiled) {
 	}
 }
 
-// definedIn reports whether modules define all functions of the map that have a name.
+// definedIn reports whether modules define all named functions of the map.
 func (c *Compiled) definedIn(ms *Modules) bool {
 	for n := range c.Functions {
 		if names := c.Names(&c.Functions[n]); len(names) > 0 && len(ms.Definitions(names...)) == 0 {
@@ -215,8 +211,7 @@ func (c *Compiled) definedIn(ms *Modules) bool {
 	return true
 }
 
-// certainlyOf reports whether the map has a function that only the module that defines it for
-// all others can have compiled.
+// certainlyOf reports whether the map has a function with an external name that the module defines. Such a name is unique in the program.
 func (c *Compiled) certainlyOf(m *ir.Module) bool {
 	for n := range c.Functions {
 		for _, symbol := range c.Symbols(c.Map, n) {
@@ -232,7 +227,7 @@ func (c *Compiled) certainlyOf(m *ir.Module) bool {
 	return false
 }
 
-// Named reports whether any function of the map has a name.
+// Named returns the name of a function of the map; ok is false if none has a name.
 func (c *Compiled) Named() (name string, ok bool) {
 	for n := range c.Functions {
 		if names := c.Names(&c.Functions[n]); len(names) > 0 {
@@ -242,11 +237,11 @@ func (c *Compiled) Named() (name string, ok bool) {
 	return "", false
 }
 
-// NotGiven is the reason why nothing is known of a map that no given module compiles to.
+// NotGiven is the reason for a map that was not compiled from a given module.
 const NotGiven = "no given module is what this map was compiled from"
 
-// assign decides for each map of a program which modules it may be compiled from. A module compiles to one map: if it might be that of several
-// maps, none of them gets it.
+// assign decides which modules the maps of a program may have been compiled from. A module compiles to one map, so if it fits several maps, none of them
+// gets it.
 func (ms *Modules) assign(maps []*Compiled) error {
 	taken := map[*ir.Module]bool{}
 	for _, c := range maps {
@@ -273,8 +268,8 @@ func (ms *Modules) assign(maps []*Compiled) error {
 			taken[c.From[0]] = true
 		}
 	}
-	claims := map[*ir.Module]int{} // how many maps a module has all functions of
-	rivals := map[*ir.Module]int{} // of those, whose records it has too
+	claims := map[*ir.Module]int{} // number of maps whose named functions the module defines
+	rivals := map[*ir.Module]int{} // number of maps whose records fit the module too
 	fits := map[*Compiled][]*ir.Module{}
 	for _, c := range maps {
 		if c.certain || len(c.pool) == 0 {
@@ -290,7 +285,7 @@ func (ms *Modules) assign(maps []*Compiled) error {
 			continue
 		}
 		if len(c.pool) == 1 && claims[c.pool[0]] == 1 {
-			fits[c] = c.pool // whether the records agree is asked of each
+			fits[c] = c.pool // its records are checked one by one later
 			rivals[c.pool[0]]++
 			continue
 		}
@@ -311,7 +306,7 @@ func (ms *Modules) assign(maps []*Compiled) error {
 	return nil
 }
 
-// decide chooses among the fitting modules for a map without a name that makes one certain.
+// decide chooses the modules for a map that has no unique name.
 func (c *Compiled) decide(fitting []*ir.Module, claims, rivals map[*ir.Module]int) {
 	shared := func(m *ir.Module) bool { return rivals[m] > 1 }
 	switch {
@@ -327,7 +322,7 @@ func (c *Compiled) decide(fitting []*ir.Module, claims, rivals map[*ir.Module]in
 	}
 }
 
-// fitting keeps the modules that have a site for each record of the map.
+// fitting returns the modules that have a site for each record of the map.
 func (ms *Modules) fitting(c *Compiled, among []*ir.Module) ([]*ir.Module, error) {
 	var out []*ir.Module
 	for _, m := range among {
@@ -342,7 +337,7 @@ func (ms *Modules) fitting(c *Compiled, among []*ir.Module) ([]*ir.Module, error
 	return out, nil
 }
 
-// fits reports whether there may be a site for each record of the map's functions that have a name.
+// fits reports whether each record of the map's named functions may have a site.
 func (ms *Modules) fits(c *Compiled) (bool, error) {
 	for n := range c.Functions {
 		f := &c.Functions[n]
@@ -357,7 +352,7 @@ func (ms *Modules) fits(c *Compiled) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			if len(sites) == 0 { // it may have been inlined
+			if len(sites) == 0 { // the site may be in an inlined function
 				all, err := ms.with(rec.ID)
 				if err != nil {
 					return false, err
@@ -374,7 +369,7 @@ func (ms *Modules) fits(c *Compiled) (bool, error) {
 	return true, nil
 }
 
-// WithIDIn returns the sites of functions that have an id.
+// WithIDIn returns the sites of functions with an id.
 func (ms *Modules) WithIDIn(functions []*ir.Func, id stackmap.RecordID) ([]*ir.Site, error) {
 	var sites []*ir.Site
 	for _, f := range functions {

@@ -8,33 +8,33 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Provenance grades how certain it is that the code of a function was compiled from one of a module.
+// Provenance says how certain it is that the code of a function was compiled from a module's function.
 type Provenance struct {
 	Sure Sureness
-	Why  string // the evidence; for [Contradicted] the difference
+	Why  string // the evidence, or for [Contradicted] the difference
 }
 
-// Sureness is one of the constants.
+// Sureness is a grade of certainty.
 type Sureness string
 
-// How sure it is.
+// These are the grades.
 const (
-	Certain      Sureness = "certain"      // the author of the code stored the same IR beside it
-	Likely       Sureness = "likely"       // the module agrees with the evidence in the code
-	Open         Sureness = "open"         // the code has no evidence
-	Contradicted Sureness = "contradicted" // it is not so in the module
+	Certain      Sureness = "certain"      // the object contains the same IR
+	Likely       Sureness = "likely"       // the names or constants in the code agree with the module
+	Open         Sureness = "open"         // there is no evidence
+	Contradicted Sureness = "contradicted" // the code contradicts the module
 )
 
-// provenance is a function of a module and the code of one that were compared.
+// provenance is the pair of a module's function and the code that it was compared with.
 type provenance struct {
 	f     *ir.Func
 	image *object.Image
 	start machine.Addr
 }
 
-// ProvenanceOf compares a function of a module with the code that starts at an address of an image: with IR that the image contains for it, else
-// with what the code generator preserves: the functions and variables that it names, the order in which it calls functions, and the constants that
-// it passes on. The code is that of the file or registered object, even if it was overwritten since. The result is cached.
+// ProvenanceOf compares a module's function with the code at an address of an image. It compares it with the IR that the image contains for the function.
+// Otherwise it compares what the code generator preserves: names, the order of calls, and constants that the function passes or returns. The code is that of
+// the file or registered object, even if memory was overwritten. Results are cached.
 func (ms *Modules) ProvenanceOf(img *object.Image, start machine.Addr, f *ir.Func) Provenance {
 	key := provenance{f, img, start}
 	p, known := ms.provenances[key]
@@ -79,10 +79,10 @@ func (ms *Modules) provenanceOf(img *object.Image, start machine.Addr, f *ir.Fun
 	return Provenance{Likely, "the code has " + says + " of it"}
 }
 
-// maxOwnText bounds what is read of the text of a module in an image, which only confirms another one.
+// maxOwnText limits the size of a module's text in an image. The text only confirms a given module.
 const maxOwnText = 8 << 20
 
-// ownIR are the modules that an image has in itself, each called by its section.
+// ownIR returns the modules that an image contains, named after their section.
 func (ms *Modules) ownIR(img *object.Image) []*ir.Module {
 	own, read := ms.embedded[img]
 	if read {
@@ -103,7 +103,7 @@ func (ms *Modules) ownIR(img *object.Image) []*ir.Module {
 	return own
 }
 
-// byIR compares a function with the IR that an image contains. ok is false if the image has none of the function.
+// byIR compares a function with the IR that an image contains. ok is false if the image has no IR of the function.
 func (ms *Modules) byIR(img *object.Image, f *ir.Func) (p Provenance, ok bool) {
 	differs := ""
 	for _, m := range ms.ownIR(img) {

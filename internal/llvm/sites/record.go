@@ -5,21 +5,19 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// MaxPatch bounds how far before a return address a patchpoint may begin: a region
-// that a runtime has patched is decoded up to here.
+// MaxPatch limits how far before a return address a patchpoint may begin. A region that a runtime has patched is decoded up to this size.
 const MaxPatch = 256
 
-// MaxNear bounds how many records near a place are looked at. Real code has a few; a map
-// may claim a million at one address.
+// MaxNear limits the records near an address that are examined. Real code has a few; a hostile map may claim a million at one address.
 const MaxNear = 64
 
-// RecordEntry is a record with what it belongs to, decoded.
+// RecordEntry is a decoded record with its map and function.
 type RecordEntry struct {
 	stackmap.Entry
 	Record *stackmap.Record
 }
 
-// KindOf returns the kind that all sites agree on, or "".
+// KindOf returns the kind of the sites if they have the same, or "".
 func KindOf(sites []*ir.Site) ir.SiteKind {
 	if len(sites) == 0 {
 		return ""

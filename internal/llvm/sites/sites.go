@@ -1,4 +1,4 @@
-// Which sites a record may be of. Package ir lists the sites of a module (its sites.go), and knows no record.
+// This file finds the candidate sites of a record. Package ir lists the sites of a module.
 
 package sites
 
@@ -10,13 +10,13 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// MismatchError reports that an IR module cannot be what the process runs.
+// MismatchError reports that the target was not compiled from an IR module.
 type MismatchError struct {
-	Module   string // its file
+	Module   string // file of the module
 	Function string
 	Record   uint64
 	Why      string
-	defined  *ir.Func // the module's function, whose sites were compared with the record
+	defined  *ir.Func // the function of the module that was compared with the record
 }
 
 // Error implements error.
@@ -28,19 +28,19 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s is not what was compiled: record %d%s %s", e.Module, e.Record, where, e.Why)
 }
 
-// Candidates are the sites that a record may be.
+// Candidates holds the possible sites of a record.
 type Candidates struct {
 	Sites []*ir.Site
-	Why   string // why there are none, although modules were given; or what is uncertain about them
-	order string // why the order in which they come does not determine which of them it is
+	Why   string // the reason if modules were given but there are no sites, or if the sites are uncertain
+	order string // the reason why the order of the records does not determine the site
 
-	// Refused is set where no module names the record because one that defines its function cannot be what was compiled.
+	// Refused is set if no module names the record because the code contradicts the module that defines its function.
 	Refused *Refusal
 }
 
 // Refusal is the reason why a module must not name the values of an object's code.
 type Refusal struct {
-	Func *ir.Func // of the module
+	Func *ir.Func // the function of the module
 	Why  string
 }
 
@@ -58,12 +58,10 @@ func (c *Candidates) Uncertain() (notes []string) {
 	return notes
 }
 
-// Sites finds the sites that a record of the function of these names can belong to. The
-// id need not be unique, so what the record holds has to agree too: the number of live
-// values, and the constants. Without a name the function has no symbol.
+// Sites finds the candidate sites of a record. names are the names of its function, empty if it has no symbol. Ids need not be unique, so the number of live
+// values and the constants must agree too.
 //
-// The error is a [*MismatchError] where sites of the function have the record's id and none
-// of them fits, or where no site fits another record of the same function.
+// The error is a [*MismatchError] if sites of the function have the record's id but none fits, or if another record of the function has no fitting site.
 func (ms *Modules) Sites(e RecordEntry, names ...string) (Candidates, error) {
 	if len(ms.All) == 0 {
 		return Candidates{}, nil
@@ -109,7 +107,7 @@ func (ms *Modules) Sites(e RecordEntry, names ...string) (Candidates, error) {
 		return Candidates{Sites: fitting}, nil
 	case mismatch != nil:
 		return Candidates{}, mismatch
-	case stale != nil: // the user did not declare that it is what runs
+	case stale != nil: // the user did not name this module, so it is not an error
 		return Candidates{Why: "no names: " + stale.Error()}, nil
 	case known:
 		return Candidates{}, nil
@@ -117,7 +115,7 @@ func (ms *Modules) Sites(e RecordEntry, names ...string) (Candidates, error) {
 	return ms.Inlined(defined, e)
 }
 
-// otherPointers reports that a module is for another width of pointers than the code, or returns "".
+// otherPointers returns the reason if a module has another pointer size than the code, or "".
 func (ms *Modules) otherPointers(m *ir.Module) string {
 	if n := m.Layout.PointerBytes(0); ms.Pointer != 0 && n != ms.Pointer {
 		return fmt.Sprintf("is of code with pointers of %d bytes, and the module has pointers of %d", ms.Pointer, n)
@@ -125,7 +123,7 @@ func (ms *Modules) otherPointers(m *ir.Module) string {
 	return ""
 }
 
-// fits returns the sites that the record may be. If there is none, wrong is the reason.
+// fits returns the sites that fit the record. If there are none, wrong holds the reason.
 func fits(sites []*ir.Site, e RecordEntry) (fit []*ir.Site, wrong *MismatchError) {
 	for _, s := range sites {
 		why := Misfit(s, e)
@@ -141,8 +139,8 @@ func fits(sites []*ir.Site, e RecordEntry) (fit []*ir.Site, wrong *MismatchError
 	return nil, wrong
 }
 
-// other compares the other records of the function of e with the sites of f: a module that fits one record by chance is not what the process runs
-// if another record has no site that fits. For a function with many records and sites it compares only numbers of values.
+// other compares the other records of e's function with the sites of f. A module may fit one record by chance, but it is wrong if another record has no
+// fitting site. For a function with many records and sites it compares only the numbers of values.
 func (ms *Modules) other(f *ir.Func, e RecordEntry) (*MismatchError, error) {
 	key := comparison{f, e.Function}
 	if wrong, done := ms.compared[key]; done {
@@ -172,10 +170,10 @@ func (ms *Modules) other(f *ir.Func, e RecordEntry) (*MismatchError, error) {
 	return wrong, nil
 }
 
-// maxWholePairs bounds how many sites of a function are compared with its records by more than the number of values.
+// maxWholePairs limits the pairs of records and sites of a function that are compared in full.
 const maxWholePairs = 1 << 12
 
-// miscounted returns the reason why none of the sites has as many values as the record, or "".
+// miscounted returns the reason why no site has as many values as the record, or "".
 func miscounted(sites []*ir.Site, e RecordEntry) (why string) {
 	tried := map[Shape]bool{}
 	for _, s := range sites {
@@ -189,19 +187,19 @@ func miscounted(sites []*ir.Site, e RecordEntry) (why string) {
 	return why
 }
 
-// Shape is all of a site that decides how many locations its record has.
+// Shape holds the properties of a site that determine how many locations its record has.
 type Shape struct {
 	statepoint           bool
 	head, live, vanished int
 }
 
-// ShapeOf is the shape of a site.
+// ShapeOf returns the shape of a site.
 func ShapeOf(s *ir.Site) Shape {
 	shape, _ := counted(s)
 	return shape
 }
 
-// counted counts the operands of a site. extended means that an x86_fp80 may be without a location.
+// counted counts the operands of a site. extended reports whether an x86_fp80 may lack a location.
 func counted(s *ir.Site) (out Shape, extended bool) {
 	out = Shape{RecordsStatepoint(s), head(s), len(s.Live), 0}
 	for k := range out.head + out.live {
@@ -213,9 +211,8 @@ func counted(s *ir.Site) (out Shape, extended bool) {
 	return out, extended
 }
 
-// Inlined finds the sites of a record that none of its function's own sites has the id
-// of: it may have come with a function that was inlined, if that is the only one with the
-// id. The ids that LLVM gives by itself lead nowhere.
+// Inlined finds the candidate sites of a record if its function has no site with its id. The site may come from an inlined function, if only one function
+// has the id. Default ids of LLVM are ignored.
 func (ms *Modules) Inlined(into []*ir.Func, e RecordEntry) (Candidates, error) {
 	none := Candidates{Why: fmt.Sprintf("no names: @%s of the module has no site with the id of record %d", into[0].Name, uint64(e.Record.ID))}
 	if ByDefault(e.Record.ID) {
@@ -243,8 +240,8 @@ func (ms *Modules) Inlined(into []*ir.Func, e RecordEntry) (Candidates, error) {
 	return Candidates{Sites: fit, Why: fmt.Sprintf("the site is that of @%s: it was inlined here, if the module is what was compiled", fit[0].Func.Name)}, nil
 }
 
-// nameless finds the sites of a record whose function has no symbol: those of the only
-// function of the modules that has sites for all records of it.
+// nameless finds the candidate sites of a record whose function has no symbol. There must be exactly one function in the modules with sites for all of its
+// records.
 func (ms *Modules) nameless(e RecordEntry) (Candidates, error) {
 	const noSymbol = "its function has no symbol"
 	if ByDefault(e.Record.ID) {
@@ -274,7 +271,7 @@ func (ms *Modules) nameless(e RecordEntry) (Candidates, error) {
 	return Candidates{Why: fmt.Sprintf("no names: %s, and %d functions of the given modules have its records", noSymbol, owners)}, nil
 }
 
-// holdsAll reports whether f has a site for every record of the function of e.
+// holdsAll reports whether f has a site for every record of e's function.
 func (ms *Modules) holdsAll(f *ir.Func, e RecordEntry) bool {
 	key := comparison{f, e.Function}
 	all, done := ms.held[key]
@@ -292,9 +289,8 @@ func (ms *Modules) holdsAll(f *ir.Func, e RecordEntry) bool {
 	return all
 }
 
-// head counts the locations of a patchpoint's record before those of its live values.
-// With anyregcc the result and the arguments of the call are recorded first (LLVM,
-// "Stack maps and patch points", llvm.experimental.patchpoint).
+// head returns the number of locations before the live values. In a patchpoint with anyregcc these are the result and the arguments (LLVM, "Stack maps and
+// patch points", llvm.experimental.patchpoint).
 func head(s *ir.Site) int {
 	if s.Kind != ir.PatchPointSite || !abi.InAnyRegisters(s.CC) {
 		return 0
@@ -306,23 +302,22 @@ func head(s *ir.Site) int {
 	return n
 }
 
-// PatchpointHead counts the operands before a patchpoint's arguments: id, bytes,
-// target, number of arguments.
+// PatchpointHead is the number of operands before a patchpoint's arguments: id, bytes, target, number of arguments.
 const PatchpointHead = 4
 
-// CountMisfit returns the reason why the record cannot be that of the site by the number of its values, or "".
+// CountMisfit returns the reason why the number of the record's values excludes the site, or "".
 func CountMisfit(s *ir.Site, e RecordEntry) string {
 	_, why := alignOrCount(s, e, false)
 	return why
 }
 
-// Unalignable returns the reason why the record cannot be that of the site by the number and the kinds of its values, or "".
+// Unalignable returns the reason why the number and kinds of the record's values exclude the site, or "".
 func Unalignable(s *ir.Site, e RecordEntry) string {
 	_, why := Align(s, e)
 	return why
 }
 
-// Misfit returns the reason why the record cannot be that of the site, or "".
+// Misfit returns the reason why the record cannot belong to the site, or "".
 func Misfit(s *ir.Site, e RecordEntry) string {
 	a, why := Align(s, e)
 	if why != "" {

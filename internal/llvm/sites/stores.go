@@ -8,25 +8,25 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// A live value may be recorded in a register that is wider than it. Versions that differ in that are distinguished by what they store: the numbers
-// that the code stores in a variable are those that the module's function stores there.
+// A live value may be recorded in a register that is wider than it, so the record does not show its width. Versions that differ in the width are
+// distinguished by their stores: the numbers that the code stores to a variable must be those that the module's function stores.
 
-// codeStore is a number that an instruction stores at an address relative to the program counter.
+// codeStore is the store of a number at an address relative to the program counter.
 type codeStore struct {
-	offset, end  int   // the instruction, in the code of the function
-	displacement int64 // from its end
+	offset, end  int   // offsets of the instruction and its end in the function
+	displacement int64 // distance from the instruction's end to the address
 	size         int   // in bytes
 	value        uint64
 }
 
-// variableStores holds the stores of a module's function to variables, in its first block and before an instruction.
+// variableStores holds the stores to variables in a block, before an instruction.
 type variableStores struct {
 	of  map[string][]*ir.Instr // by the name of the variable
-	odd map[string]bool        // variables that may be stored to in other ways, too
+	odd map[string]bool        // variables that other instructions may store to
 }
 
-// storesBefore lists the stores. ok is false where others may be made of what the block has: by calls that are inlined, or through a pointer that may
-// lead to a variable.
+// storesBefore returns the stores before an instruction in its block. ok is false if there may be others: in inlined calls, or through a pointer that may
+// point to a variable.
 func storesBefore(i *ir.Instr) (s *variableStores, ok bool) {
 	s = &variableStores{map[string][]*ir.Instr{}, map[string]bool{}}
 	for _, before := range i.Block.Instrs[:i.Index] {
@@ -62,7 +62,7 @@ func storesBefore(i *ir.Instr) (s *variableStores, ok bool) {
 	return s, true
 }
 
-// storedTo returns the name of the variable that a pointer is the address of, "" for memory that is in no variable. apart is false where it may be in one.
+// storedTo returns the name of the variable that a pointer points to, or "" for memory outside variables. apart is false if that is unknown.
 func storedTo(pointer ir.Value) (variable string, apart bool) {
 	whole := true
 	for range maxNested {
@@ -70,7 +70,7 @@ func storedTo(pointer ir.Value) (variable string, apart bool) {
 		if !ok || i.Op != ir.OpGEP && i.Op != ir.OpBitCast {
 			break
 		}
-		pointer, whole = i.Args[0], false // which may be a part of a variable
+		pointer, whole = i.Args[0], false // it may point to a part of a variable
 	}
 	switch p := pointer.(type) {
 	case *ir.Param:
@@ -89,13 +89,13 @@ func storedTo(pointer ir.Value) (variable string, apart bool) {
 	return "", false
 }
 
-// use notes the variables that an operand is made of.
+// use records the variables that an operand refers to.
 func (s *variableStores) use(v ir.Value) {
 	w := &nameWalk{named: s.odd, seen: map[ir.Value]bool{}}
 	w.value(v, 0)
 }
 
-// storedAt returns the reason why the code, calculated up to a record, does not store what the function stores before its site; "" if it may.
+// storedAt returns the reason why the executed code does not store what the function stores before its site, or "".
 func (m *calculation) storedAt(code *ordersCode, values calculated, s *ir.Site) string {
 	if len(m.stores) == 0 {
 		return ""
@@ -114,10 +114,10 @@ func (m *calculation) storedAt(code *ordersCode, values calculated, s *ir.Site) 
 	return ""
 }
 
-// variable names the variable that a store begins at, as a module may spell it.
+// variable returns the possible names of the variable at the address of a store.
 func (c *ordersCode) variable(s codeStore) (names []string) {
 	if r, filled := c.relocation(s.offset, s.end-s.offset); filled {
-		// S + A - P, where P is the place that is filled in (System V ABI, AMD64 supplement, 4.4.1).
+		// S + A - P, where P is the relocated place (System V ABI, AMD64 supplement, 4.4.1).
 		if r.Symbol() == "" || r.Addend+int64(s.end)-int64(r.Offset-c.at) != 0 {
 			return nil
 		}
@@ -129,7 +129,7 @@ func (c *ordersCode) variable(s codeStore) (names []string) {
 	return names
 }
 
-// differs returns the reason if a number is none of those that the function stores in a variable, or "".
+// differs returns the reason if the function stores no such number to a variable, or "".
 func (s *variableStores) differs(name string, store codeStore, values calculated, at *ir.Site) string {
 	all := s.of[name]
 	if len(all) == 0 || s.odd[base(name)] {
