@@ -21,7 +21,7 @@ const name = "rf-confine"
 // failed is the exit status of a process that could not confine itself; shells use it for a command that cannot be executed.
 const failed = 126
 
-// unprivileged is the number of the user nobody and of its group; they own no files.
+// unprivileged is the conventional number of a user and a group that own no files.
 const unprivileged = 65534
 
 func init() {
@@ -80,7 +80,7 @@ func become(memory string, command []string) error {
 	return fmt.Errorf("%s: %w", command[0], errno)
 }
 
-// dropPrivileges drops all capabilities. A process of root becomes the user nobody, if that user exists in this user namespace and may run the program.
+// dropPrivileges drops all capabilities. A process of root becomes the unprivileged user, if that user exists in this namespace and may run it.
 func dropPrivileges(path string) error {
 	if os.Geteuid() == 0 && mayRun(path) {
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 && errno != unix.EPERM { // a user namespace may deny it
@@ -110,7 +110,7 @@ const (
 	secureNoRootLocked = 1 << 1
 )
 
-// mayRun reports whether the user nobody may run a program. The user may be missing in a user namespace, or the program may lie below /root.
+// mayRun reports whether the unprivileged user may run a program. The user may be missing in a user namespace, or the program may lie below /root.
 func mayRun(path string) bool {
 	effective := func(call, id uintptr) bool {
 		_, _, errno := unix.RawSyscall(call, ^uintptr(0), id, ^uintptr(0))

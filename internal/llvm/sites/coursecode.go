@@ -23,8 +23,8 @@ type stretch struct {
 // point is a record of the function.
 type point struct {
 	offset int
-	// called means that it follows a call, and starts that it is at the start of code of its own: a jump to its address does not reach the first,
-	// and reaches the second. A stackmap may be neither: see [Frame.reached].
+	// called reports whether the record follows a call: a jump to its address does not reach it. starts reports whether its own code begins there, as
+	// that of a patchpoint: a jump to its address reaches it. For a stackmap both may be false; then a jump may reach it or not.
 	called, starts bool
 }
 
