@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTypesThatSitesAgreeOn has two sites that fit the record: each value must have the type, and the name, that both have there. The second call
+// TestTypesThatSitesAgreeOn has two sites that fit the record: each value must have the type and the name on which both agree. The second call
 // blocks, so the frame holds 2.5, 111 and 3.25.
 func TestTypesThatSitesAgreeOn(t *testing.T) {
 	text := strings.NewReplacer(
@@ -40,7 +40,7 @@ func TestTypesThatSitesAgreeOn(t *testing.T) {
 	}
 }
 
-// brief is each slot's name, type and value.
+// brief returns each slot's name, type and value.
 func brief(f *deopt.Frame) []string { return briefSlots(f.Slots) }
 
 func briefSlots(slots []frame.Slot) (out []string) {
@@ -119,7 +119,7 @@ define void @f(i64 %a, i64 %b, double %d, x86_fp80 %x, <4 x i32> %v, %T %t) {
 	}
 }
 
-// TestAgreementsOfModules requires that types of two modules are the same if they are read alike: their names do not matter.
+// TestAgreementsOfModules requires that types of two modules agree if they are read the same way; their names do not matter.
 func TestAgreementsOfModules(t *testing.T) {
 	const text = `
 target datalayout = "LAYOUT"
@@ -152,7 +152,7 @@ define void @f(%T %t, ptr %p) {
 	}
 }
 
-// A map's locations have the types that all sites of a record agree on.
+// A map's locations have the types on which all sites of a record agree.
 func TestReadingOfSeveralSites(t *testing.T) {
 	m, err := ir.Parse("m.ll", []byte(`
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -172,7 +172,7 @@ define void @f(i64 %a) {
 	require.Equal(t, maps.Role{}, r.Role(2))
 }
 
-// Vectors as they are spelled, wherever they were recorded; those of illegal elements too, whose layout in a
+// TestVectorsAndStructsAsText requires the text of vectors at every kind of location, also of vectors with illegal elements, whose layout in a
 // stackmap's record is not that of memory.
 func TestVectorsAndStructsAsText(t *testing.T) {
 	text := prelude + again + `
@@ -205,7 +205,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// A statepoint stores its operands as they are, so that vectors of any elements lie as in memory.
+// A statepoint spills its operands unchanged, so vectors of any elements are laid out as in memory.
 func TestVectorsOfStatepoints(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %s) noinline gc "statepoint-example" {

@@ -75,7 +75,7 @@ func operandProgram(rng *rand.Rand, functions int, registers bool) string {
 			fmt.Fprintf(&before, "  %%o%d = load volatile %s, ptr %s\n", k, typ, from)
 			log(typ, fmt.Sprintf("%%o%d", k))
 			v := fmt.Sprintf("%%o%d", k)
-			if rng.IntN(2) == 0 { // read anew, so that it need not be kept over the calls that print
+			if rng.IntN(2) == 0 { // reloaded, so that it is not live across the calls that print
 				v = fmt.Sprintf("%%v%d", k)
 				fmt.Fprintf(&again, "  %s = load volatile %s, ptr %s\n", v, typ, from)
 			}

@@ -17,9 +17,8 @@ import (
 // lines of a program that prints where its allocas lie
 var placesLine = regexp.MustCompile(`(?m)^at (0x\w+) (0x\w+) (0x\w+)\r?$`)
 
-// An alloca of the entry block is recorded by its address ("Direct Stack Map Entries"), one of run-time size by the value that
-// it is; both are the addresses that the program has, in frames whose stack was realigned and has no fixed size, at a stackmap's own
-// pc and while a statepoint's callee runs.
+// An alloca of the entry block is recorded by its address ("Direct Stack Map Entries"), and one of run-time size by its value. Both must equal the
+// addresses in the program, in frames with a realigned stack and no fixed size, at a stackmap's own pc and while a statepoint's callee runs.
 func TestAllocasAreWhereTheProgramHasThem(t *testing.T) {
 	const body = `
 @format = private constant [13 x i8] c"at %p %p %p\0A\00"
@@ -44,7 +43,7 @@ entry:
 }`
 	compare := func(t *testing.T, p *livetest.Process, f *deopt.Frame) {
 		t.Helper()
-		var at []string // what it wrote to its terminal before it came to its place is read from there by another goroutine
+		var at []string // another goroutine reads what it wrote to its terminal before it reached its place
 		require.Eventually(t, func() bool { at = placesLine.FindStringSubmatch(p.Output()); return at != nil }, livetest.Patience, time.Millisecond)
 		for n, name := range []string{"%fixed", "%aligned", "%sized"} {
 			s := frametest.Slot(t, f, name)

@@ -78,7 +78,7 @@ define i32 @main() {
 }
 `
 
-// A name is given only where one site alone fits; a value is right in any case.
+// TestSitesOfOneID requires that a name is shown only if exactly one site fits; values must be right in any case.
 func TestSitesOfOneID(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct{ name, first, second, slot, note string }{
@@ -113,8 +113,7 @@ func TestSitesOfOneID(t *testing.T) {
 	}
 }
 
-// TestUndefinedAtOneOfTwoSites has two sites that fit, and the one that may have recorded a value has undef there: the record holds LLVM's mark, or
-// garbage.
+// TestUndefinedAtOneOfTwoSites has two sites that fit, one of which has undef at a value: the record holds LLVM's mark, or garbage.
 func TestUndefinedAtOneOfTwoSites(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		path := filepath.Join(t.TempDir(), "two.ll")
@@ -130,7 +129,7 @@ func TestUndefinedAtOneOfTwoSites(t *testing.T) {
 	}
 }
 
-// TestAnotherModule requires that a module that cannot be the one that runs names nothing, and that the frame is shown.
+// TestAnotherModule requires that a module that cannot be the running one names nothing, and that the frame is shown.
 func TestAnotherModule(t *testing.T) {
 	write := func(first, second string) string {
 		path := filepath.Join(t.TempDir(), "two.ll")

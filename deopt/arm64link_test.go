@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// linkLosers are patches that lead to stubs which do not save the link register, with the functions that are active.
+// linkLosers are patches that lead to stubs that do not save the link register, with the active functions.
 var linkLosers = []struct {
 	form   string
 	active []string
@@ -23,8 +23,8 @@ var linkLosers = []struct {
 	{"b nocfi", []string{"handler", "f", "main"}},
 }
 
-// In cores of arm64 the caller of a stub that has lost the link register is found: the one call or jump that leads to the stub and agrees with the
-// stack, if the call to the caller names it.
+// In arm64 cores the caller of a stub that has lost the link register is found. It is the only call or jump that leads to the stub and agrees with
+// the stack, if the call to the caller names it.
 func TestStubsThatLoseTheLinkRegister(t *testing.T) {
 	livetest.Slow(t)
 	cross, program, m := arm64Program(t, 19)
@@ -51,7 +51,7 @@ func TestStubsThatLoseTheLinkRegister(t *testing.T) {
 	}
 }
 
-// The caller is not shown as certain where it was entered through a pointer: another function whose frame looks the same may have been entered there.
+// The caller is not shown as certain if it was entered through a pointer: another function with a similar frame may have been entered there.
 func TestPointersToCallersOfLinkLosers(t *testing.T) {
 	livetest.Slow(t)
 	cross, program, m := arm64Program(t, 19)
@@ -66,7 +66,7 @@ func TestPointersToCallersOfLinkLosers(t *testing.T) {
 	}
 }
 
-// Where jumps to such a stub were written into two functions whose frames look the same, neither is shown.
+// If jumps to such a stub were written into two functions with similar frames, neither is shown.
 func TestSharedStubThatLosesTheLinkRegister(t *testing.T) {
 	cross, program, m := arm64Program(t, 19)
 	core, err := ptrace.OpenCore(cross.Core(t, program, "shared", "indirect"), ptrace.CoreOptions{Exe: program})

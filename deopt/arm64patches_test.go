@@ -34,7 +34,7 @@ func arm64Program(t *testing.T, version int) (cross livetest.Cross, program stri
 	return cross, program, m
 }
 
-// In a core of arm64, the caller of a stub without CFI is found by the stub's instructions, which have saved the link register.
+// In an arm64 core, the caller of a stub without CFI is found by the stub's instructions, which save the link register.
 func TestCallerOfStubWithoutCFIOnARM64(t *testing.T) {
 	cross, program, m := arm64Program(t, 19)
 	core, err := ptrace.OpenCore(cross.Core(t, program, "call saves"), ptrace.CoreOptions{Exe: program})
@@ -45,7 +45,7 @@ func TestCallerOfStubWithoutCFIOnARM64(t *testing.T) {
 	require.Equal(t, []string{"handler cfi", "stub_saves cfi", "main code"}, certainFrames(v, "handler", "stub_saves", "main"))
 }
 
-// certainFrames lists the frames of some functions that are not guesses, each with its rule.
+// certainFrames lists the frames of the named functions that are not guesses, with their rules.
 func certainFrames(v *deopt.View, functions ...string) (list []string) {
 	for _, f := range v.Threads[0].Frames {
 		if slices.Contains(functions, f.Function) && f.Guess() == "" && f.Frame.Guess == "" {
@@ -55,7 +55,7 @@ func certainFrames(v *deopt.View, functions ...string) (list []string) {
 	return list
 }
 
-// In cores of arm64 a function is found whose shadow was patched: by calls, by jumps to stubs with and without CFI, and by traps.
+// In arm64 cores a function with a patched shadow is found: with calls, with jumps to stubs with and without CFI, and with traps.
 func TestPatchedShadowsOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range livetest.ShareOf([]int{14, 19, 22}, "patched shadows on arm64") {

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTwoWaysToALinkLoser requires that no call of a function is shown as certain if the stub that it led to has lost the link register and another
-// call of the function, through a register, may have led there. The program goes each of the two ways.
+// TestTwoWaysToALinkLoser requires that no call in a function is shown as certain if it led to a stub that has lost the link register and another
+// call in the function, through a register, may have led there. The program uses each of the two calls.
 func TestTwoWaysToALinkLoser(t *testing.T) {
 	at := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
 	cross := livetest.Crosses[at]

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// stackmapBehindCall has a stackmap after a call whose result it records: LLVM first moves the result, and reloads values from the frame.
+// stackmapBehindCall has a stackmap after a call and records the call's result. LLVM first moves the result, and reloads values from the frame.
 const stackmapBehindCall = prelude + `
 define double @waitd(i64 %a) noinline {
   %r = call i64 @wait(i64 %a)
@@ -156,7 +156,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// TestNotBehindMoves requires that a stackmap that does not describe the frame in the call, or for which that is unknown, is not matched.
+// TestNotBehindMoves requires that a stackmap is not matched if it does not describe the frame in the call, or if that is unknown.
 func TestNotBehindMoves(t *testing.T) {
 	const work = `
 define i64 @work(i64 %s) noinline {
@@ -172,9 +172,9 @@ define i64 @work(i64 %s) noinline {
 }`
 	for between, found := range map[string]bool{
 		"%y = add i64 %s, 0":                                          true,
-		"%y = load i64, ptr %p":                                       false, // which the callee may write to, for all that is known here
+		"%y = load i64, ptr %p":                                       false, // the callee may write there
 		"store i64 3, ptr %p\n  %y = add i64 %s, 0":                   false,
-		"%y = add i64 %r, 1":                                          false, // has an instruction of its own
+		"%y = add i64 %r, 1":                                          false, // compiled to its own instruction
 		"call void asm sideeffect \"\", \"\"()\n  %y = add i64 %s, 0": false,
 	} {
 		p := livetest.Lli(t, 19, program(t, prelude+strings.Replace(work, "BETWEEN", between, 1)+start), "mcjit")
@@ -184,7 +184,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// TestLintBehindCall requires that a frame in the call has no record where lint reports that, and has one otherwise.
+// TestLintBehindCall requires that a frame in the call has no record exactly if lint reports that.
 func TestLintBehindCall(t *testing.T) {
 	livetest.Slow(t)
 	const work = `
@@ -232,7 +232,7 @@ func TestMoves(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		code []byte
-		want int // -1: they are not all moves
+		want int // -1: not all are moves
 	}{
 		{"mov %rax,%rbx", []byte{0x48, 0x89, 0xc3}, 1},
 		{"mov %eax,%ebx", []byte{0x89, 0xc3}, 1},

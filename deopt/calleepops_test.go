@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// popping are functions of one convention; @work calls one of them and has three values of its own recorded.
+// popping holds functions of one convention; @work calls one of them and has three recorded values.
 const popping = `
 define internal CC i64 @many(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %f, i64 %g, i64 %h, i64 %i, i64 %j, i64 %k) noinline gc  "statepoint-example" {
   %w = call WAITS
@@ -56,9 +56,9 @@ define i64 @work(i64 %s) noinline ATTRIBUTE gc  "statepoint-example" {
   ret i64 %z
 }`
 
-// TestCalleesThatPop has a function that leaves by a jump to one with more arguments, or fewer, and so moves its return address (tailcc; fastcc
-// with -tailcallopt). CFI does not describe that: with it gdb loses the stack, and the values of the next frame would be read from wrong places.
-// The values of @work are known by arithmetic.
+// TestCalleesThatPop has a function that tail-calls one with more or fewer arguments, and so moves its return address (tailcc; fastcc with
+// -tailcallopt). CFI does not describe that: gdb loses the stack, and the values of the next frame would be read from wrong places. The values of
+// @work are known by arithmetic.
 func TestCalleesThatPop(t *testing.T) {
 	livetest.Slow(t)
 	const eleven = "i64 %s, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 %s"
@@ -69,7 +69,7 @@ func TestCalleesThatPop(t *testing.T) {
 	eleventh := strings.NewReplacer("(i64 (i64))", "(i64 (i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64))", "i32 1, i32 0, i64 %s", "i32 11, i32 0, "+eleven)
 	for _, c := range []struct {
 		name, call, attribute string
-		note                  string // of @work; "" for none
+		note                  string // note of @work; "" for none
 		unsure                bool
 	}{
 		{"more arguments", one("@few"), "", "it called few, which jumped", false},
@@ -116,8 +116,8 @@ func TestCalleesThatPop(t *testing.T) {
 	}
 }
 
-// A thread that such a function has just returned to stands where its arguments are gone: the room for them is taken again only by the next
-// instruction, and locations count from where the stack pointer was in the call.
+// Such a function has just returned to the thread's pc, and its arguments are popped. The next instruction reserves the room for them again, but
+// locations are relative to the stack pointer in the call.
 func TestCalleesThatHavePopped(t *testing.T) {
 	for name, call := range map[string]string{
 		"kept room": `%t = call tailcc token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 3, i32 0, ptr elementtype(i64 (i64)) @few, i32 1, i32 0, i64 %s, i32 0, i32 0) [ "deopt"(i64 %x, i64 %y, i64 %s) ]`,

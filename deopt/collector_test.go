@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// collecting runs testdata/gc/collector.c with a module, up to where a collection has moved every object.
+// collecting runs testdata/gc/collector.c with a module until a collection has moved every object.
 func collecting(t *testing.T, version int, program, passes string, round int) *livetest.Process {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func collecting(t *testing.T, version int, program, passes string, round int) *l
 
 var movedLine = regexp.MustCompile(`(?m)^moved 0x(\w+) 0x(\w+) to 0x(\w+) 0x(\w+)\r?$`)
 
-// words are the pointers that a slot's bits are, the first of them the one at the lowest address.
+// words returns the pointers in a slot's bits, the one at the lowest address first.
 func words(t *testing.T, s frame.Slot) (out []string) {
 	t.Helper()
 	require.Equal(t, frame.OK, s.Status, s.Reason)
@@ -46,8 +46,8 @@ func words(t *testing.T, s frame.Slot) (out []string) {
 	return out
 }
 
-// TestMovingCollector has a collector that moves objects while the frame waits, and reports the new place of each pointer: the frame must show
-// these, also for pointers outside of their objects and in vectors. The collector leaves a base that is no longer used unchanged, as the document
+// TestMovingCollector has a collector that moves objects while the frame waits, and prints the new address of each pointer. The frame must show these
+// addresses, also for pointers outside of their objects and in vectors. The collector leaves a base that is no longer used unchanged, as the document
 // specifies.
 func TestMovingCollector(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
@@ -73,7 +73,7 @@ func TestMovingCollector(t *testing.T) {
 			got := map[string]int{}
 			for _, s := range append([]frame.Slot{frametest.Slot(t, f, "%p")}, f.Slots[3:]...) {
 				for _, w := range words(t, s) {
-					if w == outside[1] { // the base of the one outside, which is not relocated
+					if w == outside[1] { // the base of the outside pointer, which is not relocated
 						continue
 					}
 					got[w]++
@@ -88,8 +88,7 @@ func TestMovingCollector(t *testing.T) {
 	}
 }
 
-// Polls that place-safepoints put into a function are matched as calls of what is polled, each time round the loop; they have
-// no deopt values.
+// Polls that place-safepoints inserts into a function match as calls of the poll function, in each round of the loop; they have no deopt values.
 func TestPlacedSafepoints(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{19, 22} {
@@ -106,7 +105,7 @@ func TestPlacedSafepoints(t *testing.T) {
 				for _, s := range f.Slots {
 					require.Equal(t, []string{log[round-1][4]}, words(t, s), "base and derived pointer are the same")
 				}
-				// The polls are apart, and the function has no other sites.
+				// The polls are at two addresses, and the function has no other sites.
 				require.Equal(t, 2, f.Code().Records.Len())
 				p.Signal(t, syscall.SIGUSR1)
 				require.NoError(t, p.Wait())

@@ -24,9 +24,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A chain of calls of one convention, below a site whose values LLVM keeps in registers: v0 to v9, the doubles d0 to d3 and the vectors
-// w0 to w2. @middle changes registers and saves what it has to; @plain is a C function in between, for which @over has to save all that its convention keeps; @leaf has
-// a stackmap of what all values were made of.
+// conventionChain is a chain of calls of one convention, below a site whose values LLVM keeps in registers: v0 to v9, the doubles d0 to d3 and the
+// vectors w0 to w2. @middle changes registers and saves those that it must. @plain is a C function in between, for which @over must save all
+// callee-saved registers of its convention. @leaf has a stackmap of the inputs of all values.
 const conventionChain = `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 @now = global i64 0
@@ -75,7 +75,7 @@ USES  ret i64 %r10
 }
 `
 
-// chainOf is the text for a convention.
+// chainOf returns the text for a convention.
 func chainOf(cc, attribute string) string {
 	var values, uses strings.Builder
 	var live []string
@@ -97,7 +97,7 @@ func chainOf(cc, attribute string) string {
 	return strings.NewReplacer("CC ", cc+" ", "ATTR ", attribute, "VALUES", values.String(), "LIVE", strings.Join(live, ", "), "USES", uses.String()).Replace(conventionChain)
 }
 
-// expected are the values of @entry for what it was called with, as text.
+// expected returns the values of @entry for its arguments, as text.
 func (chainValues) expected(now int64) (list []string) {
 	number := func(x float64) string {
 		if x == math.Trunc(x) {
@@ -152,7 +152,7 @@ func (c chainValues) eachExit(t *testing.T, named bool, exit func(about string, 
 	require.Positive(t, exits)
 }
 
-// read runs the chain, fails where a value is wrong, and returns how many there should be and how many were there.
+// read runs the chain and fails if a value is wrong. It returns the number of expected values and of values read.
 func (c chainValues) read(t *testing.T) (want, read int) {
 	c.eachExit(t, true, func(about string, number frame.Slot, entry *deopt.Frame) {
 		now, err := strconv.ParseInt(number.Value, 10, 64)
@@ -171,8 +171,8 @@ func (c chainValues) read(t *testing.T) (want, read int) {
 	return want, read
 }
 
-// TestConventionsKeepRegisters requires that values in callee-saved registers of the callee's convention are read, through any number of its
-// frames, and equal what the program computed. Conventions that preserve less than C's must not cause wrong values.
+// TestConventionsKeepRegisters requires that values in callee-saved registers of the callee's convention are read through any number of its frames,
+// and equal the program's values. Conventions that preserve less than C's must not cause wrong values.
 func TestConventionsKeepRegisters(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns
@@ -190,8 +190,8 @@ func TestConventionsKeepRegisters(t *testing.T) {
 	}
 }
 
-// TestConventionsThatKeepLess covers functions of cxx_fast_tls that do not unwind: they save what C's functions push in other registers, and their
-// CFI does not give the registers; those of intel_ocl_bi preserve less if compiled for AVX-512. A caller's values in such registers must be
+// TestConventionsThatKeepLess covers functions of cxx_fast_tls that do not unwind: they save the registers that C's functions push in other
+// registers, and their CFI omits that. Functions of intel_ocl_bi preserve less if compiled for AVX-512. A caller's values in such registers must be
 // unavailable, and no value wrong.
 func TestConventionsThatKeepLess(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
@@ -202,7 +202,7 @@ func TestConventionsThatKeepLess(t *testing.T) {
 	}
 }
 
-// readWithoutModule is read for a reader that knows no module, and so no convention: values are numbers of as many bytes as the location says.
+// readWithoutModule does the same as read without a module, and so without conventions: a value is a number of the location's size.
 func (c chainValues) readWithoutModule(t *testing.T) (want, read int) {
 	c.eachExit(t, false, func(about string, number frame.Slot, entry *deopt.Frame) {
 		now, err := strconv.ParseUint(strings.TrimPrefix(string(number.Hex), "0x"), 16, 64)
@@ -224,7 +224,7 @@ func (c chainValues) readWithoutModule(t *testing.T) (want, read int) {
 			}
 			hex = "0x" + cmp.Or(strings.TrimLeft(hex[2:], "0"), "0")
 			has := string(slot.Hex)
-			if k >= 10 && k < 14 && len(has) > 18 { // a double in the first half of a register that was spilled whole
+			if k >= 10 && k < 14 && len(has) > 18 { // a double in the first half of a register that was spilled as a whole
 				has = has[:2] + has[len(has)-16:]
 			}
 			assert.Equal(t, hex, has, "%s, value %d in %v", about, k, slot.Location)
@@ -233,8 +233,8 @@ func (c chainValues) readWithoutModule(t *testing.T) (want, read int) {
 	return want, read
 }
 
-// TestConventionsWithoutModule covers functions of unknown convention: their code shows which registers it changes without the CFI restoring them.
-// A caller's values in such registers must be unavailable, and no value wrong. For C's functions all callee-saved registers are read.
+// TestConventionsWithoutModule covers functions of unknown convention. Their code shows which registers it changes although the CFI does not restore
+// them. A caller's values in such registers must be unavailable, and no value wrong. For C's functions all callee-saved registers are read.
 func TestConventionsWithoutModule(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {
@@ -255,8 +255,8 @@ func TestConventionsWithoutModule(t *testing.T) {
 	}
 }
 
-// TestUpperHalvesAreNotKept requires that ymm registers that a function of preserve_all has saved count only as xmm registers: it clears the upper
-// halves before it returns.
+// TestUpperHalvesAreNotKept requires that ymm registers saved by a preserve_all function count only as xmm registers: it clears the upper halves
+// before it returns.
 func TestUpperHalvesAreNotKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "upper.ll")
 	require.NoError(t, os.WriteFile(path, []byte(`target triple = "x86_64-pc-linux-gnu"

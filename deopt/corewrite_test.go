@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The frames of a process that is stopped are those of the core that a session makes of it.
+// The frames of a stopped process are those of the core that a session makes of it.
 func TestFramesOfAWrittenCore(t *testing.T) {
 	for program, version := range map[string]int{"deoptimize.ll": 19, "jit_pp.ll": 14, "jit_sp.ll": 22} {
 		t.Run(fmt.Sprint(program, version), func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestFramesOfAWrittenCore(t *testing.T) {
 	}
 }
 
-// shownFrames are the abstract frames of all threads, and where the stacks end. No core has the names of threads.
+// shownFrames returns the abstract frames of all threads, and the ends of the stacks. Thread names are removed: cores have none.
 func shownFrames(t *testing.T, v *deopt.View) string {
 	t.Helper()
 	var all []any

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCoroutineOnAnArray requires that the stack of a coroutine is complete that lies right below the frames of another one.
+// TestCoroutineOnAnArray requires that the stack of a coroutine is complete if it is right below the frames of another one.
 func TestCoroutineOnAnArray(t *testing.T) {
 	p := livetest.C(t, "../deopt/testdata/patchforms/coroutine.c", []string{"-O1", "-no-pie"})
 	p.AwaitPause(t)

@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestDeepStacks requires that both ends of a deep stack are made, and the frames between are counted: the numbers are those of eu-stack, which
-// lists all. A frame in the middle is made if it is chosen.
+// TestDeepStacks requires that both ends of a deep stack are shown, and the frames between are counted. The numbers are those of eu-stack, which
+// lists all frames. A frame in the middle is shown if it is chosen.
 func TestDeepStacks(t *testing.T) {
 	livetest.Slow(t)
 	for _, depth := range []string{"100000", "-1"} {
@@ -85,9 +85,9 @@ func TestDeepStacks(t *testing.T) {
 	}
 }
 
-// euStack lists the frames of a process's only thread as eu-stack does, all of them.
+// euStack returns all frames of a process's only thread, as eu-stack lists them.
 func euStack(t *testing.T, pid int) (lines []string) {
-	out, _ := exec.Command(livetest.Tool(t, "eu-stack"), "-n", "0", "-p", fmt.Sprint(pid)).Output() // its status is 1 where a frame has no CFI
+	out, _ := exec.Command(livetest.Tool(t, "eu-stack"), "-n", "0", "-p", fmt.Sprint(pid)).Output() // its status is 1 if a frame has no CFI
 	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "#") {
 			lines = append(lines, strings.TrimRight(line, "\n"))

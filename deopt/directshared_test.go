@@ -20,8 +20,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// lifetimes has two allocas whose lifetimes do not overlap, so that LLVM gives them the same memory. Only the record of the second is certain to
-// be of what lies there now, and only RECORDED is recorded.
+// lifetimes has two allocas with disjoint lifetimes, to which LLVM gives the same memory. Only RECORDED is recorded. Only the record of the second
+// certainly belongs to the current content.
 const lifetimes = prelude + `
 declare void @llvm.lifetime.start.p0(i64, ptr)
 declare void @llvm.lifetime.end.p0(i64, ptr)
@@ -51,7 +51,7 @@ entry:
 }
 ` + start
 
-// Two variables that LLVM has put into the same memory are not shown as certain, also where only one of them is recorded.
+// Two variables in the same memory are not shown as certain, also if only one of them is recorded.
 func TestDirectLocationsThatShareMemory(t *testing.T) {
 	for _, version := range []int{16, 19} {
 		look := func(recorded string) map[string]frame.Direct {
@@ -83,7 +83,7 @@ func TestDirectLocationsThatShareMemory(t *testing.T) {
 	}
 }
 
-// A variable that two records have in different places is not shown.
+// A variable with different places in two records is not shown.
 func TestDirectLocationsOfRecordsThatDisagree(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %s) noinline {
@@ -154,7 +154,7 @@ define i64 @entry() {
 }
 `
 
-// In a core of arm64 allocas are shown where the program has logged them. Relative to a stack pointer that was realigned none is shown.
+// In an arm64 core, allocas are shown at the addresses that the program logged. Relative to a realigned stack pointer none is shown.
 func TestDirectLocationsOnARM64(t *testing.T) {
 	at := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
 	var turns livetest.Turns

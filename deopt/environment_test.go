@@ -33,8 +33,8 @@ define double @entry(double %a, double %b, double %c, double %d) gc "statepoint-
 }
 `
 
-// TestResumeInTheThreadsFloatEnvironment requires that the interpreter continues in the floating-point environment that the thread has, or had when
-// a signal interrupted it; also with a minimal core. Without the registers it reports that it assumes the default one.
+// TestResumeInTheThreadsFloatEnvironment requires that the interpreter continues in the floating-point environment of the thread, or of the code that
+// a signal interrupted; also with a minimal core. Without the registers it reports that it assumes the default one.
 func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 	path := livetest.Module(t, inEnvironment)
 	m, err := ir.ParseFile(path)
@@ -51,7 +51,7 @@ func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 		require.NoError(t, err)
 		return r
 	}
-	// 1/3 rounded upward, where the product of the small numbers is zero.
+	// Results for 1/3 rounded upward and rounded to nearest; upward, the product of the small numbers is zero.
 	const upward, nearest = "0.33333333333333337", "0.3333333333333343"
 	known := &frame.FloatEnvironment{Known: true, Text: "rounding upward, subnormal operands and results are zero"}
 	for _, args := range [][]string{nil, {"interrupted"}} {
@@ -72,11 +72,11 @@ func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 			floats *frame.FloatEnvironment
 		}{
 			{nil, upward, known},
-			{[]elf.NType{elf.NT_FPREGSET}, upward, known}, // the other note has them, too
+			{[]elf.NType{elf.NT_FPREGSET}, upward, known}, // the other note has the registers too
 			{[]elf.NType{elf.NT_FPREGSET, 0x202}, nearest, &frame.FloatEnvironment{Text: "default", Reason: "the core holds no floating-point registers of the thread"}},
 		} {
 			if args != nil && c.floats != known {
-				c.value, c.floats = upward, known // the signal frame has them
+				c.value, c.floats = upward, known // the signal frame has the registers
 			}
 			core, err := ptrace.OpenCore(withoutNotes(t, file, c.hidden), ptrace.CoreOptions{})
 			require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 	}
 }
 
-// withoutNotes copies a core and gives notes of some types one that no reader knows.
+// withoutNotes copies a core and changes notes of the given types to an unknown type.
 func withoutNotes(t *testing.T, path string, types []elf.NType) string {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestRelocatedAlongAnExceptionalEdge has a statepoint that is invoked and unwound through: its landing pad continues with pointers that are
-// relocated along the exceptional edge ("Relocations Along Exceptional Edges"), and the next record has them.
+// TestRelocatedAlongAnExceptionalEdge has an invoked statepoint that unwinds. Its landing pad continues with pointers that are relocated along the
+// exceptional edge ("Relocations Along Exceptional Edges"), and the next record contains them.
 func TestRelocatedAlongAnExceptionalEdge(t *testing.T) {
 	const text = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"

@@ -18,16 +18,15 @@ func fieldProgram(t *testing.T, flags ...string) string {
 	return livetest.CBinary(t, filepath.Join("..", "deopt", "testdata", "gdbstack", "field.c"), flags...)
 }
 
-// TestHeld unwinds stacks of which a short stop copies too little: a full one, where less is copied
-// than by default, and one in several pieces. While the process is held all of it can be read. By
-// default all of the full one is copied.
+// TestHeld unwinds stacks of which a short stop copies too little: a full one, with a copy smaller than the default, and one in several pieces. While
+// the process is held, all of the stack can be read. The default copies all of the full one.
 func TestHeld(t *testing.T) {
 	livetest.Slow(t)
 	for _, test := range []struct {
 		how   string
 		flags []string
-		bytes int // copied of the stack by a short stop; 0 is the default
-		brief int // frames that a short stop shows at the least
+		bytes int // bytes of the stack that a short stop copies; 0 is the default
+		brief int // minimum number of frames that a short stop shows
 		all   int
 		whole bool // the default copies all of the stack
 	}{
@@ -73,9 +72,8 @@ func viewOf(t *testing.T, p *livetest.Process, o ptrace.Options) *deopt.View {
 	return v
 }
 
-// TestNothingButCode unwinds a program that has neither unwind information nor symbols, C
-// library included, up to where the kernel started it. gdb looks at the same program, which lies
-// at the same addresses, with both.
+// TestNothingButCode unwinds a program without unwind information and symbols, C library included, up to the code that the kernel started. gdb
+// unwinds the same program at the same addresses with both.
 func TestNothingButCode(t *testing.T) {
 	program := fieldProgram(t, "-static", "-no-pie", "-fno-optimize-sibling-calls")
 	bare := filepath.Join(t.TempDir(), "bare")
@@ -102,8 +100,7 @@ func TestNothingButCode(t *testing.T) {
 	require.Contains(t, thread.End.Reason, "its process began in it")
 }
 
-// TestUnsizedSymbol names no function after the symbol before it, when that has no size and the
-// function no symbol.
+// TestUnsizedSymbol requires that a function without a symbol is not named after the symbol before it if that has no size.
 func TestUnsizedSymbol(t *testing.T) {
 	program := fieldProgram(t, "-static", "-no-pie", "-fno-optimize-sibling-calls")
 	stripped := filepath.Join(t.TempDir(), "stripped")

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestPairOfAConstant requires that a pair of gc pointers gets no name if it may be that of a constant of the gc-live bundle: here %p is not
-// relocated. If a null is not relocated, the pair is that of %p.
+// TestPairOfAConstant requires that a pair of gc pointers gets no name if it may belong to a constant of the gc-live bundle: here %p is not
+// relocated. If a null is not relocated, the pair belongs to %p.
 func TestPairOfAConstant(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
@@ -54,8 +54,8 @@ define i64 @work(i64 %%s) noinline {
 	}
 }
 
-// TestResumeReadsAllocasOfStatepoints has an alloca in gc-live, whose address the record has without a base. No frame shows the alloca's contents,
-// including pointers: the interpreter reads them from the stack as the collector left them.
+// TestResumeReadsAllocasOfStatepoints has an alloca in gc-live, which the record locates by address, without a base. The record does not contain the
+// alloca's contents, such as pointers. The interpreter reads them from the stack as the collector left them.
 func TestResumeReadsAllocasOfStatepoints(t *testing.T) {
 	text := prelude + `
 @g = global i64 7

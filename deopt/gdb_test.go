@@ -18,7 +18,7 @@ var (
 	gdbValue = regexp.MustCompile(`(?m)^\$\d+ = (0x[0-9a-f]+)$`)
 )
 
-// question asks gdb for the value at a location, as it sees the registers of the frame.
+// question returns the gdb expression for the value at a location, with the registers of the frame.
 func question(l *frame.Location) string {
 	size := map[int]string{1: "char", 2: "short", 4: "int", 8: "long"}[l.Size]
 	switch l.Kind {
@@ -30,7 +30,7 @@ func question(l *frame.Location) string {
 	return fmt.Sprintf("p/x *(unsigned %s*)((unsigned long)$%s%+d)", size, l.Register, l.Offset)
 }
 
-// TestAgainstGDB requires that gdb unwinds the same stack to the same frames, and finds the same bits at the places in the record.
+// TestAgainstGDB requires that gdb unwinds the same stack to the same frames, and finds the same bits at the recorded locations.
 func TestAgainstGDB(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns
@@ -40,7 +40,7 @@ func TestAgainstGDB(t *testing.T) {
 				continue
 			}
 			if version == 14 && program == "deoptimize.ll" {
-				version = 16 // LLVM 14 does not take it
+				version = 16 // LLVM 14 does not accept it
 			}
 			t.Run(fmt.Sprintf("%s lli-%d", program, version), func(t *testing.T) {
 				p := livetest.Lli(t, version, program, "mcjit")
@@ -65,7 +65,7 @@ func TestAgainstGDB(t *testing.T) {
 				for _, m := range gdbFrame.FindAllStringSubmatch(backtrace, -1) {
 					theirs = append(theirs, "0x"+strings.TrimLeft(m[2][2:], "0"))
 				}
-				// The command "frame" shows its frame once more.
+				// The command "frame" prints the frame again.
 				require.Equal(t, theirs, append(ours, ours[f.Index]))
 				answers := gdbValue.FindAllStringSubmatch(answer, -1)
 				require.Len(t, answers, len(asked))

@@ -23,24 +23,23 @@ type stackPair struct {
 	end    unwind.End
 	theirs *gdbWalk
 
-	both      [][2]int // the frames that agree: the index here, gdb's
+	both      [][2]int // the frames that agree: index here, index in gdb
 	gaps      []gap
 	registers []registerGap
 	equal     int            // registers that have the same value in both
-	lost      map[string]int // registers that are unavailable here, by their reason with the frames' numbers left out
+	lost      map[string]int // registers that are unavailable here, by reason without frame numbers
 }
 
-// gap is a stretch of a stack on which the two disagree: frames that only one of them has, or that differ in their CFA. ours and theirs are the
-// first frames of it, nil at the end of a stack.
+// gap is a part of a stack on which the two disagree: frames that only one of them has, or whose CFA differs. ours and theirs are its first frames,
+// nil at the end of a stack.
 type gap struct {
 	*stackPair
 	ours           *unwind.Frame
 	theirs         *gdbPhysical
-	extra, missing int // frames that are only here, and only in gdb
+	extra, missing int // frames only here, and only in gdb
 }
 
-// registerGap is a register of a frame that both have, with a value here that gdb does not
-// have there.
+// registerGap is a register of a common frame with a value here that gdb does not have.
 type registerGap struct {
 	*stackPair
 	ours, theirs int // the frames
@@ -48,8 +47,7 @@ type registerGap struct {
 	value        uint64
 }
 
-// captured freezes a process and unwinds it both ways, in gdb with debug information from
-// another file where one is given.
+// captured freezes a process and unwinds it here and in gdb, with debug information from another file if given.
 func captured(t *testing.T, p *livetest.Process, symbols ...string) []*stackPair {
 	t.Helper()
 	p.Freeze(t)
@@ -70,7 +68,7 @@ func captured(t *testing.T, p *livetest.Process, symbols ...string) []*stackPair
 	return pairs
 }
 
-// compare matches the frames of both, in their order.
+// compare matches the frames of both stacks in order.
 func (s *stackPair) compare() {
 	for i, j := 0, 0; i < len(s.ours) || j < len(s.theirs.frames); i, j = i+1, j+1 {
 		i2, j2 := s.next(i, j)
@@ -91,7 +89,7 @@ func (s *stackPair) compare() {
 	}
 }
 
-// next returns the first frames from i and j on that are the same, or the ends for none.
+// next returns the first common frames from i and j, or the ends for none.
 func (s *stackPair) next(i, j int) (int, int) {
 	for j2 := j; j2 < len(s.theirs.frames); j2++ {
 		for i2 := i; i2 < len(s.ours); i2++ {
@@ -103,8 +101,8 @@ func (s *stackPair) next(i, j int) (int, int) {
 	return len(s.ours), len(s.theirs.frames)
 }
 
-// same reports whether both are one activation: pc and CFA. gdb computes no CFA for the outermost frame, and here the one at which a walk was cut
-// short has none; then the stack pointers are compared.
+// same reports whether both are one activation, by pc and CFA. gdb computes no CFA for the outermost frame, and the frame here at which a walk was
+// cut short has none; then the stack pointers are compared.
 func same(ours *unwind.Frame, theirs *gdbPhysical) bool {
 	if ours.PC != theirs.PC || ours.Signal != theirs.Signal {
 		return false
@@ -116,14 +114,13 @@ func same(ours *unwind.Frame, theirs *gdbPhysical) bool {
 	return err == nil && sp == theirs.RSP
 }
 
-// calleeSaved are the registers that callees keep (System V ABI, AMD64 supplement, figure
-// 3.4). The stack pointer is the CFA of the frame below.
+// calleeSaved lists the callee-saved registers (System V ABI, AMD64 supplement, figure 3.4). The stack pointer is compared as the CFA of the frame
+// below.
 var calleeSaved = []machine.DWARFReg{3, 6, 12, 13, 14, 15}
 
 var frameNumber = regexp.MustCompile(`#\d+`)
 
-// compareRegisters compares those that are known here. gdb shows what it last saw of all
-// others.
+// compareRegisters compares the registers that are known here. For others, gdb shows their last known values.
 func (s *stackPair) compareRegisters(i, j int) {
 	for _, reg := range calleeSaved {
 		name := machine.AMD64.RegisterName(reg)

@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// disagreements with gdb that were looked into. An entry holds for the programs whose name
-// starts with program, where the evidence is there; it is about frames or about registers.
+// disagreements lists the disagreements with gdb that were examined. An entry applies to programs whose name starts with program, if its evidence is
+// present; it concerns frames or registers.
 var disagreements = []struct {
 	program  string
 	why      string
@@ -67,14 +67,13 @@ var disagreements = []struct {
 	},
 }
 
-// gdbTookTheTop reports whether the two differ from a frame without CFI on, at which gdb's CFA assumes that the return address is on top of the
-// stack.
+// gdbTookTheTop reports whether the two differ from a frame without CFI on, for which gdb assumes that the return address is on top of the stack.
 func gdbTookTheTop(g gap) bool {
 	return g.ours != nil && g.theirs != nil && g.ours.PC == g.theirs.PC && g.ours.FDE.Start == 0 &&
 		g.theirs.CFA == g.theirs.RSP+machine.Addr(machine.AMD64.Pointer)
 }
 
-// guessed reports whether a frame after the first of the stretch may not be the next one.
+// guessed reports whether a frame after the first of the gap is marked as uncertain.
 func (g gap) guessed() bool {
 	for _, f := range g.stackPair.ours[g.ours.Index:] {
 		if f.Physical().Guess != "" {
@@ -90,7 +89,7 @@ func (r registerGap) stale() bool {
 	return ok && r.theirs > 0 && w == r.stackPair.theirs.frames[r.theirs-1].Registers[r.name]
 }
 
-// explained returns why a stretch of frames differs, or "".
+// explained returns the reason why a gap differs, or "".
 func (g gap) explained(program string) string {
 	for _, d := range disagreements {
 		if strings.HasPrefix(program, d.program) && d.frames != nil && d.frames(g) {
@@ -100,7 +99,7 @@ func (g gap) explained(program string) string {
 	return ""
 }
 
-// explained returns why a register differs, or "".
+// explained returns the reason why a register differs, or "".
 func (r registerGap) explained(program string) string {
 	for _, d := range disagreements {
 		if strings.HasPrefix(program, d.program) && d.register != nil && d.register(r) {

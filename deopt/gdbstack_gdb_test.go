@@ -11,15 +11,15 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// gdbPhysical is a physical frame as testdata/gdbstack/frames.py prints it.
+// gdbPhysical is a physical frame printed by testdata/gdbstack/frames.py.
 type gdbPhysical struct {
-	PC, CFA   machine.Addr // CFA is 0 where gdb has none
+	PC, CFA   machine.Addr // CFA is 0 if gdb has none
 	Signal    bool
-	Function  string // as gdb names it, "" where it prints ??
+	Function  string // gdb's name; "" if it prints ??
 	Module    string
 	RSP       machine.Addr
-	Top       *machine.Addr     // the word at RSP, nil where gdb cannot read it
-	Registers map[string]uint64 // that callees keep; one that gdb does not know is not there
+	Top       *machine.Addr     // the word at RSP, nil if gdb cannot read it
+	Registers map[string]uint64 // callee-saved registers; those unknown to gdb are absent
 }
 
 // gdbWalk is gdb's walk of one thread.
@@ -28,15 +28,14 @@ type gdbWalk struct {
 	end    string // why the last one has no caller
 }
 
-// gdbWalks has gdb unwind all threads of a frozen process, with debug information from
-// another file where one is given.
+// gdbWalks makes gdb unwind all threads of a frozen process, with debug information from another file if given.
 func gdbWalks(t *testing.T, p *livetest.Process, symbols ...string) map[int]*gdbWalk {
 	t.Helper()
 	walks := map[int]*gdbWalk{}
 	out := livetest.GDBScript(t, p, "testdata/gdbstack/frames.py", symbols...)
 	for line := range bytes.Lines(out) {
 		if !bytes.HasPrefix(line, []byte(`{"tid"`)) {
-			continue // an unsolicited message of gdb about the threads that it found
+			continue // gdb's asynchronous message about new threads
 		}
 		var l struct {
 			TID   int

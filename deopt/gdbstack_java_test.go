@@ -21,8 +21,7 @@ var (
 	javaFrame  = regexp.MustCompile(`(?m)^\tat `)
 )
 
-// javaDump has a Java process print its own view of its stacks, and returns how many Java
-// frames each thread has, by its number and by its name.
+// javaDump makes a Java process print its own view of its stacks, and returns the number of Java frames of each thread, by thread number and by name.
 func javaDump(t *testing.T, p *livetest.Process) (frames map[int]int, ids map[string]int) {
 	t.Helper()
 	seen := len(p.Output())
@@ -45,10 +44,9 @@ func javaDump(t *testing.T, p *livetest.Process) (frames map[int]int, ids map[st
 	return frames, ids
 }
 
-// TestJavaStacks counts frames as the Java virtual machine does. gdb ends at the first of
-// them. An interpreted method has one physical frame; compiled methods share one with those
-// inlined into them, and may be left out where the frame pointer leads past them. The call
-// from native code into Java has one more, of the stub that changes the calling convention.
+// TestJavaStacks counts frames like the Java virtual machine. gdb ends at the first of them. An interpreted method has one physical frame. Compiled
+// methods share one with the methods inlined into them, and may be missing if the frame pointer skips them. A call from native code into Java has one
+// more frame, of the stub that changes the calling convention.
 func TestJavaStacks(t *testing.T) {
 	livetest.Slow(t)
 	p := java(t)

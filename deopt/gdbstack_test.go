@@ -17,16 +17,15 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// stackProgram is a process to unwind, and what there has to be in it at the least, so that
-// an empty answer does not pass for agreement.
+// stackProgram is a process to unwind, with the minimum that its stacks must contain: an empty result must not pass as agreement.
 type stackProgram struct {
 	name    string
 	threads int
-	frames  int // that agree
+	frames  int // frames that agree
 	signals int // signal frames that agree; a JVM may add frames of its own handlers
 	start   func(t *testing.T) *livetest.Process
-	symbols func(t *testing.T) string // a file with debug information, if it is not its own
-	again   bool                      // there is another one like it, so that it is for FIDELITY=all
+	symbols func(t *testing.T) string // file with debug information, if not the program itself
+	again   bool                      // similar to another program: only with FIDELITY=all
 }
 
 var stackPrograms = []stackProgram{
@@ -54,7 +53,7 @@ var stackPrograms = []stackProgram{
 	{name: "go", threads: 5, frames: 40, start: func(t *testing.T) *livetest.Process {
 		return quiet(t, 1, livetest.GoBinary(t, programSource(t, "goprogram")))
 	}},
-	// The same code without CFI. gdb has it from the other file.
+	// The same code without CFI. gdb uses the other file's CFI.
 	{name: "go without debug information", threads: 5, frames: 40, start: func(t *testing.T) *livetest.Process {
 		return quiet(t, 1, livetest.GoBinary(t, programSource(t, "goprogram"), "-ldflags=-w"))
 	}, symbols: func(t *testing.T) string { return livetest.GoBinary(t, programSource(t, "goprogram")) }},
@@ -68,7 +67,7 @@ func programSource(t *testing.T, name string) string {
 	return path
 }
 
-// quiet starts a program and waits until all its threads but some wait in the kernel.
+// quiet starts a program and waits until all threads, except busy ones, wait in the kernel.
 func quiet(t *testing.T, busy int, path string, args ...string) *livetest.Process {
 	t.Helper()
 	p := livetest.Program(t, path, args...)
@@ -88,7 +87,7 @@ func script(tool string, busy int, name string) func(t *testing.T) *livetest.Pro
 	}
 }
 
-// java runs without the file of counters that every JVM has in /tmp, whatever TMPDIR says.
+// java runs Java without the file of counters that every JVM creates in /tmp regardless of TMPDIR.
 func java(t *testing.T) *livetest.Process {
 	return quiet(t, 1, livetest.Tool(t, "java"), "-XX:-UsePerfData", programSource(t, "Deep.java"))
 }
@@ -132,7 +131,7 @@ type tally struct {
 	program                  string
 	threads                  int
 	ours, theirs             int // frames
-	agree, explained, beyond int // of gdb's, of gdb's, of ours
+	agree, explained, beyond int // agree and explained count gdb's frames, beyond counts ours
 	equal, differ, unknown   int // registers of the frames that agree
 }
 
@@ -141,9 +140,8 @@ func (s tally) plus(o tally) tally {
 		s.beyond + o.beyond, s.equal + o.equal, s.differ + o.differ, s.unknown + o.unknown}
 }
 
-// TestStacksAgainstGDB unwinds every thread of many kinds of processes, here and in gdb, at
-// the same moment, and compares all frames: pc, CFA, and the registers that callees keep.
-// Every disagreement has to be one that the table of disagreements explains.
+// TestStacksAgainstGDB unwinds every thread of many kinds of processes here and in gdb at the same moment. It compares all frames: pc, CFA, and
+// callee-saved registers. The table of disagreements must explain every difference.
 func TestStacksAgainstGDB(t *testing.T) {
 	livetest.Slow(t)
 	var mu sync.Mutex
@@ -155,7 +153,7 @@ func TestStacksAgainstGDB(t *testing.T) {
 			}
 			t.Run(program.name, func(t *testing.T) {
 				var symbols []string
-				if program.symbols != nil { // built before the others run: what is built anew replaces what may be running
+				if program.symbols != nil { // built first: building replaces the file that another process may be running
 					symbols = append(symbols, program.symbols(t))
 				}
 				t.Parallel()
@@ -169,8 +167,8 @@ func TestStacksAgainstGDB(t *testing.T) {
 	report(t, results, reasons, lost)
 }
 
-// check counts, and fails on what is not explained. It adds to reasons how often each
-// explanation was used, and to lost why registers are unavailable.
+// check counts the results and fails on unexplained differences. It adds the uses of each explanation to reasons, and the reasons for unavailable
+// registers to lost.
 func (program *stackProgram) check(t *testing.T, pairs []*stackPair, reasons, lost map[string]int) tally {
 	sum := tally{program: program.name, threads: len(pairs)}
 	signals := 0

@@ -15,11 +15,11 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// outline holds what two runs of one program have in common in a frame, at any load address.
+// outline holds the properties of a frame that two runs of one program share, at any load address.
 type outline struct {
-	native string            // the function and the offset in it, of code that has a file
-	size   machine.Addr      // from the CFA of the frame below
-	values map[string]uint64 // of registers, such as are no addresses
+	native string            // function and offset, for code with a file
+	size   machine.Addr      // distance from the CFA of the frame below
+	values map[string]uint64 // values of registers that are not addresses
 }
 
 func outlineOf(frames []*deopt.Frame, i int) outline {
@@ -35,7 +35,7 @@ func outlineOf(frames []*deopt.Frame, i int) outline {
 		o.size = f.Physical().CFA - frames[i-1].Physical().CFA
 	}
 	for _, reg := range calleeSaved {
-		const lowest = 1 << 16 // no address is below (vm.mmap_min_addr)
+		const lowest = 1 << 16 // addresses are not lower (vm.mmap_min_addr)
 		if v, err := f.Physical().Registers.Uint(reg); err == nil && v < lowest {
 			o.values[machine.AMD64.RegisterName(reg)] = v
 		}
@@ -46,7 +46,7 @@ func outlineOf(frames []*deopt.Frame, i int) outline {
 // generated reports whether the code of a frame has no file.
 func generated(f *deopt.Frame) bool { return !strings.HasPrefix(f.Module, "/") }
 
-// split returns where the frames of generated code begin and end, and the one of main.
+// split returns the range of the frames of generated code, and the frame of main.
 func split(t *testing.T, frames []*deopt.Frame) (begin, end, main int) {
 	t.Helper()
 	begin = slices.IndexFunc(frames, generated)
@@ -58,8 +58,7 @@ func split(t *testing.T, frames []*deopt.Frame) (begin, end, main int) {
 	return begin, end, main
 }
 
-// mainThread captures a process that is stopped and returns the frames of its main thread,
-// all of which it must have.
+// mainThread captures a stopped process and returns the frames of its main thread, whose stack must be complete.
 func mainThread(t *testing.T, p *livetest.Process) []*deopt.Frame {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
@@ -71,8 +70,7 @@ func mainThread(t *testing.T, p *livetest.Process) []*deopt.Frame {
 	return v.Threads[0].Frames
 }
 
-// registered unwinds a process whose JIT registered its code, with which gdb agrees from the
-// first frame to the last.
+// registered unwinds a process whose JIT registered its code. gdb must agree on all frames.
 func registered(t *testing.T, p *livetest.Process) []*deopt.Frame {
 	t.Helper()
 	pair := captured(t, p)[0]
@@ -83,7 +81,7 @@ func registered(t *testing.T, p *livetest.Process) []*deopt.Frame {
 }
 
 // sameOutlines requires that two runs have the same frames of generated code, except for the innermost of each, the same callers of those, and the
-// same from main on. It returns how many frames of generated code the second has, and how many the first.
+// same frames from main on. It returns the numbers of frames of generated code.
 func sameOutlines(t *testing.T, want, got []*deopt.Frame) (gotJIT, wantJIT int) {
 	t.Helper()
 	wantBegin, wantEnd, wantMain := split(t, want)
@@ -106,7 +104,7 @@ func sameOutlines(t *testing.T, want, got []*deopt.Frame) (gotJIT, wantJIT int) 
 	return end - begin, wantEnd - wantBegin
 }
 
-// unregistered lists JITs of LLVM 14 that do not register their code with debuggers, each beside one that runs the same program and does.
+// unregistered lists JITs of LLVM 14 that do not register their code with debuggers, each with one that runs the same program and does.
 var unregistered = []struct {
 	name            string
 	silent, telling func(t *testing.T) *livetest.Process
@@ -118,8 +116,8 @@ var unregistered = []struct {
 	{"lli", jitted(14, "orc-jitlink"), jitted(14, "orc"), 10},
 }
 
-// TestUnregisteredJIT unwinds through unknown code. gdb shows ?? for the first frame of it, and then wrong frames. The frames here must be those of
-// the same program in a JIT that registered it.
+// TestUnregisteredJIT unwinds through unknown code. gdb shows ?? for its first frame, and then wrong frames. The frames here must be those of the
+// same program in a JIT that registered it.
 func TestUnregisteredJIT(t *testing.T) {
 	livetest.Slow(t)
 	for _, test := range unregistered {
@@ -155,8 +153,7 @@ func TestUnregisteredJIT(t *testing.T) {
 	}
 }
 
-// TestInsideUnregisteredJIT stops a thread in such code itself, wherever it is at that
-// moment: in a loop, in a function that the loop calls, or on the way into it or out of it.
+// TestInsideUnregisteredJIT stops a thread anywhere in such code: in a loop, in a function that the loop calls, or in its prologue or epilogue.
 func TestInsideUnregisteredJIT(t *testing.T) {
 	livetest.Slow(t)
 	want := registered(t, jitted(14, "orc")(t))

@@ -19,9 +19,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A module that still has guards, which the JIT made branches to a deoptimize call of: its record has the guard's values, and by a
-// layout the frame resumes. The guard of %acc fails at the first i at which the sum of the squares below i has reached 5000; that of %i
-// never does.
+// The module still has guards, which the JIT lowered to branches to a deoptimize call. The record has the guard's values, and the frame resumes by a
+// layout. The guard of %acc fails at the first i at which the sum of the squares below i reaches 5000; that of %i never fails.
 func TestRecordOfALoweredGuard(t *testing.T) {
 	livetest.Slow(t)
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// hasReturned starts testdata/returned.c. Its stack pointer is moved so far.
+// hasReturned starts testdata/returned.c; by is the distance by which it moves its stack pointer.
 func hasReturned(t *testing.T, who, by string) (*livetest.Process, deopt.Options) {
 	t.Helper()
 	source := livetest.Testdata(t, "returned.c")
@@ -23,9 +23,9 @@ func hasReturned(t *testing.T, who, by string) (*livetest.Process, deopt.Options
 	return livetest.Program(t, program, who, by), deopt.Options{Modules: []*ir.Module{m}}
 }
 
-// TestFrameThatHasReturned has a function without CFI that has moved its stack pointer down over the frame of one that has returned, so that the
-// leftovers come first. The leftover call is of another function: the caller is after it, and must be marked as a guess all the same. (It was @f,
-// with all slots ok.)
+// TestFrameThatHasReturned has a function without CFI that has moved its stack pointer down over the frame of a returned function, so that the
+// leftovers come first. The leftover call calls another function. The caller is after it, and must be marked as a guess nevertheless. (A version
+// showed @f there, with all slots ok.)
 func TestFrameThatHasReturned(t *testing.T) {
 	for _, test := range []struct {
 		who    string
@@ -33,7 +33,7 @@ func TestFrameThatHasReturned(t *testing.T) {
 		value  string
 	}{
 		{"near", 8, "12"}, // a direct call of the function
-		{"far", 9, "13"},  // a call through a register, which may be of any
+		{"far", 9, "13"},  // a call through a register, which may call any function
 	} {
 		t.Run(test.who, func(t *testing.T) {
 			p, o := hasReturned(t, test.who, "4104")
@@ -51,7 +51,7 @@ func TestFrameThatHasReturned(t *testing.T) {
 			require.Contains(t, f.Slots[0].Reason, "is a guess: nothing says where the stack of frame #")
 			require.True(t, v.Partial())
 			require.Nil(t, v.Next().Stack, "nothing is offered that is refused")
-			// Frames further out depend on it.
+			// Frames further out depend on the guess.
 			all := v.Threads[0].Frames
 			for _, beyond := range all[f.Index+1:] {
 				require.Empty(t, beyond.Guess())
@@ -75,8 +75,8 @@ func TestFrameThatHasReturned(t *testing.T) {
 	}
 }
 
-// TestNoFrameThatHasReturned has the same with the caller beyond the search limit. No call that is left on the stack leads to the function, and no
-// frame may become its caller.
+// TestNoFrameThatHasReturned has the same with the caller beyond the search limit. No call on the stack leads to the function, so no frame may become
+// its caller.
 func TestNoFrameThatHasReturned(t *testing.T) {
 	p, o := hasReturned(t, "near", "33032")
 	v := frametest.Look(t, p, true, o)

@@ -10,8 +10,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A function with argument memory has a base pointer, for its stack pointer moves ("Introduction" of InAlloca): gdb finds the same frames and
-// registers, two argument memories are alive at a time ("Nested Calls and Copy Elision"), and what was recorded before and in them is there.
+// A function with argument memory has a base pointer, because its stack pointer moves ("Introduction" of InAlloca). gdb must find the same frames and
+// registers. Two argument memories are alive at a time ("Nested Calls and Copy Elision"), and all values recorded before and in them must be
+// available.
 func TestFramesWithInAlloca(t *testing.T) {
 	livetest.Slow(t)
 	text := prelude + start + `

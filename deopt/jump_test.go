@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestAddressThatIsJumpedTo has a stackmap at the end of its block, so that its address is also that of the loop after it: a thread there may have
-// come round the loop, where the recorded register changes. A stackmap at the head of the loop is run each time.
+// TestAddressThatIsJumpedTo has a stackmap at the end of its block, whose address is also that of the loop after it. A thread there may have come
+// from the loop's back edge, where the recorded register has another value. A stackmap at the head of the loop runs in each round.
 func TestAddressThatIsJumpedTo(t *testing.T) {
 	livetest.Slow(t)
 	text := prelude + again + `
@@ -51,7 +51,7 @@ done:
 }
 
 // TestTwoRecordsAtAJumpTarget has a call at the end of its block, and a stackmap at the start of the loop after it: both records are at the return
-// address. That of the call is not certain there, that of the stackmap is. Found by TestResumeAtEveryBlock.
+// address. The record of the call is not certain there, that of the stackmap is. TestResumeAtEveryBlock found this case.
 func TestTwoRecordsAtAJumpTarget(t *testing.T) {
 	text := prelude + again + `
 define i64 @inner() noinline {

@@ -106,8 +106,8 @@ func testDeoptimizeExit(t *testing.T, p *livetest.Process, limit int) {
 	require.Equal(t, 332833500, sum)
 }
 
-// Code that was compiled ahead of time has its section in a module, which the dynamic
-// linker relocates in memory when the executable is position-independent.
+// Code compiled ahead of time has its section in a module. If the executable is position-independent, the dynamic linker relocates the section in
+// memory.
 func TestAheadOfTime(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		for _, flag := range []string{"-pie", "-no-pie"} {
@@ -119,13 +119,13 @@ func TestAheadOfTime(t *testing.T) {
 	}
 }
 
-// callerSaved are the registers that a callee may overwrite (System V ABI, AMD64
-// supplement, 3.2.1), and those that the callee of these programs does not keep.
+// callerSaved lists the registers that a callee may overwrite (System V ABI, AMD64 supplement, 3.2.1), including those that the callee of these
+// programs does not preserve.
 var callerSaved = map[string]bool{"rax": true, "rcx": true, "rdx": true, "rsi": true, "rdi": true,
 	"r8": true, "r9": true, "r10": true, "r11": true}
 
-// check compares all slots of a frame with values known by arithmetic: each must be right, or unavailable because it is in a register that the
-// callee may have overwritten.
+// check compares all slots of a frame with values known by arithmetic: each must be right, or unavailable because it is in a register that the callee
+// may have overwritten.
 func check(t *testing.T, f *deopt.Frame, want map[string]string, constants []string) (available int) {
 	t.Helper()
 	for _, s := range f.Slots {
@@ -169,7 +169,7 @@ func TestPatchpoint(t *testing.T) {
 				pointer := frametest.Slot(t, f, "%slot")
 				require.Equal(t, frame.OK, pointer.Status)
 				require.EqualValues(t, 4242, readAt(t, v, pointer))
-				// What is missing is named, and nothing runs.
+				// The error names the missing values, and nothing runs.
 				_, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.ErrorContains(t, err, "%pr: it is what the call returns, and the call is still running")
 			})
@@ -205,7 +205,7 @@ func TestStatepoint(t *testing.T) {
 				require.Equal(t, fmt.Sprintf("%#x", base+100*8), derived.Value)
 				require.EqualValues(t, 0, readAt(t, v, derived), "calloc'd memory")
 
-				// The callee returns nothing, so the rest of @f can be run: 0 + 0 + 300 + 51 + 7.
+				// The callee returns nothing, so the rest of @f runs: 0 + 0 + 300 + 51 + 7.
 				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, &frame.Result{Type: "i64", Value: "358"}, out.Result)
@@ -214,15 +214,14 @@ func TestStatepoint(t *testing.T) {
 	}
 }
 
-// The interpreter reads the process's globals, heap and stack as they are now, and
-// what it writes stays in its own copy.
+// The interpreter reads the current globals, heap and stack of the process; its writes stay in its own copy.
 func TestResumeSeesLiveMemory(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, "live_memory.ll", "mcjit")
 			v := frametest.Look(t, p, true, frametest.Known(t, p))
 			f := frametest.One(t, v, "work")
-			for range 2 { // the second run sees nothing of the first
+			for range 2 { // the second run does not see the first
 				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				const sum = 10 + 20 + 4000 + 300 + 2*50000
@@ -254,8 +253,7 @@ func TestFalseMatch(t *testing.T) {
 	}
 }
 
-// stopAtRecord lets a process run to the pc of its only record, or of several at one
-// address, and looks at it there.
+// stopAtRecord runs a process to the pc of its only record, or of several at one address, and takes a view there.
 func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Session, *deopt.View) {
 	t.Helper()
 	var at machine.Addr
@@ -277,7 +275,7 @@ func stopAtRecord(t *testing.T, p *livetest.Process) (*ptrace.Session, *deopt.Vi
 	return session, v
 }
 
-// TestLostOperands requires that values that LLVM loses are reported as lost, and do not shift or halve the others.
+// TestLostOperands requires that values that LLVM drops are reported as missing, and neither shift nor truncate the others.
 func TestLostOperands(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
@@ -329,7 +327,7 @@ func TestAtTheRecord(t *testing.T) {
 			require.Equal(t, "81985529216486895", constants[1].Value)
 			require.Equal(t, frame.Undefined, constants[2].Status)
 			require.Empty(t, constants[2].Hex)
-			// From here the function can be run: 101 + 10500 - 6 + 11.
+			// The function runs from here: 101 + 10500 - 6 + 11.
 			out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "10606", out.Result.Value)
@@ -339,8 +337,8 @@ func TestAtTheRecord(t *testing.T) {
 	}
 }
 
-// TestEveryLinker covers every way in which lli compiles and links: the frame is found, or, if LLVM neither registers the object nor keeps its
-// stack map, the message tells what to enable in the host.
+// TestEveryLinker covers every way in which lli compiles and links. Either the frame is found, or the message says what to enable in the host, if
+// LLVM neither registers the object nor keeps its stack map.
 func TestEveryLinker(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {
@@ -361,7 +359,7 @@ func TestEveryLinker(t *testing.T) {
 	}
 }
 
-// TestHost runs the host in its five ways: the frame is found, or the error tells what to enable.
+// TestHost runs the host in its five modes: the frame is found, or the error says what to enable.
 func TestHost(t *testing.T) {
 	livetest.Slow(t)
 	found := map[string]map[string]bool{

@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestConfusedX87 covers LLVM's confusion of registers after a stackmap that takes a value in an x87 register: %w is 7, and the program itself
-// prints the value of %v, 3, as does its slot. So its value must not be shown; what was computed from it is as printed.
+// TestConfusedX87 covers a bug of LLVM, which confuses registers after a stackmap with a value in an x87 register. %w is 7, but the program itself
+// prints the value of %v, 3, and so does its slot. So its value must not be shown; values computed from it are as printed.
 func TestConfusedX87(t *testing.T) {
 	t.Parallel()
 	const program = prelude + `

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// Code at 0x1000, written down from the instruction set manual.
+// Code at 0x1000, encoded by the instruction set manual.
 var (
 	// movabs $0x1122334455667788,%r11; call *%r11; three bytes of nop
 	patchpoint = []byte{0x49, 0xbb, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x41, 0xff, 0xd3, 0x0f, 0x1f, 0x00}
@@ -28,12 +28,11 @@ var (
 	otherRegister = []byte{0x49, 0xba, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x41, 0xff, 0xd2, 0x0f, 0x1f, 0x00}
 )
 
-// A record matches by the convention of its kind of site ("Stack maps and patch
-// points in LLVM"), or it does not.
+// TestMatch requires that a record matches exactly by the convention of its kind of site ("Stack maps and patch points in LLVM").
 func TestMatch(t *testing.T) {
 	const start, rewritten = 0x1000, 0xabcdef00
 	statepoint := []stackmap.Location{{Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}}
-	// As a statepoint with one deopt value, or a stackmap of four live values.
+	// Fits a statepoint with one deopt value, and a stackmap of four live values.
 	shaped := append(append([]stackmap.Location{}, statepoint[:2]...), stackmap.Location{Kind: stackmap.Constant, Size: 8, Offset: 1}, stackmap.Location{Kind: stackmap.Indirect, Size: 8})
 	reg := []stackmap.Location{{Kind: stackmap.Register, Size: 8}}
 	for _, c := range []struct {
@@ -41,7 +40,7 @@ func TestMatch(t *testing.T) {
 		code   []byte
 		record []stackmap.Location
 		offset uint32
-		site   *ir.Site // what the module says, if there is one
+		site   *ir.Site // the module's site, if any
 		pc     machine.Addr
 		ret    bool
 		moment frame.Moment // "" for no match
@@ -115,7 +114,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMatchOfAnotherFunction requires that the record of the function before does not match a frame, however near it is.
+// TestMatchOfAnotherFunction requires that a record of the previous function never matches a frame, however near it is.
 func TestMatchOfAnotherFunction(t *testing.T) {
 	maps := frametest.MapOf(t, nil, stackmap.BlobFunction{Addr: 0x1000, Records: []stackmap.Record{{ID: 1, Locations: []stackmap.Location{{Kind: stackmap.Register, Size: 8}}}}})
 	m := &deopt.Matcher{Memory: bytesAt{0x1000, patchpoint}, Records: stackmap.NewIndex(maps), Function: 0x100d,

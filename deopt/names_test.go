@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// framesOf captures a process and returns what the modules make of it.
+// framesOf captures a process and returns its view with the modules.
 func framesOf(t *testing.T, p *livetest.Process, modules ...*ir.Module) (*deopt.View, error) {
 	t.Helper()
 	return framesWith(t, p, deopt.Options{Modules: modules})
@@ -45,8 +45,8 @@ define i64 @work(i64 %a) noinline {
 }
 `
 
-// TestRecordOfTheFunctionBeside requires that a record of another function near a place, with the same id, is not used for the frame's function,
-// and that the module is not compared with it.
+// TestRecordOfTheFunctionBeside requires that a nearby record of another function with the same id is not used for the frame's function, and that the
+// module is not compared with it.
 func TestRecordOfTheFunctionBeside(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		p := livetest.Lli(t, version, program(t, prelude+twoFunctions+start), "mcjit")
@@ -56,7 +56,7 @@ func TestRecordOfTheFunctionBeside(t *testing.T) {
 	}
 }
 
-// Modules that are not the one that was compiled name nothing, or are refused.
+// Modules other than the compiled one name nothing, or are rejected.
 func TestOtherModules(t *testing.T) {
 	p := livetest.Lli(t, 19, program(t, prelude+twoFunctions+start), "mcjit")
 	for _, c := range []struct {
@@ -112,9 +112,9 @@ define i64 @work(i64 %a) noinline {
 	require.Contains(t, strings.Join(f.Notes, "\n"), "no names: other.ll is not what was compiled: record 2 of @work has 2 live values, and line ")
 }
 
-// TestStatepointsByTheNumberThatIsCalled requires that a call through a register that movabs loads right before it distinguishes statepoints of one
-// id, although the callee has left by a tail call and @wait, which the other one calls, is running. MCJIT compiles all calls so (the large code
-// model).
+// TestStatepointsByTheNumberThatIsCalled requires that a call through a register, which a movabs right before it loads, distinguishes statepoints
+// with the same id. The callee has left by a tail call, and @wait, which the other statepoint calls, is running. MCJIT compiles all calls like this
+// (the large code model).
 func TestStatepointsByTheNumberThatIsCalled(t *testing.T) {
 	text := prelude + `
 @left = global i64 0

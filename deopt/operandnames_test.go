@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestOperandsOfALayout has a layout that swaps the names of two values; the frame must show which operand each was made of. An operand that keeps
-// its name, and one whose name no module gives, have no other name.
+// TestOperandsOfALayout has a layout that swaps the names of two values; the frame must show the operand of each. A slot has no operand if the name
+// is unchanged, or if no module gives one.
 func TestOperandsOfALayout(t *testing.T) {
 	const swapped = `{"schema":"reframe.layout/v1","exits":[
 		{"function":"sum_opt","when":[{"operand":0,"equals":3}],"resume":{"function":"sum","block":"loop"},

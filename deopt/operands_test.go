@@ -15,9 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// An operand that the code generator finds to be undef is recorded like one that the
-// module says is: the mark is never shown as a value. Some releases record any register
-// instead, which is a value that undef may have.
+// An operand that the code generator finds to be undef is recorded like one that is undef in the module: the mark is never shown as a value. Some
+// releases record an arbitrary register, which is a possible value of undef.
 func TestOperandFoundToBeUndef(t *testing.T) {
 	text := prelude + again + `
 define i64 @work(i64 %s) noinline {
@@ -71,7 +70,7 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %g, i64 %h, i128 %w) n
 	}
 }
 
-// TestPairOfAnotherPointer requires that a pair of gc pointers gets no name if it may be that of a deopt value in two places: here %p has no pair,
+// TestPairOfAnotherPointer requires that a pair of gc pointers gets no name if it may belong to a deopt value in two places: here %p has no pair,
 // because it is not relocated.
 func TestPairOfAnotherPointer(t *testing.T) {
 	text := prelude + `
@@ -105,7 +104,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// A gc pointer that became undef in the code generator has a pair with LLVM's mark for that, and no value.
+// A gc pointer that became undef in the code generator has a pair with LLVM's mark, and no value.
 func TestPairOfUndef(t *testing.T) {
 	text := prelude + `
 declare ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token, i32, i32)
@@ -130,8 +129,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// TestNumberOfAnAlloca requires that an alloca's address as a number is recorded as that address, in each kind of site, and equals what the program
-// has computed.
+// TestNumberOfAnAlloca requires that an alloca's address, converted to an integer, is recorded as that address in each kind of site, and equals the
+// program's value.
 func TestNumberOfAnAlloca(t *testing.T) {
 	livetest.Slow(t)
 	for _, site := range []string{
@@ -163,8 +162,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// TestStackMapShapedLikeAStatepoint requires that, without the module, three constants at the head of a stackmap after a call do not make it a
-// statepoint: everything that it recorded is shown.
+// TestStackMapShapedLikeAStatepoint requires that, without the module, three constants at the start of a stackmap after a call do not make it a
+// statepoint: everything recorded is shown.
 func TestStackMapShapedLikeAStatepoint(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %s) noinline {
@@ -187,8 +186,7 @@ define i64 @work(i64 %s) noinline {
 	require.Equal(t, "105", frametest.Slot(t, f, "%y").Value)
 }
 
-// With anyregcc, which may be written as a number too, the result and the arguments are
-// recorded before the live values.
+// With anyregcc, also written as a number, the result and the arguments are recorded before the live values.
 func TestAnyRegister(t *testing.T) {
 	for _, cc := range []string{"anyregcc", "cc 13"} {
 		text := prelude + strings.ReplaceAll(`
@@ -212,8 +210,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// TestRolesOfAnyRegister requires that the locations before the live values of an anyregcc patchpoint are its result's, if it has one, and its
-// arguments': in a process that is stopped at the record, each argument's register holds the argument.
+// TestRolesOfAnyRegister requires that the locations before the live values of an anyregcc patchpoint are those of its result, if any, and its
+// arguments. In a process stopped at the record, each argument's register must hold the argument.
 func TestRolesOfAnyRegister(t *testing.T) {
 	livetest.Slow(t)
 	const patchpoint = `

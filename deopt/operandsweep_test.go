@@ -18,15 +18,15 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// marks are constants that no option moves or drops: an operand is recorded where the locations between two of them are.
+// marks are constants that no option moves or drops. The locations between two of them are those of an operand.
 var marks = []int64{111111, 222222, 333333}
 
-// sweptTypes are of every kind of type that IR has.
+// sweptTypes has every kind of IR type.
 var sweptTypes = []string{"i1", "i7", "i8", "i16", "i24", "i32", "i33", "i48", "i64", "i65", "i96", "i128", "half", "bfloat", "float", "double",
 	"x86_fp80", "fp128", "ptr", "ptr addrspace(1)", "<2 x i64>", "<4 x i32>", "<16 x i8>", "<4 x float>", "<2 x double>", "<8 x i1>", "<2 x ptr>",
 	"{ i64, i32 }", "{ double, i8 }", "[2 x i32]", "{ x86_fp80, i8 }", "{ i8, x86_fp80 }"}
 
-// sweptOptions are those of llc that change where operands lie.
+// sweptOptions lists the options of llc that change the locations of operands.
 var sweptOptions = [][]string{
 	{"-O0"}, {"-O2"}, {"-O0", "-use-registers-for-deopt-values"}, {"-O2", "-use-registers-for-deopt-values"},
 	{"-O0", "-fast-isel=false"}, {"-O0", "-global-isel", "-global-isel-abort=0"},
@@ -34,7 +34,7 @@ var sweptOptions = [][]string{
 	{"-O2", "-use-registers-for-gc-values-in-landing-pad"}, {"-O2", "-regalloc=basic", "-use-registers-for-deopt-values"},
 }
 
-// sweptSite returns a function with one site: each mark is before the value, and one is after the last value.
+// sweptSite returns a function with one site: a mark before each value, and one after the last.
 func sweptSite(name, kind, typ string, crossing bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "define void @%s(ptr %%p) gc \"statepoint-example\" {\n  %%v = load volatile %s, ptr %%p\n", name, typ)
@@ -54,8 +54,8 @@ func sweptSite(name, kind, typ string, crossing bool) string {
 	return b.String()
 }
 
-// TestOperandsOfEveryType compiles an operand of every kind of type at every kind of site, between constants that show where it was recorded. Only
-// operands that may be in an x87 register are dropped, as doc/facts.md documents; and what the record does not show is reported as unknown.
+// TestOperandsOfEveryType compiles an operand of every kind of type at every kind of site, between constants that show its location. Only operands
+// that may be in an x87 register are dropped, as doc/facts.md documents. Anything that the record does not show must be reported as unknown.
 func TestOperandsOfEveryType(t *testing.T) {
 	livetest.Slow(t)
 	versions, options := []int{16, 19, 22}, sweptOptions[2:3]
@@ -74,15 +74,15 @@ declare void @other()
 		for _, option := range options {
 			for _, typ := range sweptTypes {
 				for _, kind := range []string{"stackmap", "patchpoint", "statepoint"} {
-					if version == 14 && kind == "statepoint" { // with pointers that have types
+					if version == 14 && kind == "statepoint" { // with typed pointers
 						continue
 					}
 					for _, crossing := range []bool{false, true} {
-						if !slices.Contains(livetest.ShareOf(versions, typ, crossing), version) { // one release for each
+						if !slices.Contains(livetest.ShareOf(versions, typ, crossing), version) { // one release each
 							continue
 						}
 						text := declared + sweptSite("f", kind, typ, crossing)
-						text = strings.ReplaceAll(text, ` gc "`, ` gc  "`) // it is no program for rewrite-statepoints-for-gc
+						text = strings.ReplaceAll(text, ` gc "`, ` gc  "`) // prevents rewrite-statepoints-for-gc from running
 						file := livetest.TryObject(t, version, program(t, text), option...)
 						tried[typ]++
 						what := fmt.Sprintf("llc-%d %s %s of a %s, crossing %v", version, strings.Join(option, " "), typ, kind, crossing)
@@ -108,7 +108,7 @@ declare void @other()
 	}
 }
 
-// sweptPlaces compares the places of a site's operands with those of the marks in its record, and returns how many locations are between them.
+// sweptPlaces compares the places of a site's operands with those of the marks in its record, and returns the numbers of locations between them.
 func sweptPlaces(t *testing.T, what, file, text, kind string) (between [2]int) {
 	t.Helper()
 	f, err := elf.Open(file)

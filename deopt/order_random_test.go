@@ -20,15 +20,15 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// orderProgram makes a function @work of random control flow. All of its sites have one id; each identifies itself to the function that it calls,
-// by a number that no record has.
+// orderProgram makes a function @work with random control flow. All of its sites have the same id; each passes a number to the function that it
+// calls, which is in no record.
 type orderProgram struct {
 	*rand.Rand
 	text   strings.Builder
 	gc     bool // rewrite-statepoints-for-gc makes the statepoints
-	kinds  int  // of sites: calls with bundles alone, patchpoints too, stackmaps too
-	alike  int  // in how many of ten sites the bundle is the same
-	callee int  // how many functions are called
+	kinds  int  // kinds of sites: calls with bundles; also patchpoints; also stackmaps
+	alike  int  // number of sites in ten with the same bundle
+	callee int  // number of called functions
 	labels int
 	values int
 	sites  int
@@ -78,13 +78,13 @@ func (p *orderProgram) site() {
 	}
 }
 
-// some writes statements, up to a depth.
+// some writes random statements, up to a depth.
 func (p *orderProgram) some(depth int) {
 	for range 1 + p.Intn(3) {
 		switch k := p.Intn(10); {
 		case k < 4 || depth == 0:
 			p.site()
-		case k < 7: // one way or the other
+		case k < 7: // an if
 			then, other, join := p.label(), p.label(), p.label()
 			p.put("%%c%s = trunc i64 %s to i1", then, p.next())
 			p.put("br i1 %%c%s, label %%%s, label %%%s", then, then, other)
@@ -101,7 +101,7 @@ func (p *orderProgram) some(depth int) {
 			}
 			p.put("br label %%%s", join)
 			p.start(join)
-		case k < 9: // a loop, of a number of rounds or not
+		case k < 9: // a loop with a constant or variable count
 			before, body, done := p.block, p.label(), p.label()
 			rounds := p.Intn(5)
 			p.put("br label %%%s", body)
@@ -121,7 +121,7 @@ func (p *orderProgram) some(depth int) {
 			p.text.Reset()
 			p.text.WriteString(text)
 			p.start(done)
-		default: // one of several
+		default: // a switch
 			join, n := p.label(), 2+p.Intn(5)
 			cases := make([]string, n)
 			at := p.values
@@ -164,8 +164,7 @@ declare void @log2(i64)
 define i64 @work(i64 %a, i64 %b, i64 %c)` + strategy + " {\n" + p.text.String() + "}\n", gc
 }
 
-// orderHost runs @work a hundred times and writes for each call the address that it returns to, counted from
-// the function's start, and the number that it was called with.
+// orderHost runs @work a hundred times. It logs, for each call, its return address as an offset in the function, and its number.
 const orderHost = `
 #include <stdio.h>
 extern long work(long, long, long);
@@ -179,8 +178,7 @@ void log2(long site) { say(__builtin_return_address(0), site + 0L); }
 int main(void) { for (int k = 0; k < 100; k++) { left = 300; work(k, 2, 3); } }
 `
 
-// siteNumber is the number that a site of [orderModule] was made with; false where a pass has joined several, or moved the call
-// of a stackmap.
+// siteNumber returns the number that [orderModule] gave a site; false if a pass has merged several sites, or moved the call of a stackmap.
 func siteNumber(s *ir.Site) (number int64, ok bool) {
 	from, at := s.Instr, 0
 	switch {
@@ -205,17 +203,17 @@ func siteNumber(s *ir.Site) (number int64, ok bool) {
 	return c.Int.Int64(), true
 }
 
-// orderTally counts what became of the records of programs.
+// orderTally counts the results for the records of programs.
 type orderTally struct {
 	records, before, after, held, shared int
 	reasons                              map[string]int
 }
 
-// tellOrder compiles one random program and compares each site that a record is assigned to with the program's own report.
+// tellOrder compiles one random program and compares each site that a record is assigned to with the program's log.
 func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 	r := rand.New(rand.NewSource(seed))
 	version := []int{14, 16, 19, 22}[r.Intn(4)]
-	text, gc := orderModule(r, version > 14) // LLVM 14 rewrites statepoints of typed pointers alone
+	text, gc := orderModule(r, version > 14) // LLVM 14 rewrites only statepoints with typed pointers
 	opaque := []string{}
 	if version == 14 {
 		opaque = append(opaque, "-opaque-pointers")
@@ -251,7 +249,7 @@ func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 	frametest.Command(t, "", "gcc", "-no-pie", "-o", program, object, host)
 	out, err := exec.Command(program).Output()
 	require.NoError(t, err, how)
-	logged := map[int]map[int64]bool{} // by the return address, the numbers of the sites
+	logged := map[int]map[int64]bool{} // numbers of the sites by return address
 	for line := range strings.Lines(string(out)) {
 		var at int
 		var site int64
@@ -314,14 +312,14 @@ func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 	}
 }
 
-// TestOrderTellsSitesApart requires that sites that share an id are distinguished by their order, and that none is taken for another: random
-// programs report which site each of their records is.
+// TestOrderTellsSitesApart requires that sites with the same id are distinguished by their order, and that none is mistaken for another. Random
+// programs log the site of each of their records.
 func TestOrderTellsSitesApart(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	tally := orderTally{reasons: map[string]int{}}
 	dir := t.TempDir()
-	for seed := range int64(livetest.Times(16, 60)) { // 1,500 were run once
+	for seed := range int64(livetest.Times(16, 60)) { // 1,500 seeds were run once
 		tellOrder(t, seed, dir, &tally)
 	}
 	require.Greater(t, tally.after, 10*tally.before)

@@ -24,8 +24,8 @@ declare i64 @llvm.experimental.deoptimize.i64(...)
 define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d) personality ptr @__gxx_personality_v0 {
 `
 
-// TestOrder requires what the order of records determines, and the reason where it does not. The code is compiled from compiled, if that differs
-// from the module.
+// TestOrder requires the sites that the order of records determines, and the reason if it does not. The code is compiled from compiled, if that
+// differs from the module.
 func TestOrder(t *testing.T) {
 	livetest.Slow(t)
 	const (
@@ -56,7 +56,7 @@ done:
   call void @A() [ "deopt"(i64 %c) ]
   ret i64 0
 }`, "", []string{shared, shared, "%c"}},
-		// If LLVM joins the second and the third call, one record belongs to both.
+		// LLVM may merge the second and the third call; then one record belongs to both.
 		{"two ways that differ behind", `
   %x = call i64 @any()
   %y = trunc i64 %x to i1
@@ -85,7 +85,7 @@ done:
   call void @A() [ "deopt"(i64 %d) ]
   ret i64 0
 }`, "", []string{"%a", "%b", "%c", "%d"}},
-		// A call may return to the landing pad, which the code does not show: less is known after it.
+		// A call may return to the landing pad, which the code does not show, so less is known after it.
 		{"a landing pad", `
   call void @A() [ "deopt"(i64 %a) ]
   invoke void @A() [ "deopt"(i64 %b) ] to label %ok unwind label %bad
@@ -107,7 +107,7 @@ bad:
   call void @A() [ "deopt"(i64 %c) ]
   ret i64 0
 }`, []string{"no names: module.ll defines @f with calls in another order: the code calls @A where the module does not"}},
-		// An indirect call hides the names of callees, and only the values of the entry block are calculated.
+		// An indirect call hides the names of callees, and only the values of the entry block are computed.
 		{"another module, with an indirect call", `
   %p = inttoptr i64 %d to ptr
   call void %p()
@@ -162,7 +162,7 @@ on:
   call void @A() [ "deopt"(i64 %a) ]
   ret i64 0
 }`, []string{either + "the site of line 20 of the module has no record where it would come"}},
-		// The computations of the code distinguish the sites of the entry block: their values are the same when setjmp returns again.
+		// The computations in the code distinguish the sites of the entry block: their values are the same when setjmp returns again.
 		{"a function that returns twice", `
   %x = call i32 @setjmp(ptr null)
   call void @A() [ "deopt"(i64 %a) ]
@@ -255,7 +255,7 @@ define i64 @work(i64 %s) noinline gc "statepoint-example" {
 	}
 }
 
-// A function with more sites than are held against as many records is left alone, at once.
+// A function with more sites than the bound is not compared with the records, and takes no time.
 func TestOrderOfTooMany(t *testing.T) {
 	var b strings.Builder
 	for k := range 2100 {

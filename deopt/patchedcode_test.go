@@ -23,8 +23,8 @@ import (
 
 var gdbWord = regexp.MustCompile(`\t(0x[0-9a-f]{16})`)
 
-// TestStackThroughPatchedCode requires that a stack through a call which the program has written into its code is the same for all kinds of target,
-// and leads to the function that the call was made from.
+// TestStackThroughPatchedCode requires that a stack through a call that the program wrote into its code is the same for all kinds of target, and
+// leads to the function that made the call.
 func TestStackThroughPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	for n, kind := range []string{"text", "mem", "rwx", "relocated", "anonymous", "anonymousrwx", "memfd", "memfdcopy", "shared", "sharedcopy", "file"} {
@@ -73,7 +73,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 			same("let go", v)
 			answer := livetest.GDB(t, p.PID, "bt", fmt.Sprintf("x/8xg %#x", start))
 			for i, f := range frames {
-				// Through memory without CFI gdb guesses.
+				// In memory without CFI gdb guesses.
 				if slices.Contains([]string{"text", "mem", "rwx", "relocated"}, kind) && i < 4 {
 					require.Regexp(t, fmt.Sprintf(`(?m)^#%d +0x0*%s in `, i, strings.TrimPrefix(string(f.PC), "0x")), answer)
 				}
@@ -87,7 +87,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 			ours := make([]byte, 64)
 			require.NoError(t, v.Target().ReadMemory(ours, machine.Addr(start)))
 			require.Equal(t, theirs, ours)
-			p.Quiet(t, 0) // as before each of the next ones: what was let go begins its system call anew
+			p.Quiet(t, 0) // as before each of the next cases: a resumed thread restarts its system call
 			held, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true})
 			require.NoError(t, err)
 			v, err = deopt.Frames(held, deopt.Options{})
@@ -104,7 +104,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 				target.Close()
 				inCore(how, path)
 			}
-			// Of the two kinds of large cores, make test uses one for each.
+			// There are two kinds of large cores; make test uses one of them for each case.
 			for _, how := range livetest.ShareOf([]string{"gcore", "kernel"}, "large core", kind) {
 				p.Quiet(t, 0)
 				path, can := "", true
@@ -121,15 +121,15 @@ func TestStackThroughPatchedCode(t *testing.T) {
 	}
 }
 
-// TestPatchedSitesForAll requires that the frames of threads that wait in patched sites, also through stubs, do not depend on whether the process
-// is resumed, held, or written to a core.
+// TestPatchedSitesForAll requires that the frames of threads in patched sites, also through stubs, do not depend on whether the process is resumed,
+// held, or written to a core.
 func TestPatchedSitesForAll(t *testing.T) {
 	livetest.Slow(t)
 	for h, how := range []string{"aot", "aot-large", "mcjit", "orc"} {
 		p := livetest.StartPatches(t, 19, how, 4)
 		o := frametest.Known(t, p.Process)
 		for k, kind := range []string{"rel32", "mem", "reg", "stub", "push", "indirect"} {
-			if livetest.Out(3, k+h) { // each of the one and of the other several times
+			if livetest.Out(3, k+h) { // each kind of the two several times
 				continue
 			}
 			// s16, p16 and g16, in the order of the table, and a call of LLVM's own.
@@ -147,7 +147,7 @@ func TestPatchedSitesForAll(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "core")
 			for what, o := range map[string]ptrace.Options{"held": {Hold: true}, "let go": {}, "recorded": {Record: true}} {
-				p.Quiet(t, 0) // each time: threads that were let go begin their system calls anew
+				p.Quiet(t, 0) // every time: resumed threads restart their system calls
 				target, err := ptrace.Capture(p.PID, o)
 				require.NoError(t, err)
 				same(what, target)

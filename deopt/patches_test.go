@@ -31,7 +31,7 @@ type patchSite struct {
 	number, record int
 	function, kind string
 	start          machine.Addr
-	code           []byte // that may be patched, as it was
+	code           []byte // the patchable code, as compiled
 	ordinary       bool   // the function calls @ordinary
 }
 
@@ -40,11 +40,11 @@ func (s *patchSite) end() machine.Addr { return s.start + machine.Addr(len(s.cod
 // overwrite is a patch of a site.
 type overwrite struct {
 	kind   string
-	fill   string // what is in front of the patch: n, nops, or k, what was there
+	fill   string // content before the patch: n, nops, or k, the original code
 	offset int
 }
 
-// landing holds the program's log of a thread that waits.
+// landing is the program's log of a waiting thread.
 type landing struct {
 	thread, tid int
 	ordinary    bool // it waits in a call of LLVM's own
@@ -98,7 +98,7 @@ func (p *patchTarget) patch(t *testing.T, places map[*patchSite]overwrite) {
 	p.Do(t, command)
 }
 
-// restore takes patches back.
+// restore removes patches.
 func (p *patchTarget) restore(t *testing.T, sites ...*patchSite) {
 	t.Helper()
 	command := "restore"
@@ -111,7 +111,7 @@ func (p *patchTarget) restore(t *testing.T, sites ...*patchSite) {
 	}
 }
 
-// patchedSites are the sites that are patched, in the order of the table.
+// patchedSites returns the patched sites in the order of the table.
 func (p *patchTarget) patchedSites() (out []*patchSite) {
 	for _, s := range p.sites {
 		if _, ok := p.patched[s]; ok {
@@ -121,7 +121,7 @@ func (p *patchTarget) patchedSites() (out []*patchSite) {
 	return out
 }
 
-// wait waits for the threads that are to reach their sites.
+// wait waits for the threads that were ordered to reach their sites.
 func (p *patchTarget) wait(t *testing.T) (out []*landing) {
 	t.Helper()
 	for _, line := range p.Do(t, "wait") {
@@ -145,7 +145,7 @@ func (p *patchTarget) wait(t *testing.T) (out []*landing) {
 	return out
 }
 
-// look returns frames of the process at one moment. The process resumes.
+// look returns the frames of the process at one moment. The process resumes afterwards.
 func (p *patchTarget) look(t *testing.T, hold bool, o deopt.Options) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: hold})
@@ -156,7 +156,7 @@ func (p *patchTarget) look(t *testing.T, hold bool, o deopt.Options) *deopt.View
 	return v
 }
 
-// boundaries are the offsets at which instructions of a site begin that are come to from its start.
+// boundaries returns the offsets of the instructions of a site that are reached from its start.
 func (s *patchSite) boundaries(t *testing.T) (offsets []int) {
 	t.Helper()
 	for n := 0; n < len(s.code); {
@@ -170,7 +170,7 @@ func (s *patchSite) boundaries(t *testing.T) (offsets []int) {
 	return offsets
 }
 
-// anyPlace is a random place of a patch at a site, if there is any.
+// anyPlace returns a random place for a patch at a site, if there is one.
 func (s *patchSite) anyPlace(t *testing.T, random *rand.Rand) (at overwrite, ok bool) {
 	t.Helper()
 	kinds := slices.DeleteFunc(sortedKeys(patchKinds), func(k string) bool { return patchKinds[k] > len(s.code) })
@@ -196,9 +196,9 @@ func sortedKeys[V any](m map[string]V) (keys []string) {
 	return keys
 }
 
-// inOrdinary is the record that the call of @ordinary in a function has by the conventions of LLVM's kinds of site, where it has one.
+// inOrdinary maps functions to the record of their call of @ordinary, by the conventions of LLVM's kinds of site.
 var inOrdinary = map[string]frame.Record{
-	// The return address is the record's, or, as the release of LLVM has it, in front of it by moves of registers.
+	// The return address is the record's or, in some releases of LLVM, before it by moves of registers.
 	"call_before": {ID: 143, Site: "stackmap", Moment: frame.Before},
 	"kept":        {ID: 140, Site: "stackmap", Moment: frame.Before},
 	"target":      {ID: 260, Site: "patchpoint", Moment: frame.InCall},
@@ -207,22 +207,22 @@ var inOrdinary = map[string]frame.Record{
 
 // verdict is the result for one landing.
 type verdict struct {
-	wrong     string // what is shown and wrong; "" for nothing
-	unmatched string // why the frame has no record although it came through a site; "" if it has one
-	missing   int    // values without a value
+	wrong     string // wrong results; "" for none
+	unmatched string // why a frame that came through a site has no record; "" if it has one
+	missing   int    // number of unavailable values
 	values    int
 }
 
-// recordMode reports whether a frame has a record.
+// recordMode says whether a frame must have a record.
 type recordMode int
 
 const (
 	hasNone recordMode = iota
-	mayHave            // it came by a site whose patch is gone by now, so that it need not be found
+	mayHave            // its site's patch has been removed, so it need not be found
 	hasOne
 )
 
-// judge compares the frames of a thread with the program's log of it. ir means that they were made with the module.
+// judge compares the frames of a thread with the program's log of it. ir means that the view has the module.
 func judge(v *deopt.View, l *landing, recorded recordMode, ir bool) (out verdict) {
 	n := slices.IndexFunc(v.Threads, func(t deopt.Thread) bool { return t.ID == l.tid })
 	if n < 0 {
@@ -247,8 +247,8 @@ func judge(v *deopt.View, l *landing, recorded recordMode, ir bool) (out verdict
 	for _, f := range thread.Frames {
 		names = append(names, f.Function)
 		if f.Guess() != "" || recorded == mayHave && viaStub(l.kind) && f.Rule == "frame pointer" {
-			// The jump was replaced by the function's own code again, so nothing leads from the stub to the function: the frames are guesses from
-			// the rest of the stack.
+			// The function's own code has replaced the jump, so nothing shows that the stub was reached from the function: the frames are guesses
+			// from the rest of the stack.
 			out.unmatched = "the stack is a guess behind the stub"
 			return out
 		}
@@ -321,7 +321,7 @@ func judge(v *deopt.View, l *landing, recorded recordMode, ir bool) (out verdict
 	return out
 }
 
-// stackText is a stack in one line.
+// stackText returns a stack as one line.
 func stackText(t deopt.Thread) string {
 	var out []string
 	for _, f := range t.Frames {

@@ -22,10 +22,10 @@ var ways = []string{"aot", "aot-large", "mcjit", "orc"}
 // patchTally counts the events of one kind.
 type patchTally struct {
 	events, right, values, missing int
-	unmatched                      map[string]int // by the reason
+	unmatched                      map[string]int // counts by reason
 }
 
-// patchCampaign is a program that is patched at random, and what came of it.
+// patchCampaign is a program that is patched at random, and the results.
 type patchCampaign struct {
 	*patchTarget
 	t       *testing.T
@@ -33,12 +33,11 @@ type patchCampaign struct {
 	tallies map[string]*patchTally
 	events  int
 	wrong   []string
-	lost    []string // came by a site, and have no record
+	lost    []string // frames that came through a site and have no record
 }
 
-// TestPatchEvents overwrites sites at random while 16 threads run through them, has threads wait in what the patches call, and holds
-// their frames against what the program logged. A frame that has come by a patched site has its record, with the values that are in
-// the log; no other has one.
+// TestPatchEvents overwrites sites at random while 16 threads run through them, makes threads wait in the called code, and compares their frames with
+// the program's log. A frame that came through a patched site must have its record, with the logged values; no other frame may have one.
 func TestPatchEvents(t *testing.T) {
 	livetest.Slow(t)
 	events := livetest.Times(5, 850) // of each way and version
@@ -94,13 +93,13 @@ func (c *patchCampaign) round() {
 	c.Do(c.t, "release")
 }
 
-// order makes most threads reach sites where that is possible. Others keep running.
+// order makes most threads go to reachable sites. The others keep running.
 func (c *patchCampaign) order() {
 	patched := c.patchedSites()
 	var ordinary []*patchSite
 	for _, s := range c.sites {
 		_, is := c.patched[s]
-		// A patched shadow is left before the call after it, and an overwritten call does not exist.
+		// A thread leaves a patched shadow before the call after it, and an overwritten call does not exist.
 		if s.ordinary && (!is || s.function != "call_in" && s.function != "call_fits" && s.function != "target") {
 			ordinary = append(ordinary, s)
 		}
@@ -118,7 +117,7 @@ func (c *patchCampaign) order() {
 	c.Do(c.t, orders...)
 }
 
-// underfoot changes code while threads wait in what it called, and returns which of them have a record now.
+// underfoot changes code while threads wait in the code that it called, and returns which of them have a record now.
 func (c *patchCampaign) underfoot(landings []*landing) func(*landing) recordMode {
 	taken := map[*patchSite]bool{}
 	for _, s := range c.patchedSites() {
@@ -139,8 +138,8 @@ func (c *patchCampaign) underfoot(landings []*landing) func(*landing) recordMode
 		if _, is := c.patched[s]; is || taken[s] || !ok || c.random.IntN(2) == 0 {
 			continue
 		}
-		// A thread that will return must not find the middle of an instruction. And a call that ends where LLVM's own did cannot be distinguished
-		// from it by its return address.
+		// A thread that will return must not return into the middle of an instruction. And a call that ends where LLVM's own did cannot be
+		// distinguished from it by its return address.
 		from, to := s.start, s.end()
 		if s.kind == "stackmap" {
 			to = from + machine.Addr(at.offset+patchKinds[at.kind])
@@ -162,7 +161,7 @@ func (c *patchCampaign) underfoot(landings []*landing) func(*landing) recordMode
 	}
 }
 
-// meanwhile looks while sites are patched and taken back that no thread waits in.
+// meanwhile takes views while sites without waiting threads are patched and restored.
 func (c *patchCampaign) meanwhile(landings []*landing) {
 	var commands []string
 	for _, s := range c.sites {
@@ -197,8 +196,7 @@ func (c *patchCampaign) siteOf(l *landing) *patchSite {
 	return c.sites[n]
 }
 
-// inspect reads the process and judges the frames of the waiting threads; running threads have a record only by the address at which they are
-// stopped.
+// inspect reads the process and judges the frames of the waiting threads. Running threads may have a record only by their current address.
 func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) recordMode) {
 	hold, o := c.random.IntN(4) == 0, c.known
 	if c.random.IntN(8) == 0 {
@@ -251,7 +249,7 @@ func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) rec
 	}
 }
 
-// lawful reports whether the frame of a thread that runs may have the record that it has. Without IR the kind of its site is not known.
+// lawful reports whether the frame of a running thread may have its record. Without IR the kind of its site is unknown.
 func (c *patchCampaign) lawful(f *deopt.Frame, ir bool) bool {
 	is := func(kind string) bool { return f.Record.Site == kind || f.Record.Site == deopt.UnknownSite && !ir }
 	about := f.Record.Moment == frame.Before && !f.Physical().Return // it is at the call of its site
@@ -268,8 +266,7 @@ func (c *patchCampaign) lawful(f *deopt.Frame, ir bool) bool {
 		at := s.start
 		if s.kind == "statepoint" {
 			at = s.end()
-			// A thread may have been put aside in the call that was written here since before that was taken back: it returns to
-			// the record still.
+			// A thread may be suspended in a call that was written here and removed since: it still returns to the record.
 			if c.ever[s] && f.Physical().Return && frame.HexOf(at) == f.PC {
 				return true
 			}
@@ -279,7 +276,7 @@ func (c *patchCampaign) lawful(f *deopt.Frame, ir bool) bool {
 	return false
 }
 
-// tallyTable returns the results of all events, as text.
+// tallyTable formats the results of all events.
 func tallyTable(tallies map[string]*patchTally) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

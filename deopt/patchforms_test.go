@@ -15,10 +15,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// patchForm is one way of testdata/patchforms/shadows.c to overwrite a shadow.
+// patchForm is one method of testdata/patchforms/shadows.c to overwrite a shadow.
 type patchForm struct {
 	name    string
-	unknown string // values that the written code has lost
+	unknown string // values that the written code has destroyed
 }
 
 var shadowForms = []patchForm{
@@ -43,7 +43,7 @@ func patchFormsOf(t *testing.T, version int, args ...string) (*livetest.Process,
 	return p, frametest.Known(t, p)
 }
 
-// functionsOf are the functions of a thread's frames, the innermost first.
+// functionsOf returns the functions of a thread's frames, innermost first.
 func functionsOf(t *testing.T, v *deopt.View) (names []string) {
 	t.Helper()
 	require.Len(t, v.Threads, 1)
@@ -53,7 +53,7 @@ func functionsOf(t *testing.T, v *deopt.View) (names []string) {
 	return names
 }
 
-// holdsValues compares the slots of f with what the program printed. Those in registers that the written code has changed may be lost.
+// holdsValues compares the slots of f with the program's output. Values in registers that the written code has changed may be missing.
 func holdsValues(t *testing.T, p *livetest.Process, f *deopt.Frame, unknown string) {
 	t.Helper()
 	require.NotNil(t, f.Record)
@@ -73,8 +73,8 @@ func holdsValues(t *testing.T, p *livetest.Process, f *deopt.Frame, unknown stri
 	}
 }
 
-// TestPatchForms requires, for each form of patch that a thread can take from the shadow of a stackmap, and for any unwind information of the code
-// that it reaches: each function is on the stack once, and f is at its record, with the values that the program printed.
+// TestPatchForms has each form of patch in the shadow of a stackmap, and each kind of unwind information for the code that it reaches. Each function
+// must be on the stack once, and f at its record, with the values that the program printed.
 func TestPatchForms(t *testing.T) {
 	livetest.Slow(t)
 	for n, form := range shadowForms {
@@ -92,7 +92,7 @@ func TestPatchForms(t *testing.T) {
 				require.NotContains(t, names[at+1:], "f")
 				require.NotContains(t, names[:at], "main")
 				require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)
-				if form.name != "restored" { // whose code shows nothing of the patch
+				if form.name != "restored" { // its code does not show the patch
 					holdsValues(t, p, v.Threads[0].Frames[at], form.unknown)
 				}
 			})
@@ -100,8 +100,8 @@ func TestPatchForms(t *testing.T) {
 	}
 }
 
-// TestSharedStub has a stub that the shadow of g leads to, and that has other callers, too. None of them may become a frame of g. If the stack
-// shows how the thread came to the stub, no frame is a guess.
+// TestSharedStub has a stub to which the shadow of g leads, and which has other callers too. None of them may become a frame of g. If the stack shows
+// how the thread came to the stub, no frame is a guess.
 func TestSharedStub(t *testing.T) {
 	livetest.Slow(t)
 	for n, form := range []string{"pushregs", "pushjmp", "slotthunk", "jcc", "call", "pushcall", "callthunk", "native", "main", "leaf", "callswitches", "pushid", "stale", "callsdeep", "zeroid"} {

@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Each kind of patch, at the start, in the middle and at the end of each kind of site: the frames are those of the program's log,
-// and the same whether the process was let go or held, in a core of the kernel's or gdb's and in a recorded one.
+// TestPatchMatrix has each kind of patch at the start, in the middle and at the end of each kind of site. The frames must be those of the program's
+// log, and the same whether the process was resumed or held, in a core of the kernel's or gdb's, and in a recorded one.
 func TestPatchMatrix(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -31,7 +31,7 @@ func TestPatchMatrix(t *testing.T) {
 				var landings []*landing
 				rounds, places := []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, 3
 				if !livetest.Whole() {
-					rounds, places = []int{0, 4, 8}, 1 // in which each kind comes to each kind of site, in one of the places
+					rounds, places = []int{0, 4, 8}, 1 // each kind of patch at each kind of site, in one of the places
 				}
 				for _, round := range rounds {
 					if round > 0 {
@@ -53,7 +53,7 @@ func TestPatchMatrix(t *testing.T) {
 							require.Empty(t, got.unmatched, "%+v", l)
 						}
 					}
-					// A thread that was let go begins its system call anew, at the instruction before where it waits: so each waits for it.
+					// A resumed thread restarts its system call, at the instruction before the one where it waits: wait for each.
 					p.Quiet(t, 0)
 					require.Equal(t, shownFrames(t, held), shownFrames(t, p.look(t, false, p.known)), "let go")
 					p.Quiet(t, 0)
@@ -72,11 +72,11 @@ func TestPatchMatrix(t *testing.T) {
 	}
 }
 
-// ownCallToo is the reason why a frame that came through a patched call may have no record: it returns to where LLVM's own call ended, whose target
-// is no longer visible.
+// ownCallToo is the reason why a frame that came through a patched call may have no record: it returns to the end of LLVM's own call, whose target is
+// no longer visible.
 const ownCallToo = "is not certain: a call was written over the function's own, which ended here too"
 
-// core returns a core of the kernel, or, if LLVM catches the signal first or the kernel may not write one, of gdb. gdb takes seconds for lli, so
+// core returns a core of the kernel, or of gdb if LLVM catches the signal first or the kernel may not write one. gdb takes seconds for lli, so
 // without FIDELITY=all it writes one for a single version each.
 func (p *patchTarget) core(t *testing.T, version int, how string) string {
 	t.Helper()
@@ -90,7 +90,7 @@ func (p *patchTarget) core(t *testing.T, version int, how string) string {
 	return livetest.Gcore(t, p.Process)
 }
 
-// matrix are the patches of one of nine rounds, in which each kind comes to each place of each kind of site.
+// matrix returns the patches of one of nine rounds, which together have each kind at each place of each kind of site.
 func (p *patchTarget) matrix(round int) map[*patchSite]overwrite {
 	kinds := sortedKeys(patchKinds)
 	places := map[*patchSite]overwrite{}
@@ -108,7 +108,7 @@ func (p *patchTarget) matrix(round int) map[*patchSite]overwrite {
 	return places
 }
 
-// landAll has a thread wait at each patched site, and all others in calls of LLVM's.
+// landAll makes a thread wait at each patched site, and all others in calls of LLVM's.
 func (p *patchTarget) landAll(t *testing.T, places map[*patchSite]overwrite) []*landing {
 	t.Helper()
 	var orders []string
@@ -125,7 +125,7 @@ func (p *patchTarget) landAll(t *testing.T, places map[*patchSite]overwrite) []*
 	return p.wait(t)
 }
 
-// recorded is the frames of a minimal core.
+// recorded returns the frames of a minimal core.
 func (p *patchTarget) recorded(t *testing.T) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true})
@@ -137,7 +137,7 @@ func (p *patchTarget) recorded(t *testing.T) *deopt.View {
 	return p.inCore(t, path)
 }
 
-// inCore is the frames of a core.
+// inCore returns the frames of a core.
 func (p *patchTarget) inCore(t *testing.T, path string) *deopt.View {
 	t.Helper()
 	core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})

@@ -59,7 +59,7 @@ func TestNamesOfJitdump(t *testing.T) {
 	}
 }
 
-// lli registers what it compiles and writes a jitdump, too: both say the same.
+// lli registers its code and writes a jitdump too: both must agree.
 func TestJitdumpAgainstSymbols(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{14, 16, 19, 22} {
@@ -85,7 +85,7 @@ func TestJitdumpAgainstSymbols(t *testing.T) {
 	}
 }
 
-// perfProgram runs perfmap.c, and returns where its code is.
+// perfProgram runs perfmap.c, and returns the address of its code.
 func perfProgram(t *testing.T, how string) (p *livetest.Process, code uint64) {
 	t.Helper()
 	p = livetest.C(t, "perfmap.c", nil, how)
@@ -145,7 +145,7 @@ func TestNamesOfPerfMap(t *testing.T) {
 	}
 }
 
-// In a container the process has another number, and another /tmp.
+// In a container the process has another number and another /tmp.
 func TestNamesInNamespaces(t *testing.T) {
 	t.Parallel()
 	p, _ := perfProgram(t, "space")
@@ -155,7 +155,7 @@ func TestNamesInNamespaces(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, exec.Command("kill", "-KILL", fmt.Sprint(child)).Run()) })
 	named := 0
-	for deadline := time.Now().Add(livetest.Patience); named == 0; time.Sleep(time.Millisecond) { // until it is in its code
+	for deadline := time.Now().Add(livetest.Patience); named == 0; time.Sleep(time.Millisecond) { // until a frame is in its code
 		require.True(t, time.Now().Before(deadline), "it never came to its code")
 		for _, f := range seen(t, child).Threads[0].Frames {
 			if f.NamedBy == "perf-map" {
@@ -213,7 +213,7 @@ for (;;) outer();
 	require.Positive(t, named)
 }
 
-// Both files of one run of V8's, which writes its jitdump to the end when it exits.
+// TestFilesOfNode reads both files of one run of V8, which completes its jitdump when it exits.
 func TestFilesOfNode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A module with the same sites as the one that a JIT has compiled is told from it by what its function calls, and with what. All live tests
-// hold the right module against the code too: frametest.Look.
+// A module with the same sites as the one that a JIT compiled is distinguished from it by the calls in the code and their arguments. All live tests
+// compare the right module with the code too: frametest.Look.
 func TestCodeOfAnotherModule(t *testing.T) {
 	const text = livetest.Prelude + `
 @last = global i64 0
@@ -56,7 +56,7 @@ define i64 @work(i64 %a) noinline {
 				require.NoError(t, err)
 				got := deopt.ProvenanceOfFrame(frametest.One(t, v, "work"))
 				target.Close()
-				got.Why = strings.ReplaceAll(got.Why, "code names @g", "code calls @g") // in the large code model it calls a register
+				got.Why = strings.ReplaceAll(got.Why, "code names @g", "code calls @g") // in the large code model it calls through a register
 				require.Equal(t, &frame.CompiledFrom{Module: "sum.ll", Function: "work", Sure: c.sure, Why: c.why}, got, "LLVM %d, %s", version, kind)
 			}
 		}

@@ -42,7 +42,7 @@ func TestTwinFunctions(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		first, second changes
-		given         [3][]string // what is read with the first module, the second, both
+		given         [3][]string // results with the first module, the second, and both
 	}{
 		{"nothing tells them apart", same, same, [3][]string{
 			{"0 helper: " + several, "1 helper: " + several},
@@ -56,8 +56,8 @@ func TestTwinFunctions(t *testing.T) {
 			{"0 helper: %width", "1 helper: " + notGiven},
 			{"0 helper: " + notGiven, "1 helper: %price"},
 			{"0 helper: %width", "1 helper: %price"}}},
-		// Only the first has the external function, so its other function is the first's too; and the second map, which lacks it, cannot be of the
-		// same module.
+		// Only the first module has the external function, so the other function belongs to it too. The second map lacks the external function, so it
+		// cannot belong to the same module.
 		{"another function of the map does", changes{"1", "7", own}, same, [3][]string{
 			{"0 helper: %width", "0 one: %x", "1 helper: " + notGiven},
 			{"0 helper: " + notGiven, "0 one: no names: no given module defines @one", "1 helper: %price"},
@@ -146,8 +146,7 @@ define internal void @f(i64 %a) {
 	require.Contains(t, got[0], ": %a")
 }
 
-// unrewritten is a call with a deopt bundle, and what follows it at EXIT, in a function whose collector
-// rewrite-statepoints-for-gc handles.
+// unrewritten is a call with a deopt bundle, followed by EXIT, in a function whose collector rewrite-statepoints-for-gc handles.
 const unrewritten = prelude + `
 declare i64 @llvm.experimental.deoptimize.i64(...)
 define i64 @work(i64 %a) noinline gc "statepoint-example" {
@@ -163,8 +162,7 @@ done:
   ret i64 %s
 }` + start
 
-// A site has its names and keeps the rules whether rewrite-statepoints-for-gc has run or not;
-// what id it has then, LLVM decides.
+// A site has the same names and satisfies the rules whether rewrite-statepoints-for-gc has run or not; LLVM chooses its id.
 func TestUnrewrittenBundle(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		path, m := frametest.Written(t, "unrewritten.ll", strings.Replace(unrewritten, "EXIT", `%d = call i64 (...) @llvm.experimental.deoptimize.i64() [ "deopt"(i32 4, i64 %y, i64 %x) ]
@@ -177,7 +175,7 @@ func TestUnrewrittenBundle(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, report.Broken(), "%+v", report)
 	}
-	// In a process too.
+	// The same in a process.
 	p := livetest.Lli(t, 19, livetest.Raw(t, strings.Replace(unrewritten, "EXIT", "ret i64 %y", 1)), "mcjit")
 	m, err := ir.ParseFile(p.IR)
 	require.NoError(t, err)
@@ -188,7 +186,7 @@ func TestUnrewrittenBundle(t *testing.T) {
 	require.Equal(t, "101", frametest.Slot(t, f, "%x").Value)
 }
 
-// TestTwinFunctionsInAProcess requires that two functions of one name are distinguished in a process as in a file.
+// TestTwinFunctionsInAProcess requires that two functions of one name are distinguished in a process as well as in a file.
 func TestTwinFunctionsInAProcess(t *testing.T) {
 	const text = `
 define internal i64 @helper(i64 %NAME) noinline {

@@ -23,8 +23,8 @@ import (
 // errKept ends a trace.
 var errKept = errors.New("enough")
 
-// TestRecordedExits requires that a core of an exit, minimal or not, compressed or not, shows the frames that the process shows at that exit, the
-// innermost of which is that of the exit, and that the interpreter gets the same results from each of them.
+// TestRecordedExits requires that a core of an exit, minimal or not, compressed or not, shows the same frames as the process at that exit. The
+// interpreter must get the same results from each of them. The innermost frame is that of the exit.
 func TestRecordedExits(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns
@@ -77,7 +77,7 @@ func TestRecordedExits(t *testing.T) {
 						require.NoError(t, err)
 						require.Equal(t, reports(view), reports(again), "%+v", w)
 						require.Equal(t, want, everyRun(ctx, again), "%+v", w)
-						if w.Memory == ptrace.Writable { // and of the small core that is made of the large one
+						if w.Memory == ptrace.Writable { // also of the small core that is made from the large one
 							core.KeepTouched()
 							again, err = deopt.Frames(core, o)
 							require.NoError(t, err)
@@ -121,7 +121,7 @@ type oneRun struct {
 	err        string
 }
 
-// everyRun resumes each frame that can be.
+// everyRun resumes each frame that can be resumed.
 func everyRun(ctx context.Context, v *deopt.View) (out []oneRun) {
 	for i := range v.Threads {
 		for _, f := range v.Threads[i].Frames {
@@ -141,7 +141,7 @@ func everyRun(ctx context.Context, v *deopt.View) (out []oneRun) {
 	return out
 }
 
-// reports are the threads of a report, by number.
+// reports returns the threads of a report, by number.
 func reports(v *deopt.View) []frame.Thread {
 	threads := v.Report().Threads
 	slices.SortFunc(threads, func(a, b frame.Thread) int { return cmp.Compare(a.TID, b.TID) })

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Two locations of one SSA value that hold different values are both unavailable: at most one is right. Where they agree in the value's own bits, both are
-// shown.
+// Two locations of one SSA value that hold different values are both unavailable: at most one is right. If they agree in the value's own bits, both
+// are shown.
 func TestValueThatIsRecordedTwice(t *testing.T) {
 	const text = prelude + `
 @three = global i64 300
@@ -43,7 +43,7 @@ define i64 @work(i64 %s) noinline {
 		_, f := look(func([]stackmap.Location) {})
 		require.Equal(t, whole, brief(f), "LLVM %d", version)
 
-		_, f = look(func(l []stackmap.Location) { // what holds an i64 holds the i32 in its lower half
+		_, f = look(func(l []stackmap.Location) { // the location of an i64 holds the i32 in its lower half
 			l[3] = l[0]
 			l[3].Size = 8
 		})
@@ -61,7 +61,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// Where LLVM wrote its mark for an undefined value in one location, the other one may hold anything.
+// If LLVM wrote its mark for an undefined value in one location, the other one may hold anything.
 func TestValueThatIsUndefinedInOneLocation(t *testing.T) {
 	const text = prelude + `
 define i64 @work(i64 %a) noinline {

@@ -9,18 +9,16 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestResumeAtEveryBlock stops native code at the first arrival in each block of every
-// function of random programs, and has the interpreter resume from there until the function
-// returns, with all that it calls; and once more with all callers of that frame as one stack,
-// until the program's own main returns. When the native code returns from the same activation,
-// both must have returned the same value, and have left the same memory: all of the program's
-// data, and the stack of its callers. At the end both must have printed the same. Blocks that the program never comes to are counted. With
-// FIDELITY=all each program is compiled in every one of the ways.
+// TestResumeAtEveryBlock stops native code at the first arrival in each block of every function of random programs. The interpreter resumes from
+// there, with all calls, until the function returns. It resumes again with all callers of that frame as one stack, until the program's main returns.
+// When the native code returns from the same activation, both must have returned the same value and left the same memory: all of the program's data,
+// and the stack of its callers. At the end both must have printed the same. Blocks that the program never reaches are counted. With FIDELITY=all each
+// program is compiled in every one of the ways.
 func TestResumeAtEveryBlock(t *testing.T) {
 	livetest.Slow(t)
 	var programs []frametest.Everywhere
 	for n, e := range frametest.Everywheres {
-		if n%2 == 0 { // each clang and each llc among them
+		if n%2 == 0 { // covers each clang and each llc
 			programs = append(programs, e)
 		}
 	}

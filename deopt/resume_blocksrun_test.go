@@ -24,12 +24,12 @@ import (
 
 // blockTally counts the blocks of programs.
 type blockTally struct {
-	functions       int // of csmith's own, with a block that was compared
-	compared, never int // blocks, by whether the program came to them
+	functions       int // functions of csmith with a compared block
+	compared, never int // blocks that the program reached and did not reach
 	behind          int // calls that had just returned
-	deep            int // callers that resumed as one stack with a block's frame
-	unknown         int // bits that the interpreter left undefined, of those compared
-	addresses       int // of locals of callees that have returned, which are elsewhere in the interpreter
+	deep            int // callers resumed in one stack with a block's frame
+	unknown         int // compared bits that the interpreter left undefined
+	addresses       int // addresses of locals of returned callees, which differ in the interpreter
 	steps           uint64
 }
 
@@ -44,7 +44,7 @@ func (n blockTally) String() string {
 		n.functions, n.compared, n.behind, n.never, n.deep, n.steps, n.unknown, n.addresses)
 }
 
-// An expectation is what the interpreter computed from a block on, to be checked when the native code reaches the end of the same activation.
+// expectation is a result of the interpreter from a block on, to be checked when the native code reaches the end of the same activation.
 type expectation struct {
 	block   string // @func_1, block %5
 	fn      *ir.Func
@@ -53,7 +53,7 @@ type expectation struct {
 	result  interp.Value
 	output  string
 	memory  []remembered
-	printed int // by the process, when it was stopped at the block
+	printed int // bytes printed by the process when it stopped at the block
 }
 
 // remembered is memory as the interpreter left it.
@@ -62,16 +62,16 @@ type remembered struct {
 	data, undefined []byte
 }
 
-// blockRun is one process and what is expected of it.
+// blockRun is one process and its pending expectations.
 type blockRun struct {
 	t       *testing.T
 	process *livetest.Process
 	session *ptrace.Session
 	memory  *os.File
 	options deopt.Options
-	todo    map[machine.Addr]bool // records that the process has not come to
+	todo    map[machine.Addr]bool // records that the process has not reached
 	pending []*expectation
-	printed []*expectation // of the functions that print, which is seen at the end
+	printed []*expectation // expectations of functions that print, checked at the end
 	seen    map[*ir.Func]bool
 	blockTally
 }
@@ -114,8 +114,7 @@ func compare(t *testing.T, e frametest.Everywhere) blockTally {
 	return r.blockTally
 }
 
-// next lets the process run to the next block that it has not been in, or to the next end
-// of an activation. It returns false when the process has ended.
+// next runs the process to the next block that it has not been in, or to the next end of an activation. It returns false when the process has ended.
 func (r *blockRun) next() bool {
 	places := make([]machine.Addr, 0, len(r.todo)+len(r.pending))
 	for at := range r.todo {
@@ -182,8 +181,7 @@ func (r *blockRun) resume(regs *machine.Registers) {
 	r.deep += len(stack.Frames) - 1
 }
 
-// expect runs a stack in the interpreter, and remembers what it computed until the native code
-// has come to the end of the outermost activation.
+// expect runs a stack in the interpreter, and stores the result until the native code reaches the end of the outermost activation.
 func (r *blockRun) expect(v *deopt.View, s *deopt.Stack, block string) {
 	outer := s.Frames[len(s.Frames)-1]
 	e := &expectation{fn: outer.To(), block: block, printed: len(r.process.Output()), frame: outer.Physical().CFA}
@@ -217,7 +215,7 @@ var (
 	returnsFloats   = []machine.DWARFReg{17, 18}
 )
 
-// check holds the native code, which has just returned, against what is expected.
+// check compares the native code, which has just returned, with an expectation.
 func (r *blockRun) check(e *expectation, regs *machine.Registers) {
 	t := r.t
 	sp, err := regs.Addr(machine.AMD64.SP)
@@ -255,7 +253,7 @@ func (r *blockRun) check(e *expectation, regs *machine.Registers) {
 	}
 }
 
-// returned is a value that a function has just returned, as a user gives it.
+// returned formats the value that a function has just returned, as a user would give it.
 func (r *blockRun) returned(t *ir.Type, regs *machine.Registers) string {
 	raw, err := regs.Bytes(returnsIntegers[0])
 	require.NoError(r.t, err)
@@ -264,8 +262,7 @@ func (r *blockRun) returned(t *ir.Type, regs *machine.Registers) string {
 	return v.Format()
 }
 
-// parts returns the types of the values that a function returns in registers. For a type that is returned in another way, comparing memory covers
-// it.
+// parts returns the types of the values that a function returns in registers. A type that is returned in another way is covered by comparing memory.
 func parts(t *ir.Type) []*ir.Type {
 	switch t.Kind {
 	case ir.VoidKind:
@@ -328,10 +325,10 @@ func (r *blockRun) symbol(at machine.Addr) (string, machine.Addr, bool) {
 	return "", 0, false
 }
 
-// local reports whether both are the address of a local variable of a function that the
-// activation called: it is dead now, and the interpreter had its own place for it.
+// local reports whether both values are the address of a local variable of a returned callee of the activation. The variable is dead, and the
+// interpreter had its own place for it.
 func (r *blockRun) local(e *expectation, native, got uint64) bool {
-	const own = 61 // the interpreter's own memory has one of these bits
+	const own = 61 // the interpreter's own memory is above this bit
 	const below = 1 << 20
 	if got>>own == 0 || native >= uint64(e.frame) || native < uint64(e.frame)-below {
 		return false

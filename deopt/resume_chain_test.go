@@ -50,7 +50,7 @@ define void @ready() noinline {
 // waitsInPause is a statepoint that calls pause.
 const waitsInPause = `token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 1, i32 0, ptr elementtype(i32 ()) @pause, i32 0, i32 0, i32 0, i32 0) `
 
-// chains are programs of which main prints a number when it returns.
+// chains are programs whose main prints a number when it returns.
 var chains = map[string]string{
 	// Every activation of a recursion gets the result of the one that it called.
 	"recursion": `
@@ -107,7 +107,7 @@ bad:
   %lp = landingpad { ptr, i32 } cleanup
   ret i64 1
 }`,
-	// A stackmap right after a call: the frame has everything that is recorded, and waits for the result.
+	// A stackmap right after a call: the frame has every recorded value, and waits for the result.
 	"stackmap": `
 define i64 @inner(i64 %n) noinline gc "statepoint-example" {
   %w = call ` + waitsInPause + `[ "deopt"(i64 %n) ]
@@ -166,7 +166,7 @@ func TestResumeAChain(t *testing.T) {
 					require.Equal(t, s.Frames[k+1].Index, f.Frame)
 					require.Nil(t, f.Given)
 				}
-				v.Target().Close() // lets the process go
+				v.Target().Close() // resumes the process
 				p.AwaitPause(t)
 				p.Signal(t, syscall.SIGUSR1)
 				_ = p.Wait() // its status is 3
@@ -176,7 +176,7 @@ func TestResumeAChain(t *testing.T) {
 	}
 }
 
-// Up to which caller, and why not further.
+// TestPickAChain tests the last caller of a chain, and the reason why it ends there.
 func TestPickAChain(t *testing.T) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))
@@ -210,8 +210,7 @@ func TestPickAChain(t *testing.T) {
 	require.Equal(t, out, again)
 }
 
-// Two modules, each compiled for itself: a chain goes through both, calls one from the other,
-// and each has its own global of one name.
+// Two separately compiled modules: a chain goes through both, and each has its own global of the same name.
 func TestChainThroughModules(t *testing.T) {
 	other := interrupted[:strings.Index(interrupted, "@msg")] + `
 @own = internal global i64 1000
@@ -267,7 +266,7 @@ define i64 @f(i64 %n) noinline {
 	}
 }
 
-// Modules of which one lays out its types in another way do not run together.
+// Modules with different data layouts do not run together.
 func TestChainEndsAtAnotherLayout(t *testing.T) {
 	inner := `
 define i64 @inner(i64 %n) noinline {
@@ -444,8 +443,8 @@ define i32 @main() {
 	}
 }
 
-// A call before the stackmap that is of another function is not the one that the frame waits
-// for: llc makes an instruction of it, or nothing. An empty piece of assembly is no call.
+// If the call before the stackmap calls another function, it is not the call that the frame waits for: llc emits an instruction for it, or nothing.
+// Empty inline assembly is not a call.
 func TestChainNeedsItsCall(t *testing.T) {
 	text := interrupted + `
 declare i64 @labs(i64)
@@ -521,7 +520,7 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 	}, "\n"))
 }
 
-// A result that is given where none is awaited, or is no value of the type.
+// A given result is rejected if none is awaited, or if it is not a value of the type.
 func TestGivenResult(t *testing.T) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))
@@ -546,8 +545,8 @@ func TestGivenResult(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("a result is given, and @work reads none of the call for which frame #%d, work waits", f.Index))
 }
 
-// TestGivenResultOfAnotherCall requires that a given result is not taken for that of another call: here llc made a call of the llvm.memcpy, and
-// that is the one which runs.
+// TestGivenResultOfAnotherCall requires that a given result is not used for another call: here llc turned llvm.memcpy into a call, which is the one
+// that runs.
 func TestGivenResultOfAnotherCall(t *testing.T) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+`
 @buffer = global [64 x i8] zeroinitializer
@@ -579,7 +578,7 @@ func TestParseValue(t *testing.T) {
 	of := func(k ir.TypeKind) *ir.Type { return &ir.Type{Kind: k} }
 	for _, c := range []struct {
 		typ        *ir.Type
-		text, want string // "" where it is refused
+		text, want string // "" if it is rejected
 	}{
 		{integer(1), "true", "true"}, {integer(1), "false", "false"}, {integer(1), "1", "true"}, {integer(1), "-1", "true"}, {integer(1), "2", ""},
 		{integer(8), "-128", "-128"}, {integer(8), "255", "-1"}, {integer(8), "0xff", "-1"}, {integer(8), "-129", ""}, {integer(8), "256", ""},

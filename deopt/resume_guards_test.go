@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// guardedLoop waits in @tick at i = 10. After its call two guards hold as long as the loop runs: the intrinsic, and a branch on a widenable
+// guardedLoop waits in @tick at i = 10. After its call come two guards that hold as long as the loop runs: the intrinsic, and a branch on a widenable
 // condition.
 const guardedLoop = `declare i32 @pause()
 declare i32 @puts(ptr)
@@ -70,8 +70,8 @@ define i32 @main() {
 }
 `
 
-// The process runs what LLVM lowered. The module may be the one before that, one in which the guards are branches on widenable conditions, or
-// the lowered one: a frame resumes through the guards in each.
+// The process runs lowered code. The module may be the original one, one whose guards are branches on widenable conditions, or the lowered one: a
+// frame resumes through the guards in each.
 func TestResumeThroughGuards(t *testing.T) {
 	const lower = "lower-guard-intrinsic,lower-widenable-condition"
 	sum := 0
@@ -132,7 +132,7 @@ define i32 @main() {
 	require.NoError(t, err)
 	require.Contains(t, frametest.One(t, v, "work").Notes, "no names: narrow.ll is not what was compiled: record 2882400015 of @work is of code with pointers of 8 bytes, and the module has pointers of 4")
 
-	// If a layout leads into such a module, the error comes when the frame is to resume.
+	// If a layout leads into such a module, resuming the frame gives the error.
 	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"other","block":"go"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
 	narrow = frametest.ReadModule(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\ndefine i64 @other(i64 %n) {\ngo:\n  ret i64 %n\n}")

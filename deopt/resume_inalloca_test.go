@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// inAllocaProgram makes two objects in the memory of the arguments of @take, as the InAlloca document has it. It is to wait at MAKING, when
-// the first of them is made, or at TAKING, when all are the callee's.
+// inAllocaProgram makes two objects in the memory of the arguments of @take, as in the InAlloca document. It waits at MAKING, when the first of them
+// is made, or at TAKING, when the callee has all of them.
 const inAllocaProgram = `declare i32 @pause()
 declare i32 @puts(ptr)
 declare ptr @llvm.stacksave()
@@ -75,8 +75,8 @@ define i32 @main() {
 }
 `
 
-// A function with inalloca keeps a base pointer, as its stack pointer moves between the allocation and the call. Its values are read while
-// the arguments are being made, and it resumes to the call, which finds them; so are those of the callee, whose arguments lie there.
+// A function with inalloca has a base pointer, because its stack pointer moves between the allocation and the call. Its values are read while the
+// arguments are being made, and it resumes up to the call, which finds them. The values of the callee, whose arguments are there, are read too.
 func TestResumeWithInAllocaArguments(t *testing.T) {
 	making := strings.NewReplacer("MAKING", "call void @wait()", "TAKING", "").Replace(inAllocaProgram)
 	taking := strings.NewReplacer("MAKING", "", "TAKING", `call void @wait() [ "deopt"(ptr %args, i64 %1, i64 %2, i64 %3) ]`).Replace(inAllocaProgram)

@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestResumeBehindAnInvoke requires that, after an invoke, the frame resumes at the block to which it returns, whose phis take their values for
-// that edge.
+// TestResumeBehindAnInvoke requires that a frame after an invoke resumes in the block to which it returns, whose phis take their values for that
+// edge.
 func TestResumeBehindAnInvoke(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %a) noinline gc "statepoint-example" personality ptr @__gxx_personality_v0 {
@@ -43,8 +43,7 @@ bad:
 	}
 }
 
-// TestResultOfARunningStatepoint requires that a value that is missing because the call has not returned is reported so, under the name of the
-// result.
+// TestResultOfARunningStatepoint requires that a value that is missing because the call has not returned is reported under the name of the result.
 func TestResultOfARunningStatepoint(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %a) noinline gc "statepoint-example" {
@@ -59,8 +58,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	require.ErrorContains(t, err, "%r: it is what the call returns, and the call is still running")
 }
 
-// An exit into a module of its own: an internal name of that module is not looked for in
-// the image that was left, which has another thing under it.
+// An exit resumes in another module: an internal name of that module is not looked up in the image of the exit, which has the same name for something
+// else.
 func TestInternalNameOfAnotherModule(t *testing.T) {
 	baseline := `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
@@ -104,8 +103,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	}
 }
 
-// TestInternalNameTwiceInAnImage has two objects linked into one image, each with an internal symbol of one name: the image does not show which of
-// the two a module means, so the value must be unknown.
+// TestInternalNameTwiceInAnImage has two objects linked into one image, each with an internal symbol of the same name. The image does not show which
+// of the two a module means, so the value must be unavailable.
 func TestInternalNameTwiceInAnImage(t *testing.T) {
 	text := prelude + `
 @counter = internal global i64 22
@@ -136,8 +135,8 @@ define void @keep() {
 	}
 }
 
-// TestResumeWithCalls requires that the result of a function that exists only as native code can be given; then it is not run, even if the
-// interpreter has one of that name.
+// TestResumeWithCalls requires that the result of a function that exists only as native code can be given. The function then does not run, even if
+// the interpreter has one of that name.
 func TestResumeWithCalls(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))

@@ -14,8 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A layout gives a live value the name of a value of its own kind and width, or is refused:
-// the bits of a double are no integer.
+// A layout gives a live value the name of a value of the same kind and width, or is rejected: the bits of a double are not an integer.
 func TestLayoutKeepsTypes(t *testing.T) {
 	text := prelude + `
 define i64 @plain(i64 %n, i32 %small, double %d, ptr %p, float %f) {
@@ -56,7 +55,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 		require.NoError(t, err)
 		require.Equal(t, c.value, frametest.Slot(t, frametest.One(t, v, "work"), c.name).Value)
 
-		// Without the module nothing shows that the record counts its values from its fourth location on.
+		// Without the module nothing shows that the live values start at the record's fourth location.
 		v, err = framesWith(t, p, deopt.Options{Layouts: o.Layouts})
 		require.NoError(t, err)
 		f := frametest.One(t, v, "work")
@@ -65,7 +64,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	}
 }
 
-// A layout widens an integer and narrows none, and a mistake in it hides no frame where somebody wants to hear of it.
+// A layout widens integers and never narrows them. With the Mistake option, a mistake in a layout hides no frame.
 func TestLayoutExtends(t *testing.T) {
 	text := prelude + `
 define i64 @plain(i64 %n, i16 %tiny, double %d) {
@@ -109,8 +108,7 @@ define i64 @work(i64 %x) noinline gc "statepoint-example" {
 	require.ErrorContains(t, err, `exits[0].slots[0].extend: expected "sign" or "zero", got "trunc"`)
 }
 
-// Where several sites fit, a layout may still count the values; one that is undef at some
-// of the sites is not shown as if it had been had.
+// If several sites fit, a layout may still number the values. A value that is undef at some of the sites is unavailable.
 func TestLayoutOfAmbiguousSites(t *testing.T) {
 	m := frametest.ReadModule(t, "m.ll", prelude+`
 define i64 @plain(i64 %n) {
@@ -143,8 +141,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	}
 }
 
-// TestLayoutOfAmbiguousVectors requires, if several sites with different types fit, that the elements of a vector are unknown: which type was
-// compiled determines them, and a layout does not.
+// TestLayoutOfAmbiguousVectors requires that the elements of a vector are unknown if several sites with different types fit: the compiled type
+// determines them, and a layout does not.
 func TestLayoutOfAmbiguousVectors(t *testing.T) {
 	const compiled = `
 define i64 @work(i64 %a) noinline {
@@ -165,7 +163,7 @@ entry:
   ret <16 x i7> %v
 }
 `
-	// Two versions of @work, whose calls are those of the code.
+	// Two versions of @work with the same calls as the code.
 	work := func(vector, element string) string {
 		return fmt.Sprintf(`
 define i64 @work(i64 %%a) {

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Two stackmaps without code between them have one address: both are shown, with ids that differ or not.
+// Two stackmaps without code between them have one address: both are shown, with the same or different ids.
 func TestRecordsAtOneAddress(t *testing.T) {
 	const text = prelude + `
 define i64 @work(i64 %a) noinline {
@@ -45,7 +45,7 @@ define i64 @work(i64 %a) noinline {
 	}
 }
 
-// A value that two records at one address have with different contents is unavailable in both: one of the records is wrong.
+// A value with different contents in two records at one address is unavailable in both: one of the records is wrong.
 func TestValueThatRecordsAtOneAddressContradict(t *testing.T) {
 	const text = prelude + `
 @three = global i64 300
@@ -74,7 +74,7 @@ define i64 @work(i64 %n) noinline {
 		require.Equal(t, []string{"%x i64 300", "%y i64 500"}, brief(f))
 		require.Equal(t, []string{"%y i64 500", "%x i64 300", "%a i64 100"}, briefSlots(f.Also[0].Slots))
 
-		f = look(func(r []stackmap.Record) { r[1].Locations[1] = r[1].Locations[2] }) // %x where %a is
+		f = look(func(r []stackmap.Record) { r[1].Locations[1] = r[1].Locations[2] }) // %x at the location of %a
 		require.Equal(t, []string{"%x i64 unavailable", "%y i64 500"}, brief(f), "LLVM %d", version)
 		require.Contains(t, f.Slots[0].Reason, "record 22 at the same address has another value of it: 0x64 in ")
 		require.Equal(t, []string{"%y i64 500", "%x i64 unavailable", "%a i64 100"}, briefSlots(f.Also[0].Slots))
@@ -82,8 +82,8 @@ define i64 @work(i64 %n) noinline {
 	}
 }
 
-// TestStackmapBehindComputations covers computations of recorded values between a call and its stackmap: unchanged values are shown, and values
-// that are not computed yet are not.
+// TestStackmapBehindComputations covers computations of recorded values between a call and its stackmap: unchanged values are shown, and values that
+// are not computed yet are not.
 func TestStackmapBehindComputations(t *testing.T) {
 	const text = prelude + `
 @g = global i64 5
@@ -110,7 +110,7 @@ define i64 @work(i64 %a) noinline {
 	}
 }
 
-// foldedProgram has two functions with the same code, and records that differ: main calls @g.
+// foldedProgram has two functions with the same code and different records: main calls @g.
 const foldedProgram = prelude + `
 define i64 @f(i64 %a) noinline {
   %x = mul i64 %a, 3

@@ -13,11 +13,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Two objects in one mapping, neither of them registered: the scan finds the maps of both,
-// and the frame has the record of the one that runs.
+// Two unregistered objects are in one mapping: the scan finds the maps of both, and the frame has the record of the running one.
 func TestUnregisteredObjectsInOneMapping(t *testing.T) { unregisteredObjects(t) }
 
-// The same in a memfd that is mapped twice, as a JIT does that has no memory which can be written to and run: the scan finds each map once.
+// The same in a memfd that is mapped twice, as in a JIT without memory that is both writable and executable: the scan finds each map once.
 func TestUnregisteredObjectsInMemoryMappedTwice(t *testing.T) { unregisteredObjects(t, "-DTWICE") }
 
 func unregisteredObjects(t *testing.T, flags ...string) {

@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// shadowCase is the report of shadows.c on one of its frames.
+// shadowCase is the program's report about one of its frames.
 type shadowCase struct {
 	Name         string
 	Record       uint64
@@ -30,7 +30,7 @@ type shadowCase struct {
 
 var shadowLine = regexp.MustCompile(`case (\w+) record (\d+) at (\w+) returns (\w+) match (\d) sum (\d+) product (\d+)`)
 
-// shadowsOf starts shadows.ll, ahead of time or under lli, and returns its reports on its frames.
+// shadowsOf starts shadows.ll, ahead of time or under lli, and returns its reports.
 func shadowsOf(t *testing.T, version int, how string) (*livetest.Process, []shadowCase) {
 	t.Helper()
 	library := livetest.Compiled(t, "gcc", livetest.Testdata(t, "programs", "shadows.c"), "-O1", "-shared", "-fPIC")
@@ -69,7 +69,7 @@ func returnsTo(t *testing.T, v *deopt.View, pc machine.Addr) (f, caller *deopt.F
 
 var shadowPrograms = []string{"-no-pie", "-pie", "mcjit", "orc"}
 
-// The program writes calls and jumps over shadows and regions, and says itself which record each frame has and what is in it.
+// The program writes calls and jumps over shadows and regions, and reports the record and the values of each frame.
 func TestShadows(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -138,7 +138,7 @@ func TestShadows(t *testing.T) {
 	}
 }
 
-// TestShadowsWithoutModule requires that, without a module, the written code shows only where a shadow is: not that the record is a stackmap's, as
+// TestShadowsWithoutModule requires that, without a module, written code shows only the place of a shadow, and not that the record is a stackmap's:
 // the nops may be a patchpoint's.
 func TestShadowsWithoutModule(t *testing.T) {
 	const note = "no module says how far the shadow of its record reaches: the call that was written over the code behind that is taken to be in it"
@@ -146,12 +146,12 @@ func TestShadowsWithoutModule(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			p, cases := shadowsOf(t, 19, how)
 			v := frametest.Look(t, p, true, deopt.Options{})
-			for _, c := range cases[3:] { // the outermost of the others came through a stub without unwind information, which only a module can resolve
+			for _, c := range cases[3:] { // the outermost of the others came through a stub without unwind information, which needs a module
 				f, caller := returnsTo(t, v, c.Returns)
 				require.Equal(t, "next", caller.Function, c.Name)
 				switch {
-				case strings.HasPrefix(c.Name, "region"), strings.HasPrefix(c.Name, "pp"): // which only a module distinguishes from shadows
-				case !c.Match || c.Name == "epilogue_ran": // before whose call code of the function's own has run
+				case strings.HasPrefix(c.Name, "region"), strings.HasPrefix(c.Name, "pp"): // only a module distinguishes these from shadows
+				case !c.Match || c.Name == "epilogue_ran": // the function's own code ran before the call
 					require.Nil(t, f.Record, c.Name)
 				default:
 					require.NotNil(t, f.Record, c.Name)
@@ -191,7 +191,7 @@ func TestResumeFromAShadow(t *testing.T) {
 	}
 }
 
-// A process that is stopped, one that was looked at for a moment, and a core that was recorded of it show the same frames.
+// A stopped process, one that was stopped briefly, and a core of it show the same frames.
 func TestShadowsEverywhere(t *testing.T) {
 	for _, how := range shadowPrograms {
 		t.Run(how, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// TestExplainShadow requires that explain shows what was written, over what, and by which rules the frame was unwound.
+// TestExplainShadow requires that explain shows the written code, the overwritten code, and the rules by which the frame was unwound.
 func TestExplainShadow(t *testing.T) {
 	p, cases := shadowsOf(t, 19, "-no-pie")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))
@@ -24,7 +24,7 @@ func TestExplainShadow(t *testing.T) {
 			require.Equal(t, c.Record, place.Records[0].ID)
 			why[c.Name] = place.Records[0].Why
 		}
-		if c.Name == "epilogue" { // whose FDE has its row for the record, and not for the pc
+		if c.Name == "epilogue" { // its FDE has a row for the record, but none for the pc
 			last := place.Stack[len(place.Stack)-1]
 			require.Equal(t, "rbp+16", last.CFARule)
 		}

@@ -18,8 +18,8 @@ import (
 // site puts a site into the text of a program.
 func site(text, call string) string { return strings.ReplaceAll(text, "SITE", call) }
 
-// TestSmallSites covers the smallest sites that the documents allow: a patchpoint that calls nothing and has no bytes, one whose record has no
-// locations, and a stackmap that may only read memory, so that LLVM may move loads but not stores over it. The thread is stopped at the record.
+// TestSmallSites covers the smallest sites that the documents permit: a patchpoint that calls nothing and has no bytes, one without locations, and a
+// stackmap that may only read memory, so that LLVM may move loads but not stores over it. The thread is stopped at the record.
 func TestSmallSites(t *testing.T) {
 	const body = `
 @cell = global i64 7
@@ -36,7 +36,7 @@ define i64 @work(i64 %s) noinline {
 	for _, c := range []struct {
 		name, call, kind string
 		slots            int
-		result           string // of the interpreter from there on, "" where the record does not hold what it needs
+		result           string // result of the interpreter from there, "" if the record lacks values
 	}{
 		{"no bytes", `call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 0, ptr null, i32 0, i64 %y)`, "patchpoint", 1, "205"},
 		{"no locations", `call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 15, ptr null, i32 1, i64 %s)`, "patchpoint", 0, ""},
@@ -64,7 +64,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// TestInsideARegion covers code that is patched into a region and calls nothing, as in the document's second example: a thread in it must have no
+// TestInsideARegion covers code that is patched into a region and calls nothing, as in the document's second example. A thread in it must have no
 // record, and a note with its place.
 func TestInsideARegion(t *testing.T) {
 	text := prelude + again + `

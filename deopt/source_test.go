@@ -37,8 +37,8 @@ var (
 	gdbPlace = regexp.MustCompile(`^#\d+ +(?:0x[0-9a-f]+ in )?(\S+) \(.*\) at (\S+)$`)
 )
 
-// The same functions, files and lines as in gdb's backtrace, in programs, in libc by its separate file, and in what JITs
-// register: with RuntimeDyld, which gives debug sections no address, and with JITLink.
+// TestSourceAgainstGDB requires the same functions, files and lines as in gdb's backtrace: in programs, in libc with its separate file, and in code
+// registered by JITs, with RuntimeDyld, which gives debug sections no address, and with JITLink.
 func TestSourceAgainstGDB(t *testing.T) {
 	livetest.Slow(t)
 	lli := func(version int, kind string) func(*testing.T) *livetest.Process {
@@ -58,7 +58,7 @@ func TestSourceAgainstGDB(t *testing.T) {
 		"orc 16": lli(16, "orc"), "JITLink 19": lli(19, "orc-jitlink"), "RuntimeDyld 19": lli(19, "orc-rtdyld"), "JITLink 22": lli(22, "orc-jitlink"),
 	} {
 		if slices.Contains([]string{"mcjit 19", "orc 16", "RuntimeDyld 19", "mcjit 22"}, name) && !livetest.Whole() {
-			continue // each release and each way is among the others
+			continue // the others cover each release and each way
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFormat writes the bits with the most significant digit first. The expected values are those of IEEE 754, and for x86_fp80 those of the Intel
-// SDM (vol. 1, 4.2.2 and 8.2.2); LDBL_MAX and its like are those of float.h.
+// TestFormat has the bits with the most significant digit first. The expected values are from IEEE 754, for x86_fp80 from the Intel SDM (vol. 1,
+// 4.2.2 and 8.2.2), and for LDBL_MAX and similar constants from float.h.
 func TestFormat(t *testing.T) {
 	integer := func(bits int) Type { return Type{Kind: Int, Bits: bits, Source: "int"} }
 	half, bfloat, single, double := Type{Kind: Float, Bits: 16, Source: "half"}, Type{Kind: BFloat, Bits: 16, Source: "bfloat"}, Type{Kind: Float, Bits: 32, Source: "float"}, Type{Kind: Float, Bits: 64, Source: "double"}
@@ -57,7 +57,7 @@ func TestFormat(t *testing.T) {
 		{x87, "4000c90fdaa22168c235", "3.1415926535897932385"}, // fldpi
 		{x87, "7ffeffffffffffffffff", "1.189731495357231765e+4932"}, {x87, "00018000000000000000", "3.3621031431120935063e-4932"},
 		{x87, "00000000000000000001", "3.6451995318824746025e-4951"},
-		{x87, "00008000000000000000", "3.3621031431120935063e-4932"}, // a pseudo-denormal, which counts
+		{x87, "00008000000000000000", "3.3621031431120935063e-4932"}, // a pseudo-denormal, which is valid
 		{x87, "00000000000000000000", "0.0"}, {x87, "80000000000000000000", "-0.0"},
 		{x87, "7fff8000000000000000", "inf"}, {x87, "ffff8000000000000000", "-inf"}, {x87, "7fffc000000000000000", "nan"}, {x87, "7fff8000000000000001", "nan"},
 		{x87, "7fff0000000000000000", "nan"}, // a pseudo-infinity
@@ -89,8 +89,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// Bytes are written in the order of memory. On a big-endian machine the first element of a vector of bits is the most significant
-// one of the integer that the vector is (LangRef, "Vector Type").
+// Bytes are in memory order. On a big-endian machine the first element of a vector of bits is in the most significant bits of the vector's integer
+// (LangRef, "Vector Type").
 func TestFormatParts(t *testing.T) {
 	i1, i4, i16, i24 := Type{Kind: Int, Bits: 1}, Type{Kind: Int, Bits: 4}, Type{Kind: Int, Bits: 16}, Type{Kind: Int, Bits: 24}
 	vector := func(n int, elem Type) Type { return Type{Kind: Vector, Bits: n * elem.Bits, Elem: &elem, Len: n} }
@@ -113,7 +113,7 @@ func TestFormatParts(t *testing.T) {
 		{array(2, 8, pair), "0100999900002040" + "0200999900000000", "[{1, 2.5}, {2, 0.0}]", "[{256, 1.1569e-41}, {512, 0.0}]"},
 		{vector(2, i16), "010002", "", ""},
 		{array(1, 4, Type{Kind: Opaque, Bits: 32}), "01000000", "", ""},
-		{array(2, 2, i24), "01000002", "", ""}, // a part that does not lie in the whole
+		{array(2, 2, i24), "01000002", "", ""}, // a part outside of the whole
 	} {
 		raw, err := hex.DecodeString(c.bytes)
 		require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestTypeSize(t *testing.T) {
 	}
 }
 
-// The JSON of a frame is a contract: this is the example of the design, as far as it goes.
+// The JSON of a frame is a contract: this is the example in the design.
 func TestJSON(t *testing.T) {
 	offset, rsp := uint64(68), uint16(7)
 	r := Report{Schema: Schema,
