@@ -17,7 +17,7 @@ import (
 // program is the path of the built program.
 var program string
 
-// Binary returns the path of the program, built as a release is, in a directory that all users may read: some tests run it as another user.
+// Binary returns the path of the program, built like a release, in a directory that all users may read: some tests run the program as another user.
 func Binary() string {
 	dependOnSources()
 	return program
@@ -31,7 +31,7 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	os.Setenv("JITDUMPDIR", dir) // where MCJIT's perf listener writes what is gone with it (livetest's processes have their own)
+	os.Setenv("JITDUMPDIR", dir) // the files of MCJIT's perf listener are removed with dir (livetest's processes use other directories)
 	program = filepath.Join(dir, "reframe")
 	if err := build(dir, program); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,25 +40,25 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// dependOnSources makes the results that the go command remembers of these tests depend on the sources of the program, which the tests do not import:
-// it remembers which files of the module a running test has looked at, and runs the test again if one has changed (go help test).
+// dependOnSources makes the go command's cached results of these tests depend on the program's sources, which the tests do not import. The go command
+// records which files of the module a test has inspected, and runs the test again if one has changed (go help test).
 var dependOnSources = sync.OnceFunc(func() {
 	const files = `{{if .Module}}{{if .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}
 {{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}
 {{end}}{{end}}{{end}}`
 	list, err := exec.Command("go", "list", "-deps", "-f", files, "example.com/reframe/cmd/reframe").Output()
 	if err != nil {
-		panic(fmt.Errorf("go list -deps: %w", err)) // it was built a moment ago
+		panic(fmt.Errorf("go list -deps: %w", err)) // unexpected: the program was built just before
 	}
 	for path := range strings.Lines(string(list)) {
-		_, _ = os.Stat(strings.TrimSuffix(path, "\n")) // a file that has been removed since counts as changed
+		_, _ = os.Stat(strings.TrimSuffix(path, "\n")) // a file that has been removed since then counts as changed
 	}
 })
 
-// build builds the program into the cache of the tests and copies it. Packages that run at the same time wait for one build, and the go command links
-// nothing again that is up to date. A later build, of changed sources, does not change the copy.
+// build builds the program into the cache of the tests and copies it. Packages that run at the same time wait for one build, and the go command does
+// not link an up-to-date program again. A later build of changed sources does not change the copy.
 func build(dir, path string) error {
-	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask is
+	if err := os.Chmod(dir, 0o755); err != nil { // independent of the umask
 		return err
 	}
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()

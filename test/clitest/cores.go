@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// KernelCore writes a core with the kernel, or with gdb if the kernel may not.
+// KernelCore writes a core with the kernel, or with gdb if the kernel may not write one.
 func KernelCore(t *testing.T, p *livetest.Process) string {
 	t.Helper()
 	if path, can := livetest.KernelCore(t, p); can {
@@ -23,7 +23,7 @@ func KernelCore(t *testing.T, p *livetest.Process) string {
 	return livetest.Gcore(t, p)
 }
 
-// CoreAtExit records a process that is at the exit of deoptimize.ll, in LLVM 19's MCJIT.
+// CoreAtExit records a process at the exit of deoptimize.ll, in LLVM 19's MCJIT.
 func CoreAtExit(t *testing.T) string {
 	t.Helper()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -33,13 +33,13 @@ func CoreAtExit(t *testing.T) string {
 	return path
 }
 
-// ReplayNames returns the flags that give names to the frames of deoptimize.ll.
+// ReplayNames returns the flags that name the values in frames of deoptimize.ll.
 func ReplayNames(t *testing.T) []string {
 	t.Helper()
 	return []string{"--ir", livetest.IR(t, 19, "deoptimize.ll"), "--layout", DeoptimizeLayout(t)}
 }
 
-// RecordedCore returns the core that record writes of a process or of a core.
+// RecordedCore returns the path of the core that record writes of a process or of a core.
 func RecordedCore(t *testing.T, flags ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "exit.core")

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ChangedObject returns a changed copy of an object; at is the place of its stack maps.
+// ChangedObject returns the path of a changed copy of an object. at is the offset of its stack maps.
 func ChangedObject(t *testing.T, object, name string, change func(b []byte, at int) []byte) string {
 	t.Helper()
 	b, err := os.ReadFile(object)
@@ -30,10 +30,10 @@ func ChangedObject(t *testing.T, object, name string, change func(b []byte, at i
 	return TempFile(t, name, string(change(b, int(f.Section(".llvm_stackmaps").Offset))))
 }
 
-// RunTool runs a tool and returns what it printed.
+// RunTool runs a tool and returns its output.
 func RunTool(t *testing.T, tool string, args ...string) string {
 	t.Helper()
-	if o := slices.Index(args, "-o"); o >= 0 && args[o+1] != "-" { // it may have been made before
+	if o := slices.Index(args, "-o"); o >= 0 && args[o+1] != "-" { // the result may be cached
 		livetest.Make(t, tool, args...)
 		return ""
 	}
@@ -44,7 +44,7 @@ func RunTool(t *testing.T, tool string, args ...string) string {
 	return stdout.String()
 }
 
-// FilesIn lists the names in a directory.
+// FilesIn returns the names in a directory.
 func FilesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -55,7 +55,7 @@ func FilesIn(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TickValues returns the values of tick.ll's stackmap in iteration n of the first call, as C would compute them.
+// TickValues returns the values of tick.ll's stackmap in iteration n of the first call, computed as in C.
 func TickValues(n uint64) [4]uint64 {
 	acc, x, y := uint64(0), uint64(12345), uint64(1)
 	for i := range n {
@@ -67,12 +67,12 @@ func TickValues(n uint64) [4]uint64 {
 	return [4]uint64{n, acc, x, y}
 }
 
-// JoinedLines joins lines that were folded for a terminal.
+// JoinedLines joins lines that were wrapped for a terminal.
 func JoinedLines(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// CaptureVerbs are the verbs that look at a process, which need no other argument to begin.
+// CaptureVerbs are the verbs that inspect a process and require no other argument.
 var CaptureVerbs = []string{"frames", "resume", "maps", "explain"}
 
 // SumOfSquaresBelow1000 is n(n+1)(2n+1)/6 for n = 999.

@@ -19,13 +19,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Victim is a program that constantly leaves optimized code.
+// Victim is a program that exits optimized code constantly.
 type Victim struct {
 	Name, Program string
 	Options       livetest.ObjectHostOptions
 }
 
-// Those without an event halfway run long enough without reframe that they can be stopped before they end.
+// Victims are the programs to trace. Those without Middle run long enough without reframe that they can be stopped before they end.
 var Victims = []Victim{
 	{"one thread", "tick.ll", livetest.ObjectHostOptions{Rounds: 60000}},
 	{"16 threads", "tick.ll", livetest.ObjectHostOptions{Threads: 16, Rounds: 4000}},
@@ -34,7 +34,7 @@ var Victims = []Victim{
 	{"signals", "tick.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 8000, Signals: true}},
 	{"unload", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 600, Unload: 1}},
 	{"threads come and go", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 20000, Churn: 500}},
-	// Instructions on floating-point numbers are run while all other threads are stopped; those above are emulated.
+	// Floating-point instructions are run while all other threads are stopped; the instructions above are emulated.
 	{"stepped", "floats.ll", livetest.ObjectHostOptions{Threads: 16, Rounds: 600000}},
 	{"stepped, signals", "floats.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 20000, Signals: true}},
 	{"stepped, fork", "floats.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 400, Middle: "fork"}},
@@ -43,7 +43,7 @@ var Victims = []Victim{
 	{"exec", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 4, Middle: "exec"}},
 }
 
-// Watching is a running reframe, and the streams of its output.
+// Watching is a running reframe, with the streams of its output.
 type Watching struct {
 	*exec.Cmd
 	Reader, Terminal *os.File
@@ -53,8 +53,8 @@ type Watching struct {
 type Ending struct {
 	Name   string
 	Args   []string
-	Attach bool // it would end a command too that reframe has started, as it does without reframe
-	Writes bool // reframe ends at its next write: not while the process is stopped
+	Attach bool // it would also end a command that reframe has started, as without reframe
+	Writes bool // reframe ends at its next write, so not while the process is stopped
 	End    func(w Watching) error
 }
 
@@ -78,7 +78,7 @@ var Endings = []Ending{
 	BySignal(syscall.SIGINT),
 	BySignal(syscall.SIGTERM),
 	BySignal(syscall.SIGHUP),
-	BySignal(syscall.SIGQUIT), // Go ends with a trace of its goroutines, as after a panic
+	BySignal(syscall.SIGQUIT), // Go prints a trace of its goroutines, as after a panic
 	BySignal(syscall.SIGSTOP, syscall.SIGKILL),
 	BySignal(syscall.SIGTERM, syscall.SIGKILL),
 	{Name: "its group killed", Attach: true, End: func(w Watching) error { return unix.Kill(-w.Process.Pid, unix.SIGKILL) }},
@@ -87,7 +87,7 @@ var Endings = []Ending{
 	{Name: "terminal gone", Attach: true, End: func(w Watching) error { return w.Terminal.Close() }},
 }
 
-// Watch starts reframe, with a terminal of its own unless stdout is given.
+// Watch starts reframe. Without stdout it gets a terminal of its own.
 func Watch(t *testing.T, stdout *os.File, args ...string) Watching {
 	t.Helper()
 	c := Command(t, args...)
@@ -104,19 +104,19 @@ func Watch(t *testing.T, stdout *os.File, args ...string) Watching {
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	}
 	require.NoError(t, c.Start())
-	go io.Copy(io.Discard, r) // until its end, or ours
+	go io.Copy(io.Discard, r) // until reframe ends or closes it
 	return Watching{c, r, master}
 }
 
 // Over waits until reframe and its tracer have ended.
 func (w Watching) Over(t *testing.T, tracing int) {
 	t.Helper()
-	_ = w.Wait() // how it ended is what the test did
+	_ = w.Wait() // the error depends on how the test ended it
 	w.Reader.Close()
 	if w.Terminal != nil {
 		w.Terminal.Close()
 	}
-	// The tracer is now this process's child, unless reframe has waited for it.
+	// The tracer is this process's child now, unless reframe has waited for it.
 	require.Eventually(t, func() bool {
 		var ws unix.WaitStatus
 		got, err := unix.Wait4(tracing, &ws, unix.WNOHANG, nil)
@@ -129,7 +129,7 @@ func Ended(pid int) bool {
 	return state == "" || state[0] == 'Z'
 }
 
-// RequireRestored requires that a stopped process has no tracer and that its code is unchanged. compared is false if it had ended before.
+// RequireRestored requires that a stopped process has no tracer and that its code is unchanged. compared is false if the process had ended before.
 func RequireRestored(t *testing.T, pid int, code map[uint64][]byte) (compared bool) {
 	t.Helper()
 	if !AllThreadsStop(t, pid) {
@@ -145,7 +145,7 @@ func RequireRestored(t *testing.T, pid int, code map[uint64][]byte) (compared bo
 	return compared
 }
 
-// AllThreadsStop waits until all threads of a process are stopped, and returns false if it has ended before.
+// AllThreadsStop waits until all threads of a process are stopped, and returns false if the process has ended.
 func AllThreadsStop(t *testing.T, pid int) (stopped bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -158,7 +158,7 @@ func AllThreadsStop(t *testing.T, pid int) (stopped bool) {
 	return !Ended(pid)
 }
 
-// TracedHost returns the tracer of a reframe that starts a host, and the host: 0 if they ended before they were seen.
+// TracedHost returns the tracer of a reframe that starts a host, and the host. Both are 0 if they ended before TracedHost found them.
 func TracedHost(t *testing.T, pid int) (tracing, process int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -175,13 +175,13 @@ func RequireEndedWell(t *testing.T, process int) {
 	t.Helper()
 	var ws unix.WaitStatus
 	if process == 0 {
-		// It was released before it was seen.
-	} else if _, err := unix.Wait4(process, &ws, 0, nil); err == nil { // otherwise the tracer saw its end
+		// The host was released before TracedHost found it.
+	} else if _, err := unix.Wait4(process, &ws, 0, nil); err == nil { // otherwise the tracer has collected its status
 		require.True(t, ws.Exited() && ws.ExitStatus() == 0, "%#x", ws)
 	}
 }
 
-// RequireFinished requires that a program printed the same as without a tracer.
+// RequireFinished requires that a program printed the same output as without a tracer.
 func RequireFinished(t *testing.T, v Victim, output string) {
 	t.Helper()
 	checksum, child := livetest.Twin(t, v.Program, v.Options)
@@ -191,7 +191,7 @@ func RequireFinished(t *testing.T, v Victim, output string) {
 	}
 }
 
-// ExecutableMemory returns all executable memory of a process, by address.
+// ExecutableMemory returns all executable memory of a process by its addresses.
 func ExecutableMemory(t *testing.T, pid int) map[uint64][]byte {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
@@ -216,11 +216,11 @@ func ExecutableMemory(t *testing.T, pid int) map[uint64][]byte {
 
 // TracerOf returns the process that traces another.
 func TracerOf(pid int) int {
-	n, _ := strconv.Atoi(ThreadStatus(pid, pid, "TracerPid")) // the kernel's own
+	n, _ := strconv.Atoi(ThreadStatus(pid, pid, "TracerPid")) // the kernel writes a valid number
 	return n
 }
 
-// ChildOf returns a process that parent has started, or 0. The watchdog of a tracer does not count.
+// ChildOf returns a process that parent has started, or 0. It ignores the watchdog of a tracer.
 func ChildOf(parent int) int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
 	for _, dir := range dirs {

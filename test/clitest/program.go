@@ -30,7 +30,7 @@ type Result struct {
 	Stdout, Stderr string
 }
 
-// Command prepares a run that is killed if it hangs. It raises the timeout of verify, whose steps take as long as the machine is slow.
+// Command prepares a run that is killed if it hangs. It raises the timeout of verify, whose steps may take long on a slow machine.
 func Command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if len(args) > 1 && args[0] == "verify" && strings.HasPrefix(args[1], "-") && !slices.Contains(args, "--timeout") {
@@ -56,7 +56,7 @@ func Finish(t *testing.T, c *exec.Cmd) Result {
 	require.True(t, c.ProcessState.Exited(), "%v\n%s", err, &stderr)
 	require.NotContains(t, stderr.String(), "goroutine ")
 	if verb := c.Args[min(1, len(c.Args)-1)]; (verb == "frames" || verb == "resume") && slices.Contains(c.Args, "--json") && stdout.Len() > 0 {
-		RequireValid(t, verb+".schema.json", stdout.String()) // whichever test asks
+		RequireValid(t, verb+".schema.json", stdout.String()) // in every test that prints such JSON
 	}
 	return Result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
@@ -67,7 +67,7 @@ func Run(t *testing.T, args ...string) Result {
 	return Finish(t, Command(t, args...))
 }
 
-// Nobody is a user without rights.
+// Nobody is the number of a user without privileges.
 const Nobody = 65534
 
 // AsNobody makes a command run as another user, which requires root.
@@ -79,7 +79,7 @@ func AsNobody(t *testing.T, c *exec.Cmd) *exec.Cmd {
 	return c
 }
 
-// Fails requires the status, and one line on stderr that holds all of the texts.
+// Fails requires the exit status, and one line on stderr that contains all of the texts.
 func (r Result) Fails(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	require.Equal(t, code, r.Code, "%s%s", r.Stdout, r.Stderr)
@@ -96,13 +96,13 @@ func (r Result) Fails(t *testing.T, code int, texts ...string) {
 	}
 }
 
-// Notes requires the status, and one note on stderr that contains all of the texts.
+// Notes requires the exit status, and one note on stderr that contains all of the texts.
 func (r Result) Notes(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	r.Fails(t, code, append([]string{"reframe: note: "}, texts...)...)
 }
 
-// FailsEmpty is fails for a run that also printed no data.
+// FailsEmpty is Fails for a run that also printed no data.
 func (r Result) FailsEmpty(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	r.Fails(t, code, texts...)
@@ -134,7 +134,7 @@ func ThreadStatus(pid, tid int, field string) string {
 	return ""
 }
 
-// Threads lists the threads of a process that exist now.
+// Threads returns the threads of a process that exist now.
 func Threads(pid int) []int {
 	dirs, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid)) // the pattern is well-formed
 	var tids []int
@@ -146,8 +146,8 @@ func Threads(pid int) []int {
 	return tids
 }
 
-// RequireUnharmed requires that a process that waited in the kernel still does: it is alive, no thread is stopped, and no tracer is attached. A thread that
-// was just released runs for a moment until it waits again.
+// RequireUnharmed requires that a process that waited in the kernel still does: it is alive, no thread is stopped, and no tracer is attached. A
+// released thread runs for a moment until it waits again.
 func RequireUnharmed(t *testing.T, p *livetest.Process) {
 	t.Helper()
 	var state string
@@ -163,7 +163,7 @@ func RequireUnharmed(t *testing.T, p *livetest.Process) {
 	require.NotContains(t, p.Output(), "disturbed")
 }
 
-// Frames lists the frames of all threads in a report.
+// Frames returns the frames of all threads in a report.
 func Frames(t *testing.T, report map[string]any) []map[string]any {
 	t.Helper()
 	var out []map[string]any

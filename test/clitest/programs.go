@@ -29,7 +29,7 @@ func StoringModule(t *testing.T) string {
 	for _, r := range [][2]string{
 		{"%r = call i64 @sum_opt(i64 1000, i64 5000)\n", "%r = call i64 @sum_opt(i64 1000, i64 5000)\n  %m = load i64, ptr @mark\n" +
 			"  %p = call i32 (ptr, ...) @printf(ptr @text, i64 %r, i64 %m)\n"},
-		// of the two blocks of this name the second is @sum's
+		// The block of this name occurs twice; the second is in @sum.
 		{"done:\n  ret i64 %acc1\n}\ndefine i32", "done:\n  store i64 770, ptr @mark\n  ret i64 %acc1\n}\ndefine i32"},
 	} {
 		require.Equal(t, 1, strings.Count(text, r[0]), r[0])
@@ -69,7 +69,7 @@ func WrongTick(t *testing.T) (object, module string) {
 	}), module
 }
 
-// TickState are the values of tick.ll's loop.
+// TickState holds the values of tick.ll's loop.
 type TickState struct{ I, Acc, X, Y uint64 }
 
 // Next returns the values after one iteration.
@@ -81,7 +81,7 @@ func (s TickState) Next() TickState {
 // Result returns the result of the loop.
 func (s TickState) Result() int64 { return s.ResultOf(1000) }
 
-// ResultOf returns the result of a loop of that many iterations.
+// ResultOf returns the result of a loop with the given number of iterations.
 func (s TickState) ResultOf(loop int) int64 {
 	for s = s.Next(); s.I < uint64(loop); {
 		s = s.Next()
@@ -89,7 +89,7 @@ func (s TickState) ResultOf(loop int) int64 {
 	return int64((s.Acc + s.X) ^ s.Y)
 }
 
-// TickAt returns the values at the n-th exit of one thread, from 1.
+// TickAt returns the values at the n-th exit of one thread, counted from 1.
 func TickAt(n int) TickState {
 	s := TickState{0, uint64((n - 1) / 1000), 12345, 1}
 	for range (n - 1) % 1000 {
@@ -98,7 +98,7 @@ func TickAt(n int) TickState {
 	return s
 }
 
-// RunSuggestion runs the command that a difference suggests, and returns its output.
+// RunSuggestion runs the command that the report of a difference suggests, and returns its result.
 func RunSuggestion(t *testing.T, text string) Result {
 	t.Helper()
 	lines := Suggestions(text)
@@ -106,14 +106,14 @@ func RunSuggestion(t *testing.T, text string) Result {
 	return RunInShell(t, lines[0])
 }
 
-// TinyVM returns the virtual machine, a program of it, and the command of its interpreter for frames of that program.
+// TinyVM returns the virtual machine, one of its programs, and the command of its interpreter for frames of that program.
 func TinyVM(t *testing.T) (binary, program, serve string) {
 	t.Helper()
 	binary, program = tinyvmtest.Binary(t, 19), livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
 	return binary, program, binary + " --serve " + program
 }
 
-// ModuleWithSites returns the module of a C or C++ program, with sites in it.
+// ModuleWithSites returns the path of the module of a C or C++ program, with inserted sites.
 func ModuleWithSites(t *testing.T, source string) string {
 	t.Helper()
 	sites := filepath.Join(t.TempDir(), "sites.ll")
@@ -122,13 +122,13 @@ func ModuleWithSites(t *testing.T, source string) string {
 	return sites
 }
 
-// TickObject returns an object whose stackmap of four values is run 1000 times a round, and the module.
+// TickObject returns an object with a stackmap of four values that runs 1000 times per round, and its module.
 func TickObject(t *testing.T) (object, module string) {
 	t.Helper()
 	return livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.IR(t, 19, "tick.ll")
 }
 
-// OutputUntraced returns the output of a command without a tracer.
+// OutputUntraced returns the output of a command that runs without a tracer.
 func OutputUntraced(t *testing.T, command []string) string {
 	t.Helper()
 	out, err := exec.Command(command[0], command[1:]...).Output()
@@ -138,7 +138,7 @@ func OutputUntraced(t *testing.T, command []string) string {
 
 var TickExitLine = regexp.MustCompile(`^\d+\.\d{6}  \d+( obj_host)?  tick\+0x[0-9a-f]+  record 1 stackmap  %i=(\d+) %acc=(-?\d+) %x=(\d+) %y=(-?\d+)$`)
 
-// WaitTraced waits until a process that was at rest is under control: it is stopped or was stopped.
+// WaitTraced waits until a process that was at rest is under control: it is, or was, stopped.
 func WaitTraced(t *testing.T, p *livetest.Process) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -147,7 +147,7 @@ func WaitTraced(t *testing.T, p *livetest.Process) {
 	}, livetest.Patience, time.Millisecond)
 }
 
-// AllocasModule has three allocas in records, and waits in a call without one.
+// AllocasModule has three allocas in records, and waits in a call that has no record.
 const AllocasModule = livetest.Prelude + `
 declare void @llvm.lifetime.start.p0(i64, ptr)
 declare void @llvm.lifetime.end.p0(i64, ptr)
@@ -172,8 +172,8 @@ entry:
 }
 ` + livetest.Start
 
-// DerivedPointersModule waits in @inner, which was called by @outer: both have pointers into an object at 0x10000, 24 bytes after its start and 24 before. An
-// offset that is not constant cannot be added again after the call, so LLVM records pairs of two pointers.
+// DerivedPointersModule waits in @inner, which @outer called. Both have pointers into an object at 0x10000, 24 bytes after its start and 24 before.
+// An offset that is not constant cannot be added again after the call, so LLVM records pairs of two pointers.
 const DerivedPointersModule = `
 declare i32 @pause()
 declare i32 @puts(ptr)
@@ -230,7 +230,8 @@ define i32 @main() {
 }
 `
 
-// AnsweringInterpreter returns the command of an interpreter that writes its request to a file, sends some lines, and answers a resume with a result.
+// AnsweringInterpreter returns the command of an interpreter that writes its request to the file handed, sends some lines, and answers a resume with
+// a result.
 func AnsweringInterpreter(t *testing.T, result string, lines ...string) (command, handed string) {
 	t.Helper()
 	handed = filepath.Join(t.TempDir(), "handed")
@@ -246,7 +247,7 @@ func AnsweringInterpreter(t *testing.T, result string, lines ...string) (command
 
 const Returned42 = `{"returned":{"type":"i64","bits":"0xffff00000000002a","text":"42"},"steps":3,"tail":["Foo.main @ 11 RETURN"]}`
 
-// StartCalling starts vmframes.ll as a program that prints ready: Point.norm, inlined into main, in a call.
+// StartCalling starts vmframes.ll as a program that prints ready. Point.norm, inlined into main, is in a call.
 func StartCalling(t *testing.T) *livetest.Process {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "vmframes.ll"))

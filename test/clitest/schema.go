@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RequireValid compares JSON with a schema of doc, in which objects may have only named members, and with the schema that was published under that name.
+// RequireValid validates JSON with a schema of doc, in which objects may have only named members, and with the published schema of that name.
 func RequireValid(t *testing.T, schema, text string) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -31,10 +31,10 @@ func SchemaOf(t *testing.T, name string) *jsonschema.Schema {
 	return s
 }
 
-// Schemas are the schemas that were requested, each read once.
+// Schemas holds the schemas that were requested. Each is read once.
 var Schemas sync.Map
 
-// SchemaIn returns the schema in a file, which read reads.
+// SchemaIn returns the schema in a file. read reads the file.
 func SchemaIn(path string, read func(path string) (any, error)) (*jsonschema.Schema, error) {
 	once, _ := Schemas.LoadOrStore(path, sync.OnceValues(func() (*jsonschema.Schema, error) {
 		schema, err := read(path)
@@ -59,7 +59,7 @@ func OpenSchema(path string) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(file))
 }
 
-// ClosedSchema reads a schema, and changes it to reject members that it does not name: readers must accept those, but the program writes none.
+// ClosedSchema reads a schema, and changes it to reject members that it does not name. Readers must accept such members, but the program writes none.
 func ClosedSchema(path string) (any, error) {
 	schema, err := OpenSchema(path)
 	for _, o := range ObjectsOf(schema, nil) {
@@ -70,7 +70,7 @@ func ClosedSchema(path string) (any, error) {
 	return schema, err
 }
 
-// ObjectsOf lists the objects in a JSON value.
+// ObjectsOf returns the objects in a JSON value.
 func ObjectsOf(v any, found []map[string]any) []map[string]any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -20,7 +20,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Shell is an interactive bash into which the test types, so that $! and cd work as for a reader.
+// Shell is an interactive bash into which the test types, so that $! and cd work as for a user.
 type Shell struct {
 	T     *testing.T
 	Input io.WriteCloser
@@ -28,10 +28,10 @@ type Shell struct {
 	Count int
 }
 
-// NewShell starts bash in a directory, with the program under test and Debian's own tools on its PATH. The shell and its children end with the test.
+// NewShell starts bash in a directory, with the program under test and Debian's own tools in its PATH. The shell and its children end with the test.
 func NewShell(t *testing.T, dir string) *Shell {
 	t.Helper()
-	// bash reads the commands from a file other than its standard input, so that the commands have no input.
+	// bash reads the commands from a file other than standard input, so that the commands have no input.
 	script, typed, err := os.Pipe()
 	require.NoError(t, err)
 	out, screen, err := os.Pipe()
@@ -53,29 +53,29 @@ func NewShell(t *testing.T, dir string) *Shell {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // its group: it may have ended
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // its process group; an error means that it has ended
 		typed.Close()
-		for range s.Lines { // until the last process of the group is gone
+		for range s.Lines { // until the last process of the group has ended
 		}
-		_ = c.Wait() // it was killed
+		_ = c.Wait() // an error means that it was killed
 		out.Close()
 	})
 	return s
 }
 
-// WaitingLine matches the line that an example prints in the background before it sleeps to be inspected.
+// WaitingLine matches the line that an example prints in the background before it sleeps for inspection.
 var WaitingLine = regexp.MustCompile(`^pid (\d+) `)
 
-// WaitSleeping waits until a process is in clock_nanosleep(2), by its number on x86-64.
+// WaitSleeping waits until a process is in clock_nanosleep(2), recognized by its number on x86-64.
 func WaitSleeping(t *testing.T, pid string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		text, _ := os.ReadFile("/proc/" + pid + "/syscall") // it may be in none
+		text, _ := os.ReadFile("/proc/" + pid + "/syscall") // an error counts as not sleeping
 		return strings.HasPrefix(string(text), "230 ")
 	}, livetest.Patience, time.Millisecond)
 }
 
-// TypeLine types a line and returns what appears on the screen.
+// TypeLine types a line and returns the output that appears on the screen.
 func (s *Shell) TypeLine(line string) string {
 	s.T.Helper()
 	s.Count++
@@ -102,15 +102,15 @@ func (s *Shell) TypeLine(line string) string {
 			require.FailNow(s.T, "hung", "%s\n%s", line, &screen)
 		}
 	}
-	// The mark is on a line of its own even if the command's last line has no line end.
+	// The mark is on its own line even if the command's last line has no line end.
 	if text, had := strings.CutSuffix(screen.String(), "\n\n"); had && !strings.HasSuffix(line, "&") {
 		return text + "\n"
 	}
 	return strings.TrimPrefix(screen.String(), "\n")
 }
 
-// ScreenVariations lists the parts of screens that vary between runs, versions of Debian's packages and processors: numbers of processes, times, offsets
-// of frames in functions, and registers or stack slots of values.
+// ScreenVariations lists the parts of screens that vary between runs, versions of Debian's packages and processors: numbers of processes, times,
+// offsets of frames in functions, and registers or stack slots of values.
 var ScreenVariations = []struct {
 	what *regexp.Regexp
 	with string
@@ -142,7 +142,7 @@ var BuiltExamples struct {
 	err     error
 }
 
-// Examples returns a directory that holds a copy of examples/ in which make has been called.
+// Examples returns a directory with a copy of examples/ that make has built.
 func Examples(t *testing.T) string {
 	t.Helper()
 	b := &BuiltExamples
@@ -156,7 +156,7 @@ func Examples(t *testing.T) string {
 		for n, path := range files {
 			names[n] = filepath.Base(path)
 		}
-		// The key of the built files is all sources and the compilers. The last argument is the output.
+		// The cache key of the built files covers all sources and the compilers. The last argument is the output.
 		const script = `MAKEFLAGS= make -s -C "$(dirname "$1")" && for last; do :; done && tar -C "$(dirname "$1")/.." -cf "$last" examples`
 		args := append([]string{"-c", script, strings.Join(names, " "), filepath.Join(copied, "Makefile")}, files...)
 		for _, tool := range []string{"gcc", "g++", "clang-19", "llvm-config-19"} {
@@ -182,8 +182,8 @@ func RunAll(commands ...*exec.Cmd) error {
 	return nil
 }
 
-// CompareScreen compares the screen in a document with what appeared, after same has removed what varies, and returns the screen that the document
-// should have: with README=update in the environment what appeared, if that differs.
+// CompareScreen compares the screen in a document with the actual screen, after same has removed varying parts. It returns the screen for the
+// document: the old one, or with README=update in the environment the actual one if that differs.
 func CompareScreen(t *testing.T, shown, screen string, same func(string) string) string {
 	t.Helper()
 	if os.Getenv("README") != "update" {
@@ -194,8 +194,8 @@ func CompareScreen(t *testing.T, shown, screen string, same func(string) string)
 	return shown
 }
 
-// TypeDocument types each line of a document's console blocks that begins with "$ ", in one shell, and compares what appears on the screen with the
-// document. README=update in the environment rewrites screens that differ. It returns the lines.
+// TypeDocument types each line of a document's console blocks that begins with "$ " into one shell, and compares the screens with the document.
+// README=update in the environment replaces screens that differ. It returns the lines.
 func TypeDocument(t *testing.T, path, dir string) (typed []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -224,7 +224,7 @@ func TypeDocument(t *testing.T, path, dir string) (typed []string) {
 	return typed
 }
 
-// These match numbers that vary between runs: of the process, and how long it was stopped.
+// These match numbers that vary between runs: process numbers, times and sizes.
 var (
 	ProcessNumber = regexp.MustCompile(`(process|pid|thread) \d+`)
 	PausedFor     = regexp.MustCompile(`paused \d+\.\d\d ms`)
@@ -252,13 +252,13 @@ func CopyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, b, 0o644))
 }
 
-// SwappedBundle compiles baseline.ll with a mistake that an author of a JIT may make: its site swaps two values. It returns the common path of the
-// module and of the object, without .ll and .o.
+// SwappedBundle compiles baseline.ll with a plausible mistake of a JIT author: its site swaps two values. It returns the common path of the module
+// and the object, without .ll and .o.
 func SwappedBundle(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "baseline.ll"))
 	require.NoError(t, err)
-	changed := strings.ReplaceAll(string(text), "i64 %n, i64 %i, i64 %acc)", "i64 %n, i64 %acc, i64 %i)") // of the site, and of the runtime's call
+	changed := strings.ReplaceAll(string(text), "i64 %n, i64 %i, i64 %acc)", "i64 %n, i64 %acc, i64 %i)") // in the site, and in the runtime's call
 	require.NotEqual(t, changed, string(text))
 	path := filepath.Join(t.TempDir(), "swapped")
 	require.NoError(t, os.WriteFile(path+".ll", []byte(changed), 0o600))

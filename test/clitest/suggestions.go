@@ -15,7 +15,7 @@ import (
 // SuggestionLine matches the lines that suggest a command.
 var SuggestionLine = regexp.MustCompile(`(?m)^(?:try|more of the stack|  reproduce): (.*)$`)
 
-// Suggestions lists the suggested commands.
+// Suggestions returns the suggested commands.
 func Suggestions(text string) (lines []string) {
 	for _, m := range SuggestionLine.FindAllStringSubmatch(text, -1) {
 		lines = append(lines, m[1])
@@ -23,7 +23,7 @@ func Suggestions(text string) (lines []string) {
 	return lines
 }
 
-// RunInShell runs a line in a shell, as a user who copies it does.
+// RunInShell runs a line in a shell, like a user who copies it.
 func RunInShell(t *testing.T, line string) Result {
 	t.Helper()
 	c := Command(t)
@@ -32,13 +32,13 @@ func RunInShell(t *testing.T, line string) Result {
 	return Finish(t, c)
 }
 
-// Escape begins the control sequences of terminals.
+// Escape is the character that begins control sequences of terminals.
 const Escape = "\x1b"
 
-// Refusal is a wrong command line, and its error.
+// Refusal is a wrong command line with its error.
 type Refusal struct{ Args, Want string }
 
-// RequireRefusals runs wrong command lines, whose errors also say where help is.
+// RequireRefusals runs wrong command lines, and requires their errors and the reference to the help.
 func RequireRefusals(t *testing.T, list []Refusal) {
 	t.Helper()
 	for _, c := range list {

@@ -18,9 +18,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Everywhere is one random C program, and how it is compiled: to IR by clang of a release
-// at a level, and from there with a stackmap in every block of its functions, and a deopt
-// bundle at every call of one of them, by llc of a release.
+// Everywhere is a random C program, and how it is compiled. clang of a release compiles it to IR at a level. The IR gets a stackmap in every block of
+// its functions, and a deopt bundle at every call of one of them. llc of a release compiles the IR.
 type Everywhere struct {
 	Seed  int
 	Clang int
@@ -28,7 +27,7 @@ type Everywhere struct {
 	LLC   int
 }
 
-// Compiled is a program of csmith's seed that is compiled so.
+// Compiled returns the program of csmith's seed with the given compilation.
 func Compiled(seed, clang int, level string, llc int) Everywhere {
 	return Everywhere{seed, clang, level, llc}
 }
@@ -80,7 +79,7 @@ func (e Everywhere) Build(t *testing.T) (path string, m *ir.Module) {
 	return path, m
 }
 
-// Command runs a tool that must succeed. What it makes where it was started, as "-o" says, may have been made before.
+// Command runs a tool that must succeed. With an empty dir and "-o", the result may be cached.
 func Command(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	if dir == "" && slices.Contains(args, "-o") {
@@ -93,15 +92,14 @@ func Command(t *testing.T, dir, name string, args ...string) {
 	require.NoError(t, err, "%s\n%s", cmd, out)
 }
 
-// chosen are the functions that csmith wrote; the others are of its headers.
+// chosen matches the functions that csmith wrote; the others are in its headers.
 var chosen = regexp.MustCompile(`^(func_\d+|csmith_main)$`)
 
-// instrumented writes a stackmap with all values that are live there into each block of the
-// chosen functions. Calls of one another get a deopt bundle with all values that
-// are live behind them. Blocks have ids from 1, calls from 1000001, in the order of the text.
+// instrumented writes a stackmap with all live values into each block of the chosen functions. Their calls of each other get a deopt bundle with all
+// values that are live after the call. Blocks have ids from 1, calls from 1000001, in the order of the text.
 func (e Everywhere) instrumented(t *testing.T, text []byte) []byte {
 	t.Helper()
-	// A private global has no symbol: what it holds cannot be known.
+	// A private global has no symbol, so its contents would be unknown.
 	m, err := ir.Parse("plain.ll", []byte(strings.ReplaceAll(string(text), " = private ", " = internal ")))
 	require.NoError(t, err)
 	r, err := instrument.Module(m, instrument.Options{Function: Pattern(names.Loose, chosen.String()), Blocks: true, Release: e.LLC, Bundles: chosen.MatchString, FirstBundle: 1000001})
@@ -110,21 +108,19 @@ func (e Everywhere) instrumented(t *testing.T, text []byte) []byte {
 	return []byte(r.Text)
 }
 
-// Everywheres are the programs of the test by itself: of the first sixty seeds those that have
-// the most functions and end soon.
+// Everywheres are the programs of the test by default: of the first sixty seeds, the ones that have the most functions and end soon.
 var Everywheres = []Everywhere{
 	{2, 19, "-O1", 19}, {3, 19, "-O0", 19}, {7, 19, "-O1", 22}, {9, 19, "-O2", 19}, {11, 14, "-O1", 16},
 	{15, 19, "-O1", 19}, {16, 14, "-O1", 16}, {25, 14, "-O2", 16}, {57, 19, "-O2", 22}, {59, 14, "-O0", 16},
 }
 
-// starter calls the main function of a program all of whose functions have sites.
+// starter calls the main function of a program in which all functions have sites.
 const starter = `int csmith_main(int, char **);
 int main(int n, char **v) { return csmith_main(n, v); }
 `
 
-// WithSites compiles a C program ahead of time: to IR as e says, with a stackmap in every block of the functions func_N and
-// csmith_main and a deopt bundle at the calls of one of them (see instrumented), and from there by llc at a level
-// of its own.
+// WithSites compiles a C program ahead of time: to IR as e specifies, with sites in the functions func_N and csmith_main (see instrumented), and from
+// there by llc at the level code.
 func (e Everywhere) WithSites(t *testing.T, source, code string) ([]string, *ir.Module) {
 	t.Helper()
 	dir := filepath.Dir(source)

@@ -1,5 +1,5 @@
-// Package frametest looks at the processes of test/livetest for tests of what is built on a view. Its main functions are [Look], which
-// makes the frames of one, and [Known], which reads its module. It trusts what livetest builds.
+// Package frametest captures the processes of test/livetest for tests of packages that use a view. Its main functions are [Look], which returns the
+// frames of a process, and [Known], which reads its module. It trusts the programs that livetest builds.
 package frametest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Look captures a live process and makes its frames. With hold the process stays stopped until the test ends.
+// Look captures a live process and returns its frames. With hold the process stays stopped until the test ends.
 func Look(t *testing.T, p *livetest.Process, hold bool, o deopt.Options) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: hold})
@@ -62,16 +62,16 @@ func One(t *testing.T, v *deopt.View, function string) *deopt.Frame {
 	return found[0]
 }
 
-// Open takes control of a process until the test or close ends it.
+// Open takes control of a process until the test ends.
 func Open(t *testing.T, p *livetest.Process) *ptrace.Session {
 	t.Helper()
 	s, err := ptrace.Open(context.Background(), p.PID)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	t.Cleanup(func() { _ = s.Detach() }) // nothing happens if the test has detached already
 	return s
 }
 
-// ModuleOptions reads the module, and the layout where there is one, of a program of testdata/programs.
+// ModuleOptions reads the module of a program of testdata/programs, and its layout if it has one.
 func ModuleOptions(t *testing.T, version int, program string) deopt.Options {
 	t.Helper()
 	m, err := ir.ParseFile(livetest.IR(t, version, program))
@@ -90,12 +90,12 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// Alone is one frame of the first thread, to be resumed without its callers.
+// Alone returns a stack with one frame of the first thread, to resume it without its callers.
 func Alone(v *deopt.View, f *deopt.Frame) *deopt.Stack {
 	return &deopt.Stack{Thread: &v.Threads[0], Frames: []*deopt.Frame{f}}
 }
 
-// Launched starts a command under control, its output in the void.
+// Launched starts a command under control and discards its output.
 func Launched(t *testing.T, command []string) *ptrace.Session {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -106,11 +106,11 @@ func Launched(t *testing.T, command []string) *ptrace.Session {
 	defer func() { os.Stdout, os.Stderr = stdout, stderr }()
 	s, err := ptrace.Launch(context.Background(), command)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	t.Cleanup(func() { _ = s.Detach() }) // nothing happens if the test has detached already
 	return s
 }
 
-// Hosted starts an object host that waits, and what its module says.
+// Hosted starts an object host that waits, and returns options with its module.
 func Hosted(t *testing.T, version int, program, level string, h livetest.ObjectHostOptions) (*livetest.Process, func(), deopt.Options) {
 	t.Helper()
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, version, program, level), h)
@@ -119,7 +119,7 @@ func Hosted(t *testing.T, version int, program, level string, h livetest.ObjectH
 	return p, begin, deopt.Options{Modules: []*ir.Module{m}}
 }
 
-// Pattern makes one of a text that is known to be good.
+// Pattern returns the pattern of a text that must be valid.
 func Pattern(by func(string) (*names.Pattern, error), text string) *names.Pattern {
 	p, err := by(text)
 	if err != nil {
@@ -140,7 +140,7 @@ func Slot(t *testing.T, f *deopt.Frame, name string) frame.Slot {
 	return frame.Slot{}
 }
 
-// Launched19 starts a program of obj_host.c as LLVM 19 compiles it, which waits for its input until the session lets it go on.
+// Launched19 starts a program in obj_host.c, compiled by LLVM 19. The process is stopped until the session lets it run.
 func Launched19(t *testing.T, program string) (*ptrace.Session, deopt.Options) {
 	t.Helper()
 	s, err := ptrace.LaunchWith(context.Background(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), livetest.ObjectHostOptions{Rounds: 4}),

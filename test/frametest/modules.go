@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ReadModule reads the text of a module.
+// ReadModule parses the text of a module.
 func ReadModule(t *testing.T, name, text string) *ir.Module {
 	t.Helper()
 	m, err := ir.Parse(name, []byte(text))
@@ -26,7 +26,7 @@ func ReadModule(t *testing.T, name, text string) *ir.Module {
 	return m
 }
 
-// Written writes a module to a file of its own and reads it.
+// Written writes a module to a file and parses it.
 func Written(t *testing.T, name, text string) (path string, m *ir.Module) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -34,7 +34,7 @@ func Written(t *testing.T, name, text string) (path string, m *ir.Module) {
 	return path, ReadModule(t, name, text)
 }
 
-// LLC compiles a module as it stands: nothing rewrites its statepoints before.
+// LLC compiles a module without rewriting its statepoints first.
 func LLC(t *testing.T, version int, path string, flags ...string) string {
 	t.Helper()
 	object := strings.TrimSuffix(path, ".ll") + ".o"
@@ -42,7 +42,7 @@ func LLC(t *testing.T, version int, path string, flags ...string) string {
 	return object
 }
 
-// MapsOf reads the maps of a file with modules.
+// MapsOf reads the maps of a file with the given modules.
 func MapsOf(t *testing.T, path string, modules ...*ir.Module) *maps.Maps {
 	t.Helper()
 	m, err := maps.OfFile(path, maps.Options{Modules: modules})
@@ -51,8 +51,7 @@ func MapsOf(t *testing.T, path string, modules ...*ir.Module) *maps.Maps {
 	return m
 }
 
-// Readings says for each record the number of its map, its function, and the names of its
-// operands or the note.
+// Readings returns a line for each record: the number of its map, its function, and the names of its operands or the note.
 func Readings(t *testing.T, m *maps.Maps) []string {
 	t.Helper()
 	var out []string
@@ -75,20 +74,20 @@ func Readings(t *testing.T, m *maps.Maps) []string {
 	return out
 }
 
-// TryLLC returns what llc makes of a module, and whether it does. It is killed after some
-// seconds of processor time, or where it takes gigabytes: some modules it never ends.
+// TryLLC compiles a module with llc, and reports whether llc succeeds. llc is killed after some seconds of processor time, or if it uses gigabytes:
+// for some modules it never ends.
 func TryLLC(t *testing.T, version int, text string, flags ...string) (object string, ok bool) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.ll")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	// Where it would not end it takes more than any processor does for what ends.
+	// The limit is more than any processor needs for a compilation that ends.
 	args := append([]string{"-c", `ulimit -t 5 && ulimit -v 4000000 && ulimit -c 0 && exec "$0" "$@"`, livetest.LLVM(t, version, "llc"), "-filetype=obj"}, flags...)
 	object, failure := livetest.TryMade(t, "sh", "m.o", append(args, path)...)
 	require.NotContains(t, failure, "error: expected", "it is no module:\n%s", text)
 	return object, failure == ""
 }
 
-// Readobj is what llvm-readobj reads in the stack map of an object.
+// Readobj returns the output of llvm-readobj for the stack map of an object.
 func Readobj(t *testing.T, object string) string {
 	t.Helper()
 	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-readobj"), "--stackmap", object).Output()
@@ -96,7 +95,7 @@ func Readobj(t *testing.T, object string) string {
 	return string(out)
 }
 
-// MapOf writes a map and reads it back.
+// MapOf encodes a map and parses it.
 func MapOf(t *testing.T, constants []uint64, functions ...stackmap.BlobFunction) *stackmap.Map {
 	t.Helper()
 	data, err := stackmap.AppendBlob(nil, binary.LittleEndian, &stackmap.Blob{Version: 3, Dialect: stackmap.V3, Functions: functions, Constants: constants})

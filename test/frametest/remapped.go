@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Remapped returns the path of a copy of an unlinked object in whose stack map something was changed. The change leaves the map as long as it was.
+// Remapped returns the path of a copy of an unlinked object with a changed stack map. The change must keep the size of the map.
 func Remapped(t *testing.T, path string, change func(*stackmap.Blob)) string {
 	t.Helper()
 	data, err := os.ReadFile(path)

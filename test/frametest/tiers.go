@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// tier is one compilation of @work. Those of TIER 1 and 2 have the same ids and counts, and their operands change places.
+// tier is one compilation of @work. TIER 1 and TIER 2 have the same ids and counts, but swap their operands.
 const tier = `
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 declare i64 @next(i64)
@@ -31,7 +31,7 @@ define i64 @enterTIER(i64 %a) noinline {
 }
 `
 
-// tierHost has both tiers on its stack, and waits there with an argument.
+// tierHost has both tiers on its stack, and with an argument waits there.
 const tierHost = `#include <stdio.h>
 #include <unistd.h>
 long enter1(long), enter2(long);
@@ -52,8 +52,8 @@ int main(int argc, char **argv) {
 }
 `
 
-// Tiers links a program of which two libraries have one function, compiled twice, and returns its path and the modules. Each function returns 998; with the names of the other module
-// it is -998.
+// Tiers links a program with two libraries that each contain a compilation of one function, and returns its path and the modules. Each function
+// returns 998. With the names of the other module the result would be -998.
 func Tiers(t *testing.T, version int) (path string, modules []*ir.Module) {
 	t.Helper()
 	dir := t.TempDir()

@@ -2,7 +2,7 @@ package frametest
 
 import "fmt"
 
-// Vector is <n x element>.
+// Vector is the type <n x element>.
 type Vector struct {
 	N       int
 	Element string
@@ -10,7 +10,7 @@ type Vector struct {
 
 func (v Vector) String() string { return fmt.Sprintf("<%d x %s>", v.N, v.Element) }
 
-// Bits is the width of an element.
+// Bits returns the width of an element in bits.
 func (v Vector) Bits() int {
 	if w, ok := map[string]int{"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 80, "fp128": 128, "ptr": 64}[v.Element]; ok {
 		return w
@@ -22,7 +22,7 @@ func (v Vector) Bits() int {
 	return w
 }
 
-// Number converts an element to an integer of as many bits.
+// Number returns code that converts an element to an integer of the same width.
 func (v Vector) Number(from string) string {
 	switch {
 	case v.Element == "ptr":
@@ -33,7 +33,7 @@ func (v Vector) Number(from string) string {
 	return fmt.Sprintf("bitcast %s %s to i%d", v.Element, from, v.Bits())
 }
 
-// Load is code that makes a vector of what is in memory. Bits that a store of the vector would not write are not in it.
+// Load returns code that loads a vector from memory. It ignores bits that a store of the vector would not write.
 func (v Vector) Load(to, from string) string {
 	bits := v.N * v.Bits()
 	if bits%8 == 0 {

@@ -5,8 +5,8 @@ import (
 	"runtime"
 )
 
-// Allocated returns how many bytes f allocates. It calls f three times and returns the least count, because the count is of the whole process and
-// other allocations only add to it.
+// Allocated returns the number of bytes that f allocates. It calls f three times and returns the smallest count, because the count covers the whole
+// process and other allocations only add to it.
 func Allocated(f func()) uint64 {
 	least := uint64(math.MaxUint64)
 	for range 3 {

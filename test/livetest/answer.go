@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Answer runs a tool that only reads files, and returns its output and whether it succeeds. The answer is cached under a hash of all that it depends
-// on, as built files are. If it names a temporary file, that may be the one of an earlier run.
+// Answer runs a tool that only reads files, and returns its output and whether it succeeds. The answer is cached under a hash of everything it
+// depends on, like built files. If the output contains the path of a temporary file, the path may be from an earlier run.
 func Answer(t testing.TB, tool string, args ...string) (stdout, stderr string, ok bool) {
 	t.Helper()
 	r := recipe{output: "answer", tool: Tool(t, tool), args: args, inputs: dependencies(t, args)}
 	for _, a := range args {
 		if strings.Contains(a, os.TempDir()+"/") && !slices.Contains(r.inputs, a) {
-			return r.ask(t) // a part of it, which is another one each time
+			return r.ask(t) // a part of the argument is a temporary path, which changes with each run
 		}
 	}
 	path := filepath.Join(CacheRoot(), r.key(t), r.output)
@@ -42,7 +42,7 @@ func Answer(t testing.TB, tool string, args ...string) (stdout, stderr string, o
 	return stdout, stderr, ok
 }
 
-// Printed returns the output of a tool that only reads files, and requires that it succeeds.
+// Printed runs a tool that only reads files, requires that it succeeds, and returns its output.
 func Printed(t testing.TB, tool string, args ...string) string {
 	t.Helper()
 	stdout, stderr, ok := Answer(t, tool, args...)
@@ -56,7 +56,7 @@ func (r recipe) ask(t testing.TB) (stdout, stderr string, ok bool) {
 	var out, errs strings.Builder
 	cmd := exec.Command(r.tool, r.args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	cmd.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1") // of its own stack when it crashes, which takes long
+	cmd.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1") // do not symbolize the tool's own stack after a crash: that is slow
 	err := cmd.Run()
 	require.NotNil(t, cmd.ProcessState, "%v", err)
 	return out.String(), errs.String(), err == nil

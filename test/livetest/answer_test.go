@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Answer runs a tool again if a file has changed, and caches a failure with its output. If a file is only a part of an argument nothing is cached.
+// TestAnswer requires that Answer runs a tool again if a file has changed, and that it caches a failure with its output. If a file is only a part of
+// an argument, nothing is cached.
 func TestAnswer(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	path := filepath.Join(t.TempDir(), "file")

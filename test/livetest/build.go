@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A recipe describes how one tool makes one file.
+// recipe describes how a tool builds a file.
 type recipe struct {
 	output string   // base name of the file made
 	tool   string   // path of the program that makes it
@@ -24,26 +24,26 @@ type recipe struct {
 	inputs []string // the files whose contents the output depends on
 }
 
-// build returns the path of the recipe's output, from the cache or built now. Packages tested in parallel may build the same file: each writes its
-// own and renames it into place, so that no test sees a half-written one.
+// build returns the path of the recipe's output, from the cache or built now. Packages tested in parallel may build the same file. Each writes its
+// own file and renames it into place, so that no test sees an incomplete one.
 func build(t testing.TB, r recipe) string {
 	t.Helper()
 	output, failure := r.make(t)
-	if failure != "" { // which must not stay: the next run may have more memory, or disk
+	if failure != "" { // remove it: the next run may have more memory or disk space
 		require.NoError(t, os.Remove(output))
 	}
 	require.Empty(t, failure)
 	return output
 }
 
-// Made returns the path of the file that a tool makes with the given arguments, to which "-o" and a path are added. The file must depend only on the
-// arguments that are files, and on what these include.
+// Made returns the path of a file that a tool builds with the given arguments, followed by "-o" and a path. The file must depend only on the
+// arguments that are files, and on the files that these include.
 func Made(t testing.TB, tool, output string, args ...string) string {
 	t.Helper()
 	return build(t, recipe{output: output, tool: Tool(t, tool), args: args, inputs: dependencies(t, args)})
 }
 
-// TryMade is Made for a tool that may fail: then it returns no file but the reason.
+// TryMade is Made for a tool that may fail. After a failure it returns the reason instead of a path.
 func TryMade(t testing.TB, tool, output string, args ...string) (path, failure string) {
 	t.Helper()
 	path, failure = recipe{output: output, tool: Tool(t, tool), args: args, inputs: dependencies(t, args)}.make(t)
@@ -53,8 +53,8 @@ func TryMade(t testing.TB, tool, output string, args ...string) (path, failure s
 	return path, ""
 }
 
-// Make runs a tool that makes the file after "-o" among its arguments, or copies an earlier result of the same arguments there. The file is a copy
-// because tests change what they have made.
+// Make runs a tool that builds the file after "-o" among its arguments, or copies an earlier result for the same arguments there. The file is a copy
+// because tests change such files.
 func Make(t testing.TB, tool string, args ...string) {
 	t.Helper()
 	o := slices.Index(args, "-o")
@@ -65,13 +65,13 @@ func Make(t testing.TB, tool string, args ...string) {
 	require.NoError(t, err)
 	info, err := os.Stat(made)
 	require.NoError(t, err)
-	// A child that is forked meanwhile would have the file open for writing for a moment, in which it cannot be executed.
+	// Hold the fork lock: a child that is forked meanwhile would briefly have the file open for writing, so that it could not be executed.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	require.NoError(t, os.WriteFile(output, content, info.Mode().Perm()))
 }
 
-// make makes the output, or returns why it could not. The cache holds failures too.
+// make builds the output, or returns the reason of the failure. The cache holds failures too.
 func (r recipe) make(t testing.TB) (output, failure string) {
 	t.Helper()
 	dir := filepath.Join(CacheRoot(), r.key(t))
@@ -89,7 +89,7 @@ func (r recipe) make(t testing.TB) (output, failure string) {
 	defer os.RemoveAll(work)
 	fresh := filepath.Join(work, r.output)
 	cmd := exec.Command(r.tool, append(r.args[:len(r.args):len(r.args)], "-o", fresh)...)
-	cmd.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1") // of its own stack when it crashes, which takes long
+	cmd.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1") // do not symbolize the tool's own stack after a crash: that is slow
 	text, err := cmd.CombinedOutput()
 	if err != nil {
 		failure = fmt.Sprintf("%v: %s\n%s", err, cmd, text)
@@ -100,8 +100,8 @@ func (r recipe) make(t testing.TB) (output, failure string) {
 	return output, failure
 }
 
-// key returns a hash of all that the output depends on. It does not include the path of a temporary file, of which only the name can be in the
-// output. The tool counts by its resolved path, size and time of change, so that an upgraded compiler rebuilds.
+// key returns a hash of everything the output depends on. It omits the directory of a temporary file, which does not influence the output. It
+// includes the tool's resolved path, size and modification time, so that an upgraded compiler rebuilds.
 func (r recipe) key(t testing.TB) string {
 	t.Helper()
 	tool, err := filepath.EvalSymlinks(r.tool)
@@ -111,7 +111,7 @@ func (r recipe) key(t testing.TB) string {
 	args := slices.Clone(r.args)
 	for i, a := range args {
 		if n := slices.Index(r.inputs, a); n >= 0 && strings.HasPrefix(a, os.TempDir()+"/") {
-			args[i] = fmt.Sprint("input ", n) // a test wrote it, each time to another place
+			args[i] = fmt.Sprint("input ", n) // a temporary file, whose path changes with each run
 		}
 	}
 	var all bytes.Buffer
@@ -128,11 +128,11 @@ func (r recipe) key(t testing.TB) string {
 func used(dir string) {
 	if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
 		now := time.Now()
-		_ = os.Chtimes(dir, now, now) // an entry that is removed too early is made again
+		_ = os.Chtimes(dir, now, now) // an entry that is removed too early is built again
 	}
 }
 
-// CacheRoot returns the directory in which tests keep what they build.
+// CacheRoot returns the directory of the files that tests build.
 func CacheRoot() string {
 	dir, err := os.UserCacheDir()
 	if err != nil { // neither HOME nor XDG_CACHE_HOME is set

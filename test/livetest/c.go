@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// C builds a C program of testdata with gcc and the given flags, runs it with args, and returns once it has
-// printed "ready" and its main thread waits in the kernel. testdata/README.md says what each program does.
+// C builds a C program of testdata with gcc and the given flags, runs it with args, and returns after it has printed "ready" and its main thread
+// waits in the kernel. testdata/README.md describes each program.
 func C(t testing.TB, source string, cflags []string, args ...string) *Process {
 	t.Helper()
 	return start(t, exec.Command(CBinary(t, source, cflags...), args...), inKernel)
@@ -35,8 +35,8 @@ func CBinary(t testing.TB, source string, cflags ...string) string {
 	})
 }
 
-// Compiled builds a program or, with -c or -shared, an object of a C or C++ source, given by its path, with a compiler and
-// its flags, and returns the path of the result.
+// Compiled compiles a C or C++ source, given by its path, with a compiler and its flags: to a program or, with -c or -shared, to an object. It
+// returns the path of the result.
 func Compiled(t testing.TB, compiler, source string, flags ...string) string {
 	t.Helper()
 	path, err := filepath.Abs(source)
@@ -50,8 +50,8 @@ func Compiled(t testing.TB, compiler, source string, flags ...string) string {
 	})
 }
 
-// dependencies returns the files among the arguments and the files that they include from beside them and from directories given by -I. Having gcc
-// list them would take longer than checking whether their output is cached.
+// dependencies returns the files among the arguments, and the files that they include from their own directories and from directories given by -I.
+// Having gcc list them would take longer than checking whether the output is cached.
 func dependencies(t testing.TB, args []string) []string {
 	t.Helper()
 	var dirs, files []string
@@ -93,18 +93,18 @@ func dependencies(t testing.TB, args []string) []string {
 	return files
 }
 
-// included matches an include line, also of a system header, which none of our directories has.
+// included matches an include line. It also matches lines of system headers, which are not found in our directories.
 var included = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]`)
 
-// Object compiles a program of testdata/programs, or any .ll file given by its absolute path, to a relocatable object with llc of
-// an LLVM release, and returns its path. Flags are passed on to llc.
+// Object compiles a program of testdata/programs, or any .ll file given by its absolute path, to a relocatable object with llc of an LLVM release,
+// and returns its path. Flags are passed to llc.
 func Object(t testing.TB, version int, program string, flags ...string) string {
 	t.Helper()
 	return build(t, objectRecipe(t, version, IR(t, version, program), flags))
 }
 
-// TryObject is Object for a target that may not accept the program: llc fails or crashes on many. It returns "" then, and also where llc would run
-// for minutes.
+// TryObject is Object for a target that may not accept the program: llc fails or crashes on many. Then it returns "". It also returns "" if llc would
+// run for minutes.
 func TryObject(t testing.TB, version int, program string, flags ...string) string {
 	t.Helper()
 	ir, failure := module(t, version, program)
@@ -118,10 +118,10 @@ func TryObject(t testing.TB, version int, program string, flags ...string) strin
 	return output
 }
 
-// shadow matches a stackmap with the number of bytes of its shadow.
+// shadow matches a stackmap, with the size of its shadow.
 var shadow = regexp.MustCompile(`@llvm\.experimental\.stackmap\(i64 -?\d+, i32 (\d+)`)
 
-// oddShadow reports whether a stackmap's shadow is not a multiple of 4: for aarch64 llc then writes nops until the object has 4 GiB, or never ends.
+// oddShadow reports whether a stackmap's shadow is not a multiple of 4. For aarch64, llc then writes nops until the object has 4 GiB, or never ends.
 func oddShadow(t testing.TB, ir string) bool {
 	t.Helper()
 	text, err := os.ReadFile(ir)
@@ -158,7 +158,7 @@ func Link(t testing.TB, output string, args []string, objects ...string) string 
 	return build(t, recipe{output: output, tool: Tool(t, "gcc"), args: append(args[:len(args):len(args)], objects...), inputs: objects})
 }
 
-// ManyObjects runs manyobjects.c with n registered JIT objects and further arguments, and returns once it waits in pause.
+// ManyObjects runs manyobjects.c with n registered JIT objects and further arguments, and returns when it waits in pause.
 func ManyObjects(t testing.TB, n int, more ...string) *Process {
 	t.Helper()
 	include := "-I" + filepath.Join(moduleRoot(t), "internal", "demo", "target")
@@ -166,8 +166,8 @@ func ManyObjects(t testing.TB, n int, more ...string) *Process {
 	return start(t, exec.Command(program, append([]string{Object(t, 19, "host_mod.ll"), fmt.Sprint(n)}, more...)...), inPause)
 }
 
-// Linked compiles a program of testdata/programs ahead of time with llc of an LLVM release, links it with gcc and the
-// given flags (-pie, -no-pie), runs it, and returns once it waits in pause.
+// Linked compiles a program of testdata/programs ahead of time with llc of an LLVM release, links it with gcc and the given flags (-pie, -no-pie),
+// runs it, and returns when it waits in pause.
 func Linked(t testing.TB, version int, program string, flags ...string) *Process {
 	t.Helper()
 	object := Object(t, version, program, "-relocation-model=pic")
@@ -198,7 +198,7 @@ func Amalgamation(t testing.TB) string {
 	return filepath.Dir(build(t, recipe{output: "sqlite3.c", tool: Tool(t, "sh"), args: []string{script, filepath.Dir(version)}, inputs: []string{script, version}}))
 }
 
-// Runs32Bit reports whether the kernel runs 32-bit programs: the kernels of some virtual machines do not, whatever their configuration.
+// Runs32Bit reports whether the kernel runs 32-bit programs. The kernels of some virtual machines do not, whatever their configuration.
 func Runs32Bit(t testing.TB) bool {
 	t.Helper()
 	cmd := exec.Command(CBinary(t, "bits32.c", "-m32", "-nostdlib", "-static"))
@@ -207,11 +207,11 @@ func Runs32Bit(t testing.TB) bool {
 		return false
 	}
 	require.NoError(t, cmd.Process.Kill())
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // an error means that it was killed
 	return true
 }
 
-// DebugRegisters reports whether breakpoints in debug registers are ever hit here: those of some virtual machines are not.
+// DebugRegisters reports whether breakpoints in debug registers are hit on this machine. On some virtual machines they are not.
 func DebugRegisters(t testing.TB) bool {
 	t.Helper()
 	out, err := exec.Command(CBinary(t, "debugregister.c")).Output()
@@ -220,7 +220,7 @@ func DebugRegisters(t testing.TB) bool {
 	return string(out) == "20\n"
 }
 
-// HeldPlaces returns the number of breakpoints that debug registers can hold here.
+// HeldPlaces returns the number of breakpoints that debug registers can hold on this machine.
 func HeldPlaces(t testing.TB) int {
 	t.Helper()
 	if !DebugRegisters(t) {

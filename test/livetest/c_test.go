@@ -61,7 +61,7 @@ func TestThreads(t *testing.T) {
 	// A stop and a continuation restart sleeping system calls: none may report an interruption.
 	p.Signal(t, syscall.SIGSTOP)
 	p.Signal(t, syscall.SIGCONT)
-	time.Sleep(20 * time.Millisecond) // what one might say; a slow machine finds less, and nothing wrong
+	time.Sleep(20 * time.Millisecond) // enough time for a report; on a slow machine the test may miss one, but never fails wrongly
 	require.Equal(t, "ready\n", p.Output())
 	require.True(t, p.Alive())
 }
@@ -73,20 +73,21 @@ func (p *Process) tasks(t *testing.T) []string {
 	return tasks
 }
 
-// A stop of the whole process appears in the clock as a gap of its length, and is forgotten once it was reported.
+// TestClock requires that a stop of the whole process appears in the clock as a gap of its length, and that the clock forgets the gap after reporting
+// it.
 func TestClock(t *testing.T) {
 	Slow(t)
 	p := C(t, "clock.c", nil, "1", "63")
 	require.Len(t, p.tasks(t), 65)
 	p.Freeze(t)
-	const while = time.Second // a slow machine makes a longer one
+	const while = time.Second // on a slow machine the gap is longer
 	time.Sleep(while)
 	p.Signal(t, syscall.SIGCONT)
 	p.await(t, "it saw the gap", func() bool { return p.gap(t) >= while })
 	p.await(t, "it has forgotten the gap", func() bool { return p.gap(t) < while })
 }
 
-// gap asks clock.c for the largest gap since it was last asked.
+// gap returns the largest gap that clock.c has seen since the last call.
 func (p *Process) gap(t *testing.T) time.Duration {
 	t.Helper()
 	seen := len(p.Output())

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Browser is a headless Chromium, controlled by the DevTools protocol (chromedevtools.github.io/devtools-protocol) over a pipe: it reads descriptor
-// 3 and writes descriptor 4, and a zero byte ends each message. It ends with the test.
+// Browser is a headless Chromium, controlled by the DevTools protocol (chromedevtools.github.io/devtools-protocol) over pipes. It reads from
+// descriptor 3 and writes to descriptor 4, and a zero byte ends each message. It ends with the test.
 type Browser struct {
 	to      *os.File
 	mutex   sync.Mutex
@@ -43,7 +43,7 @@ func Chromium(t testing.TB) *Browser {
 	require.NoError(t, err)
 	from, write, err := os.Pipe()
 	require.NoError(t, err)
-	// Chromium has no sandbox when it runs as root, and in a container /dev/shm may be too small for it.
+	// Chromium cannot use its sandbox as root, and in a container /dev/shm may be too small for it.
 	cmd := exec.Command(Tool(t, "chromium-headless-shell"), "--remote-debugging-pipe", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
 		"--disable-background-networking", "--force-color-profile=srgb", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"))
 	cmd.ExtraFiles = []*os.File{read, write}
@@ -52,7 +52,7 @@ func Chromium(t testing.TB) *Browser {
 	b := &Browser{to: to, waiting: map[int]chan reply{}, tabs: map[string]*Tab{}, ended: make(chan struct{})}
 	go b.listen(bufio.NewReader(from))
 	t.Cleanup(func() {
-		_ = to.Close() // which ends it
+		_ = to.Close() // this ends the browser
 		late := time.AfterFunc(Patience, func() { _ = cmd.Process.Kill() })
 		<-b.ended
 		_ = cmd.Wait()
@@ -62,7 +62,7 @@ func Chromium(t testing.TB) *Browser {
 	return b
 }
 
-// listen passes answers to their callers, and events to their tabs.
+// listen passes replies to their callers, and events to their tabs.
 func (b *Browser) listen(from *bufio.Reader) {
 	defer close(b.ended)
 	for {
@@ -87,7 +87,7 @@ func (b *Browser) listen(from *bufio.Reader) {
 	}
 }
 
-// call sends a command, waits for its answer, and decodes the result into into.
+// call sends a command, waits for its reply, and decodes the result into into.
 func (b *Browser) call(t testing.TB, session, method string, params, into any) {
 	t.Helper()
 	c := make(chan reply, 1)
@@ -125,12 +125,12 @@ type Tab struct {
 	browser  *Browser
 	session  string
 	file     string
-	messages []string    // under the browser's mutex
-	loaded   chan string // has the loader of each page that was loaded
-	loader   string      // of the page that is shown
+	messages []string    // protected by the browser's mutex
+	loaded   chan string // the loader of each page that was loaded
+	loader   string      // the loader of the current page
 }
 
-// Open opens a file in a window of that size in pixels, and returns once it is loaded.
+// Open opens a file in a window with the given size in pixels, and returns when it is loaded.
 func (b *Browser) Open(t testing.TB, file string, width, height int) *Tab {
 	t.Helper()
 	var target struct{ TargetID string }
@@ -148,17 +148,17 @@ func (b *Browser) Open(t testing.TB, file string, width, height int) *Tab {
 	p.Size(t, width, height)
 	var way struct{ LoaderID string }
 	p.call(t, "Page.navigate", map[string]any{"url": p.file}, &way)
-	p.await(t, func(loader string) bool { return loader == way.LoaderID }) // the empty page that was there before has one, too
+	p.await(t, func(loader string) bool { return loader == way.LoaderID }) // the empty page before it has a loader, too
 	return p
 }
 
-// Loaded waits until a page that was reached by a link is loaded. Until then no other call is possible.
+// Loaded waits until a page that was reached by a link is loaded. No other call is possible before.
 func (p *Tab) Loaded(t testing.TB) {
 	t.Helper()
 	p.await(t, func(loader string) bool { return loader != p.loader })
 }
 
-// await waits until a page is loaded by a loader for which meant reports true.
+// await waits until a page is loaded whose loader satisfies meant.
 func (p *Tab) await(t testing.TB, meant func(loader string) bool) {
 	t.Helper()
 	late := time.After(Patience)
@@ -180,7 +180,7 @@ func (p *Tab) call(t testing.TB, method string, params, into any) {
 	p.browser.call(t, p.session, method, params, into)
 }
 
-// event records the messages of the page, and its requests to the network.
+// event records the messages of the page and its network requests.
 func (p *Tab) event(method string, params json.RawMessage) {
 	switch method {
 	case "Page.lifecycleEvent":
@@ -189,7 +189,7 @@ func (p *Tab) event(method string, params json.RawMessage) {
 		if e.Name == "load" {
 			select {
 			case p.loaded <- e.LoaderID:
-			default: // nobody asks
+			default: // no call of await is active
 			}
 		}
 	case "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Page.javascriptDialogOpening":
@@ -203,7 +203,7 @@ func (p *Tab) event(method string, params json.RawMessage) {
 	}
 }
 
-// Messages returns all that the page has written to the console, its errors, and its requests to the network besides its own file.
+// Messages returns everything that the page has written to the console, its errors, and its network requests except for its own file.
 func (p *Tab) Messages() []string {
 	p.browser.mutex.Lock()
 	defer p.browser.mutex.Unlock()
@@ -236,7 +236,7 @@ func (p *Tab) Eval(t testing.TB, expression string, into any) {
 	}
 }
 
-// Hover scrolls to the element that a selector finds, and moves the mouse to the middle of its first line.
+// Hover scrolls to the element that a selector matches, and moves the mouse to the middle of its first line.
 func (p *Tab) Hover(t testing.TB, selector string) {
 	t.Helper()
 	x, y := p.middle(t, selector)

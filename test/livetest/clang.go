@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CModule compiles C sources, given by their paths, to one module of LLVM IR with clang and llvm-link of an LLVM
-// release, and returns the path of its text.
+// CModule compiles C sources, given by their paths, to one module of LLVM IR with clang and llvm-link of an LLVM release. It returns the path of the
+// module's text.
 func CModule(t testing.TB, version int, flags []string, sources ...string) string {
 	t.Helper()
 	modules := make([]string, len(sources))
@@ -28,7 +28,7 @@ func CModule(t testing.TB, version int, flags []string, sources ...string) strin
 }
 
 // ModuleBinary builds an executable from a module of LLVM IR, given by its path, with clang of an LLVM release, without further optimization. Flags
-// are for the linker. It returns the executable's path.
+// are passed to the linker. It returns the executable's path.
 func ModuleBinary(t testing.TB, version int, module string, flags ...string) string {
 	t.Helper()
 	return build(t, recipe{

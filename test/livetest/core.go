@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gcore writes a core of a process with gdb, after which the process continues, and returns the core's path. settings are gdb's, such as
+// Gcore writes a core of a process with gdb and returns the core's path. The process continues afterwards. settings are settings of gdb, such as
 // "use-coredump-filter off".
 func Gcore(t testing.TB, p *Process, settings ...string) string {
 	t.Helper()
@@ -31,8 +31,8 @@ func Gcore(t testing.TB, p *Process, settings ...string) string {
 	return path
 }
 
-// KernelCore ends a process with SIGABRT and returns the path of the core that the kernel wrote. If the kernel passes cores to a program, keeps them
-// in a common place (core_pattern of core(5)), or may not write any, it leaves the process alone and returns false.
+// KernelCore ends a process with SIGABRT and returns the path of the core that the kernel wrote. It returns false and leaves the process alone if the
+// kernel passes cores to a program, keeps them in a common directory (core_pattern of core(5)), or may not write any.
 func KernelCore(t testing.TB, p *Process) (path string, can bool) {
 	t.Helper()
 	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
@@ -42,14 +42,14 @@ func KernelCore(t testing.TB, p *Process) (path string, can bool) {
 	}
 	const unlimited = 1<<64 - 1
 	if unix.Prlimit(p.PID, unix.RLIMIT_CORE, &unix.Rlimit{Cur: unlimited, Max: unlimited}, nil) != nil {
-		return "", false // without privileges a limit of 0 stays
+		return "", false // without privileges a limit of 0 cannot be raised
 	}
 	// LLVM catches the first SIGABRT, and continues after it has printed the backtrace.
 	for deadline := time.Now().Add(Patience); p.Alive(); time.Sleep(20 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "SIGABRT does not end it")
 		_ = p.cmd.Process.Signal(syscall.SIGABRT) // an error means that it has ended
 	}
-	<-p.exited // and not until its output ends: LLVM has started a program that still writes to it
+	<-p.exited // do not wait for the end of its output: LLVM has started a program that still writes to it
 	files, err := os.ReadDir(p.cmd.Dir)
 	require.NoError(t, err)
 	for _, f := range files {

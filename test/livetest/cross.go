@@ -15,16 +15,16 @@ import (
 
 // Cross is an architecture whose programs run under QEMU's user mode, with the names of its tools in Debian.
 type Cross struct {
-	Arch   string // Go's name of it
+	Arch   string // Go's name
 	tools  string // prefix of gcc and the others
-	qemu   string // program
-	cpu    string // of QEMU's; "" for the one that it takes
-	noCore bool   // QEMU 7.2 writes no core of it
+	qemu   string // the program that runs it
+	cpu    string // the processor of QEMU; "" for the default
+	noCore bool   // QEMU 7.2 cannot write cores for it
 }
 
 // Crosses lists the supported architectures.
 var Crosses = []Cross{
-	// gdb 13 does not understand the signal frames of a processor with SVE as QEMU 7.2 writes them.
+	// gdb 13 does not understand the signal frames that QEMU 7.2 writes for a processor with SVE.
 	{Arch: "arm64", tools: "aarch64-linux-gnu", qemu: "qemu-aarch64", cpu: "max,sve=off"},
 	{Arch: "ppc64le", tools: "powerpc64le-linux-gnu", qemu: "qemu-ppc64le"},
 	{Arch: "ppc64", tools: "powerpc64-linux-gnu", qemu: "qemu-ppc64"},
@@ -62,7 +62,7 @@ func (c *Cross) command(t testing.TB, flags []string, program string, args ...st
 func (c *Cross) Core(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	cmd := c.command(t, nil, program, args...)
-	// The limit is for QEMU, and it keeps the kernel from writing a core of QEMU.
+	// QEMU needs this limit to write a core of the program. It prevents the kernel from writing a core of QEMU itself.
 	cmd.Args = append([]string{Tool(t, "prlimit"), "--core=unlimited"}, cmd.Args...)
 	cmd.Path = cmd.Args[0]
 	text, err := cmd.CombinedOutput()
@@ -73,8 +73,8 @@ func (c *Cross) Core(t testing.TB, program string, args ...string) string {
 	return cores[0]
 }
 
-// GDB runs a program under QEMU, and at its first instruction a script of gdb's Python, through QEMU's stub. It returns what the script prints.
-// settings are gdb commands that run before.
+// GDB runs a program under QEMU, and at its first instruction a Python script in gdb, through QEMU's stub. It returns the output of the script.
+// settings are gdb commands that run first.
 func (c *Cross) GDB(t testing.TB, script string, settings []string, program string, args ...string) []byte {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "gdb")

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dumpScript is a gdb script that runs the program until it gets a signal, and prints its registers and its readable memory in ranges and in the
+// dumpScript is a gdb script that runs the program until it gets a signal. It prints the registers, and the readable memory in ranges and in the
 // stack.
 const dumpScript = `
 import base64, json, gdb
@@ -34,8 +34,8 @@ while show(page, page + 4096):
     page += 4096
 `
 
-// RISCV64Core runs a static program that a signal ends, and returns the path of a core with its general registers and memory, which gdb reads
-// through QEMU's stub: QEMU 7.2 writes no such core.
+// RISCV64Core runs a static program that a signal ends, and returns the path of a core with its general registers and memory. gdb reads these through
+// QEMU's stub, since QEMU 7.2 cannot write such a core.
 func RISCV64Core(t testing.TB, c *Cross, program string, args ...string) string {
 	t.Helper()
 	file, err := elf.Open(program)
@@ -51,7 +51,7 @@ func RISCV64Core(t testing.TB, c *Cross, program string, args ...string) string 
 			flags[start] = p.Flags
 		}
 	}
-	// In the order of struct user_regs_struct: pc in the place of x0.
+	// The order is that of struct user_regs_struct: pc takes the place of x0.
 	registers := []string{"pc"}
 	for n := 1; n < 32; n++ {
 		registers = append(registers, fmt.Sprintf("x%d", n))
@@ -97,7 +97,7 @@ func RISCV64Core(t testing.TB, c *Cross, program string, args ...string) string 
 	return writeCore(t, status, nil, memory, contents)
 }
 
-// writeCore writes a RISC-V core of one thread, with its float registers if they are known.
+// writeCore writes a RISC-V core with one thread, and with its float registers if they are known.
 func writeCore(t testing.TB, status, floats []byte, memory []elf.Prog64, contents [][]byte) string {
 	t.Helper()
 	var note bytes.Buffer

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Stub is a program under QEMU that is controlled through QEMU's stub for gdb (gdb's manual, "GDB Remote Serial Protocol"). Its breakpoints do not
-// show in the program's memory.
+// Stub is a program under QEMU that is controlled through QEMU's stub for gdb (gdb's manual, "GDB Remote Serial Protocol"). Its breakpoints are not
+// visible in the program's memory.
 type Stub struct {
 	t       testing.TB
 	cross   *Cross
@@ -35,10 +35,10 @@ type Stub struct {
 	ended   bool
 }
 
-// pcNumber is the number of the program counter in the stub's numbering of registers: pc, or pswa.
+// pcNumber is the stub's number of the program counter (pc or pswa).
 var pcNumber = map[string]int{"arm64": 32, "ppc64le": 64, "ppc64": 64, "riscv64": 32, "s390x": 1}
 
-// Stub starts a program that stops before its first instruction.
+// Stub starts a program, stopped before its first instruction.
 func (c *Cross) Stub(t testing.TB, program string, args ...string) *Stub {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "gdb")
@@ -59,7 +59,7 @@ func (c *Cross) Stub(t testing.TB, program string, args ...string) *Stub {
 		}
 	}
 	require.NoError(t, s.conn.SetDeadline(time.Now().Add(Patience)))
-	s.do("qXfer:features:read:target.xml:0,ffb") // QEMU reads single registers for those alone who know what they are
+	s.do("qXfer:features:read:target.xml:0,ffb") // QEMU permits reads of single registers only after the client has read the description of the registers
 	return s
 }
 
@@ -72,7 +72,7 @@ func (s *Stub) Close() {
 	s.cmd.Wait()
 }
 
-// do sends a packet and returns the answer, "" where the connection ends.
+// do sends a packet and returns the reply, or "" if the connection ends.
 func (s *Stub) do(packet string) string {
 	s.t.Helper()
 	sum := byte(0)
@@ -81,7 +81,7 @@ func (s *Stub) do(packet string) string {
 	}
 	_, err := fmt.Fprintf(s.conn, "$%s#%02x", packet, sum)
 	require.NoError(s.t, err)
-	if _, err := s.from.ReadString('$'); err != nil { // behind what acknowledges the packet
+	if _, err := s.from.ReadString('$'); err != nil { // after the acknowledgement of the packet
 		s.ended = true
 		return ""
 	}
@@ -108,10 +108,10 @@ func (s *Stub) Break(addrs ...uint64) {
 	s.breaks = append(s.breaks, addrs...)
 }
 
-// Continue resumes the program, and returns the breakpoint at which it stopped; stopped is false if it has ended or got a signal.
+// Continue resumes the program, and returns the breakpoint at which it stopped. stopped is false if it has ended or got a signal.
 func (s *Stub) Continue() (pc uint64, stopped bool) {
 	s.t.Helper()
-	if slices.Contains(s.breaks, s.pc) { // or else it comes to that at once
+	if slices.Contains(s.breaks, s.pc) { // step over the breakpoint; otherwise the program hits it again at once
 		s.order(fmt.Sprintf("z0,%x,4", s.pc))
 		if !strings.HasPrefix(s.do("s"), "T05") {
 			return 0, false
@@ -134,7 +134,7 @@ func (s *Stub) where() {
 	s.pc = s.word(s.do(fmt.Sprintf("p%x", pcNumber[s.cross.Arch])))
 }
 
-// word decodes a number of eight bytes in the program's byte order.
+// word decodes an eight-byte number in the program's byte order.
 func (s *Stub) word(text string) uint64 {
 	s.t.Helper()
 	b, err := hex.DecodeString(text)
@@ -146,8 +146,8 @@ func (s *Stub) word(text string) uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// Core ends the program by a signal where it is stopped, and returns the path of its core: QEMU's, or else one written from what the stub reads. It
-// closes the stub.
+// Core ends the stopped program by a signal, and returns the path of its core. QEMU writes the core, or else Core writes it from the data of the
+// stub. Core closes the stub.
 func (s *Stub) Core() string {
 	s.t.Helper()
 	defer s.Close()
@@ -155,7 +155,7 @@ func (s *Stub) Core() string {
 		return s.riscv64Core()
 	}
 	floats := s.floats()
-	for packet := "C06"; !s.ended; packet = "c" { // the answer tells how it ends
+	for packet := "C06"; !s.ended; packet = "c" { // the replies report the program's end
 		s.do(packet)
 	}
 	s.cmd.Wait()
@@ -168,7 +168,7 @@ func (s *Stub) Core() string {
 	return cores[0]
 }
 
-// floatNotes describes which registers of the stub make up NT_FPREGSET, and their place in it: struct user_fpsimd_state, struct __riscv_d_ext_state,
+// floatNotes describes the registers of the stub that form NT_FPREGSET, and their offset in it: struct user_fpsimd_state, struct __riscv_d_ext_state,
 // elf_fpregset_t of powerpc, s390_fp_regs.
 var floatNotes = map[string]struct{ first, count, at, size int }{
 	"arm64":   {34, 32, 0, 528},
@@ -177,7 +177,7 @@ var floatNotes = map[string]struct{ first, count, at, size int }{
 	"s390x":   {35, 16, 8, 136},
 }
 
-// floats returns the content of NT_FPREGSET from the stub's registers; it is empty for a machine that floatNotes does not have.
+// floats returns the content of NT_FPREGSET from the stub's registers. It is empty for a machine that floatNotes lacks.
 func (s *Stub) floats() []byte {
 	s.t.Helper()
 	about := floatNotes[s.cross.Arch]
@@ -191,7 +191,7 @@ func (s *Stub) floats() []byte {
 	return note
 }
 
-// addNote adds a note to a core, as a segment, and with it a new table of segments at the end of the file. QEMU 7.2 writes only the notes of the
+// addNote adds a segment with a note to a core, and writes a new program header table at the end of the file. QEMU 7.2 writes only the notes of the
 // general registers.
 func (s *Stub) addNote(path string, kind elf.NType, content []byte) {
 	s.t.Helper()
@@ -233,7 +233,7 @@ func (s *Stub) addNote(path string, kind elf.NType, content []byte) {
 	require.NoError(s.t, err)
 }
 
-// riscv64Core writes a core from what the stub reads: the general and float registers, the static program's own memory and the stack.
+// riscv64Core writes a core from the data of the stub: the general and float registers, the static program's own memory and the stack.
 func (s *Stub) riscv64Core() string {
 	s.t.Helper()
 	register := func(n int) uint64 { return s.word(s.do(fmt.Sprintf("p%x", n))) }
@@ -259,11 +259,11 @@ func (s *Stub) riscv64Core() string {
 		}
 	}
 	sp := binary.LittleEndian.Uint64(status[112+16:])
-	keep(sp, s.read(sp, 8<<20), elf.PF_R|elf.PF_W) // as far as there is one
+	keep(sp, s.read(sp, 8<<20), elf.PF_R|elf.PF_W) // up to the end of the stack
 	return writeCore(s.t, status, s.floats(), memory, contents)
 }
 
-// read reads memory, up to the first that cannot be read.
+// read reads memory up to the first byte that cannot be read.
 func (s *Stub) read(at, size uint64) (data []byte) {
 	s.t.Helper()
 	const most = 1 << 10

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program stops each time that it reaches a breakpoint, until it ends; and where it stops, a core can be written.
+// TestStub requires that a program stops each time that it reaches a breakpoint, until it ends, and that a core can be written at a stop.
 func TestStub(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "thrice.c")
 	require.NoError(t, os.WriteFile(source, []byte(`__attribute__((noinline)) int work(int n) { return n + 1; }
@@ -17,7 +17,7 @@ int main(int argc, char **argv) { volatile int n = argc; for (int k = 0; k < 3; 
 `), 0o600))
 	for n := range Crosses {
 		c := &Crosses[n]
-		if c.Arch == "ppc64" { // where a function's symbol is that of a descriptor
+		if c.Arch == "ppc64" { // a function's symbol is the address of a descriptor
 			continue
 		}
 		t.Run(c.Arch, func(t *testing.T) {

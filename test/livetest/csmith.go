@@ -13,7 +13,7 @@ import (
 func Csmith(t testing.TB, seed int) string {
 	t.Helper()
 	csmith := Tool(t, "csmith")
-	// csmith leaves a file with the sizes of the machine's types in its current directory. After the seed, build appends -o and a path.
+	// csmith writes a file with the sizes of the machine's types to its current directory. build appends -o and a path after the seed.
 	made := build(t, recipe{output: "program.c", tool: Tool(t, "sh"), inputs: []string{csmith},
 		args: []string{"-c", `cd "${3%/*}" && exec "$0" --seed "$1" -o "$3"`, csmith, fmt.Sprint(seed)}})
 	content, err := os.ReadFile(made)

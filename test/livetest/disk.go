@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// OwnMounts returns the beginning of a command that has mounts of its own, as root. In a directory that is a root without being a mount point
-// (chroot(1)), the propagation of mounts cannot be changed: there they are private already, or belong to nobody else.
+// OwnMounts returns the beginning of a command with a mount namespace of its own; it requires root. In a directory that is a root but not a mount
+// point (chroot(1)), the propagation of mounts cannot be changed. There the mounts are already private, or no other namespace has them.
 func OwnMounts(t testing.TB) []string {
 	t.Helper()
 	command := []string{Tool(t, "unshare"), "-m"}

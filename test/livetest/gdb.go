@@ -12,18 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Freeze stops all threads of a process with SIGSTOP and returns once they are stopped: every tool sees the same moment from now on. Only SIGCONT or
-// the end of the test resumes it.
+// Freeze stops all threads of a process with SIGSTOP and returns when they are stopped, so that every tool sees the same state. Only SIGCONT or the
+// end of the test resumes the process.
 func (p *Process) Freeze(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGSTOP)
 	p.await(t, "all its threads have stopped", func() bool { return p.others(t, 'T') == 0 })
 }
 
-// Quiet returns once all threads of a process, except busy of them, wait in the kernel.
+// Quiet returns when all threads of a process, except at most busy of them, wait in the kernel.
 func (p *Process) Quiet(t testing.TB, busy int) {
 	t.Helper()
-	calm := 0 // looks in a row: a thread may just have been on its way from one wait to the next
+	calm := 0 // consecutive checks: a thread may be between two waits
 	p.await(t, "its threads are quiet", func() bool {
 		if calm++; p.others(t, 'S') > busy {
 			calm = 0
@@ -32,7 +32,7 @@ func (p *Process) Quiet(t testing.TB, busy int) {
 	})
 }
 
-// others counts the threads that are not in a state, among those in /proc/PID/task (proc(5)).
+// others returns the number of threads in /proc/PID/task that are not in a state (proc(5)).
 func (p *Process) others(t testing.TB, state byte) int {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.PID))
@@ -42,7 +42,7 @@ func (p *Process) others(t testing.TB, state byte) int {
 		text, err := os.ReadFile(name)
 		// The field follows the command's name, which is in parentheses and may contain anything.
 		rest := text[bytes.LastIndexByte(text, ')')+1:]
-		if err == nil && len(rest) > 1 && rest[1] != state { // an error: the thread has ended
+		if err == nil && len(rest) > 1 && rest[1] != state { // an error means that the thread has ended
 			n++
 		}
 	}
@@ -54,7 +54,7 @@ func (p *Process) StoppedAt(t testing.TB) (pc uint64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.PID))
 	require.NoError(t, err)
-	// The line has a number or -1, after a number its six arguments, then the stack pointer and the program counter.
+	// The line contains -1 or a number; after a number its six arguments; then the stack pointer and the program counter.
 	fields := bytes.Fields(text)
 	require.GreaterOrEqual(t, len(fields), 3, "%s", text)
 	_, err = fmt.Sscanf(string(fields[len(fields)-1]), "0x%x", &pc)
@@ -62,8 +62,8 @@ func (p *Process) StoppedAt(t testing.TB) (pc uint64) {
 	return pc
 }
 
-// GDBScript attaches gdb to a process, runs a python script and detaches, and returns what the script printed. gdb runs with its defaults: no user's
-// settings, no scripts beside libraries, no servers. Symbols and debug information are those of the executable, or of another file that is given.
+// GDBScript attaches gdb to a process, runs a Python script and detaches, and returns the script's output. gdb runs with its defaults: without user
+// settings, scripts beside libraries, or servers. Symbols and debug information are those of the executable, or of the file in symbols.
 func GDBScript(t testing.TB, p *Process, script string, symbols ...string) []byte {
 	t.Helper()
 	args := []string{"-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",

@@ -12,15 +12,14 @@ import (
 // Host runs host_mod.ll in jit_host.c, a program of the LLVM C API, built against an LLVM release (14 or 19). The modes are
 //
 //	mcjit   MCJIT
-//	orc     LLJIT as it comes: JIT objects are not registered
+//	orc     LLJIT with its defaults: JIT objects are not registered
 //	orcrt   LLJIT on RuntimeDyld, not registered
 //	orcgdb  LLJIT on RuntimeDyld, with the GDB registration listener
 //	orcperf LLJIT on RuntimeDyld, not registered, with the listener that writes a jitdump for perf
 //	orcdbg  LLJIT on JITLink, with LLVMOrcLLJITEnableDebugSupport (19 only)
 //
-// and how says what the function that the JIT code calls does: block (in pause), trap (raise SIGTRAP), abort or
-// loop (spin). With block, Host returns once it waits in pause; otherwise once it has printed "ready", when it
-// may have died already.
+// how selects what the function that the JIT code calls does: block (in pause), trap (raise SIGTRAP), abort or loop (spin). With block, Host returns
+// when the program waits in pause. Otherwise it returns when the program has printed "ready"; the program may have ended by then.
 func Host(t testing.TB, version int, mode, how string) *Process {
 	t.Helper()
 	require.Contains(t, []string{"mcjit", "orc", "orcrt", "orcgdb", "orcperf", "orcdbg"}, mode)
@@ -44,7 +43,7 @@ func hostBinary(t testing.TB, version int) string {
 	require.NoError(t, err, "%s", config)
 	opaque := 0
 	if version == 14 {
-		opaque = 1 // must be asked for in 14; the flag is gone since 17
+		opaque = 1 // required in 14; the flag does not exist since 17
 	}
 	source := Testdata(t, "programs", "jit_host.c")
 	return build(t, recipe{

@@ -1,14 +1,13 @@
-// Package livetest builds and starts the real processes that the tests of this module look at: LLVM's own
-// lli, C hosts of the LLVM C API, and the C programs under testdata. Its main type is [Process].
+// Package livetest builds and starts the real processes that this module's tests inspect: LLVM's own lli, C hosts of the LLVM C API, and the C
+// programs under testdata. Its main type is [Process].
 //
-// Nothing here is simulated. A tool that is missing fails the test with the command that installs it; it never
-// skips. What is built is kept in the user's cache directory under a hash of everything it was built from, so
-// that a second run costs no compilation.
+// Nothing here is simulated. A missing tool fails the test with the command that installs it; it never skips. Built files are kept in the user's
+// cache directory under a hash of everything they were built from, so that a second run compiles nothing.
 //
 // # Security
 //
-// The programs, compilers and sources are this repository's own and are trusted. Every process started dies
-// with the test that started it, or with the test binary.
+// The programs, compilers and sources are this repository's own and are trusted. Every process ends with the test that started it, or with the test
+// binary.
 package livetest
 
 import (
@@ -21,16 +20,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Tests parse the output of tools, so all programs that tests start speak English, whatever the locale is.
+// Tests parse the output of tools, so all programs that tests start use English messages, whatever the locale is.
 func init() { os.Setenv("LC_ALL", "C") }
 
-// LLVM returns the path of one tool of one LLVM release as Debian names it: LLVM(t, 19, "llc") finds llc-19.
+// LLVM returns the path of a tool of an LLVM release under its name in Debian: LLVM(t, 19, "llc") finds llc-19.
 func LLVM(t testing.TB, version int, tool string) string {
 	t.Helper()
 	return Tool(t, fmt.Sprintf("%s-%d", tool, version))
 }
 
-// Tool returns the path of a program the tests need, such as gdb or eu-stack.
+// Tool returns the path of a program that the tests need, such as gdb or eu-stack.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// This runs every configuration that the documentation of the place of the stack map section names.
+// TestLli runs every configuration that the documentation of the stack map section's location names.
 func TestLli(t *testing.T) {
 	Slow(t)
 	programs := map[int][]string{
-		14: {"jit_pp.ll", "jit_sp.ll"}, // statepoints of 14 want typed pointers
+		14: {"jit_pp.ll", "jit_sp.ll"}, // statepoints of 14 require typed pointers
 		16: {"jit_pp.ll", "jit_sp.ll", "deoptimize.ll"},
 		19: {"jit_pp.ll", "jit_sp.ll", "deoptimize.ll"},
 		22: {"jit_pp.ll", "jit_sp.ll", "deoptimize.ll"},
@@ -39,7 +39,7 @@ func TestLli(t *testing.T) {
 	}
 }
 
-// What lli dumps for perf goes to the test's files. perf's convention is that the dump is mapped.
+// TestDumpIsRemoved requires that lli writes its dumps for perf into the test's directory. By perf's convention the dump is mapped.
 func TestDumpIsRemoved(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		p := Lli(t, version, "jit_pp.ll", "mcjit")
@@ -69,7 +69,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// These are the three other endings of the host: two signals that kill it, and one that keeps it running.
+// TestHostEndings tests the other modes of the host: two signals that kill it, and a loop.
 func TestHostEndings(t *testing.T) {
 	for how, signal := range map[string]syscall.Signal{"trap": syscall.SIGTRAP, "abort": syscall.SIGABRT} {
 		p := Host(t, 19, "mcjit", how)
@@ -77,14 +77,14 @@ func TestHostEndings(t *testing.T) {
 		require.False(t, p.Alive())
 	}
 	p := Host(t, 19, "mcjit", "loop")
-	time.Sleep(20 * time.Millisecond) // in which it goes on; a slow machine finds less, and nothing wrong
+	time.Sleep(20 * time.Millisecond) // time to run; on a slow machine the test checks less, but never fails wrongly
 	require.True(t, p.Alive())
 	require.False(t, p.paused())
 	p.Kill()
 	require.False(t, p.Alive())
 }
 
-// A changed input must not find the old output, and an unchanged one must not be built again.
+// TestBuildIsKeyedByContent requires that a changed input does not find the old output, and that an unchanged one is not built again.
 func TestBuildIsKeyedByContent(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	source := filepath.Join(t.TempDir(), "answer.c")
@@ -101,13 +101,13 @@ func TestBuildIsKeyedByContent(t *testing.T) {
 	require.Equal(t, made, madeAgain)
 	other, _ := compile(2)
 	require.NotEqual(t, first, other)
-	source = filepath.Join(t.TempDir(), "answer.c") // another place, of which nothing is in what is made
+	source = filepath.Join(t.TempDir(), "answer.c") // another path, which does not influence the output
 	moved, madeMoved := compile(1)
 	require.Equal(t, first, moved)
 	require.Equal(t, made, madeMoved)
 }
 
-// scripts/prune.sh removes what no test has used for long, and nothing else.
+// TestPrune requires that scripts/prune.sh removes only files that no test has used for a long time.
 func TestPrune(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	compile := func(status int) string {
@@ -124,7 +124,7 @@ func TestPrune(t *testing.T) {
 	require.Len(t, answers, 3)
 	sources := filepath.Join(CacheRoot(), "sources")
 	require.NoError(t, os.Mkdir(sources, 0o755))
-	old := time.Now().Add(-20 * 24 * time.Hour) // a time in the past, also on a slow machine: nothing waits for it
+	old := time.Now().Add(-20 * 24 * time.Hour) // a time in the past: the test waits for nothing
 	for _, file := range append(answers, filepath.Join(sources, "zlib")) {
 		require.NoError(t, os.Chtimes(filepath.Dir(file), old, old))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lliKinds maps the ways in which lli can compile and link to its flags.
+// lliKinds maps lli's ways of compiling and linking to its flags.
 var lliKinds = map[string][]string{
 	"mcjit":       {"-jit-kind=mcjit"},
 	"orc":         {"-jit-kind=orc"}, // RuntimeDyld up to LLVM 16, JITLink from 19 on
@@ -21,12 +21,10 @@ var lliKinds = map[string][]string{
 	"orc-jitlink": {"-jit-kind=orc", "-jit-linker=jitlink"},
 }
 
-// Lli runs a program of testdata/programs (or, given an absolute path, any .ll file) under lli of an LLVM
-// release, and returns once it waits in pause. Kinds are mcjit, orc, orc-lazy, orc-rtdyld and orc-jitlink;
-// further flags are passed on to lli.
+// Lli runs a program of testdata/programs (or, given an absolute path, any .ll file) under lli of an LLVM release, and returns when it waits in
+// pause. Kinds are mcjit, orc, orc-lazy, orc-rtdyld and orc-jitlink. Further flags are passed to lli.
 //
-// A module with a gc strategy goes through opt's rewrite-statepoints-for-gc first. The IR of the returned Process is
-// what lli was given.
+// opt's rewrite-statepoints-for-gc first transforms a module with a gc strategy. The IR of the returned Process is the module that lli gets.
 func Lli(t testing.TB, version int, program, kind string, flags ...string) *Process {
 	t.Helper()
 	require.Contains(t, lliKinds, kind)
@@ -44,19 +42,18 @@ func lliCommand(t testing.TB, version int, ir, kind string, flags ...string) *ex
 		args = append(args, "-opaque-pointers") // the default from 15 on
 	}
 	cmd := exec.Command(LLVM(t, version, "lli"), append(append(args, flags...), ir)...)
-	cmd.Env = append(cmd.Environ(), "JITDUMPDIR="+t.TempDir()) // MCJIT's perf listener leaves a file behind
+	cmd.Env = append(cmd.Environ(), "JITDUMPDIR="+t.TempDir()) // MCJIT's perf listener writes a file there
 	return cmd
 }
 
-// LliWords returns the first words of an lli command that another program starts. What MCJIT's perf listener writes is removed with the test, as for
-// processes that livetest starts.
+// LliWords returns the first words of an lli command that another program starts. The files of MCJIT's perf listener are removed with the test, as
+// for processes that livetest starts.
 func LliWords(t testing.TB, version int) []string {
 	t.Helper()
 	return []string{Tool(t, "env"), "JITDUMPDIR=" + t.TempDir(), "LLVM_DISABLE_SYMBOLIZATION=1", LLVM(t, version, "lli")}
 }
 
-// IR returns the module that a program of testdata/programs, or any .ll file given by its absolute path, becomes for an
-// LLVM release.
+// IR returns the path of the module for an LLVM release. program is a program of testdata/programs, or the absolute path of any .ll file.
 func IR(t testing.TB, version int, program string) string {
 	t.Helper()
 	path, failure := module(t, version, program)
@@ -64,7 +61,7 @@ func IR(t testing.TB, version int, program string) string {
 	return path
 }
 
-// module returns the path as IR does, or why opt rejects the program.
+// module returns the path as IR does, or the reason why opt rejects the program.
 func module(t testing.TB, version int, program string) (path, failure string) {
 	t.Helper()
 	path = program
@@ -85,7 +82,7 @@ func module(t testing.TB, version int, program string) (path, failure string) {
 }
 
 var (
-	irComment     = regexp.MustCompile(`(?m);.*$|^source_filename.*$`) // a folder may be called ptr
+	irComment     = regexp.MustCompile(`(?m);.*$|^source_filename.*$`) // a directory in the path may be named ptr
 	opaquePointer = regexp.MustCompile(`\bptr\b`)
 )
 

@@ -20,18 +20,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bootLimit bounds the whole run of a machine that QEMU emulates, also on a busy host.
+// bootLimit bounds the whole run of a machine that QEMU emulates, even on a busy host.
 const bootLimit = 30 * time.Minute
 
-// BootARM64 boots Linux for arm64 in QEMU with the given files, by their names in its root directory. The first process is init, built from dir, a
-// Go program. It returns what init sends between the lines BEGIN and END: the files of a tar archive.
+// BootARM64 boots Linux for arm64 in QEMU with the given files, under their names in its root directory. The first process is init, a Go program that
+// is built from dir. BootARM64 returns the files of the tar archive that init prints between the lines BEGIN and END.
 func BootARM64(t testing.TB, dir string, files map[string]string, script ...string) map[string][]byte {
 	t.Helper()
 	kernel := filepath.Join(CacheRoot(), "kernel", "arm64")
 	_, err := os.Stat(kernel)
 	require.NoError(t, err, "scripts/kernel.sh fetches it")
-	// The file is built once for all tests, because linking takes a second. The words after the script are $0, the release of Go and, from build, -o
-	// and a path.
+	// init is built once for all tests, because linking takes a second. The words after the script are $0, the release of Go and, from build, -o and
+	// a path.
 	init := build(t, recipe{
 		output: "init", tool: Tool(t, "sh"),
 		args:   []string{"-c", `GOOS=linux GOARCH=arm64 CGO_ENABLED=0 exec go build -C "$0" -o "$3" .`, dir, runtime.Version()},
@@ -54,7 +54,7 @@ func BootARM64(t testing.TB, dir string, files map[string]string, script ...stri
 
 	ctx, cancel := context.WithTimeout(context.Background(), bootLimit)
 	defer cancel()
-	// Computing the signatures of pointers as the architecture proposes takes most of the time (doc/facts.md).
+	// By default most of the time goes into computing pointer signatures with the architecture's algorithm (doc/facts.md).
 	qemu := exec.CommandContext(ctx, Tool(t, "qemu-system-aarch64"), "-M", "virt", "-cpu", "max,pauth-impdef=on", "-smp", "1", "-m", "512",
 		"-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot", "-kernel", kernel, "-initrd", initrd,
 		"-append", "console=ttyAMA0 quiet panic=-1")
@@ -110,7 +110,7 @@ func (c *cpio) entry(name string, mode uint32, content []byte, major, minor uint
 	}
 }
 
-// bytes ends the archive.
+// bytes ends the archive and returns it.
 func (c *cpio) bytes() []byte {
 	c.add("TRAILER!!!", 0, nil)
 	return slices.Clone(c.b.Bytes())

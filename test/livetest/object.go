@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ObjectHostOptions configures how obj_host.c runs an object. The zero value: one thread calls its entry once.
+// ObjectHostOptions configures how obj_host.c runs an object. With the zero value, one thread calls the object's entry once.
 type ObjectHostOptions struct {
 	Threads, Rounds int
-	Signals         bool   // a timer, SIGUSR1 and faults that are handled
-	Unload          int    // after so many rounds the object is unloaded and loaded again; 0: never
-	Churn           int    // so many threads more, one after the other
-	Middle          string // fork, spawn, exec, exit or abort halfway; "": nothing
-	Shared          bool   // the object lies in shared memory
+	Signals         bool   // a timer, SIGUSR1, and faults with a handler
+	Unload          int    // unload and reload the object after this number of rounds; 0 for never
+	Churn           int    // the number of additional threads, one after the other
+	Middle          string // fork, spawn, exec, exit or abort halfway; "" for nothing
+	Shared          bool   // put the object into shared memory
 }
 
 // PICObject is [Object] for obj_host.c, which loads position-independent code. It supports the code models small and large.
@@ -45,7 +45,7 @@ func ObjectHostCommand(t testing.TB, object string, o ObjectHostOptions) []strin
 	return append(command, object, fmt.Sprint(max(o.Threads, 1)), fmt.Sprint(max(o.Rounds, 1)))
 }
 
-// ObjectHost starts obj_host.c and returns once it has loaded the object and waits in read, before any call. Calling begin lets it continue.
+// ObjectHost starts obj_host.c and returns when it has loaded the object and waits in read, before any call. Calling begin lets it continue.
 func ObjectHost(t testing.TB, object string, o ObjectHostOptions) (p *Process, begin func()) {
 	t.Helper()
 	command := ObjectHostCommand(t, object, o)
@@ -56,8 +56,8 @@ func ObjectHost(t testing.TB, object string, o ObjectHostOptions) (p *Process, b
 	return start(t, cmd, inKernel), func() { stdin.Close() }
 }
 
-// Twin runs the C version, in twins.c, of a program of testdata/programs. It returns the line that obj_host.c prints at its end, without the
-// newline, and the line that its child prints after a fork.
+// Twin runs the C version, in twins.c, of a program of testdata/programs. It returns the line that obj_host.c prints at its end, without the newline,
+// and the line that its child prints after a fork.
 func Twin(t testing.TB, program string, o ObjectHostOptions) (checksum, child string) {
 	t.Helper()
 	twins := CBinary(t, "programs/twins.c")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostedPrograms are the programs that obj_host.c runs, with the output of their C versions in twins.c for 4 threads of 100 rounds and 2 more
+// hostedPrograms are the programs that obj_host.c runs. The outputs are those of their C versions in twins.c for 4 threads with 100 rounds and 2 more
 // threads.
 var hostedPrograms = map[string]struct{ checksum, child string }{
 	"tick.ll":      {"checksum 16356454115172807516", "child 11581338984600133997"},
@@ -33,13 +33,13 @@ func runToEnd(t *testing.T, command []string) (string, *exec.Cmd) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Dir = t.TempDir() // where it may drop a core
-	cmd.Run()             // the state says how it ended
+	cmd.Dir = t.TempDir() // it may write a core there
+	cmd.Run()             // the state reports how it ended
 	require.NoError(t, ctx.Err())
 	return out.String(), cmd
 }
 
-// Every program computes the same as its C version, compiled by each release at each level.
+// TestObjectHostPrograms requires that every program computes the same as its C version, compiled by each release at each level.
 func TestObjectHostPrograms(t *testing.T) {
 	Slow(t)
 	o := ObjectHostOptions{Threads: 4, Rounds: 100, Churn: 2}
@@ -80,7 +80,7 @@ func TestObjectHostOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		command []string
 		out     string
-		status  int // -1: by a signal
+		status  int // -1 means a signal
 	}{
 		"unload": {with(func(o *ObjectHostOptions) { o.Unload = 7 }), end, 0},
 		"signals": {with(func(o *ObjectHostOptions) { o.Signals = true }),
@@ -94,7 +94,7 @@ func TestObjectHostOptions(t *testing.T) {
 		"exec and signals": {with(func(o *ObjectHostOptions) { o.Middle, o.Signals = "exec", true }), "signals 402 faults 402\n" + end, 0},
 		"exit":             {with(func(o *ObjectHostOptions) { o.Middle = "exit" }), "", 3},
 		"abort":            {with(func(o *ObjectHostOptions) { o.Middle = "abort" }), "", -1},
-		// Of the arguments 0 … 399, -1 and -2 these are 0 modulo 3 as unsigned numbers: 134 of them, and -1.
+		// Of the arguments 0 … 399, -1 and -2, as unsigned numbers, 135 are 0 modulo 3: 134 of 0 … 399, and -1.
 		"faults": {ObjectHostCommand(t, null, ObjectHostOptions{Threads: 4, Rounds: 100, Churn: 2, Signals: true}),
 			"signals 402 faults 537\n" + hostedPrograms["null.ll"].checksum + "\n", 0},
 	} {

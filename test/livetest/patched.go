@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patcher returns the command of a program that patches the code of a module while it runs: a C source of testdata/programs that is linked with the
-// module ahead of time ("aot", in a position-independent executable; llc are flags for llc), or that lli loads with it (one of the kinds of [Lli]).
+// patcher returns the command of a program that patches the code of a module while it runs. The program is a C source of testdata/programs. With how
+// "aot" it is linked with the module ahead of time, in a position-independent executable, and llc holds flags for llc. Otherwise lli loads it with
+// the module; how is a kind of [Lli].
 func patcher(t testing.TB, version int, how, source, module string, llc []string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, flags := Testdata(t, "programs", source), []string{"-O1", "-pthread", "-Wall", "-Wextra", "-Werror"}

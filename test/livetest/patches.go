@@ -19,8 +19,8 @@ type Patches struct {
 	answers  *bufio.Reader
 }
 
-// StartPatches runs the program with that many threads. how is aot (ahead of time, in a position-independent executable), aot-large (the same with
-// 64-bit addresses in its code), or one of the kinds of [Lli].
+// StartPatches runs the program with a number of threads. how is aot (ahead of time, in a position-independent executable), aot-large (the same with
+// 64-bit addresses in its code), or a kind of [Lli].
 func StartPatches(t testing.TB, version int, how string, threads int) *Patches {
 	t.Helper()
 	commands, stdin := pipe(t)
@@ -34,7 +34,7 @@ func StartPatches(t testing.TB, version int, how string, threads int) *Patches {
 	return p
 }
 
-// PatchesCommand returns the command of the program with arguments, which patches.c documents.
+// PatchesCommand returns the program's command with arguments, which patches.c documents.
 func PatchesCommand(t testing.TB, version int, how string, args ...string) *exec.Cmd {
 	t.Helper()
 	var llc []string
@@ -53,14 +53,14 @@ func pipe(t testing.TB) (r, w *os.File) {
 	return r, w
 }
 
-// Do sends commands, one a line, and returns the program's answers, which must not be refusals: for the commands sites and wait the lines before
-// "end", for each other command its one line.
+// Do sends commands, one per line, and returns the program's replies, which must not be refusals. For the commands sites and wait it returns the
+// lines before "end", for each other command one line.
 func (p *Patches) Do(t testing.TB, commands ...string) (lines []string) {
 	t.Helper()
 	return p.Begin(t, commands...)()
 }
 
-// Begin is Do for a test that looks at the program while it runs the commands: finish waits for the answers.
+// Begin is Do for a test that inspects the program while it executes the commands. finish waits for the replies.
 func (p *Patches) Begin(t testing.TB, commands ...string) (finish func() (lines []string)) {
 	t.Helper()
 	_, err := io.WriteString(p.commands, strings.Join(commands, "\n")+"\n")

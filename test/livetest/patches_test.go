@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A thread that reaches a patched site enters the runtime and continues, and results do not change.
+// TestPatches requires that a thread that reaches a patched site enters the runtime and continues, and that results do not change.
 func TestPatches(t *testing.T) {
 	for _, how := range []string{"aot", "aot-large", "mcjit", "orc"} {
 		for _, version := range []int{14, 19, 22} {
 			t.Run(fmt.Sprintf("llvm-%d %s", version, how), func(t *testing.T) {
 				p := StartPatches(t, version, how, 4)
 				for _, kind := range []string{"rel32", "mem", "reg", "rax", "stub", "push", "indirect"} {
-					// s16, p16 and g16, in the order of the table.
+					// The records are s16, p16 and g16, by their index in the table.
 					p.Do(t, fmt.Sprintf("patch 3 %s n 1 18 %s n 3 25 %s n 2", kind, kind, kind))
 					lines := p.Do(t, "land 0 3 p", "land 1 18 p", "land 2 25 p", "land 3 7 o", "wait")[4:]
 					require.Len(t, lines, 4)
@@ -31,7 +31,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// Without commands the program makes the number of patches that it is given.
+// TestPatchesAtRandom requires that the program without commands makes the given number of patches.
 func TestPatchesAtRandom(t *testing.T) {
 	out, err := PatchesCommand(t, 19, "aot", "16", "1", "500").Output()
 	if exit, ok := err.(*exec.ExitError); ok {

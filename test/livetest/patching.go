@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// PatchingCommand returns the command of testdata/programs/patching.c, which documents its arguments, compiled ahead of time ("aot") or under lli of
-// a version (one of the kinds of [Lli]). It patches the sites of patching.ll.
+// PatchingCommand returns the command of testdata/programs/patching.c, which patches the sites of patching.ll. The program is compiled ahead of time
+// ("aot"), or lli of a version runs it (how is a kind of [Lli]). patching.c documents the arguments.
 func PatchingCommand(t testing.TB, version int, how string, args ...any) *exec.Cmd {
 	t.Helper()
 	words := strings.Fields(fmt.Sprintln(args...))

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience bounds the wait for what takes a moment, or seconds, on an idle machine. Only a hang should exceed it, also on a loaded machine.
+// Patience bounds the wait for something that takes at most seconds on an idle machine. Only a hang should exceed it, even on a loaded machine.
 const Patience = 3 * time.Minute
 
-// A Process is one running program. It is killed when its test ends.
+// Process is a running program. It is killed when its test ends.
 type Process struct {
 	PID int
 	IR  string // path of the .ll file that its JIT compiled; empty for plain C programs
@@ -27,31 +27,31 @@ type Process struct {
 	cmd     *exec.Cmd
 	output  transcript
 	drained chan struct{} // closed when all output has been read
-	exited  chan struct{} // closed when the process has been reaped; err is valid from then on
+	exited  chan struct{} // closed when the process has been reaped; err is valid afterwards
 	err     error
 
-	switches string // of its main thread when it had come to its resting place
+	switches string // voluntarySwitches of the main thread at its resting place
 }
 
-// A restingPlace is the state that a process must have reached before a test may look at it.
+// restingPlace is the state that a process must reach before a test may inspect it.
 type restingPlace int
 
 const (
 	onItsWay restingPlace = iota // it has printed "ready"
-	inPause                      // and its main thread is blocked in pause(2)
-	inKernel                     // or in any system call
+	inPause                      // it has printed "ready", and its main thread is blocked in pause(2)
+	inKernel                     // it has printed "ready", and its main thread is blocked in any system call
 )
 
-// start runs cmd on a pseudo-terminal: lli's programs print with puts and never flush, so that nothing appears while stdout is a pipe.
+// start runs cmd on a pseudo-terminal. The programs of lli print with puts and never flush, so nothing appears while stdout is a pipe.
 func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
 	t.Helper()
 	master, slave := Terminal(t)
 	cmd.Stdout, cmd.Stderr = slave, slave
-	cmd.Dir = t.TempDir() // where it may drop a core
-	// MCJIT's perf listener writes a dump of each run. On Debian it goes to /tmp/.debug, which is never cleaned up and which other users cannot
-	// write to, unless this variable names a directory.
+	cmd.Dir = t.TempDir() // it may write a core there
+	// MCJIT's perf listener writes a dump of each run. Without this variable, on Debian it writes to /tmp/.debug, which is never cleaned up and to
+	// which other users cannot write.
 	cmd.Env = append(cmd.Environ(), "JITDUMPDIR="+cmd.Dir)
-	// Otherwise a process that aborts has its stack symbolized, and leaves the symbolizer's files if it is killed meanwhile.
+	// Otherwise LLVM symbolizes the stack of a process that aborts, and leaves the symbolizer's files behind if it is killed meanwhile.
 	cmd.Env = append(cmd.Env, "LLVM_DISABLE_SYMBOLIZATION=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := startFromLastingThread(cmd)
@@ -83,7 +83,7 @@ func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
 	return p
 }
 
-// await polls until the condition holds, and fails the test if the process ends or the time is up before.
+// await polls until the condition holds. It fails the test if the process ends first, or after Patience.
 func (p *Process) await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(time.Millisecond) {
@@ -104,13 +104,13 @@ func (p *Process) ready() bool {
 	return strings.Contains("\n"+p.Output(), "\nready\n")
 }
 
-// sysPause is the number of pause(2) on x86-64, the one architecture on which processes are tested.
+// sysPause is the number of pause(2) on x86-64, the only architecture on which processes are tested.
 const sysPause = "34"
 
 func (p *Process) paused() bool { return p.blockedIn() == sysPause }
 
-// blockedIn returns the number of the system call that the main thread is blocked in, in decimal, or "". The first field of
-// /proc/PID/syscall is that number, "running", or -1 where the thread is blocked elsewhere (proc(5)).
+// blockedIn returns the decimal number of the system call that the main thread is blocked in, or "". The first field of /proc/PID/syscall is that
+// number, "running", or -1 if the thread is blocked elsewhere (proc(5)).
 func (p *Process) blockedIn() string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", p.PID))
 	number, _, several := strings.Cut(string(text), " ")
@@ -120,11 +120,11 @@ func (p *Process) blockedIn() string {
 	return number
 }
 
-// Output returns what the process has written to stdout and stderr so far.
+// Output returns the output of the process to stdout and stderr so far.
 func (p *Process) Output() string { return p.output.String() }
 
-// AwaitPause waits until the main thread is blocked in pause(2). A thread that was stopped there calls pause again when it resumes (ERESTARTNOHAND);
-// the handler of a signal that arrives just before that runs, and pause then waits for another signal.
+// AwaitPause waits until the main thread is blocked in pause(2). A thread that is stopped there calls pause again when it resumes (ERESTARTNOHAND).
+// If a signal arrives just before that, its handler runs, and pause then waits for another signal.
 func (p *Process) AwaitPause(t testing.TB) {
 	t.Helper()
 	p.await(t, "its main thread waits in pause", p.paused)
@@ -141,15 +141,15 @@ func (p *Process) SignalInPause(t testing.TB, s syscall.Signal) {
 // Disturbed reports whether the main thread has left its resting place since the process was started: it ran, or a tracer stopped it.
 func (p *Process) Disturbed() bool { return p.voluntarySwitches() != p.switches }
 
-// voluntarySwitches returns how often the main thread has gone to sleep or stopped (proc_pid_status(5)).
+// voluntarySwitches returns the number of times that the main thread has gone to sleep or stopped (proc_pid_status(5)).
 func (p *Process) voluntarySwitches() string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID)) // an error: it has ended
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID)) // an error means that it has ended
 	_, rest, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
 	number, _, _ := strings.Cut(rest, "\n")
 	return number
 }
 
-// Signal sends a signal to the process. Send a signal that is to end pause(2) after [Process.AwaitPause].
+// Signal sends a signal to the process. If the signal must end pause(2), call [Process.AwaitPause] first.
 func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(s))
@@ -161,27 +161,26 @@ func (p *Process) Alive() bool {
 	if err != nil {
 		return false
 	}
-	// The command name, in parentheses, may hold anything: the state follows the last one.
+	// The command name, in parentheses, may contain any character: the state follows the last parenthesis.
 	state := text[bytes.LastIndexByte(text, ')')+1:]
 	return len(state) > 1 && state[1] != 'Z' && state[1] != 'X'
 }
 
-// Wait waits for the process to end by itself and returns the error of exec.Cmd.Wait. All its output can then be read.
+// Wait waits for the process to end by itself and returns the error of exec.Cmd.Wait. Afterwards Output returns all its output.
 func (p *Process) Wait() error {
 	<-p.exited
 	<-p.drained
 	return p.err
 }
 
-// Kill ends the process with SIGKILL, which ends a stopped one too, and waits until it is gone.
+// Kill ends the process with SIGKILL, which also ends a stopped process, and waits for its end.
 func (p *Process) Kill() {
 	p.cmd.Process.Kill() // an error means that it has ended already
 	<-p.exited
 }
 
-// awaitExit blocks until a child has ended. Waiting for it right away would take
-// the stops that ptrace reports away from a test that captures its own child:
-// the kernel hands them to whichever thread of the process waits first (ptrace(2)).
+// awaitExit blocks until a child has ended. A plain wait would consume the stops that ptrace reports to a test that captures its own child: the
+// kernel reports them to the first thread of the process that waits (ptrace(2)).
 func awaitExit(pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -196,9 +195,8 @@ func awaitExit(pid int) {
 	}
 }
 
-// startFromLastingThread starts cmd from one thread that lives as long as this program: the kernel sends the
-// parent-death signal when the *thread* that forked ends, and a test that locks a goroutine to its thread for
-// ptrace may end that thread.
+// startFromLastingThread starts cmd from a thread that lives as long as this program. The kernel sends the parent-death signal when the thread that
+// forked ends, and a test that locks a goroutine to its thread for ptrace may end that thread.
 func startFromLastingThread(cmd *exec.Cmd) error {
 	starter.Do(func() {
 		go func() {

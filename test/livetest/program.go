@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Prelude is the beginning of the programs that tests write: @wait prints ready and stays in pause.
+// Prelude is the beginning of the modules that tests write: @wait prints ready and waits in pause.
 const Prelude = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -35,7 +35,7 @@ l:
 }
 `
 
-// Start is a main that calls @work(100).
+// Start is a main function that calls @work(100).
 const Start = `
 define i32 @main() {
   %s = load volatile i64, ptr @seed
@@ -52,7 +52,7 @@ func Module(t testing.TB, text string) string {
 	return path
 }
 
-// Raw writes a module whose statepoints are written out. It spells the collector such that livetest does not run the pass that rewrites statepoints.
+// Raw writes a module that contains statepoints. It spells the gc attribute so that livetest does not run the pass that rewrites statepoints.
 func Raw(t testing.TB, text string) string {
 	t.Helper()
 	return Module(t, strings.ReplaceAll(text, ` gc "`, ` gc  "`))
@@ -64,7 +64,7 @@ func Statepoint(id int, callee, argument, deopt string) string {
 		`i32 1, i32 0, i64 %s, i32 0, i32 0) [ "deopt"(%s) ]`, id, callee, argument, deopt)
 }
 
-// PatchpointValues returns the values of jit_pp.ll, by their names in the module: arithmetic on its constants, @seed, which is 100, and @dseed, 2.5.
+// PatchpointValues returns the values of jit_pp.ll by their names in the module: arithmetic on its constants, on @seed (100), and on @dseed (2.5).
 func PatchpointValues() map[string]string {
 	const a, b, c = 100, 105, 111
 	const d, e = 2.5, 3.5

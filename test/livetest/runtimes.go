@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Program runs any program and returns once it has printed "ready" on a line of its own. Its standard input stays open and empty.
+// Program runs any program and returns when it has printed "ready" on its own line. Its standard input stays open and empty.
 func Program(t testing.TB, path string, args ...string) *Process {
 	t.Helper()
 	cmd := exec.Command(path, args...)

@@ -13,18 +13,18 @@ import (
 	"testing"
 )
 
-// Whole reports whether tests run all of their cases, however long they take: FIDELITY=all, as make fidelity sets it.
+// Whole reports whether tests run all of their cases, however long they take: with FIDELITY=all, as make fidelity sets it.
 func Whole() bool { return os.Getenv("FIDELITY") == "all" }
 
-// committed is the selection of this version of the source: make rotate writes the next one.
+// committed is the selection in this version of the source. make rotate writes the next one.
 //
 //go:embed selection.txt
 var committed string
 
-// selection returns the text that selects the cases of all shares: the value of FIDELITY, or the one in selection.txt. So every clone runs the same
-// cases, and a commit that mends a case runs it again.
+// selection returns the text that selects the cases of all shares: the value of FIDELITY, or the text in selection.txt. Every clone runs the same
+// cases, and a commit that fixes a case runs it again.
 //
-// It prints the text once: go test shows that line above the failures of a package.
+// It prints the text once, so that go test shows it above the failures of a package.
 var selection = sync.OnceValue(func() string {
 	selected := os.Getenv("FIDELITY")
 	if selected == "" {
@@ -44,13 +44,13 @@ func number(selected string, name ...any) uint32 {
 	return binary.BigEndian.Uint32(h.Sum(nil))
 }
 
-// Share reports whether make test runs a case: one in of, chosen by a hash of its name and the selection, so that a new case changes no other. With
-// FIDELITY=all it runs each.
+// Share reports whether make test runs a case: one in of, chosen by a hash of its name and the selection. A new case does not change the choice of
+// others. With FIDELITY=all it runs each.
 func Share(of uint32, name ...any) bool {
 	return Whole() || number(selection(), name...)%of == 0
 }
 
-// ShareOf returns the value of a list with which make test runs a case, chosen by a hash of the case's name and the selection; with FIDELITY=all it
+// ShareOf returns the value of a list with which make test runs a case, chosen by a hash of the case's name and the selection. With FIDELITY=all it
 // returns all values.
 func ShareOf[V any](values []V, name ...any) []V {
 	if Whole() {
@@ -60,13 +60,13 @@ func ShareOf[V any](values []V, name ...any) []V {
 	return values[n : n+1]
 }
 
-// Out reports whether make test skips case n of a row: of every of cases it runs one, another one for each selection. For nested loops n is the sum of
-// their counters, so that each value of each loop is in some case.
+// Out reports whether make test skips case n of a series. It runs one of every of cases, a different one for each selection. For nested loops, n is
+// the sum of their counters, so that some case has each value of each loop.
 func Out(of, n int) bool {
 	return !Whole() && (n+First(of))%of != 0
 }
 
-// First returns where make test begins in a row of which it runs every of-th element: less than of, and 0 with FIDELITY=all.
+// First returns the index at which make test begins in a series of which it runs every of-th element: less than of, and 0 with FIDELITY=all.
 func First(of int) int {
 	if Whole() {
 		return 0
@@ -77,8 +77,8 @@ func First(of int) int {
 // turns is the number of selections after which each slow test has run.
 const turns = 4
 
-// Slow skips a test in make check (go test -short), which runs only what takes no time, and in three of four selections of make test. A test that is
-// named, by go test -run, is not skipped, so that make test-all runs each.
+// Slow skips a test in make check (go test -short), which runs only fast tests, and in three of four selections of make test. A test that go test
+// -run names is not skipped, so make test-all runs each test.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -92,8 +92,8 @@ func Slow(t testing.TB) {
 	}
 }
 
-// turn reports whether a slow test runs in a selection. Selections are numbers that make rotate counts up, so that each test runs in one of any four
-// that follow each other. For another text the turn is random.
+// turn reports whether a slow test runs in a selection. Selections are numbers that make rotate increments, so each test runs in one of any four
+// consecutive selections. For another text the turn is random.
 func turn(selected, name string) bool {
 	at, err := strconv.ParseUint(selected, 10, 32)
 	if err != nil {
@@ -102,7 +102,7 @@ func turn(selected, name string) bool {
 	return (at+uint64(number("", name)))%turns == 0
 }
 
-// OnlyWhole skips a test in make test: only make fidelity runs it.
+// OnlyWhole skips a test except with FIDELITY=all, as in make fidelity.
 func OnlyWhole(t testing.TB) {
 	t.Helper()
 	if !Whole() {
@@ -110,7 +110,7 @@ func OnlyWhole(t testing.TB) {
 	}
 }
 
-// Times returns how often make test repeats a random test, or how many similar cases it runs: few, or all with FIDELITY=all.
+// Times returns the number of repetitions of a random test, or of similar cases: few, or all with FIDELITY=all.
 func Times(few, all int) int {
 	if Whole() {
 		return all
@@ -118,7 +118,7 @@ func Times(few, all int) int {
 	return few
 }
 
-// Step returns the distance between the bytes, or other elements of a long row, that make test runs: of, or 1 with FIDELITY=all.
+// Step returns the distance between the elements of a long series that make test runs: of, or 1 with FIDELITY=all.
 func Step(of int) int {
 	if Whole() {
 		return 1
@@ -126,8 +126,8 @@ func Step(of int) int {
 	return of
 }
 
-// Turns selects cases of nested loops in turn. The distance between selected cases must have no divisor in common with the number of values of each
-// loop, so that each value is in some selected case.
+// Turns selects every n-th case of nested loops. The distance between selected cases must be coprime to the number of values of each loop, so that
+// some selected case has each value.
 type Turns int
 
 // Out reports whether make test skips the next case: it runs one of every of cases.

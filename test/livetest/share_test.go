@@ -10,13 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The hash of a case depends on nothing but the selection and the name: printf 'abc\0case\0003\0' | sha256sum begins with these digits.
+// TestNumberOfCase requires that the hash of a case depends only on the selection and the name: printf 'abc\0case\0003\0' | sha256sum begins with
+// these digits.
 func TestNumberOfCase(t *testing.T) {
 	require.Equal(t, uint32(0x1d90d0d6), number("abc", "case", 3))
 	require.Equal(t, uint32(0x55e53915), number("", "first"))
 }
 
-// Each selection has another share, the same each time in any directory. FIDELITY takes precedence over the one of the source.
+// TestSharesOfSelections requires that each selection has another share, the same each time and in any directory. FIDELITY takes precedence over the
+// source's selection.
 func TestSharesOfSelections(t *testing.T) {
 	const inner = "LIVETEST_SHARES"
 	if os.Getenv(inner) != "" {
@@ -63,9 +65,9 @@ func TestSharesOfSelections(t *testing.T) {
 	require.True(t, strings.HasPrefix(all, "[0 [a b c d e] 0 1 2 3 "), all)
 }
 
-// In time each element of a row is in a share, and each value of two loops.
+// TestRowsRotate requires that over many selections each element of a series is in a share, and each value of two loops.
 func TestRowsRotate(t *testing.T) {
-	t.Setenv("FIDELITY", "") // as Whole reads it
+	t.Setenv("FIDELITY", "") // Whole reads it
 	first, outer, inner := map[uint32]bool{}, map[int]bool{}, map[int]bool{}
 	for n := range 100 {
 		first[number(fmt.Sprint(n), "first")%12] = true
@@ -82,7 +84,7 @@ func TestRowsRotate(t *testing.T) {
 	require.Len(t, inner, 12)
 }
 
-// Each slow test runs in one of four selections that follow each other, and about a quarter of them in each.
+// TestSlowTestsTakeTurns requires that each slow test runs in one of four consecutive selections, and about a quarter of the tests in each.
 func TestSlowTestsTakeTurns(t *testing.T) {
 	runs := make([]int, turns)
 	for n := range 400 {
@@ -101,7 +103,7 @@ func TestSlowTestsTakeTurns(t *testing.T) {
 	}
 }
 
-// A slow test that go test -run names is not skipped, in any selection.
+// TestSlowTestsRunByName requires that a slow test that go test -run names is not skipped, in any selection.
 func TestSlowTestsRunByName(t *testing.T) {
 	const inner = "LIVETEST_SLOW"
 	if os.Getenv(inner) != "" {

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Child processes inherit ignored and blocked signals (execve(2)), and Go's os/exec passes on those with which the program itself was started. Under
-// nohup a test that ends a program by SIGHUP would wait for ever. So a test binary that was started with signals ignored or blocked executes itself
-// again without, before any other code runs.
+// Child processes inherit ignored and blocked signals (execve(2)), and Go's os/exec passes on the ones with which the program itself was started.
+// Under nohup, a test that ends a program by SIGHUP would wait forever. So a test binary that was started with signals ignored or blocked executes
+// itself again without them, before any other code runs.
 //
-// It does so in a session of its own, because the event for which the signals were ignored, a terminal that closes or a ^C meant for another
-// process, must reach neither it nor its children.
+// It does so in a session of its own: the event for which the signals were ignored, such as a closing terminal or a ^C for another process, must
+// reach neither it nor its children.
 func init() {
 	if err := startWithAllSignals(); err != nil {
 		fmt.Fprintln(os.Stderr, "livetest: the signals that were ignored or blocked stay so:", err)
@@ -30,7 +30,7 @@ func startWithAllSignals() error {
 	if err != nil || ignored|blocked == 0 {
 		return err
 	}
-	runtime.LockOSThread() // whose mask is the new program's
+	runtime.LockOSThread() // the new program inherits this thread's mask
 	for s := 1; s <= 64; s++ {
 		if ignored&(1<<(s-1)) == 0 {
 			continue
@@ -46,13 +46,13 @@ func startWithAllSignals() error {
 		return os.NewSyscallError("rt_sigprocmask", err)
 	}
 	if ignored != 0 {
-		_, _ = unix.Setsid() // which a process cannot do that leads a group, as a shell's own job does
+		_, _ = unix.Setsid() // fails if the process leads a group, as the job of a shell does
 	}
 	return os.NewSyscallError("execve", syscall.Exec("/proc/self/exe", os.Args, os.Environ()))
 }
 
-// heldOff returns the signals that the calling thread ignores and blocks, signal n as bit n-1 (proc_pid_status(5)). It omits those that Go's runtime
-// handles, which are reset to the default in children.
+// heldOff returns the signals that the calling thread ignores and blocks, signal n as bit n-1 (proc_pid_status(5)). It omits signals that Go's
+// runtime handles; they are reset to the default in children.
 func heldOff() (ignored, blocked uint64, err error) {
 	text, err := os.ReadFile("/proc/thread-self/status")
 	for line := range bytes.Lines(text) {

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Programs that a test starts have default handling of all signals, however the test was started, and a SIGHUP that was ignored does not reach them.
+// TestChildrenHaveAllSignals requires that programs started by a test have the default handling of all signals, however the test was started, and
+// that an ignored SIGHUP does not reach them.
 func TestChildrenHaveAllSignals(t *testing.T) {
 	const inner = "LIVETEST_SIGNALS"
-	// SIGCHLD and others that Go handles matter as much as SIGHUP and SIGTSTP, which it leaves unchanged.
+	// SIGCHLD and others that Go handles matter as much as SIGHUP and SIGTSTP, which Go leaves unchanged.
 	look := func() string {
 		out, err := exec.Command("sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status").Output()
 		require.NoError(t, err)
@@ -33,7 +34,7 @@ func TestChildrenHaveAllSignals(t *testing.T) {
 		{nil, "shared"},
 		{[]string{"env", "--ignore-signal=HUP"}, "own"}, // as nohup
 		{[]string{"env", "--block-signal=HUP"}, "shared"},
-		{[]string{"env", "--ignore-signal", "--block-signal"}, "own"}, // all that can be
+		{[]string{"env", "--ignore-signal", "--block-signal"}, "own"}, // all that can be ignored or blocked
 	} {
 		line := append(c.how, os.Args[0], "-test.run=^TestChildrenHaveAllSignals$", "-test.v")
 		cmd := exec.Command(line[0], line[1:]...)

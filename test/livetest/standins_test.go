@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The stand-ins for kernels that allow less refuse what those refuse, and nothing else.
+// TestStandIns requires that the stand-ins for stricter kernels refuse the same as those, and nothing else.
 func TestStandIns(t *testing.T) {
 	const inner = "LIVETEST_STANDIN"
 	switch what, pid, _ := strings.Cut(os.Getenv(inner), " "); what {
@@ -51,7 +51,7 @@ func TestStandIns(t *testing.T) {
 	require.Equal(t, said([]string{"env"}, "kcmp"), said(Without(t, "userfaultfd"), "kcmp"))
 
 	yama, plain := UnderYama(t), UnderYama(t)[:3]
-	// Without the capability a process that has it cannot be traced.
+	// A process without the capability cannot trace one that has it.
 	other := start(t, exec.Command(plain[0], plain[1], plain[2], CBinary(t, "nojit.c")), inKernel)
 	sibling := fmt.Sprint("trace ", other.PID)
 	require.Equal(t, "said <nil> and bad address", said(plain, sibling))

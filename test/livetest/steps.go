@@ -10,10 +10,10 @@ import (
 )
 
 // FreezeAfter lets the main thread of a process run a number of further instructions, one by one, and leaves all its threads stopped as Freeze does.
-// A signal stops a thread where the processor chooses, which in a short loop is at few of its instructions only; single steps reach each of them.
+// A signal stops a thread where the processor chooses, which in a short loop is only at few of its instructions. Single steps reach each of them.
 func (p *Process) FreezeAfter(t testing.TB, instructions int) {
 	t.Helper()
-	runtime.LockOSThread() // ptrace(2): all requests come from the thread that attached
+	runtime.LockOSThread() // ptrace(2): the thread that attached must make all requests
 	defer runtime.UnlockOSThread()
 	require.NoError(t, unix.PtraceAttach(p.PID))
 	stopped := func() {

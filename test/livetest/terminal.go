@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal returns a pseudo-terminal (pty(7)) that passes bytes on unchanged.
+// Terminal returns a pseudo-terminal (pty(7)) that does not change the bytes.
 func Terminal(t testing.TB) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -24,13 +24,13 @@ func Terminal(t testing.TB) (master, slave *os.File) {
 	require.NoError(t, err)
 	modes, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
 	require.NoError(t, err)
-	modes.Oflag &^= unix.OPOST // else every \n becomes \r\n
+	modes.Oflag &^= unix.OPOST // otherwise every \n becomes \r\n
 	modes.Lflag &^= unix.ECHO
 	require.NoError(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, modes))
 	return master, slave
 }
 
-// A transcript collects the output of a process while others read it.
+// transcript collects the output of a process while others read it.
 type transcript struct {
 	mu   sync.Mutex
 	text strings.Builder
