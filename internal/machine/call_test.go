@@ -13,9 +13,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// callsOf maps architectures to objdump's spelling of calls: the mnemonic, a space, the operands.
+// callsOf maps architectures to objdump's text of calls: the mnemonic, a space, the operands.
 var callsOf = map[*Arch]struct {
-	prefix string // of the tools, and of the directory of its libc
+	prefix string // of the tools and of the directory of the architecture's libc
 	calls  *regexp.Regexp
 }{
 	ARM64:   {"aarch64-linux-gnu", regexp.MustCompile(`^(bl|blr|blra[ab]z?) `)},
@@ -25,8 +25,8 @@ var callsOf = map[*Arch]struct {
 	S390X:   {"s390x-linux-gnu", regexp.MustCompile(`^(brasl|bras|bas|basr|bassm) %r14,`)},
 }
 
-// TestCallsOfLibraries requires, for the C library of each architecture, that the calls in objdump's output are the instructions whose bits mark
-// them as calls.
+// TestCallsOfLibraries requires that the calls that objdump prints for the C library of each architecture are the instructions that this package takes for
+// calls.
 func TestCallsOfLibraries(t *testing.T) {
 	livetest.Slow(t)
 	for arch, a := range callsOf {
@@ -56,7 +56,7 @@ func TestCallsOfLibraries(t *testing.T) {
 					require.True(t, said, line)
 					calls++
 				case said:
-					// The end of a longer instruction.
+					// This is the end of a longer instruction.
 					require.Greater(t, size, shortest, line)
 					alike++
 				default:
@@ -71,7 +71,7 @@ func TestCallsOfLibraries(t *testing.T) {
 	}
 }
 
-// segmentCode is code at its address.
+// segmentCode is code with its address.
 type segmentCode struct {
 	addr uint64
 	data []byte
@@ -94,7 +94,7 @@ func (c segmentCode) at(t *testing.T, addr uint64, size int) []byte {
 	return c.data[addr-c.addr:][:size]
 }
 
-// The forms that libraries seldom have, by the assembler's encoding of them.
+// TestCallForms covers forms that are rare in libraries, as the assembler encodes them.
 func TestCallForms(t *testing.T) {
 	for _, c := range []struct {
 		arch *Arch
@@ -114,14 +114,14 @@ func TestCallForms(t *testing.T) {
 		{PPC64, false, "4e800020"},        // blr
 		{PPC64LE, true, "2104804e"},       // bctrl
 		{PPC64LE, false, "2004804e"},      // bctr
-		{PPC64LE, false, "4e800421"},      // the other order
+		{PPC64LE, false, "4e800421"},      // in the wrong byte order
 		{RISCV64, true, "8290"},           // c.jalr ra
 		{RISCV64, true, "8297"},           // c.jalr a5
 		{RISCV64, false, "0290"},          // c.ebreak
-		{RISCV64, false, "8297" + "0000"}, // a call, and what may be anything after it
+		{RISCV64, false, "8297" + "0000"}, // a call, and bytes that may be another instruction
 		{RISCV64, true, "e7800500"},       // jalr ra, a1
 		{RISCV64, false, "67800500"},      // jr a1
-		{RISCV64, false, "e7820200"},      // jalr t0, t0: not to ra
+		{RISCV64, false, "e7820200"},      // jalr t0, t0: does not link to ra
 		{S390X, true, "0de1"},             // basr %r14,%r1
 		{S390X, false, "0de0"},            // basr %r14,0
 		{S390X, true, "0ce1"},             // bassm %r14,%r1
@@ -132,7 +132,7 @@ func TestCallForms(t *testing.T) {
 		{LOONG64, true, "8100004c"},       // jirl $ra, $a0, 0
 		{LOONG64, false, "2000004c"},      // ret
 		{ARM64, false, ""},
-		{ARM64, false, "0094"}, // less than an instruction
+		{ARM64, false, "0094"}, // shorter than an instruction
 	} {
 		code := make([]byte, len(c.code)/2)
 		_, err := fmt.Sscanf(c.code, "%x", &code)

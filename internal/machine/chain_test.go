@@ -11,10 +11,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestChain requires the links that LLVM's CFI describes for a function with a frame pointer: where the frame pointer and the return address were
-// saved. For a back chain, CFI describes only the latter.
+// TestChain requires that Chain agrees with LLVM's CFI for a function with a frame pointer: the places of the saved frame pointer and return address. For a
+// back chain, CFI describes only the latter.
 func TestChain(t *testing.T) {
-	names := map[*Arch][2]string{ // LLVM's, of the frame pointer and of the return address
+	names := map[*Arch][2]string{ // LLVM's names of the frame pointer and the return address
 		AMD64: {"RBP", "RIP"}, ARM64: {"W29", "W30"}, ARM64BE: {"W29", "W30"}, RISCV64: {"X8", "X1"}, LOONG64: {"R22", "R1"},
 		PPC64: {"X31", "LR8"}, PPC64LE: {"X31", "LR8"},
 	}
@@ -29,7 +29,7 @@ func TestChain(t *testing.T) {
 			text := run(t, "", livetest.LLVM(t, 19, "llvm-dwarfdump"), "--eh-frame", a.function(t, "call void %p()"))
 			body := regexp.MustCompile(`CFA=` + base + `(\+\d+)?: (.*)`).FindStringSubmatch(text)
 			require.NotNil(t, body, text)
-			saved := func(name string) int64 { // as the distance from the CFA
+			saved := func(name string) int64 { // offset from the CFA
 				m := regexp.MustCompile(`\b` + name + `=\[CFA([-+]\d+)\]`).FindStringSubmatch(body[2])
 				require.NotNil(t, m, body[0])
 				at, err := strconv.ParseInt(m[1], 10, 64)
@@ -40,7 +40,7 @@ func TestChain(t *testing.T) {
 				require.Equal(t, chain.Return, saved(link))
 				return
 			}
-			cfa := int64(0) // as the distance from the frame pointer
+			cfa := int64(0) // offset from the frame pointer
 			if body[1] != "" {
 				_, err := fmt.Sscan(body[1], &cfa)
 				require.NoError(t, err)

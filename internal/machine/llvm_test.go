@@ -16,28 +16,27 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// llvmArch holds how LLVM and its assembler name an architecture and its registers.
+// llvmArch describes how LLVM and its assembler name an architecture and its registers.
 type llvmArch struct {
 	arch   *Arch
 	triple string
 	flags  []string // of llc and llvm-mc
-	cfi    string   // the assembler's spelling of a register in a .cfi directive, %s its name
+	cfi    string   // format of a register name in a .cfi directive
 
-	// Registers with another name in the assembler, or (internal) those that it does not accept in a .cfi directive: LLVM's internal name is
-	// compared instead.
+	// spelled returns the assembler's name of a register. internal maps registers that the assembler rejects in a .cfi directive to LLVM's internal names.
 	spelled  func(name string) string
 	internal map[string]string
 
-	clobber string   // the spelling of a register in a clobber
+	clobber string   // format of a register name in a clobber
 	fixed   []string // preserved registers that no function needs to save
-	saved   []string // registers that llc saves though nothing of them counts as kept
+	saved   []string // registers that llc saves although the table marks no byte as callee-saved
 }
 
 func llvmArches() []llvmArch {
 	same := func(name string) string { return name }
 	arm := llvmArch{
 		arch: ARM64, triple: "aarch64-linux-gnu", cfi: "%s",
-		spelled:  func(name string) string { return strings.Replace(name, "v", "q", 1) }, // v0 names a list of lanes
+		spelled:  func(name string) string { return strings.Replace(name, "v", "q", 1) }, // v0 would be a list of lanes
 		internal: map[string]string{}, clobber: "~{%s}",
 		fixed: []string{"sp"}, saved: []string{"x30"},
 	}
@@ -50,7 +49,7 @@ func llvmArches() []llvmArch {
 	arm.internal["vg"] = "VG"
 	armBE := arm
 	armBE.arch, armBE.triple = ARM64BE, "aarch64_be-linux-gnu"
-	armBE.saved = append(numbered("v", 8, 15), "x30") // their last 8 bytes
+	armBE.saved = append(numbered("v", 8, 15), "x30") // the last 8 bytes are callee-saved
 
 	loong := llvmArch{
 		arch: LOONG64, triple: "loongarch64-linux-gnu", flags: []string{"-mattr=+d,+lasx"},
@@ -115,7 +114,7 @@ func numbered(name string, first, last int) []string {
 	return list
 }
 
-// The number of each register in each table is the one that LLVM 19 gives its name.
+// TestNumbers requires that each register in each table has the number that LLVM 19 gives its name.
 func TestNumbers(t *testing.T) {
 	for _, a := range llvmArches() {
 		t.Run(a.arch.Name, func(t *testing.T) {
@@ -148,7 +147,7 @@ func TestNumbers(t *testing.T) {
 			_, list, found := strings.Cut(text, ": CFA=")
 			require.True(t, found, text)
 			list, _, _ = strings.Cut(list, "\n")
-			// The rows are in the order of the numbers; the first field is the CFA.
+			// The rows are in the order of their numbers; the first field is the CFA.
 			fields := strings.Split(list, ", ")
 			first := strings.Fields(fields[0])
 			fields[0] = first[len(first)-1]
@@ -163,7 +162,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// The ABI names of LoongArch are those of the registers with the same numbers in instructions.
+// TestLoongArchNames requires that ABI names denote the registers with the same numbers in instructions.
 func TestLoongArchNames(t *testing.T) {
 	var source strings.Builder
 	for _, r := range LOONG64.Registers() {
@@ -184,8 +183,8 @@ func TestLoongArchNames(t *testing.T) {
 	}
 }
 
-// A function that overwrites every register saves those of which a callee keeps something,
-// and as much of each as the table says.
+// TestKept compiles a function that overwrites every register. It requires that the function saves the registers, and as many bytes of each, that the table
+// marks as callee-saved.
 func TestKept(t *testing.T) {
 	for _, a := range llvmArches() {
 		t.Run(a.arch.Name, func(t *testing.T) {
@@ -195,7 +194,7 @@ func TestKept(t *testing.T) {
 				info, _ := a.arch.Register(r)
 				require.Equal(t, info.Kept, a.arch.Kept(r))
 				if r >= 1200 {
-					continue // r0 to r31 of ppc64 again
+					continue // second numbers of r0 to r31 on ppc64
 				}
 				if r != a.arch.SP && info.Class != Special {
 					clobbers = append(clobbers, fmt.Sprintf(a.clobber, a.clobbered(info.Name)))
@@ -226,7 +225,7 @@ func TestKept(t *testing.T) {
 			slices.SortFunc(slots, func(x, y slot) int { return int(x.at - y.at) })
 			for i, s := range slots[1:] {
 				below := slots[i]
-				if below.Class != Flags && below.Name != s.Name { // all of cr is in one word
+				if below.Class != Flags && below.Name != s.Name { // cr is saved as one word
 					require.LessOrEqual(t, below.at+int64(below.Kept), s.at, "%s and %s", below.Name, s.Name)
 				}
 				if below.Class == Vector && s.Class == Vector && below.Size == s.Size && a.arch != ARM64BE {
@@ -237,8 +236,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// function compiles a function with a frame pointer whose body is one instruction of LLVM's, and
-// returns the path of the object.
+// function compiles a function with a frame pointer whose body is one LLVM instruction, and returns the path of the object.
 func (a *llvmArch) function(t *testing.T, instruction string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "f.ll")
@@ -249,7 +247,7 @@ func (a *llvmArch) function(t *testing.T, instruction string) string {
 	return object
 }
 
-// clobbered spells a register for a clobber of inline assembly.
+// clobbered returns the name of a register in a clobber of inline assembly.
 func (a *llvmArch) clobbered(name string) string {
 	if n, ok := strings.CutPrefix(a.internal[name], "R"); a.arch == LOONG64 && ok {
 		return "r" + n
@@ -263,7 +261,7 @@ func (a *llvmArch) clobbered(name string) string {
 	return name
 }
 
-// tool is the command line of llc or llvm-mc for a.
+// tool returns the command line of llc or llvm-mc for a.
 func tool(t *testing.T, name string, a llvmArch, more ...string) []string {
 	line := []string{livetest.LLVM(t, 19, name)}
 	if name == "llc" {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The numbers of System V ABI, AMD64 supplement, figure 3.36.
+// TestAMD64 requires the numbers of the System V ABI, AMD64 supplement, figure 3.36.
 func TestAMD64(t *testing.T) {
 	for n, want := range map[DWARFReg]RegisterInfo{
 		0: {0, "rax", 8, 0, General}, 1: {1, "rdx", 8, 0, General}, 2: {2, "rcx", 8, 0, General},
@@ -97,7 +97,7 @@ func TestRegisters(t *testing.T) {
 	require.Equal(t, AMD64, c.Arch())
 }
 
-// page is a page of memory at 0x1000.
+// page is memory at address 0x1000.
 type page []byte
 
 func (p page) ReadMemory(b []byte, addr Addr) error {

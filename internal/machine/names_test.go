@@ -61,14 +61,14 @@ func TestByName(t *testing.T) {
 	}
 }
 
-// Sizes and the roles of registers, from the documents that each table names.
+// TestTables requires the sizes and roles of registers that the documents of each table define.
 func TestTables(t *testing.T) {
 	for _, c := range []struct {
 		arch              *Arch
 		big               bool
 		sp, fp, pc        string
 		registers         int
-		general, elsewise map[string]int // sizes
+		general, elsewise map[string]int // number of registers by size
 	}{
 		{ARM64, false, "sp", "x29", "x30", 32 + 1 + 16 + 32 + 32, map[string]int{"x0": 8, "x18": 8, "sp": 8}, map[string]int{"v0": 16, "z0": 256, "p0": 32}},
 		{ARM64BE, true, "sp", "x29", "x30", 32 + 1 + 16 + 32 + 32, map[string]int{"x0": 8}, map[string]int{"v31": 16}},
@@ -104,7 +104,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestUnique requires that each number and each name occurs once in a table, except those that LLVM gives the halves of ppc64's general registers.
+// TestUnique requires that each number and each name occurs once in a table, except for those that LLVM gives the halves of ppc64's general registers.
 func TestUnique(t *testing.T) {
 	require.Len(t, Archs(), 8)
 	for _, a := range Archs() {

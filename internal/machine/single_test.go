@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSinglesOfPower requires that each float is read back from a register of Power, which holds it as the double of the same value; for NaNs the
-// bits are read back, by the manual's own rule (Power ISA 3.1, book I, section 4.6.2: bits 0 and 1, and 5 to 34).
+// TestSinglesOfPower requires that each float is read back from a register of Power, which holds it as a double of the same value. For NaNs it requires the
+// bits that the manual defines (Power ISA 3.1, book I, section 4.6.2: bits 0 and 1, and 5 to 34).
 func TestSinglesOfPower(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := []uint32{0, 1 << 31, 1, 0x80000001, 0x7fffff, 0x800000, 0x807fffff, 0x400000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0xff800000}
 	for range 100_000 {
-		list = append(list, random.Uint32(), random.Uint32()&0x807fffff) // the latter have no exponent
+		list = append(list, random.Uint32(), random.Uint32()&0x807fffff) // the second has exponent 0
 	}
 	for _, arch := range []*Arch{PPC64, PPC64LE} {
 		register := func(v uint64) uint32 {

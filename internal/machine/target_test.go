@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// upTo is memory in which each byte is its address, up to an address where it ends.
+// upTo is memory that ends at an address. The value of each byte is the low byte of its address.
 type upTo struct {
 	end   machine.Addr
 	reads *int
@@ -26,7 +26,7 @@ func (m upTo) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// TestReadSome requires that memory is read up to its last byte, in few reads whatever its length; only memory without any byte is an error.
+// TestReadSome requires that memory is read up to its last byte, with few reads for any length. It is an error only if not even one byte can be read.
 func TestReadSome(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {

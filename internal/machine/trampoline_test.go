@@ -13,21 +13,21 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// signalFrame is, in C, the struct that the kernel puts on the stack for a signal handler
-// (its own sources have it), and in it the fields that hold registers, %d their number.
+// signalFrame describes in C the struct that the kernel pushes for a signal handler, which only the kernel's own sources define, and its fields that hold
+// registers, with %d for their number.
 type signalFrame struct {
 	arch     *Arch
 	compiler string
 	body     string
-	at       string // what the stack pointer is at when the handler has returned
+	at       string // the field that the stack pointer points to after the handler has returned
 	general  string
 	first    DWARFReg
 	last     DWARFReg
 	others   map[DWARFReg]string
-	floating string // those of floating point, if they are there; the numbers are 32 and on, or those of names
+	floating string // the floating-point registers, if they are saved; their numbers are 32 and on, or those of names
 }
 
-// signalFrames are those of the trampolines of each architecture, in their order.
+// signalFrames returns the signal frames for the trampolines of each architecture, in the same order.
 func signalFrames() []signalFrame {
 	const gp = "uc.uc_mcontext.gp_regs"
 	ppc := signalFrame{
@@ -75,7 +75,7 @@ func signalFrames() []signalFrame {
 	}
 }
 
-// Registers lie where the kernel's headers for programs put them.
+// TestTrampolines requires the offsets of registers that the kernel's user headers define.
 func TestTrampolines(t *testing.T) {
 	seen := map[*Arch]int{}
 	for _, f := range signalFrames() {
@@ -119,7 +119,7 @@ func TestTrampolines(t *testing.T) {
 	}
 }
 
-// The instructions are those that the assembler makes of what the comments say.
+// TestTrampolineCode requires that the assembler encodes the instructions in the comments to the code of the trampolines.
 func TestTrampolineCode(t *testing.T) {
 	for arch, c := range map[*Arch]struct{ triple, source string }{
 		AMD64:   {"x86_64", "mov $15, %rax\nsyscall\n"},

@@ -24,7 +24,7 @@ func output(t *testing.T, path string, args ...string) string {
 	return string(out)
 }
 
-// A confined program reads files, and does nothing else to the machine. Not confined, the same program does most of it.
+// TestAttacks requires that a confined program can read files and do nothing else to the machine. Without confinement the same program does most of it.
 func TestAttacks(t *testing.T) {
 	program := filepath.Join(publicDir(t), "attacks")
 	livetest.Make(t, livetest.Tool(t, "gcc"), "-w", "-O1", "-pthread", filepath.Join("testdata", "attacks.c"), "-o", program)
@@ -56,7 +56,7 @@ func TestAttacks(t *testing.T) {
 	require.Greater(t, strings.Count(string(free), ": done\n"), 12)
 }
 
-// publicDir returns a directory that every user may enter.
+// publicDir returns a directory that every user can enter.
 func publicDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "confine")
@@ -66,7 +66,7 @@ func publicDir(t *testing.T) string {
 	return dir
 }
 
-// A confined program has no capability, cannot get one, and has a filter. If root starts it, it runs as the user nobody.
+// TestPrivileges requires that a confined program has no capability, cannot gain one, and has a filter. Started by root, it runs as an unprivileged user.
 func TestPrivileges(t *testing.T) {
 	uid := os.Geteuid()
 	if uid == 0 {
@@ -80,7 +80,7 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// If the user nobody may not run a program, it runs as the user that starts it, without capabilities.
+// TestPrivateProgram requires that a program that the unprivileged user cannot run keeps the user that starts it, but has no capabilities.
 func TestPrivateProgram(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o700))

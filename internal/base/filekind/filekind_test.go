@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The beginnings are those of files as their programs write them.
+// TestOf uses the beginnings of files as common programs write them.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	elf := func(data, low, high byte) string {

@@ -23,7 +23,7 @@ type outer struct {
 	hidden string
 }
 
-// Each mistake has its place, counted by hand.
+// TestDecode requires the position of each mistake, counted by hand.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
@@ -37,7 +37,7 @@ func TestDecode(t *testing.T) {
 		{"{\"list\": [], \"hidden\": 1}", "1:14: hidden: no such member; there are schema, list, one"},
 		{"{\"ä\": [], \"Not\": \"x\"}", "1:2: ä: no such member; there are schema, list, one"},
 		{"{\"one\": {\"\\u001b[31m\": 1}}", `1:10: one."\x1b[31m": no such member; there are count, small, name`},
-		// A name is a member of one object, but not of the other.
+		// One object has a member with this name, the other has not.
 		{"{\"one\": {\"count\": 1},\n \"count\": 1}", "2:2: count: no such member; there are schema, list, one"},
 		{"{\"one\":\n  {\"name\": \"äöü\", \"count\": \"1\"}}", "2:28: one.count: a string, where a whole number of 0 or more, of 64 bits is expected"},
 		{"{\"list\": [{}, {\"count\": -1}]}", "1:25: list[1].count: the number -1, where a whole number of 0 or more, of 64 bits is expected"},
@@ -76,7 +76,7 @@ func TestDeep(t *testing.T) {
 	require.EqualError(t, Decode(deep, &outer{}), "1:10001: invalid character '[' exceeded max depth")
 }
 
-// FuzzDecode requires for any text an error that is safe for a terminal, with a place in the text, or none.
+// FuzzDecode requires that any text decodes, or gives an error that is safe to print and has a position in the text.
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{`{"list":[{"count":1}]}`, `{"one":{"x":[[{}]]}}`, "{\n\"schema\":\x00", `{"list":[1,{"name":{}}]}`, `[[[[`, `{"\u001b":1}`} {
 		f.Add([]byte(text), "list[0].name")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// makeFile makes a file with a text.
+// makeFile creates a file with a text.
 func makeFile(path, text string, err error) error {
 	f, create := Create(path, true)
 	if create != nil {
@@ -62,7 +62,7 @@ func TestFile(t *testing.T) {
 	require.Equal(t, []string{"file"}, names(t, dir))
 }
 
-// The target of a link is replaced, not the link.
+// TestLink requires that the target of a link is replaced, not the link.
 func TestLink(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	file, link := filepath.Join(elsewhere, "file"), filepath.Join(dir, "link")
@@ -88,7 +88,7 @@ func TestRefused(t *testing.T) {
 	require.Equal(t, []string{"pipe"}, names(t, dir))
 }
 
-// A file with content stays, whoever created it and whenever; an empty one has nothing to lose.
+// TestNothingIsLost requires that a file with content is kept, even if it was created in the meantime. An empty file may be replaced.
 func TestNothingIsLost(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -115,7 +115,7 @@ func TestNothingIsLost(t *testing.T) {
 	require.NoError(t, f.Finish(nil))
 	requireText(t, "new", at("empty"))
 
-	// The file appeared while the other was written.
+	// This file appears while the other is written.
 	f, err = Create(at("late"), false)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(at("late"), []byte("mine"), 0o600))
@@ -156,7 +156,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// A name that is taken gets a number; another error ends the search.
+// TestUnused requires that the name of an existing file gets a number. Another error ends the search.
 func TestUnused(t *testing.T) {
 	dir := t.TempDir()
 	create := func(path string) error {
@@ -177,7 +177,7 @@ func TestUnused(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A file that another user made beforehand is not written to, even if it is empty: that user could read it.
+// TestEmptyFileOfAnotherUser requires that an existing file of another user is not written to, even if it is empty: that user could read it.
 func TestEmptyFileOfAnotherUser(t *testing.T) {
 	require.Zero(t, os.Geteuid(), "this test makes a file of another user: run it as root")
 	path := filepath.Join(t.TempDir(), "waiting")
@@ -203,7 +203,7 @@ func makeFileUnforced(path string) error {
 	return f.Finish(nil)
 }
 
-// Only the owner can read a file that is written in pieces, too.
+// TestStreamIsPrivate requires that only the owner can read a streamed file.
 func TestStreamIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	f, err := Stream(t.Context(), path, false)
@@ -214,7 +214,7 @@ func TestStreamIsPrivate(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
-// Opening a pipe without a reader ends when ctx is cancelled, and with a reader it succeeds.
+// TestPipe requires that opening a pipe without a reader ends when ctx is cancelled, and that opening one with a reader succeeds.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))

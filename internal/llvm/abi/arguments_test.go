@@ -18,8 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestArgumentAreaIsLLVMs requires that the area is that of llc for the arguments of a function: the end of its fixed stack objects, the last of
-// those of all releases.
+// TestArgumentAreaIsLLVMs requires that the area is the one that llc assigns to the arguments: the greatest end of its fixed stack objects in any release.
 func TestArgumentAreaIsLLVMs(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(18, 8))
@@ -73,7 +72,7 @@ func TestArgumentAreaIsLLVMs(t *testing.T) {
 	require.Zero(t, ArgumentArea(nil, machine.ARM64))
 }
 
-// fixedStack reads where the fixed stack objects of each function end, in whole words, from a module in llc's MIR.
+// fixedStack returns the end of the fixed stack objects of each function, in whole words, from a module in llc's MIR.
 func fixedStack(t *testing.T, mir string) map[string]uint64 {
 	t.Helper()
 	ends := map[string]uint64{}
@@ -96,7 +95,7 @@ func fixedStack(t *testing.T, mir string) map[string]uint64 {
 	return ends
 }
 
-// On arm64 a function has its arguments in registers as long as there are some (AAPCS64, 6.8.2).
+// TestInRegisters requires that on arm64 arguments are in registers while registers are left (AAPCS64, 6.8.2).
 func TestInRegisters(t *testing.T) {
 	for params, want := range map[string]bool{
 		"":                                       true,

@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestConventionsAreLLVMs requires that the table is LLVM's: a function that changes all registers saves those that its convention preserves, as its
-// CFI states. Registers that it preserves with some features and not with others do not count.
+// TestConventionsAreLLVMs requires LLVM's tables: a function that changes all registers saves those that its convention preserves, according to its CFI.
+// Registers that are preserved only with some features are ignored.
 func TestConventionsAreLLVMs(t *testing.T) {
 	general := []string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
 	var all []string
@@ -33,7 +33,7 @@ func TestConventionsAreLLVMs(t *testing.T) {
 		names := []string{"ccc", "fastcc", "swiftcc", "tailcc", "preserve_mostcc", "preserve_allcc", "coldcc", "anyregcc", "x86_regcallcc", "win64cc",
 			"swifttailcc", "ghccc", "cxx_fast_tlscc", "intel_ocl_bicc", "x86_64_sysvcc", "x86_vectorcallcc"}
 		if version < 19 {
-			names = append(names, "hhvmcc") // later releases know its name, and do not know it
+			names = append(names, "hhvmcc") // later releases parse the name but do not support the convention
 		} else {
 			names = append(names, "preserve_nonecc")
 		}
@@ -76,7 +76,7 @@ func TestConventionsAreLLVMs(t *testing.T) {
 	}
 }
 
-// A convention's number is the one that LLVM prints its name for.
+// TestConventionNumbersAreLLVMs requires that LLVM prints the name of each convention for its number.
 func TestConventionNumbersAreLLVMs(t *testing.T) {
 	var text strings.Builder
 	want := map[string]string{}
@@ -84,9 +84,9 @@ func TestConventionNumbersAreLLVMs(t *testing.T) {
 		fmt.Fprintf(&text, "declare cc %d void @f%d()\n", number, number)
 		name := is.name + " "
 		switch number {
-		case 0: // C's convention is not printed
+		case 0: // LLVM does not print the C convention
 			name = ""
-		case 11, 21: // HiPE's has no name; preserve_none's is newer than LLVM 16
+		case 11, 21: // HiPE's has no name; preserve_none is newer than LLVM 16
 			name = fmt.Sprintf("cc%d ", number)
 		}
 		want[fmt.Sprintf("@f%d()", number)] = name

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// typeOf reads a type as a module writes it.
+// typeOf parses a type as a module writes it.
 func typeOf(t *testing.T, text string) (*ir.Type, *ir.DataLayout) {
 	t.Helper()
 	m, err := ir.Parse("type.ll", []byte("declare void @f("+text+")\n"))
@@ -20,14 +20,14 @@ func typeOf(t *testing.T, text string) (*ir.Type, *ir.DataLayout) {
 	return m.Funcs[0].Params[0].Typ, m.Layout
 }
 
-// TestLayouts requires the layout of the elements for the sizes that llc records of vectors. The sizes are those of llc 16 to 22.
+// TestLayouts requires the layout of elements for the sizes that llc 16 to 22 record of vectors.
 func TestLayouts(t *testing.T) {
 	for _, c := range []struct {
 		arch   *machine.Arch
 		typ    string
 		size   int
 		stored bool
-		stride int // bits; 0: not known
+		stride int // bits; 0 if unknown
 	}{
 		{machine.AMD64, "<16 x i1>", 16, false, 8},
 		{machine.AMD64, "<8 x i7>", 16, false, 16},
@@ -42,18 +42,18 @@ func TestLayouts(t *testing.T) {
 		{machine.AMD64, "<4 x i32>", 16, false, 32},
 		{machine.AMD64, "<8 x half>", 16, false, 16},
 		{machine.AMD64, "<2 x ptr>", 16, false, 64},
-		{machine.AMD64, "<2 x i32>", 16, false, 0}, // would be widened, and crashes
+		{machine.AMD64, "<2 x i32>", 16, false, 0}, // would be widened; llc crashes
 		{machine.AMD64, "<2 x float>", 16, false, 0},
 		{machine.AMD64, "<3 x i24>", 16, false, 0},
 		{machine.AMD64, "<4 x i24>", 12, false, 0},
 		{machine.AMD64, "<4 x i24>", 0, false, 0},
 		{machine.AMD64, "<16 x i1>", 2, true, 1},
-		{machine.AMD64, "<8 x i1>", 2, true, 1}, // a mask register that was spilled
+		{machine.AMD64, "<8 x i1>", 2, true, 1}, // a spilled mask register
 		{machine.AMD64, "<4 x i24>", 12, true, 24},
 		{machine.AMD64, "<3 x x86_fp80>", 30, true, 80},
 		{machine.AMD64, "<16 x i1>", 16, true, 0},
 		{machine.ARM64, "<8 x i1>", 8, false, 8},
-		{machine.ARM64, "<2 x i16>", 8, false, 32}, // promoted there
+		{machine.ARM64, "<2 x i16>", 8, false, 32}, // promoted
 		{machine.ARM64, "<4 x i24>", 16, false, 32},
 		{machine.ARM64, "<1 x i64>", 8, false, 64},
 		{machine.S390X, "<4 x i24>", 16, false, 32},
@@ -76,7 +76,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestPack requires the bytes that a store of the vector leaves in memory, side by side (LangRef, "Vector Type").
+// TestPack requires the bytes that a store of the vector leaves in memory (LangRef, "Vector Type").
 func TestPack(t *testing.T) {
 	for _, c := range []struct {
 		layout abi.Lanes

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// entered prints, for each function of a module, the registers and the top of the stack with which it enters its callee.
+// entered is a program that prints the registers and the top of the stack at each entry to a callee.
 const entered = `
 #include <stdio.h>
 extern void (*functions[])(void); extern long count;
@@ -78,7 +78,7 @@ func (s *stackAt) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// argument is one argument of a call: as the IR writes it, and as it must be read.
+// argument is an argument of a call: as the IR writes it, and its expected value.
 type argument struct{ typ, value, want string }
 
 func randomArgument(r *rand.Rand, n int) argument {
@@ -116,8 +116,8 @@ func randomArgument(r *rand.Rand, n int) argument {
 	return argument{"ptr byval({ i64, i64, i8 })", "@memory", "memory"}
 }
 
-// TestArgumentsAsNativeCodeGivesThem requires that arguments lie where the code of each release puts them; only those for which two releases differ
-// are reported as not known.
+// TestArgumentsAsNativeCodeGivesThem requires that arguments have the places that the code of each release uses. Only those that differ between releases may
+// be unknown.
 func TestArgumentsAsNativeCodeGivesThem(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {
@@ -189,13 +189,13 @@ func requireArguments(t *testing.T, arch *machine.Arch, triple, layout string, v
 	}
 	t.Logf("%d arguments read, not known: %v", known, unknown)
 	require.Greater(t, known, 600)
-	for why := range unknown { // an i128, or what comes behind one
+	for why := range unknown { // an i128, or an argument after one
 		require.Contains(t, why, "the releases of LLVM put it in different places")
 		require.Equal(t, machine.AMD64, arch)
 	}
 }
 
-// ran compiles calls, and returns the state in which each enters its callee.
+// ran compiles and runs calls, and returns the state at the entry to each callee.
 func ran(t *testing.T, arch *machine.Arch, text string, version int) []string {
 	dir := t.TempDir()
 	source, object, caller, program := filepath.Join(dir, "m.ll"), filepath.Join(dir, "m.o"), filepath.Join(dir, "c.c"), filepath.Join(dir, "c")
@@ -218,7 +218,7 @@ func ran(t *testing.T, arch *machine.Arch, text string, version int) []string {
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
-// TestArgumentsElsewhere requires that an argument that is not where C's convention puts it is not read.
+// TestArgumentsElsewhere requires that arguments that do not follow the C convention are not read.
 func TestArgumentsElsewhere(t *testing.T) {
 	for _, c := range []struct{ decl, want string }{
 		{"declare ghccc void @f(i64)", "the calling convention ghccc"},

@@ -18,8 +18,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// returned holds constants of types that a function may return. memory means that LLVM returns the type in memory and x87 that it does so in part on
-// the x87 stack, where nothing can be compared; unknown, that no document states where.
+// returned lists constants of types that a function may return. memory marks types that LLVM returns in memory, and x87 those that are partly on the x87
+// stack; these cannot be compared. unknown marks types whose place no document defines.
 var returned = []struct {
 	value                string
 	memory, x87, unknown bool
@@ -54,8 +54,8 @@ var returned = []struct {
 	{value: "<8 x half> zeroinitializer", unknown: true}, {value: "bfloat 0xR4010", unknown: true},
 }
 
-// callers calls each function and prints the registers that it returned with, and whether it stored through
-// what would be the hidden argument for a result in memory.
+// callers is a program that calls each function and prints the registers at its return. It also prints whether the function stored through the hidden
+// argument for a result in memory.
 const callers = `
 #include <stdio.h>
 #include <string.h>
@@ -86,8 +86,8 @@ int main(void) {
 }
 `
 
-// TestResultsAsNativeCodeReturnsThem requires that native functions return the interpreter's results, whatever the code was compiled for, and that a
-// changed bit in a part of a register is found.
+// TestResultsAsNativeCodeReturnsThem requires that native functions return the interpreter's results for all target features, and that a changed bit in a
+// register is found.
 func TestResultsAsNativeCodeReturnsThem(t *testing.T) {
 	livetest.Slow(t)
 	flags, err := os.ReadFile("/proc/cpuinfo")
@@ -98,7 +98,7 @@ func TestResultsAsNativeCodeReturnsThem(t *testing.T) {
 		attrs   string
 		level   string
 	}{{14, "", "-O2"}, {19, "", "-O0"}, {19, "+avx2", "-O2"}, {22, "", "-O2"}, {22, "+avx512f,+avx512vl", "-O2"}, {22, "+avx2", "-O0"}} {
-		// Also where the processor has registers of 64 bytes, as if it had none.
+		// On a processor with 64-byte registers, run it also as if it had none.
 		for _, wide := range []bool{false, true} {
 			if wide && !avx512 || !wide && strings.Contains(c.attrs, "512") {
 				continue
@@ -115,7 +115,7 @@ func requireReturned(t *testing.T, version int, attrs, level string, wide bool) 
 	n := 0
 	for k, r := range returned {
 		if version == 14 && strings.HasPrefix(r.value, "bfloat") {
-			continue // llc 14 cannot select it
+			continue // llc 14 cannot select instructions for it
 		}
 		typ := typeOf(r.value)
 		fmt.Fprintf(&text, "define %s @f%d() {\n  ret %s\n}\n", typ, k, r.value)
@@ -159,7 +159,7 @@ func requireReturned(t *testing.T, version int, attrs, level string, wide bool) 
 	}
 }
 
-// typeOf is the type that a constant starts with.
+// typeOf returns the type with which a constant begins.
 func typeOf(value string) string {
 	depth := 0
 	for i, r := range value {
@@ -217,8 +217,8 @@ func parseDump(t *testing.T, line string, wide bool) (stored bool, regs *machine
 	return mark == "1", regs
 }
 
-// requireFound changes each part's lowest bit where it lies and wants the difference reported, or, where code for wider registers
-// than those that were read returns the value otherwise, that it cannot be compared.
+// requireFound changes the lowest bit of each part in its register and requires that the difference is reported. It accepts that parts cannot be compared if
+// code for wider registers returns them elsewhere.
 func requireFound(t *testing.T, v interp.Value, got Compared, regs *machine.Registers, wide bool) {
 	for i, p := range got.Parts {
 		name, off := p.Register, 0
@@ -251,12 +251,12 @@ func requireFound(t *testing.T, v interp.Value, got Compared, regs *machine.Regi
 	}
 }
 
-// TestCompareResult requires which values equal any value, and which cannot be compared.
+// TestCompareResult requires that undefined values equal any value, and that some types cannot be compared.
 func TestCompareResult(t *testing.T) {
 	double := &ir.Type{Kind: ir.DoubleKind}
 	regs := machine.NewRegisters(machine.AMD64, "not there")
 	regs.SetUint(0, 0xffffffff00000007)
-	regs.Set(17, []byte{0, 0, 0, 0, 0, 0, 0xf8, 0xff, 1, 2, 3, 4, 5, 6, 7, 8}) // the NaN of x86
+	regs.Set(17, []byte{0, 0, 0, 0, 0, 0, 0xf8, 0xff, 1, 2, 3, 4, 5, 6, 7, 8}) // the default NaN of x86
 	none := func(uint64) bool { return false }
 	undef, err := interp.Undef(ir.I64)
 	require.NoError(t, err)
@@ -269,7 +269,7 @@ func TestCompareResult(t *testing.T) {
 	require.Equal(t, []ResultPart{{"", "rax", interp.FromUint(ir.I32, 6), diff.Parts[0].Native, false}}, diff.Parts)
 	require.Equal(t, "7", diff.Parts[0].Native.Format())
 	for why, r := range map[string]Compared{
-		"the calling convention hotspotcc":                                  CompareResult(interp.FromUint(ir.I32, 7), "hotspotcc", regs, none), // a fork's
+		"the calling convention hotspotcc":                                  CompareResult(interp.FromUint(ir.I32, 7), "hotspotcc", regs, none), // a fork's convention
 		"the calling convention ghccc":                                      CompareResult(interp.FromUint(ir.I32, 7), "ghccc", regs, none),
 		"in which registers code of ppc64 returns values is not known here": CompareResult(interp.FromUint(ir.I32, 7), "", machine.NewRegisters(machine.PPC64, ""), none),
 		"rdx: not there": CompareResult(interp.FromUint(&ir.Type{Kind: ir.IntKind, Bits: 128}, 7), "", regs, none),

@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// accepted holds modules that LLVM 19 accepts, one for each construct that a reader may fail on. want lists what got must return for the parsed
-// module.
+// accepted lists modules that LLVM 19 accepts, one for each construct that is hard to parse. want lists the expected results of got for the parsed module.
 var accepted = []struct {
 	name, src string
 	got       func(m *Module) []string
@@ -111,7 +110,7 @@ define void @g() {
 @e = global fp128 0xL00000000000000011
 @h = global half 0xH003C00
 @k = global x86_fp80 0xK3FFF800000000000000012
-`, // llvm-dis-19 prints these
+`, // as printed by llvm-dis-19
 		func(m *Module) (got []string) {
 			for _, g := range m.Globals {
 				got = append(got, g.Init.Ref())
@@ -158,7 +157,7 @@ define void @f() {
 		}, []string{"ptr", "ptr", "1 5 "}},
 }
 
-// TestReadsWhatLLVMAsAccepts requires that this package reads each module that LLVM 19 accepts, and with the expected meaning.
+// TestReadsWhatLLVMAsAccepts requires that this package parses each module that LLVM 19 accepts, with the expected meaning.
 func TestReadsWhatLLVMAsAccepts(t *testing.T) {
 	for _, c := range accepted {
 		t.Run(c.name, func(t *testing.T) {
@@ -169,7 +168,7 @@ func TestReadsWhatLLVMAsAccepts(t *testing.T) {
 	}
 }
 
-// The floating-point literals of the list above mean what llvm-dis prints of them.
+// TestFloatsOfUnusualLengthAreAsAssembled requires that the floating-point literals above have the values that llvm-dis prints.
 func TestFloatsOfUnusualLengthAreAsAssembled(t *testing.T) {
 	for _, c := range accepted {
 		if c.name != "floats of unusual length" {
@@ -201,7 +200,7 @@ func numbers(list []int) (text string) {
 	return text
 }
 
-// The proposal of 2013 has the intrinsics under the name webkit, with ids of 32 bits. They are sites as those of today.
+// TestSitesOfTheProposal requires that the intrinsics of the proposal of 2013, which are named webkit and have 32-bit ids, are sites too.
 func TestSitesOfTheProposal(t *testing.T) {
 	const src = `
 declare void @llvm.webkit.stackmap(i32, i32, ...)

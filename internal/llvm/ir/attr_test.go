@@ -67,7 +67,7 @@ func TestAttributesOfParametersAndResults(t *testing.T) {
 	require.Nil(t, calls[3].Call.Preallocated)
 	require.Equal(t, []ParamAttrs{{Preallocated: pair}}, calls[5].Call.ArgAttrs)
 
-	// As LLVM prints it, the attribute of that call is in a group.
+	// LLVM prints the attribute of that call in a group.
 	printed := filepath.Join(t.TempDir(), "printed.ll")
 	_, errs, ok = llvm(t, 22, "opt", "-S", "-o", printed, write(t, "attributes.ll", src))
 	require.True(t, ok, errs)

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// manyFunctions is a module as clang -O1 -g prints it: functions of 33 lines, each with
-// a global, a declaration and eleven nodes of metadata.
+// manyFunctions returns a module as clang -O1 -g prints it: functions of 33 lines, each with a global, a declaration and eleven metadata nodes.
 func manyFunctions(lines int) string {
 	const each = 33 + 4 + 2 + 11
 	var b strings.Builder
@@ -35,7 +34,7 @@ func manyFunctions(lines int) string {
 	return b.String()
 }
 
-// oneFunction is a module of one function, without metadata.
+// oneFunction returns a module with one function and without metadata.
 func oneFunction(lines int) string {
 	var b strings.Builder
 	b.WriteString("define i32 @f(i32 %0) {\n")

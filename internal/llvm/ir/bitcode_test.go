@@ -22,7 +22,7 @@ func bitcodeOf(t testing.TB, version int, file string, args ...string) []byte {
 	return code
 }
 
-// TestSplitBitcode requires that concatenated bitcode, as a linker makes it, is split where each release's module ends.
+// TestSplitBitcode requires that concatenated bitcode, as a linker produces it, is split at the ends of each release's modules.
 func TestSplitBitcode(t *testing.T) {
 	var parts [][]byte
 	for _, v := range versions {
@@ -57,7 +57,7 @@ func TestSplitBitcode(t *testing.T) {
 	require.Empty(t, none)
 }
 
-// llvm-dis may not take all memory of the machine.
+// TestDisassemblerIsBounded requires that the memory of llvm-dis is limited.
 func TestDisassemblerIsBounded(t *testing.T) {
 	hungry, source := filepath.Join(t.TempDir(), "llvm-dis"), filepath.Join(t.TempDir(), "hungry.c")
 	code := "#include <stdio.h>\n#include <stdlib.h>\nint main(void) {\n  if (!malloc(5ul << 30)) return fputs(\"no memory\\n\", stderr), 1;\n  puts(\"; a module\");\n  return 0;\n}\n"

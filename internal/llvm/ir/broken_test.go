@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// broken holds modules that every LLVM release rejects. A function body is given as the text between the braces of body's function, from line 2 on.
+// broken lists modules that every LLVM release rejects. A function body is the text inside the braces of body's function, from line 2 on.
 var broken = []struct {
 	name, src string
 	line, col int
@@ -93,7 +93,7 @@ func reject(src string) error {
 
 var reported = regexp.MustCompile(`broken\.ll:(\d+):(\d+): error`)
 
-// TestRefusesWhatLLVMAsRefuses requires that a module that LLVM rejects is rejected here, at the line that LLVM names.
+// TestRefusesWhatLLVMAsRefuses requires that a module that LLVM rejects is rejected at the line that LLVM names.
 func TestRefusesWhatLLVMAsRefuses(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range broken {

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestReadsWhatClangPrints requires that clang's output for C and C++ is read as the assembler of the same release reads it: instruction for
-// instruction, with the lines and columns of debug information.
+// TestReadsWhatClangPrints requires that clang's output for C and C++ is parsed as the assembler of the same release parses it: each instruction with the line
+// and column of its debug information.
 func TestReadsWhatClangPrints(t *testing.T) {
 	livetest.Slow(t)
 	const avx512 = "-march=skylake-avx512"
@@ -57,8 +57,8 @@ func TestReadsWhatClangPrints(t *testing.T) {
 	}
 }
 
-// TestReadsWhatLaterReleasesPrint requires the same of the output of later releases' optimizers for the output of clang 14, with pointers typed or
-// not, and with the order of uses.
+// TestReadsWhatLaterReleasesPrint requires the same for the output of later releases' optimizers run on the output of clang 14, with typed and opaque
+// pointers and with use-list orders.
 func TestReadsWhatLaterReleasesPrint(t *testing.T) {
 	for _, file := range []string{"language.c", "exceptions.cpp"} {
 		old := clang(t, 14, file, "-O1", "-g")
@@ -72,7 +72,7 @@ func TestReadsWhatLaterReleasesPrint(t *testing.T) {
 	}
 }
 
-// Functions with callbr and with funclets are read as the assembler reads them.
+// TestReadsCallBrAndFunclets requires that functions with callbr and funclets are parsed as the assembler parses them.
 func TestReadsCallBrAndFunclets(t *testing.T) {
 	for _, v := range []int{14, 19} {
 		jumps := clang(t, v, "asmgoto.c", "-O1")
@@ -102,7 +102,7 @@ func TestReadsCallBrAndFunclets(t *testing.T) {
 	}
 }
 
-// TestFuncletsThatAreNone requires that invalid funclets and callbr, which LLVM's assembler rejects, get an error with their place.
+// TestFuncletsThatAreNone requires an error with a position for invalid funclets and callbr, which LLVM's assembler rejects.
 func TestFuncletsThatAreNone(t *testing.T) {
 	const head = "define void @f() {\n  "
 	for _, c := range []struct{ text, err string }{
@@ -134,8 +134,7 @@ func clang(t *testing.T, version int, file string, args ...string) string {
 	return made(t, version, "clang", args...)
 }
 
-// requireAsAssembled compares what is read of a text with the bitcode that a release's own
-// assembler makes of it.
+// requireAsAssembled compares a parsed text with the bitcode that a release's assembler makes from it.
 func requireAsAssembled(t *testing.T, version int, text string) {
 	t.Helper()
 	m := parse(t, text)
@@ -151,11 +150,10 @@ func requireAsAssembled(t *testing.T, version int, text string) {
 	require.Equal(t, assembled(t, version, text, m.typed), got)
 }
 
-// instRecord is the record of one instruction, or of its place in the source, as
-// llvm-bcanalyzer shows them; it has no names for some codes.
+// instRecord matches the record of an instruction, or of its source location, in the output of llvm-bcanalyzer. Some codes have no name there.
 var instRecord = regexp.MustCompile(`(?m)^  (?:  )?<(FUNCTION_BLOCK|INST_[A-Z0-9]+|UnknownCode\d+|DEBUG_LOC_AGAIN|DEBUG_LOC)\b(?: abbrevid=\d+)?(?: op0=(\d+) op1=(\d+))?`)
 
-// recordCodes are the codes without a name (LLVM's LLVMBitCodes.h, FunctionCodes).
+// recordCodes names the codes without a name (LLVM's LLVMBitCodes.h, FunctionCodes).
 var recordCodes = map[string]string{
 	"UnknownCode31": "INDIRECTBR", "UnknownCode36": "FENCE", "UnknownCode39": "RESUME", "UnknownCode47": "LANDINGPAD",
 	"UnknownCode41": "LOADATOMIC", "UnknownCode45": "STOREATOMIC", "UnknownCode46": "CMPXCHG",
@@ -163,8 +161,7 @@ var recordCodes = map[string]string{
 	"UnknownCode56": "UNOP", "UnknownCode58": "FREEZE", "UnknownCode59": "ATOMICRMW",
 }
 
-// assembled lists the instructions of each function of a text as the assembler's bitcode
-// has them.
+// assembled returns the instructions of each function in the bitcode that the assembler makes from a text.
 func assembled(t *testing.T, version int, text string, typed bool) (functions [][]string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "assembled.bc")
@@ -175,7 +172,7 @@ func assembled(t *testing.T, version int, text string, typed bool) (functions []
 		args = append(args, "-opaque-pointers=0")
 	}
 	if version == 19 && strings.Contains(text, "call void @llvm.dbg.") {
-		args = append(args, "-write-experimental-debuginfo-iterators-to-bitcode=false") // or it makes records of the calls
+		args = append(args, "-write-experimental-debuginfo-iterators-to-bitcode=false") // otherwise it converts the calls to records
 	}
 	_, errs, ok := llvm(t, version, "llvm-as", args...)
 	require.True(t, ok, errs)
@@ -185,7 +182,7 @@ func assembled(t *testing.T, version int, text string, typed bool) (functions []
 	for _, m := range instRecord.FindAllStringSubmatch(dump, -1) {
 		last := len(functions) - 1
 		if last < 0 && m[1] != "FUNCTION_BLOCK" {
-			continue // of a block before the functions
+			continue // the record is in a block before the functions
 		}
 		switch m[1] {
 		case "FUNCTION_BLOCK":
@@ -209,7 +206,7 @@ func assembled(t *testing.T, version int, text string, typed bool) (functions []
 	return functions
 }
 
-// recordNames holds the names of those records whose name is not that of the operation.
+// recordNames maps operations to the names of their records, if they differ.
 var recordNames = map[Op]string{
 	OpFNeg: "UNOP", OpICmp: "CMP2", OpFCmp: "CMP2", OpSelect: "VSELECT", OpVAArg: "VAARG", OpGEP: "GEP",
 	OpExtractElement: "EXTRACTELT", OpInsertElement: "INSERTELT", OpShuffleVector: "SHUFFLEVEC",

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The layouts that LLVM 14 to 22 give to the targets that matter here.
+// TestParseDataLayout parses the layouts that LLVM 14 to 22 use for common targets.
 func TestParseDataLayout(t *testing.T) {
 	i128 := &Type{Kind: IntKind, Bits: 128}
 	fp80 := &Type{Kind: X86FP80Kind}
@@ -54,7 +54,7 @@ func TestParseDataLayout(t *testing.T) {
 	}
 }
 
-// A module without a layout has that of its triple (clang 14 to 22 print them).
+// TestLayoutOfATriple requires that a module without a layout has that of its triple (as clang 14 to 22 print them).
 func TestLayoutOfATriple(t *testing.T) {
 	fp80, double := &Type{Kind: X86FP80Kind}, &Type{Kind: DoubleKind}
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestLayoutOfATriple(t *testing.T) {
 		require.Equal(t, []int{c.i64, c.double, c.longSize}, []int{m.Layout.Align(I64), m.Layout.Align(double), int(m.Layout.Size(fp80))}, c.triple)
 		require.Empty(t, m.Layout.Text)
 	}
-	for _, order := range []string{"%s%s", "%[2]s%[1]s"} { // what is written stands
+	for _, order := range []string{"%s%s", "%[2]s%[1]s"} { // a written layout takes precedence
 		m, err := Parse("m.ll", fmt.Appendf(nil, order, "target datalayout = \"e\"\n", "target triple = \"i686-linux-gnu\"\n"))
 		require.NoError(t, err)
 		require.Equal(t, 8, m.Layout.PointerBytes(0))
@@ -88,7 +88,7 @@ func TestWidthOfAnIndex(t *testing.T) {
 	}
 }
 
-// Address spaces whose pointers have no fixed integer are those that ni names; LLVM refuses 0 among them.
+// TestNonIntegralAddressSpaces requires that ni names the non-integral address spaces; like LLVM, it rejects space 0.
 func TestNonIntegralAddressSpaces(t *testing.T) {
 	m := parse(t, "target datalayout = \"e-p1:64:64-ni:8:1:8-n8:16:32:64\"\n")
 	for space, want := range map[int]bool{0: false, 1: true, 2: false, 8: true} {
@@ -110,7 +110,7 @@ func TestNonIntegralAddressSpaces(t *testing.T) {
 	}
 }
 
-// TestEqualLayouts requires that layouts are compared by their specifications, whatever was asked of one before.
+// TestEqualLayouts requires that layouts are compared by their specifications and not by their caches.
 func TestEqualLayouts(t *testing.T) {
 	a, err := ParseDataLayout("")
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Bitcode of every release is read as its text is.
+// TestReadsBitcode requires that bitcode of every release reads like its text.
 func TestReadsBitcode(t *testing.T) {
 	for _, v := range versions {
 		text := opt(t, v, filepath.Join("testdata", "common.ll"), opaque14(v)...)
@@ -47,7 +47,7 @@ func TestBitcodeThatCannotBeRead(t *testing.T) {
 	require.EqualError(t, err, file+" is LLVM bitcode, and no llvm-dis is on the PATH to read it: install LLVM (Debian: apt install llvm-22), or give the text that llvm-dis or clang -S -emit-llvm writes")
 }
 
-// The first llvm-dis that can read the file is taken, whatever it is called.
+// TestBitcodeByAnyDisassembler requires that the first llvm-dis that can read the file is used, with any of its names.
 func TestBitcodeByAnyDisassembler(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "common.bc")
 	_, errs, ok := llvm(t, 19, "llvm-as", "-o", file, filepath.Join("testdata", "common.ll"))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParse requires that no source causes a panic (the parser would return "internal error"), and that the time is in proportion to its length.
+// FuzzParse requires that no source causes a panic (the parser would return "internal error"), and that the time is proportional to the length.
 func FuzzParse(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*.ll")
 	require.NoError(f, err)
@@ -39,8 +39,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// compareScans requires that the quick search for the ends of bodies and nodes finds the same module as the one that reads every byte. (The latter
-// may reject text within metadata, which the quick one does not read.)
+// compareScans requires that the quick search for the ends of bodies and nodes finds the same module as reading every byte. The latter may reject text in
+// metadata, which the quick search skips.
 func compareScans(t *testing.T, m *Module) {
 	careful, err := parseModule(m.Name, m.src, false, m.opaque)
 	if err != nil {
@@ -61,12 +61,12 @@ func compareScans(t *testing.T, m *Module) {
 	for _, n := range m.metadata.nodes {
 		quick[n] = true
 	}
-	for _, n := range careful.metadata.nodes { // a bracket too many hides nodes from it
+	for _, n := range careful.metadata.nodes { // a surplus bracket hides nodes from it
 		require.True(t, quick[n], "!%d", n.number)
 	}
 }
 
-// exercise asks a module for all it can be asked for.
+// exercise calls all methods of a module.
 func exercise(t *testing.T, m *Module) {
 	for _, g := range m.Globals {
 		m.Layout.Size(g.ValueType)

@@ -66,7 +66,7 @@ end:
 		want  string
 	}{
 		{sum, "entry", 0, "%n"},
-		{sum, "loop", 0, "%n %i %acc"}, // started at a block, its phis are inputs
+		{sum, "loop", 0, "%n %i %acc"}, // at the start of a block its phis are inputs
 		{sum, "loop", 2, "%n %i %acc"},
 		{sum, "loop", 3, "%n %i %acc %sq"},
 		{sum, "loop", 4, "%n %i %acc1"},
@@ -78,17 +78,17 @@ end:
 		{f, "entry", 0, "%a %b %fp"},
 		{f, "entry", 1, "%a %b %fp %x"},
 		{f, "left", 0, "%b %x"},
-		{f, "left", 1, "%x %y"}, // both are read by phis, on this edge only
+		{f, "left", 1, "%x %y"}, // phis read both, only on this edge
 		{f, "right", 0, "%a %b %fp"},
 		{f, "right", 1, "%a %z"},
-		{f, "join", 0, "%p %q"}, // a phi that nobody reads is not needed
+		{f, "join", 0, "%p %q"}, // an unused phi is not needed
 		{f, "join", 3, "%p %q"},
 		{f, "join", 4, "%r"},
 		{f, "loop", 0, "%b %i %j"},
-		{f, "loop", 3, "%b %i %j %next"}, // %i goes into %j on the way back
+		{f, "loop", 3, "%b %i %j %next"}, // %i becomes %j on the back edge
 		{f, "end", 0, "%next"},
 		{relocate.Func("f"), "0", 0, "%n %base %dead"},
-		{relocate.Func("f"), "0", 2, "%base %derived"}, // after the statepoint: no token, no %dead
+		{relocate.Func("f"), "0", 2, "%base %derived"}, // after the statepoint: no token and no %dead
 		{relocate.Func("f"), "0", 3, "%base %derived %r"},
 		{relocate.Func("unwinds"), "entry", 0, "%p %q"},
 		{relocate.Func("unwinds"), "ok", 0, ""},
@@ -100,9 +100,8 @@ end:
 	require.EqualError(t, err, "block %end has no instruction 2")
 }
 
-// gcModule is a function of gc pointers over a random graph of blocks. A value is
-// used where its definition dominates: everywhere for those of the entry, else in
-// its own block and through phis.
+// gcModule returns a function of gc pointers over a random graph of blocks. Values of the entry block are used everywhere; others are used in their own
+// block and in phis, so that definitions dominate uses.
 func gcModule(r *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString(`target triple = "x86_64-pc-linux-gnu"
@@ -147,8 +146,8 @@ define void @f(ptr addrspace(1) %p0, ptr addrspace(1) %p1) gc "statepoint-exampl
 	return b.String() + "}\n"
 }
 
-// rewrite-statepoints-for-gc computes liveness too: what it puts into the gc-live
-// bundle of a statepoint is what is live after the call.
+// TestLivenessIsThatOfRewriteStatepoints requires that the values live after a call are those that rewrite-statepoints-for-gc adds to the gc-live bundle of
+// its statepoint.
 func TestLivenessIsThatOfRewriteStatepoints(t *testing.T) {
 	const version = 19
 	compared := 0
@@ -193,8 +192,7 @@ func TestLivenessIsThatOfRewriteStatepoints(t *testing.T) {
 	require.Greater(t, compared, 60)
 }
 
-// originalName follows a value back to the one that was relocated, through the
-// phis that join it with itself.
+// originalName follows a relocated value back to the original, through phis that merge relocations of it.
 func originalName(v Value, seen map[*Instr]bool) string {
 	in, ok := v.(*Instr)
 	switch {

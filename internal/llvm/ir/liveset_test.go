@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is written to a folder is read once, what is overwritten again, and what cannot be read is read again until it can.
+// TestLive requires that a new file is read once, a changed file again, and an unreadable file until it can be read.
 func TestLive(t *testing.T) {
 	dir := t.TempDir()
 	l := NewLiveSet([]string{dir, filepath.Join(dir, "named.ll")})
@@ -25,17 +25,17 @@ func TestLive(t *testing.T) {
 		}
 		require.Equal(t, want, got)
 	}
-	read(0) // there is nothing yet
+	read(0) // no file yet
 	one := put(t, dir, "one.ll", fmt.Sprintf(plain, 1))
 	read(0, "one.ll")
 	read(0)
-	put(t, dir, "two.ll", "define i32 @g() {\n  ret i3") // it is being written
+	put(t, dir, "two.ll", "define i32 @g() {\n  ret i3") // an incomplete file
 	read(0)
-	read(1) // it is the same as before
+	read(1) // still unchanged
 	read(0)
 	put(t, dir, "two.ll", "define i32 @g() {\n  ret i32 2\n}\n")
 	read(0, "two.ll")
-	// The same size at the same time, as within a tick of the kernel's.
+	// Write the same size at the same time, as within a tick of the kernel.
 	info, err := os.Stat(one)
 	require.NoError(t, err)
 	put(t, dir, "one.ll", fmt.Sprintf(plain, 3))

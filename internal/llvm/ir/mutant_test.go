@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTakesTheMutantsThatLLVMAsTakes drops, repeats or replaces one token of a good module, and requires that a mutant which llvm-as accepts is
-// accepted here. (The converse does not hold: metadata and the insides of attributes are not checked.)
+// TestTakesTheMutantsThatLLVMAsTakes deletes, repeats or replaces one token of a valid module. It requires that a mutant that llvm-as accepts is accepted
+// here. The converse does not hold: metadata and the contents of attributes are not checked.
 func TestTakesTheMutantsThatLLVMAsTakes(t *testing.T) {
 	livetest.Slow(t)
 	const version, mutants = 22, 200
@@ -36,7 +36,7 @@ func TestTakesTheMutantsThatLLVMAsTakes(t *testing.T) {
 		if err == nil {
 			err = m.Check()
 		}
-		// The verifier's rules, such as dominance, are not the reader's.
+		// The verifier's rules, such as dominance, are not checked by this parser.
 		_, errs, ok := llvm(t, version, "llvm-as", "-disable-verify", "-o", os.DevNull, write(t, "mutant.ll", text))
 		if ok {
 			taken++

@@ -34,7 +34,7 @@ func TestFilesAndRead(t *testing.T) {
 	require.NoError(t, err, string(out))
 	put(t, dir, "dump/notes.txt", "no module")
 	put(t, dir, "dump/half.ll", "define i32 @f() {\n")
-	odd := put(t, dir, "odd[1].ll", fmt.Sprintf(plain, 4)) // called like a pattern
+	odd := put(t, dir, "odd[1].ll", fmt.Sprintf(plain, 4)) // its name looks like a pattern
 
 	for _, c := range []struct {
 		names, want []string
@@ -67,7 +67,7 @@ func TestFilesAndRead(t *testing.T) {
 		filepath.Join(dir, "[.ll"):              "syntax error in pattern",
 		t.TempDir():                             "no file *.ll or *.bc is in it",
 		filepath.Join(dir, "dump", "half.ll"):   "half.ll:",
-		filepath.Join(dir, "dump", "half*.ll"):  "half.ll:", // none of them can be read
+		filepath.Join(dir, "dump", "half*.ll"):  "half.ll:", // none of them is valid
 		filepath.Join(dir, "dump", "notes.txt"): "expected top-level entity",
 	} {
 		_, _, err := ReadNamed([]string{name})

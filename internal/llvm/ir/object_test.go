@@ -39,7 +39,7 @@ func object(t *testing.T, version int, file string) map[string][]byte {
 	return globals
 }
 
-// encode lays a constant out in little-endian memory.
+// encode returns a constant as it lies in little-endian memory.
 func encode(d *DataLayout, c *Const) []byte {
 	b := make([]byte, d.Size(c.Typ))
 	put := func(at uint64, e *Const) { copy(b[at:], encode(d, e)) }
@@ -66,8 +66,7 @@ func encode(d *DataLayout, c *Const) []byte {
 	return b
 }
 
-// The bits of every literal and the place of every field are those that llc
-// writes into an object file.
+// TestConstantsAreWhatLLCWrites requires the bits of every literal and the offset of every field that llc writes into an object file.
 func TestConstantsAreWhatLLCWrites(t *testing.T) {
 	file := filepath.Join("testdata", "constants.ll")
 	m, err := ParseFile(file)
@@ -85,7 +84,7 @@ func TestConstantsAreWhatLLCWrites(t *testing.T) {
 	}
 }
 
-// Sizes, alignments and offsets are those that LLVM folds getelementptr to.
+// TestLayoutIsWhatLLVMFolds requires the sizes, alignments and offsets to which LLVM folds getelementptr.
 func TestLayoutIsWhatLLVMFolds(t *testing.T) {
 	types := []string{
 		"i1", "i7", "i8", "i16", "i17", "i24", "i32", "i33", "i48", "i64", "i65", "i96", "i128", "i129", "i256", "i1024",
@@ -104,13 +103,13 @@ func TestLayoutIsWhatLLVMFolds(t *testing.T) {
 	for _, v := range versions {
 		for _, layout := range layouts {
 			if layout == "" && v < 18 {
-				continue // i128 was aligned to 8 bytes then, and the default here is today's
+				continue // that release aligns i128 to 8 bytes, unlike the default layout
 			}
 			if strings.Contains(layout, "i128") && v < 18 {
-				continue // not the layout of that release's x86-64, and llc wants its own
+				continue // llc requires that release's own x86-64 layout
 			}
 			if v >= 18 && layout != "" && !strings.Contains(layout, "i128") {
-				continue // those add i128:128 to the old layout when they read it
+				continue // that release adds i128:128 to the old layout
 			}
 			checkLayout(t, v, layout, types)
 		}

@@ -79,7 +79,7 @@ func TestNumbersAndNames(t *testing.T) {
 	odd := m.Func(`name with " quote and \`)
 	require.Equal(t, `@"name with \22 quote and \5C"`, odd.Ref())
 	require.Equal(t, `%"a b"`, odd.Value("a b").Ref())
-	require.Equal(t, `%"7"`, odd.Value(`"7"`).Ref()) // a name, and not the number
+	require.Equal(t, `%"7"`, odd.Value(`"7"`).Ref()) // a name and not a number
 	require.Equal(t, "%1", odd.Value("1").Ref())
 	require.Equal(t, `%"-x.$y_"`, odd.Value("-x.$y_").Ref())
 }
@@ -125,7 +125,7 @@ func TestInstructions(t *testing.T) {
 	require.Equal(t, "other block", sw.Blocks[0].Name)
 	require.Equal(t, []*Block{sw.Blocks[0], sw.Blocks[1], sw.Blocks[1], sw.Blocks[3]}, sw.Blocks)
 	phi := in("control", "f")
-	require.Equal(t, Value(phi), phi.Args[2]) // its own operand
+	require.Equal(t, Value(phi), phi.Args[2]) // a phi may be its own operand
 
 	printf := in("calls", "r").Call
 	require.Equal(t, "i32 (ptr, ...)", printf.Sig.String())
@@ -161,7 +161,7 @@ func TestTypedPointers(t *testing.T) {
 	require.Equal(t, "<2 x i32*>", m.Func("pointers").Value("ve").Type().String())
 	require.Equal(t, "i64*", m.Lookup("al2").Type().String())
 
-	// Where another error keeps LLVM 17 and later from it, too, what the pointers point to matters.
+	// A second error keeps LLVM 17 and later from reading the module with opaque pointers, so pointees are compared.
 	_, err = Parse("t.ll", []byte("@g = global i32 0\n@p = global i8* @g\n@q = global i8* @nope\n"))
 	requireShown(t, err, "t.ll:2:17: '@g' defined with type 'i32*' but expected 'i8*'\n@p = global i8* @g\n                ^")
 	m, err = Parse("t.ll", []byte("define void @f(i8* %p) {\n\t%x = load i32, i8* %p\n\tret i32 %x\n}\n"))
@@ -177,7 +177,7 @@ func TestHexIntegers(t *testing.T) {
 	require.Equal(t, "<i32 7, i32 7, i32 7, i32 7>", m.Lookup("v").(*Global).Init.Ref())
 }
 
-// TestBodiesAreLazy requires that a body is parsed only when it is asked for: its error is returned then, each time, and by Check.
+// TestBodiesAreLazy requires that a body is parsed on first use: each use and Check return its error.
 func TestBodiesAreLazy(t *testing.T) {
 	m, err := Parse("lazy.ll", []byte("define void @good() {\n  ret void ; a brace } in a comment\n}\n\ndefine void @bad() {\n  nonsense \"}\"\n}\n"))
 	require.NoError(t, err)
@@ -219,7 +219,7 @@ func TestBodiesFromManyGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-// TestBounds requires errors for short texts that would expand to large objects or to infinite ones.
+// TestBounds requires errors for short texts that would expand to large or infinite objects.
 func TestBounds(t *testing.T) {
 	chain := func(n int, format func(i int) string) string {
 		var b strings.Builder
@@ -266,8 +266,7 @@ func TestLongLineIsCut(t *testing.T) {
 	require.Equal(t, byte('x'), line[strings.IndexByte(caret, '^')])
 }
 
-// requireShown compares an error with its one line and the two that a terminal
-// shows below it.
+// requireShown compares an error with its message and the two lines that are printed below it.
 func requireShown(t *testing.T, err error, want string) {
 	t.Helper()
 	var where *Error

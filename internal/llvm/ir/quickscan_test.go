@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestQuickScanIsCertainOfWhatLLVMPrints requires that the quick search is in use for LLVM's output.
+// TestQuickScanIsCertainOfWhatLLVMPrints requires that the quick search succeeds on LLVM's output.
 func TestQuickScanIsCertainOfWhatLLVMPrints(t *testing.T) {
 	src := opt(t, 19, filepath.Join("testdata", "common.ll"))
 	m, err := parseModule("printed.ll", src, true, false)
@@ -31,8 +31,7 @@ func TestQuickScanIsCertainOfWhatLLVMPrints(t *testing.T) {
 	require.Greater(t, certain, 5)
 }
 
-// A few bytes that mean something to either are strewn over good modules: whenever both
-// take the result, they read the same.
+// TestQuickScanFindsWhatTheCarefulOneFinds inserts special bytes into valid modules. If both searches accept the text, they must find the same.
 func TestQuickScanFindsWhatTheCarefulOneFinds(t *testing.T) {
 	common, err := os.ReadFile(filepath.Join("testdata", "common.ll"))
 	require.NoError(t, err)
@@ -61,7 +60,7 @@ func TestQuickScanFindsWhatTheCarefulOneFinds(t *testing.T) {
 	require.Greater(t, taken, 1000)
 }
 
-// TestQuickScanIsLinear requires that the quick search does not read the rest of the module again and again.
+// TestQuickScanIsLinear requires that the quick search takes linear time.
 func TestQuickScanIsLinear(t *testing.T) {
 	livetest.Slow(t)
 	const n = 200_000

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestReadsWhatOptPrints requires that this package reads what every release prints for a module, and the output of its optimizer.
+// TestReadsWhatOptPrints requires that this package parses the output of every release's printer and optimizer for a module.
 func TestReadsWhatOptPrints(t *testing.T) {
 	livetest.Slow(t)
 	passes := [][]string{nil, {"-passes=default<O2>"}, {"-passes=mem2reg,instcombine,simplifycfg"}}
@@ -50,8 +50,7 @@ func TestReadsWhatOptPrints(t *testing.T) {
 	}
 }
 
-// compareModules sees that a module reads as it did before LLVM printed it anew:
-// the same functions, blocks, instructions and flags, under the same numbers.
+// compareModules requires that a module is unchanged after LLVM printed it: the same functions, blocks, instructions and flags with the same numbers.
 func compareModules(t *testing.T, name string, want, got *Module) {
 	t.Helper()
 	for _, f := range want.Funcs {
@@ -68,8 +67,7 @@ func compareModules(t *testing.T, name string, want, got *Module) {
 	}
 }
 
-// shapeOf spells blocks in the parts that neither pointers nor debug information
-// change.
+// shapeOf returns blocks as text, without the parts that depend on pointers or debug information.
 func shapeOf(blocks []*Block) []string {
 	var lines []string
 	for _, b := range blocks {
@@ -81,7 +79,7 @@ func shapeOf(blocks []*Block) []string {
 			line := fmt.Sprintf("%s = %v %s flags %x", in.Name, in.Op, in.Pred, in.Flags)
 			for _, a := range in.Args {
 				if c, ok := a.(*Const); ok && (c.Kind == ConstExpr || a.Type().Kind == VectorKind) {
-					continue // folded, or undef where poison stood
+					continue // folded, or undef in place of poison
 				}
 				line += " " + a.Ref()
 			}
@@ -94,7 +92,7 @@ func shapeOf(blocks []*Block) []string {
 	return lines
 }
 
-// llvm-stress makes modules of every instruction at random.
+// TestReadsWhatLLVMStressMakes reads random modules of llvm-stress, with all instructions.
 func TestReadsWhatLLVMStressMakes(t *testing.T) {
 	livetest.Slow(t)
 	for _, v := range versions {

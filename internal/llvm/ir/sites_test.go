@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// describe spells a site in one line.
+// describe returns a site as one line of text.
 func describe(s *Site) string {
 	refs := func(values []Value) string {
 		parts := make([]string, len(values))
@@ -103,7 +103,7 @@ func TestSitesAfterTheRewrite(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, sites, 1)
 	require.Len(t, sites[0].Live, 13)
-	var live []string // in no order that LLVM promises
+	var live []string // LLVM does not guarantee their order
 	for _, v := range sites[0].GCLive {
 		live = append(live, v.Ref())
 	}
@@ -139,7 +139,7 @@ attributes #0 = { "statepoint-id"="77" "statepoint-num-patch-bytes"="5" }
 		"statepoint 2882400000+0 in @managed line 15 calls @g live (i64 %a) gc () result none",
 		"statepoint 0+0 in @managed line 16 calls @g live (i64 %a) gc () result none",
 	}, sitesOf(t, m))
-	// Only where a pass decides there are two.
+	// There are two ids only if a pass decides between them.
 	var ids [][]uint64
 	for _, f := range m.Funcs {
 		sites, err := f.Sites()
@@ -182,8 +182,7 @@ var (
 	constantLine = regexp.MustCompile(`#3: Constant (\d+),`)
 )
 
-// llc writes one record for each site, in the same order, with the same id and
-// as many values.
+// TestSitesAreTheRecordsOfLLC requires that llc writes one record for each site in the same order, with the same id and number of values.
 func TestSitesAreTheRecordsOfLLC(t *testing.T) {
 	livetest.Slow(t)
 	const rewrite = "-passes=rewrite-statepoints-for-gc"
@@ -194,9 +193,9 @@ func TestSitesAreTheRecordsOfLLC(t *testing.T) {
 	}{
 		{"jit_pp.ll", versions, nil},
 		{"host_mod.ll", versions, nil},
-		{"sm_spill.ll", []int{16, 19, 22}, nil}, // llc-14 dies of an i1 operand
+		{"sm_spill.ll", []int{16, 19, 22}, nil}, // llc-14 crashes on an i1 operand
 		{"dup.ll", versions, []string{"-passes=always-inline"}},
-		{"deoptimize.ll", []int{16, 19, 22}, []string{rewrite}}, // 14 has statepoints for typed pointers only
+		{"deoptimize.ll", []int{16, 19, 22}, []string{rewrite}}, // LLVM 14 supports statepoints only with typed pointers
 		{"jit_sp.ll", []int{14}, []string{rewrite}},
 		{"sp_push.ll", []int{16, 19, 22}, nil},
 	} {
@@ -208,7 +207,7 @@ func TestSitesAreTheRecordsOfLLC(t *testing.T) {
 			}
 			text := opt(t, v, program(c.file), append(opaque, c.args...)...)
 			object := filepath.Join(t.TempDir(), "out.o")
-			// Without this llc dies of a call after a patchpoint.
+			// Without this, llc crashes on a call after a patchpoint.
 			args := append(opaque, "-enable-patchpoint-liveness=false", "-filetype=obj", "-o", object, write(t, "in.ll", text))
 			_, errs, ok := llvm(t, v, "llc", args...)
 			require.True(t, ok, "%s: %s", name, errs)

@@ -46,7 +46,7 @@ define void @plain() {
 `
 
 func TestSourceLines(t *testing.T) {
-	// The verifier wants the types of the tree of alias sets and of subprograms; the reader does not.
+	// The verifier checks the types in the tree of alias sets and of subprograms; this parser does not.
 	_, errs, ok := llvm(t, 22, "llvm-as", "-disable-verify", "-o", os.DevNull, write(t, "source.ll", sourceModule))
 	require.True(t, ok, errs)
 	const file, dir = "src/f.c", `/home "x"`
@@ -75,7 +75,7 @@ func TestSourceLines(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestBrokenSourceLines requires that broken debug information yields no source line, and that the search for it ends.
+// TestBrokenSourceLines requires that malformed debug information yields no source line, and that the lookup ends.
 func TestBrokenSourceLines(t *testing.T) {
 	for name, nodes := range map[string]string{
 		"missing":         "",
@@ -94,7 +94,7 @@ func TestBrokenSourceLines(t *testing.T) {
 	}
 }
 
-// Metadata is found however it is laid out, and what only looks like it is not.
+// TestMetadataLaidOutByHand requires that metadata is found in any layout, and that text that only looks like metadata is not.
 func TestMetadataLaidOutByHand(t *testing.T) {
 	const node = "!1 = !DILocation(line: 7, column: 8, scope: !2)"
 	for name, src := range map[string]string{

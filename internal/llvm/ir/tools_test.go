@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// opaque14 makes LLVM 14 read ptr; the later releases do by themselves.
+// opaque14 returns the flags with which LLVM 14 reads ptr; later releases need none.
 func opaque14(version int) []string {
 	if version == 14 {
 		return []string{"-opaque-pointers"}
@@ -21,8 +21,7 @@ func opaque14(version int) []string {
 
 var versions = []int{14, 16, 19, 22}
 
-// llvm runs a tool of one LLVM release and returns what it printed and whether it
-// succeeded. A tool that is not installed fails the test.
+// llvm runs a tool of an LLVM release and returns its output and whether it succeeded. A missing tool fails the test.
 func llvm(t testing.TB, version int, tool string, args ...string) (stdout, stderr string, ok bool) {
 	t.Helper()
 	return livetest.Answer(t, fmt.Sprintf("%s-%d", tool, version), args...)
@@ -34,7 +33,7 @@ func opt(t testing.TB, version int, file string, args ...string) string {
 	return made(t, version, "opt", append(args, "-S", file)...)
 }
 
-// made is the text that a tool makes of files.
+// made returns the output of a tool for files.
 func made(t testing.TB, version int, tool string, args ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Made(t, fmt.Sprintf("%s-%d", tool, version), "made.ll", args...))
@@ -49,7 +48,7 @@ func write(t testing.TB, name, src string) string {
 	return path
 }
 
-// parse parses and checks a source that must be good.
+// parse parses and checks a valid source.
 func parse(t testing.TB, src string) *Module {
 	t.Helper()
 	m, err := Parse("test.ll", []byte(src))
@@ -58,7 +57,7 @@ func parse(t testing.TB, src string) *Module {
 	return m
 }
 
-// programs are the shared programs of the repository.
+// programs returns the paths of the repository's shared programs.
 func programs(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../../testdata/programs/*.ll")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// forks is a module with words of forks and later releases: of Jeandle, Swift, Julia, Enzyme and back ends outside of LLVM.
+// forks is a module with words of forks and later releases: Jeandle, Swift, Julia, Enzyme and out-of-tree back ends.
 const forks = `target datalayout = "e-p:64:64"
 target features = "+wide"
 %T = type { i64 }
@@ -94,7 +94,7 @@ func TestForks(t *testing.T) {
 		"36: unknown kind of metadata 'jeandle_kind'",
 	}, got)
 
-	// Known words beside them are read as usual, and a convention is kept by its name.
+	// Known words beside them are parsed as usual, and a convention is kept by its name.
 	f := m.Func("Main_add")
 	require.Equal(t, "hotspotcc", f.CC)
 	require.Equal(t, "hotspotgc", f.GC)
@@ -112,8 +112,7 @@ func TestForks(t *testing.T) {
 	require.Equal(t, int64(7), m.Lookup("hidden").(*Global).Init.Int.Int64())
 }
 
-// TestMistakesAreNoForks requires that a mistake is an error at its place: a word where LLVM has a type, an operand or an opcode is no word of a
-// fork.
+// TestMistakesAreNoForks requires that a mistake is an error at its position: a word in place of a type, an operand or an opcode is not an unknown word.
 func TestMistakesAreNoForks(t *testing.T) {
 	for _, c := range []struct {
 		src       string
@@ -156,7 +155,7 @@ func TestMistakesAreNoForks(t *testing.T) {
 	}
 }
 
-// The list is bounded, and so is each word.
+// TestWarningsAreBounded requires that the list of warnings and each word are limited.
 func TestWarningsAreBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("attributes #0 = { " + strings.Repeat("w", 1000))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// describedModule has a site in each block of @f. The test replaces DBG by the debug records, which are intrinsics up to LLVM 18.
+// describedModule has a site in each block of @f. The test replaces DBG by debug records, or by intrinsics as in LLVM 18 and older.
 const describedModule = `
 declare void @site(i64, i64, i64)
 declare void @llvm.dbg.value(metadata, metadata, metadata)
@@ -85,7 +85,7 @@ done:
 !28 = !DILocalVariable(name: "ininner", scope: !6, file: !2, line: 1, type: !8)
 `
 
-// forms spells the module with records, and with intrinsics.
+// describedForms returns the module with records and with intrinsics.
 func describedForms() map[string]string {
 	text := strings.ReplaceAll(describedModule, "%slotted", "%x")
 	intrinsics := text
@@ -108,19 +108,19 @@ func describedForms() map[string]string {
 	return map[string]string{"records": records, "intrinsics": intrinsics}
 }
 
-// Which variables the three arguments of each site are, in the order of the source.
+// describedSites lists the variables of the three arguments of each site, in the order of the source.
 var describedSites = []string{
-	"a copy | v | ",         // one operation away is not the variable; other scopes are not around the place
+	"a copy | v | ",         // a non-empty expression and variables of other scopes do not count
 	"a copy | inblock v | ", // in the block
 	"a copy | v | ininner",  // in the inlined function
-	"a copy | v | ",         // without a location: what the function itself has
+	"a copy | v | ",         // without a location: only variables of the function itself
 	"a copy |  | v",         // assigned
-	"a copy |  | ",          // no longer known
-	"a copy | both | ",      // from both sides, the same and not the same
-	"a |  | ",               // the second time round, %i is not what v was the first time; nor is copy what it was
-	"a | v | ",              // now it is
+	"a copy |  | ",          // no longer available
+	"a copy | both | ",      // assigned on both paths, once the same value and once another
+	"a |  | ",               // in the second iteration %i differs from the first value of v, and so does copy
+	"a | v | ",              // now it has the value
 	" | v | copy",           // assigned in the loop
-	"both | v | copy",       // behind it
+	"both | v | copy",       // after the loop
 }
 
 func TestVariables(t *testing.T) {
@@ -153,7 +153,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// callOf is the name of the function that a call names.
+// callOf returns the name of the directly called function.
 func callOf(in *Instr) (string, bool) {
 	if in.Call == nil {
 		return "", false
@@ -165,7 +165,7 @@ func callOf(in *Instr) (string, bool) {
 	return f.Name, true
 }
 
-// Debug information that is broken names nothing.
+// TestBrokenVariables requires that malformed debug information names nothing.
 func TestBrokenVariables(t *testing.T) {
 	for name, change := range map[string][]string{
 		"no variable":     {"!22 = !DILocalVariable(name: \"v\"", "!22 = !DIBasicType(name: \"v\""},

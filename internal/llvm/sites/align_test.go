@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// locationsOf reads locations as R8 (a register of eight bytes), I10 (a slot of ten), D (an address) and C-1 (a constant). Each register and slot
-// is distinct; with a letter appended, as in I8a, those with the same letter are the same.
+// locationsOf parses locations: R8 is a register of eight bytes, I10 a slot of ten, D an address and C-1 a constant. Registers and slots differ, unless they
+// have the same letter appended, as in I8a.
 func locationsOf(t *testing.T, words string) []stackmap.Location {
 	t.Helper()
 	var out []stackmap.Location
@@ -44,8 +44,8 @@ func locationsOf(t *testing.T, words string) []stackmap.Location {
 	return out
 }
 
-// TestAlign requires locations that were derived by hand from X86FloatingPoint.cpp and StackMaps.cpp: operands in x87 registers are missing. A
-// statepoint counts them all the same, so what comes next is in their places: the number of gc pointers, those, the number of allocas.
+// TestAlign requires locations that were derived by hand from X86FloatingPoint.cpp and StackMaps.cpp. Operands in x87 registers are missing. A statepoint
+// still counts them, so what follows takes their places: the number of gc pointers, the pointers, the number of allocas.
 func TestAlign(t *testing.T) {
 	const module = `target triple = "TRIPLE"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -71,12 +71,13 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 	const counts, fit = "live values", "do not fit"
 	for _, c := range []struct {
 		site, operands, locations string
-		// The number of the location of each live value, - for none, ? for an unknown one; then "moved". Or why the record is not that of the site.
+		// want lists the index of the location of each live value, with - for none and ? for an unknown one, then "moved". Otherwise it is
+		// the reason why the record does not belong to the site.
 		want string
 	}{
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 R8", "0 - 1"},
-		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 I10 R8", "0 1 2"}, // spilled, and folded
-		{"stackmap", "i64 %a, x86_fp80 %x, i64 %n", "R8 D", "0 - 1"},      // as llc 14 to 22 records the address of an alloca
+		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 I10 R8", "0 1 2"}, // the x86_fp80 was spilled and folded
+		{"stackmap", "i64 %a, x86_fp80 %x, i64 %n", "R8 D", "0 - 1"},      // llc 14 to 22 record the address of an alloca so
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8", counts},
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 R8 R8 R8", counts},
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 R4", fit},
@@ -85,9 +86,9 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 		{"stackmap", "x86_fp80 %x, x86_fp80 %y, i64 %a", "I10 R8", "? ? 1"},
 		{"stackmap", "x86_fp80 %x, i64 5, x86_fp80 %y, i64 6", "C5 C6", "- 0 - 1"},
 		{"stackmap", "x86_fp80 %x, i64 5, x86_fp80 %y, i64 6", "C6 C5", fit},
-		{"stackmap", "x86_fp80 %x, i80 %w, i64 %a", "I10 R8", "- 0 1"}, // the slot may be either's
+		{"stackmap", "x86_fp80 %x, i80 %w, i64 %a", "I10 R8", "- 0 1"}, // the slot may belong to either
 		{"stackmap", "{ x86_fp80, i64 } %g, i64 %a", "R8", "- 0"},
-		{"stackmap", "double %d, i64 %a", "R8", counts}, // SSE is on by default
+		{"stackmap", "double %d, i64 %a", "R8", counts}, // SSE is the default
 		{"patchpoint", "ptr %l, x86_fp80 %x, i32 %i", "D R4", "0 - 1"},
 		{"patchpoint", "ptr %l, x86_fp80 %x, i32 %i", "R8 R4", fit},
 		// The result and the arguments of anyregcc come first.
@@ -100,13 +101,13 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C0", "0 - 1 moved"},
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I10 C0", "0 1 2"}, // %b was found to be 0
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I4 C0", fit},
-		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C9", fit}, // there are no nine gc pointers
+		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C9", fit}, // there are not nine gc pointers
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C4 I8 I8 C0 C0", counts},
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 5, i64 %b", "C0 C0 C4 R8 C5 R8 C0", "0 - 1 2 moved"},
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b, x86_fp80 %y", "C0 C0 C4 R8 R8 C0 C0", "0 - 1 - moved"},
 		{"statepoint", "x86_fp80 %x, x86_fp80 %y, i64 %b", "C0 C0 C3 I10 R8 C0", "? ? 1 moved"},
 		{"statepoint", "x86_fp80 %x, x86_fp80 %y, i64 %b", "C0 C0 C3 I10a I10a R8", "0 1 2"},
-		// Either %d was in an x87 register, or %b was found to be 0: then the locations are in the order of the operands.
+		// Either %d was in an x87 register, or %b was found to be 0 and the locations are in the order of the operands.
 		{"statepoint", "double %d, i64 %a, i64 %b", "C0 C0 C3 I8 I8 C0", "? ? ? moved"},
 		{"statepoint", "double %d, i64 %a, i64 %b", "C0 C0 C3 I8a I8a C0", "? 1 ? moved"},
 		{"statepoint", "double %d, i64 %a, i64 %b", "C0 C0 C3 I8 I8 I8", "0 1 2"},
@@ -115,9 +116,9 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 		{"statepoint", "double %d, float %s, i64 %a", "C0 C0 C3 R16 R8 C0", "? ? ? moved"},
 		{"gc", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I10 I8 I8 I8 D", "0 1 2"},
 		{"gc", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C1", "0 - 1 moved"},
-		{"gc", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C1 I8 C1 C1", "0 - 1 moved"}, // whatever it read there
+		{"gc", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C1 I8 C1 C1", "0 - 1 moved"}, // whatever LLVM read there
 		{"gc", "i64 %a, x86_fp80 %x, x86_fp80 %y", "C0 C0 C3 I8 C1 I8", "0 - - moved"},
-		{"gc", "i64 %a, x86_fp80 %x, x86_fp80 %y", "C0 C0 C3 I8 C1", "0 - - moved"}, // it ended before
+		{"gc", "i64 %a, x86_fp80 %x, x86_fp80 %y", "C0 C0 C3 I8 C1", "0 - - moved"}, // the record ended before
 	} {
 		t.Run(c.site+" "+c.operands+" "+c.locations, func(t *testing.T) {
 			require.Equal(t, c.want, aligned(t, strings.Replace(module, "TRIPLE", none, 1), strings.Replace(calls[c.site], "OPERANDS", c.operands, 1), c.locations))
@@ -142,7 +143,7 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 	})
 }
 
-// aligned spells the alignment of the site of a module whose function @f makes the call.
+// aligned returns the alignment of a site as text. text is a module in whose function @f call is made.
 func aligned(t *testing.T, text, call, words string) string {
 	t.Helper()
 	m, err := ir.Parse("m.ll", []byte(strings.Replace(text, "CALL", call, 1)))

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestDecoratedSymbolsOfLLVM requires the symbols that LLVM writes for Microsoft's calling conventions, on each platform that it writes them on.
+// TestDecoratedSymbolsOfLLVM requires the symbols that LLVM writes for Microsoft's calling conventions, on each platform.
 func TestDecoratedSymbolsOfLLVM(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -64,7 +64,7 @@ define void @ordinary(i32 %a) { ret void }
 	}
 }
 
-// withoutLayout leaves the data layout to the code generator, which has one for each triple.
+// withoutLayout removes the data layout, so that the code generator uses the default of each triple.
 func withoutLayout(text string) string {
 	_, rest, _ := strings.Cut(text, "\n")
 	return rest

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// objectImage reads an object that is not linked, with addresses in the headers of its sections as a JIT writes them.
+// objectImage opens an unlinked object, with addresses in its section headers as a JIT writes them.
 func objectImage(t *testing.T, path string) *object.Image {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -33,7 +33,7 @@ func objectImage(t *testing.T, path string) *object.Image {
 	return img
 }
 
-// provenances holds each function of a module that an image has the code of against that.
+// provenances compares each function of a module with its code in an image.
 func provenances(t *testing.T, img *object.Image, m *ir.Module) (of map[string]sites.Provenance) {
 	t.Helper()
 	ms := sites.NewModules([]*ir.Module{m})
@@ -46,7 +46,7 @@ func provenances(t *testing.T, img *object.Image, m *ir.Module) (of map[string]s
 	return of
 }
 
-// TestProvenanceOfOwnModules requires that no program's own module is contradicted, with every compiler.
+// TestProvenanceOfOwnModules requires that no program contradicts its own module, for every compiler.
 func TestProvenanceOfOwnModules(t *testing.T) {
 	programs, err := filepath.Glob(filepath.Join(livetest.Testdata(t, "programs"), "*.ll"))
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestProvenanceOfOwnModules(t *testing.T) {
 			}, "provenance", filepath.Base(program), version) {
 				path := livetest.TryObject(t, version, program, flags...)
 				if path == "" {
-					continue // another architecture may not take it
+					continue // it may be rejected on another architecture
 				}
 				m, err := ir.ParseFile(livetest.IR(t, version, program))
 				require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestProvenanceOfOwnModules(t *testing.T) {
 	require.Positive(t, count[sites.Likely])
 }
 
-// sumModule is a function with what may be another's in a module of the same shape.
+// sumModule is a module whose function has parts that tests replace.
 const sumModule = `
 declare void @g(i32, i32)
 declare void @h(i32, i32)
@@ -119,7 +119,7 @@ func TestProvenanceOfOtherModules(t *testing.T) {
 				img := objectImage(t, livetest.Object(t, version, path, flags...))
 				p := provenances(t, img, other)["sum_opt"]
 				if c.name == "order" && slices.Contains(flags, "-code-model=large") {
-					continue // which function is in the register that is called is not looked at
+					continue // the callee in a register is not examined
 				}
 				require.Equal(t, sites.Provenance{Sure: sites.Contradicted, Why: "sum.ll defines @sum_opt " + c.want}, p, "%s, LLVM %d %v", c.name, version, flags)
 				p = provenances(t, img, own)["sum_opt"]
@@ -129,8 +129,8 @@ func TestProvenanceOfOtherModules(t *testing.T) {
 	}
 }
 
-// TestProvenanceByBitcode requires that IR stored beside the code makes it certain, whatever the names of its values; and that the reason names the
-// difference to another module.
+// TestProvenanceByBitcode requires that IR stored beside the code makes a module certain, whatever the names of its values. For another module the reason
+// must name the difference.
 func TestProvenanceByBitcode(t *testing.T) {
 	path := livetest.Module(t, sumModule)
 	object := filepath.Join(t.TempDir(), "sum.o")
@@ -150,7 +150,7 @@ func TestProvenanceByBitcode(t *testing.T) {
 	}
 }
 
-// The same by the text of a module, which a JIT that describes itself leaves.
+// TestProvenanceByText requires the same for the text of a module, which a self-describing JIT stores.
 func TestProvenanceByText(t *testing.T) {
 	text := strings.ReplaceAll(sumModule, "%v", "%value")
 	own := strings.NewReplacer("\\", "\\5C", "\n", "\\0A", `"`, "\\22").Replace(text)

@@ -41,7 +41,7 @@ define i64 @any(i64 %a, i64 %b) {
 }
 `
 
-// entry is the first record of a function that has those that follow too.
+// entry returns a record with these locations, the only record of its function.
 func entry(t *testing.T, id stackmap.RecordID, locations ...stackmap.Location) sites.RecordEntry {
 	t.Helper()
 	return entryOf(t, stackmap.Record{ID: id, Locations: locations})
@@ -103,8 +103,7 @@ func TestSitesOfARecord(t *testing.T) {
 	}
 }
 
-// A module that fits one record by chance is not what runs when it fits none of another
-// record of the function.
+// TestSitesOfAllRecords requires that a module that fits one record by chance is rejected if another record of the function has no fitting site.
 func TestSitesOfAllRecords(t *testing.T) {
 	m, err := ir.Parse("m.ll", []byte(sitesModule))
 	require.NoError(t, err)
@@ -114,7 +113,7 @@ func TestSitesOfAllRecords(t *testing.T) {
 	require.EqualError(t, err, "m.ll is not what was compiled: record 3 of @f has 0 live values, and line 9 of the module 1")
 }
 
-// The mark of undef, as an entry of the constant table and sign-extended, is no value.
+// TestUndefMark requires that the mark of undef, as an entry of the constant table or sign-extended, is not taken for a value.
 func TestUndefMark(t *testing.T) {
 	m := frametest.MapOf(t, []uint64{0xFEFEFEFE, 0xFEFEFEFF})
 	const mark = -0x1010102 // 0xFEFEFEFE in 32 bits

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// A pointer that is computed from itself, as only damaged IR has one, leads to no variable.
+// TestPointerThatIsMadeOfItself requires that a pointer that is computed from itself, as in broken IR, points to no variable.
 func TestPointerThatIsMadeOfItself(t *testing.T) {
 	i := &ir.Instr{Op: ir.OpGEP}
 	i.Args = []ir.Value{i}

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// TestPatchpointCall decodes the calls that llc 19 writes for patchpoints, and requires that other code is refused.
+// TestPatchpointCall requires that the calls that llc 19 writes for patchpoints are recognized and that other code is not.
 func TestPatchpointCall(t *testing.T) {
 	const arm64 = "f0ffdfd2f0ffbff2509e9ff200023fd6" // mov x16, #0xffff00000000; movk x16, #0xffff, lsl #16; movk x16, #0xfff2; blr x16
 	const amd64 = "49bb efbeaddeffff0000 41ffd3"     // movabs $0xffffdeadbeef,%r11; call *%r11
@@ -35,13 +35,13 @@ func TestPatchpointCall(t *testing.T) {
 	}
 }
 
-// TestCallTarget requires the target of a direct call, as GNU as writes it, and none for other calls and other instructions.
+// TestCallTarget requires the target of a direct call as GNU as encodes it, and none for other calls and instructions.
 func TestCallTarget(t *testing.T) {
 	const at = 0x10000
 	for _, c := range []struct {
 		arch *machine.Arch
 		code string
-		want machine.Addr // 0 where there is none
+		want machine.Addr // 0 for none
 	}{
 		{machine.AMD64, "e8fb0f0000", at + 0x1000},
 		{machine.AMD64, "e8fbefffff", at - 0x1000},
@@ -56,19 +56,19 @@ func TestCallTarget(t *testing.T) {
 		require.NoError(t, err)
 		end := machine.Addr(at + len(b))
 		if c.arch == machine.AMD64 {
-			end = at + 5 // targets above are counted from at, where the instruction starts
+			end = at + 5 // the targets above count from the start of the instruction
 		}
 		to, ok := isa.Of(c.arch).CallTarget(codeFrom{at, append(b, 0, 0, 0, 0, 0)}, end)
 		require.Equal(t, c.want != 0, ok, "%s %s", c.arch.Name, c.code)
 		if ok {
 			require.Equal(t, c.want, to, "%s %s", c.arch.Name, c.code)
 		}
-		_, ok = isa.Of(c.arch).CallTarget(codeFrom{at, b}, at+2) // memory ends before it
+		_, ok = isa.Of(c.arch).CallTarget(codeFrom{at, b}, at+2) // memory ends before the address
 		require.False(t, ok)
 	}
 }
 
-// codeFrom is code at an address.
+// codeFrom is code with its address.
 type codeFrom struct {
 	at   machine.Addr
 	code []byte

@@ -15,13 +15,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// libraries holds the C libraries of other architectures, and how binutils spells the instructions that this package recognizes.
+// libraries lists the C libraries of other architectures, and patterns for binutils' text of the instructions that this package recognizes.
 var libraries = []struct {
 	arch         *machine.Arch
-	prefix       string         // of the tools, and of the directory of the library
-	call, jump   *regexp.Regexp // of the mnemonic, a space, the operands
-	never        *regexp.Regexp // of jumps that are none
-	calls, jumps int            // at least so many calls, and jumps
+	prefix       string         // of the tools and of the directory of the library
+	call, jump   *regexp.Regexp // match the mnemonic, a space and the operands
+	never        *regexp.Regexp // matches jumps that are never taken
+	calls, jumps int            // least numbers of calls and jumps
 }{
 	{machine.PPC64, "powerpc64-linux-gnu", regexp.MustCompile(`^b\w*l[+-]?( |$)`), regexp.MustCompile(`^b\S* .*<`), nil, 10_000, 30_000},
 	{machine.PPC64LE, "powerpc64le-linux-gnu", regexp.MustCompile(`^b\w*l[+-]?( |$)`), regexp.MustCompile(`^b\S* .*<`), nil, 10_000, 30_000},
@@ -29,15 +29,15 @@ var libraries = []struct {
 	{machine.S390X, "s390x-linux-gnu", regexp.MustCompile(`^(brasl|bras|bas|basr|bassm) %r14,`), regexp.MustCompile(`^(j\w*|brc|brcl|brct\w*|c\w*rj\w*|c\w*ij\w*|brx\w+) .*<`), regexp.MustCompile(`^jg?nop`), 10_000, 30_000},
 }
 
-// instruction is one that objdump lists.
+// instruction is an instruction that objdump prints.
 type instruction struct {
 	addr   uint64
-	code   []byte // all that follows in the section
+	code   []byte // the code from the instruction to the end of the section
 	length int
 	text   string
 }
 
-// TestLibraries requires the length, call and jump target of each instruction of real libraries that objdump prints.
+// TestLibraries requires objdump's length, call and jump target for each instruction of real libraries.
 func TestLibraries(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -49,10 +49,10 @@ func TestLibraries(t *testing.T) {
 			target := regexp.MustCompile(`([0-9a-f]+)( <[^>]*>)?$`)
 			for _, i := range listed(t, l.prefix) {
 				if strings.HasPrefix(i.text, ".") || i.text == "unimp" {
-					continue // what it does not know
+					continue // objdump does not know it
 				}
 				isCall := l.call.MatchString(i.text)
-				if i.length != set.Length(i.code) || isCall != set.IsCall(i.code) { // a million times
+				if i.length != set.Length(i.code) || isCall != set.IsCall(i.code) { // avoids a million calls of require
 					require.Equal(t, i.length, set.Length(i.code), "%x %s", i.addr, i.text)
 					require.Equal(t, isCall, set.IsCall(i.code), "%x %s", i.addr, i.text)
 				}

@@ -20,12 +20,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// compiled holds the architectures and the flags of llc; 14 and 16 cannot compile patchpoints for riscv64.
+// compiled lists architectures and flags of llc. LLVM 14 and 16 cannot compile patchpoints for riscv64.
 var compiled = []struct {
 	arch    *machine.Arch
 	flags   []string
-	call    *regexp.Regexp // of the one call through a register
-	longest int            // of the calls that there are
+	call    *regexp.Regexp // matches the only call through a register
+	longest int            // length of the longest call
 	llvm    []int
 }{
 	{machine.PPC64, []string{"-mtriple=powerpc64-linux-gnu"}, regexp.MustCompile(`^bctrl`), 36, []int{14, 16, 19, 22}},
@@ -35,8 +35,8 @@ var compiled = []struct {
 	{machine.S390X, []string{"-mtriple=s390x-linux-gnu"}, regexp.MustCompile(`^basr`), 14, []int{14, 16, 19, 22}},
 }
 
-// TestPatchpointCallOfLLVM requires that the call of a patchpoint ends where llc's only call through a register ends, whatever the target, and that
-// an ordinary call of the same target after a stackmap is not one. On s390x the two are the same for some targets, which count as neither then.
+// TestPatchpointCallOfLLVM requires that the call of a patchpoint ends at llc's only call through a register, for any target. An ordinary call of the same
+// target after a stackmap must not be recognized. On s390x the two are equal for some targets; then neither may be recognized.
 func TestPatchpointCallOfLLVM(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -78,10 +78,10 @@ func TestPatchpointCallOfLLVM(t *testing.T) {
 // function is the code that llc generated for a function with one site.
 type function struct {
 	code   []byte // from the record on
-	called int    // how far from there its call ends
+	called int    // offset of the end of its call
 }
 
-// functions compiles a function for each target. site has verbs for an id and the target.
+// functions compiles a function for each target. site is a format for an id and the target.
 func functions(t *testing.T, version int, flags []string, call *regexp.Regexp, targets []uint64, site string) (list []function) {
 	t.Helper()
 	var module strings.Builder
@@ -93,7 +93,7 @@ func functions(t *testing.T, version int, flags []string, call *regexp.Regexp, t
 	require.NoError(t, os.WriteFile(path, []byte(module.String()), 0o644))
 	object := livetest.Object(t, version, path, append([]string{"-O2", "-enable-patchpoint-liveness=false"}, flags...)...)
 
-	// Functions come in their order, in objects and in their stack maps.
+	// Functions have the same order in objects and in their stack maps.
 	readobj, err := exec.Command(livetest.LLVM(t, 19, "llvm-readobj"), "--stackmap", object).Output()
 	require.NoError(t, err)
 	offsets := regexp.MustCompile(`instruction offset: (\d+)`).FindAllStringSubmatch(string(readobj), -1)
@@ -113,7 +113,7 @@ func functions(t *testing.T, version int, flags []string, call *regexp.Regexp, t
 			starts = append(starts, s.Value)
 		}
 	}
-	if file.Section(".opd") != nil { // its symbols are those of descriptors, and each function begins with the save of lr
+	if file.Section(".opd") != nil { // symbols are those of descriptors, and each function begins with saving lr
 		starts = nil
 		for n := 0; n < len(text); n += 4 {
 			if string(text[n:n+4]) == "\x7c\x08\x02\xa6" {
@@ -142,7 +142,7 @@ func functions(t *testing.T, version int, flags []string, call *regexp.Regexp, t
 	return list
 }
 
-// codeAt is code that starts at address 0.
+// codeAt is code at address 0.
 type codeAt []byte
 
 func (c codeAt) ReadMemory(p []byte, addr machine.Addr) error {
@@ -153,7 +153,7 @@ func (c codeAt) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// FuzzCode requires that nothing is read past any bytes, and that the results are consistent.
+// FuzzCode requires that nothing past the bytes is read, and that the results are consistent.
 func FuzzCode(f *testing.F) {
 	f.Add([]byte{0x0d, 0xe1, 0xc0, 0xe5, 0, 0, 0, 0})
 	f.Add([]byte{0x82, 0x90, 0xef, 0, 0, 0})

@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// programs holds the programs whose addresses are looked up: from several compilers, in all versions of DWARF and forms of it.
+// programs returns programs of several compilers, with all versions and forms of DWARF.
 func programs(t testing.TB) map[string]string {
 	const c, cc = "testdata/inline.c", "testdata/shapes.cc"
 	return map[string]string{
@@ -41,7 +41,7 @@ func programs(t testing.TB) map[string]string {
 	}
 }
 
-// open opens an image as it lies in its file.
+// open opens an image with the addresses of its file.
 func open(t testing.TB, name string) *object.Image {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -51,7 +51,7 @@ func open(t testing.TB, name string) *object.Image {
 	return img
 }
 
-// sample is n addresses of an image's code, a few of each function.
+// sample returns n addresses of an image's code, a few in each function.
 func sample(img *object.Image, n int) (list []machine.Addr) {
 	size := uint64(0)
 	for _, s := range img.Code() {
@@ -67,16 +67,16 @@ func sample(img *object.Image, n int) (list []machine.Addr) {
 	return list
 }
 
-// everything is a budget that no test uses up.
+// everything returns a budget that no test exhausts.
 func everything() *Budget { return NewBudget(1 << 40) }
 
 var elfutilsPlace = regexp.MustCompile(`^(.*?):(\d+)(?::(\d+))?$`)
 
-// elfutils asks eu-addr2line.
+// elfutils returns the results of eu-addr2line.
 func elfutils(t *testing.T, program string, addrs []machine.Addr) (all [][]frame.Source) {
 	cmd := exec.Command(livetest.Tool(t, "eu-addr2line"), "-a", "-i", "-f", "-e", program)
 	cmd.Stdin = strings.NewReader(spelled(addrs))
-	out, _ := cmd.Output() // its exit status is 1 where it does not know an address
+	out, _ := cmd.Output() // exit status 1 means unknown addresses
 	var lines []string
 	for line := range strings.Lines(string(out)) {
 		line = strings.TrimSuffix(line, "\n")
@@ -103,7 +103,7 @@ func elfutils(t *testing.T, program string, addrs []machine.Addr) (all [][]frame
 	return all
 }
 
-// gdb asks gdb, which knows no columns.
+// gdb returns the results of gdb, which have no columns.
 func gdb(t *testing.T, program string, addrs []machine.Addr) (all [][]frame.Source) {
 	list := filepath.Join(t.TempDir(), "addrs")
 	require.NoError(t, os.WriteFile(list, []byte(spelled(addrs)), 0o600))
@@ -132,8 +132,8 @@ func spelled(addrs []machine.Addr) string {
 	return b.String()
 }
 
-// plain returns the part of a result on which a tool and this package agree: functions where both know one; columns and, for elfutils, directories
-// are not compared. Where no symbol's name is known, gdb makes up one with scope and parameters.
+// plain returns the part of a result that can be compared with a tool's: functions if both know one, but no columns and, for elfutils, no directories. For a
+// function without a symbol, gdb makes up a name with scope and parameters.
 func plain(list, other []frame.Source, columns bool) (out []frame.Source) {
 	if len(list) == 1 && list[0].File == "" {
 		return nil
@@ -157,7 +157,7 @@ func plain(list, other []frame.Source, columns bool) (out []frame.Source) {
 	return out
 }
 
-// bare is a function's name without its scope, the arguments of its template and its parameters.
+// bare returns a function's name without its scope, template arguments and parameters.
 func bare(name string) string {
 	if name = strings.ReplaceAll(name, "(anonymous namespace)::", ""); strings.Contains(name, "operator") {
 		return "operator"
@@ -166,7 +166,7 @@ func bare(name string) string {
 	return name[strings.LastIndexByte(name, ':')+1:]
 }
 
-// rowsTo are the rows of the line table from the start of a sequence to an address.
+// rowsTo returns the rows of the line table from the start of a sequence to an address.
 func rowsTo(t *testing.T, r *Reader, addr machine.Addr) []row {
 	u, err := r.unitOf(uint64(addr))
 	if u == nil || err != nil {
@@ -187,8 +187,8 @@ func rowsTo(t *testing.T, r *Reader, addr machine.Addr) []row {
 	return nil
 }
 
-// mergedRow is the line that gdb shows where it has not kept a row because the one before it is of the same line: of the rows at the
-// address of the first of these, one where it stops.
+// mergedRow returns the line that gdb shows if it dropped a row because the previous row has the same line: that of a row with is_stmt at the address of the
+// first of these rows.
 func mergedRow(rows []row) int {
 	k := len(rows) - 1
 	for k > 0 && rows[k-1].line == rows[k].line && rows[k-1].file == rows[k].file {
@@ -202,7 +202,7 @@ func mergedRow(rows []row) int {
 	return int(rows[k].line)
 }
 
-// Why gdb or eu-addr2line may say something else.
+// These are reasons for differences from gdb or eu-addr2line.
 const (
 	anotherRow  = "eu-addr2line takes the last of several rows at one address; we and gdb, one where a debugger stops"
 	noLine      = "gdb leaves rows of line 0 out and shows the line before"
@@ -211,7 +211,7 @@ const (
 	nestedBlock = "gdb has a function that is written inside of another in the block of that"
 )
 
-// differ returns the reason why a tool may have another result, or "" where there is none.
+// differ returns the reason why a tool may have another result, or "".
 func differ(t *testing.T, r *Reader, addr machine.Addr, ours, theirs []frame.Source) string {
 	rows := rowsTo(t, r, addr)
 	if len(rows) == 0 || len(ours) == 0 || len(theirs) == 0 {

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Bytes of debug information that are changed give an answer, another answer, or an error; never a panic, and within the budget.
+// TestBrokenDebugInformation changes bytes of debug information. It requires a result or an error within the budget, and never a panic.
 func TestBrokenDebugInformation(t *testing.T) {
 	answers, refused := 0, 0
 	for _, seed := range []string{

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// FuzzReader has images with broken debug information answer, or not, in bounded time. The seeds are objects, in which all sections are
-// relocated, and programs of both compilers in DWARF 4 and 5.
+// FuzzReader requires that lookups in images with broken debug information end in bounded time. The seeds are objects, in which all sections are relocated,
+// and programs of both compilers in DWARF 4 and 5.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
 		livetest.Compiled(f, "gcc", "testdata/inline.c", "-O2", "-g", "-c"),

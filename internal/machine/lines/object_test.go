@@ -14,8 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestObject requires that an unlinked object gives the same answers as the program linked from it, also where a JIT gave its debug sections
-// addresses.
+// TestObject requires that an unlinked object gives the same results as the program linked from it, even if a JIT assigned addresses to its debug sections.
 func TestObject(t *testing.T) {
 	for _, compiler := range []string{"gcc", "clang-14", "clang-19"} {
 		for _, flag := range []string{"-gdwarf-4", "-gdwarf-5"} {
@@ -49,7 +48,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// addressed gives the sections that are not loaded addresses.
+// addressed assigns addresses to the sections that are not loaded.
 func addressed(t *testing.T, data []byte) []byte {
 	data = bytes.Clone(data)
 	file, err := elf.NewFile(bytes.NewReader(data))

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The mangled names are those of the Itanium C++ ABI and of Rust's v0 mangling; c++filt says the same of them.
+// These are mangled names of the Itanium C++ ABI and of Rust's v0 mangling. c++filt demangles them to the names in the comments.
 const (
 	f       = "_ZN2ns1fEi"               // ns::f(int)
 	number  = "_ZNK3Foo3barIiEEvT_"      // void Foo::bar<int>(int) const
@@ -18,7 +18,7 @@ const (
 	hidden  = "_ZN12_GLOBAL__N_14workEv" // (anonymous namespace)::work()
 	rust    = "_RNvC6_123foo3bar"        // 123foo::bar
 	colder  = "_ZN2ns1fEi.cold"          // ns::f(int) [clone .cold]
-	onMacOS = "__ZN2ns1fEi"              // with the underscore of Mach-O
+	onMacOS = "__ZN2ns1fEi"              // with the additional underscore of Mach-O
 )
 
 func TestMatch(t *testing.T) {
@@ -116,7 +116,7 @@ func TestNearest(t *testing.T) {
 	require.Equal(t, "; near it: AAA, aaaa, aab, aac, aad", n.String())
 }
 
-// Whatever a symbol is, it is matched in time, and finding it by its parts first loses none.
+// FuzzMatch requires that any symbol is matched in bounded time, and that the cheap test on the mangled name loses no match.
 func FuzzMatch(f *testing.F) {
 	for _, s := range []string{number, plus, index, maker, ender, str, hidden, rust, colder, onMacOS} {
 		f.Add(s, Short(s))

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// listed opens all images of a file and returns their names, and the errors.
+// listed opens all images of a file and returns their names and the errors.
 func listed(t *testing.T, name string, data []byte) (names []string, failures []string) {
 	t.Helper()
 	for img, err := range Images(name, bytes.NewReader(data), int64(len(data))) {
@@ -36,7 +36,7 @@ func readFile(t testing.TB, path string) []byte {
 	return data
 }
 
-// memberFiles writes the members of the archives below: objects under short and long names, and what is no object.
+// memberFiles writes the members of the archives below: objects under short and long names, and a file that is not an object.
 func memberFiles(t *testing.T) (dir string, files []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -52,8 +52,7 @@ func memberFiles(t *testing.T) (dir string, files []string) {
 	return dir, []string{filepath.Join(dir, "a.o"), filepath.Join(dir, "text"), filepath.Join(dir, long), filepath.Join(dir, "b b.obj")}
 }
 
-// Archives in each format that llvm-ar and GNU ar write hold what went in, and each
-// member's stack maps are those of the object.
+// TestArchives requires that archives in each format of llvm-ar and GNU ar have the original members, and that each member has the object's stack maps.
 func TestArchives(t *testing.T) {
 	dir, files := memberFiles(t)
 	for _, c := range []struct {
@@ -109,8 +108,8 @@ func TestPlainImages(t *testing.T) {
 	require.Empty(t, failures)
 }
 
-// The members of a thin archive are named, not opened: an archive that somebody sent must not
-// choose which files of this machine are read.
+// TestThinArchive requires that the members of a thin archive are named but not opened: an archive from elsewhere must not choose which files of this machine
+// are read.
 func TestThinArchive(t *testing.T) {
 	dir, files := memberFiles(t)
 	lib := filepath.Join(dir, "lib.a")
@@ -122,7 +121,7 @@ func TestThinArchive(t *testing.T) {
 	require.Contains(t, failures[0], `a.o": name those`)
 }
 
-// The library that lld-link writes beside a DLL holds an index and stubs.
+// TestImportLibrary reads the library that lld-link writes beside a DLL. It contains an index and stubs.
 func TestImportLibrary(t *testing.T) {
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "x.lib")
@@ -133,7 +132,7 @@ func TestImportLibrary(t *testing.T) {
 	require.Equal(t, []string{"x.lib(x.dll)", "x.lib(x.dll)", "x.lib(x.dll)"}, names, "what builds the import table; no stub")
 }
 
-// Each architecture of a universal file, be it an object or an archive, and universal members of an archive.
+// TestImagesOfUniversal reads universal files of objects and archives, and an archive with universal members.
 func TestImagesOfUniversal(t *testing.T) {
 	dir := t.TempDir()
 	var objects, archives []string
@@ -158,7 +157,7 @@ func TestImagesOfUniversal(t *testing.T) {
 	}
 }
 
-// header is the header of a member.
+// header returns the header of a member.
 func header(name string, size any) string {
 	return fmt.Sprintf("%-16s%-12s%-6s%-6s%-8s%-10v`\n", name, "0", "0", "0", "644", size)
 }
@@ -205,7 +204,7 @@ func surveyImages(t testing.TB, data []byte) {
 	}
 }
 
-// archiveOf is a small archive of objects in three formats.
+// archiveOf returns a small archive of objects in three formats.
 func archiveOf(t testing.TB, format string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -219,7 +218,7 @@ func TestEveryByteOfArchiveChanged(t *testing.T) {
 	for _, format := range []string{"gnu", "bsd"} {
 		data := archiveOf(t, format)
 		usual := livetest.Allocated(func() { surveyImages(t, data) })
-		// The members are objects, whose own bytes other tests change.
+		// Mark the bytes of the members: other tests change the bytes of objects.
 		inside := make([]bool, len(data))
 		for m, err := range members("lib", bytes.NewReader(data), int64(len(data))) {
 			require.NoError(t, err)

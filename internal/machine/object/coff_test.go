@@ -21,10 +21,10 @@ var coffTargets = []target{
 	{"aarch64-windows-msvc", machine.ARM64, nil, []string{"dup.ll", "jit_pp.ll", "jit_sp.ll", "deoptimize.ll"}, []int{14, 19, 22}},
 }
 
-// coffRow is a section or a symbol as llvm-readobj lists it.
+// coffRow is a section or a symbol in llvm-readobj's output.
 type coffRow map[string]string
 
-// readobj lists the sections and symbols of a COFF file, and where an image wants to be loaded.
+// readobj returns the sections and symbols of a COFF file, and the preferred load address of an image.
 func readobj(t *testing.T, path string) (sections, symbols []coffRow, base uint64) {
 	t.Helper()
 	var row coffRow
@@ -40,7 +40,7 @@ func readobj(t *testing.T, path string) (sections, symbols []coffRow, base uint6
 		case strings.HasPrefix(line, "  Symbol {"):
 			row = coffRow{}
 			symbols = append(symbols, row)
-		case row != nil && ok && row[key] == "": // not a field of the row after it
+		case row != nil && ok && row[key] == "": // a field of this row and not of the next one
 			row[key] = value
 		case row != nil && strings.HasPrefix(text, "IMAGE_SCN_"):
 			row["flags"] += text + " "
@@ -58,7 +58,7 @@ func number(t *testing.T, s string) uint64 {
 	return v
 }
 
-// compareCOFF compares all sections and symbols with those that llvm-readobj lists.
+// compareCOFF compares all sections and symbols with those that llvm-readobj prints.
 func compareCOFF(t *testing.T, path string) *Image {
 	t.Helper()
 	img := openFile(t, path)
@@ -104,14 +104,14 @@ func TestCOFF(t *testing.T) {
 		for _, version := range c.versions {
 			for _, program := range c.programs {
 				if version == 14 && program == "deoptimize.ll" {
-					continue // it has opaque pointers
+					continue // uses opaque pointers
 				}
 				img := compareCOFF(t, c.object(t, version, program))
 				require.True(t, img.Relocatable())
 				arch, err := img.Arch()
 				require.NoError(t, err)
 				require.Equal(t, c.arch, arch)
-				// llc 14 for x86-64 writes none for those of its programs that have calls.
+				// llc 14 for x86-64 writes no stack maps for those of its programs that have calls.
 				if c.triple[0] == 'x' && version == 14 && program != "dup.ll" {
 					require.Empty(t, img.StackMaps())
 					continue
@@ -124,13 +124,13 @@ func TestCOFF(t *testing.T) {
 	require.Equal(t, 20, compared)
 }
 
-// An object placed where lld-link places it must hold what lld-link writes.
+// TestRelocatedIsWhatLLDLinkLinks requires that an object placed at lld-link's addresses has the bytes that lld-link writes.
 func TestRelocatedIsWhatLLDLinkLinks(t *testing.T) {
 	for _, c := range coffTargets {
 		for _, version := range c.versions {
 			for _, program := range []string{"dup.ll", "jit_pp.ll"} {
 				if c.triple[0] == 'x' && version == 14 && program != "dup.ll" {
-					continue // it has no stack maps
+					continue // no stack maps
 				}
 				name := fmt.Sprintf("%s %d %s", c.triple, version, program)
 				path, out := c.object(t, version, program), filepath.Join(t.TempDir(), "x.dll")
@@ -159,7 +159,7 @@ func TestRelocatedIsWhatLLDLinkLinks(t *testing.T) {
 					require.Equal(t, done[n].Symbol(), sym.Name)
 					require.Equal(t, ".text", whole.CodeAt(at).Name)
 				}
-				// .pdata holds distances from the image's start.
+				// .pdata holds offsets from the start of the image.
 				want, _, err = whole.Section(".pdata").Relocated()
 				require.NoError(t, err)
 				got, done, err = img.Section(".pdata").Relocated()
@@ -178,7 +178,7 @@ func TestRelocatedIsWhatLLDLinkLinks(t *testing.T) {
 	}
 }
 
-// Distances, section offsets and addends, as lld-link computes them.
+// TestRelocatedDistancesCOFF requires the distances, section offsets and addends that lld-link computes.
 func TestRelocatedDistancesCOFF(t *testing.T) {
 	dir := t.TempDir()
 	in, out, linked := filepath.Join(dir, "d.s"), filepath.Join(dir, "d.obj"), filepath.Join(dir, "d.dll")
@@ -205,12 +205,12 @@ here:	ret
 	require.Len(t, done, 5)
 	require.Equal(t, 1, Undefined(done), "the number of the linked section")
 	require.Equal(t, []int64{5, 4, 3, 0}, []int64{done[0].Addend, done[1].Addend, done[2].Addend, done[3].Addend})
-	// An object knows no image to count from.
+	// An object has no image address to count from.
 	binary.LittleEndian.PutUint32(got[12:], binary.LittleEndian.Uint32(got[12:])-0x10000)
 	require.Equal(t, want[:20], got[:20])
 }
 
-// More sections than 16 bits count, which only a /bigobj header can, and more relocations.
+// TestBigCOFF reads an object with more sections and relocations than 16 bits can count. Only a /bigobj header allows this.
 func TestBigCOFF(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "big.s"), filepath.Join(dir, "big.obj")
@@ -241,7 +241,7 @@ func TestBigCOFF(t *testing.T) {
 	require.Equal(t, Symbol{"a_long_name_of_a_function", want, 0}, sym)
 }
 
-// TestNotCOFF requires that a file which only begins with a machine's number is not taken for an object.
+// TestNotCOFF requires that a file that only begins with a machine's number is not taken for an object.
 func TestNotCOFF(t *testing.T) {
 	good, err := os.ReadFile(coffTargets[0].object(t, 22, "dup.ll"))
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// otherImages are small images of the formats, classes and byte orders beside those of hostile_test.go.
+// otherImages returns small images of the formats, classes and byte orders that hostile_test.go does not cover.
 func otherImages(t testing.TB) map[string][]byte {
 	t.Helper()
 	list := map[string][]byte{}
@@ -56,7 +56,7 @@ func TestEveryByteOfOthersChanged(t *testing.T) {
 	}
 }
 
-// TestAmplificationCOFF bounds the cost of small files that claim large sizes, or use one part many times.
+// TestAmplificationCOFF limits the cost of small files that claim large sizes, or use one part many times.
 func TestAmplificationCOFF(t *testing.T) {
 	const size = 1 << 20
 	le := binary.LittleEndian

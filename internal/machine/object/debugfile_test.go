@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// openImage opens a file whose image has been read to the end of its headers.
+// openImage opens a file and reads its headers.
 func openImage(t *testing.T, path string) *Image {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -44,8 +44,8 @@ func TestBuildID(t *testing.T) {
 	}
 }
 
-// A stripped program with its separate symbols has those that it had, however they were separated; and none of a file
-// that is another one.
+// TestDebugFrom requires that a stripped program with its separate file has its original symbols, whichever tool separated them. It must not use the symbols
+// of another program's file.
 func TestDebugFrom(t *testing.T) {
 	dir := t.TempDir()
 	whole := livetest.CBinary(t, "threads.c", "-g")
@@ -92,7 +92,7 @@ func TestDebugFrom(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, at, sym)
 		for _, a := range addrs {
-			// Marks that linkers make, such as _edata, may be in different sections.
+			// Linker-defined symbols, such as _edata, may be in different sections.
 			if want.CodeAt(a) == nil {
 				continue
 			}
@@ -104,12 +104,12 @@ func TestDebugFrom(t *testing.T) {
 		}
 	}
 
-	// An image that has symbols does not open another file.
+	// An image with symbols does not open another file.
 	img := openImage(t, whole)
 	img.DebugFrom(func([]byte) *Image { panic("asked") })
 	_, ok := img.Lookup("main")
 	require.True(t, ok)
-	// There may be no such file.
+	// The separate file may be missing.
 	img = openImage(t, path("stripped"))
 	img.DebugFrom(func([]byte) *Image { return nil })
 	_, ok = img.Lookup("main")

@@ -23,8 +23,7 @@ static long inner(long a) { return a ? sink(&a, a) : 1; }
 long outer(long n) { return inner(n) + sink(0, inner(n + 1)); }
 `
 
-// TestCompressed requires that compressed debug information reads as before the compression, in objects and linked images, in every compressed
-// form.
+// TestCompressed requires that compressed debug information reads like the uncompressed one, in objects and linked images and in every compressed form.
 func TestCompressed(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "f.c")
@@ -53,7 +52,7 @@ func TestCompressed(t *testing.T) {
 					got, err := s.Data()
 					require.NoError(t, err)
 					require.Equal(t, expected, got, s.Name)
-					got[0]++ // the next caller does not see the change
+					got[0]++ // must not affect the next caller
 					part := make([]byte, 4)
 					_, err = s.ReadAt(part, 3)
 					require.NoError(t, err)
@@ -73,7 +72,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// Any number of goroutines may read what is decompressed once.
+// TestCompressedConcurrently requires that goroutines may read a section concurrently, and that it is decompressed once.
 func TestCompressedConcurrently(t *testing.T) {
 	img := image(t, packedSections(pack(t, 1000), 1, 1000))
 	var group sync.WaitGroup
@@ -99,8 +98,7 @@ func pack(t *testing.T, n int) []byte {
 	return b.Bytes()
 }
 
-// packedSections is an image with sections that all are these bytes, and claim to be size
-// bytes decompressed.
+// packedSections returns an image with count sections that all have the compressed bytes packed, and claim to decompress to size bytes.
 func packedSections(packed []byte, count int, size uint64) []byte {
 	header := binary.LittleEndian.AppendUint32(nil, uint32(elf.COMPRESS_ZLIB))
 	header = binary.LittleEndian.AppendUint32(header, 0)
@@ -149,7 +147,7 @@ func TestCompressedHostile(t *testing.T) {
 	}
 }
 
-// Many sections may claim the same bytes: what they become counts together.
+// TestCompressedAltogether requires that the limit applies to the sum of all sections, because many sections may have the same bytes.
 func TestCompressedAltogether(t *testing.T) {
 	const each = 1 << 20
 	img := image(t, packedSections(pack(t, each), 300, each))
@@ -165,11 +163,11 @@ func TestCompressedAltogether(t *testing.T) {
 	require.Equal(t, 256, held)
 }
 
-// TestCompressedNot requires that loaded sections and symbol tables are not read as compressed: no tool compresses them.
+// TestCompressedNot requires that loaded sections and symbol tables are not decompressed: no tool compresses them.
 func TestCompressedNot(t *testing.T) {
 	packed := pack(t, 100)
 	data := packedSections(packed, 1, 100)
-	at := len(data) - 64 // the section's header
+	at := len(data) - 64 // header of the section
 	for name, change := range map[string]func(){
 		"loaded":       func() { data[at+8] |= byte(elf.SHF_ALLOC) },
 		"symbol table": func() { data[at+4] = byte(elf.SHT_SYMTAB) },
@@ -182,7 +180,7 @@ func TestCompressedNot(t *testing.T) {
 	}
 }
 
-// Each byte of a compressed section with each value: what comes out is bounded.
+// TestCompressedEveryByte sets each byte of a compressed section to each value, and requires that the result is bounded.
 func TestCompressedEveryByte(t *testing.T) {
 	livetest.Slow(t)
 	dir := t.TempDir()

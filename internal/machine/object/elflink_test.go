@@ -16,13 +16,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// target is one that llc writes ELF objects with stack maps for.
+// target is a target for which llc writes ELF objects with stack maps.
 type target struct {
 	triple string
 	arch   *machine.Arch
 	flags  []string
-	// what llc takes for it: statepoints are not lowered on PowerPC and s390x, stackmaps not on LoongArch,
-	// and LLVM 14 has no stack maps of RISC-V and no LoongArch.
+	// programs lists what llc accepts for the target: it does not lower statepoints on PowerPC and s390x, nor stackmaps on LoongArch. LLVM 14 has no stack maps
+	// on RISC-V and no LoongArch.
 	programs []string
 	versions []int
 }
@@ -35,7 +35,7 @@ var elfTargets = []target{
 	{"powerpc64-linux-gnu", machine.PPC64, nil, []string{"dup.ll", "jit_pp.ll"}, []int{14, 19, 22}},
 	{"powerpc64le-linux-gnu", machine.PPC64LE, nil, []string{"dup.ll", "jit_pp.ll"}, []int{14, 19, 22}},
 	{"riscv64-linux-gnu", machine.RISCV64, []string{"-mattr=+m,+d", "-target-abi=lp64d"}, []string{"dup.ll", "jit_sp.ll", "deoptimize.ll"}, []int{19, 22}},
-	// llc 22 aligns functions by relocations, which lld drops bytes for even where it is not to shorten code.
+	// llc 22 aligns functions with relocations, for which lld drops bytes even if it must not shorten code.
 	{"riscv64-linux-gnu", machine.RISCV64, []string{"-mattr=+m,+d,+relax", "-target-abi=lp64d"}, []string{"dup.ll", "jit_sp.ll", "deoptimize.ll"}, []int{19}},
 	{"s390x-linux-gnu", machine.S390X, nil, []string{"dup.ll", "jit_pp.ll"}, []int{14, 19, 22}},
 	{"loongarch64-linux-gnu", machine.LOONG64, nil, []string{"jit_sp.ll", "deoptimize.ll"}, []int{22}},
@@ -46,7 +46,7 @@ func (c target) object(t testing.TB, version int, program string) string {
 	return livetest.Object(t, version, program, append([]string{"-mtriple=" + c.triple}, c.flags...)...)
 }
 
-// nm returns the address of each symbol that llvm-nm lists.
+// nm returns the address of each symbol that llvm-nm prints.
 func nm(t *testing.T, path string) map[string]machine.Addr {
 	t.Helper()
 	addrs := map[string]machine.Addr{}
@@ -60,7 +60,7 @@ func nm(t *testing.T, path string) map[string]machine.Addr {
 	return addrs
 }
 
-// functions reads the function addresses of a stack map section: a count at 4, rows of 24 bytes from 16.
+// functions returns the function addresses of a stack map section: a count at offset 4, rows of 24 bytes from offset 16.
 func functions(data []byte, order binary.ByteOrder) []machine.Addr {
 	var addrs []machine.Addr
 	for n := range order.Uint32(data[4:]) {
@@ -87,7 +87,7 @@ func lld(t *testing.T, out string, args ...string) {
 	run(t, livetest.Tool(t, "ld.lld-19"), append([]string{"-e", "0", "--unresolved-symbols=ignore-all", "-o", out}, args...)...)
 }
 
-// An object placed where lld places it must hold what lld writes, byte for byte.
+// TestRelocatedIsWhatLLDLinks requires that an object placed at lld's addresses has the bytes that lld writes.
 func TestRelocatedIsWhatLLDLinks(t *testing.T) {
 	livetest.Slow(t)
 	compared := map[string]int{}
@@ -95,11 +95,11 @@ func TestRelocatedIsWhatLLDLinks(t *testing.T) {
 		for _, version := range c.versions {
 			for _, program := range c.programs {
 				if version == 14 && program == "deoptimize.ll" {
-					continue // it has opaque pointers
+					continue // uses opaque pointers
 				}
 				name := fmt.Sprintf("%s %v %d %s", c.triple, c.flags, version, program)
 				path, linked := c.object(t, version, program), filepath.Join(t.TempDir(), "linked")
-				// -z separate-code and the like may stay: the sections are looked up.
+				// Options such as -z separate-code do not matter, because the sections are looked up.
 				lld(t, linked, "--no-relax", path)
 				img, whole := openFile(t, path), openFile(t, linked)
 				require.True(t, img.Relocatable(), name)
@@ -115,11 +115,11 @@ func TestRelocatedIsWhatLLDLinks(t *testing.T) {
 					require.NoError(t, err, name)
 					require.Zero(t, Undefined(done), name)
 					require.NotEmpty(t, done, name)
-					// lld puts four zero bytes after .eh_frame.
+					// lld appends four zero bytes to .eh_frame.
 					require.Equal(t, want[:len(got)], got, "%s %s", name, section)
 					compared[section]++
 				}
-				// References through tables that a linker makes are not relocated, and are listed.
+				// References through tables that only a linker creates are listed but not relocated.
 				_, _, err := img.Section(".text").Relocated()
 				require.NoError(t, err, name)
 				stackmaps, _, err := img.StackMaps()[0].Relocated()
@@ -145,7 +145,7 @@ func TestRelocatedIsWhatLLDLinks(t *testing.T) {
 	require.Equal(t, map[string]int{".llvm_stackmaps": 73, ".eh_frame": 73}, compared)
 }
 
-// Where a linker may shorten code, the assembler leaves distances to it, in every width.
+// TestRelocatedDistances covers the distances that the assembler leaves to a linker that may shorten code, in every width.
 func TestRelocatedDistances(t *testing.T) {
 	const source = `
 	.text
@@ -187,7 +187,7 @@ c:	nop
 		require.Equal(t, want[:known], got[:known], c.triple)
 		require.Equal(t, raw[known:], got[known:], "places that cannot be known stay")
 		require.NotEqual(t, raw[:known], got[:known])
-		// Both halves of the last distance: one end is not defined, so neither counts.
+		// One end of the last distance is undefined, so neither of its relocations counts.
 		require.Equal(t, 3, Undefined(done))
 		var names []string
 		for _, r := range done {
@@ -199,8 +199,7 @@ c:	nop
 	}
 }
 
-// TestRelocatedOfLinked requires that relocations which a linker left to the loader name each function's link-time address, whatever the bytes in
-// the file are.
+// TestRelocatedOfLinked requires that relocations for the loader give each function's link-time address, whatever bytes the file has.
 func TestRelocatedOfLinked(t *testing.T) {
 	livetest.Slow(t)
 	dir := t.TempDir()
@@ -212,7 +211,7 @@ func TestRelocatedOfLinked(t *testing.T) {
 		{"lld", "-pie -z notext --pack-dyn-relocs=android"}, {"lld", "-shared -z notext -z rel --pack-dyn-relocs=android"},
 		{"gcc", "-pie"}, {"gcc", "-no-pie"}, {"gcc", "-shared"},
 	}
-	// lld writes 0 where the loader writes an address, GNU ld the link-time address.
+	// In place of an address, lld writes 0 and GNU ld the link-time address.
 	zero, places := 0, 0
 	for _, version := range []int{14, 19, 22} {
 		for program, names := range map[string][]string{"dup.ll": {"inl", "a"}, "jit_pp.ll": {"work"}} {
@@ -242,7 +241,7 @@ func TestRelocatedOfLinked(t *testing.T) {
 						zero++
 					}
 				}
-				// Where the image lies changes nothing: the addresses are the image's.
+				// The load address changes nothing: addresses are those of the image.
 				img.Bias = 0x7f0000000000
 				again, _, err := img.StackMaps()[0].Relocated()
 				require.NoError(t, err)
@@ -254,7 +253,7 @@ func TestRelocatedOfLinked(t *testing.T) {
 	require.Positive(t, places)
 }
 
-// Each section that readelf lists, in each class and byte order.
+// TestSectionsOfEveryTarget requires each section that readelf prints, in each class and byte order.
 func TestSectionsOfEveryTarget(t *testing.T) {
 	for _, c := range elfTargets {
 		path := c.object(t, c.versions[len(c.versions)-1], c.programs[0])
@@ -328,7 +327,7 @@ func TestUnknownRelocation(t *testing.T) {
 	}
 }
 
-// Relocations in a form that is not read are an error, not addresses that stay 0.
+// TestCompactRelocations requires an error for relocations in an unsupported form, because ignoring them would leave addresses at 0.
 func TestCompactRelocations(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "d.s"), filepath.Join(dir, "d.o")

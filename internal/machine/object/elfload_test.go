@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Words that a loader fills in, in every form that lld writes relocations in, in its own terms: the
-// symbol's address, by llvm-nm, and the addend of the source.
+// TestRelocatedWordsOfLinked requires the words that a loader writes, for every form of relocations that lld writes: the symbol's address from llvm-nm and
+// the addend from the source.
 func TestRelocatedWordsOfLinked(t *testing.T) {
 	livetest.Slow(t)
 	const rows = 70
@@ -89,7 +89,7 @@ func TestRelocatedWordsOfLinked(t *testing.T) {
 	}
 }
 
-// leb128 writes numbers as packed relocations have them.
+// leb128 encodes numbers as in packed relocations.
 func leb128(numbers ...int64) (b []byte) {
 	for _, v := range numbers {
 		for {
@@ -104,7 +104,7 @@ func leb128(numbers ...int64) (b []byte) {
 	return b
 }
 
-// packedImage returns a linked image with the given number of tables of these bytes, and data of 1 KiB at 0x1000.
+// packedImage returns a linked image with this number of tables of these bytes, and 1 KiB of data at 0x1000.
 func packedImage(table []byte, kind elf.SectionType, tables int) []byte {
 	w := elfWriter{body: append(make([]byte, 1024), table...), flags: func(h *elf.Header64) { h.Type = uint16(elf.ET_DYN) },
 		sections: []elf.Section64{{}, {Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC), Addr: 0x1000, Off: 64, Size: 1024}}}
@@ -169,7 +169,7 @@ func TestPackedRelocations(t *testing.T) {
 	require.ErrorContains(t, err, "is a second table of packed relocations")
 }
 
-// Bytes of packed relocations changed one at a time.
+// TestEveryByteOfPackedChanged changes the bytes of packed relocations one at a time.
 func TestEveryByteOfPackedChanged(t *testing.T) {
 	object := mc(t, "x86_64-linux-gnu", "\t.text\n\t.globl work\nwork:\tret\n\t.section .llvm_stackmaps,\"a\"\n\t.quad work\n\t.quad work + 1\n\t.quad work\n")
 	for _, flags := range []string{"-z rela", "-z rel"} {
@@ -194,7 +194,7 @@ func TestEveryByteOfPackedChanged(t *testing.T) {
 	}
 }
 
-// Relocations without addends do what is there more than once where they are more than an address.
+// TestUnknownInPlace requires an error for relocations without addends other than a plain address, because their place holds no addend.
 func TestUnknownInPlace(t *testing.T) {
 	var row [16]byte
 	binary.LittleEndian.PutUint64(row[:], 0x1000)

@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// exported lists the names that the dynamic symbol table of a file defines, by readelf, with all addresses of each, of those that have a default version
-// (NAME@@VERSION, and what has none) that alone; and those that it refers to and does not define.
+// exported returns the names that the dynamic symbol table of a file defines, according to readelf, with their addresses. A name with a default version
+// (NAME@@VERSION, or no version) has only that address. missing lists the undefined names that it refers to.
 func exported(t *testing.T, path string) (defined map[string]map[machine.Addr]bool, missing []string) {
 	t.Helper()
 	defined = map[string]map[machine.Addr]bool{}
@@ -56,7 +56,7 @@ func exported(t *testing.T, path string) (defined map[string]map[machine.Addr]bo
 	return defined, missing
 }
 
-// sharedObject links a library of many functions.
+// sharedObject links a library with many functions.
 func sharedObject(t *testing.T, triple string, flags ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -70,15 +70,15 @@ func sharedObject(t *testing.T, triple string, flags ...string) string {
 	return out
 }
 
-// Every name of libraries of several architectures, with the tables of names that GNU ld and lld write, and without.
+// TestNameHash looks up every name of libraries for several architectures, with the hash tables of GNU ld and lld and without one.
 func TestNameHash(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {
 		path   string
 		hashed bool
-		least  int // names
+		least  int // least number of names
 	}{
-		{library(t, "/usr/lib/*/libLLVM.so.19.1"), true, 40_000}, // by GNU ld
+		{library(t, "/usr/lib/*/libLLVM.so.19.1"), true, 40_000}, // linked by GNU ld
 		{library(t, "/usr/lib/*/libLLVM.so.22*"), true, 40_000},
 		{library(t, "/lib/*-linux-gnu/libc.so.6"), true, 2000},
 		{"/usr/aarch64-linux-gnu/lib/libc.so.6", true, 2000},
@@ -114,7 +114,7 @@ func TestNameHash(t *testing.T) {
 	}
 }
 
-// To find one name of a large library, or that it is not there, takes a few reads.
+// TestNameHashReadsLittle requires that looking up a name in a large library takes few reads, whether it exists or not.
 func TestNameHashReadsLittle(t *testing.T) {
 	path := library(t, "/usr/lib/*/libLLVM.so.19.1")
 	f, err := os.Open(path)
@@ -136,7 +136,7 @@ func TestNameHashReadsLittle(t *testing.T) {
 	}
 }
 
-// However the table is changed, a name is found where it is or not at all.
+// TestNameHashChanged requires that with a changed table a name is found at its address or not at all.
 func TestNameHashChanged(t *testing.T) {
 	path := sharedObject(t, "x86_64-linux-gnu", "--hash-style=gnu")
 	defined, _ := exported(t, path)
@@ -169,7 +169,7 @@ func TestNameHashChanged(t *testing.T) {
 	require.Greater(t, found, lost)
 }
 
-// TestSymbolAtOfOthers requires the symbol that covers an address, for every function of libraries with the other byte order and of 32 bits.
+// TestSymbolAtOfOthers requires the symbol that covers an address, for every function of big-endian and of 32-bit libraries.
 func TestSymbolAtOfOthers(t *testing.T) {
 	for _, path := range []string{
 		"/usr/s390x-linux-gnu/lib/libc.so.6",
@@ -187,7 +187,7 @@ func TestSymbolAtOfOthers(t *testing.T) {
 			functions++
 			sym, ok := img.SymbolAt(img.Bias + machine.Addr(r.addr+r.size-1))
 			require.True(t, ok, r.name)
-			require.GreaterOrEqual(t, uint64(sym.Addr-img.Bias), r.addr, r.name) // or one that starts later
+			require.GreaterOrEqual(t, uint64(sym.Addr-img.Bias), r.addr, r.name) // it may be one that starts later
 			require.Greater(t, uint64(sym.Addr-img.Bias)+sym.Size, r.addr+r.size-1, r.name)
 		}
 		require.GreaterOrEqual(t, functions, 50, path)

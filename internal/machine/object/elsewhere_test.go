@@ -30,7 +30,7 @@ int near(int a) { return a * 3; }
 int main(void) { return 0; }
 `
 
-// TestFixed requires that every byte reported as fixed equals the object's after a linker has placed the code, and that some other bytes differ.
+// TestFixed requires that every byte reported as fixed is the same after linking, and that some other bytes differ.
 func TestFixed(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
@@ -89,7 +89,7 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// TestLoadAt requires that symbols in sections of unknown place have no address, and that the distances in unwind information fit 32 bits.
+// TestLoadAt requires that symbols in sections without a known address have none, and that distances in unwind information fit 32 bits.
 func TestLoadAt(t *testing.T) {
 	img := openImage(t, livetest.Object(t, 19, "dup.ll"))
 	text := img.Section(".text")

@@ -15,8 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// survey asks an image for all that can be asked of it. It must answer with what it
-// has, or with an error of this package.
+// survey calls all methods of an image. They must return results or errors of this package.
 func survey(t testing.TB, data []byte) {
 	sound := func(err error) {
 		var e *Error
@@ -78,7 +77,7 @@ func seed(t testing.TB, version int, program string, flags ...string) []byte {
 	return data
 }
 
-// Each word of an image, so large that it is negative where an int has 32 bits: a build for such a machine has to pass this (TestOtherHostsCompute).
+// TestEveryWordLarge sets each word of an image to a value that is negative in a 32-bit int. 32-bit builds must pass it too (TestOtherHostsCompute).
 func TestEveryWordLarge(t *testing.T) {
 	images := otherImages(t)
 	images["an object"] = seed(t, 19, "dup.ll")
@@ -96,8 +95,7 @@ func TestEveryWordLarge(t *testing.T) {
 	}
 }
 
-// Each byte of the image, with the values that turn counts, sizes, offsets and flags
-// around; in the headers all of them.
+// TestEveryByteChanged sets each byte of an image to values that overflow counts, sizes and offsets and change flags; in the headers it tries all values.
 func TestEveryByteChanged(t *testing.T) {
 	livetest.Slow(t)
 	data := seed(t, 19, "dup.ll")
@@ -119,7 +117,7 @@ func TestEveryByteChanged(t *testing.T) {
 			}
 		})
 		data[at] = original[at]
-		// debug/elf reads an unbelievable size in pieces of 10 MB until the image ends.
+		// debug/elf reads an implausible size in pieces of 10 MB until the image ends.
 		require.LessOrEqual(t, spent, uint64(len(values))*(4*usual+64*uint64(len(data)))+32<<20, "byte %#x", at)
 	}
 }
@@ -131,7 +129,7 @@ func TestEveryTruncation(t *testing.T) {
 	}
 }
 
-// elfWriter writes images that no tool would.
+// elfWriter writes images that no tool writes.
 type elfWriter struct {
 	sections []elf.Section64
 	body     []byte
@@ -154,8 +152,8 @@ func (w *elfWriter) bytes() []byte {
 	return b.Bytes()
 }
 
-// TestAmplification bounds the cost of small images that claim large sizes, in each way that one section header can be used many times: the cost
-// must not grow with the square of the image's size.
+// TestAmplification limits the cost of small images that claim large sizes, or use a section header many times. The cost must not grow with the square of the
+// image's size.
 func TestAmplification(t *testing.T) {
 	const many = 60000
 	repeat := func(s elf.Section64) []elf.Section64 {
@@ -199,8 +197,8 @@ func TestAmplification(t *testing.T) {
 	}
 }
 
-// Any section may claim to be compressed, and debug/elf then gives no way to read it. In
-// gcc's objects, unlike in LLVM's, the names of symbols have a section of their own.
+// TestEverySectionCompressed marks each section as compressed; debug/elf then cannot read it. In gcc's objects, unlike LLVM's, symbol names have a
+// separate section.
 func TestEverySectionCompressed(t *testing.T) {
 	dir := t.TempDir()
 	source, out := filepath.Join(dir, "f.s"), filepath.Join(dir, "f.o")
@@ -217,7 +215,7 @@ func TestEverySectionCompressed(t *testing.T) {
 	}
 }
 
-// One section that all others relocate.
+// TestRelocatedTwice reads a section that all other sections relocate.
 func TestRelocatedTwice(t *testing.T) {
 	w := elfWriter{body: make([]byte, 1<<16), sections: []elf.Section64{
 		{},

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// run runs a tool and returns its output. A file made with "-o" may come from a cache.
+// run runs a tool and returns its output. A file written with "-o" may come from a cache.
 func run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	if slices.Contains(args, "-o") {
@@ -33,7 +33,7 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// process reads a process by /proc/PID/mem.
+// process reads the memory of a process from /proc/PID/mem.
 type process struct {
 	t   *testing.T
 	pid int
@@ -61,8 +61,7 @@ func (p process) word(addr uint64) uint64 {
 	return binary.LittleEndian.Uint64(p.read(addr, 8))
 }
 
-// jitObjects walks the list of registered objects. The address of the descriptor is the one that nm prints for libLLVM, plus the library's load
-// address.
+// jitObjects returns the registered objects. The address of the descriptor is the one that nm prints for libLLVM, plus the library's load address.
 func (p process) jitObjects() [][]byte {
 	p.t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.pid))
@@ -104,8 +103,7 @@ func image(t testing.TB, data []byte) *Image {
 	return img
 }
 
-// RuntimeDyld relocates what it loads: what is computed from the object alone must be
-// what lies in memory, byte for byte.
+// TestRelocatedIsWhatIsLoaded requires that relocating an object gives the bytes that RuntimeDyld has in memory.
 func TestRelocatedIsWhatIsLoaded(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {
@@ -145,7 +143,7 @@ func TestRelocatedIsWhatIsLoaded(t *testing.T) {
 	}
 }
 
-// TestRelocatedOfJITLink covers JITLink, which keeps no section: the relocated one must name functions whose code in memory is that of the object.
+// TestRelocatedOfJITLink covers JITLink, which keeps no section in memory. The relocated section must name functions whose code in memory is the object's.
 func TestRelocatedOfJITLink(t *testing.T) {
 	for _, version := range []int{19, 22} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
@@ -169,7 +167,7 @@ func TestRelocatedOfJITLink(t *testing.T) {
 				require.Equal(t, machine.Addr(addr), sym.Addr)
 				code := img.CodeAt(sym.Addr)
 				require.NotNil(t, code)
-				start := make([]byte, 16) // before anything that is relocated
+				start := make([]byte, 16) // before the first relocated byte
 				_, err = code.ReadAt(start, int64(sym.Addr-code.Loaded()))
 				require.NoError(t, err)
 				require.Equal(t, start, p.read(addr, 16))
@@ -180,8 +178,8 @@ func TestRelocatedOfJITLink(t *testing.T) {
 	}
 }
 
-// TestRelocatedUnresolved requires that references to symbols which the object does not define stay unchanged and are counted. Expected values
-// follow the ABI's table of relocations: S + A, and S + A - P.
+// TestRelocatedUnresolved requires that references to undefined symbols stay unchanged and are counted. Expected values follow the ABI's table of
+// relocations: S + A, and S + A - P.
 func TestRelocatedUnresolved(t *testing.T) {
 	dir := t.TempDir()
 	source, out := filepath.Join(dir, "words.s"), filepath.Join(dir, "words.o")

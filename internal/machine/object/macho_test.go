@@ -15,13 +15,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// machoTriples are the kinds of Mach-O that LLVM makes.
+// machoTriples lists the kinds of Mach-O that LLVM writes.
 var machoTriples = map[string]string{
 	"x86_64": "x86_64-apple-macosx11.0.0", "arm64": "arm64-apple-macosx11.0.0",
 	"arm64e": "arm64e-apple-macosx11.0.0", "arm64_32": "arm64_32-apple-watchos7.0",
 }
 
-// machoObjects calls check with objects of each release of LLVM for each kind.
+// machoObjects calls check with objects of each kind from each release of LLVM.
 func machoObjects(t *testing.T, check func(t *testing.T, arch, path string)) {
 	programs := map[int][]string{
 		14: {"dup.ll", "jit_sp.ll", "jit_pp.ll"}, 19: {"jit_pp.ll", "deoptimize.ll", "sm_spill.ll"}, 22: {"dup.ll", "jit_pp.ll", "jit_sp.ll"},
@@ -46,7 +46,7 @@ func ld64(t testing.TB, arch string, flags []string, objects ...string) string {
 	return out
 }
 
-// machoLinks calls check with images that lld makes, and the objects they are made of.
+// machoLinks calls check with images that lld links, and their objects.
 func machoLinks(t *testing.T, programs []string, check func(t *testing.T, object, linked string)) {
 	for _, arch := range []string{"x86_64", "arm64"} {
 		for _, flags := range []string{
@@ -71,8 +71,8 @@ func machoLinks(t *testing.T, programs []string, check func(t *testing.T, object
 	}
 }
 
-// weakProgram has a function that other images may replace, so that even the stack map's own reference to it is
-// an import, and one that the linker's symbol table leaves out of sight.
+// weakProgram has a function that other images may replace, so that even the stack map's own reference to it is an import. It also has a hidden function,
+// which is local in the linker's symbol table.
 func weakProgram(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weak.ll")
@@ -102,7 +102,7 @@ define void @main(i64 %x) {
 	return path
 }
 
-// nmRow is one line of llvm-nm.
+// nmRow is a line of llvm-nm.
 type nmRow struct {
 	addr uint64
 	kind string // one letter
@@ -126,7 +126,7 @@ func llvmNM(t *testing.T, path string) (rows []nmRow) {
 	return rows
 }
 
-// Names, addresses, sizes and bytes of sections, as llvm-readobj and llvm-objcopy give them.
+// checkMachOSections requires the names, addresses, sizes and bytes of sections that llvm-readobj and llvm-objcopy return.
 func checkMachOSections(t *testing.T, path string) {
 	t.Helper()
 	type row struct {
@@ -209,7 +209,7 @@ func TestMachOSections(t *testing.T) {
 	})
 }
 
-// checkMachOSymbols compares with llvm-nm; moved is the distance by which sections are placed above their headers' addresses.
+// checkMachOSymbols compares symbols with llvm-nm. moved is the distance of the sections from their headers' addresses.
 func checkMachOSymbols(t *testing.T, path string, img *Image, moved, bias uint64) {
 	t.Helper()
 	functions := 0
@@ -222,11 +222,11 @@ func checkMachOSymbols(t *testing.T, path string, img *Image, moved, bias uint64
 		}
 		require.True(t, ok, r.name)
 		at := machine.Addr(r.addr + moved + bias)
-		if strings.ToUpper(r.kind) == "A" { // absolute, such as the header of an image that cannot be moved
+		if strings.ToUpper(r.kind) == "A" { // absolute, such as the header of an image with a fixed address
 			at = machine.Addr(r.addr)
 		}
 		require.Equal(t, Symbol{Name: r.name, Addr: at}, sym)
-		hidden := r.name == "_hidden" // private extern, which has the same letter as others in an object
+		hidden := r.name == "_hidden" // private extern; in an object it has the same letter as others
 		require.Equal(t, !hidden && strings.ToUpper(r.kind) == r.kind, exported, r.name)
 		if strings.ToUpper(r.kind) != "T" || r.name == "ltmp0" || r.name == "__mh_execute_header" {
 			continue
@@ -306,7 +306,7 @@ func TestMachOArch(t *testing.T) {
 	require.EqualError(t, err, "old: big-endian Mach-O for ppc is not supported")
 }
 
-// assembled writes a source file.
+// assembled writes a source file and returns its path.
 func assembled(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

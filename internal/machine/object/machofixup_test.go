@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// functionsOf lists the functions of the stack maps of an image, and zeroes their addresses in the bytes.
+// functionsOf returns the functions of an image's stack maps, and the bytes of the maps with their addresses set to 0.
 func functionsOf(t *testing.T, img *Image) (names []string, addrs []uint64, rest []byte) {
 	t.Helper()
 	data, done, err := img.StackMaps()[0].Relocated()
@@ -32,7 +32,7 @@ func functionsOf(t *testing.T, img *Image) (names []string, addrs []uint64, rest
 	return names, addrs, data
 }
 
-// TestMachOLinkedStackMaps requires that a linked image has the stack maps of its object, with the functions' addresses that llvm-nm prints.
+// TestMachOLinkedStackMaps requires that a linked image has the stack maps of its object, with the function addresses that llvm-nm prints.
 func TestMachOLinkedStackMaps(t *testing.T) {
 	livetest.Slow(t)
 	machoLinks(t, []string{"jit_pp.ll", "weak"}, func(t *testing.T, object, linked string) {
@@ -57,7 +57,7 @@ func TestMachOLinkedStackMaps(t *testing.T) {
 	})
 }
 
-// TestMachOFixups requires that the fixups of every section are those that llvm-objdump prints.
+// TestMachOFixups requires the fixups that llvm-objdump prints for every section.
 func TestMachOFixups(t *testing.T) {
 	livetest.Slow(t)
 	machoLinks(t, []string{"weak"}, func(t *testing.T, _, linked string) {
@@ -117,7 +117,7 @@ func TestMachOFixups(t *testing.T) {
 	})
 }
 
-// chained makes an image of one segment of two pages, whose section starts 16 bytes into it, with chained fixups.
+// chained describes an image of one segment of two pages with chained fixups. Its section starts 16 bytes into the segment.
 type chained struct {
 	format    uint16
 	valid     uint32
@@ -165,7 +165,7 @@ func (c chained) bytes() []byte {
 	le.PutUint32(file[at+48:], 0x4010)
 	at += 80
 	fixups := le.AppendUint32(nil, 0)
-	starts := le.AppendUint32(nil, 3) // segments, of which the third has none
+	starts := le.AppendUint32(nil, 3) // three segments, the last without fixups
 	starts = append(le.AppendUint32(le.AppendUint32(starts, 0), 16), 0, 0, 0, 0)
 	starts = le.AppendUint32(starts, uint32(22+2*len(c.starts)))
 	starts = le.AppendUint16(le.AppendUint16(starts, 0x4000), c.format)
@@ -206,12 +206,12 @@ func (c chained) bytes() []byte {
 // place is the expected result of one fixup.
 type place struct {
 	off    uint64
-	value  uint64 // if it is defined
+	value  uint64 // if defined
 	symbol string
 	addend int64
 }
 
-// Each pointer format, bit by bit as mach-o/fixup-chains.h lays it out: lld makes only one of them.
+// TestMachOChainFormats covers each pointer format, as mach-o/fixup-chains.h defines its bits. lld writes only one of them.
 func TestMachOChainFormats(t *testing.T) {
 	const bind64, bind, auth = 1 << 63, 1 << 62, 1 << 63
 	names := "\x00_a\x00_b\x00"
@@ -221,9 +221,9 @@ func TestMachOChainFormats(t *testing.T) {
 		const next = 1 << 51
 		c.words = map[int]uint64{
 			0:  unsigned | 0xab<<43 | 1*next,
-			8:  0x4444 | 0x1234<<32 | auth | 2*next, // signed: the offset, and how to sign
+			8:  0x4444 | 0x1234<<32 | auth | 2*next, // signed: the offset, and how to sign it
 			24: 1 | bind | 0x7fffb<<32 | 1*next,     // an addend of -5
-			32: 0 | bind | auth | 0x4321<<32,        // of a signed import, which has none
+			32: 0 | bind | auth | 0x4321<<32,        // a signed import, which has no addend
 		}
 		return c
 	}
@@ -318,7 +318,7 @@ func TestMachOChainErrors(t *testing.T) {
 		_, _, err := image(t, bad.bytes()).Section("__DATA,__data").Relocated()
 		require.ErrorContains(t, err, c.want)
 	}
-	// Before chained fixups, arm64e threaded the chains through the opcodes for imports.
+	// Before chained fixups, arm64e threaded the chains through the bind opcodes.
 	threaded := good.bytes()
 	at := bytes.Index(threaded, []byte{0x34, 0, 0, 0x80})
 	binary.LittleEndian.PutUint32(threaded[at:], 0x22)

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// surveyMachO calls what [survey] does not: it relocates each section, and reads the properties of each.
+// surveyMachO calls what [survey] does not: it relocates each section and reads its properties.
 func surveyMachO(t testing.TB, data []byte) {
 	survey(t, data)
 	_, _ = fatSlices(bytes.NewReader(data), int64(len(data)))
@@ -23,7 +23,7 @@ func surveyMachO(t testing.TB, data []byte) {
 	}
 	img.StackMaps()
 	for n, s := range img.all {
-		if n == 32 { // each may be as large as the image
+		if n == 32 { // each section may be as large as the image
 			break
 		}
 		got, done, err := s.Relocated()
@@ -59,7 +59,7 @@ func machoSeeds(t testing.TB) map[string][]byte {
 	return seeds
 }
 
-// Each byte of an object, and of the headers and tables of a linked image.
+// TestMachOEveryByteChanged changes each byte of an object, and of the headers and tables of a linked image.
 func TestMachOEveryByteChanged(t *testing.T) {
 	livetest.Slow(t)
 	for name, data := range machoSeeds(t) {
@@ -69,7 +69,7 @@ func TestMachOEveryByteChanged(t *testing.T) {
 			headers := 32 + int(binary.LittleEndian.Uint32(data[20:]))
 			const block = 64
 			for from := 0; from < len(data); from += block {
-				// The rest of a linked image is the same as in the object, and padding.
+				// The rest of a linked image is padding and the same as in the object.
 				if strings.HasPrefix(name, "linked") && from >= headers && from < len(data)-1200 {
 					continue
 				}
@@ -88,7 +88,7 @@ func TestMachOEveryByteChanged(t *testing.T) {
 						data[at] = original[at]
 					}
 				})
-				surveys /= 3 // it is run as often
+				surveys /= 3 // the loop above runs three times
 				require.LessOrEqual(t, spent, surveys*(4*usual+16*uint64(len(data))), "bytes from %#x on", from)
 			}
 		})
@@ -107,7 +107,7 @@ func TestMachOEveryTruncation(t *testing.T) {
 	}
 }
 
-// TestMachOAmplification bounds the cost of small files that claim large sizes.
+// TestMachOAmplification limits the cost of small files that claim large sizes.
 func TestMachOAmplification(t *testing.T) {
 	le := binary.LittleEndian
 	const large = 1 << 20
@@ -118,7 +118,7 @@ func TestMachOAmplification(t *testing.T) {
 		}
 		return b
 	}
-	// Many sections, each of which is the whole image and has the same relocations.
+	// The file has many sections; each is the whole image and has the same relocations.
 	const many = 10000
 	sections := header(1, 2, 72+many*80+24)
 	segment := make([]byte, 72)
@@ -140,7 +140,7 @@ func TestMachOAmplification(t *testing.T) {
 	}
 	sections = append(append(sections, symtab...), make([]byte, large)...)
 
-	// A chain through every word of both pages.
+	// The chain passes through every word of both pages.
 	chain := chained{format: 2, starts: []uint16{16, 0}, importing: 1, imports: []uint32{0xfe | 1<<9}, names: "\x00" + strings.Repeat("x", large), words: map[int]uint64{}}
 	for off := 0; off < 0x8000-16; off += 8 {
 		chain.words[off] = 1<<63 | 2<<51

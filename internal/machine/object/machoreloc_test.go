@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestMachORelocations requires the places, kinds and symbols that llvm-objdump lists.
+// TestMachORelocations requires the places, kinds and symbols that llvm-objdump prints.
 func TestMachORelocations(t *testing.T) {
 	livetest.Slow(t)
 	machoObjects(t, func(t *testing.T, arch, path string) {
@@ -67,7 +67,7 @@ func TestMachORelocations(t *testing.T) {
 			case section == "__llvm_stackmaps":
 				require.True(t, r.Defined && defined)
 				require.Equal(t, addr, binary.LittleEndian.Uint64(data[section][off:]))
-			case section == "__eh_frame": // a distance from the field to a function
+			case section == "__eh_frame": // the distance from the field to a function
 				require.True(t, r.Defined && defined)
 				at := uint64(img.Section("__TEXT,__eh_frame").Addr) + off
 				if arch == "arm64_32" {
@@ -84,7 +84,7 @@ func TestMachORelocations(t *testing.T) {
 	})
 }
 
-// The functions of __compact_unwind, whose fields hold addresses by the section headers.
+// TestMachOCompactUnwind requires the functions of __compact_unwind, whose fields hold addresses according to the section headers.
 func TestMachOCompactUnwind(t *testing.T) {
 	for arch, triple := range machoTriples {
 		path := livetest.Object(t, 22, "jit_pp.ll", "-mtriple="+triple)
@@ -102,7 +102,7 @@ func TestMachOCompactUnwind(t *testing.T) {
 		data, done, err := img.Section("__LD,__compact_unwind").Relocated()
 		require.NoError(t, err)
 		require.Zero(t, Undefined(done))
-		moved := img.Section("__TEXT,__text").Addr // from 0
+		moved := img.Section("__TEXT,__text").Addr // the header has address 0
 		var got []uint64
 		row, word := 32, 8
 		if arch == "arm64_32" {
@@ -124,7 +124,7 @@ func machoAssemble(t testing.TB, arch, text string) string {
 	return out
 }
 
-// Each kind that data can hold. Expectations by S + A, and S + A - T, of the assembler's source.
+// TestMachORelocatedWords covers each kind that data can hold. It computes S + A and S + A - T from the assembler's source.
 func TestMachORelocatedWords(t *testing.T) {
 	const words = `
 	.section __DATA,__words
@@ -184,8 +184,7 @@ L_private:
 	}
 }
 
-// Distances in x86-64 code: what a field points at must be what the source names, in the object and in
-// what lld makes of it.
+// TestMachODistances requires that fields of x86-64 code point to the symbols of the source, in the object and in the image that lld links.
 func TestMachODistances(t *testing.T) {
 	path := machoAssemble(t, "x86_64", `
 	.globl _main
@@ -207,7 +206,7 @@ _data:	.quad 0, 0
 	.section __DATA,__more
 L_data: .quad 0
 `)
-	// Where each field is, how many bytes of the instruction follow it, and what it points at.
+	// A row has the position of a field, the number of bytes that follow it in the instruction, and its target.
 	fields := []struct {
 		at, behind int
 		symbol     string
@@ -239,7 +238,7 @@ L_data: .quad 0
 	}
 }
 
-// TestMachORelocationErrors requires that the error for a malformed row of relocations names the row, its kind and its place.
+// TestMachORelocationErrors requires that the error for a malformed relocation names the row, its kind and its place.
 func TestMachORelocationErrors(t *testing.T) {
 	for _, c := range []struct {
 		arch, kind string

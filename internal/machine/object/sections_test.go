@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Objects that were made one, with their stack maps apart.
+// TestStackMapsApart links objects into one, with separate stack map sections.
 func TestStackMapsApart(t *testing.T) {
 	const header = "\t.section .llvm_stackmaps,\"a\"\n\t.byte 3\n\t.byte 0\n\t.short 0\n\t.long 1\n\t.long 0\n\t.long 0\n"
 	one := mc(t, "x86_64-linux-gnu", "\t.text\n\t.skip 16\n\t.globl one\none:\tret\n"+header+"\t.quad one, 8, 0\n")
@@ -53,7 +53,7 @@ func TestStackMapsApart(t *testing.T) {
 	}
 }
 
-// TestDebugInformationAlone reads files of debug information alone, which keep only the headers of the other sections.
+// TestDebugInformationAlone reads files with only debug information, which keep only the headers of the other sections.
 func TestDebugInformationAlone(t *testing.T) {
 	const alone = "has no bytes in the image: a file of debug information alone"
 	dir := t.TempDir()
@@ -75,7 +75,7 @@ func TestDebugInformationAlone(t *testing.T) {
 	_, err := openFile(t, linked).Section(".text").Data()
 	require.NoError(t, err)
 
-	// Sections of zeros have none in any image.
+	// A section of zeros has no bytes in any image.
 	bss := openFile(t, mc(t, "x86_64-linux-gnu", "\t.text\n\tret\n\t.bss\n\t.skip 8\n"))
 	_, err = bss.Section(".bss").Data()
 	require.ErrorContains(t, err, ".bss+0x0: has no bytes in the image")

@@ -16,14 +16,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// row is one line of readelf -sW.
+// row is a line of readelf -sW.
 type row struct {
 	addr, size       uint64
 	kind, bind, name string
 	section          string
 }
 
-// readelf lists the symbols of a file, without versions.
+// readelf returns the symbols of a file without their versions.
 func readelf(t *testing.T, path string) []row {
 	t.Helper()
 	var rows []row
@@ -34,7 +34,7 @@ func readelf(t *testing.T, path string) []row {
 		}
 		addr, err := strconv.ParseUint(f[1], 16, 64)
 		require.NoError(t, err, line)
-		size, err := strconv.ParseUint(f[2], 0, 64) // readelf prints large ones in hexadecimal
+		size, err := strconv.ParseUint(f[2], 0, 64) // readelf prints large sizes in hexadecimal
 		require.NoError(t, err, line)
 		name, _, _ := strings.Cut(f[7], "@")
 		rows = append(rows, row{addr, size, f[3], f[4], name, f[6]})
@@ -114,7 +114,7 @@ func TestSymbols(t *testing.T) {
 				if r.size == 0 {
 					continue
 				}
-				// The symbol that covers an address in its middle is, of all that readelf lists, the one that starts last.
+				// Of all symbols that cover the middle of this one, SymbolAt returns the one that starts last.
 				at := machine.Addr(r.addr+r.size/2) + bias
 				sym, ok = img.SymbolAt(at)
 				require.True(t, ok, r.name)
@@ -145,7 +145,7 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// TestSymbolsOfObject requires that placed sections identify the symbol of an address in an object that was not loaded.
+// TestSymbolsOfObject requires that symbols are found by address in an unloaded object after PlaceSections.
 func TestSymbolsOfObject(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		path := livetest.Object(t, version, "jit_pp.ll")
@@ -178,7 +178,7 @@ func TestSymbolsOfObject(t *testing.T) {
 	}
 }
 
-// Code without symbol sizes, as assembly has it: the nearest symbol before, in the same section.
+// TestSymbolsWithoutSize reads code without symbol sizes, as in assembly: SymbolAt returns the nearest symbol before in the same section.
 func TestSymbolsWithoutSize(t *testing.T) {
 	dir := t.TempDir()
 	source, out := filepath.Join(dir, "bare.s"), filepath.Join(dir, "bare.o")
@@ -215,7 +215,7 @@ third:	.skip 16
 	require.True(t, ok)
 }
 
-// countedReads counts how often an image is read.
+// countedReads counts the reads of an image.
 type countedReads struct {
 	io.ReaderAt
 	n int
@@ -258,7 +258,7 @@ func TestSymbolsOfManyFunctions(t *testing.T) {
 	}
 }
 
-// The first byte of each loadable segment, and of the page it starts in, by readelf's program headers.
+// TestFileAddr looks up the first byte of each loadable segment, and of the page that it starts in, from readelf's program headers.
 func TestFileAddr(t *testing.T) {
 	path := livetest.CBinary(t, "threads.c")
 	img := openFile(t, path)

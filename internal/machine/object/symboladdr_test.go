@@ -32,7 +32,7 @@ func symbolNames(list []Symbol) (names []string) {
 	return names
 }
 
-// Symbols of one address, each of them put before a better one, and what of them llvm-nm lists there.
+// TestSymbolsStarting has symbols with one address, each listed before a better one, and compares them with those that llvm-nm prints.
 func TestSymbolsStarting(t *testing.T) {
 	const elfSource = `
 	.set number, 0x1000
@@ -81,7 +81,7 @@ second_function:
 		triple, text string
 		source       string
 		want         []string
-		others       []string // at that address too, or the number that equals it
+		others       []string // other symbols with that address or absolute value
 	}{
 		{"x86_64-linux-gnu", ".text", elfSource, elfNames, []string{}},
 		{"aarch64-linux-gnu", ".text", strings.Replace(elfSource, ".skip 8", "nop\n\tnop", 1), elfNames, []string{"$x"}},
@@ -122,7 +122,7 @@ function:
 		path := mc(t, c.triple, c.source)
 		var listed []string
 		for _, r := range llvmNM(t, path) {
-			// llvm-nm gives weak externals no address of their own.
+			// llvm-nm prints no address for weak externals.
 			if r.addr == 0 && r.kind != "U" {
 				listed = append(listed, r.name)
 			}
@@ -151,7 +151,7 @@ function:
 	}
 }
 
-// A label is a name where there is no other.
+// TestSymbolsStartingAtLabel requires that a label is returned if there is no other name.
 func TestSymbolsStartingAtLabel(t *testing.T) {
 	img := openFile(t, mc(t, "arm64-apple-macosx12", "\t.text\n\tnop\n_f:\n\tnop\n"))
 	img.PlaceSections()
@@ -160,7 +160,7 @@ func TestSymbolsStartingAtLabel(t *testing.T) {
 	require.Equal(t, []string{"_f"}, symbolNames(img.SymbolsStarting(at+4)))
 }
 
-// .symtab and .dynsym of a linked image have most symbols both.
+// TestSymbolsStartingOfLinked requires each name once, although .symtab and .dynsym of a linked image share most symbols.
 func TestSymbolsStartingOfLinked(t *testing.T) {
 	object := mc(t, "x86_64-linux-gnu", `
 	.globl absolute
@@ -196,7 +196,7 @@ c:
 	require.Equal(t, Symbol{"a", at, 8}, sym)
 }
 
-// Numbers in an unlinked image are no places, whatever place a section is given.
+// TestAbsoluteSymbols requires that absolute symbols of an unlinked image have no address, even if a section is placed at their value.
 func TestAbsoluteSymbols(t *testing.T) {
 	var source strings.Builder
 	for at := 0; at < 0x4000; at += 4 {
@@ -229,7 +229,7 @@ func TestAbsoluteSymbols(t *testing.T) {
 	require.Equal(t, machine.Addr(0x1000), number.Addr)
 }
 
-// Marks of code and data (mapping symbols) are no functions, in code whose symbols have no sizes either.
+// TestSymbolAtPassesOverMarks requires that mapping symbols are not returned as functions, even in code whose symbols have no sizes.
 func TestSymbolAtPassesOverMarks(t *testing.T) {
 	path := mc(t, "aarch64-linux-gnu", "\t.text\nf:\n\tnop\n\t.word 0\n\tnop\n")
 	marks := 0
@@ -248,7 +248,7 @@ func TestSymbolAtPassesOverMarks(t *testing.T) {
 	}
 }
 
-// Symbols that all start at one address, with long names that share their bytes.
+// TestSymbolsStartingAmplification has symbols that all have one address, and long names that share their bytes.
 func TestSymbolsStartingAmplification(t *testing.T) {
 	const symbols, names = 40000, 45000
 	var b bytes.Buffer
@@ -276,7 +276,7 @@ func TestSymbolsStartingAmplification(t *testing.T) {
 	require.LessOrEqual(t, spent, uint64(32*len(data)+32<<20))
 }
 
-// Every function of a large object, and all of its names.
+// TestSymbolsStartingOfMany looks up every function of a large object and all its names.
 func TestSymbolsStartingOfMany(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("\t.text\n")

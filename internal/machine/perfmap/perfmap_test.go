@@ -13,13 +13,12 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// The example of jit-interface.txt has lines of START SIZE NAME; the others are of V8, of numba and of such as write
-// otherwise, or badly.
+// TestText uses lines of START SIZE NAME as in jit-interface.txt, lines as V8 and numba write them, and malformed lines.
 func TestText(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		at   machine.Addr
-		want string // name+offset of size, or "" for none
+		want string // name+offset of size, or ""
 	}{
 		{"400000 10 main\n", 0x400000, "main+0x0 of 0x10"},
 		{"400000 10 main\n", 0x40000f, "main+0xf of 0x10"},
@@ -32,20 +31,20 @@ func TestText(t *testing.T) {
 		{"  400000 10  indented\n", 0x400008, "indented+0x8 of 0x10"},
 		{"# a comment\n400000 10 f\n\n", 0x400000, "f+0x0 of 0x10"},
 		{"400000 10\n400000 f\n400000 10 \nx 10 f\n400000 y f\n-1 10 f\n", 0x400000, ""},
-		{"400000 10 half", 0x400000, ""}, // still being written
+		{"400000 10 half", 0x400000, ""}, // an incomplete line
 		{"400000 0 empty\n", 0x400000, ""},
-		{"ffffffffffffff00 100 last\n", math.MaxUint64, ""}, // its end is no address
+		{"ffffffffffffff00 100 last\n", math.MaxUint64, ""}, // its end exceeds the address space
 		{"ffffffffffffff00 ff last\n", math.MaxUint64 - 1, "last+0xfe of 0xff"},
 		{"ffffffffffffff00 200 wrapped\n", 0x10, ""},
-		{"10000000000000000 10 f\n400000 10000000000000000 g\n", 0x400000, ""}, // over 64 bits
-		// What comes later wins, and of what it overlaps nothing is left.
+		{"10000000000000000 10 f\n400000 10000000000000000 g\n", 0x400000, ""}, // more than 64 bits
+		// A later function removes all functions that it overlaps.
 		{"400000 10 old\n400000 10 new\n", 0x400008, "new+0x8 of 0x10"},
 		{"400000 10 old\n400008 10 new\n", 0x400009, "new+0x1 of 0x10"},
 		{"400000 10 old\n400008 10 new\n", 0x400004, ""},
 		{"400000 20 old\n400008 8 new\n", 0x400018, ""},
 		{"400008 8 old\n400000 20 new\n", 0x400008, "new+0x8 of 0x20"},
 		{"400000 10 a\n400010 10 b\n400020 10 c\n", 0x400010, "b+0x0 of 0x10"},
-		{"400000 20 a\n400010 20 b\n400020 20 c\n", 0x400018, ""}, // b, which ended a, is ended by c
+		{"400000 20 a\n400010 20 b\n400020 20 c\n", 0x400018, ""}, // b removed a, and c removed b
 		{"400000 20 a\n400010 20 b\n400020 20 c\n", 0x400008, ""},
 		{"400000 10 a\n400000 0 nothing\n", 0x400000, "a+0x0 of 0x10"},
 	} {
@@ -59,7 +58,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Which functions are there is found out at once; one by one it is plain: those that no later one overlaps.
+// TestLaterWins compares the sweep with a direct check of each function: it exists if no later function overlaps it.
 func TestLaterWins(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 2))
 	for range 2000 {
@@ -123,7 +122,7 @@ func (d *dump) move(index, from, to, size uint64) *dump {
 	return d.words(1, 16+48).longs(6).words(4711, 4712).longs(0, from, to, size, index)
 }
 
-// The records are put together here field by field, as the specification lists them (sections III to IX), in both byte orders.
+// TestJitdump builds records field by field as the specification defines them (sections III to IX), in both byte orders.
 func TestJitdump(t *testing.T) {
 	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
 		d := newDump(order).
@@ -135,7 +134,7 @@ func TestJitdump(t *testing.T) {
 			load(4, 0x4000, "moved", "0123").
 			move(4, 0x4000, 0x5000, 4).
 			load(5, 0x6000, "replaced", "0123").
-			move(99, 0x9000, 0x6002, 4). // of a function that nobody told of
+			move(99, 0x9000, 0x6002, 4). // an unknown function
 			words(77, 20).longs(5).text("????").
 			words(3, 16).longs(9) // JIT_CODE_CLOSE
 		m := New(Jitdump)
@@ -157,7 +156,7 @@ func TestJitdump(t *testing.T) {
 	}
 }
 
-// A file that grows says the same in the end as one that is read at once, wherever it was cut.
+// TestGrows requires that reading a growing file in pieces gives the same result as reading it at once.
 func TestGrows(t *testing.T) {
 	d := newDump(binary.LittleEndian).load(1, 0x1000, "alpha", "0123456789abcdef").load(2, 0x2000, "beta", "01").move(2, 0x2000, 0x1008, 2)
 	for format, text := range map[Format]string{Jitdump: string(d.b), Text: "1000 10 alpha\n2000 2 beta\n1008 2 beta\n"} {
@@ -178,7 +177,7 @@ func TestGrows(t *testing.T) {
 	}
 }
 
-// Of what contradicts the format nothing is known: neither which functions are there no more.
+// TestBroken requires that a file that contradicts its format has no functions, because later records may have replaced them.
 func TestBroken(t *testing.T) {
 	good := newDump(binary.LittleEndian).load(1, 0x1000, "alpha", "0123456789abcdef")
 	after := func(f func(*dump) *dump) string {
@@ -207,7 +206,7 @@ func TestBroken(t *testing.T) {
 	require.ErrorContains(t, New(Text).Read(strings.NewReader("1 1 f\n"), 10), "at 0x6: EOF")
 }
 
-// Whatever is in a file, it is read within its bounds, and a piece at a time as at once.
+// FuzzRead requires that any file is read within the limits, and in pieces with the same result as at once.
 func FuzzRead(f *testing.F) {
 	f.Add(false, uint16(9), []byte("1000 10 alpha\n2000 2 beta\n1008 2 beta\n"))
 	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {

@@ -18,12 +18,12 @@ func TestEndsInCall(t *testing.T) {
 		{"\x90\x41\xff\xd3", true},                          // call *%r11
 		{"\xff\x15\x01\x02\x03\x04", true},                  // call *0x4030201(%rip)
 		{"\x41\xff\x94\xc0\x01\x02\x03\x04", true},          // call *0x4030201(%r8,%rax,8)
-		{"\x66\x66\x48\xe8\x01\x02\x03\x04", true},          // as for __tls_get_addr
+		{"\x66\x66\x48\xe8\x01\x02\x03\x04", true},          // as in a call of __tls_get_addr
 		{"\xff\xe0", false},                                 // jmp *%rax
 		{"\x90\x90\x90\x90\x90\x90\xc3", false},             // ret
 		{"\xe9\x01\x02\x03\x04", false},                     // jmp rel32
-		{"\xe8\x01\x02\x03\x04\x90", false},                 // a call and one more
-		{"\x48\x89\xe5\x5d\xc3\x0f\x1f\x44\x00\x00", false}, // nothing of the kind
+		{"\xe8\x01\x02\x03\x04\x90", false},                 // a call and one more byte
+		{"\x48\x89\xe5\x5d\xc3\x0f\x1f\x44\x00\x00", false}, // no call
 	} {
 		require.Equal(t, test.want, endsInCall([]byte(test.code)), "% x", test.code)
 		m := text(test.code)
@@ -35,7 +35,7 @@ func TestEndsInCall(t *testing.T) {
 	_, err := CallBefore(text("\xff\xd0"), 0x1001)
 	require.EqualError(t, err, "2 bytes at 0xfff: not mapped")
 
-	// mov $0xd0ff,%eax: what lies in it looks like call *%rax.
+	// The code is mov $0xd0ff,%eax: its operand looks like call *%rax.
 	hidden := text("\xb8\xff\xd0\x00\x00\xff\xd0\x06\xff\xd0")
 	got, err := CallBefore(hidden, 0x1003)
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestEndsInCall(t *testing.T) {
 	require.False(t, CallFrom(hidden, 0x100a, 0x1010), "not mapped")
 }
 
-// text is code at 0x1000.
+// text is code at address 0x1000.
 type text string
 
 func (s text) ReadMemory(p []byte, addr machine.Addr) error {

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestMayEndInCall requires that mayEndInCall accepts all bytes that end in a call by the decoder: random bytes, and bytes around opcodes,
+// TestMayEndInCall requires that mayEndInCall accepts all code that ends in a call according to the decoder. It tries random bytes, and bytes around opcodes,
 // where calls are frequent.
 func TestMayEndInCall(t *testing.T) {
 	livetest.Slow(t)

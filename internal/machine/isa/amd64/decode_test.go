@@ -34,8 +34,8 @@ func TestDecode(t *testing.T) {
 		{"66 4c 0f 38 f6 c1", 6, false, ""}, // adcx %rcx,%r8
 		{"48 0f c7 f0", 4, false, ""},       // rdrand %rax
 		{"0f c7 f8", 3, false, ""},          // rdseed %eax
-		{"06", 0, false, ""},                // no instruction
-		{"48 83 ec", 0, false, ""},          // cut
+		{"06", 0, false, ""},                // invalid
+		{"48 83 ec", 0, false, ""},          // truncated
 		{"", 0, false, ""},
 	} {
 		inst, known := Decode(bytesOf(t, c.code))
@@ -57,14 +57,14 @@ func TestIsFiller(t *testing.T) {
 		"c5 f8 77":                      false, // vzeroupper
 		"f3 90":                         false, // pause
 		"48 89 c0":                      false, // mov %rax,%rax
-		"06":                            false, // no instruction
+		"06":                            false, // invalid
 	} {
 		inst, _ := Decode(bytesOf(t, code))
 		require.Equal(t, filler, IsFiller(inst), code)
 	}
 }
 
-// TestDisplacement is about offsets of four bytes.
+// TestDisplacement requires that displacements of four bytes are sign-extended.
 func TestDisplacement(t *testing.T) {
 	for code, want := range map[string]int64{
 		"4c 8d 9c 24 00 b0 ff ff":    -0x5000, // lea -0x5000(%rsp),%r11
@@ -91,7 +91,7 @@ func TestRead(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, known)
 	require.Equal(t, 3, inst.Len)
-	inst, known, err = Read(m, 0x1003) // one byte is all that can be read
+	inst, known, err = Read(m, 0x1003) // only one byte is readable
 	require.NoError(t, err)
 	require.True(t, known)
 	require.Equal(t, x86asm.PUSH, inst.Op)

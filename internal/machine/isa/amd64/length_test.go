@@ -86,17 +86,17 @@ func TestLength(t *testing.T) {
 	}
 }
 
-// TestLibraries requires that the length of each instruction of real libraries is that of objdump.
+// TestLibraries requires objdump's length for each instruction of real libraries.
 func TestLibraries(t *testing.T) {
 	livetest.Slow(t)
 	libLLVM := filepath.Join(strings.TrimSpace(run(t, livetest.LLVM(t, 19, "llvm-config"), "--libdir")), "libLLVM.so.19.1")
 	for _, c := range []struct {
 		path  string
-		limit uint64 // bytes of .text that are looked at
+		limit uint64 // number of bytes of .text that are compared
 	}{
 		{strings.TrimSpace(run(t, "gcc", "-print-file-name=libc.so.6")), 4 << 20},
 		{strings.TrimSpace(run(t, "gcc", "-print-file-name=libstdc++.so.6")), 4 << 20},
-		{libLLVM, 3 << 20}, // of all 59 MB, 14,057,222 instructions, none differed when this was written
+		{libLLVM, 3 << 20}, // all 14,057,222 instructions in its 59 MB agreed when this was written
 	} {
 		f, err := elf.Open(c.path)
 		require.NoError(t, err)
@@ -107,9 +107,9 @@ func TestLibraries(t *testing.T) {
 		stop := fmt.Sprintf("--stop-address=%#x", text.Addr+min(text.Size, c.limit))
 		list := disassembled(t, "objdump", c.path, ".text", "-w", stop)
 		require.Greater(t, len(list), 100000)
-		for i, in := range list[:len(list)-Longest] { // the last may be cut
+		for i, in := range list[:len(list)-Longest] { // the last instruction may be truncated
 			if strings.HasPrefix(in.text, "(bad)") || strings.HasPrefix(in.text, ".byte") {
-				continue // what lies between functions
+				continue // padding between functions
 			}
 			if n := Length(code[in.addr-text.Addr:]); list[i+1].addr-in.addr != uint64(n) {
 				require.Equal(t, list[i+1].addr-in.addr, uint64(n), "%s %#x %s", c.path, in.addr, in.text)
@@ -118,8 +118,8 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// Each opcode of each map, with every kind of addressing and the prefixes that change lengths, has the
-// length that binutils' and LLVM's disassemblers agree on, or none.
+// TestOpcodes requires, for each opcode of each map with every kind of addressing and the prefixes that change lengths, the length on which the disassemblers
+// of binutils and LLVM agree.
 func TestOpcodes(t *testing.T) {
 	livetest.Slow(t)
 	const slot = 16
@@ -136,7 +136,7 @@ func TestOpcodes(t *testing.T) {
 	forms := []byte{0x00, 0x04, 0x05, 0x44, 0x84, 0x80, 0xc0, 0xd8}
 	for op := range 256 {
 		for _, m := range forms {
-			tail := []byte{byte(op), m, 0x25} // as a SIB byte 25 has no base
+			tail := []byte{byte(op), m, 0x25} // as a SIB byte, 25 has no base
 			for _, prefix := range [][]byte{nil, {0x66}, {0xf2}, {0xf3}, {0x48}, {0x67}} {
 				for _, start := range [][]byte{nil, {0x0f}, {0x0f, 0x38}, {0x0f, 0x3a}} {
 					add(prefix, start, tail)
@@ -172,14 +172,14 @@ func TestOpcodes(t *testing.T) {
 		b := code[at : at+slot]
 		g, l := gnu[uint64(at)], llvm[uint64(at)]
 		if g.n == 0 || g.n != l.n {
-			continue // not both know it, or the processors differ
+			continue // one of them does not know it, or processors differ
 		}
 		switch n := Length(b); n {
 		case g.n:
 			agreed++
 		case 0:
 			none++
-			padlock := strings.Contains(fmt.Sprintf("%x", b), "0fa6") || strings.Contains(fmt.Sprintf("%x", b), "0fa7") // VIA's
+			padlock := strings.Contains(fmt.Sprintf("%x", b), "0fa6") || strings.Contains(fmt.Sprintf("%x", b), "0fa7") // VIA PadLock
 			branch := strings.HasPrefix(fmt.Sprintf("%x", b), "660f8") || b[0] == 0x66 && (b[1] == 0xe8 || b[1] == 0xe9)
 			require.True(t, padlock || branch, "% x: %s has %d bytes", b, g.text, g.n)
 		default:
@@ -195,7 +195,7 @@ type length struct {
 	text string
 }
 
-// lengths returns the lengths of the listed instructions by address, without invalid ones and without prefixes that a disassembler lists separately.
+// lengths returns the lengths of disassembled instructions by address. It omits invalid ones, and prefixes that a disassembler lists separately.
 func lengths(list []instruction) map[uint64]length {
 	out := make(map[uint64]length, len(list))
 	for i, in := range list[:len(list)-1] {
@@ -211,13 +211,13 @@ func lengths(list []instruction) map[uint64]length {
 	return out
 }
 
-// instruction is a line of a disassembler.
+// instruction is a line of a disassembler's output.
 type instruction struct {
 	addr uint64
 	text string
 }
 
-// disassembled returns the instructions of a section as an objdump lists them.
+// disassembled returns the instructions of a section that an objdump prints.
 func disassembled(t *testing.T, tool, path, section string, more ...string) []instruction {
 	t.Helper()
 	var list []instruction
@@ -232,7 +232,7 @@ func disassembled(t *testing.T, tool, path, section string, more ...string) []in
 	return list
 }
 
-// run runs a tool and returns what it prints.
+// run runs a tool and returns its output.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	if slices.Contains(args, "-o") {

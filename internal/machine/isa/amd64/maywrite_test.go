@@ -52,7 +52,7 @@ func TestMayWrite(t *testing.T) {
 	require.Equal(t, Every, Clobbers(bytesOf(t, "ff 25 01 00 00 00 06 16 5b 5b 06 16 00 00 90")), "or a byte further on")
 }
 
-// Each instruction with a VEX or EVEX prefix that LLVM disassembles with a general register as its destination is known to write it.
+// TestMayWriteIsLLVMs requires that an instruction with a VEX or EVEX prefix writes a general register if LLVM disassembles it with one as its destination.
 func TestMayWriteIsLLVMs(t *testing.T) {
 	var codes []string
 	for _, prefix := range []string{"c4", "62"} {
@@ -60,13 +60,13 @@ func TestMayWriteIsLLVMs(t *testing.T) {
 			for w := 0; w < 256; w += 0x80 {
 				for pp := range 4 {
 					for op := range 256 {
-						code := fmt.Sprintf("c4 %02x %02x %02x db 05", 0xe0|opcodes, w|0x78|pp, op) // registers 3 and 3; vvvv is none
+						code := fmt.Sprintf("c4 %02x %02x %02x db 05", 0xe0|opcodes, w|0x78|pp, op) // both registers are number 3; vvvv is unused
 						used := fmt.Sprintf("c4 %02x %02x %02x db 05", 0xe0|opcodes, w|0x20|pp, op) // vvvv is register 11
 						if prefix == "62" {
 							code = fmt.Sprintf("62 %02x %02x 08 %02x db 05", 0xf0|opcodes, w|0x7c|pp, op)
 							used = fmt.Sprintf("62 %02x %02x 08 %02x db 05", 0xf0|opcodes, w|0x24|pp, op)
 						}
-						if opcodes != 4 { // which is APX
+						if opcodes != 4 { // 4 is APX
 							codes = append(codes, code, used)
 						}
 					}
@@ -81,7 +81,7 @@ func TestMayWriteIsLLVMs(t *testing.T) {
 	mc := exec.Command(livetest.LLVM(t, 22, "llvm-mc"), "-disassemble", "-show-encoding", "-triple=x86_64",
 		"-mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512fp16,+avx512bf16,+bmi,+bmi2,+cmpccxadd")
 	mc.Stdin = &in
-	out, _ := mc.Output() // its status says that some are no instructions
+	out, _ := mc.Output() // its exit status reports invalid instructions
 	line := regexp.MustCompile(`(?m)^\s*(\S.*[^\s(]%|.*[\s,]%)([a-z0-9]+)\s+# encoding: \[(0x(?:c4|c5|62),[0-9a-fx,]+)\]$`)
 	general := map[string]machine.DWARFReg{"ebx": rbx, "rbx": rbx, "bl": rbx, "bx": rbx, "r11": r11, "r11d": r11}
 	found := map[string]bool{}

@@ -27,7 +27,7 @@ func TestText(t *testing.T) {
 		{"\xf3\x0f\x1e\xfa", "endbr64", 4},
 		{"\xc5\xf8\x77", "vzeroupper", 3},
 		{"\xc5\xfc\x77", "vzeroall", 3},
-		{"\xc5\xf0\x77", Bad, 3}, // its vvvv has to be ones
+		{"\xc5\xf0\x77", Bad, 3}, // its vvvv must be all ones
 		{"\xe8\x0b\x00\x00\x00", "callq 0x1010 <f>", 5},
 		{"\x74\xfe", "je 0x1000 <g+0x8>", 2},
 		{"\xeb\x00", "jmp 0x1002", 2},
@@ -35,7 +35,7 @@ func TestText(t *testing.T) {
 		{"\x64\x48\x8b\x04\x25\x10\x00\x00\x00", "mov %fs:0x10,%rax", 9},
 		{"\x49\x8b\xbc\x24\x88\x00\x00\x00", "mov 0x88(%r12),%rdi", 8},
 		{"\x0f\x05\x90", "syscall", 2},
-		{"\x06\x90", Bad, 1}, // push %es is none in 64-bit mode
+		{"\x06\x90", Bad, 1}, // push %es is invalid in 64-bit mode
 		{"\xe8\x00\x00", Bad, 1},
 		{"", Bad, 0},
 	} {
@@ -45,7 +45,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, there is a text and a length that lies within them.
+// TestTextOfAnything requires a text, and a length within the bytes, for any bytes.
 func TestTextOfAnything(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 50_000 {
@@ -60,10 +60,10 @@ func TestTextOfAnything(t *testing.T) {
 	}
 }
 
-// A row of objdump -d: address, bytes, text.
+// objdumpRow matches a row of objdump -d: address, bytes, text.
 var objdumpRow = regexp.MustCompile(`(?m)^ *([0-9a-f]+):\t((?:[0-9a-f]{2} )+) *\t(.*)$`)
 
-// spellings holds replacements for spellings that differ by the version of binutils or by taste.
+// spellings normalizes texts that differ by the version of binutils or by style.
 var spellings = []struct {
 	from *regexp.Regexp
 	to   string
@@ -76,7 +76,7 @@ var spellings = []struct {
 	{regexp.MustCompile(`^cdqe`), "cltq"},
 	{regexp.MustCompile(`^cqo$`), "cqto"},
 	{regexp.MustCompile(`^cdq$`), "cltd"},
-	{regexp.MustCompile(`^(.*)\bnop.*$`), "nop"}, // prefixes and operands of what does nothing
+	{regexp.MustCompile(`^(.*)\bnop.*$`), "nop"}, // prefixes and operands of nops
 	{regexp.MustCompile(`^xchg %ax,%ax$`), "nop"},
 	{regexp.MustCompile(`^(j\w+|call) ([0-9a-f]+)$`), "$1 0x$2"},
 	{regexp.MustCompile(`%st\(0\)`), "%st"},
@@ -93,8 +93,7 @@ func plain(text string) string {
 
 var negative = regexp.MustCompile(`\$-0x[0-9a-f]+`)
 
-// agrees reports whether two spellings are of one instruction. objdump writes a negative number as
-// one of the operand's width.
+// agrees reports whether two texts describe the same instruction. objdump prints a negative number with the width of the operand.
 func agrees(ours, theirs string) bool {
 	for _, bits := range []int{8, 16, 32, 64} {
 		unsigned := negative.ReplaceAllStringFunc(ours, func(n string) string {
@@ -111,7 +110,7 @@ func agrees(ours, theirs string) bool {
 	return false
 }
 
-// TestTextAgainstObjdump requires that instructions that compilers emit are spelled as objdump spells them.
+// TestTextAgainstObjdump requires objdump's text for instructions that compilers emit.
 func TestTextAgainstObjdump(t *testing.T) {
 	objdump := livetest.Tool(t, "objdump")
 	check := func(path string) {

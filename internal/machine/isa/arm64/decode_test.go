@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Words as llvm-mc 19 encodes the instructions.
+// TestText uses words as llvm-mc 19 encodes the instructions.
 func TestText(t *testing.T) {
 	const at = 0x1000
 	for word, want := range map[uint32]string{
@@ -42,7 +42,7 @@ func TestText(t *testing.T) {
 	require.Equal(t, 1, length)
 }
 
-// The call of a patchpoint, as llc 19 writes it.
+// TestSetsWord uses the call of a patchpoint as llc 19 writes it.
 func TestSetsWord(t *testing.T) {
 	code := func(s string) []byte {
 		b, err := hex.DecodeString(s)
@@ -60,7 +60,7 @@ func TestSetsWord(t *testing.T) {
 	require.False(t, arm64.CallThrough(code("00023f"), 16))
 }
 
-// TestBranchesAgainstObjdump requires that calls and the targets of jumps are those of llvm-objdump for random words, most of them branches.
+// TestBranchesAgainstObjdump requires llvm-objdump's calls and jump targets for random words, most of them branches.
 func TestBranchesAgainstObjdump(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 19))
 	tops := []byte{0x14, 0x17, 0x94, 0x97, 0x34, 0x35, 0xb4, 0xb5, 0x36, 0x37, 0xb6, 0xb7, 0x54, 0xd6, 0xd7}
@@ -71,7 +71,7 @@ func TestBranchesAgainstObjdump(t *testing.T) {
 		w := random.Uint32()
 		switch random.IntN(8) {
 		case 0:
-		case 1: // indirect ones are rare among random words
+		case 1: // indirect branches are rare among random words
 			w = 0xd61f0000 | w&0x00600c00 | w&0x3ff | uint32(random.IntN(2))<<24
 		default:
 			w = w&0xffffff | uint32(tops[random.IntN(len(tops))])<<24
