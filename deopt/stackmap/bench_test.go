@@ -15,8 +15,8 @@ import (
 
 const million = 1_000_000
 
-// big makes a section of layout V3 with n records of 112 bytes, of their function's row
-// too where each has its own, or 118; per records to a function.
+// big makes a section of layout V3 with n records, per records to a function. A record takes 112 bytes including its function's row if each has its
+// own, otherwise 118.
 func big(t testing.TB, n, per int) []byte {
 	blob := &Blob{Version: 3, Dialect: V3}
 	locations := []Location{
@@ -31,7 +31,7 @@ func big(t testing.TB, n, per int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	start, end := uint64(0x7f0000000000), uint64(0x7f0000000000)
 	for i := range n {
-		end += 5 + r.Uint64N(60) // bytes of code
+		end += 5 + r.Uint64N(60) // code between two records, in bytes
 		list = append(list, Record{ID: RecordID(i), Offset: uint32(end - start), Locations: locations})
 		if len(list) == per || i == n-1 {
 			blob.Functions = append(blob.Functions, BlobFunction{Addr: machine.Addr(start), StackSize: 24, Records: list})
@@ -43,7 +43,7 @@ func big(t testing.TB, n, per int) []byte {
 	return data
 }
 
-// shapes are the numbers of records to a function that are measured.
+// shapes lists the measured numbers of records per function.
 var shapes = []int{1, 4, million}
 
 func BenchmarkParse(b *testing.B) {
@@ -82,7 +82,7 @@ func BenchmarkNewIndex(b *testing.B) {
 	}
 }
 
-// At random addresses that have a record, in code at one place and in three far apart.
+// BenchmarkAt looks up random addresses with a record, in code at one place and at three places far apart.
 func BenchmarkAt(b *testing.B) {
 	for _, per := range shapes {
 		for _, places := range []int{1, 3} {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Functions that a linker folded into one are walked once.
+// Functions that a linker folded into one are decoded once.
 func TestCheckFolded(t *testing.T) {
 	blob := sampleBlob()
 	blob.Functions[1] = BlobFunction{Addr: 0x1000, StackSize: 8, Records: []Record{{ID: 1, Offset: 3}, {ID: 1, Offset: 1}}}
@@ -30,7 +30,7 @@ func TestCheckOtherCode(t *testing.T) {
 	for _, c := range []struct {
 		arch *machine.Arch
 		code []byte
-		// the violation at each offset; "" for none
+		// violation by offset; "" for none
 		want map[uint32]string
 	}{
 		{machine.ARM64, make([]byte, 16), map[uint32]string{4: "", 16: "", 6: "offset 0x6 of record 1: 0x1006 is not a multiple of 4, as instructions are"}},
@@ -65,14 +65,14 @@ func TestCheckOtherCode(t *testing.T) {
 			}
 		}
 	}
-	// Where instructions have one length, no code is needed.
+	// If all instructions have the same length, no code is needed.
 	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 1}, Check(parsedBlob(t, blob(8)), machine.ARM64, nil)[ruleBoundary])
 	require.Equal(t, 1, Check(parsedBlob(t, blob(7)), machine.ARM64, nil)[ruleBoundary].Broken)
 	require.Equal(t, 1, Check(parsedBlob(t, blob(8)), machine.S390X, nil)[ruleBoundary].Unknown)
 	require.Equal(t, 1, Check(parsedBlob(t, blob(7)), machine.S390X, nil)[ruleBoundary].Broken)
 }
 
-// TestCheckOddities requires that facts about LLVM that look like violations are not reported.
+// TestCheckOddities requires that valid properties of LLVM's output that look like violations are not reported.
 func TestCheckOddities(t *testing.T) {
 	check := func(arch *machine.Arch, order binary.AppendByteOrder, dialect Dialect, r Record) []Result {
 		f := BlobFunction{Records: []Record{r}}
@@ -96,7 +96,7 @@ func TestCheckOddities(t *testing.T) {
 		Locations: []Location{{Register, 4, 68, 2}, {Register, 4, 1203, 0}}, LiveOuts: []LiveOut{{97, 32}}}))
 	require.Equal(t, 1, check(machine.PPC64, binary.BigEndian, V3, Record{LiveOuts: []LiveOut{{98, 32}}})[ruleSizes].Broken)
 	require.Equal(t, 1, check(machine.PPC64, binary.BigEndian, V3, Record{Locations: []Location{{Register, 4, 68, 32}}})[ruleSizes].Broken)
-	// ykllvm keeps the slot that a register was spilled to where the first bit would be.
+	// ykllvm stores the spill slot of a register in the field of the first bit.
 	ykRecord := func(extra int16) Record {
 		return Record{Locations: []Location{{Register, 8, 3, -16}}, Vars: []int{1}, Extra: [][]int16{{extra, -24}}}
 	}
@@ -105,7 +105,7 @@ func TestCheckOddities(t *testing.T) {
 	require.Equal(t, "an extra location of location 0 of record 0: x86-64 has no register of number 300", r.Violations[0].What)
 }
 
-// Only so many violations are kept, and all are counted.
+// The stored violations are bounded, and all are counted.
 func TestCheckMany(t *testing.T) {
 	blob := &Blob{Version: 3, Dialect: V3, Functions: []BlobFunction{{}}}
 	for range 250 {
@@ -133,7 +133,7 @@ func TestCheckWork(t *testing.T) {
 	require.Equal(t, 1999, results[ruleInside].Broken, "functions do not overlap")
 	require.Less(t, code.reads, size+1<<20)
 
-	// Symbols that overlap get some work done again, and not all.
+	// Overlapping symbols repeat some of the work, but not all.
 	for i := range 2000 {
 		code.ends[machine.Addr(0x10000+i)] = 0x10000 + size
 	}
@@ -145,7 +145,7 @@ func TestCheckWork(t *testing.T) {
 	require.Less(t, code.reads, size+maxOverlap+16<<20)
 }
 
-// A check of any section allocates in proportion to it, and does not panic.
+// A check of arbitrary bytes allocates in proportion to the section, and does not panic.
 func TestCheckHostile(t *testing.T) {
 	data, err := AppendBlob(nil, binary.LittleEndian, sampleBlob())
 	require.NoError(t, err)

@@ -19,9 +19,9 @@ import (
 // elfCode is the code of an ELF file. The sections of an unlinked one are laid out one after the other.
 type elfCode struct {
 	file  *elf.File
-	base  []machine.Addr // of each section
+	base  []machine.Addr // load address of each section
 	sizes map[machine.Addr]uint64
-	// For a big-endian ppc64 object: the code of each descriptor of .opd; symbols and maps name the descriptors.
+	// For a big-endian ppc64 object: the code address of each descriptor in .opd; symbols and maps refer to descriptors.
 	entries map[machine.Addr]machine.Addr
 }
 
@@ -83,7 +83,7 @@ func (c *elfCode) section(addr machine.Addr) (*elf.Section, machine.Addr) {
 	return nil, 0
 }
 
-func (c *elfCode) Placed(int64) bool { return true } // place sees to it
+func (c *elfCode) Placed(int64) bool { return true } // place assigns all addresses
 
 func (c *elfCode) Pointer() int { return 8 }
 
@@ -107,7 +107,7 @@ func (c *elfCode) ReadMemory(p []byte, addr machine.Addr) error {
 	return err
 }
 
-// place gives the functions of an unlinked object's maps their addresses, by the relocations.
+// place sets the function addresses in an unlinked object's maps, by the relocations.
 func (c *elfCode) place(t testing.TB, s *Section) {
 	t.Helper()
 	symbols, err := c.file.Symbols()
@@ -132,7 +132,7 @@ type liveCase struct {
 	arch     *machine.Arch
 	triple   string
 	flags    []string
-	programs map[int]string // by release, the programs of testdata that llc takes
+	programs map[int]string // programs of testdata that llc accepts, by release
 }
 
 var (
@@ -169,7 +169,7 @@ func (l *liveCase) each(f func(version int, program string)) {
 	}
 }
 
-// share reports whether make test checks a program with a release. It selects one of the releases that compile the program.
+// share reports whether make test checks a program with a release: one of the releases that compile it.
 func (l *liveCase) share(version int, program string) bool {
 	var versions []int
 	l.each(func(v int, p string) {
@@ -190,7 +190,7 @@ func (l *liveCase) open(t testing.TB, version int, program string) (*elfCode, *S
 	return c, s
 }
 
-// No rule is broken in what llc writes, for any architecture, and each is checked in full.
+// llc's output violates no rule on any architecture, and each rule is checked completely.
 func TestCheckLive(t *testing.T) {
 	livetest.Slow(t)
 	objects := 0
@@ -219,7 +219,7 @@ func TestCheckLive(t *testing.T) {
 	require.GreaterOrEqual(t, objects, livetest.Times(50, 150))
 }
 
-// The rules about code hold in a linked file of several maps too.
+// The rules about code also hold in a linked file with several maps.
 func TestCheckLinked(t *testing.T) {
 	for _, flags := range [][]string{{"-no-pie"}, {"-shared"}} {
 		out := filepath.Join(t.TempDir(), "linked")
@@ -240,7 +240,7 @@ func TestCheckLinked(t *testing.T) {
 	}
 }
 
-// TestCheckMutated corrupts one field of llc's output after the other, and requires that the rule about that field is violated.
+// TestCheckMutated corrupts each field of llc's output in turn, and requires that the rule about that field is violated.
 func TestCheckMutated(t *testing.T) {
 	unknownRegister := map[*machine.Arch]machine.DWARFReg{
 		machine.AMD64: 200, machine.ARM64: 40, machine.ARM64BE: 40, machine.PPC64: 110, machine.PPC64LE: 110,
@@ -255,7 +255,7 @@ func TestCheckMutated(t *testing.T) {
 				}
 				c, s := l.open(t, version, program)
 				require.Len(t, s.Maps, 1)
-				// mutate changes one thing in a plain copy, which is then written and checked.
+				// mutate changes one field in a decoded copy, which is then written and checked.
 				mutate := func(what string, rule int, change func(f *BlobFunction, r *Record) bool) {
 					blob := s.Maps[0].Blob()
 					for i := range blob.Functions {
@@ -354,7 +354,7 @@ func vectorOf(a *machine.Arch) machine.DWARFReg {
 	return a.Registers()[i]
 }
 
-// The boundaries that the walk finds in code of llc's are those of llvm-objdump, for each architecture.
+// The instruction boundaries in llc's code are those of llvm-objdump, for each architecture.
 func TestCheckBoundaries(t *testing.T) {
 	livetest.Slow(t)
 	for _, l := range liveCases {

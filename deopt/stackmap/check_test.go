@@ -11,14 +11,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// text is code at an address, with the ends of the functions that are known.
+// text is code at an address, with the known ends of functions.
 type text struct {
 	base  machine.Addr
 	code  []byte
 	ends  map[machine.Addr]machine.Addr
-	reads int // bytes that were read
+	reads int // number of bytes read
 
-	unplaced int64 // the position of the address of a function without a known place; 0 for none
+	unplaced int64 // position of a function's address whose place is unknown; 0 for none
 	narrow   bool  // addresses have 4 bytes
 }
 
@@ -59,7 +59,7 @@ func sampleText() *text {
 	return &text{base: 0x1000, code: code, ends: map[machine.Addr]machine.Addr{0x1000: 0x100b, 0x1010: 0x1014}}
 }
 
-// sampleBlob is a map of x86-64 with something of everything, in which no rule is broken.
+// sampleBlob is a map of x86-64 that uses every feature and breaks no rule.
 func sampleBlob() *Blob {
 	return &Blob{Version: 3, Dialect: V3, Constants: []uint64{1 << 40}, Functions: []BlobFunction{
 		{Addr: 0x1000, StackSize: 8, Records: []Record{
@@ -95,9 +95,9 @@ func TestCheckKept(t *testing.T) {
 	}
 }
 
-// Each rule is broken once, and no other is.
+// TestCheckBroken breaks each rule in turn, and requires that only that rule is reported.
 func TestCheckBroken(t *testing.T) {
-	const first, second = 16 + 2*24 + 8, 16 + 2*24 + 8 + 16 + 7*12 + 4 + 4 + 3*4 // of the records; the locations are padded by 4
+	const first, second = 16 + 2*24 + 8, 16 + 2*24 + 8 + 16 + 7*12 + 4 + 4 + 3*4 // offsets of the records; the locations have 4 bytes of padding
 	location := func(i int, l Location) func(*Blob) {
 		return func(b *Blob) { b.Functions[0].Records[0].Locations[i] = l }
 	}
@@ -170,7 +170,7 @@ func TestCheckBroken(t *testing.T) {
 	}
 }
 
-// Reserved bytes that are not zero, one kind after the other.
+// TestCheckReserved has each kind of reserved byte with a non-zero value.
 func TestCheckReserved(t *testing.T) {
 	data, err := AppendBlob(nil, binary.LittleEndian, sampleBlob())
 	require.NoError(t, err)
@@ -183,7 +183,7 @@ func TestCheckReserved(t *testing.T) {
 		record + 16 + 84:  "the padding after the locations is 0x80",
 		tail:              "the half-word before the number of live-outs is 0x80",
 		tail + 4 + 2:      "the byte after a live-out's register is 0x80",
-		tail + 4 + 12 + 8: "", // of the next record: its id
+		tail + 4 + 12 + 8: "", // in the next record: its id
 	} {
 		changed := slices.Clone(data)
 		changed[at] = 0x80
@@ -201,7 +201,7 @@ func TestCheckReserved(t *testing.T) {
 	}
 }
 
-// The counts of a map that was changed after it was parsed do not add up.
+// The record counts of a map that was changed after parsing are inconsistent.
 func TestCheckCounts(t *testing.T) {
 	data, err := AppendBlob(nil, binary.LittleEndian, sampleBlob())
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestCheckCounts(t *testing.T) {
 	require.Equal(t, []Violation{{Rule: "record counts add up", Index: -1, Pos: 12, What: "the functions have 5 records, the header says 4"}}, r.Violations)
 }
 
-// TestCheckUnknown requires that what cannot be checked is reported as such, and never as kept.
+// TestCheckUnknown requires that a rule that cannot be checked is reported as unknown, and never as satisfied.
 func TestCheckUnknown(t *testing.T) {
 	type result struct {
 		checked, unknown int
@@ -256,7 +256,7 @@ func TestCheckUnknown(t *testing.T) {
 	require.Equal(t, map[int]result{ruleInside: {4, 4, "where a function ends is not known"}}, of(s, machine.AMD64, open))
 
 	bad := sampleText()
-	bad.code[4] = 0x06 // push %es, which 64-bit mode has not
+	bad.code[4] = 0x06 // push %es, which is invalid in 64-bit mode
 	require.Equal(t, map[int]result{ruleBoundary: {4, 2, "after an instruction that is not known"}}, of(s, machine.AMD64, bad))
 
 	short := sampleText()
@@ -285,7 +285,7 @@ func (h hole) Function(addr machine.Addr) (end machine.Addr, executable, endKnow
 	return addr + 11, true, true
 }
 
-// TestCheckOutside requires that instructions are not checked for an offset outside of a function, or a function outside of code.
+// TestCheckOutside requires that instruction boundaries are not checked for an offset outside of its function, or a function outside of code.
 func TestCheckOutside(t *testing.T) {
 	blob := sampleBlob()
 	blob.Functions[0].Addr = 0x5000
@@ -298,7 +298,7 @@ func TestCheckOutside(t *testing.T) {
 	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 3,
 		Skipped: "where an offset is outside its function; where a function is not in executable memory"}, results[ruleBoundary])
 
-	// Where the end of the first is not known, it is before the second all the same.
+	// If the end of the first function is unknown, it is still before the second.
 	blob = sampleBlob()
 	blob.Functions[0].Records[0].Offset = 0x11
 	code := sampleText()
@@ -308,10 +308,10 @@ func TestCheckOutside(t *testing.T) {
 	require.Equal(t, "offset 0x11 of record 7: 0x10 bytes after the function's start its code ends or another function starts", r.Violations[0].What)
 }
 
-// A function that may be anywhere is neither in code nor outside of it.
+// The rules about code have an unknown result for a function with an unknown address.
 func TestCheckNowhere(t *testing.T) {
 	blob := sampleBlob()
-	blob.Functions[1].Addr = 0 // as an object has it that lost its relocations
+	blob.Functions[1].Addr = 0 // as in an object that lost its relocations
 	code := sampleText()
 	code.unplaced = 16 + 24
 	results := Check(parsedBlob(t, blob), machine.AMD64, code)
@@ -321,7 +321,7 @@ func TestCheckNowhere(t *testing.T) {
 	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 2, Skipped: why}, results[ruleBoundary])
 }
 
-// An ABI of 32 bits has addresses of 4 bytes on an architecture of 64.
+// A 32-bit ABI on a 64-bit architecture has addresses of 4 bytes.
 func TestCheckNarrow(t *testing.T) {
 	blob := sampleBlob()
 	code := sampleText()

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// kinds maps the layouts of a section's maps.
+// kinds returns the layouts of a section's maps.
 func kinds(s *Section) []Dialect {
 	var list []Dialect
 	for _, m := range s.Maps {
@@ -21,7 +21,7 @@ func kinds(s *Section) []Dialect {
 	return list
 }
 
-// join lays sections one after the other, as a linker does.
+// join concatenates sections, as a linker does.
 func join(sections ...[]byte) []byte {
 	var b []byte
 	for _, s := range sections {
@@ -30,8 +30,7 @@ func join(sections ...[]byte) []byte {
 	return b
 }
 
-// Each section written by hand, twice: read in the layout it was written in, and in
-// no other.
+// Each handwritten section, twice, is read in its own layout and in no other.
 func TestDialectOfSeveral(t *testing.T) {
 	for _, l := range literals {
 		for _, order := range orders {
@@ -45,7 +44,7 @@ func TestDialectOfSeveral(t *testing.T) {
 	}
 }
 
-// TestMixed requires that the layouts of maps of different compilers in one section are determined one by one. No pair is read in another way.
+// TestMixed requires that the layouts of maps of different compilers in one section are determined one by one. No pair has another reading.
 func TestMixed(t *testing.T) {
 	for i, a := range literals {
 		for j, b := range literals {
@@ -68,7 +67,7 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// ambiguous sections, by hand.
+// TestAmbiguous has handwritten sections that fit several layouts.
 func TestAmbiguous(t *testing.T) {
 	head := func(w *raw, functions, records uint32) *raw { return w.u8(3, 0, 0, 0).u32(functions, 0, records) }
 	for _, c := range []struct {
@@ -77,28 +76,28 @@ func TestAmbiguous(t *testing.T) {
 		dialect Dialect
 		also    []Dialect
 	}{
-		// One live variable of one location takes 13 bytes where V3's one location takes 12, and padding makes
-		// both 16; but read as V3, the count is the kind, and the kind where V3 has zero.
+		// One live variable with one location takes 13 bytes and one location of V3 takes 12; padding makes both 16. But read as V3, the count is the
+		// kind, and V3 has zero at the kind.
 		{"a live variable", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 1).u8(1).location(1, 8, 3, 0).u8(0, 0, 0)
 			w.u16(0, 0).u32(0)
 		}, YkOld, []Dialect{V3}},
-		// The same in today's layout, of a function without a frame pointer and saved registers: a
-		// prologue of zeros, which could be padding.
+		// The same in the current layout, for a function without a frame pointer and saved registers: its prologue is all zeros, which could be
+		// padding.
 		{"a live variable and a prologue of zeros", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 1).u8(1).u8(1, 0).u16(8, 3, 0).u16(0).u32(0).u8(0)
 			w.u16(0, 0).u32(0)
 			w.u8(0, 0).u32(0)
 		}, Yk, []Dialect{V3, YkOld}},
-		// Without locations there is nothing in which V3 and YkOld differ.
+		// Without locations V3 and YkOld do not differ.
 		{"no locations", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 0)
 			w.u16(0, 1).u16(7).u8(0, 8)
 		}, V3, nil},
-		// And with zeros after it, the prologue could be there.
+		// With zeros after it, they may be a prologue.
 		{"no locations, and zeros", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 0)
@@ -112,7 +111,7 @@ func TestAmbiguous(t *testing.T) {
 			s, err := Parse(w.b, Options{Order: order})
 			require.NoError(t, err, c.name)
 			require.Equal(t, &Section{Maps: s.Maps, Dialect: c.dialect, Also: c.also}, s, c.name)
-			// Each of them can be had.
+			// Each of these layouts can be forced.
 			for _, d := range append(c.also, c.dialect) {
 				s, err := Parse(w.b, Options{order, d})
 				require.NoError(t, err, c.name)
@@ -124,7 +123,7 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
-// A layout that was forced and does not fit.
+// A forced layout that does not fit gives an error.
 func TestForcedDialect(t *testing.T) {
 	text := map[string]string{}
 	for _, l := range literals {
@@ -149,8 +148,8 @@ func TestForcedDialect(t *testing.T) {
 	require.EqualError(t, err, ".llvm_stackmaps+0x0: as layout yk: version 110 is not known; 1, 2 and 3 are")
 }
 
-// TestNoDialectFits requires that, if no layout fits, the error is that of the layout which the version names, and that the maps before it are
-// returned with it.
+// TestNoDialectFits requires that, if no layout fits, the error is that of the layout that the version names, and that the maps before the error are
+// returned.
 func TestNoDialectFits(t *testing.T) {
 	yk, v3, v1 := literals[len(literals)-1].data(binary.LittleEndian), sample(binary.LittleEndian), literals[1].data(binary.LittleEndian)
 	for _, c := range []struct {
@@ -170,8 +169,7 @@ func TestNoDialectFits(t *testing.T) {
 	}
 }
 
-// Sections made so that many layouts fit at many places and none to the end: twice the
-// bytes take about twice the time.
+// Many layouts fit these sections at many places, and none fits to the end: twice the bytes must take about twice the time.
 func TestDetectionTime(t *testing.T) {
 	livetest.Slow(t)
 	empty := append([]byte{3, 0, 0, 0}, make([]byte, 12)...)
@@ -179,11 +177,11 @@ func TestDetectionTime(t *testing.T) {
 	function.u8(3, 0, 0, 0).u32(1, 0, 1).u64(0x1000, 8, 1)
 	function.u64(5).u32(4).u16(0, 1).u8(1).location(1, 8, 3, 0).u8(0, 0, 0).u16(0, 0).u32(0)
 	yk := literals[len(literals)-1].data(binary.LittleEndian)
-	// Each map may end where it does, or, by a count that zeros or the following bytes would satisfy, far behind.
+	// Each map may end where it does. By a count that zeros or the following bytes satisfy, it may also end much later.
 	long := func(n int) []byte {
 		w := &raw{order: binary.LittleEndian}
 		for i := range n / 64 {
-			rest := min(uint32(n-i*64)/32, 65535) // more would be locations of the next header, read as a record
+			rest := min(uint32(n-i*64)/32, 65535) // more would be locations in the next header, read as a record
 			w.u8(3, 0, 0, 0).u32(1, 0, rest).u64(0x1000, 8, uint64(rest))
 			w.u64(5).u32(4).u16(0, 0).u16(0, 0).u32(0)
 		}
@@ -218,7 +216,7 @@ func TestDetectionTime(t *testing.T) {
 			return best
 		}
 		const n = 1 << 20
-		// What is quadratic takes 64 times as long each time; what else runs on a machine, slow or fast, disturbs some.
+		// A quadratic algorithm takes 64 times as long in each try; other load on the machine disturbs only some tries.
 		for tries := 0; ; tries++ {
 			small, large := elapsed(n), elapsed(8*n)
 			t.Logf("%s: %v, eight times as long: %v", c.name, small, large)

@@ -100,7 +100,7 @@ func requireHead(t *testing.T, m *Map, f *Function) {
 	}
 }
 
-// In the hand-written section of the tests.
+// The fields of the handwritten section.
 func TestFieldsOfSample(t *testing.T) {
 	m, _, err := ParseOne(sample(binary.LittleEndian), little)
 	require.NoError(t, err)

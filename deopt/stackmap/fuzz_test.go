@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fuzz reads bytes as one layout in both orders. It requires that maps that can be read can be written and read again.
+// fuzz reads bytes as one layout in both byte orders. Maps that can be read must be writable and readable again.
 func fuzz(f *testing.F, dialect Dialect) {
 	for _, seed := range seeds(f) {
 		if dialect == "" || seed.dialect == dialect {

@@ -31,7 +31,7 @@ func parse(t testing.TB, data []byte, o Options) *Section {
 	return s
 }
 
-// use decodes all that hostile maps hold.
+// use decodes everything in hostile maps.
 func use(t testing.TB, maps []*Map) {
 	records := 0
 	for _, m := range maps {
@@ -69,7 +69,7 @@ type seed struct {
 	dialect Dialect
 }
 
-// seeds are sections that llc wrote, and those written by hand, in little-endian bytes.
+// seeds returns sections that llc wrote, and handwritten little-endian ones.
 func seeds(t testing.TB) []seed {
 	list := []seed{
 		{"shapes.ll", section(t, object(t, 19, "testdata/shapes.ll")), V3},
@@ -84,7 +84,7 @@ func seeds(t testing.TB) []seed {
 	return list
 }
 
-// readings are the ways to read bytes that were once a section of that layout.
+// readings returns the options for reading mutated bytes of a section of that layout.
 func readings(d Dialect) []Options {
 	return []Options{little, {binary.LittleEndian, d}}
 }
@@ -130,7 +130,7 @@ func TestEveryByteChanged(t *testing.T) {
 	}
 }
 
-// TestAllocationIsBounded has counts that are as large as the bytes after them allow, and no larger.
+// TestAllocationIsBounded has the largest counts that the following bytes permit.
 func TestAllocationIsBounded(t *testing.T) {
 	livetest.Slow(t)
 	const size = 1 << 18

@@ -59,22 +59,21 @@ func sample(order binary.AppendByteOrder) []byte {
 	w.u64(0x123456789abcdef0, 1<<63)
 	w.u64(1<<64-1).u32(0x44).u16(0, 5)
 	w.location(1, 8, 3, 0).location(2, 8, 6, -16).location(3, 4, 7, 1<<31-1).location(4, 8, 0, -1).location(5, 8, 0, 1)
-	w.u32(0)            // up to a multiple of 8
-	w.u16(0xffff, 1)    // padding, which the format does not want to be anything
+	w.u32(0)            // padding up to a multiple of 8
+	w.u16(0xffff, 1)    // padding, for which the format permits any value
 	w.u16(17).u8(0, 64) // xmm0
 	w.u64(7).u32(0).u16(0x8000, 0).u16(0, 0).u32(0)
 	return w.b
 }
 
-// literal is a section written by hand from the description of its layout, and what it
-// holds.
+// literal is a section written by hand from the description of its layout, and its contents.
 type literal struct {
 	name    string
 	version int
 	dialect Dialect
 	bytes   func(w *raw)
 	want    Blob
-	// exact: the writer makes the same bytes. It does not write reserved fields.
+	// exact means that the writer makes the same bytes. It writes zeros to reserved fields.
 	exact bool
 }
 
@@ -84,8 +83,7 @@ func (l *literal) data(order binary.AppendByteOrder) []byte {
 	return w.b
 }
 
-// At the places of records: what the header, the functions and the constants before them
-// take (16, 16 or 24 each, 8 each).
+// The positions of records follow from the sizes of the header (16), the functions (16 or 24 each) and the constants (8 each) before them.
 var literals = []literal{
 	{"v3", 3, V3, func(w *raw) { w.b = sample(w.order) }, Blob{
 		Constants: []uint64{0x123456789abcdef0, 0x8000000000000000},
@@ -166,7 +164,7 @@ var literals = []literal{
 			}}},
 		},
 	}, true},
-	// llc -stackmap-version=1: the version alone is another.
+	// llc -stackmap-version=1: only the version differs.
 	{"v3 under version 1", 1, V3, func(w *raw) {
 		w.u8(1, 0, 0, 0).u32(1, 0, 1)
 		w.u64(0x1000, 8, 1)

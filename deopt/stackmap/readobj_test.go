@@ -35,8 +35,8 @@ func TestReadobj(t *testing.T) {
 	}
 }
 
-// TestVersionFlag covers llc -stackmap-version, which writes layout V3 under the given version; llvm-readobj rejects that. Here it must be found to
-// be V3, and nothing else.
+// TestVersionFlag covers llc -stackmap-version, which writes layout V3 under the given version; llvm-readobj rejects that. Parse must detect V3, and
+// no other layout.
 func TestVersionFlag(t *testing.T) {
 	livetest.Slow(t)
 	for _, p := range programs {
@@ -60,8 +60,7 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// A linker lays the maps of its objects one after the other and fills in the
-// addresses of their functions; each map is otherwise that of its object.
+// A linker concatenates the maps of its objects and fills in the addresses of their functions; the rest of each map is that of its object.
 func TestLinked(t *testing.T) {
 	t.Parallel()
 	stubs := filepath.Join(t.TempDir(), "stubs.c")
@@ -124,7 +123,7 @@ func TestLinked(t *testing.T) {
 	}
 }
 
-// relocate does what the dynamic linker would at load address 0.
+// relocate does the work of the dynamic linker for load address 0.
 func relocate(t *testing.T, f *elf.File, data []byte) {
 	t.Helper()
 	s := f.Section(".llvm_stackmaps")

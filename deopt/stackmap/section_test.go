@@ -15,8 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// compiled is one program of testdata/programs, or of this package's testdata, and
-// the releases of LLVM whose llc takes it.
+// compiled is a program of testdata/programs, or of this package's testdata, and the releases of LLVM whose llc accepts it.
 type compiled struct {
 	program  string
 	releases []int
@@ -46,7 +45,7 @@ func object(t testing.TB, version int, program string, flags ...string) string {
 	return livetest.Object(t, version, program, flags...)
 }
 
-// section returns the bytes of .llvm_stackmaps as they are in a file.
+// section returns the bytes of .llvm_stackmaps in a file.
 func section(t testing.TB, path string) []byte {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -82,7 +81,7 @@ func parsed(t testing.TB, data []byte) []*Map {
 	return s.Maps
 }
 
-// blobs returns what maps hold as plain values.
+// blobs decodes maps.
 func blobs(maps []*Map) []*Blob {
 	var list []*Blob
 	for _, m := range maps {
@@ -142,7 +141,7 @@ func describe(maps []*Map) string {
 	return b.String()
 }
 
-// where spells a location as llvm-readobj does.
+// where formats a location as llvm-readobj does.
 func where(m *Map, l Location) string {
 	switch l.Kind {
 	case Register:

@@ -9,7 +9,7 @@ import (
 
 var little = Options{Order: binary.LittleEndian}
 
-// written returns the map that blob makes.
+// written writes a blob and returns the parsed map.
 func written(t testing.TB, blob *Blob) *Map {
 	t.Helper()
 	data, err := AppendBlob(nil, binary.LittleEndian, blob)
@@ -20,8 +20,7 @@ func written(t testing.TB, blob *Blob) *Map {
 	return m
 }
 
-// The expectations are written from the descriptions of the layouts, not from what
-// Parse returned.
+// The expected values are from the descriptions of the layouts, not from the results of Parse.
 func TestParse(t *testing.T) {
 	for _, l := range literals {
 		for _, order := range orders {
@@ -41,7 +40,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Records are decoded one after the other into the same place; what is kept is cloned.
+// Records are decoded into the same memory; a caller must clone those that it keeps.
 func TestRecords(t *testing.T) {
 	for _, l := range literals {
 		m, _, err := ParseOne(l.data(binary.BigEndian), Options{binary.BigEndian, l.dialect})
@@ -77,7 +76,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// A deleted function takes nothing from the others.
+// Deleting a function changes no other.
 func TestDeletedFunction(t *testing.T) {
 	l := literals[3]
 	require.Equal(t, V2, l.dialect)
@@ -201,7 +200,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// wrong parses a section with some bytes changed, as its layout.
+// wrong parses a section with some bytes changed, in its layout.
 func wrong(t *testing.T, good []byte, dialect Dialect, c broken) {
 	t.Helper()
 	bad := append([]byte(nil), good...)
@@ -233,7 +232,7 @@ func TestYkErrors(t *testing.T) {
 	}
 }
 
-// Several maps, as a linker lays them: padding between them, and after the last.
+// Several maps, as a linker writes them: padding between them, and after the last.
 func TestParseAll(t *testing.T) {
 	one := sample(binary.LittleEndian)
 	two := append(append(append([]byte{}, one...), make([]byte, 24)...), one...)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStatepoint requires what the bundles that rewrite-statepoints-for-gc makes of the call in jit_sp.ll define: 13 deopt values; %o2, %der and %o
-// live, and the null of the deopt bundle as its own base. llc chooses the spill slots; equal values are at the same place.
+// TestStatepoint requires the contents of the bundles that rewrite-statepoints-for-gc makes for the call in jit_sp.ll: 13 deopt values; %o2, %der and
+// %o live; and the null of the deopt bundle as its own base. llc chooses the spill slots; equal values have the same location.
 func TestStatepoint(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {

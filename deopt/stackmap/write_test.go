@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestAppendBlob requires that the writer makes the bytes of the literal sections from their values.
+// TestAppendBlob requires that the writer encodes the values of the literal sections to their bytes.
 func TestAppendBlob(t *testing.T) {
 	for _, l := range literals {
 		for _, order := range orders {
@@ -73,7 +73,7 @@ func TestAppendBlobErrors(t *testing.T) {
 	}
 }
 
-// anything makes a blob of a layout, of values that its fields can hold.
+// anything makes a blob of a layout with random values that its fields can hold.
 func anything(r *rand.Rand, l *layout) *Blob {
 	b := &Blob{Version: l.first + r.IntN(l.last-l.first+1), Dialect: l.dialect}
 	for range r.IntN(4) {
@@ -93,7 +93,7 @@ func anything(r *rand.Rand, l *layout) *Blob {
 		b.Functions = append(b.Functions, f)
 	}
 	if !l.counted && len(b.Functions) != 1 {
-		for i := range b.Functions { // whose they are would be lost
+		for i := range b.Functions { // the functions of these records would be lost
 			b.Functions[i].Records = nil
 		}
 		for range r.IntN(4) {
@@ -138,8 +138,8 @@ func someRecord(r *rand.Rand, l *layout) Record {
 	return rec
 }
 
-// roundTrip writes one blob or several and reads them again: they must be unchanged if the layout is given. If it is determined from the bytes, it
-// must be that layout, one that reads the same, or one whose result lists it as another possibility.
+// roundTrip writes one or several blobs and reads them again. With the layout given they must be unchanged. With a detected layout it must be the
+// same one, one with the same reading, or one whose result lists it as another possibility.
 func roundTrip(t testing.TB, r *rand.Rand, l *layout, order byteOrder) {
 	var data []byte
 	var want []*Blob
@@ -170,8 +170,7 @@ func roundTrip(t testing.TB, r *rand.Rand, l *layout, order byteOrder) {
 	}
 }
 
-// sameValues reports whether nothing but the layout, and what only one of two layouts has,
-// differs.
+// sameValues reports whether the blobs differ only in the layout and in data that only one of the two layouts has.
 func (blob *Blob) sameValues(o *Blob) bool {
 	return blob.Version == o.Version && slices.Equal(blob.Constants, o.Constants) &&
 		slices.EqualFunc(blob.Functions, o.Functions, func(a, b BlobFunction) bool {
