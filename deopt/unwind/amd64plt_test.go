@@ -13,19 +13,18 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestPLT steps through the calls of a function of another module, one instruction after
-// the other: its entry in the procedure linkage table, the first entry, the beginning of what
-// binds it, and, the next time, the entry and the function. Linkers may or may not describe
-// their tables in .eh_frame; where they do not, gdb loses its way, and the truth is that
-// the caller's frame is the same at each instruction of its callee.
+// TestPLT steps through two calls of a function of another module, instruction by instruction. The first call goes through the entry in the procedure
+// linkage table, the first entry, and the start of the dynamic linker's binding code; the second through the entry and the function. Some linkers do
+// not describe their tables in .eh_frame, and gdb then loses the caller. The expected result is the caller's frame, which is the same at each
+// instruction of its callee.
 func TestPLT(t *testing.T) {
 	livetest.Slow(t)
 	for _, build := range []struct {
 		name  string
 		flags []string
 		lld   bool
-		first int // instructions of the first call that are stepped
-		in    int // of both calls, in the PLT
+		first int // number of steps in the first call
+		in    int // steps of both calls in the PLT
 	}{
 		{"ld", []string{"-Wl,-z,lazy"}, false, 16, 6},
 		{"ld endbr64", []string{"-Wl,-z,lazy,-z,ibtplt", "-fcf-protection"}, false, 16, 9},
@@ -40,13 +39,13 @@ func TestPLT(t *testing.T) {
 				lld, err := exec.LookPath("ld.lld-19")
 				require.NoError(t, err)
 				dir := t.TempDir()
-				require.NoError(t, os.Symlink(lld, filepath.Join(dir, "ld"))) // gcc looks there for one of that name
+				require.NoError(t, os.Symlink(lld, filepath.Join(dir, "ld"))) // gcc looks there for a linker with that name
 				build.flags = append(build.flags, "-B"+dir)
 			}
 			livetest.Make(t, "gcc", append(build.flags, "-O2", "-fPIE", "-pie", "-o", program, "testdata/plt.c")...)
-			// Up to the first call, and as far into it as leads into the dynamic linker; then the second.
+			// The first call, up to the dynamic linker; then the second call.
 			to := append(append([]string{"run"}, slices.Repeat([]string{"step"}, build.first)...), append([]string{"run"}, slices.Repeat([]string{"step"}, 5)...)...)
-			var caller *Frame // calls, where it last stopped
+			var caller *Frame // the frame of calls, at its last stop
 			in := map[string]int{}
 			for n, s := range stops(t, to, program) {
 				stack := s.walk()

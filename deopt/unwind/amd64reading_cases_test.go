@@ -1,11 +1,10 @@
 package unwind
 
-// line is an instruction and the row that holds before it, "" where it is not reached.
+// line is an instruction and the row before it, "" if it is not reached.
 type line struct{ code, text, row string }
 
-// functionsRead are functions with what is known before each instruction: the CFA, and where the
-// caller's rbx and rbp are. That is the same as they are, at an offset from the CFA, at a register
-// plus an offset in brackets, in another register, or not known.
+// functionsRead lists functions with the expected state before each instruction: the CFA, and the places of the caller's rbx and rbp. A place is
+// same, an offset from the CFA, a register plus an offset in brackets, another register, or unknown.
 var functionsRead = []struct {
 	name  string
 	lines []line

@@ -20,7 +20,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// stepped is a program between two instructions, as testdata/reading.py prints it.
+// stepped is the state of a program between two instructions, as testdata/reading.py prints it.
 type stepped struct {
 	Frames []steppedFrame
 	Stack  string // from 128 bytes below the stack pointer
@@ -50,7 +50,7 @@ func (f *steppedFrame) pc(t *testing.T) machine.Addr {
 	return machine.Addr(v)
 }
 
-// readProgram is one that was stepped through.
+// readProgram is a program with its recorded steps.
 type readProgram struct {
 	path      string
 	text      elfText
@@ -72,8 +72,7 @@ func (m steppedMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return m.stack.ReadMemory(p, addr)
 }
 
-// stepThrough compiles testdata/reading.c, and reading.ll where a version of llc is given, and
-// runs it one instruction at a time.
+// stepThrough compiles testdata/reading.c, and reading.ll if a version of llc is given, and runs it instruction by instruction.
 func stepThrough(t *testing.T, llvm int, llcFlags, flags []string) *readProgram {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,7 +103,7 @@ func stepThrough(t *testing.T, llvm int, llcFlags, flags []string) *readProgram 
 	return p
 }
 
-// unknownBecause lists all reasons for which reading code gives no row, or no comparable row, in the tested code.
+// unknownBecause lists all reasons in the tested code for which reading gives no row, or no comparable row.
 var unknownBecause = map[string]string{
 	"no function":                         "in a part that the compiler split off a function, where no reading can begin",
 	"no instruction at PC was reached":    "behind a jump table, or where only the exception handler jumps to",
@@ -118,23 +117,22 @@ var unknownBecause = map[string]string{
 	"the stack pointer at the return at PC cannot be told": "the way leads through a loop that moves the stack pointer, or behind a call that does not come back",
 }
 
-// wronglyRead are functions in whose code the way to its returns is wrong where it does not say
-// that it is certain.
+// wronglyRead lists functions with a wrong row from reading to the returns, where that row is not marked as certain.
 var wronglyRead = map[string]string{
 	"finish": "it ends in a system call that does not come back, and without optimization nothing is behind that but the next function",
 }
 
-// TestEveryInstruction stops before every instruction of a program, and computes the caller of the innermost frame and that caller's caller in
-// three ways: from the program's CFI; from the instructions of the function from its start; from those between the place and its returns. It
-// requires what gdb reports, which has the CFI: the caller's pc, the CFA, and each register that a way claims to know.
+// TestEveryInstruction stops before every instruction of a program. It computes the caller of the innermost frame, and that caller's caller, in three
+// ways: from the program's CFI, from the instructions of the function from its start, and from those up to its returns. The results must equal gdb's,
+// which uses the CFI: the caller's pc, the CFA, and each register that a way claims to know.
 func TestEveryInstruction(t *testing.T) {
 	livetest.Slow(t)
 	for _, build := range []struct {
 		name              string
 		llvm              int
 		llc, flags        []string
-		function, returns float64 // the share of frames that each way tells, at least
-		long              bool    // for make fidelity alone
+		function, returns float64 // minimum share of frames that each way finds
+		long              bool    // only for make fidelity
 	}{
 		{name: "gcc -O0", flags: []string{"-O0"}, function: .96, returns: .90},
 		{long: true, name: "gcc -O1", flags: []string{"-O1"}, function: .95, returns: .85},
@@ -187,7 +185,7 @@ func TestEveryInstruction(t *testing.T) {
 	}
 }
 
-// comparison holds ways to unwind against gdb.
+// comparison compares ways to unwind with gdb.
 type comparison struct {
 	*readProgram
 	t                               *testing.T
@@ -201,7 +199,7 @@ type comparison struct {
 
 type counts struct{ frames, registers tally }
 
-// step asks every way about the two innermost frames of a moment; before is the moment before it.
+// step compares every way for the two innermost frames of a step; before is the step before it.
 func (c *comparison) step(before, s *stepped) {
 	if before != nil {
 		c.stepped(before, s)
@@ -243,7 +241,7 @@ func (c *comparison) stepped(before, after *stepped) {
 		return // the C library
 	}
 	require.True(c.t, known, before.Frames[0].PC)
-	// A hypervisor does CPUID in the processor's place, and some lose the trap flag by that: then a step is two instructions.
+	// A hypervisor emulates CPUID, and some then lose the trap flag: such a step is two instructions.
 	if next := before.Frames[0].pc(c.t) + machine.Addr(inst.Len); inst.Op == x86asm.CPUID && after.Frames[0].pc(c.t) != next {
 		return
 	}
@@ -256,7 +254,7 @@ func (c *comparison) stepped(before, after *stepped) {
 	c.popped = c.popped && inst.Op != x86asm.RET || inst.Op == x86asm.LEAVE || inst.Op == x86asm.POP && inst.Args[0] == x86asm.Arg(x86asm.RBP)
 }
 
-// ask unwinds frame n of a moment in one way.
+// ask unwinds frame n of a step in one way.
 func (c *comparison) ask(s *stepped, n int, to *counts, way step, unknown error) {
 	if unknown != nil {
 		to.frames.add(reason(unknown))
@@ -282,7 +280,7 @@ func (c *comparison) ask(s *stepped, n int, to *counts, way step, unknown error)
 	to.frames.add(c.compare(f, &s.Frames[n+1], frame, got, to))
 }
 
-// compare holds a caller against gdb's.
+// compare compares a caller with gdb's.
 func (c *comparison) compare(f, want *steppedFrame, frame *Frame, got caller, to *counts) string {
 	cfa, ok := want.register(c.t, "rsp")
 	require.True(c.t, ok)
@@ -308,7 +306,7 @@ func (c *comparison) compare(f, want *steppedFrame, frame *Frame, got caller, to
 	return "right"
 }
 
-// rows returns the row that the instructions of the function at an address give.
+// rows returns the row from the instructions of the function at an address.
 func (c *comparison) rows(lookup, pc machine.Addr, ret bool) (*cfi.Row, error) {
 	fn := c.functionAt(lookup)
 	if fn == nil {

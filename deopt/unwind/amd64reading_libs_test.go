@@ -16,10 +16,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// tally counts how the answers of one way compare with the truth.
+// tally counts the results of one way.
 type tally struct {
 	right, wrong, unknown int
-	why                   map[string]int // of the unknown ones
+	why                   map[string]int // reasons of the unknown ones
 }
 
 func (c *tally) add(got string) {
@@ -37,7 +37,7 @@ func (c *tally) add(got string) {
 	}
 }
 
-// share returns the fraction that is right, from 0 to 1.
+// share returns the fraction of right results, from 0 to 1.
 func (c *tally) share() float64 {
 	return float64(c.right) / float64(max(1, c.right+c.wrong+c.unknown))
 }
@@ -94,7 +94,7 @@ func functionsOf(t *testing.T, file *elf.File) []function {
 	return out
 }
 
-// switchesStacks are functions that return on another stack than they were called on.
+// switchesStacks lists functions that return on another stack than they were called on.
 var switchesStacks = map[string]bool{"swapcontext": true, "setcontext": true, "longjmp": true, "__longjmp": true}
 
 // TestReadLibraries reads functions of real libraries, and compares the rows at every instruction, and after every call, with the CFI that the
@@ -103,8 +103,8 @@ func TestReadLibraries(t *testing.T) {
 	livetest.Slow(t)
 	for _, lib := range []struct {
 		name              string
-		one               int     // function in so many is looked at
-		function, returns float64 // the share that each way tells, at least
+		one               int     // compare one function in this number
+		function, returns float64 // minimum share that each way finds
 	}{
 		// Unknown: after jump tables.
 		{"libc.so.6", 3, .96, .95},
@@ -131,8 +131,8 @@ func TestReadLibraries(t *testing.T) {
 			t.Logf("to its returns, certain: frames %v; registers %v", &c.certain.frames, &c.certain.registers)
 			require.Zero(t, c.whole.frames.wrong+c.whole.registers.wrong)
 			require.Zero(t, c.certain.frames.wrong+c.certain.registers.wrong)
-			// Where all returns are after a call that throws: the cold parts of functions are adjacent, so the code after that call is a part of
-			// another function.
+			// If all returns are after a call that throws: the cold parts of functions are adjacent, so the code after that call belongs to another
+			// function.
 			require.Less(t, float64(c.returns.frames.wrong), .001*float64(c.returns.frames.right))
 			require.Less(t, float64(c.returns.registers.wrong), .001*float64(c.returns.registers.right))
 			for _, way := range []*counts{&c.whole, &c.returns, &c.certain} {
@@ -154,18 +154,18 @@ type libComparison struct {
 	whole, returns, certain counts
 }
 
-// function compares at each instruction of a function.
+// function compares each instruction of a function.
 func (c *libComparison) function(fn function) {
 	rows, err := readFunction(c.text, fn.start, fn.end)
 	require.NoError(c.t, err, fn.name)
-	ended := false // the instruction before leads elsewhere
+	ended := false // the previous instruction does not continue here
 	for pc := fn.start; pc < fn.end; {
 		inst, _ := amd64.Decode(c.text.code[pc-c.text.addr:])
 		if inst.Len == 0 {
 			return
 		}
 		nop := inst.Op == x86asm.NOP || inst.Op == x86asm.XCHG && inst.Args[0] == inst.Args[1]
-		if !ended || !nop { // what fills the room up to the next jump's aim never runs
+		if !ended || !nop { // padding before the next jump target never runs
 			c.place(fn, rows, pc, false)
 			ended = inst.Op == x86asm.RET || inst.Op == x86asm.JMP || inst.Op == x86asm.CALL
 		}
@@ -176,7 +176,7 @@ func (c *libComparison) function(fn function) {
 	}
 }
 
-// place compares at one address.
+// place compares one address.
 func (c *libComparison) place(fn function, rows *codeRows, pc machine.Addr, ret bool) {
 	lookup := pc
 	if ret {
@@ -189,7 +189,7 @@ func (c *libComparison) place(fn function, rows *codeRows, pc machine.Addr, ret 
 	truth, err := fde.Rules(lookup)
 	require.NoError(c.t, err)
 	if truth.CFA.Kind != cfi.CFARegister || truth.Rule(truth.ReturnAddress).Kind == cfi.RuleUndefined {
-		return // such as that of a signal trampoline, or where a new thread starts
+		return // for example a signal trampoline, or the start of a thread
 	}
 	var known *moment
 	if m, _, _, err := rows.moment(pc, ret); err == nil {
@@ -204,11 +204,10 @@ func (c *libComparison) place(fn function, rows *codeRows, pc machine.Addr, ret 
 	}
 }
 
-// anotherRegister is the reason for an unknown row where the row and CFI name registers whose distance is unknown.
+// anotherRegister is the reason for an unknown result if the row and CFI name registers with an unknown distance.
 const anotherRegister = "another register"
 
-// compare compares a row with CFI's. Where they name different registers, the reading from the start of the function gives the distance between the
-// two.
+// compare compares a row with CFI's. If they name different registers, the reading from the start of the function gives the distance between the two.
 func (c *libComparison) compare(fn function, pc machine.Addr, to *counts, known *moment, row, truth *cfi.Row, err error) {
 	if err != nil {
 		to.frames.add(reason(err))
@@ -242,8 +241,8 @@ func (c *libComparison) compare(fn function, pc machine.Addr, to *counts, known 
 	}
 }
 
-// compareRule holds a rule against CFI's. CFI may say late that a register is saved, as long as
-// it is not changed, and late that it is restored.
+// compareRule compares a rule with CFI's. CFI may report late that a register is saved, if it is not changed until then, and late that it is
+// restored.
 func (c *libComparison) compareRule(reg machine.DWARFReg, known *moment, got, truth cfi.RegisterRule) string {
 	unchanged := known != nil && known.regs[reg] == initially(reg)
 	saved := truth.Kind == cfi.RuleOffset

@@ -56,7 +56,8 @@ func TestReadToReturn(t *testing.T) {
 	}
 }
 
-// TestReturnAddresses requires the rows of return addresses to be those of the call's function: the code after the call may be another function.
+// TestReturnAddresses requires that the row of a return address is that of the call's function: the code after the call may belong to another
+// function.
 func TestReturnAddresses(t *testing.T) {
 	// push %rbx; sub $16,%rsp; call .+0x100; a second function: ret
 	text := elfText{0x1000, codeOf(t, "53 48 83 ec 10 e8 fb 00 00 00 c3")}
@@ -87,7 +88,7 @@ func TestFillers(t *testing.T) {
 		{"48 83 c4 18 c3", true},              // addq $0x18, %rsp; retq
 		{"90 48 83 c4 18 c3", false},          // nop
 		{"0f 1f 40 00 48 83 c4 18 c3", false}, // nopl (%rax)
-		{"f3 0f 1e fa 48 83 c4 18 c3", true},  // endbr64, as compilers put it after a call of setjmp
+		{"f3 0f 1e fa 48 83 c4 18 c3", true},  // endbr64, which compilers emit after a call of setjmp
 		{"c5 f8 77 48 83 c4 18 c3", true},     // vzeroupper
 	} {
 		text := elfText{0x1000, codeOf(t, c.code)}
@@ -101,8 +102,8 @@ func TestFillers(t *testing.T) {
 	}
 }
 
-// TestReturnBehindTwoInstructions reads a call and, from the middle of it, other instructions
-// that end where it does. Its stack cannot be aligned.
+// TestReturnBehindTwoInstructions reads a call, and other instructions that start in the middle of the call and end where it does. They cannot have
+// an aligned stack.
 func TestReturnBehindTwoInstructions(t *testing.T) {
 	// je 0x4; pushq %rax; 0x3: callq 0x90909098 (0x4: nop; nop; nop; nop); retq
 	text := elfText{0x1000, codeOf(t, "74 02 50 e8 90 90 90 90 c3")}
@@ -139,8 +140,8 @@ func TestReadBounds(t *testing.T) {
 	require.EqualError(t, err, "no call that was reached ends at 0x0")
 }
 
-// TestManySlots writes more of the stack than is remembered: what was saved before is still
-// known from the start, and what lies above is not known any more to be as it was.
+// TestManySlots writes more of the stack than is recorded. Slots that were saved before are still known, and the initial contents of memory above
+// become unknown.
 func TestManySlots(t *testing.T) {
 	code := codeOf(t, "53 48 81 ec 00 10 00 00") // push %rbx; sub $4096,%rsp
 	for i := range 2 * maxSlots {                // mov %eax,N(%rsp)
@@ -196,7 +197,7 @@ func FuzzReadCode(f *testing.F) {
 	})
 }
 
-// plausibleRow checks a row of code that may be anything.
+// plausibleRow checks a row read from arbitrary code.
 func plausibleRow(t *testing.T, row *cfi.Row) {
 	require.Less(t, row.Start, row.End)
 	require.LessOrEqual(t, row.End-row.Start, machine.Addr(amd64.Longest))
@@ -211,7 +212,7 @@ func codeOf(t testing.TB, text string) []byte {
 	return b
 }
 
-// rowText is a row in the form of the tables above.
+// rowText formats a row like the tables above.
 func rowText(t *testing.T, row *cfi.Row) string {
 	t.Helper()
 	text := fmt.Sprintf("%s%+d", machine.AMD64.RegisterName(row.CFA.Register), row.CFA.Offset)
@@ -240,7 +241,7 @@ func rowText(t *testing.T, row *cfi.Row) string {
 	return text
 }
 
-// evaluated returns the value of an expression where register r holds (r+1) << 20, and where the memory at each address holds that address << 20.
+// evaluated returns the value of an expression with (r+1) << 20 in register r, and with address << 20 in the memory at each address.
 func evaluated(t *testing.T, e cfi.Expression) uint64 {
 	t.Helper()
 	regs := machine.NewRegisters(machine.AMD64, "")
@@ -259,7 +260,7 @@ func (shifted) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// placeText is a register plus an offset out of which evaluated made an address.
+// placeText converts an address of evaluated back to a register plus an offset.
 func placeText(addr uint64) string {
 	reg := (addr + 1<<19) >> 20
 	return fmt.Sprintf("[%s%+d]", machine.AMD64.RegisterName(machine.DWARFReg(reg-1)), int64(addr-reg<<20))

@@ -8,21 +8,21 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestRegionsThatMoveTheStackPointer requires the stack pointer at the start of a region over which a runtime has written code that moves the stack
-// pointer before its call. It is found by how far the code has moved it, or by a register that it was copied to.
+// TestRegionsThatMoveTheStackPointer requires the stack pointer at the start of a patched region whose code moves the stack pointer before its call.
+// It is found by the distance that the code has moved it, or by a register that it was copied to.
 func TestRegionsThatMoveTheStackPointer(t *testing.T) {
 	const (
 		region = machine.Addr(0x1000)
-		sp     = uint64(0x7fff0000) // at the return address of the call
+		sp     = uint64(0x7fff0000) // stack pointer at the return address of the call
 		bp     = uint64(0x7fff0100)
 		lost   = uint64(0)
 	)
-	call := []byte{0xe8, 0xfb, 0x3f, 0, 0} // forward, to where nothing is read
+	call := []byte{0xe8, 0xfb, 0x3f, 0, 0} // calls unmapped memory
 	for _, c := range []struct {
 		name   string
-		before []byte // in front of the call
+		before []byte // code before the call
 		after  []byte
-		want   uint64 // at the start of the region
+		want   uint64 // stack pointer at the start of the region
 	}{
 		{"call", nil, nil, 0x7fff0000},
 		{"sub $24, %rsp; call; add $24, %rsp", []byte{0x48, 0x83, 0xec, 0x18}, []byte{0x48, 0x83, 0xc4, 0x18}, 0x7fff0018},

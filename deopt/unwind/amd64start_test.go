@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program that stops in a constructor of a library has been called by the dynamic linker, whose first code is the outermost frame: with or
-// without its symbols.
+// A program that stops in a constructor of a library was called by the dynamic linker, whose startup code is the outermost frame, with or without its
+// symbols.
 func TestStackOfConstructor(t *testing.T) {
 	dir := t.TempDir()
 	library, program := filepath.Join(dir, "libstops.so"), filepath.Join(dir, "program")
@@ -27,7 +27,7 @@ func TestStackOfConstructor(t *testing.T) {
 	require.True(t, s.End.Complete, s.End.Reason)
 	last := len(s.Frames) - 1
 	require.Equal(t, "_dl_start_user", want[last].Name)
-	for _, beyond := range want[last+1:] { // gdb takes what the kernel put on the stack for return addresses
+	for _, beyond := range want[last+1:] { // gdb mistakes the data that the kernel put on the stack for return addresses
 		require.Empty(t, beyond.Name)
 	}
 	for i, f := range s.Frames {

@@ -21,9 +21,8 @@ func tails(t *testing.T, flags ...string) string {
 	return program
 }
 
-// TestTailCalls finds out which frames are missing because their functions left by a jump.
-// gdb knows that from DWARF's call sites, where they leave one way only, and we from the
-// instruction that called.
+// TestTailCalls requires the frames that are missing because of tail calls. gdb knows them from DWARF's call sites, if a function can leave in only
+// one way, and the unwinder from the call instruction.
 func TestTailCalls(t *testing.T) {
 	livetest.Slow(t)
 	for b, build := range []struct {
@@ -38,10 +37,10 @@ func TestTailCalls(t *testing.T) {
 		program := tails(t, build.flags...)
 		for w, test := range []struct {
 			way      string
-			inner    string // the function that the frame below the one of the way is in, where that matters
+			inner    string // function of the frame below, if that matters
 			ours     string
 			gdbs     string
-			indirect string // ours where there is no PLT: the call does not contain its target
+			indirect string // our result without a PLT: the call does not contain its target
 		}{
 			{way: "direct", ours: "direct: jumps", gdbs: "direct: jumps", indirect: "direct: jumps"},
 			{way: "twice", ours: "twice: jumps_twice", gdbs: "twice: jumps_twice", indirect: "twice: jumps_twice"},
@@ -61,7 +60,7 @@ func TestTailCalls(t *testing.T) {
 			{way: "copies"},
 		} {
 			if !livetest.Whole() && b != w%4 {
-				continue // each way by one of the builds
+				continue // each way with one of the builds
 			}
 			t.Run(build.name+"/"+test.way, func(t *testing.T) {
 				s := stops(t, []string{"run"}, program, test.way)[0]
@@ -77,7 +76,7 @@ func TestTailCalls(t *testing.T) {
 					if f.Skipped != 0 {
 						ours = append(ours, s.want[i].Name+": "+s.core.nameOf(f.Skipped))
 					}
-					if jumped := s.want[i].Jumped; len(jumped) > 0 { // the outermost of them last
+					if jumped := s.want[i].Jumped; len(jumped) > 0 { // the outermost last
 						gdbs = append(gdbs, s.want[i].Name+": "+jumped[len(jumped)-1])
 					}
 				}
@@ -92,8 +91,8 @@ func TestTailCalls(t *testing.T) {
 	}
 }
 
-// TestParts stops in what one function calls from parts of it that have an FDE and a symbol
-// each. They jump to each other, and no frame is missing.
+// TestParts stops in a function that another one calls from split-off parts, each with an FDE and a symbol. The parts jump to each other, and no
+// frame is missing.
 func TestParts(t *testing.T) {
 	dir := t.TempDir()
 	object, program := filepath.Join(dir, "parts.o"), filepath.Join(dir, "parts")

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// core is an ELF core that gdb wrote, as far as these tests need it.
+// core is an ELF core that gdb wrote, with the parts that these tests need.
 type core struct {
 	t       *testing.T
 	loads   []*elf.Prog
@@ -30,9 +30,9 @@ type core struct {
 	hidden  []hidden
 }
 
-// hidden is a function whose CFI is kept from the unwinder.
+// hidden is a function whose CFI the unwinder does not get.
 type hidden struct {
-	elf.Symbol // at its loaded address
+	elf.Symbol // with the loaded address
 	code       *Code
 }
 
@@ -109,7 +109,7 @@ func (c *core) ReadMemory(p []byte, addr machine.Addr) error {
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not in the core"}
 }
 
-// executable looks into the file for a mapping that gdb left out of the core.
+// executable also looks in the file if gdb omitted a mapping from the core.
 func (c *core) executable(addr machine.Addr) bool {
 	for _, load := range c.loads {
 		if uint64(addr) >= load.Vaddr && uint64(addr)-load.Vaddr < load.Memsz {
@@ -158,7 +158,7 @@ func (c *core) elf(path string) *elf.File {
 	return c.parsed[path]
 }
 
-// Code finds the file that is mapped at pc. The files here are all linked at zero.
+// Code finds the file that is mapped at pc. All files here are linked at address zero.
 func (c *core) Code(pc machine.Addr) *Code {
 	for _, s := range c.hidden {
 		if uint64(pc)-s.Value < s.Size {
@@ -225,27 +225,26 @@ func (c *core) function(path, name string) elf.Symbol {
 	return elf.Symbol{}
 }
 
-// hide makes functions such of which nothing is known but their code.
+// hide makes only the code of functions known.
 func (c *core) hide(path string, names ...string) {
 	for _, name := range names {
 		c.hidden = append(c.hidden, hidden{c.function(path, name), &Code{}})
 	}
 }
 
-// hideKnowing is hide, except that the unwinder still gets the start of a function, and the size of its frame, as far as known has them.
+// hideKnowing does the same as hide, except that the unwinder still gets the start of a function and the size of its frame, if known has them.
 func (c *core) hideKnowing(path, name string, known symbols) {
 	s := c.function(path, name)
 	known.list = []elf.Symbol{s}
 	c.hidden = append(c.hidden, hidden{s, &Code{Functions: known}})
 }
 
-// symbols are the functions of a file at their loaded addresses, in that order, and its
-// procedure linkage tables.
+// symbols holds the functions of a file by loaded address, and its procedure linkage tables.
 type symbols struct {
 	list     []elf.Symbol
 	plt      []elf.SectionHeader
-	frame    uint64 // of each function, bytes; 0 is not known
-	nameless bool   // where functions start is not known
+	frame    uint64 // frame size of each function in bytes; 0 if unknown
+	nameless bool   // the starts of functions are unknown
 }
 
 func (c *core) symbols(path string) symbols {

@@ -19,8 +19,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The limits on the average cost of a frame; in a copy of a process's memory that is some hundred microseconds. Reading code counts, too, unless it
-// was read for an earlier frame.
+// Limits of the average cost of a frame; reading from a copy of a process's memory takes some hundred microseconds. Reading code counts too, unless
+// an earlier frame has read it.
 const (
 	readsPerFrame = 1000
 	bytesPerFrame = 128 << 10
@@ -30,7 +30,7 @@ const (
 type held struct {
 	core     *core
 	segments segments
-	stack    segment // the part that a test has overwritten
+	stack    segment // the overwritten part
 	deep     machine.Addr
 }
 
@@ -73,7 +73,7 @@ func (h *held) ReadMemory(p []byte, addr machine.Addr) error {
 	return h.core.ReadMemory(p, addr)
 }
 
-// restore undoes what was written.
+// restore undoes the writes.
 func (h *held) restore() {
 	for _, s := range h.segments {
 		if s.start == h.stack.start {
@@ -82,7 +82,7 @@ func (h *held) restore() {
 	}
 }
 
-// words calls f with each word of the stack from sp on, and writes what it returns.
+// words replaces each word of the stack from sp by the result of f.
 func (h *held) words(sp machine.Addr, f func(at machine.Addr, v uint64) uint64) {
 	for at := (sp+7)&^7 - h.stack.start; at+8 <= machine.Addr(len(h.stack.data)); at += 8 {
 		b := h.stack.data[at:]
@@ -158,9 +158,8 @@ func corruptions(h *held, sp machine.Addr, random *rand.Rand) map[string]func() 
 	}
 }
 
-// TestCorruptStacks walks stacks on which something was written that does not belong there,
-// with CFI, and by code alone, and with registers that are nonsense: each walk ends with a
-// reason, and has not cost too much.
+// TestCorruptStacks walks corrupted stacks with CFI, with code only, and with invalid registers: each walk must end with a reason, within the limits
+// of cost.
 func TestCorruptStacks(t *testing.T) {
 	livetest.Slow(t)
 	rounds := livetest.Times(15, 60)
@@ -210,7 +209,7 @@ type sameCode struct{ code *Code }
 
 func (s sameCode) Code(machine.Addr) *Code { return s.code }
 
-// spoil makes registers nonsense: unaligned, unmapped, at the ends of memory, or into code.
+// spoil sets registers to invalid values: unaligned, unmapped, at the ends of memory, or in code.
 func spoil(regs *machine.Registers, random *rand.Rand, code machine.Addr) {
 	old, _ := regs.Uint(rsp)
 	values := []uint64{0, 1, 8, old + 1, old - 4096, old + 1<<20, 1<<64 - 8, 1<<64 - 1, 1 << 63, random.Uint64(), uint64(code) + uint64(random.IntN(64))}
@@ -219,7 +218,7 @@ func spoil(regs *machine.Registers, random *rand.Rand, code machine.Addr) {
 	}
 }
 
-// cost is the most that a frame of a walk has cost.
+// cost is the maximum cost of a frame of a walk.
 type cost struct {
 	reads, bytes     int
 	readsOf, bytesOf string
@@ -234,7 +233,7 @@ func (c *cost) add(used *counted, frames int, name string) {
 	}
 }
 
-// requireSound checks what holds of every stack.
+// requireSound checks the properties that every stack has.
 func requireSound(t *testing.T, s *Stack) {
 	t.Helper()
 	require.NotEmpty(t, s.Frames)
@@ -254,8 +253,7 @@ func requireSound(t *testing.T, s *Stack) {
 	}
 }
 
-// TestLyingCFI walks a sound stack with CFI that lies: of one that is well-formed, bytes are
-// changed. A walk goes wrong, or on, and ends with a reason.
+// TestLyingCFI walks a valid stack with CFI in which bytes were changed. A walk may be wrong or long, but must end with a reason.
 func TestLyingCFI(t *testing.T) {
 	rounds := livetest.Times(1000, 3000)
 	program := stacks(t, "-O2")
@@ -304,11 +302,11 @@ func TestLyingCFI(t *testing.T) {
 	require.LessOrEqual(t, worst.bytes, bytesPerFrame, worst.bytesOf)
 }
 
-// Walks by an .eh_frame of which each byte is changed into each other value end with a reason.
+// Walks with an .eh_frame in which each byte is set to each other value end with a reason.
 func TestWalksByEveryByte(t *testing.T) {
 	livetest.Slow(t)
 	frame, _ := unwindtest.Seed()
-	memory := code(endlessStack()) // return addresses into the code of the FDE wherever a stack may be
+	memory := code(endlessStack()) // return addresses in the code of the FDE wherever a stack may be
 	walk := func() error {
 		table, err := cfi.NewTable(byHand(frame))
 		if err != nil {
@@ -336,7 +334,7 @@ func TestWalksByEveryByte(t *testing.T) {
 	}
 }
 
-// FuzzWalk walks a stack of any bytes, through code and CFI of any bytes.
+// FuzzWalk walks a stack of arbitrary bytes, through arbitrary code and CFI.
 func FuzzWalk(f *testing.F) {
 	frame, _ := unwindtest.Seed()
 	words := func(list ...uint64) []byte { return le(list) }
@@ -361,14 +359,14 @@ func FuzzWalk(f *testing.F) {
 		regs := registers(map[machine.DWARFReg]uint64{rip: pc, rsp: sp, rbp: fp})
 		first := u.Walk(regs, nil)
 		requireSound(t, first)
-		// Two scans, in which at the very start of code each look for a call is nine reads.
+		// Two scans; at the very start of code, each check for a call takes nine reads.
 		require.LessOrEqual(t, memory.reads, (2*9*maxTried+readsPerFrame)*len(first.Frames))
 		again := u.Walk(regs, first)
 		sameStack(t, first, again)
 	})
 }
 
-// segments are all there is of a memory.
+// segments is a memory that has only these parts.
 type segments []segment
 
 func (s segments) ReadMemory(p []byte, addr machine.Addr) error {

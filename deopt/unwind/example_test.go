@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// images finds the code of a target's files and of the objects that a JIT registered, and what unwinds it.
+// images finds the code of a target's files and of the objects that a JIT registered, with its unwind information.
 type images struct {
 	target *ptrace.Target
 	codes  map[*object.Image]*unwind.Code
@@ -29,7 +29,7 @@ func (i *images) image(pc machine.Addr) *object.Image {
 	return nil
 }
 
-// Code returns the same value for the same code, as unwind.Finder asks.
+// Code returns the same value for the same code, as unwind.Finder requires.
 func (i *images) Code(pc machine.Addr) *unwind.Code {
 	img := i.image(pc)
 	if i.codes[img] == nil {
@@ -44,7 +44,7 @@ func (i *images) Code(pc machine.Addr) *unwind.Code {
 	return i.codes[img]
 }
 
-// The physical frames of a process, by call frame information: that of `reframe demo`.
+// The physical frames of the process of `reframe demo`, by call frame information.
 func ExampleUnwinder_Walk() {
 	process, err := demo.Start()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestSurroundings unwinds from a function of which only the code is known, and neither its start nor its returns: by the call that led to it, or
-// by the function that owns the frame pointer. Neither result is a guess.
+// TestSurroundings unwinds from a function with unknown start and no returns: by the call that led to it, or by the function that owns the frame
+// pointer. Neither result is a guess.
 func TestSurroundings(t *testing.T) {
 	livetest.Slow(t)
 	for _, test := range []struct {
@@ -45,12 +45,12 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-// TestScansEnd scans a stack of return addresses that lead nowhere, each a frame of its own.
+// TestScansEnd scans a stack of unrelated return addresses, each of which gives a frame.
 func TestScansEnd(t *testing.T) {
 	stack := filled(0x7000, 0x8000, 0x2020)
 	u := Unwinder{Arch: machine.AMD64, Memory: code(stack), Executable: executable, Finder: tables{}}
 	frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
-	require.Equal(t, 1+maxScans, len(frames)) // all of them are too much to print
+	require.Equal(t, 1+maxScans, len(frames)) // too many to print
 	for _, f := range frames[1:] {
 		require.Equal(t, FromScan, f.Rule)
 		require.NotEmpty(t, f.Guess)
@@ -60,10 +60,10 @@ func TestScansEnd(t *testing.T) {
 		"scan: 32 frames were found by that already, and it has led to no end"}, end)
 }
 
-// TestScanGoesOn requires a scan to skip words that follow a call and cannot be return addresses: the CFI of the frame that they lead to
-// contradicts the stack. The code with CFI is that of simpleFDE: its frames are of one word.
+// TestScanGoesOn requires a scan to skip words that follow a call but cannot be return addresses: the CFI of the frame that they lead to contradicts
+// the stack. The code with CFI is that of simpleFDE, whose frames have one word.
 func TestScanGoesOn(t *testing.T) {
-	const called, none = 0x1010, 0x2018 // a call seems to end at the first; it does not at the second
+	const called, none = 0x1010, 0x2018 // the bytes before the first look like a call; those before the second do not
 	for _, test := range []struct {
 		name  string
 		stack words

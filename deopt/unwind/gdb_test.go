@@ -18,13 +18,13 @@ type gdbFrame struct {
 	Moment    int
 	TID       int
 	PC, CFA   string
-	Name      string // of the function; "" where gdb prints ??
+	Name      string // name of the function; "" if gdb prints ??
 	Signal    bool
-	Jumped    []string // functions between this frame and the one before whose frames a tail call left
+	Jumped    []string // functions between this frame and the one before that left by a tail call
 	Registers map[string]string
 }
 
-// stop holds what gdb reports of the thread that stopped, and a core of the same moment.
+// stop holds gdb's report of the stopped thread, and a core of the same moment.
 type stop struct {
 	want []gdbFrame
 	core *core
@@ -48,7 +48,7 @@ func underGDB(t *testing.T, program string, args ...string) ([]gdbFrame, *core) 
 	return m.want, m.core
 }
 
-// stops runs a program under gdb from one moment to the next. testdata/frames.py describes how.
+// stops runs a program under gdb from one stop to the next, as testdata/frames.py describes.
 func stops(t *testing.T, to []string, program string, args ...string) []stop {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "core")
@@ -72,8 +72,7 @@ func stops(t *testing.T, to []string, program string, args ...string) []stop {
 }
 
 // TestGDB unwinds real stacks and compares every frame with gdb's: pc, CFA and registers. gdb shows old values for registers that a callee may
-// overwrite, so only registers that we report as known are compared. gdb has the CFI of the functions of bare.c, and the unwinder does not: it
-// reads their code.
+// overwrite, so only registers known here are compared. gdb has the CFI of the functions of bare.c; the unwinder does not, and reads their code.
 func TestGDB(t *testing.T) {
 	livetest.Slow(t)
 	for b, build := range []struct {
@@ -87,15 +86,15 @@ func TestGDB(t *testing.T) {
 		program := stacks(t, build.flags...)
 		for w, way := range []struct {
 			name    string
-			least   int // frames
+			least   int // minimum number of frames
 			signals int
 			bare    int      // frames found by reading code
-			jumped  []string // functions whose frames are missing
+			jumped  []string // functions with missing frames
 		}{
 			{name: "deep", least: 25},
 			{name: "realigned", least: 10},
 			{name: "noreturn", least: 6},
-			{name: "callback", least: 10, jumped: []string{"qsort"}}, // it is a jump to qsort_r
+			{name: "callback", least: 10, jumped: []string{"qsort"}}, // it jumps to qsort_r
 			{name: "thread", least: 10},
 			{name: "altstack", least: 14, signals: 1},
 			{name: "nested", least: 15, signals: 2},
@@ -104,7 +103,7 @@ func TestGDB(t *testing.T) {
 			{name: "caught", least: 8, bare: 4},
 		} {
 			if livetest.Out(3, b+w) {
-				continue // each way by one of the builds
+				continue // each way with one of the builds
 			}
 			t.Run(build.name+"/"+way.name, func(t *testing.T) {
 				want, core := underGDB(t, program, way.name)
@@ -138,8 +137,7 @@ func TestGDB(t *testing.T) {
 	}
 }
 
-// TestWildJump stops at the address that a program jumped to by mistake. gdb continues there, by taking the word at the stack pointer for a return
-// address.
+// TestWildJump stops at the address of a wild jump. gdb continues there, with the word at the stack pointer as the return address.
 func TestWildJump(t *testing.T) {
 	want, core := underGDB(t, stacks(t, "-O2"), "wild")
 	u := Unwinder{Arch: machine.AMD64, Memory: core, Finder: core, Executable: core.executable}
@@ -172,7 +170,7 @@ func compareFrame(t *testing.T, want gdbFrame, frames []Frame, i int) {
 	require.Equal(t, i, f.Index)
 	require.Equal(t, want.PC, f.PC.String(), "pc of frame #%d", i)
 	require.Equal(t, want.Signal, f.Signal, "frame #%d", i)
-	// gdb computes no CFA for the outermost, and means another by that of a trampoline without CFI.
+	// gdb computes no CFA for the outermost frame, and a different one for a trampoline without CFI.
 	trampoline := i+1 < len(frames) && frames[i+1].Rule == FromTrampoline
 	if cfa := address(t, want.CFA); cfa != 0 && !trampoline {
 		require.Equal(t, cfa, f.CFA, "CFA of frame #%d", i)
@@ -196,8 +194,7 @@ func compareFrame(t *testing.T, want gdbFrame, frames []Frame, i int) {
 	}
 }
 
-// checkDeep checks the numbers that the source puts into registers: in runs of
-// activations of deep, the innermost is deep(0).
+// checkDeep checks the numbers that the source puts in registers: in each run of activations of deep, the innermost is deep(0).
 func checkDeep(t *testing.T, c *core, program string, frames []Frame) {
 	t.Helper()
 	deep := c.symbol(program, "deep")

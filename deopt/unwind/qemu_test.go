@@ -16,14 +16,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// qemuArch holds how gdb names the registers of an architecture.
+// qemuArch holds gdb's names of the registers of an architecture.
 type qemuArch struct {
 	livetest.Cross
 	arch    *machine.Arch
-	general map[string]machine.DWARFReg // those that hold a word
-	floats  map[string]machine.DWARFReg // those that hold a double
-	double  string                      // gdb's expression for that, %s the name
-	deep    [4]string                   // those that testdata/qemu.c gives numbers: two general ones, then two others
+	general map[string]machine.DWARFReg // word-sized registers
+	floats  map[string]machine.DWARFReg // registers that hold a double
+	double  string                      // gdb's expression for the double; %s is the name
+	deep    [4]string                   // registers that testdata/qemu.c sets: two general ones, then two others
 }
 
 func qemuArches(t *testing.T) []*qemuArch {
@@ -39,7 +39,7 @@ func qemuArches(t *testing.T) []*qemuArch {
 			case info.Size == 8 && info.Class == machine.General, reg == arch.Link:
 				a.general[info.Name] = reg
 			case info.Class == machine.Vector && info.Kept == 8, arch == machine.S390X && strings.HasPrefix(info.Name, "f"):
-				a.floats[info.Name] = reg // s390x code keeps general ones in others that callees do not keep
+				a.floats[info.Name] = reg // s390x code saves general registers in these caller-saved ones
 			}
 		}
 		switch arch {
@@ -59,7 +59,7 @@ func qemuArches(t *testing.T) []*qemuArch {
 	return list
 }
 
-// number returns the number of a register that a.deep names.
+// number returns the DWARF number of a register in a.deep.
 func (a *qemuArch) number(name string) machine.DWARFReg {
 	if reg, ok := a.general[name]; ok {
 		return reg
@@ -75,8 +75,7 @@ type qemuFrame struct {
 	Registers map[string]uint64
 }
 
-// qemuRun holds what gdb reported of a program through QEMU's stub: its frames, and, as a target, its memory and the registers of the innermost
-// frame.
+// qemuRun holds gdb's report of a program through QEMU's stub: its frames and, as a target, its memory and the registers of the innermost frame.
 type qemuRun struct {
 	frames      []qemuFrame
 	regs        *machine.Registers
@@ -85,7 +84,7 @@ type qemuRun struct {
 	program     *qemuProgram
 }
 
-// regions is memory that was copied.
+// regions is copied memory.
 type regions []region
 
 type region struct {
@@ -203,7 +202,7 @@ func (p *qemuProgram) underStub(t *testing.T, way string) *qemuRun {
 	return run
 }
 
-// unwinder is ours for the same moment.
+// unwinder returns our unwinder for the same moment.
 func (r *qemuRun) unwinder() Unwinder {
 	return Unwinder{Arch: r.program.arch, Memory: r.memory, Finder: r.program, Executable: func(addr machine.Addr) bool {
 		return r.program.executable(addr) || addr/4096 == r.trampolines/4096

@@ -17,7 +17,7 @@ import (
 // qemuWays are the arguments of testdata/qemu.c.
 var qemuWays = []string{"deep", "grows", "callback", "altstack", "nested", "bare"}
 
-// qemuBuilds are the flags that the program and the part of it without CFI are compiled with.
+// qemuBuilds lists the flags for the program and for its part without CFI.
 var qemuBuilds = []struct {
 	name  string
 	flags []string
@@ -26,16 +26,16 @@ var qemuBuilds = []struct {
 	{"O0", []string{"-O0"}, ""},
 	{"O2", []string{"-O2"}, ""},
 	{"signed", []string{"-O2", "-mbranch-protection=standard"}, "arm64"},
-	{"z9", []string{"-O2", "-march=z9-109"}, "s390x"}, // which cannot move general registers to others
+	{"z9", []string{"-O2", "-march=z9-109"}, "s390x"}, // z9 cannot move general registers to others
 }
 
-// qemuDifference is a known reason why our walk has other frames than gdb's.
+// qemuDifference is a known reason why our walk and gdb's have different frames.
 type qemuDifference struct {
 	arches, builds, ways string // "" for all
-	core                 bool   // of the core, and not of what gdb read
+	core                 bool   // applies to the core, not to gdb's memory
 	gdbExtra             bool   // gdb has one frame more, at 0
-	gdbLost              bool   // gdb loses its way, and we do not
-	ends                 string // how our walk ends where it is cut short
+	gdbLost              bool   // gdb loses the stack, and we do not
+	ends                 string // the end of our walk if it is cut short
 	why                  string
 }
 
@@ -64,7 +64,7 @@ var qemuDifferences = []qemuDifference{
 		why: "the innermost function keeps its caller's frame pointer in f2, and QEMU's cores have no floating-point registers"},
 }
 
-// difference returns the last one that is listed for a walk, or none.
+// difference returns the last listed difference for a walk, or none.
 func difference(arch, build, way string, core bool) (d qemuDifference) {
 	in := func(list, word string) bool {
 		return list == "" || slices.Contains(strings.Fields(list), word)
@@ -80,9 +80,9 @@ func difference(arch, build, way string, core bool) (d qemuDifference) {
 
 // qemuTally counts what was compared.
 type qemuTally struct {
-	frames, same int // all, and those that are gdb's
-	found, not   int // those that differ as explained: ours alone are right, gdb's alone are there
-	registers    int // that are the same
+	frames, same int // all frames, and those equal to gdb's
+	found, not   int // explained differences: right only here, present only in gdb
+	registers    int // equal registers
 }
 
 // compareQEMU compares a walk of ours with gdb's, frame by frame.
@@ -97,7 +97,7 @@ func compareQEMU(t *testing.T, run *qemuRun, d qemuDifference, got []Frame, end 
 	if d.gdbExtra {
 		require.Zero(t, want[len(want)-1].PC)
 		want = want[:len(want)-1]
-		explain(&tally.found, 1) // that it has no such difference
+		explain(&tally.found, 1) // walks without such a difference
 	}
 	if d.gdbLost {
 		same := 0
@@ -140,8 +140,7 @@ func compareQEMU(t *testing.T, run *qemuRun, d qemuDifference, got []Frame, end 
 	}
 }
 
-// compareQEMURegisters compares what we say is known of the registers of a frame with what gdb
-// says, and returns how many that were.
+// compareQEMURegisters compares the registers of a frame that are known here with gdb's, and returns their number.
 func compareQEMURegisters(t *testing.T, a *qemuArch, want qemuFrame, f Frame, d qemuDifference, bare bool) int {
 	t.Helper()
 	known := 0
@@ -150,10 +149,10 @@ func compareQEMURegisters(t *testing.T, a *qemuArch, want qemuFrame, f Frame, d 
 		kept := a.arch.Kept(reg) > 0
 		switch {
 		case d.core && !kept:
-			continue // not the same in two runs: the stack protector's random number, for one
+			continue // differs between runs, like the stack protector's random number
 		case a.arch == machine.S390X && a.floats[name] != 0 && f.Index > 0:
-			// gdb 13 takes the numbers of floating-point registers for those of vector registers,
-			// and does not apply CFI to these. checkDeepQEMU knows what they are.
+			// gdb 13 confuses the numbers of floating-point registers with those of vector registers, and does not apply CFI to these. checkDeepQEMU
+			// checks them.
 			continue
 		}
 		b, err := f.Registers.Bytes(reg)
@@ -163,7 +162,7 @@ func compareQEMURegisters(t *testing.T, a *qemuArch, want qemuFrame, f Frame, d 
 			continue
 		}
 		if reg == a.arch.Link {
-			// gdb shows the signature, or not, where the frame does not say.
+			// gdb may show the signature if the frame does not say whether there is one.
 			require.Equal(t, v&a.codeBits(), a.arch.Uint(b)&a.codeBits(), "%s of frame #%d", name, f.Index)
 		} else {
 			require.Equal(t, v, a.arch.Uint(b[:8]), "%s of frame #%d", name, f.Index)
@@ -180,7 +179,7 @@ func (a *qemuArch) codeBits() uint64 {
 	return a.arch.Code
 }
 
-// requireOuter requires that a walk through a signal frame ends with the frames of the program's start.
+// requireOuter requires that a walk through a signal frame ends with the frames of the program's startup code.
 func requireOuter(t *testing.T, run *qemuRun, got []Frame) {
 	t.Helper()
 	var names []string
@@ -190,8 +189,8 @@ func requireOuter(t *testing.T, run *qemuRun, got []Frame) {
 	require.Contains(t, strings.Join(names, " "), "main __libc_start_call_main")
 }
 
-// function returns the name of the program's function that addr lies in. Under ELFv1 the address of a function is that of its descriptor, in .opd,
-// which starts with the address of its code.
+// function returns the name of the program's function at addr. Under ELFv1 the address of a function is that of its descriptor in .opd, which starts
+// with the address of its code.
 func (p *qemuProgram) function(t *testing.T, addr machine.Addr) string {
 	t.Helper()
 	symbols, err := p.image.Symbols()
@@ -213,9 +212,8 @@ func (p *qemuProgram) function(t *testing.T, addr machine.Addr) string {
 	return ""
 }
 
-// checkDeepQEMU checks the numbers that the source puts into registers: in runs of activations of
-// deep, the innermost is deep(0). Without floats the others are not known. It returns how many
-// activations there are.
+// checkDeepQEMU checks the numbers that the source puts in registers: in each run of activations of deep, the innermost is deep(0). Without floats
+// the other registers are unknown. It returns the number of activations.
 func checkDeepQEMU(t *testing.T, run *qemuRun, got []Frame, floats bool) int {
 	t.Helper()
 	a, n, seen := run.program.qemuArch, 0, 0
@@ -238,8 +236,8 @@ func checkDeepQEMU(t *testing.T, run *qemuRun, got []Frame, floats bool) int {
 	return seen
 }
 
-// TestQEMU compares every frame with gdb's: of programs that QEMU's user mode runs, once from
-// what gdb reads of them through QEMU's stub, and once from the core that QEMU writes.
+// TestQEMU compares every frame with gdb's for programs under QEMU's user mode: once from the memory that gdb reads through QEMU's stub, and once
+// from the core that QEMU writes.
 func TestQEMU(t *testing.T) {
 	livetest.Slow(t)
 	for _, a := range qemuArches(t) {
@@ -284,7 +282,7 @@ func TestQEMU(t *testing.T) {
 	}
 }
 
-// fromCore is the unwinder for a core that QEMU wrote, and the registers of its thread.
+// fromCore returns an unwinder for a core that QEMU wrote, and the registers of its thread.
 func (p *qemuProgram) fromCore(t *testing.T, path string) (Unwinder, *machine.Registers) {
 	t.Helper()
 	target, err := ptrace.OpenCore(path, ptrace.CoreOptions{Exe: p.path})

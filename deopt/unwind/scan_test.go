@@ -10,9 +10,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ways compiles testdata/ways.c and stops it in trap: the frames are trap, the function that
-// the first argument names, calls, linked where there is a second, main, two of the C
-// library and _start.
+// ways compiles testdata/ways.c and stops it in trap. The frames are trap, the function in the first argument, calls, linked if there is a second
+// argument, main, two of the C library and _start.
 func ways(t *testing.T, args []string, flags ...string) (s stop, program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "ways")
@@ -23,7 +22,7 @@ func ways(t *testing.T, args []string, flags ...string) (s stop, program string)
 	return s, program
 }
 
-// sizeOf is the size of a frame as stack maps count it, as gdb knows it.
+// sizeOf returns the size of a frame as in stack maps, from gdb's data.
 func (s stop) sizeOf(t *testing.T, i int) uint64 {
 	return uint64(address(t, s.want[i].CFA) - address(t, s.want[i].Registers["rsp"]) - 8)
 }
@@ -33,20 +32,20 @@ const (
 	linkedGuess  = "frame #1 is taken to keep a frame pointer: where it does not, frames are missing here"
 )
 
-// TestWays leaves a frame whose function has no CFI, in each way that is left when better
-// ones are taken away. Only what can be wrong is called a guess.
+// TestWays unwinds a frame whose function has no CFI by each rule, when better ones are not available. Only results that may be wrong are marked as
+// guesses.
 func TestWays(t *testing.T) {
 	livetest.Slow(t)
 	withFP := []string{"-fno-omit-frame-pointer"}
 	for _, test := range []struct {
 		name    string
 		flags   []string
-		start   bool  // where the function starts is known
-		size    bool  // the size of its frame is known,
-		wrong   int64 // with this added to it
+		start   bool  // the start of the function is known
+		size    bool  // the frame size is known,
+		wrong   int64 // plus this error
 		rule    Rule
 		guess   string
-		unknown []machine.DWARFReg // registers of its caller that are not known
+		unknown []machine.DWARFReg // unknown registers of its caller
 	}{
 		{name: "code", start: true, rule: FromCode},
 		{name: "code before size", start: true, size: true, wrong: 8, rule: FromCode},
@@ -100,15 +99,15 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestWrongWays takes a wrong caller: the frame pointer belongs to a frame further out, and a word on the stack is left over. No check can detect
-// that, so the frame must be marked as a guess.
+// TestWrongWays has a frame with a wrong caller: the frame pointer belongs to a frame further out, or a word on the stack is left over. No check can
+// detect that, so the frame must be marked as a guess.
 func TestWrongWays(t *testing.T) {
 	livetest.Slow(t)
 	t.Run("frame pointer of another", func(t *testing.T) {
 		s, program := ways(t, []string{"endless", "linked"})
 		s.core.hide(program, "endless")
 		f := s.walk().Frames
-		// The frame pointer is that of linked, whose call is of another function, so calls would be missing.
+		// The frame pointer is that of linked, whose call calls another function, so the frame of calls would be missing.
 		require.Equal(t, s.want[2].PC, f[2].PC.String())
 		require.Equal(t, FromScan, f[2].Rule)
 		require.Equal(t, scannedGuess, f[2].Guess)
@@ -119,9 +118,9 @@ func TestWrongWays(t *testing.T) {
 		rule     Rule
 		guess    string
 	}{
-		// Functions that have returned ran where the frame is now. They called another function.
+		// Returned functions ran where the frame is now, and called another function.
 		{"roomy", FromScan, scannedGuess},
-		// A function that has returned had the same frame pointer. It called another function.
+		// A returned function had the same frame pointer, and called another function.
 		{"kept", FromFramePointer, linkedGuess},
 	} {
 		t.Run("left over in "+left.function, func(t *testing.T) {
@@ -138,7 +137,7 @@ func TestWrongWays(t *testing.T) {
 		s, program := ways(t, []string{"endless", "linked"})
 		s.core.hideKnowing(program, "endless", symbols{nameless: true, frame: s.sizeOf(t, 1)})
 		stack := s.walk()
-		// Its CFI wants the frame pointer, which is lost.
+		// Its CFI needs the frame pointer, which is lost.
 		require.Equal(t, FromScan, stack.Frames[4].Rule)
 		require.Len(t, stack.Frames, len(s.want))
 		for i, f := range stack.Frames {
@@ -146,7 +145,7 @@ func TestWrongWays(t *testing.T) {
 		}
 	})
 	t.Run("zeros", func(t *testing.T) {
-		// A register that is no frame pointer and points to zeros does not mark the outermost frame.
+		// A register that is not a frame pointer and points to zeros does not mark the outermost frame.
 		s, program := ways(t, []string{"roomy"})
 		s.core.hide(program, "roomy")
 		regs := s.registers()
@@ -174,10 +173,10 @@ func (s sized) Function(machine.Addr) (start, end machine.Addr)     { return 0, 
 func (s sized) Entry(machine.Addr) bool                             { return false }
 func (s sized) FrameSize(machine.Addr) (size uint64, constant bool) { return uint64(s), true }
 
-// TestRefused has a frame at a call, in code without CFI that leads to no return, and requires the reason why each way was rejected.
+// TestRefused has a frame at a call, in code without CFI that leads to no return, and requires the reason for rejecting each rule.
 func TestRefused(t *testing.T) {
 	const begins = "frame #1 has no unwind information for 0x2010; tried code: it leads to no return; "
-	inner := words{0x6fe0: 0x7000, 0x6fe8: 0x2010} // the frame of the one that stopped: rbp 0x7000, and sp 0x6ff0
+	inner := words{0x6fe0: 0x7000, 0x6fe8: 0x2010} // the frame that stopped: rbp 0x7000, and sp 0x6ff0
 	for _, test := range []struct {
 		name  string
 		size  sized
@@ -236,7 +235,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// filled is a stack that has the same everywhere.
+// filled returns a stack with the same word everywhere.
 func filled(from, to machine.Addr, v uint64) words {
 	w := words{}
 	for at := from; at <= to; at += 8 {
@@ -245,20 +244,20 @@ func filled(from, to machine.Addr, v uint64) words {
 	return w
 }
 
-// far is a stack of zeros with one return address.
+// far returns a stack of zeros with one return address.
 func far(from, at machine.Addr) words {
 	w := filled(from, at, 0)
 	w[at] = 0x2020
 	return w
 }
 
-// TestZeroAfterGuess reaches a return address of zero by a guess. That is no outermost frame.
+// TestZeroAfterGuess reaches a zero return address through a guess. It does not mark the outermost frame.
 func TestZeroAfterGuess(t *testing.T) {
 	u := Unwinder{
 		Arch: machine.AMD64, Executable: executable, Finder: tables{table: tableOf(t, simpleFDE())},
 		Memory: code(words{0x7000: 0, 0x7008: 0x1010, 0x7010: 0}),
 	}
-	// A call seems to end at 0x1010, where the FDE is.
+	// The bytes before 0x1010, where the FDE is, look like a call.
 	u.Memory.(words)[0x1008] = 0xd0ff909090909090
 	frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
 	require.Len(t, frames, 2)

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// counted is memory that counts what is read of it.
+// counted is memory that counts its reads.
 type counted struct {
 	machine.Memory
 	reads, bytes int
@@ -21,7 +21,7 @@ func (c *counted) ReadMemory(p []byte, addr machine.Addr) error {
 	return c.Memory.ReadMemory(p, addr)
 }
 
-// changed is memory of which some words are others.
+// changed is memory with some changed words.
 type changed struct {
 	machine.Memory
 	words map[machine.Addr]uint64
@@ -35,7 +35,7 @@ func (c changed) ReadMemory(p []byte, addr machine.Addr) error {
 	return c.Memory.ReadMemory(p, addr)
 }
 
-// anew is a finder that has loaded one file again.
+// anew is a finder that has reloaded one file.
 type anew struct {
 	Finder
 	old, now *Code
@@ -48,7 +48,7 @@ func (a anew) Code(pc machine.Addr) *Code {
 	return a.now
 }
 
-// sameStack compares everything visible of two stacks, and returns the number of the frame from which on the second shares the data of the first.
+// sameStack compares everything visible in two stacks, and returns the index of the first frame from which the second shares the data of the first.
 func sameStack(t *testing.T, want, got *Stack) (shared int) {
 	t.Helper()
 	require.Equal(t, want.End, got.End)
@@ -70,8 +70,7 @@ func sameStack(t *testing.T, want, got *Stack) (shared int) {
 	return firstShared(want, got)
 }
 
-// firstShared is the first frame of two stacks whose registers, and those of all further out,
-// are in memory once.
+// firstShared returns the first frame of two stacks from which all registers are shared in memory.
 func firstShared(a, b *Stack) int {
 	i := min(len(a.Frames), len(b.Frames))
 	for i > 0 && a.Frames[i-1].Registers == b.Frames[i-1].Registers {
@@ -80,8 +79,8 @@ func firstShared(a, b *Stack) int {
 	return i
 }
 
-// TestWalkAfterWalk walks the stacks of a thread at several moments. It requires that a walk takes over the frames of an earlier walk that have not
-// changed, and nothing else: the stack equals that of a walk from nothing.
+// TestWalkAfterWalk walks the stacks of a thread at several moments. A walk must reuse exactly the unchanged frames of an earlier walk: the stack
+// equals that of a new walk.
 func TestWalkAfterWalk(t *testing.T) {
 	program := stacks(t, "-O2")
 	moment := stops(t, []string{"run", "run", "run"}, program, "moments")
@@ -89,7 +88,7 @@ func TestWalkAfterWalk(t *testing.T) {
 	require.True(t, first.End.Complete, first.End.Reason)
 	require.Len(t, first.Frames, 15) // moments, deep 0 to 9, main, three of the C library and _start
 	finder := moment[0].core
-	// again walks after another stack, and compares with a walk from nothing.
+	// again walks with a previous stack, and compares with a new walk.
 	again := func(t *testing.T, regs *machine.Registers, memory machine.Memory, finder Finder, before *Stack) (*Stack, int) {
 		t.Helper()
 		u := Unwinder{Arch: machine.AMD64, Memory: memory, Finder: finder, Executable: moment[0].core.executable}
@@ -110,27 +109,27 @@ func TestWalkAfterWalk(t *testing.T) {
 		for i := range got.Frames {
 			compareFrame(t, moment[1].want[i], got.Frames, i)
 		}
-		// And from that stack on, too.
+		// The same with that stack as the previous one.
 		_, shared = again(t, moment[1].registers(), moment[1].core, finder, got)
 		require.Equal(t, 0, shared)
 	})
 	t.Run("further in", func(t *testing.T) {
-		// Frames have other numbers, which the reasons for what they lack speak of.
+		// The frames have other numbers, which appear in the reasons for missing registers.
 		got, shared := again(t, moment[2].registers(), moment[2].core, finder, first)
 		require.Len(t, got.Frames, 16)
 		require.Equal(t, 15, shared)
-		require.Equal(t, 2, got.Found) // the one that is new, and the one that called it
+		require.Equal(t, 2, got.Found) // the new frame, and its caller
 		back, shared := again(t, moment[0].registers(), moment[0].core, finder, got)
 		require.Equal(t, 15, shared)
 		require.Equal(t, 1, back.Found)
 	})
 	t.Run("a register of the innermost", func(t *testing.T) {
 		regs := moment[0].registers().Clone()
-		regs.SetUint(rbx, 42) // moments keeps it where it is, deep saves that of its caller
+		regs.SetUint(rbx, 42) // moments keeps the register, deep saves its caller's value
 		_, shared := again(t, regs, moment[0].core, finder, first)
 		require.Equal(t, 2, shared)
 		regs = moment[0].registers().Clone()
-		regs.SetUint(0, 42) // no caller sees it
+		regs.SetUint(0, 42) // callers do not see it
 		_, shared = again(t, regs, moment[0].core, finder, first)
 		require.Equal(t, 1, shared)
 		regs.Forget(rbx, "it was not asked for")
@@ -148,9 +147,9 @@ func TestWalkAfterWalk(t *testing.T) {
 			_, shared := again(t, moment[0].registers(), memory, finder, first)
 			switch {
 			case i == 0:
-				require.Equal(t, 0, shared) // it is a word that no frame depends on
+				require.Equal(t, 0, shared) // no frame depends on the word
 			case i == 10:
-				require.Greater(t, shared, 12) // main saves none, so that it is seen further out
+				require.Greater(t, shared, 12) // main saves none, so the change is visible further out
 			default:
 				require.Equal(t, i+2, shared) // the word is the caller's r15, which saves that of its own
 			}
@@ -178,8 +177,7 @@ func TestWalkAfterWalk(t *testing.T) {
 		require.Len(t, got.Frames, 1)
 	})
 	t.Run("reads", func(t *testing.T) {
-		// With the code known, a walk reads each word that it depends on once, whether it takes
-		// them over or not, and code only where it does not.
+		// If the code is cached, a walk reads each word that it depends on once, also for reused frames. It reads code only if it is not cached.
 		reads := func(before *Stack) int {
 			memory := &counted{Memory: moment[0].core}
 			u := Unwinder{Arch: machine.AMD64, Memory: memory, Finder: finder, Executable: moment[0].core.executable}

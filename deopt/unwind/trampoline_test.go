@@ -20,12 +20,11 @@ func signals(t *testing.T) string {
 	return program
 }
 
-// signalled are the functions of signals.c and signals.s that a signal hit or handles.
+// signalled lists the functions of signals.c and signals.s that a signal interrupts or that handle one.
 var signalled = []string{"early", "saved", "set", "leaf", "restored", "handles", "traps", "again"}
 
-// TestSignals unwinds through signal handlers: from each place of a prologue or epilogue that
-// the signal hit, through code with and without CFI that the handler returns to, with the CFI of
-// the handler and of what was interrupted, and by their instructions alone.
+// TestSignals unwinds through signal handlers: from each place of a prologue or epilogue that the signal interrupted, through code with and without
+// CFI that the handler returns to, with the CFI of the handler and of the interrupted function, and by their instructions only.
 func TestSignals(t *testing.T) {
 	livetest.Slow(t)
 	program := signals(t)
@@ -58,8 +57,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestShortTrampoline has handlers return to code that does what the usual one does, and that
-// gdb does not know. The frames are those of the usual one, but for the trampoline's pc.
+// TestShortTrampoline has handlers return to code that does the same as the usual trampoline and is unknown to gdb. The frames are those of the usual
+// one, except for the trampoline's pc.
 func TestShortTrampoline(t *testing.T) {
 	program := signals(t)
 	for _, hidden := range [][]string{nil, signalled} {
@@ -75,7 +74,7 @@ func TestShortTrampoline(t *testing.T) {
 			w, g := &want.Frames[i], &got.Frames[i]
 			if g.Signal {
 				signals++
-				w.PC += machine.Addr(len(machine.AMD64.Trampolines[0].Code)) // it follows in the source
+				w.PC += machine.Addr(len(machine.AMD64.Trampolines[0].Code)) // it is next in the source
 			}
 			require.Equal(t, w.PC, g.PC)
 			require.Equal(t, w.Signal, g.Signal)

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// tables finds one table for the code of simpleFDE; the rest has no CFI.
+// tables has one table for the code of simpleFDE; other code has no CFI.
 type tables struct {
 	table *cfi.Table
 	err   error
@@ -28,10 +28,10 @@ func (f tables) Code(pc machine.Addr) *Code {
 	return &Code{Source: "jit object 7", Table: f.table, Err: f.err}
 }
 
-// executable is the code of simpleFDE and the page after it, which has none.
+// executable reports whether addr is in the code of simpleFDE or in the page after it, which has no code.
 func executable(addr machine.Addr) bool { return addr >= 0x1000 && addr < 0x3000 }
 
-// registers are those of a stopped thread: r0 = 0x100, r1 = 0x101, … unless given.
+// registers returns the registers of a stopped thread: r0 = 0x100, r1 = 0x101, … unless given.
 func registers(given map[machine.DWARFReg]uint64) *machine.Registers {
 	regs := machine.NewRegisters(machine.AMD64, "not read")
 	for reg := range machine.DWARFReg(16) {
@@ -62,7 +62,7 @@ func code(stack words) words {
 	return w
 }
 
-// frames is a walk from nothing.
+// frames makes a new walk.
 func (u *Unwinder) frames(regs *machine.Registers) ([]Frame, End) {
 	s := u.Walk(regs, nil)
 	return s.Frames, s.End
@@ -75,7 +75,7 @@ func TestWalk(t *testing.T) {
 	type regs = map[machine.DWARFReg]uint64
 	for _, test := range []struct {
 		name   string
-		cfi    []byte // the program of the FDE of [0x1000, 0x1100)
+		cfi    []byte // instructions of the FDE of [0x1000, 0x1100)
 		regs   regs
 		stack  words
 		pcs    []machine.Addr
@@ -100,7 +100,7 @@ func TestWalk(t *testing.T) {
 		{name: "CFA that does not grow", cfi: []byte{0x0c, rbx, 0}, regs: regs{rip: 0x1000, rbx: 0x7008},
 			stack: words{0x7000: 0x1010}, pcs: []machine.Addr{0x1000, 0x1010},
 			end: "cut short: frame #1: its CFA 0x7008 is not above that of frame #0, 0x7008"},
-		// Each activation takes eight bytes, and its return address leads to itself.
+		// Each activation takes eight bytes, and returns into itself.
 		{name: "too many frames", regs: regs{rip: 0x1000, rsp: 0x7000}, stack: endlessStack(), pcs: nil,
 			end: "cut short: there are more than 512 frames"},
 
@@ -166,8 +166,8 @@ func endlessStack() words {
 
 // TestCallersRegisters requires the registers of a caller: those that rules restore, those that the convention preserves, and reasons for the rest.
 func TestCallersRegisters(t *testing.T) {
-	// rbx saved at CFA-16, r12 in r9, r13 undefined, r14 is CFA+8, rdi explicitly
-	// the same, xmm1 and st0 saved, r15 saved where nothing can be read; rbp untouched.
+	// rbx saved at CFA-16, r12 in r9, r13 undefined, r14 is CFA+8, rdi explicitly the same, xmm1 and st0 saved, r15 saved in unreadable memory; no
+	// rule for rbp.
 	cfi := []byte{0x83, 2, 9, 12, 9, 7, 13, 0x15, 14, 0x7f, 8, 5, 0x80 + 18, 2, 0x80 + 33, 2, 0x10, 15, 1, 0x30}
 	regs := registers(map[machine.DWARFReg]uint64{rip: 0x1000, rsp: 0x7008})
 	regs.Set(18, make([]byte, 64))
@@ -270,8 +270,7 @@ func TestNoPC(t *testing.T) {
 	require.Equal(t, End{Reason: "cut short: frame #0 has no pc: rip: the thread was gone"}, end)
 }
 
-// TestFinderFails stops where unwind information should be and is not: the
-// frame pointer of such code may be anything.
+// TestFinderFails requires that a walk stops at code with unusable unwind information: its frame pointer may be anything.
 func TestFinderFails(t *testing.T) {
 	u := Unwinder{Arch: machine.AMD64, Memory: code(nil), Executable: executable, Finder: tables{err: errors.New("libx.so is not the file that was mapped")}}
 	frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}))
@@ -279,7 +278,7 @@ func TestFinderFails(t *testing.T) {
 	require.Equal(t, "cut short: frame #0: unwind information of 0x2004: libx.so is not the file that was mapped", end.Reason)
 }
 
-// tableOf is the table of an .eh_frame that is written by hand.
+// tableOf returns the table of a handwritten .eh_frame.
 func tableOf(t *testing.T, frame []byte) *cfi.Table {
 	t.Helper()
 	table, err := cfi.NewTable(byHand(frame))

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// held is the code of a process, which stays stopped.
+// held returns the code of a process, which stays stopped.
 func held(t *testing.T, p *livetest.Process) *Space {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true})
@@ -23,8 +23,7 @@ func held(t *testing.T, p *livetest.Process) *Space {
 	return New(target)
 }
 
-// unwritten reads the originals of all code that has records, in a process that was not patched, and returns how many bytes of it are known, and
-// how many are relocated.
+// unwritten compares all code that has records in an unpatched process with the original, and returns the numbers of known and of relocated bytes.
 func unwritten(t *testing.T, space *Space) (known, relocated int) {
 	t.Helper()
 	space.Target.ReadObjects()
@@ -109,8 +108,8 @@ int work(void);
 int main(void) { printf("%d\nready\n", work()); fflush(stdout); for (;;) pause(); }
 `
 
-// TestOriginalOfRelocatedText requires that the dynamic linker's relocations of code are no difference, and that what the program writes beside
-// them is one.
+// TestOriginalOfRelocatedText requires that the dynamic linker's relocations of code are not reported as changes, and that the program's own writes
+// next to them are.
 func TestOriginalOfRelocatedText(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {

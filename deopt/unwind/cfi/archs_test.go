@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// compilers has the gcc of each architecture that has one here.
+// compilers has the gcc of each architecture with an installed one.
 var compilers = map[string]string{
 	"x86-64": "gcc", "aarch64": "aarch64-linux-gnu-gcc", "riscv64": "riscv64-linux-gnu-gcc",
 	"ppc64le": "powerpc64le-linux-gnu-gcc", "ppc64": "powerpc64-linux-gnu-gcc", "s390x": "s390x-linux-gnu-gcc",
@@ -27,8 +27,7 @@ func linkedBy(t testing.TB, arch string, args ...string) string {
 	return out
 }
 
-// TestArchitectures compares every row of what compilers write for each
-// architecture and in each form with what readelf makes of it.
+// TestArchitectures compares every row that compilers write, for each architecture and in each form, with readelf's.
 func TestArchitectures(t *testing.T) {
 	livetest.Slow(t)
 	debug := []string{"-O2", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"}
@@ -74,10 +73,8 @@ func TestArchitectures(t *testing.T) {
 	t.Logf("%d rows", rows)
 }
 
-// TestLLVM compares what LLVM's assembler writes for both byte orders of each
-// architecture with what readelf makes of it. The objects are not linked: their one
-// section of code is moved to address 0x1000. Those for RISC-V are, as readelf does not
-// know the relocation R_RISCV_SET32.
+// TestLLVM compares the rows that LLVM's assembler writes, for both byte orders of each architecture, with readelf's. The objects are not linked:
+// their one section of code is moved to address 0x1000. Those for RISC-V are linked, because readelf does not support the relocation R_RISCV_SET32.
 func TestLLVM(t *testing.T) {
 	livetest.Slow(t)
 	rows := 0
@@ -114,7 +111,7 @@ func TestLLVM(t *testing.T) {
 	t.Logf("%d rows", rows)
 }
 
-// moved is the FDE of code that is moved by delta.
+// moved returns the FDE moved by delta.
 func (f readelfFDE) moved(delta machine.Addr) readelfFDE {
 	out := readelfFDE{f.start + delta, f.end + delta, map[machine.Addr]readelfRow{}}
 	for at, row := range f.rows {
@@ -123,11 +120,10 @@ func (f readelfFDE) moved(delta machine.Addr) readelfFDE {
 	return out
 }
 
-// state is a row of llvm-dwarfdump, of an address and rules.
+// stateRow is a row of llvm-dwarfdump: an address and rules.
 var stateRow = regexp.MustCompile(`^  0x([0-9a-f]+): CFA=.*$`)
 
-// TestSigned compares where return addresses are signed with what
-// llvm-dwarfdump makes of it, to whom that is register 34.
+// TestSigned compares the places with signed return addresses with those of llvm-dwarfdump, which shows them as register 34.
 func TestSigned(t *testing.T) {
 	path := linkedBy(t, "aarch64", "-O2", "-mbranch-protection=standard", "testdata/shapes.c")
 	table, err := NewTable(sectionsOf(t, path, 0))
@@ -176,7 +172,7 @@ func TestGo(t *testing.T) {
 	}
 }
 
-// TestBoth has an image of both sections, which are about different functions.
+// TestBoth has an image with both sections, which describe different functions.
 func TestBoth(t *testing.T) {
 	dir := t.TempDir()
 	one, other, source := filepath.Join(dir, "one.o"), filepath.Join(dir, "other.o"), filepath.Join(dir, "other.c")

@@ -20,7 +20,7 @@ func compactObject(encoding uint32) []byte {
 // prologue is code at 0x1000 that pushes two registers and makes room for 0x12340 bytes.
 var prologue = placed{0x1000, append([]byte{0x53, 0x41, 0x54, 0x48, 0x81, 0xec, 0x40, 0x23, 0x01, 0x00}, make([]byte, 0xf6)...)}
 
-// printed is a row in words: the CFA, and where each register is from there.
+// printed formats a row: the CFA, and the place of each register relative to it.
 func printed(arch *machine.Arch, row *Row) string {
 	words := []string{fmt.Sprintf("%s%+d", arch.RegisterName(row.CFA.Register), row.CFA.Offset)}
 	for reg, rule := range row.Rules() {
@@ -32,7 +32,7 @@ func printed(arch *machine.Arch, row *Row) string {
 	return strings.Join(words, " ")
 }
 
-// Rows by the diagrams and comments of mach-o/compact_unwind_encoding.h.
+// TestCompactEncodings requires the rows of the diagrams and comments in mach-o/compact_unwind_encoding.h.
 func TestCompactEncodings(t *testing.T) {
 	for _, test := range []struct {
 		arch     *machine.Arch
@@ -45,7 +45,7 @@ func TestCompactEncodings(t *testing.T) {
 		{machine.AMD64, 0x01020021, "rbp+16 rbx=c-32 rbp=c-16 r14=c-24 rip=c-8", ""},
 		{machine.AMD64, 0x010558d1, "rbp+16 rbx=c-56 rbp=c-16 r12=c-48 r13=c-40 r14=c-32 r15=c-24 rip=c-8", ""},
 		{machine.AMD64, 0x01ff0005, "rbp+16 rbp=c-16 r15=c-2056 rip=c-8", ""},
-		{machine.AMD64, 0x01030081, "rbp+16 rbx=c-40 rbp=c-16 r12=c-24 rip=c-8", ""}, // a slot between them holds something else
+		{machine.AMD64, 0x01030081, "rbp+16 rbx=c-40 rbp=c-16 r12=c-24 rip=c-8", ""}, // an unrelated slot between them
 		{machine.AMD64, 0x01030041, "", "rbx is saved twice"},
 		{machine.AMD64, 0x01010006, "", "register 6 in slot 0"},
 		{machine.AMD64, 0x01010000 | 1<<3, "", "slot 1 of 1 words below the frame pointer"},
@@ -120,7 +120,7 @@ func TestCompactEncodings(t *testing.T) {
 	}
 }
 
-// The size of a frame is taken from code that may lie, or be elsewhere.
+// The size of a frame is in code that may be wrong or unreadable.
 func TestCompactFrameSize(t *testing.T) {
 	c, err := ReadCompactUnwind(machine.AMD64, compactObject(0x03030000))
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestCompactFrameSize(t *testing.T) {
 	require.ErrorContains(t, err, "the size is in the code, which is not at hand")
 }
 
-// Rows may be in any order, and may not contradict each other.
+// Rows may be in any order, and must not contradict each other.
 func TestCompactRows(t *testing.T) {
 	row := func(start uint64, length, encoding uint32) []byte {
 		return le(start, length, encoding, uint64(1), uint64(2))

@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// bodies maps names to function bodies; SAVE stands for an instruction that traps and clobbers the registers that the function is to save. Values
-// are named by their types.
+// bodies maps names to function bodies. SAVE stands for an instruction that traps and clobbers the registers to save. Values are named by their
+// types.
 var bodies = map[string]string{
 	"leaf":    "SAVE",
 	"call":    "SAVE\n call void @f(i64 %n)\n call void @f(i64 %n)",
@@ -32,8 +32,8 @@ var bodies = map[string]string{
 	"stays":   "call void @f(i64 %n)\n SAVE\n call void @f(i64 %n)\n %c = icmp eq i64 %n, 3\n br i1 %c, label %a, label %b\na:\n call void @f(i64 %n)\n ret void\nb:",
 }
 
-// framesModule returns a module with a function for each body and each set of registers, which a trap clobbers so that they are saved. keep is the
-// attribute that controls whether the functions keep a frame pointer.
+// framesModule returns a module with a function for each body and each set of registers. A trap clobbers the registers, so that they are saved. keep
+// is the attribute that controls frame pointers.
 func framesModule(trap string, sets [][]string, keep string) string {
 	var b strings.Builder
 	b.WriteString("declare void @f(i64)\ndeclare void @g(ptr)\n" +
@@ -48,11 +48,10 @@ func framesModule(trap string, sets [][]string, keep string) string {
 	return b.String() + needsFDE
 }
 
-// needsFDE is a function that compact unwind for arm64 cannot describe. Where a module has
-// none, LLVM leaves out all of __eh_frame there, whatever it is asked.
+// needsFDE is a function that compact unwind for arm64 cannot describe. Without one, LLVM omits the whole __eh_frame for arm64, regardless of flags.
 const needsFDE = "declare void @elsewhere_()\ndefine void @needs_fde_() {\n call void @elsewhere_()\n call void @elsewhere_()\n ret void\n}\n"
 
-// subsets are all subsets of names that have at most most of them.
+// subsets returns all subsets of names with at most most elements.
 func subsets(names []string, most int) [][]string {
 	sets := [][]string{nil}
 	for _, name := range names {
@@ -65,7 +64,7 @@ func subsets(names []string, most int) [][]string {
 	return sets
 }
 
-// framePointers are the ways of keeping one that llc knows; without the attribute it is kept where it must be.
+// framePointers lists llc's modes for frame pointers; without the attribute, only functions that need one have one.
 var framePointers = map[string]string{"none": "", "all": `"frame-pointer"="all"`, "non-leaf": `"frame-pointer"="non-leaf"`}
 
 // cfiFlags make llc write __eh_frame for every function. LLVM 14 always does.
@@ -76,7 +75,7 @@ func cfiFlags(version int) []string {
 	return []string{"--emit-dwarf-unwind=always"}
 }
 
-// Compact unwind and __eh_frame of every function that llc makes for macOS say the same of each call.
+// Compact unwind and __eh_frame of every function that llc compiles for macOS agree at each call.
 func TestCompactAgainstCFI(t *testing.T) {
 	livetest.Slow(t)
 	amd64 := []string{"rbx", "r12", "r13", "r14", "r15", "rbp"}
@@ -133,8 +132,7 @@ func TestCompactAgainstCFI(t *testing.T) {
 	}
 }
 
-// LLVM writes the mode of large frames for prologues that call __chkstk_darwin too, which have no subq with the
-// size. The row is refused then.
+// LLVM uses the mode for large frames also for prologues that call __chkstk_darwin, which have no subq with the size. AtCalls rejects these.
 func TestCompactOfProbedStacks(t *testing.T) {
 	module := module(t, "probe.ll", `
 declare void @g(ptr)
@@ -160,7 +158,7 @@ define void @large(i64 %n) "probe-stack"="__chkstk_darwin" {
 	}
 }
 
-// The same of the programs that the other tests run.
+// The same for the programs of the other tests.
 func TestCompactOfPrograms(t *testing.T) {
 	livetest.Slow(t)
 	programs, err := filepath.Glob(filepath.Join(livetest.Testdata(t, "programs"), "*.ll"))

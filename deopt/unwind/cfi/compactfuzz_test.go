@@ -45,7 +45,7 @@ func surveyCompact(t *testing.T, c *Compact, memory machine.Memory, table *Table
 	}
 }
 
-// possible reports whether all that a row saves is inside of its frame.
+// possible reports whether all saved registers of a row are inside its frame.
 func possible(arch *machine.Arch, row *Row) bool {
 	for _, rule := range row.Rules() {
 		if rule.Kind != RuleOffset || rule.Offset >= 0 || row.CFA.Register == arch.SP && rule.Offset < -row.CFA.Offset {
@@ -160,7 +160,7 @@ func TestUnwindInfoErrors(t *testing.T) {
 	require.ErrorContains(t, err, "at offset 0x0: truncated")
 }
 
-// everyByte changes each byte into each other value, and asks.
+// everyByte sets each byte to each other value, and calls ask.
 func everyByte(b []byte, ask func()) {
 	for i := range b {
 		old := b[i]
@@ -172,7 +172,7 @@ func everyByte(b []byte, ask func()) {
 	}
 }
 
-// TestCompactEveryByte changes every byte of the output of llc and lld, with sound code and __eh_frame, and of the seed.
+// TestCompactEveryByte changes every byte of the output of llc and lld, with valid code and __eh_frame, and of the seed.
 func TestCompactEveryByte(t *testing.T) {
 	livetest.Slow(t)
 	info := infoSeed()
@@ -193,7 +193,7 @@ func TestCompactEveryByte(t *testing.T) {
 				}
 			})
 			section = bytes.Clone(linked.section.data)
-			used := bytes.TrimRight(section, "\x00") // lld fills the page up
+			used := bytes.TrimRight(section, "\x00") // lld pads the page
 			everyByte(used, func() {
 				c, err := OpenUnwindInfo(linked.arch, Section{Data: bytes.NewReader(section), Size: int64(len(section))}, linked.image)
 				promised(t, err)

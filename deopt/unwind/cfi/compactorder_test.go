@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// orders are all ways to pick some of names, in every order, of at most most.
+// orders returns all ordered selections of at most most names.
 func orders(names []string, most int) [][]string {
 	all := [][]string{nil}
 	for from := 0; most > 0; most-- {
@@ -29,8 +29,8 @@ func orders(names []string, most int) [][]string {
 	return all
 }
 
-// pushes is assembly of a function that pushes registers in an order of its own, which no
-// compiler would, and makes room for size bytes; with its CFI, from which assemblers make compact unwind.
+// pushes returns the assembly of a function that pushes registers in a given order, which no compiler uses, and reserves size bytes; with CFI, from
+// which assemblers make compact unwind.
 func pushes(name string, frame bool, order []string, size int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".globl %[1]s\n.p2align 4\n%[1]s:\n.cfi_startproc\n", name)
@@ -54,14 +54,14 @@ func pushes(name string, frame bool, order []string, size int) string {
 			fmt.Fprintf(&b, ".cfi_def_cfa_offset %d\n", depth+size)
 		}
 	}
-	for i := range saved { // as LLVM writes them: from the lowest address up
+	for i := range saved { // as LLVM writes them: by ascending address
 		b.WriteString(saved[len(saved)-1-i])
 	}
 	b.WriteString("int3\nretq\n.cfi_endproc\n")
 	return b.String()
 }
 
-// everyOrder is assembly with a function for every order in which registers can be saved.
+// everyOrder returns assembly with a function for every order in which registers can be saved.
 func everyOrder() string {
 	var b strings.Builder
 	names := []string{"rbx", "r12", "r13", "r14", "r15", "rbp"}
@@ -101,7 +101,7 @@ func TestCompactPermutations(t *testing.T) {
 	}
 }
 
-// The rows of every permutation, which are more than LLVM's assembler makes: no two are the same.
+// TestPermutations requires that the rows of all permutations differ; LLVM's assembler makes only some of them.
 func TestPermutations(t *testing.T) {
 	for count, want := range []int{1, 6, 30, 120, 360, 720, 720} {
 		seen := map[string]bool{}

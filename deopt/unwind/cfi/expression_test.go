@@ -17,7 +17,7 @@ func TestExpressions(t *testing.T) {
 	const top = ^uint64(0)
 	for _, test := range []struct {
 		name string
-		code []byte // starts with 0x500 on the stack
+		code []byte // initial stack: 0x500
 		want uint64
 		err  string
 	}{
@@ -78,7 +78,7 @@ func TestExpressions(t *testing.T) {
 		{"bra not taken", []byte{0x35, 0x30, 0x28, 1, 0, 0x32}, 2, ""},
 		{"a loop that ends", []byte{0x30, 0x3a, 0x16, 0x23, 3, 0x16, 0x31, 0x1c, 0x12, 0x28, 0xf6, 0xff, 0x13}, 30, ""},
 		{"nop", []byte{0x96}, 0x500, ""},
-		// What x86-64 linkers write for the slots of a PLT: past its push, the stack is deeper.
+		// The expression that x86-64 linkers write for PLT entries: after the push in an entry the stack is deeper.
 		{"PLT slot at its start", []byte{0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22}, 0x7008, ""},
 
 		{"no register", []byte{0x70, 0}, 0, "rax: not read"},
@@ -111,7 +111,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// loop is a program that repeats itself for ever.
+// loop returns an expression that repeats itself forever.
 func loop(body ...byte) []byte {
 	back := -int16(len(body) + 3)
 	return append(body, 0x2f, byte(back), byte(back>>8))

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// answer returns an error unless err is one that a table may answer with.
+// answer returns err unless it is one of a table's documented errors.
 func answer(err error) error {
 	var format *FormatError
 	if err == nil || errors.Is(err, ErrNoFDE) || errors.As(err, &format) {
@@ -25,8 +25,8 @@ func answer(err error) error {
 	return fmt.Errorf("neither a FormatError nor ErrNoFDE: %w", err)
 }
 
-// survey looks up the rows of some addresses in a table. Each lookup must return a row that holds there, or an error with the place where the
-// section is wrong.
+// survey looks up the rows of some addresses in a table. Each lookup must return a row that covers its address, or an error with the position of the
+// fault.
 func survey(s Sections, pcs []machine.Addr) error {
 	table, err := NewTable(s)
 	if err != nil {
@@ -71,11 +71,11 @@ func at(addr machine.Addr, b []byte) Section {
 type specimen struct {
 	name     string
 	sections Sections
-	changed  []byte         // of them, the section whose bytes these are
-	pcs      []machine.Addr // of each function the first and the last byte
+	changed  []byte         // the section that is changed
+	pcs      []machine.Addr // first and last byte of each function
 }
 
-// specimens are small sections of several compilers, architectures and forms.
+// specimens returns small sections of several compilers, architectures and forms.
 func specimens(t testing.TB) []specimen {
 	source := filepath.Join(t.TempDir(), "small.c")
 	require.NoError(t, os.WriteFile(source, []byte(`long sink(void *, long);
@@ -97,7 +97,7 @@ long grows(long n) { return sink(__builtin_alloca(n), n) + n; }
 		}
 		x := specimen{name: name}
 		switch section {
-		case ehFrame: // without its header, which the change would not reach
+		case ehFrame: // without its header, which would bypass the change
 			s.EHFrameHdr = Section{}
 			x.changed = read(&s.EHFrame)
 		case ehFrameHdr:
@@ -133,8 +133,7 @@ long grows(long n) { return sink(__builtin_alloca(n), n) + n; }
 	return list
 }
 
-// TestEveryByte changes each byte of each section into each other value. The
-// steps of a lookup are bounded by what is read, and by maxInstructions.
+// TestEveryByte sets each byte of each section to each other value. The steps of a lookup are bounded by the bytes read, and by maxInstructions.
 func TestEveryByte(t *testing.T) {
 	livetest.Slow(t)
 	total := 0
@@ -157,8 +156,8 @@ func TestEveryByte(t *testing.T) {
 	t.Logf("%d changes", total)
 }
 
-// BenchmarkEveryByte reports the time of the slowest lookup of [TestEveryByte]: one of each address, in a table with nothing cached. A lookup that
-// seems slow is tried again, as other programs run too.
+// BenchmarkEveryByte reports the time of the slowest lookup of [TestEveryByte], with an empty cache. A slow lookup is repeated, because other
+// programs run too.
 func BenchmarkEveryByte(b *testing.B) {
 	list := specimens(b)
 	for _, x := range list {

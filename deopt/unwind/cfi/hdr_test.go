@@ -16,7 +16,7 @@ type layout struct{ hdr, frame, code machine.Addr }
 
 const (
 	laidOut  = 300 // functions
-	apart    = 16  // from one to the next, in bytes
+	apart    = 16  // distance between functions in bytes
 	codeSize = 8
 )
 
@@ -62,8 +62,7 @@ func (l layout) hdrOf(order binary.AppendByteOrder, enc byte, first int) []byte 
 	return b
 }
 
-// TestHeaderEncodings searches tables of every form, and does without those
-// that cannot be searched.
+// TestHeaderEncodings searches tables of every encoding, and ignores those that cannot be searched.
 func TestHeaderEncodings(t *testing.T) {
 	const bias = 0x7f0000000000
 	upwards, downwards := layout{0x100, 0x2c00, 0x5000}, layout{0x5000, 0x2c00, 0x1000}
@@ -97,7 +96,7 @@ func TestHeaderEncodings(t *testing.T) {
 				})
 				require.NoError(t, err)
 				require.Equal(t, test.searched, table.sections[0].search != nil)
-				for range 2 { // the second time, starts of rows are known
+				for range 2 { // the second time, some rows are cached
 					for i := range laidOut {
 						start := test.layout.code + bias + machine.Addr(i*apart)
 						for _, pc := range []machine.Addr{start, start + codeSize - 1} {
@@ -118,8 +117,7 @@ func TestHeaderEncodings(t *testing.T) {
 	}
 }
 
-// TestHeaderLies has rows that are not about the FDEs that they point to: the
-// .eh_frame is asked instead.
+// TestHeaderLies has rows that do not match the FDEs that they point to: the lookup uses the .eh_frame instead.
 func TestHeaderLies(t *testing.T) {
 	l := layout{0x100, 0x2c00, 0x5000}
 	frame, first := l.frameOf(binary.LittleEndian)

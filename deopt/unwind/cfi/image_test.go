@@ -11,8 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// shared links a source of testdata into a shared object. gcc's own start-up
-// code stays out of it.
+// shared links a source of testdata into a shared object without gcc's startup code.
 func shared(t testing.TB, args ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "image.so")

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// libLLVM returns the sections of a large library, read from its file on demand, and addresses all over its code.
+// libLLVM returns the sections of a large library, read from its file on demand, and addresses in all parts of its code.
 func libLLVM(b *testing.B) (Sections, []machine.Addr) {
 	file, err := os.Open("/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1")
 	require.NoError(b, err)
@@ -31,7 +31,7 @@ func libLLVM(b *testing.B) (Sections, []machine.Addr) {
 	return Sections{Arch: machine.AMD64, EHFrame: section(".eh_frame"), EHFrameHdr: section(".eh_frame_hdr")}, pcs
 }
 
-// BenchmarkFirstLookup is the first lookup in a library: nothing is known of it.
+// BenchmarkFirstLookup measures the first lookup in a library, with nothing cached.
 func BenchmarkFirstLookup(b *testing.B) {
 	sections, pcs := libLLVM(b)
 	b.ReportAllocs()
@@ -42,7 +42,7 @@ func BenchmarkFirstLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkLookup looks up code for the first time, in a library in which other code was looked up before.
+// BenchmarkLookup measures the first lookup of an address in a library in which other addresses were looked up before.
 func BenchmarkLookup(b *testing.B) {
 	sections, pcs := libLLVM(b)
 	table, err := NewTable(sections)
@@ -63,7 +63,7 @@ func lookup(b *testing.B, table *Table, pc machine.Addr) {
 	}
 }
 
-// BenchmarkRules is the row alone.
+// BenchmarkRules measures only the computation of the row.
 func BenchmarkRules(b *testing.B) {
 	sections, pcs := libLLVM(b)
 	table, err := NewTable(sections)

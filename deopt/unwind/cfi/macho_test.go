@@ -22,13 +22,13 @@ import (
 type machO struct {
 	path    string
 	arch    *machine.Arch
-	moved   machine.Addr // what its addresses are moved by, from those that tools print
+	moved   machine.Addr // distance of its addresses from those that tools print
 	code    placed
-	image   machine.Addr // of its header, where it is linked
+	image   machine.Addr // address of its header, if it is linked
 	section placed       // __compact_unwind or __unwind_info
 	compact *Compact
-	table   *Table         // nil where there is no __eh_frame
-	places  []machine.Addr // some in its code
+	table   *Table         // nil without __eh_frame
+	places  []machine.Addr // some addresses in its code
 }
 
 // placed is code as a [machine.Memory].
@@ -95,7 +95,7 @@ func openMachO(t *testing.T, path string) *machO {
 // disassembled is a line of llvm-objdump -d that starts with an address.
 var disassembled = regexp.MustCompile(`(?m)^\s*([0-9a-f]+):\s+(\S+)`)
 
-// sites returns where the calls are, and the traps that the tests' own functions have in their bodies.
+// sites returns the addresses of the calls, and of the traps in the bodies of the tests' own functions.
 func (m *machO) sites(t *testing.T) []machine.Addr {
 	t.Helper()
 	out := []byte(livetest.Printed(t, livetest.LLVM(t, 19, "llvm-objdump"), "-d", "--no-show-raw-insn", m.path))
@@ -111,7 +111,7 @@ func (m *machO) sites(t *testing.T) []machine.Addr {
 	return sites
 }
 
-// mode names what an encoding is.
+// mode returns the name of an encoding's mode.
 func (m *machO) mode(e *CompactEntry) string {
 	names := map[uint32]string{amd64Frame: "frame", amd64Immediate: "immediate", amd64Indirect: "indirect", amd64DWARF: "DWARF"}
 	if m.arch == machine.ARM64 {
@@ -120,8 +120,7 @@ func (m *machO) mode(e *CompactEntry) string {
 	return names[e.Encoding&compactMode]
 }
 
-// sameAtSites compares the row of every site by its encoding with that by __eh_frame, and counts the functions
-// and sites of each mode.
+// sameAtSites compares the rows of the encoding and of __eh_frame at every site, and counts the functions and sites of each mode.
 func (m *machO) sameAtSites(t *testing.T, functions, sites map[string]int) {
 	t.Helper()
 	require.NotNil(t, m.table, m.path)
@@ -162,7 +161,7 @@ func (m *machO) sameAtSites(t *testing.T, functions, sites map[string]int) {
 }
 
 // without returns the reason why a site has no encoding: its function has no __eh_frame either, because it is declared not to throw, or it has no
-// frame. LLVM leaves out functions without a frame for x86-64.
+// frame. For x86-64 LLVM omits functions without a frame.
 func (m *machO) without(t *testing.T, pc machine.Addr) string {
 	t.Helper()
 	fde, err := m.table.Find(pc)
@@ -179,8 +178,7 @@ func (m *machO) without(t *testing.T, pc machine.Addr) string {
 	return "leaf without frame"
 }
 
-// module puts a module of the test's own where a later run finds it again, since what livetest
-// compiles is kept by the name of its source too.
+// module stores a test's module where a later run finds it again: livetest caches compiled code by the name of its source.
 func module(t *testing.T, name, text string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -200,7 +198,7 @@ func module(t *testing.T, name, text string) string {
 	return path
 }
 
-// join puts together what a format makes of each name.
+// join formats each name and concatenates the results.
 func join(names []string, format string) string {
 	var b strings.Builder
 	for i, name := range names {

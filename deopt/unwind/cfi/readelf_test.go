@@ -17,20 +17,19 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// readelfRow is a row of readelf's --debug-dump=frames-interp, by the names of
-// its columns, as [machine.Arch] has them.
+// readelfRow is a row of readelf's --debug-dump=frames-interp by column, with the names of [machine.Arch].
 type readelfRow map[string]string
 
 var (
-	// twice is a rule that names a register, which readelf prints twice: r1 (rdx).
+	// twice matches a rule with a register, which readelf prints twice: r1 (rdx).
 	twice = regexp.MustCompile(`r\d+ \((\w+)\)`)
-	// base is the register of a CFA rule.
+	// base matches a CFA rule with a register.
 	base = regexp.MustCompile(`^(\w+)([+-]\d+)$`)
-	// numbered is a register whose name readelf does not know.
+	// numbered matches a register whose name readelf does not know.
 	numbered = regexp.MustCompile(`^r(\d+)$`)
 )
 
-// name is our name of a register that readelf calls s.
+// name converts readelf's name of a register to ours.
 func name(arch *machine.Arch, s string) string {
 	for _, reg := range arch.Registers() {
 		if arch.RegisterName(reg) == s {
@@ -44,7 +43,7 @@ func name(arch *machine.Arch, s string) string {
 	return s
 }
 
-// rule is a rule as we print it.
+// rule converts readelf's form of a rule to ours.
 func rule(arch *machine.Arch, s string) string {
 	if m := base.FindStringSubmatch(s); m != nil && m[1] != "c" && m[1] != "v" {
 		return name(arch, m[1]) + m[2]
@@ -58,7 +57,7 @@ type readelfFDE struct {
 	rows       map[machine.Addr]readelfRow
 }
 
-// readelfFDEs reads all that readelf prints of one section and hands every FDE to each.
+// readelfFDEs parses readelf's output for one section and calls each for every FDE.
 func readelfFDEs(t *testing.T, arch *machine.Arch, path, section string, each func(readelfFDE)) {
 	cmd := exec.Command("readelf", "--wide", "--debug-dump=frames-interp", path)
 	out, err := cmd.StdoutPipe()
@@ -119,7 +118,7 @@ func readelfFDEs(t *testing.T, arch *machine.Arch, path, section string, each fu
 		}
 	}
 	require.NoError(t, lines.Err())
-	cmd.Wait() // it exits with 1 for libc without a message; the caller counts the FDEs
+	cmd.Wait() // for libc it exits with 1 without a message; the caller counts the FDEs
 	flush()
 }
 
@@ -156,8 +155,7 @@ func asReadelf(arch *machine.Arch, row *Row) readelfRow {
 	return out
 }
 
-// sameRules fails unless both rows say the same. readelf prints u both for
-// undefined and for no rule at all.
+// sameRules reports whether both rows have the same rules. readelf prints u both for undefined and for no rule.
 func sameRules(want, got readelfRow) bool {
 	for name, rule := range want {
 		if have, ok := got[name]; ok && have != rule || !ok && rule != "u" {
@@ -172,7 +170,7 @@ func sameRules(want, got readelfRow) bool {
 	return true
 }
 
-// TestReadelf compares every row of real images with what readelf makes of it.
+// TestReadelf compares every row of real images with readelf's.
 func TestReadelf(t *testing.T) {
 	livetest.Slow(t)
 	gdb, err := exec.LookPath("gdb")
@@ -183,8 +181,8 @@ func TestReadelf(t *testing.T) {
 	livetest.Make(t, "llc-19", "-O2", "-relocation-model=pic", "-filetype=obj", "-o", object, "testdata/shapes.ll")
 	for _, image := range []struct {
 		name, path string
-		sample     int // every how many-th FDE
-		least      int // rows
+		sample     int // compare one FDE in this number
+		least      int // minimum number of rows
 	}{
 		{"libc", libc, 1, 20_000},
 		{"libstdc++", libstdcxx, 1, 20_000},
@@ -208,8 +206,7 @@ func TestReadelf(t *testing.T) {
 	}
 }
 
-// compareImage compares the rows of a sample of the FDEs of one section with
-// readelf's, and returns how many FDEs there are and how many rows were compared.
+// compareImage compares the rows of a sample of the FDEs of one section with readelf's, and returns the numbers of FDEs and of compared rows.
 func compareImage(t *testing.T, sections Sections, path, section string, sample int) (seen, rows int) {
 	table, err := NewTable(sections)
 	require.NoError(t, err)
@@ -222,7 +219,7 @@ func compareImage(t *testing.T, sections Sections, path, section string, sample 
 	return seen, rows
 }
 
-// compareFDE compares all rows of one FDE and returns how many there are.
+// compareFDE compares all rows of one FDE and returns their number.
 func compareFDE(t *testing.T, table *Table, arch *machine.Arch, want readelfFDE, section string) int {
 	f, err := table.Find(want.start)
 	require.NoError(t, err, "%v", want.start)
@@ -273,8 +270,7 @@ func TestIndexEqualsSearch(t *testing.T) {
 	}
 }
 
-// TestShortReads gives the reader that a process's memory is: one that fails
-// for what is not mapped.
+// TestShortReads uses a reader like a process's memory, which fails for unmapped addresses.
 func TestShortReads(t *testing.T) {
 	s := sectionsOf(t, shared(t, "-O2", "testdata/shapes.c"), 0)
 	data := make([]byte, s.EHFrame.Size)

@@ -101,7 +101,7 @@ func (f *elfFile) start(t *testing.T, name string) machine.Addr {
 	return sym.Addr
 }
 
-// stackObjects calls check with an object of each release, with a function of every shape that takes stack.
+// stackObjects calls check with an object of each release that has a function of every shape of stack usage.
 func stackObjects(t *testing.T, check func(t *testing.T, path string)) {
 	for triple, shape := range map[string]struct {
 		trap string
@@ -131,9 +131,8 @@ var (
 	lowering = regexp.MustCompile(`\s(?:pushq|subq\s+\$(0x[0-9a-f]+), %rsp|sub\s+(?:sp|x9), sp, #(0x[0-9a-f]+)(, lsl #12)?|st[rp]\s.*\[sp, #-(0x[0-9a-f]+)\]!)(?:\s|$)`)
 )
 
-// In every function of every shape, in objects and in what lld makes of them, the sizes are those that llvm-readobj
-// lists, and they are the distance that the code before a trap in the body puts between the stack pointer and the CFA:
-// by the instructions, and by CFI where it counts from the stack pointer.
+// In functions of every shape, in objects and in lld's output, the sizes are those that llvm-readobj lists. They equal the distance from the stack
+// pointer to the CFA at a trap in the body, by the instructions before it, and by CFI if that is based on the stack pointer.
 func TestStackSizesOfShapes(t *testing.T) {
 	livetest.Slow(t)
 	var mu sync.Mutex
@@ -180,7 +179,7 @@ func TestStackSizesOfShapes(t *testing.T) {
 			case "dynamic", "both":
 				require.False(t, ok, name)
 				continue
-			case "aligned": // what aligning takes is not in the size
+			case "aligned": // the size excludes the space for aligning
 				require.True(t, ok, name)
 				require.GreaterOrEqual(t, body, size, name)
 				continue
@@ -199,8 +198,7 @@ func TestStackSizesOfShapes(t *testing.T) {
 	})
 }
 
-// depth returns by how much the instructions of a function lower the stack pointer before its trap, and how far
-// from its start the trap is.
+// depth returns the distance by which a function lowers the stack pointer before its trap, and the offset of the trap.
 func depth(t *testing.T, code string) (bytes uint64, trap machine.Addr) {
 	t.Helper()
 	var first machine.Addr
@@ -231,7 +229,7 @@ func depth(t *testing.T, code string) (bytes uint64, trap machine.Addr) {
 	return 0, 0
 }
 
-// Where a stack map has the size of a frame, it is the same one.
+// If a stack map has the size of a frame, it is the same.
 func TestStackSizesAgainstStackMaps(t *testing.T) {
 	livetest.Slow(t)
 	programs, err := filepath.Glob(filepath.Join(livetest.Testdata(t, "programs"), "*.ll"))

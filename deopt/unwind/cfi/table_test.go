@@ -116,8 +116,7 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// TestSignedState follows the state of the return address that aarch64 signs, which is part
-// of what is remembered, but not of what the CIE restores.
+// TestSignedState follows the signing state of aarch64's return address. DW_CFA_remember_state saves it, but DW_CFA_restore does not restore it.
 func TestSignedState(t *testing.T) {
 	cie := entry(uint32(0), 1, "", 4, 0x78, 30, 0x0c, 31, 0)
 	frame := slices.Concat(cie, entry(uint32(len(cie)+4), uint64(0x1000), uint64(0x100),
@@ -168,8 +167,7 @@ func TestArgsSize(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoFDE)
 }
 
-// TestEntries reads CIEs of all versions and augmentations, and the lengths
-// and pointers that go with them. The section is loaded at 0x8000.
+// TestEntries reads CIEs of all versions and augmentations, with all forms of lengths and pointers. The section is loaded at 0x8000.
 func TestEntries(t *testing.T) {
 	rules := []byte{0x0c, 7, 8, 0x90, 1}
 	pair := func(cie []byte, fde ...any) []byte {
@@ -266,15 +264,14 @@ func TestUnknownBase(t *testing.T) {
 	require.ErrorContains(t, err, "relative to a data base that is not known")
 }
 
-// TestTerminator ends .eh_frame at its zero word: what follows is not part of it.
+// TestTerminator requires that .eh_frame ends at its zero word.
 func TestTerminator(t *testing.T) {
 	frame := slices.Concat(simpleCIE, make([]byte, 4), entry(uint32(len(simpleCIE)+8), uint64(0x1000), uint64(0x100)))
 	_, err := tableOf(t, frame).Find(0x1000)
 	require.Equal(t, ErrNoFDE, err)
 }
 
-// TestDamagedNeighbour finds a sound FDE beside one that is not, and does not
-// take the other's code for code without unwind information.
+// TestDamagedNeighbour finds a valid FDE next to a damaged one, and does not report the damaged one's code as code without unwind information.
 func TestDamagedNeighbour(t *testing.T) {
 	bad := entry(uint32(0), 9, "", 1, 0x78, 16)
 	frame := slices.Concat(simpleFDE(), bad, entry(uint32(len(bad)+4), uint64(0x2000), uint64(0x100)))
@@ -328,7 +325,7 @@ func TestNewTable(t *testing.T) {
 	}
 }
 
-// unreadable is memory that is gone.
+// unreadable is memory of which every read fails.
 type unreadable struct{}
 
 func (unreadable) ReadAt([]byte, int64) (int, error) { return 0, io.ErrClosedPipe }

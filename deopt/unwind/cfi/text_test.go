@@ -34,7 +34,7 @@ func TestRuleText(t *testing.T) {
 	} {
 		require.Equal(t, want, rule.Text(arch, 3))
 	}
-	// A row that was not read has an expression of its own.
+	// A row that was not read from a section has an expression of its own.
 	require.Equal(t, "DW_OP_bregx: 7 (rsp) 40; DW_OP_deref", RegisterPlus(7, 40).Deref().Text(arch))
 	require.Empty(t, Expression{}.Text(arch))
 	require.Contains(t, expression(opLit0, 0xff).Text(arch), "DW_OP_lit0; (")
@@ -45,7 +45,7 @@ func TestRuleText(t *testing.T) {
 
 var printedExpression = regexp.MustCompile(`DW_CFA_def_cfa_expression \((.*)\)`)
 
-// An expression of all operations is spelled as readelf spells it.
+// An expression with all operations is formatted like readelf's output.
 func TestExpressionTextAgainstReadelf(t *testing.T) {
 	var code []byte
 	add := func(b ...byte) { code = append(code, b...) }

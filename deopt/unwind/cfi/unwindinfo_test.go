@@ -24,8 +24,7 @@ func dylib(t *testing.T, arch, object string) string {
 	return out
 }
 
-// objdumpEntry is one line of llvm-objdump --unwind-info about a linked image: the encoding is numbered on a
-// compressed page.
+// objdumpEntry matches a line of llvm-objdump --unwind-info for a linked image; on a compressed page the encoding is numbered.
 var objdumpEntry = regexp.MustCompile(`function offset=0x([0-9a-f]+), encoding(\[\d+\])?=0x([0-9a-f]+)`)
 
 // functionsOf returns the addresses of functions by name.
@@ -48,7 +47,7 @@ func hexAddr(t *testing.T, s string) machine.Addr {
 	return machine.Addr(v)
 }
 
-// machOFiles are objects and what lld makes of them; the first has more than 2000 functions with an encoding each.
+// machOFiles calls check with objects and their linked images; the first has more than 2000 functions, each with its own encoding.
 func machOFiles(t *testing.T, check func(t *testing.T, object, linked *machO)) {
 	arm64 := [][]string{nil, {"x19", "x20"}, {"x19", "x20", "d8", "d9"}, {"x27", "x28"}}
 	objects := map[string]string{
@@ -67,14 +66,14 @@ func machOFiles(t *testing.T, check func(t *testing.T, object, linked *machO)) {
 	}
 }
 
-// Each function has after linking the encoding that it has in the object, and a row that says the same.
+// After linking, each function has the same encoding as in the object, and an equivalent row.
 func TestUnwindInfoAgainstObject(t *testing.T) {
 	machOFiles(t, func(t *testing.T, object, linked *machO) {
 		compared := map[string]int{}
 		after := linked.functionsOf(t)
 		for name, start := range object.functionsOf(t) {
 			want, err := object.compact.Find(start)
-			if err != nil { // LLVM leaves out what has no frame; lld has the FDE for it
+			if err != nil { // LLVM omits functions without a frame; lld refers to their FDE
 				require.ErrorIs(t, err, ErrNoFDE)
 				e, err := linked.compact.Find(after[name])
 				require.NoError(t, err)
@@ -110,7 +109,7 @@ func TestUnwindInfoAgainstObject(t *testing.T) {
 	})
 }
 
-// Every entry, as llvm-objdump lists it.
+// TestUnwindInfoAgainstObjdump compares every entry with llvm-objdump's.
 func TestUnwindInfoAgainstObjdump(t *testing.T) {
 	kinds := map[string]int{}
 	machOFiles(t, func(t *testing.T, object, linked *machO) {
@@ -152,10 +151,10 @@ func TestUnwindInfoAgainstObjdump(t *testing.T) {
 	require.GreaterOrEqual(t, kinds["compressed"], 2)
 }
 
-// objectRow is an entry of an object in llvm-objdump --unwind-info.
+// objectRow matches an entry of an object in llvm-objdump --unwind-info.
 var objectRow = regexp.MustCompile(`start:\s+0x([0-9a-f]+).*\s+length:\s+0x([0-9a-f]+)\s+compact encoding:\s+0x([0-9a-f]+)`)
 
-// Every row of objects, as llvm-objdump lists it.
+// TestCompactAgainstObjdump compares every row of objects with llvm-objdump's.
 func TestCompactAgainstObjdump(t *testing.T) {
 	machOFiles(t, func(t *testing.T, object, _ *machO) {
 		out := livetest.Printed(t, livetest.LLVM(t, 19, "llvm-objdump"), "--macho", "--unwind-info", object.path)
