@@ -328,7 +328,7 @@ func (r *blockRun) symbol(at machine.Addr) (string, machine.Addr, bool) {
 // local reports whether both values are the address of a local variable of a returned callee of the activation. The variable is dead, and the
 // interpreter had its own place for it.
 func (r *blockRun) local(e *expectation, native, got uint64) bool {
-	const own = 61 // the interpreter's own memory is above this bit
+	const own = 61 // addresses of the interpreter's own memory have a bit from here on
 	const below = 1 << 20
 	if got>>own == 0 || native >= uint64(e.frame) || native < uint64(e.frame)-below {
 		return false

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The frame of a function that keeps vectors of SVE has a CFA that depends on their length. A core of QEMU's does not hold that; where it is
-// known, the callers are found.
+// The CFA of a function that saves SVE vectors depends on the vector length. A core of QEMU's does not contain the length; if it is known, the
+// callers are found.
 func TestFrameOfVectorLengthOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	at := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })

@@ -10,7 +10,8 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// Both compilations of a function are on the stack, with the same ids and counts: each frame has the names of its own module, and what is resumed from it is right.
+// Both compilations of a function are on the stack, with the same ids and counts: each frame must have the names of its own module, and resume with
+// the right result.
 func TestResumeTwoTiers(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		path, modules := frametest.Tiers(t, version)

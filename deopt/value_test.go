@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// bytesAt is memory that starts at an address and ends where its bytes do.
+// bytesAt is memory with some bytes at an address.
 type bytesAt struct {
 	addr machine.Addr
 	data []byte
@@ -141,7 +141,7 @@ func TestRegistersOfOtherMachines(t *testing.T) {
 		regs := machine.NewRegisters(c.arch, "not there")
 		info, _ := c.arch.Register(c.reg)
 		b := make([]byte, info.Size)
-		if low := b[:min(8, len(b))]; c.arch.BigEndian() { // whose low bits are the last bytes
+		if low := b[:min(8, len(b))]; c.arch.BigEndian() { // the low bits are in the last bytes
 			c.arch.PutUint(b[len(b)-len(low):], c.holds)
 		} else {
 			c.arch.PutUint(low, c.holds)
@@ -154,7 +154,7 @@ func TestRegistersOfOtherMachines(t *testing.T) {
 	}
 }
 
-// A call puts its return address where some machines have values before it: while it runs, those are gone.
+// On some architectures a call puts its return address in a register. While the call runs, the value of that register is lost.
 func TestRegisterOfTheReturnAddress(t *testing.T) {
 	for _, arch := range []*machine.Arch{machine.ARM64, machine.RISCV64, machine.S390X, machine.PPC64LE} {
 		regs := machine.NewRegisters(arch, "not there")

@@ -22,7 +22,7 @@ var (
 	definition = regexp.MustCompile(`(?m)^  (%\S+) = (phi|mul|add|select i1 \S+) .*?(i64)`)
 )
 
-// recording makes a module of variables.c whose pause is a patchpoint that records the parameters and integers of work.
+// recording makes a module of variables.c in which the call of pause is a patchpoint that records the parameters and integers of work.
 func recording(t *testing.T, version int) string {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Compiled(t, fmt.Sprintf("clang-%d", version), "source/testdata/variables.c",
@@ -58,8 +58,8 @@ define i32 @main() {
 
 var gdbVariable = regexp.MustCompile(`(?m)^(\w+) = (-?\d+|0x[0-9a-f]+)$`)
 
-// TestVariablesAgainstGDB requires that a slot with a variable's name holds the value that gdb shows for the variable, and that the phis that held
-// the variables before are not taken for them. Clang 14 writes intrinsics, 19 records.
+// TestVariablesAgainstGDB requires that a slot with a variable's name holds the value that gdb shows for the variable. Phis that held the variables
+// earlier must not have the names. Clang 14 writes intrinsics, 19 records.
 func TestVariablesAgainstGDB(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct{ clang, lli int }{{14, 16}, {19, 19}, {19, 22}} {
@@ -93,7 +93,7 @@ func TestVariablesAgainstGDB(t *testing.T) {
 				require.Contains(t, names, name)
 			}
 			require.Len(t, names, 6)
-			// A module without DWARF in its object has the same lines from its !dbg.
+			// If the object has no DWARF, its module has the same lines in !dbg.
 			site := f.Match().Site.Instr
 			require.Equal(t, f.Source[0].Line, deopt.SourceOf(site)[0].Line)
 		})

@@ -31,21 +31,21 @@ const (
 	sweepDeopt      = "statepoint"
 )
 
-// vectorSites are the ways in which a vector comes to a site.
+// vectorSites is a way in which a vector reaches a site.
 type vectorSites struct {
 	version int
 	kind    string
-	from    string // loaded: in a register, if any will do; spilled; argument: of the function; constant
-	avx512  bool   // spilled means from mask registers and the upper sixteen, too
+	from    string // loaded: in a register if possible; spilled; argument: of the function; constant
+	avx512  bool   // spilled includes mask registers and the upper sixteen
 	flags   []string
-	quarter int // which quarter of the types a statepoint of the whole sweep is tried with
+	quarter int // quarter of the types that a statepoint of the whole sweep uses
 }
 
 func (w vectorSites) String() string {
 	return fmt.Sprintf("LLVM %d %s %s %s", w.version, w.kind, w.from, strings.Join(w.flags, " "))
 }
 
-// clobbers are all registers that a vector may be in.
+// clobbers returns all registers that a vector may be in.
 func (w vectorSites) clobbers() string {
 	var list []string
 	for n := range 16 {
@@ -62,10 +62,10 @@ func (w vectorSites) clobbers() string {
 	return strings.Join(append(list, "~{memory}"), ",")
 }
 
-// function writes @fN, which has one site with a vector between two numbers, and stores the elements of the vector, each with 16 bytes, to @logged.
-// Its argument is the address of the vector in memory.
+// function writes @fN, which has one site with a vector between two numbers, and stores the elements of the vector, 16 bytes each, to @logged. Its
+// argument is the address of the vector in memory.
 func (w vectorSites) function(out *strings.Builder, n int, t frametest.Vector) {
-	const attributes = `noinline gc  "statepoint-example"` // so written that livetest does not rewrite the calls
+	const attributes = `noinline gc  "statepoint-example"` // spelled so that livetest does not rewrite the calls
 	clobber := fmt.Sprintf("  call void asm sideeffect \"\", %q()\n", w.clobbers())
 	value, site := "%v", ""
 	switch w.from {
@@ -109,7 +109,7 @@ func (w vectorSites) function(out *strings.Builder, n int, t frametest.Vector) {
 	out.WriteString("  ret void\n}\n")
 }
 
-// constantVector is a vector of numbers no two of which are alike, as far as they fit.
+// constantVector returns a vector of different numbers, as far as the element type permits.
 func constantVector(t frametest.Vector, seed int) string {
 	parts := make([]string, t.N)
 	for i := range parts {
@@ -141,7 +141,7 @@ declare i32 @fflush(ptr)
 @text = private constant [22 x i8] c"V %d %d %016lx%016lx\0A\00"
 `)
 	fmt.Fprintf(&out, "@logged = internal global [%d x i128] zeroinitializer\n", largest)
-	// Numbers without a pattern that are no NaN and no denormal in any of the formats of floating-point numbers.
+	// Numbers without a pattern that are neither NaN nor denormal in any floating-point format.
 	fmt.Fprintf(&out, "@in = internal global [%d x i8] [", 16*largest)
 	state := uint32(2463534242)
 	for i := range 16 * largest {
@@ -189,8 +189,8 @@ define i64 @entry(i64 %%n) {
 	}
 	out.WriteString("  ret i64 0\n}\n")
 	if w.version > 14 {
-		// -O0 passes a bfloat as a float and asks the runtime library to cut it again; Debian's libgcc 12 has no such function. Numbers that
-		// were bfloats a moment ago lose no bit by it.
+		// -O0 passes a bfloat as a float and calls the runtime library to truncate it again; Debian's libgcc 12 has no such function. Numbers that
+		// were bfloats before lose no bit.
 		out.WriteString(`define bfloat @__truncsfbf2(float %f) {
   %bits = bitcast float %f to i32
   %top = lshr i32 %bits, 16
@@ -206,7 +206,7 @@ define i64 @entry(i64 %%n) {
 	return out.String()
 }
 
-// sweepCount counts what came of the values.
+// sweepCount counts the results of values.
 type sweepCount struct {
 	right       int
 	wrong       int
@@ -216,8 +216,8 @@ type sweepCount struct {
 	unavailable map[string]int
 }
 
-// run compiles and runs a program, and compares the vector of each site with what the program printed. It counts types that the code generator
-// rejects; if it rejects only some, run divides the program.
+// run compiles and runs a program, and compares the vector of each site with the program's output. It counts types that the code generator rejects;
+// if it rejects only some, run divides the program.
 func (w vectorSites) run(t *testing.T, types []frametest.Vector, count *sweepCount) {
 	t.Helper()
 	if len(types) == 0 {
@@ -288,13 +288,13 @@ func (w vectorSites) run(t *testing.T, types []frametest.Vector, count *sweepCou
 	}
 }
 
-// exit is one of a process: the function that was left, and what its record holds.
+// exit is one exit of a process: the function, and the contents of its record.
 type exit struct {
 	function string
 	slots    []frame.Slot
 }
 
-// exitsOf are the exits of a process, from its beginning to its end.
+// exitsOf returns the exits of a process from its start to its end.
 func exitsOf(t *testing.T, p *livetest.Process, begin func(), o deopt.Options) (list []exit) {
 	t.Helper()
 	s := frametest.Open(t, p)
@@ -309,8 +309,7 @@ func exitsOf(t *testing.T, p *livetest.Process, begin func(), o deopt.Options) (
 	return list
 }
 
-// packedHex is the number that the elements make side by side, the first in the least significant bits (LangRef, "Vector
-// Type").
+// packedHex returns the number of the packed elements, the first in the least significant bits (LangRef, "Vector Type").
 func packedHex(t frametest.Vector, elements []*big.Int) string {
 	all := new(big.Int)
 	for i, e := range elements {
@@ -319,7 +318,7 @@ func packedHex(t frametest.Vector, elements []*big.Int) string {
 	return "0x" + all.Text(16)
 }
 
-// spelledVector is a vector of integers as slots show it.
+// spelledVector formats a vector of integers as slots show it.
 func spelledVector(t frametest.Vector, elements []*big.Int) string {
 	parts := make([]string, len(elements))
 	for i, e := range elements {
@@ -335,7 +334,7 @@ func spelledVector(t frametest.Vector, elements []*big.Int) string {
 	return "<" + strings.Join(parts, ", ") + ">"
 }
 
-// sweepTypes are all vectors of so many elements of each type.
+// sweepTypes returns the vectors of each length and element type.
 func sweepTypes(lengths []int, elements ...string) (types []frametest.Vector) {
 	for _, n := range lengths {
 		for _, e := range elements {
@@ -345,8 +344,8 @@ func sweepTypes(lengths []int, elements ...string) (types []frametest.Vector) {
 	return types
 }
 
-// TestVectorsOfIllegalTypes requires that the elements of vectors whose type fits no register are read where the code generator put them, at each
-// kind of site, in registers and spilled: the values shown are those that the program printed. With FIDELITY=all it covers all types and ways.
+// TestVectorsOfIllegalTypes requires that vectors whose type fits no register are read where the code generator put their elements, at each kind of
+// site, in registers and spilled. The values must be those that the program printed. With FIDELITY=all it covers all types and ways.
 func TestVectorsOfIllegalTypes(t *testing.T) {
 	livetest.Slow(t)
 	lowered := sweepTypes([]int{2}, "i1", "i7", "i24", "i33", "i63", "i64", "double", "ptr")
@@ -399,7 +398,7 @@ func TestVectorsOfIllegalTypes(t *testing.T) {
 	t.Logf("in all %v", &total)
 }
 
-// String has the numbers and why values were unavailable.
+// String returns the counts and the reasons for unavailable values.
 func (c *sweepCount) String() string {
 	unavailable := 0
 	for _, n := range c.unavailable {
@@ -409,7 +408,7 @@ func (c *sweepCount) String() string {
 		c.right, c.indirect, unavailable, c.wrong, c.notCompiled, c.nonsense, c.unavailable)
 }
 
-// add counts what another sweep counted, too.
+// add adds the counts of another sweep.
 func (c *sweepCount) add(other sweepCount) {
 	c.right += other.right
 	c.wrong += other.wrong
@@ -421,13 +420,13 @@ func (c *sweepCount) add(other sweepCount) {
 	}
 }
 
-// sweepFeatures are the vector registers that a way has its code compiled for.
+// sweepFeatures are the vector registers for which a way compiles its code.
 type sweepFeatures struct {
 	flag    string
-	needs   []string // of the processor, in the words of /proc/cpuinfo
+	needs   []string // required processor features, as in /proc/cpuinfo
 	largest int      // bytes of the largest vector register
 	masks   int      // bytes of the largest mask, 0 for none
-	lane    int      // bits of the narrowest integers that the largest register is good for
+	lane    int      // width of the narrowest integers that the largest register supports
 }
 
 var allSweepFeatures = []sweepFeatures{
@@ -437,22 +436,22 @@ var allSweepFeatures = []sweepFeatures{
 	{flag: "-mattr=+avx512bw,+avx512vl,+avx512dq", needs: []string{"avx512bw", "avx512vl", "avx512dq"}, largest: 64, masks: 8, lane: 8},
 }
 
-// takes reports whether the code generator of a release may take a vector that a record would have in one of these sizes. It is meant to
-// leave out what it crashes on, one by one; what is let through that it does not take is counted as not compiled.
+// takes reports whether the code generator of a release may accept a vector whose recorded size is one of these. It excludes the vectors that crash
+// the code generator; others that it rejects are counted as not compiled.
 func (f sweepFeatures) takes(version int, v frametest.Vector, sizes []int) bool {
 	return slices.ContainsFunc(sizes, func(size int) bool {
 		if size < 16 {
 			return size <= f.masks
 		}
 		if version == 14 && 8*size != v.N*v.Bits() {
-			return false // it promotes no operand
+			return false // operands are not promoted
 		}
 		return size <= f.largest && (size < f.largest || 8*size/v.N >= f.lane)
 	})
 }
 
-// sweepWays returns all ways of the whole sweep that this processor can run. GlobalISel is not among them: it rejects functions with such a site,
-// and leaves them to the others.
+// sweepWays returns all ways of the whole sweep that this processor can run. GlobalISel is not one of them: it does not support such sites, and falls
+// back to the other selectors.
 func sweepWays(t *testing.T) (ways []vectorSites) {
 	t.Helper()
 	processor, err := os.ReadFile("/proc/cpuinfo")
@@ -480,9 +479,8 @@ func sweepWays(t *testing.T) (ways []vectorSites) {
 	return ways
 }
 
-// types returns those that a way is tried with. For statepoints, which accept all, each way has a quarter; the ways of a release and of a set of
-// registers have all of them three times. For the others it is what a processor with these registers could accept, and without any flag each type
-// that there is.
+// types returns the types to try with a way. Statepoints accept all types: each way has a quarter, and the ways of a release and a register set have
+// each type three times. Other sites get the types that a processor with these registers may accept, and without any flag all types.
 func (w vectorSites) types(t *testing.T) (types []frametest.Vector) {
 	t.Helper()
 	var lengths []int
