@@ -295,7 +295,7 @@ func exitPrograms(t *testing.T) (list []exitRun) {
 	}
 	cxx, err := filepath.Glob("../../deopt/interp/testdata/[ce]*x*/*.cc")
 	require.NoError(t, err)
-	require.Len(t, cxx, 8)
+	require.Len(t, cxx, 7)
 	for n, path := range cxx {
 		if all || n < 3 {
 			add(cxxExits(t, path), every, 1, 3, 200)
