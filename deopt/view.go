@@ -140,7 +140,7 @@ func New(t *ptrace.Target, o Options) (*View, error) {
 	v.modules.MapsInQuestion, v.modules.TrustIR = o.MapsInQuestion, o.TrustIR
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Compiled: v.space.Compiled, Conventions: v.conventionOf}
 	v.patched = &patched.Finder{Space: v.space, Modules: v.modules, Unwinder: v.unwinder}
-	v.unwinder.Overwritten, v.unwinder.Patchable, v.unwinder.Callers = v.patched.Places, v.patched.Patchable, v.patched.Callers
+	v.unwinder.Overwritten, v.unwinder.Patchable, v.unwinder.Branches = v.patched.Places, v.patched.Patchable, v.patched.Branches
 	for _, l := range o.Layouts {
 		if err := v.excuse(l.Check(v.modules)); err != nil {
 			return nil, err

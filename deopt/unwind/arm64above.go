@@ -5,67 +5,91 @@ import "example.com/reframe/internal/machine"
 // maxAbove bounds the frames that are examined above an assumed one.
 const maxAbove = 5
 
-// arm64Above rates how well the stack agrees with an assumed frame: at is a place of its function, and s the CFI there. In the frame and in those
-// above it, the stack pointer and the frame pointer must be where the code puts them, and the return addresses must follow calls that may lead to the
-// functions. The frame is proven if it is linked by the frame pointer and the call to its function names it. A function entered through a pointer is
-// not proven: another one with a similar frame may have been entered there.
+// arm64Above grades how well the stack agrees with a frame whose registers are assumed: at is a place of its function, and s the CFI there. In the
+// frame and in those above it, the stack pointer and the callee-saved registers must have what the code has put there, and the return addresses must
+// follow calls that may lead to the functions.
 func (w *walk) arm64Above(at Frame, s *step) evidence {
+	first, from := at, s
 	for level := range maxAbove {
-		links, ok := w.arm64Placed(&at, s)
-		if !ok {
+		if !w.arm64Sized(&at, s) || level > 0 && !w.arm64Placed(&at, s) {
 			return excluded
 		}
 		at.CFA, _ = w.cfa(at.Registers, s.row.CFA)
 		pc, err := w.returnAddress(&at, s.row)
 		if err != nil || pc == 0 {
-			return plausible
+			break
 		}
 		if pc, err = w.called(pc, false); err != nil {
 			return excluded
 		}
-		switch to := w.arm64Callee(pc, s.Start); {
-		case to == callsAnother:
+		to := w.arm64Callee(pc, s.Start)
+		if to == callsAnother {
 			return excluded
-		case to == callsIt && level == 0 && links && w.arm64Target(pc) == s.Start:
-			return proven
-		case to == callsIt:
-			return plausible
+		}
+		if to == callsIt && level > 0 {
+			break
 		}
 		next := Frame{Index: at.Index + 1, PC: pc, Return: true, Registers: w.caller(&at, s, pc).regs, code: w.Finder.Code(pc - 1)}
 		if s, err = next.code.cfi(pc - 1); err != nil || s == nil || s.signal || w.Overwritten != nil && len(w.Overwritten(&next, nil)) > 0 {
-			return plausible
+			break
 		}
 		at = next
+	}
+	if !w.arm64Placed(&first, from) { // last, because it reads the whole function
+		return excluded
 	}
 	return plausible
 }
 
-// arm64Placed reports whether the stack pointer and the frame pointer of a frame have the distance from its CFA that its instructions and its stack
-// map give. links is set if the frame has a frame pointer, and both distances are known and agree.
-func (w *walk) arm64Placed(f *Frame, s *step) (links, ok bool) {
+// arm64Sized reports whether the stack pointer of a frame has the distance from its CFA that its stack map gives, if there is one.
+func (w *walk) arm64Sized(f *Frame, s *step) bool {
 	cfa, err := w.cfa(f.Registers, s.row.CFA)
 	sp, errSP := f.Registers.Addr(w.Arch.SP)
 	if err != nil || errSP != nil || cfa <= sp {
-		return false, false
+		return false
 	}
-	if f.code.Functions != nil {
-		if size, sized := f.code.Functions.FrameSize(f.lookup()); sized && (size > maxFrame || sp+machine.Addr(size) != cfa) {
-			return false, false
-		}
+	if f.code.Functions == nil {
+		return true
+	}
+	size, sized := f.code.Functions.FrameSize(f.lookup())
+	return !sized || size <= maxFrame && sp+machine.Addr(size) == cfa
+}
+
+// arm64Placed reports whether the registers of a frame have what its instructions have put there: the stack pointer its distance from the CFA, and the
+// callee-saved registers their numbers and addresses on the stack. It is true if they are unknown.
+func (w *walk) arm64Placed(f *Frame, s *step) bool {
+	cfa, err := w.cfa(f.Registers, s.row.CFA)
+	sp, errSP := f.Registers.Addr(w.Arch.SP)
+	if err != nil || errSP != nil {
+		return false
 	}
 	m := w.arm64Read(s.Start).at(f)
 	if m == nil {
-		return false, true
+		return true
 	}
-	below, known := m.regs[arm64SP].fromSP()
-	if known && cfa+machine.Addr(below) != sp {
-		return false, false
+	if below, known := m.regs[arm64SP].fromSP(); known && cfa+machine.Addr(below) != sp {
+		return false
 	}
-	if by, keeps := m.regs[arm64FP].fromSP(); keeps {
-		fp, err := f.Registers.Addr(arm64FP)
-		return known && err == nil, err != nil || cfa+machine.Addr(by) == fp
+	return w.arm64Holds(f, m, cfa)
+}
+
+// arm64Holds reports whether the callee-saved registers of a frame have the numbers and the addresses on its stack that its instructions have put
+// there.
+func (w *walk) arm64Holds(f *Frame, m *ARM64Moment, cfa machine.Addr) bool {
+	const first = 19 // AAPCS64, "General-purpose Registers"
+	for n := uint8(first); n <= arm64FP; n++ {
+		has, err := f.Registers.Addr(machine.DWARFReg(n))
+		if err != nil {
+			continue
+		}
+		if by, onStack := m.regs[n].fromSP(); onStack && cfa+machine.Addr(by) != has {
+			return false
+		}
+		if v := m.regs[n]; v.kind == arm64Number && v.reg != arm64Loaded && machine.Addr(v.n) != has {
+			return false
+		}
 	}
-	return false, true
+	return true
 }
 
 // arm64Read does the same as arm64Function and caches the result for this walk.
@@ -75,9 +99,11 @@ func (w *walk) arm64Read(start machine.Addr) *ARM64Course {
 		if w.courses == nil {
 			w.courses = map[machine.Addr]*ARM64Course{}
 		}
-		if c = w.arm64Function(start); len(w.courses) < maxRead {
-			w.courses[start] = c
+		if len(w.courses) >= maxRead {
+			clear(w.courses)
 		}
+		c = w.arm64Function(start)
+		w.courses[start] = c
 	}
 	return c
 }

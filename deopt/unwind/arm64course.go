@@ -19,9 +19,12 @@ const (
 // arm64Value is the content of a register or a stack slot, computed from the state at the start of the course.
 type arm64Value struct {
 	kind arm64Kind
-	reg  uint8 // register whose initial value is the base
-	n    int64 // offset from the base, or the number itself
+	reg  uint8 // whose value at the start of the course it is; arm64Loaded of such a number
+	n    int64 // that is added to it, or the number
 }
+
+// arm64Loaded marks a number that lies in memory now, and may have been another one when the code loaded it.
+const arm64Loaded = 1
 
 type arm64Kind uint8
 
@@ -285,7 +288,7 @@ func (m *ARM64Moment) immediate(w uint32, at machine.Addr) {
 	case w&0xff800000 == 0xd2800000, w&0xff800000 == 0x52800000: // movz
 		m.set(rd, arm64Value{arm64Number, 0, half})
 	case w&0xff800000 == 0xf2800000 && m.get(rd).kind == arm64Number: // movk
-		m.set(rd, arm64Value{arm64Number, 0, m.get(rd).n&^(0xffff<<(16*(w>>21&3))) | half})
+		m.set(rd, arm64Value{arm64Number, m.get(rd).reg, m.get(rd).n&^(0xffff<<(16*(w>>21&3))) | half})
 	default:
 		m.set(rd, arm64Value{})
 	}
@@ -331,7 +334,7 @@ func (c *ARM64Course) word(at machine.Addr) arm64Value {
 	if c.unwinder.Memory.ReadMemory(b[:], at) != nil {
 		return arm64Value{}
 	}
-	return arm64Value{arm64Number, 0, int64(binary.LittleEndian.Uint64(b[:]))}
+	return arm64Value{arm64Number, arm64Loaded, int64(binary.LittleEndian.Uint64(b[:]))}
 }
 
 // access is a memory access relative to a base register.

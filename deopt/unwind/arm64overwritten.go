@@ -2,7 +2,6 @@ package unwind
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa/arm64"
@@ -20,12 +19,21 @@ func (w *walk) arm64Overwritten(f *Frame) {
 		f.undecided = undecidedPlaces
 		return
 	}
-	var found *departed
+	var found, best *departed
 	var count [proven + 1]int
 	for n := range all {
 		d := w.arm64Depart(f, &all[n])
 		if count[d.evidence]++; d.evidence == proven {
 			found = d
+		}
+		if best == nil || d.evidence > best.evidence {
+			best = d
+		}
+	}
+	if best != nil && !best.place.Sure {
+		if s, start := w.linkStep(f, all[0].From); s != nil {
+			w.arm64Left(f, all, best, count, w.arm64Entered(f, s, start))
+			return
 		}
 	}
 	switch {
@@ -33,40 +41,46 @@ func (w *walk) arm64Overwritten(f *Frame) {
 		f.undecided = undecidedPlaces
 	case found == nil || count[plausible] > 0:
 		f.ambiguous = count[plausible]+count[proven] > 0
-	case !found.place.Sure && w.arm64MayBeCalled(f, all):
-		f.ambiguous = true
 	default:
 		f.Overwritten, f.Registers, f.code = found.place, found.regs, w.Finder.Code(found.place.At)
 	}
 }
 
-// arm64MayBeCalled reports whether a call outside all places that leads to the code of f agrees with the stack. A link register that f has saved can
-// exclude that.
-func (w *walk) arm64MayBeCalled(f *Frame, places []Overwritten) bool {
-	s, start := w.linkStep(f, places[0].From)
-	if s == nil {
-		return false
-	}
+// arm64Left decides where f has left its function if it has lost the link register. in holds the branches that agree with the stack, best is the place
+// that the stack agrees with best, and count has the grades of all places.
+func (w *walk) arm64Left(f *Frame, places []Overwritten, best *departed, count [proven + 1]int, in arm64Entrances) {
 	var regions []machine.Range
 	for n := range places {
 		regions = append(regions, machine.Range{Start: places[n].At, End: places[n].End})
 	}
-	for n := range places { // other jumps in the same functions
-		if by, err := w.Finder.Code(places[n].At).cfi(places[n].At); err == nil && by != nil {
-			jumps := w.arm64Others(by.Start, start).jumps
-			if slices.ContainsFunc(jumps, func(to machine.Addr) bool { return !within(regions, to) }) {
-				return true
-			}
+	others, named := !in.all, false
+	for _, b := range in.list {
+		if !within(regions, b.pc) {
+			others, named = true, named || b.named
 		}
 	}
-	return w.arm64AnyCall(f, s, start, regions)
+	agree := count[doubtful] + count[plausible] + count[proven]
+	switch {
+	case count[unread] > 0 || agree > 1:
+		f.undecided = undecidedPlaces
+	case agree == 0:
+	case named:
+		f.ambiguous = true
+	default:
+		if others && f.Guess == "" {
+			f.Guess = guessedJump
+		}
+		f.Overwritten, f.Registers, f.code = best.place, best.regs, w.Finder.Code(best.place.At)
+	}
 }
+
+const guessedJump = "a jump that was written into the code of this function leads to the code here, and calls agree with the stack, too: through registers, or in code that is not read"
 
 const undecidedPlaces = "jumps that were written into the code of several functions lead to the code here, and the stack does not show which of them it came from"
 
 // arm64Depart computes the registers of f at a place, and rates how well the stack agrees.
 func (w *walk) arm64Depart(f *Frame, o *Overwritten) *departed {
-	d := &departed{place: o}
+	d := &departed{place: o, evidence: unread}
 	s, err := w.Finder.Code(o.At).cfi(o.At)
 	if err != nil || s == nil || s.signal {
 		return d
@@ -146,7 +160,10 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 		return excluded
 	}
 	size, sized := at.code.Functions.FrameSize(o.At)
-	if !sized || size > maxFrame || sp+machine.Addr(size) != cfa {
+	if !sized {
+		return unread
+	}
+	if size > maxFrame || sp+machine.Addr(size) != cfa {
 		return excluded
 	}
 	at.CFA = cfa
@@ -167,11 +184,12 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 		}
 		return excluded
 	}
+	above := w.arm64Above(at, s)
 	link, err := regs.Addr(arm64Link)
 	switch {
-	case err != nil:
-		return w.arm64Above(at, s)
-	case s.Contains(link): // from the last call of the function
+	case err != nil || above == excluded:
+		return above
+	case s.Contains(link): // that of the last call that the function has made
 		switch w.arm64Callee(link, o.From) {
 		case callsIt:
 			return excluded

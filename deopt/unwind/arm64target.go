@@ -1,6 +1,8 @@
 package unwind
 
 import (
+	"encoding/binary"
+
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa"
 	"example.com/reframe/internal/machine/isa/arm64"
@@ -54,6 +56,9 @@ func (w *walk) arm64Callee(pc, start machine.Addr) calls {
 	if w.arm64Leads(target, start) {
 		return callsIt
 	}
+	if r := w.reach(start); r != nil && r.from(target) > excluded { // it may jump there
+		return callsUnknown
+	}
 	return callsAnother
 }
 
@@ -65,7 +70,7 @@ func (w *walk) arm64Leads(from, to machine.Addr) bool {
 		}
 		at = w.arm64Thunk(at)
 	}
-	return w.arm64Function(from).At[to] != nil
+	return w.arm64Read(from).At[to] != nil
 }
 
 // arm64MayHaveCalled reports whether the call that returns to pc may have led to the function of f.
@@ -78,4 +83,46 @@ func (w *walk) arm64MayHaveCalled(pc machine.Addr, f *Frame) bool {
 		return true
 	}
 	return w.arm64Function(target).at(f) != nil
+}
+
+// arm64Target returns where the direct call leads that returns to pc, through thunks, and 0 for another call.
+func (w *walk) arm64Target(pc machine.Addr) machine.Addr {
+	var b [arm64.Size]byte
+	if w.Memory.ReadMemory(b[:], pc-arm64.Size) != nil {
+		return 0
+	}
+	code := binary.LittleEndian.Uint32(b[:])
+	if code&0xfc000000 != 0x94000000 {
+		return 0
+	}
+	return w.ThunkTo(pc - arm64.Size + machine.Addr(int64(int32(code<<6)>>4)))
+}
+
+// arm64Through returns the number in the register that the branch at an address goes to, through thunks; 0 if it is unknown.
+func (w *walk) arm64Through(course *ARM64Course, at machine.Addr) machine.Addr {
+	if v := w.arm64BranchTo(course, at); v.n != 0 {
+		return w.ThunkTo(machine.Addr(v.n))
+	}
+	return 0
+}
+
+// arm64Number is arm64Through for a register whose number the code itself holds: memory may have held another one before.
+func (w *walk) arm64Number(course *ARM64Course, at machine.Addr) machine.Addr {
+	if v := w.arm64BranchTo(course, at); v.n != 0 && v.reg != arm64Loaded {
+		return w.ThunkTo(machine.Addr(v.n))
+	}
+	return 0
+}
+
+// arm64BranchTo returns the number in the register that the branch at an address goes to; zero if it is unknown.
+func (w *walk) arm64BranchTo(course *ARM64Course, at machine.Addr) (v arm64Value) {
+	var b [arm64.Size]byte
+	m := course.At[at]
+	if m == nil || w.Memory.ReadMemory(b[:], at) != nil {
+		return v
+	}
+	if v := m.get(binary.LittleEndian.Uint32(b[:]) >> 5 & 31); v.kind == arm64Number {
+		return v
+	}
+	return v
 }

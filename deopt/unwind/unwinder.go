@@ -12,7 +12,8 @@ import (
 // defaultMax is the default for the maximum number of frames of a walk.
 const defaultMax = 512
 
-// Unwinder walks the stacks of one stopped target. Max, Overwritten, Callers, Patchable, Compiled and Conventions are optional.
+// Unwinder walks the stacks of one stopped target. All fields are required but Max, Overwritten, Branches, Patchable,
+// Compiled and Conventions.
 type Unwinder struct {
 	Arch       *machine.Arch
 	Memory     machine.Memory
@@ -21,9 +22,10 @@ type Unwinder struct {
 	Max        int                     // maximum number of frames; 0 means 512
 	// Overwritten lists the places at which f may have left its function, if code written over that function called callee. It may be nil.
 	Overwritten func(f, callee *Frame) []Overwritten
-	// Callers lists the return addresses of the calls in compiled code that lead to a function, also through thunks. It may be nil.
-	Callers func(start machine.Addr) []machine.Addr
-	// Patchable reports whether a call that a runtime wrote, and may have removed again, may have ended at an address. It may be nil.
+	// Branches lists the calls in all code of an arm64 target and the jumps that leave their function, by the addresses behind them. all is false if
+	// some code was not read. It may be nil.
+	Branches func() (list []machine.Addr, all bool)
+	// Patchable reports whether a call that a runtime has written, and may have removed again, may have ended at an address. It may be nil.
 	Patchable func(pc machine.Addr) bool
 	// Compiled reads code as it was before a runtime overwrote it. It may be nil.
 	Compiled func(p []byte, at machine.Addr) error
@@ -53,9 +55,10 @@ type walk struct {
 	until    []int
 	word     [8]byte
 
-	looking bool                          // the walk only examines frames for another walk
-	courses map[machine.Addr]*ARM64Course // functions that were read, by start
-	entries map[machine.Addr]*reading     // code reached by calls on the stack, by start; see entry
+	looking bool                          // the walk only finds out where frames lead that another walk has reached
+	courses map[machine.Addr]*ARM64Course // functions that were read, by their start
+	reaches map[machine.Addr]*arm64Reach  // see reach; by the callee
+	entries map[machine.Addr]*reading     // code that calls on the stack lead to, by its start; see entry
 
 	depth   *Depth // nil to keep all frames
 	head    int    // number of first frames to keep in any case

@@ -42,16 +42,16 @@ type Finder struct {
 	Modules  *sites.Modules
 	Unwinder *unwind.Unwinder
 
-	jumped  []*Code                         // patched jumps; see jumps; nil until needed
-	returns map[machine.Addr][]*Code        // the same, by the return addresses of the calls that they lead to
-	unknown bool                            // jumped may be incomplete
-	onARM64 []arm64Site                     // see arm64Sites; nil until needed
-	callers map[machine.Addr][]machine.Addr // see Callers; nil until needed
+	jumped   []*Code                  // see jumps; nil until it is needed
+	returns  map[machine.Addr][]*Code // the same by the return addresses of the calls that they lead to
+	unknown  bool                     // there may be jumps that are not in jumped
+	onARM64  []arm64Site              // see arm64Sites; nil until it is needed
+	branches *arm64Branches           // see Branches; nil until it is needed
 }
 
 // Forget clears the caches, after the process has run.
 func (p *Finder) Forget() {
-	p.jumped, p.returns, p.unknown, p.onARM64, p.callers = nil, nil, false, nil, nil
+	p.jumped, p.returns, p.unknown, p.onARM64, p.branches = nil, nil, false, nil, nil
 }
 
 // movabs is the length of the instruction that loads a register with 64 bits.

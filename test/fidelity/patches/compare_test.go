@@ -35,6 +35,7 @@ type tally struct {
 	Moments, Expected, Found int // frames that stand at their site, and those that are shown with their record
 	Values                   int // that are shown as ok
 	Guesses                  int // frames that are marked as guesses
+	Marked                   int // frames at their site that are shown with their record, and marked
 	Wrong                    int
 	Missing                  map[string]int // frames that are not found, by the reason
 	Unavailable              map[string]int // values, by the reason
@@ -53,6 +54,7 @@ func (y *tally) add(o *tally) {
 	y.Found += o.Found
 	y.Values += o.Values
 	y.Guesses += o.Guesses
+	y.Marked += o.Marked
 	y.Wrong += o.Wrong
 	for _, m := range []struct{ to, from map[string]int }{{y.Missing, o.Missing}, {y.Unavailable, o.Unavailable}} {
 		for k, n := range m.from {
@@ -67,10 +69,15 @@ func (y *tally) add(o *tally) {
 // share returns the percentage of frames that were found.
 func (y *tally) share() float64 { return 100 * float64(y.Found) / float64(max(1, y.Expected)) }
 
+// marked returns the percentage of frames that were found or are shown with their record and marked.
+func (y *tally) marked() float64 {
+	return 100 * float64(y.Found+y.Marked) / float64(max(1, y.Expected))
+}
+
 // String returns the table of the campaign.
 func (y *tally) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d moments, %d frames at sites, %d found with their record (%.1f %%), %d values ok, %d wrong, %d frames marked as guesses\n", y.Moments, y.Expected, y.Found, y.share(), y.Values, y.Wrong, y.Guesses)
+	fmt.Fprintf(&b, "%d moments, %d frames at sites, %d found with their record (%.1f %%), %d values ok, %d wrong, %d frames marked as guesses, %d of them at their site (%.1f %% found or marked)\n", y.Moments, y.Expected, y.Found, y.share(), y.Values, y.Wrong, y.Guesses, y.Marked, y.marked())
 	section := func(title string, of map[string]int) {
 		fmt.Fprintf(&b, "%s:\n", title)
 		for _, k := range slices.SortedFunc(maps.Keys(of), func(x, y string) int { return of[y] - of[x] }) {
@@ -244,6 +251,9 @@ func (o *one) function(f *function, e entry, shown *deopt.Frame) {
 		o.Found++
 		counts[0]++
 	} else {
+		if o.guessed(f) {
+			o.Marked++
+		}
 		why := "no frame: " + plain(o.thread.End.Reason)
 		if guess := o.firstGuess(); guess != "" {
 			why = "beyond a guess: " + plain(guess)
@@ -261,6 +271,13 @@ func (o *one) function(f *function, e entry, shown *deopt.Frame) {
 		}
 	}
 	o.Forms[kind] = counts
+}
+
+// guessed reports whether a frame that is marked stands at the site of a function.
+func (o *one) guessed(of *function) bool {
+	return slices.ContainsFunc(o.thread.Frames, func(f *deopt.Frame) bool {
+		return (f.Guess() != "" || f.Frame.Guess != "") && f.Record != nil && uint64(f.Record.ID) == of.id && f.Function == of.name()
+	})
 }
 
 // firstGuess returns the reason for the innermost guess, "" where no frame is one.

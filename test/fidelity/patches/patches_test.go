@@ -53,9 +53,12 @@ func run(t testing.TB, p *program, n, alone int) *comparer {
 	return c
 }
 
-// least is the share of the frames that has to be found, in percent. On arm64 nothing shows the caller of a stub that has lost the link register if it
-// was entered through a pointer.
-var least = map[string]float64{"amd64": 90, "arm64": 70}
+// least is the share of the frames that has to be found, in percent, and leastMarked with those that are shown with their record and marked. On arm64
+// nothing decides between two callers of a stub that has lost the link register if their frames look the same.
+var (
+	least       = map[string]float64{"amd64": 90, "arm64": 80}
+	leastMarked = map[string]float64{"amd64": 90, "arm64": 90}
+)
 
 // TestPatchedCode is the campaign.
 func TestPatchedCode(t *testing.T) {
@@ -77,6 +80,7 @@ func TestPatchedCode(t *testing.T) {
 		}
 		t.Logf("%s: %s", machine, of)
 		require.Greater(t, of.share(), least[machine])
+		require.Greater(t, of.marked(), leastMarked[machine])
 	}
 }
 

@@ -1,0 +1,234 @@
+package unwind
+
+import (
+	"slices"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/arm64"
+)
+
+// maxEntrances bounds the branches that agree with the stack.
+const maxEntrances = 64
+
+// arm64Entrances are the branches by which a frame may have come to its function.
+type arm64Entrances struct {
+	list []arm64Entrance
+	all  bool // no other branch may have led there
+}
+
+// An arm64Entrance is a branch by which a frame may have come to its function.
+type arm64Entrance struct {
+	pc    machine.Addr // behind it
+	named bool         // the code shows that it leads there
+}
+
+// likely returns the address behind the only entrance that the code shows to lead to the function. It is certain if it is the only one at all.
+func (in *arm64Entrances) likely() (pc machine.Addr, certain bool) {
+	for _, e := range in.list {
+		switch {
+		case !e.named:
+		case pc != 0:
+			return 0, false
+		default:
+			pc = e.pc
+		}
+	}
+	if pc == 0 && in.all && len(in.list) == 1 {
+		pc = in.list[0].pc
+	}
+	return pc, pc != 0 && in.all && len(in.list) == 1
+}
+
+// An entrancesSearch looks for the branches that led a frame to its function.
+type entrancesSearch struct {
+	*arm64Reach
+	f    *Frame
+	sp   machine.Addr // where the function was entered
+	regs *machine.Registers
+	out  arm64Entrances
+}
+
+// arm64Entered finds the branches in the code of the whole target by which control may have come to the function of f, which starts at an address. s is
+// the step from f to there. A branch is one of them if it may lead to the function, and the stack does not contradict the frame that it would have
+// left.
+func (w *walk) arm64Entered(f *Frame, s *step, start machine.Addr) arm64Entrances {
+	reach := w.reach(start)
+	if reach == nil {
+		return arm64Entrances{}
+	}
+	sp, err := w.cfa(f.Registers, s.row.CFA)
+	if err != nil || sp < w.floor {
+		return arm64Entrances{}
+	}
+	at := *f
+	at.Overwritten, at.code, at.CFA, at.NoCFA = nil, w.Finder.Code(f.PC-1), sp, ""
+	regs := w.caller(&at, s, start).regs
+	regs.Forget(arm64Link, "the function has lost it")
+	e := &entrancesSearch{reach, &at, sp, regs, arm64Entrances{all: reach.all}}
+	for _, pc := range reach.branches {
+		if len(e.out.list) == maxEntrances {
+			return arm64Entrances{}
+		}
+		e.try(pc)
+	}
+	return e.out
+}
+
+// try adds the branch that ends at an address, if it may be an entrance.
+func (e *entrancesSearch) try(pc machine.Addr) {
+	var code [arm64.Size]byte
+	if e.Memory.ReadMemory(code[:], pc-arm64.Size) != nil {
+		e.out.all = false
+		return
+	}
+	from := Frame{Index: e.f.Index + 1, PC: pc, Return: arm64.IsCall(code[:]), Registers: e.regs, code: e.Finder.Code(pc - 1)}
+	if !from.Return {
+		from.PC = pc - arm64.Size
+	}
+	by, how := e.fits(&from)
+	if how == excluded {
+		return
+	}
+	leads := e.leads(code[:], &from, by)
+	if leads > excluded && how > doubtful {
+		how = e.agrees(&from, by)
+	}
+	if how == excluded || leads == excluded {
+		return
+	}
+	to, known := e.target(&from, by)
+	switch {
+	case known && e.from(to) == excluded:
+	case how == doubtful || leads == doubtful:
+		e.out.all = false
+	default:
+		e.out.list = append(e.out.list, arm64Entrance{pc, known && e.arm64Leads(to, e.callee)})
+	}
+}
+
+// target returns where a branch leads, if its code shows that. by is nil if the function is unknown.
+func (e *entrancesSearch) target(f *Frame, by *step) (to machine.Addr, known bool) {
+	at := f.lookup() &^ (arm64.Size - 1)
+	if to = e.arm64Target(at + arm64.Size); to != 0 {
+		return to, true
+	}
+	var code [arm64.Size]byte
+	if e.Memory.ReadMemory(code[:], at) != nil {
+		return 0, false
+	}
+	if to, known = arm64.Jump(code[:], at); known || by == nil {
+		return to, known
+	}
+	to = e.arm64Number(e.arm64Read(by.Start), at)
+	return to, to != 0
+}
+
+// leads grades whether a branch of a function may lead to the callee. by is nil if the function is unknown.
+func (e *entrancesSearch) leads(code []byte, f *Frame, by *step) evidence {
+	at := f.PC
+	to, direct := arm64.Jump(code, at)
+	if f.Return {
+		at -= arm64.Size
+		to = e.arm64Target(f.PC)
+	}
+	switch {
+	case to != 0:
+		return e.from(to)
+	case !f.Return && !direct && (by != nil || e.inThunk(at)): // a table of jumps; a thunk, whose calls are examined
+		return excluded
+	}
+	return plausible
+}
+
+// inThunk reports whether the jump at an address ends a thunk: the calls of that are examined.
+func (e *entrancesSearch) inThunk(at machine.Addr) bool {
+	for n := range machine.Addr(maxThunk) {
+		if e.arm64Thunk(at-n*arm64.Size) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fits grades whether the frame of a function fits the stack at a branch, and returns the step from there. It is doubtful if that is unknown.
+func (e *entrancesSearch) fits(f *Frame) (by *step, how evidence) {
+	by, err := f.code.cfi(f.lookup())
+	if err == nil && by == nil {
+		by = e.byInstructions(f)
+	}
+	switch {
+	case err != nil || by == nil:
+		return nil, doubtful
+	case by.signal:
+		return by, excluded
+	case f.Return && e.written(f):
+		return by, plausible
+	}
+	cfa, err := e.cfa(e.regs, by.row.CFA)
+	switch {
+	case err != nil:
+		return by, doubtful
+	case cfa <= e.sp: // it has no frame, so it was entered by a branch that is examined itself
+		return by, excluded
+	}
+	at := *f
+	at.CFA = cfa
+	if to, err := e.returnAddress(&at, by.row); err != nil {
+		return by, doubtful
+	} else if _, err := e.called(to, false); err != nil {
+		return by, excluded
+	}
+	return by, plausible
+}
+
+// written reports whether a call lies in code that was written over its function's.
+func (e *entrancesSearch) written(f *Frame) bool {
+	return e.Overwritten != nil && slices.ContainsFunc(e.Overwritten(f, nil), func(o Overwritten) bool { return o.Sure })
+}
+
+// agrees grades how well the stack agrees with the frames from a branch on.
+func (e *entrancesSearch) agrees(f *Frame, by *step) (how evidence) {
+	if !f.Return || !e.written(f) {
+		return min(e.arm64Above(*f, by), plausible)
+	}
+	places := e.Overwritten(f, nil)
+	for n := range places {
+		o := &places[n]
+		if !o.Sure {
+			continue
+		}
+		d := e.arm64Depart(f, o)
+		if d.regs == nil {
+			return doubtful
+		}
+		at := Frame{Index: f.Index, PC: o.At, Registers: d.regs, code: e.Finder.Code(o.At)}
+		s, err := at.code.cfi(o.At)
+		if err != nil || s == nil {
+			return doubtful
+		}
+		how = max(how, min(e.arm64Above(at, s), plausible))
+	}
+	return how
+}
+
+// byInstructions returns the step from a frame in code without CFI, or nil.
+func (e *entrancesSearch) byInstructions(f *Frame) *step {
+	if f.code.Functions == nil {
+		return nil
+	}
+	start, _ := f.code.Functions.Function(f.lookup())
+	if start == 0 {
+		return nil
+	}
+	m := e.arm64Read(start).at(f)
+	if m == nil {
+		return nil
+	}
+	row, err := m.row(f.PC, f.Return)
+	if err != nil {
+		return nil
+	}
+	s := e.fromRow(f, row)
+	s.Start = start
+	return s
+}

@@ -1,0 +1,141 @@
+package unwind
+
+import (
+	"slices"
+
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/arm64"
+)
+
+// maxReached bounds the functions to which the jumps of one lead.
+const maxReached = 256
+
+// An arm64Reach finds out which functions may come to a callee with the stack with which they were entered.
+type arm64Reach struct {
+	*walk
+	callee   machine.Addr
+	branches []machine.Addr // see Unwinder.Branches
+	all      bool           // there are no others
+	known    map[machine.Addr]evidence
+}
+
+// reach returns the arm64Reach of a callee, or nil if the branches of the target are unknown.
+func (w *walk) reach(callee machine.Addr) *arm64Reach {
+	if r := w.reaches[callee]; r != nil || w.Branches == nil {
+		return r
+	}
+	branches, all := w.Branches()
+	r := &arm64Reach{w, callee, branches, all, map[machine.Addr]evidence{}}
+	if w.reaches == nil || len(w.reaches) >= maxRead {
+		w.reaches = map[machine.Addr]*arm64Reach{}
+	}
+	w.reaches[callee] = r
+	return r
+}
+
+// from grades whether the function at an address may come to the callee with the stack with which it was entered: plausible if by jumps alone,
+// doubtful if by a call that it makes without a frame.
+func (r *arm64Reach) from(start machine.Addr) evidence {
+	how, known := r.known[start]
+	if !known {
+		how = r.search(start)
+		r.known[start] = how
+	}
+	return how
+}
+
+// search is from without the cache.
+func (r *arm64Reach) search(start machine.Addr) evidence {
+	seen := map[machine.Addr]evidence{}
+	var queue []machine.Addr
+	add := func(to machine.Addr, how evidence) {
+		if to = r.ThunkTo(to); how > seen[to] {
+			seen[to] = how
+			queue = append(queue, to)
+		}
+	}
+	add(start, plausible)
+	for len(queue) > 0 && seen[r.callee] != plausible {
+		at := queue[0]
+		queue = queue[1:]
+		if at != r.callee && (len(seen) > maxReached || !r.edges(at, func(to machine.Addr, how evidence) { add(to, min(how, seen[at])) })) {
+			return seen[at]
+		}
+	}
+	return seen[r.callee]
+}
+
+// edges calls edge with the functions to which one may come with the stack with which it was entered. It returns false if they are unknown.
+func (r *arm64Reach) edges(function machine.Addr, edge func(to machine.Addr, how evidence)) (known bool) {
+	own, told := r.rangeOf(function)
+	if !told {
+		return false
+	}
+	n, _ := slices.BinarySearch(r.branches, own.Start+arm64.Size)
+	for ; n < len(r.branches) && r.branches[n] <= own.End; n++ {
+		at := r.branches[n] - arm64.Size
+		var code [arm64.Size]byte
+		if r.Memory.ReadMemory(code[:], at) != nil {
+			return false
+		}
+		call := arm64.IsCall(code[:])
+		to, direct := arm64.Jump(code[:], at)
+		if direct {
+			edge(to, plausible)
+			continue
+		}
+		if r.hasFrame(at, call, own.Start) { // a call; a jump in a table
+			continue
+		}
+		if call {
+			to = r.arm64Target(at + arm64.Size)
+		}
+		if to == 0 {
+			to = r.arm64Through(r.arm64Read(own.Start), at)
+		}
+		switch {
+		case to == 0:
+			return false
+		case call:
+			edge(to, doubtful)
+		default:
+			edge(to, plausible)
+		}
+	}
+	return true
+}
+
+// rangeOf returns the code of the function at an address.
+func (r *arm64Reach) rangeOf(function machine.Addr) (own machine.Range, known bool) {
+	code := r.Finder.Code(function)
+	if s, err := code.cfi(function); err != nil {
+		return own, false
+	} else if s != nil {
+		return s.Range, true
+	}
+	if code.Functions == nil {
+		return own, false
+	}
+	start, end := code.Functions.Function(function)
+	return machine.Range{Start: start, End: end}, start != 0 && end > start
+}
+
+// hasFrame reports whether a function that starts at an address certainly has a frame at a branch.
+func (r *arm64Reach) hasFrame(at machine.Addr, call bool, function machine.Addr) bool {
+	if s, err := r.Finder.Code(at).cfi(at); err != nil {
+		return false
+	} else if s != nil {
+		return s.row.CFA.Kind == cfi.CFARegister && (s.row.CFA.Register != arm64SP || s.row.CFA.Offset > 0)
+	}
+	course := r.arm64Read(function)
+	m := course.At[at]
+	if call {
+		m = course.Returns[at+arm64.Size]
+	}
+	if m == nil {
+		return false
+	}
+	by, known := m.regs[arm64SP].fromSP()
+	return known && by != 0
+}
