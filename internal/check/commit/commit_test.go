@@ -50,7 +50,7 @@ func commit(t *testing.T, p *livetest.Process, o deopt.Options, c deopt.Choice, 
 	return out.Committed, text
 }
 
-// refusedCommit requires that there is no commit, for the given reason, and that the process is unchanged.
+// refusedCommit requires an error with the given reason instead of a commit, and that the process is unchanged.
 func refusedCommit(t *testing.T, p *livetest.Process, o deopt.Options, c deopt.Choice, result, want string) {
 	t.Helper()
 	s := frametest.Open(t, p)
@@ -80,7 +80,7 @@ func deoptimizeLayout(t *testing.T, o deopt.Options) deopt.Options {
 	return o
 }
 
-// The function that was left in the middle of a loop returns the sum of all squares below 1000.
+// TestCommitDeoptimize requires that the function that was left inside a loop returns the sum of all squares below 1000.
 func TestCommitDeoptimize(t *testing.T) {
 	livetest.Slow(t)
 	path := printing(t)
@@ -108,7 +108,7 @@ func TestCommitDeoptimize(t *testing.T) {
 	}
 }
 
-// TestCommitChain requires that any activation of a recursion can be the one that returns; native code does the rest.
+// TestCommitChain requires that any activation of a recursion can return; native code runs the rest.
 func TestCommitChain(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
@@ -130,14 +130,14 @@ func TestCommitChain(t *testing.T) {
 	}
 }
 
-// main prints, which cannot be written back.
+// TestCommitRefusesOutput requires an error for main, whose output cannot be written back.
 func TestCommitRefusesOutput(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	refusedCommit(t, p, frametest.Known(t, p), deopt.Choice{Frame: -1, To: deopt.AllCallers}, "7", "the interpreter called @printf, whose effect would be lost")
 }
 
 // TestCommitMemory requires that the process finds the interpreter's stores to globals and the heap, and that nothing is written to the stack of the
-// frame that was left.
+// left frame.
 func TestCommitMemory(t *testing.T) {
 	text := livetest.Prelude + `
 declare i32 @printf(ptr, ...)

@@ -18,8 +18,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCommitEveryExit requires that a program of four threads, which leaves optimized code again and again and never gets to continue by itself,
-// because each time the interpreter's result is written back, prints at its end what it prints by itself.
+// TestCommitEveryExit runs a program of four threads whose exits are all committed, so that native code never continues by itself. It must print the
+// same as without reframe.
 func TestCommitEveryExit(t *testing.T) {
 	livetest.Slow(t)
 	const program, rounds = "guards.ll", 6
@@ -64,7 +64,7 @@ func TestCommitEveryExit(t *testing.T) {
 }
 
 // TestCommitEverySite requires that the interpreter can run the rest of a function from each site: registers, memory and results of all kinds are
-// what native code would have left. The number is how often two threads come to a site in three rounds where each exit is committed.
+// those of native code. The number counts the exits of two threads in three rounds in which each exit is committed.
 func TestCommitEverySite(t *testing.T) {
 	livetest.Slow(t)
 	sites := map[string]int{"tick.ll": 6, "memory.ll": 6, "floats.ll": 36, "recursion.ll": 6, "patch.ll": 12}
@@ -79,7 +79,7 @@ func TestCommitEverySite(t *testing.T) {
 				t.Run(fmt.Sprintf("%s llc-%d %s", program, version, level), func(t *testing.T) {
 					t.Parallel()
 					require.Equal(t, all, commitSites(t, version, program, level, 1))
-					// In a loop, deep in a recursion, and natively in between.
+					// In a loop, deep in a recursion, and natively between commits.
 					require.Greater(t, commitSites(t, version, program, level, 5), all/12)
 				})
 			}
@@ -87,8 +87,7 @@ func TestCommitEverySite(t *testing.T) {
 	}
 }
 
-// commitSites makes a program commit each n-th exit, and returns how many these were. It requires that the program prints at its end what it prints
-// by itself.
+// commitSites makes a program commit each n-th exit, and returns their number. It requires that the program prints the same as without reframe.
 func commitSites(t *testing.T, version int, program, level string, n uint64) (committed int) {
 	t.Helper()
 	h := livetest.ObjectHostOptions{Threads: 2, Rounds: 3}

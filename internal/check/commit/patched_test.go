@@ -15,7 +15,7 @@ import (
 // patchedFunctions holds the functions of patchexit.ll whose sites are overwritten, with the record of each.
 var patchedFunctions = map[string]uint64{"shadow": 31, "sled": 32, "leaf": 33}
 
-// unpatched returns the output of the program where it overwrites nothing.
+// unpatched returns the output of the program without overwritten sites.
 func unpatched(t *testing.T, version int, how, function, times string) string {
 	t.Helper()
 	out, err := livetest.PatchExitCommand(t, version, how, "patchexit.ll", function, "none", times).Output()
@@ -23,9 +23,9 @@ func unpatched(t *testing.T, version int, how, function, times string) string {
 	return string(out)
 }
 
-// A frame that is found from a call that the program wrote into a site resumes to what the program would have returned, and with
-// that committed the program goes on as if it had never overwritten anything: it prints the same, calls the function again,
-// and comes to its site again.
+// TestCommitFromPatchedSites requires that a frame found from a call that the program wrote into a site resumes to what the program would have
+// returned. After the commit the program continues as if it had never overwritten anything: it prints the same, calls the function again, and reaches
+// its site again.
 func TestCommitFromPatchedSites(t *testing.T) {
 	livetest.Slow(t)
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
@@ -40,7 +40,7 @@ func TestCommitFromPatchedSites(t *testing.T) {
 				for n, line := range strings.SplitAfter(want, "\n")[:2] {
 					p.AwaitPauseAgain(t, n+1)
 					returned := strings.Fields(line)[1]
-					// First over a copy: the process does not notice.
+					// First resume from a copy, which the process does not notice.
 					v := frametest.Look(t, p, true, o)
 					f := frametest.One(t, v, function)
 					require.EqualValues(t, record, f.Record.ID)
@@ -64,8 +64,8 @@ func TestCommitFromPatchedSites(t *testing.T) {
 	})
 }
 
-// TestCommitRefusesWhatThePatchLost requires that nothing is committed where the runtime that is called overwrites registers that it need not
-// preserve: then there is no result. A runtime that saves them, and whose CFI states where, loses nothing (TestCommitFromPatchedSites).
+// TestCommitRefusesWhatThePatchLost requires that nothing is committed if the called runtime overwrites caller-saved registers: then there is no
+// result. A runtime that saves them, with CFI for the places, loses nothing (TestCommitFromPatchedSites).
 func TestCommitRefusesWhatThePatchLost(t *testing.T) {
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
 		p := livetest.PatchExit(t, version, how, "patchexit.ll", "leaf", "bare")

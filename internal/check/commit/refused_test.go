@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// left returns a program whose @work, defined so, waits and then runs body.
+// left returns a program whose @work, with the given definition, waits and then runs body.
 func left(define, body string) string {
 	return livetest.Prelude + `
 declare ptr @malloc(i64)
@@ -34,8 +34,8 @@ const (
 	returnZero = "  ret i64 0"
 )
 
-// TestCommitRefuses requires that nothing is written where it is not certain that the thread can continue, or where the interpreter had effects that
-// cannot be written. The process keeps waiting.
+// TestCommitRefuses requires that nothing is written if it is not certain that the thread can continue, or if the interpreter had effects that cannot
+// be written. The process keeps waiting.
 func TestCommitRefuses(t *testing.T) {
 	livetest.Slow(t)
 	for name, c := range map[string]struct{ define, body, main, want string }{
@@ -70,7 +70,7 @@ define i32 @main() {
 	}
 }
 
-// TestCommitUndefined requires that a bit that the interpreter does not know keeps its value in the process.
+// TestCommitUndefined requires that a bit that is undefined in the interpreter keeps its value in the process.
 func TestCommitUndefined(t *testing.T) {
 	text := left(plainWork, `  store i64 undef, ptr @seed
   %x = or i8 undef, 2
@@ -94,8 +94,8 @@ define i32 @main() {
 	require.Empty(t, out.Memory)
 }
 
-// TestCommitFastcc requires that a fastcc function which removes its arguments from the stack, or keeps the stack so aligned that it could, is
-// distinguished from one that returns as any other does, by its code alone.
+// TestCommitFastcc requires that the code alone shows whether a fastcc function removes its arguments from the stack, or keeps the stack aligned so
+// that it could, or returns like any other.
 func TestCommitFastcc(t *testing.T) {
 	livetest.Slow(t)
 	text := left("define internal fastcc i64 @work(i64 %a) noinline", "  ret i64 %a") + `
@@ -116,7 +116,7 @@ define i32 @main() {
 	}
 }
 
-// TestCommitRefusesOtherType requires that the resumed function returns the type that the caller of the function that was left expects.
+// TestCommitRefusesOtherType requires that the resumed function returns the type that the caller of the left function expects.
 func TestCommitRefusesOtherType(t *testing.T) {
 	text := left(plainWork, "  ret i64 %a") + `
 define i32 @other(i64 %n) {
@@ -132,8 +132,8 @@ entry:
 	refusedCommit(t, p, o, innermost, "", "waits for a value of type i64, which is not what the function that resumes returns")
 }
 
-// TestCommitRefusesSignalFrame requires a refusal where a signal frame lies between the frame and the innermost one: its mask and registers would not
-// be restored.
+// TestCommitRefusesSignalFrame requires an error if a signal frame lies between the frame and the innermost one: its mask and registers would not be
+// restored.
 func TestCommitRefusesSignalFrame(t *testing.T) {
 	text := livetest.Prelude + `
 @here = private constant [9 x i8] c"handling\00"
@@ -172,7 +172,7 @@ func TestCommitKilled(t *testing.T) {
 	require.NoError(t, s.Detach())
 }
 
-// Where one of the changes cannot be written, those before it are taken back.
+// TestCommitTakenBack requires that the earlier changes are undone if a later one cannot be written.
 func TestCommitTakenBack(t *testing.T) {
 	text := left(plainWork, "  store i64 5, ptr @seed\n  store i8 9, ptr @byte\n  ret i64 0") + livetest.Start
 	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
@@ -196,7 +196,7 @@ func TestCommitTakenBack(t *testing.T) {
 	require.Equal(t, before, read())
 	require.NoError(t, s.Detach())
 	p.AwaitPause(t)
-	s = frametest.Open(t, p) // and so it can be done once more
+	s = frametest.Open(t, p) // the commit can be repeated
 	_, c, err = prepareCommit(t, s, frametest.Known(t, p), innermost, "")
 	require.NoError(t, err)
 	require.NoError(t, c.Write())

@@ -102,7 +102,7 @@ define i32 @main() {
 	require.Len(t, out.Registers, 8)
 }
 
-// TestCommitRefusesResults requires a refusal for results that cannot be returned where the caller finds them.
+// TestCommitRefusesResults requires an error for results that cannot be returned where the caller expects them.
 func TestCommitRefusesResults(t *testing.T) {
 	livetest.Slow(t)
 	for name, c := range map[string]struct{ typ, body, want string }{

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// physical is a frame that was found by CFI, with a stack pointer and a canonical frame address.
+// physical returns a frame that was found by CFI, with a stack pointer and a canonical frame address.
 func physical(index int, sp uint64, cfa machine.Addr) *deopt.Frame {
 	f := &deopt.Frame{Frame: frame.Frame{Index: index, Function: string(rune('a' + index))}}
 	*f.Physical() = unwind.Frame{Index: index, CFA: cfa, Rule: unwind.FromCFI, Registers: machine.NewRegisters(machine.AMD64, "nobody said")}
@@ -19,7 +19,7 @@ func physical(index int, sp uint64, cfa machine.Addr) *deopt.Frame {
 	return f
 }
 
-// A chain of frames can be left for the last of them only where each is sure.
+// TestCertain requires that the last frame of a chain can be continued only if every frame is certain.
 func TestCertain(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func([]*deopt.Frame)

@@ -26,7 +26,7 @@ func lli(t *testing.T, version int, kind, text, told string) ([]string, Options)
 	return append(command, livetest.Raw(t, text)), Options{Options: deopt.Options{Modules: []*ir.Module{m}}, Probability: 1}
 }
 
-// site is a module with a function @work, whose site records both of its arguments, and what uses it.
+// site returns a module with a function @work, whose site records both of its arguments, and the given rest.
 func site(result, body, rest string) string {
 	return `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -40,7 +40,7 @@ define ` + result + ` @work(` + result + ` %a, ` + result + ` %b) noinline {
 ` + rest
 }
 
-// swap has the site's operands the wrong way round.
+// swap exchanges the operands of the site.
 func swap(text string) string {
 	const start = "(i64 9, i32 0, "
 	before, rest, _ := strings.Cut(text, start)
@@ -75,7 +75,7 @@ func TestUnderLli(t *testing.T) {
 	var turns livetest.Turns
 	for _, version := range []int{14, 19, 22} {
 		for _, kind := range []string{"mcjit", "orc"} {
-			if version == 14 && kind == "orc" { // which registers nothing
+			if version == 14 && kind == "orc" { // it registers nothing
 				continue
 			}
 			for _, share := range []float64{0.01, 0.1, 1} {
@@ -107,7 +107,7 @@ func TestUnderLli(t *testing.T) {
 	}
 }
 
-// A recursion that comes to the same return address in each of its activations has an exit in each, and each is committed.
+// TestRecursionThroughOneCall requires an exit, and a commit, in each activation of a recursion through one call.
 func TestRecursionThroughOneCall(t *testing.T) {
 	const depth, rounds = 12, 3
 	text := livetest.Prelude + `
@@ -149,7 +149,7 @@ done:
 	}
 }
 
-// A deopt bundle that has two operands the wrong way round.
+// TestWrongBundle requires that a deopt bundle with two exchanged operands is found.
 func TestWrongBundle(t *testing.T) {
 	livetest.Slow(t)
 	const program, right, wrong = "state.ll", `"deopt"(i64 %n, i64 %s6, `, `"deopt"(i64 %s6, i64 %n, `
@@ -170,7 +170,7 @@ func TestWrongBundle(t *testing.T) {
 	}
 }
 
-// Each way to differ is one.
+// TestEndings requires that each kind of difference is found.
 func TestEndings(t *testing.T) {
 	livetest.Slow(t)
 	for name, c := range map[string]struct {
@@ -250,7 +250,7 @@ define i32 @main() {
 	}
 }
 
-// TestUndecided requires that differences in every run, or runs that all take too long, are not blamed on exits, and that no command is run more
+// TestUndecided requires that differences in every run, or runs that all take too long, are not attributed to exits, and that no command runs more
 // often than its bound.
 func TestUndecided(t *testing.T) {
 	text := site("i64", "  %r = sub i64 %a, %b\n  ret i64 %r", counting)

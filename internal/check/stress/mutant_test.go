@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Programs that fork, exec, are unloaded, get signals, start threads or end in the middle do all that as they do untouched; and with the same
-// seed the same exits are committed, whatever order threads run in.
+// TestAdverse requires that programs that fork, exec, unload code, get signals, start threads or end early behave as without reframe, and that the
+// same seed commits the same exits, whatever the order of threads.
 func TestAdverse(t *testing.T) {
 	livetest.Slow(t)
 	const program = "recursion.ll"
@@ -37,7 +37,7 @@ func TestAdverse(t *testing.T) {
 			command := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), h)
 			r := run(t, command, o)
 			require.Equal(t, Same, r.Status, "%+v", r.Differences)
-			switch h.Middle { // another thread may do that while one is looked at
+			switch h.Middle { // another thread may do that during the commit
 			case "exec":
 			case "exit", "abort":
 				for why := range r.Reasons {
@@ -47,7 +47,7 @@ func TestAdverse(t *testing.T) {
 				require.Zero(t, r.Left, r.Reasons)
 			}
 			require.Positive(t, r.Committed)
-			if h.Middle == "" && h.Churn == 0 && h.Unload == 0 { // else the threads of the host have others beside them, or what they run is not there for a moment
+			if h.Middle == "" && h.Churn == 0 && h.Unload == 0 { // otherwise the host has other threads, or its code is unloaded at times
 				again := run(t, command, o)
 				require.Equal(t, []uint64{r.Exits, r.Committed}, []uint64{again.Exits, again.Committed})
 			}
@@ -55,7 +55,7 @@ func TestAdverse(t *testing.T) {
 	}
 }
 
-// functionsOf are the functions of an object's stack map.
+// functionsOf returns the functions of an object's stack map.
 func functionsOf(t *testing.T, object string) []stackmap.BlobFunction {
 	t.Helper()
 	f, err := elf.Open(object)
@@ -68,7 +68,7 @@ func functionsOf(t *testing.T, object string) []stackmap.BlobFunction {
 	return parsed.Maps[0].Blob().Functions
 }
 
-// swaps are all pairs of neighbours that an object's records can have the wrong way round.
+// swaps returns all pairs of adjacent locations that can be exchanged in an object's records.
 func swaps(t *testing.T, object string) (list []swapped) {
 	t.Helper()
 	for _, f := range functionsOf(t, object) {
@@ -109,7 +109,7 @@ func TestFoundIsWrong(t *testing.T) {
 				command := livetest.ObjectHostCommand(t, wrongRecord(t, object, s.id, s.one, s.one+1), livetest.ObjectHostOptions{Rounds: 5})
 				r := run(t, command, o)
 				t.Log(r.Status, r.Committed, r.Reasons)
-				if r.Status == Same { // nobody can see it, or the interpreter did not get to the return
+				if r.Status == Same { // the fault has no effect, or the interpreter did not reach the return
 					return
 				}
 				require.NotNil(t, r.Culprit, "%+v", r)

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// took is a stream to which a text was written.
+// took returns the output of a stream to which a text was written.
 func took(t *testing.T, text string) Output {
 	t.Helper()
 	s, err := newStream()
@@ -27,8 +27,7 @@ func took(t *testing.T, text string) Output {
 	return s.finish()
 }
 
-// TestStreamDifference requires that a difference in a stream is shown by its line, where that was kept, and that a difference in a part that was not
-// kept is found all the same.
+// TestStreamDifference requires that a difference in a stream is shown by its line if that was kept, and is found also in a part that was not kept.
 func TestStreamDifference(t *testing.T) {
 	long := strings.Repeat("x", maxKept)
 	for _, c := range []struct {
@@ -57,12 +56,12 @@ func TestOutcomes(t *testing.T) {
 	for want, o := range map[string]Outcome{"exit status 0": {}, "exit status 3": {ExitCode: 3}, "killed by SIGABRT": {Signal: 6}, "does not end": {TimedOut: true, Signal: 9}} {
 		require.Equal(t, want, o.End())
 	}
-	// One that was killed for its time has more to print.
+	// A run that was killed for its time has more to print.
 	require.Len(t, differences(&Outcome{Stdout: took(t, "all of it")}, &Outcome{TimedOut: true, Stdout: took(t, "all")}), 1)
 }
 
-// Which exits are chosen depends on the seed, the thread and the number alone, about as many as are asked for; no two seeds, and no two threads,
-// have the same.
+// TestChoice requires that the chosen exits depend only on the seed, the thread and the number, and are about as many as requested. No two seeds, and
+// no two threads, choose the same.
 func TestChoice(t *testing.T) {
 	chosen := func(seed uint64, thread int, p float64) (list []uint64) {
 		o := Options{Seed: seed, Probability: p}
@@ -111,8 +110,7 @@ func TestExitNames(t *testing.T) {
 	}
 }
 
-// TestThreadsByAge requires that threads are identified by the order of their creation, also where the kernel starts again with low numbers
-// meanwhile.
+// TestThreadsByAge requires that threads are identified by the order of their creation, even if the kernel starts again with low ids.
 func TestThreadsByAge(t *testing.T) {
 	for _, made := range [][]int{{100, 101, 105}, {32766, 32767, 300, 302}, {4194303, 301}} {
 		require.IsIncreasing(t, append([]int{-1}, ages(made)...))
@@ -127,7 +125,7 @@ func ages(tids []int) (list []int) {
 	return list
 }
 
-// A run that was killed is no difference unless the program cannot be so slow.
+// TestEndless requires that a killed run counts as a difference only if the program cannot be that slow.
 func TestEndless(t *testing.T) {
 	none := &attempt{exits: 100, Outcome: Outcome{Seconds: 1}}
 	const limit = time.Minute
@@ -138,8 +136,8 @@ func TestEndless(t *testing.T) {
 	require.Empty(t, endless(&attempt{exits: 3, idle: 50 * time.Second}, &attempt{exits: 100, Outcome: Outcome{Seconds: 30}}, limit), "it is slow anyway")
 }
 
-// TestStreamsOfCommands requires that output of any length is compared, that processes which a program has left behind do not delay it, and that its
-// input is the same each time.
+// TestStreamsOfCommands requires that output of any length is compared, that processes left behind by a program do not delay it, and that each run
+// gets the same input.
 func TestStreamsOfCommands(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

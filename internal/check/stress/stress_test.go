@@ -37,8 +37,8 @@ func options(t *testing.T, version int, program string) Options {
 	return Options{Options: frametest.ModuleOptions(t, version, program), Seed: 1}
 }
 
-// Whichever exits are deoptimized, a program prints what it prints untouched, and what the same program in C does. The numbers are of how many
-// exits a round and thread have where all are committed, and about natively.
+// TestNothingDiffers requires that a program prints the same as untouched, and as the same program in C, whichever exits are deoptimized. The numbers
+// are the exits of a round and thread if all are committed, and roughly those of a native run.
 func TestNothingDiffers(t *testing.T) {
 	livetest.Slow(t)
 	programs := map[string]struct{ rounds, committed int }{
@@ -71,7 +71,7 @@ func TestNothingDiffers(t *testing.T) {
 									require.EqualValues(t, threads*n.rounds*n.committed, r.Committed)
 								}
 							}
-							if r.Exits > 600 || probability > 0.01 { // of fewer it may be that none is chosen
+							if r.Exits > 600 || probability > 0.01 { // fewer exits may have none chosen
 								require.Positive(t, r.Committed, "%+v", r)
 							}
 						})
@@ -82,8 +82,8 @@ func TestNothingDiffers(t *testing.T) {
 	}
 }
 
-// rare is a program whose function @step has two values at its first site that differ in its 38th call alone. Of its second site it comes
-// to five exits in each call.
+// rare is a program whose function @step has two values at its first site that differ only in its 38th call. Each call reaches its second site five
+// times.
 const rare = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -126,7 +126,7 @@ done:
 }
 `
 
-// wrongRecord is a copy of an object of which one record has two locations swapped.
+// wrongRecord returns a copy of an object in which one record has two locations exchanged.
 func wrongRecord(t *testing.T, object string, id stackmap.RecordID, one, other int) string {
 	t.Helper()
 	data, err := os.ReadFile(object)
@@ -159,12 +159,12 @@ func wrongRecord(t *testing.T, object string, id stackmap.RecordID, one, other i
 	return path
 }
 
-// A record that is wrong at one exit only is found at that exit, whichever others were deoptimized, and its number is one by which it is found
-// alone.
+// TestFaultIsNarrowedDown requires that a record that is wrong at only one exit is found at that exit, whichever others were deoptimized, and that
+// its number finds it again alone.
 func TestFaultIsNarrowedDown(t *testing.T) {
 	path := livetest.Module(t, rare)
 	const call, inside = 38, 5
-	native := Exit{2, (call-1)*(1+inside) + 1} // the host's second thread is the one that calls
+	native := Exit{2, (call-1)*(1+inside) + 1} // the host's second thread makes the call
 	var turns livetest.Turns
 	for _, version := range []int{14, 19, 22} {
 		for _, level := range []string{"-O0", "-O2"} {
@@ -208,7 +208,7 @@ func TestFaultIsNarrowedDown(t *testing.T) {
 				o.Only = []Exit{{2, native.Number - 1}, {2, native.Number + 6}}
 				require.Equal(t, Same, run(t, wrong, o).Status)
 
-				// Where those are not committed that may be wrong, nothing differs.
+				// Without commits at the wrong exits, nothing differs.
 				o.Only, o.Sites, o.Records = nil, nil, []uint64{8}
 				r = run(t, wrong, o)
 				require.Equal(t, Same, r.Status)
@@ -225,7 +225,7 @@ func whats(r *Report) (list []string) {
 	return list
 }
 
-// TestFaultAmongThreads requires that each of several threads has its own numbers, whichever runs first, and that a fault is found in one of them.
+// TestFaultAmongThreads requires that each of several threads counts its own exits, whichever runs first, and that a fault is found in one of them.
 func TestFaultAmongThreads(t *testing.T) {
 	livetest.Slow(t)
 	const threads, call = 3, 38
@@ -284,7 +284,7 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// firstWith is the id of the first record of an object that has that location and where it is in no constant.
+// firstWith returns the id of the first record with that location, where it is not a constant.
 func firstWith(t *testing.T, object string, location int) stackmap.RecordID {
 	t.Helper()
 	for _, f := range functionsOf(t, object) {
@@ -298,7 +298,7 @@ func firstWith(t *testing.T, object string, location int) stackmap.RecordID {
 	return 0
 }
 
-// A layout that gives two operands each other's name is found as a wrong record is.
+// TestWrongLayout requires that a layout that exchanges the names of two operands is found like a wrong record.
 func TestWrongLayout(t *testing.T) {
 	const program = "guards.ll"
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "guards.layout.json"))

@@ -37,7 +37,7 @@ define i32 @main() {
 }
 `
 
-// A hit of code that the linker made of two functions is one exit, which may be that of either: both records are shown, and none as certain.
+// TestTraceFoldedFunctions requires that a hit of two functions folded by the linker is one exit: both records are shown, and neither as certain.
 func TestTraceFoldedFunctions(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink(livetest.Tool(t, "ld.lld-19"), filepath.Join(dir, "ld.lld")))

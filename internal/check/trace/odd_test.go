@@ -34,8 +34,8 @@ declare void @llvm.experimental.stackmap(i64, i32, ...)
 	return lines, sum
 }
 
-// TestTraceAddressThatIsJumpedTo has a stackmap at the end of its block, so that its address is also that of the loop after it: a thread there may
-// have come round the loop, and the values may be others. The call's record belongs only to the call.
+// TestTraceAddressThatIsJumpedTo has a stackmap at the end of its block, so that the address is also that of the following loop: a thread may reach
+// it from the loop, with other values. The call's record belongs only to the call.
 func TestTraceAddressThatIsJumpedTo(t *testing.T) {
 	text := `
 define i64 @inner() noinline {
@@ -96,7 +96,7 @@ define i64 @entry(i64 %s) {
 	require.EqualValues(t, 2, lines[0].record.ID)
 }
 
-// TestTraceStatepointWithPatchBytes has a statepoint with patch bytes, and so without a call: its record holds at its end.
+// TestTraceStatepointWithPatchBytes has a statepoint with patch bytes, which has no call: its record is valid at its end.
 func TestTraceStatepointWithPatchBytes(t *testing.T) {
 	lines, sum := traceText(t, `
 declare void @callee()
@@ -156,7 +156,7 @@ func TestTracepointReads(t *testing.T) {
 	require.True(t, p.wide)
 }
 
-// A value that a record has twice, with different values, has none on the line of an exit.
+// TestTraceValueThatIsRecordedTwice requires that a value that a record holds twice, with different contents, is not shown.
 func TestTraceValueThatIsRecordedTwice(t *testing.T) {
 	path := livetest.Module(t, `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)

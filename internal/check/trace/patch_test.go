@@ -56,7 +56,7 @@ func (p *patchingProgram) goOn(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// finish returns what the program says at its end, by the words in front of the numbers.
+// finish returns the numbers that the program prints at its end, by the words before them.
 func (p *patchingProgram) finish(t *testing.T) map[string]uint64 {
 	t.Helper()
 	rest, err := io.ReadAll(p.lines)
@@ -142,11 +142,12 @@ func upTo(n uint64) (list []uint64) {
 	return list
 }
 
-// A program that patches a site, and takes that back, is seen at each pass: debug registers hold what it overwrites.
+// TestTracePatched requires that each pass of a site is reported while the program patches the site and restores it: debug registers hold the
+// breakpoints.
 func TestTracePatched(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
-		return // what holds then is in TestTracePatchedBreakpoints
+		return // TestTracePatchedBreakpoints covers this case
 	}
 	eachPatchingWay(t, func(t *testing.T, version int, how string, o deopt.Options) {
 		const n = 200
@@ -168,7 +169,7 @@ func TestTracePatched(t *testing.T) {
 func TestTracePatchedWhileThreadsPass(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
-		return // what holds then is in TestTracePatchedBreakpoints
+		return // TestTracePatchedBreakpoints covers this case
 	}
 	eachPatchingWay(t, func(t *testing.T, version int, how string, o deopt.Options) {
 		const threads, n = 16, 100
@@ -187,7 +188,7 @@ func TestTracePatchedWhileThreadsPass(t *testing.T) {
 	})
 }
 
-// TestTracePatchedBreakpoints requires, for sites beyond the debug registers, that each pass is reported, or that a warning says that some may be
+// TestTracePatchedBreakpoints requires, for sites beyond the debug registers, that each pass is reported, or that a warning says that exits may be
 // missing.
 func TestTracePatchedBreakpoints(t *testing.T) {
 	livetest.Slow(t)
@@ -227,7 +228,7 @@ func TestTracePatchedBreakpoints(t *testing.T) {
 			}
 			require.Equal(t, want, got["sum"], c.mode)
 			require.LessOrEqual(t, sum.Overwritten, uint64(6-held))
-			if c.mode == "once" { // what it writes is there to its end
+			if c.mode == "once" { // the patch stays to the end
 				require.EqualValues(t, 6-held, sum.Overwritten, said)
 			}
 		}
@@ -238,7 +239,7 @@ func TestTracePatchedBreakpoints(t *testing.T) {
 // trace.
 func TestTracePatchedIsPutBack(t *testing.T) {
 	if !livetest.DebugRegisters(t) {
-		return // what holds then is in TestTracePatchedBreakpoints
+		return // TestTracePatchedBreakpoints covers this case
 	}
 	eachPatchingWay(t, func(t *testing.T, version int, how string, o deopt.Options) {
 		const n = 50
@@ -262,11 +263,11 @@ func TestTracePatchedIsPutBack(t *testing.T) {
 	})
 }
 
-// A breakpoint that the program overwrites is set again in what it writes.
+// TestTracePatchedBreakpointsAreSetAgain requires that a breakpoint that the program overwrites is set again in the new code.
 func TestTracePatchedBreakpointsAreSetAgain(t *testing.T) {
 	held := livetest.HeldPlaces(t)
 	if held == 0 {
-		return // of six in the code the program overwrites some before all have been hit
+		return // the program overwrites some of six before all were hit
 	}
 	eachPatchingWay(t, func(t *testing.T, version int, how string, o deopt.Options) {
 		p := startPatching(t, version, how, "until", 0, 5, 1, 0)
@@ -289,12 +290,12 @@ func TestTracePatchedBreakpointsAreSetAgain(t *testing.T) {
 	})
 }
 
-// While it is traced, code that is put back with a breakpoint in it is passed as what it was.
+// TestTracePatchedIsPutBackWithBreakpoints requires that code which the program restores, with a breakpoint in it, runs as the original code.
 func TestTracePatchedIsPutBackWithBreakpoints(t *testing.T) {
 	livetest.Slow(t)
 	held := livetest.HeldPlaces(t)
 	if held == 0 {
-		return // of six in the code the program overwrites some before all have been hit
+		return // the program overwrites some of six before all were hit
 	}
 	eachPatchingWay(t, func(t *testing.T, version int, how string, o deopt.Options) {
 		const n = 100
@@ -324,11 +325,11 @@ func TestTracePatchedIsPutBackWithBreakpoints(t *testing.T) {
 	})
 }
 
-// A program that compares its code with what it was finds nothing.
+// TestTracePatchedIsNotChanged requires that a program that compares its code with a saved copy finds no difference.
 func TestTracePatchedIsNotChanged(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
-		return // what holds then is in TestTracePatchedBreakpoints
+		return // TestTracePatchedBreakpoints covers this case
 	}
 	eachPatchingWay(t, func(t *testing.T, version int, how string, o deopt.Options) {
 		const n = 500

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// standing runs a program of obj_host.c to an exit of it.
+// standing runs a program of obj_host.c to one of its exits.
 func standing(t *testing.T, program string, o trace.RunToOptions) (*ptrace.Session, *trace.Moment) {
 	t.Helper()
 	s, known := frametest.Launched19(t, program)
@@ -58,7 +58,7 @@ func TestRunTo(t *testing.T) {
 	require.ErrorIs(t, err, ptrace.ErrGone)
 }
 
-// When it takes too long the process is as it was.
+// TestRunToGivesUp requires that a process is unchanged after a timeout.
 func TestRunToGivesUp(t *testing.T) {
 	s, at := standing(t, "tick.ll", trace.RunToOptions{ExitFilter: trace.ExitFilter{Records: []uint64{1}}, Hit: 7})
 	require.Equal(t, "6", frametest.Slot(t, at.Frame, "%i").Value)
@@ -77,8 +77,8 @@ func TestRunToSymbol(t *testing.T) {
 	require.Equal(t, "call_optimized", at.View.Threads[0].Frames[0].Function)
 }
 
-// A fault at the breakpoint's own instruction, whose handler leaves the function, does not hide the next exit: @load of null.ll
-// is called with 0, 1, 2, 3, and faults for 0 and 3.
+// TestRunToBehindFault requires that a fault at the breakpoint's own instruction, whose handler leaves the function, does not hide the next exit:
+// @load of null.ll is called with 0, 1, 2, 3, and faults for 0 and 3.
 func TestRunToBehindFault(t *testing.T) {
 	for hit, want := range []string{"0", "1", "2", "3"} {
 		_, at := standing(t, "null.ll", trace.RunToOptions{ExitFilter: trace.ExitFilter{Records: []uint64{81}}, Hit: uint64(hit) + 1})
@@ -86,7 +86,7 @@ func TestRunToBehindFault(t *testing.T) {
 	}
 }
 
-// loose makes a pattern of a text that is known to be good.
+// loose makes a pattern of a valid text.
 func loose(text string) *names.Pattern {
 	p, err := names.Loose(text)
 	if err != nil {

@@ -89,7 +89,7 @@ func ended(t *testing.T, p *livetest.Process) string {
 	return strings.ReplaceAll(p.Output(), "\r", "")
 }
 
-// TestTraceEveryExit requires that each exit of each thread is reported once, in order, with the values that the loop has then; and that the
+// TestTraceEveryExit requires that each exit of each thread is reported once, in order, with the values of the loop at that time, and that the
 // program computes the same as without a trace.
 func TestTraceEveryExit(t *testing.T) {
 	livetest.Slow(t)
@@ -104,7 +104,7 @@ func TestTraceEveryExit(t *testing.T) {
 		{19, "-O1", livetest.ObjectHostOptions{Threads: 2, Rounds: 6, Unload: 2}},
 		{19, "-O2", livetest.ObjectHostOptions{Threads: 2, Rounds: 2, Signals: true}},
 	} {
-		if !livetest.Whole() { // a thousand exits make a round
+		if !livetest.Whole() { // a round has a thousand exits
 			c.host.Threads, c.host.Rounds = min(c.host.Threads, 6), min(c.host.Rounds, 3)
 		}
 		t.Run(fmt.Sprintf("LLVM %d %s %+v", c.version, c.level, c.host), func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestTraceEveryExit(t *testing.T) {
 	}
 }
 
-// LLVM's own exit, from a process that waits before it and from one that is just being compiled.
+// TestTraceDeoptimize covers LLVM's own exit, in a process that waits before it and in one whose code is just being compiled.
 func TestTraceDeoptimize(t *testing.T) {
 	p, begin, o := frametest.Hosted(t, 19, "guards.ll", "-O2", livetest.ObjectHostOptions{Rounds: 40})
 	described, err := layout.Read(livetest.Testdata(t, "programs", "guards.layout.json"))
@@ -170,7 +170,7 @@ func TestTraceDeoptimize(t *testing.T) {
 	checksum, _ := livetest.Twin(t, "guards.ll", livetest.ObjectHostOptions{Rounds: 40})
 	require.Contains(t, ended(t, p), checksum+"\n")
 
-	// The same exits by the function that they call, which finds the same values. The frame waits then.
+	// The same exits by the function that they call, with the same values. The frame waits for the call then.
 	p, begin, _ = frametest.Hosted(t, 19, "guards.ll", "-O2", livetest.ObjectHostOptions{Rounds: 40})
 	calls, sum, said := traceAll(t, p.PID, begin, Options{Options: o, At: []*names.Pattern{frametest.Pattern(names.Exact, "__llvm_deoptimize")}})
 	require.Empty(t, said)
@@ -191,7 +191,7 @@ func valuesOf(l line) (out []string) {
 	return out
 }
 
-// TestTraceChooses requires which hits are reported; all are counted.
+// TestTraceChooses requires that the selected hits are reported, and that all are counted.
 func TestTraceChooses(t *testing.T) {
 	livetest.Slow(t)
 	host := livetest.ObjectHostOptions{Threads: 1, Rounds: 2}
@@ -213,7 +213,7 @@ func TestTraceChooses(t *testing.T) {
 		"log, never":         {Options{Every: 1000, Log: true, Stop: stopAt(t, "%i == 2500")}, []uint64{1000, 2000}, 2000, EndExited},
 		"log, before limit":  {Options{Limit: 2, Log: true, Stop: stopAt(t, "%i == 25")}, []uint64{1, 2}, 2, EndLimit},
 		"stop, counted":      {Options{Quiet: true, Stop: stopAt(t, "%i == 5")}, []uint64{6}, 6, EndStopped},
-		"main thread":        {Options{Options: deopt.Options{Thread: -1}}, nil, 0, EndExited}, // it only waits for the other
+		"main thread":        {Options{Options: deopt.Options{Thread: -1}}, nil, 0, EndExited}, // it only waits for the other thread
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, begin, o := frametest.Hosted(t, 19, "tick.ll", "-O2", host)
@@ -249,7 +249,7 @@ func stopAt(t *testing.T, text string) *condition.Condition {
 	return c
 }
 
-// The frames of a recursion, whatever of the stack is taken over from the exit before.
+// TestTraceFull requires the frames of a recursion, however much of the previous exit's stack is reused.
 func TestTraceFull(t *testing.T) {
 	p, begin, o := frametest.Hosted(t, 19, "recursion.ll", "-O2", livetest.ObjectHostOptions{Rounds: 4})
 	o.Thread = 0
@@ -275,7 +275,7 @@ func TestTraceFull(t *testing.T) {
 	}
 }
 
-// Values of many types, in statepoints and vector registers, are those that are there when all is stopped.
+// TestTraceValuesComeWithTheHit requires that values of many types, in statepoints and vector registers, are those of a stopped process.
 func TestTraceValuesComeWithTheHit(t *testing.T) {
 	livetest.Slow(t)
 	for _, program := range []string{"state.ll", "memory.ll", "floats.ll", "patch.ll"} {
@@ -305,7 +305,7 @@ func TestTraceValuesComeWithTheHit(t *testing.T) {
 	}
 }
 
-// A process that has nothing to be watched is not waited for.
+// TestTraceNothing requires an error for a process without places to watch.
 func TestTraceNothing(t *testing.T) {
 	trace := func(pid int, o Options) (said []string, err error) {
 		s, err := ptrace.Open(t.Context(), pid)
@@ -327,14 +327,14 @@ func TestTraceNothing(t *testing.T) {
 	require.ErrorContains(t, err, "has no function no_such_function; --wait waits until it has")
 	_, err = trace(p.PID, Options{Options: deopt.Options{Thread: 1}, Wait: true})
 	require.ErrorContains(t, err, fmt.Sprintf("process %d has no thread 1; it has %d ", p.PID, p.PID))
-	// A JIT may yet register something.
+	// A JIT may still register code.
 	l := livetest.Lli(t, 19, "stop_at.ll", "mcjit")
 	said, err := trace(l.PID, Options{ExitFilter: ExitFilter{Records: []uint64{1}}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, []string{fmt.Sprintf("process %d: none of the 1 records that are known is meant; waiting for what its JIT registers", l.PID)}, said)
 }
 
-// TestTraceOtherModule requires that a module that is not what was compiled names nothing, and that the exits are reported all the same.
+// TestTraceOtherModule requires that a module that was not compiled names nothing, and that the exits are reported nevertheless.
 func TestTraceOtherModule(t *testing.T) {
 	livetest.Slow(t)
 	p, begin, _ := frametest.Hosted(t, 19, "tick.ll", "-O2", livetest.ObjectHostOptions{})
@@ -387,7 +387,7 @@ func TestTraceWhatIsRegisteredLater(t *testing.T) {
 	}
 }
 
-// Ahead-of-time code, which the dynamic linker relocates after the trace has begun.
+// TestTraceAheadOfTime covers ahead-of-time code, which the dynamic linker relocates after the start of the trace.
 func TestTraceAheadOfTime(t *testing.T) {
 	for _, flags := range [][]string{nil, {"-no-pie"}, {"-static"}, {"-fuse-ld=lld", "-Wl,-z,notext"}, {"-fuse-ld=lld", "-no-pie"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A codeMutant is an unlinked object with one byte of its machine code otherwise.
+// codeMutant is an unlinked object with one changed byte of machine code.
 type codeMutant struct {
 	object   []byte
 	function string
@@ -34,7 +34,7 @@ func (m codeMutant) String() string {
 	return fmt.Sprintf("%s+%#x: %#02x instead of %#02x", m.function, m.offset, m.new, m.old)
 }
 
-// codeMutants makes some of an object. Bytes that a relocation writes are left alone, and so are nops: the site of a stackmap has them.
+// codeMutants returns mutants of an object. It does not change bytes of relocations, or nops, which are in the sites of stackmaps.
 func codeMutants(t *testing.T, path string, seed uint64, count int) (list []codeMutant) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -66,7 +66,7 @@ func codeMutants(t *testing.T, path string, seed uint64, count int) (list []code
 		s := functions[random.IntN(len(functions))]
 		offset := random.Uint64N(s.Size)
 		at, value := text.Offset+s.Value+offset, byte(random.IntN(256))
-		if relocated[s.Value+offset] || data[at] == value || data[at] == 0x90 || offset == 0 && value == 0xcc { // where a trap stands no breakpoint can
+		if relocated[s.Value+offset] || data[at] == value || data[at] == 0x90 || offset == 0 && value == 0xcc { // a breakpoint cannot be at a trap
 
 			continue
 		}
@@ -77,7 +77,7 @@ func codeMutants(t *testing.T, path string, seed uint64, count int) (list []code
 	return list
 }
 
-// behaves returns the output of a program and how it ended; "" where it does not end soon.
+// behaves returns the output of a program and how it ended; "" if it does not end soon.
 func behaves(t *testing.T, command []string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -89,7 +89,7 @@ func behaves(t *testing.T, command []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// TestVerifyFindsCodeMutants requires that each mutant of the machine code, of which many crash, is found by a difference, or behaves as before.
+// TestVerifyFindsCodeMutants requires that each mutant of the machine code, many of which crash, is found, or behaves as before.
 func TestVerifyFindsCodeMutants(t *testing.T) {
 	livetest.Slow(t)
 	programs := []string{"guards.ll", "state.ll", "memory.ll", "floats.ll", "recursion.ll"}
@@ -121,7 +121,7 @@ func TestVerifyFindsCodeMutants(t *testing.T) {
 				handled++ // by the host, whose handler may do anything
 				continue
 			case len(summary.Reasons) > 0 && strings.HasPrefix(summary.Why()[0], "native code did not come back from the call of "):
-				callee++ // which both call with the same arguments
+				callee++ // both make the call with the same arguments
 				continue
 			default:
 				t.Errorf("%s, LLVM %d, %v: not found in %d exits, %v, and the program does something else: %s instead of %s", program, version, m, summary.Exits, summary.Reasons, now, does)

@@ -28,8 +28,8 @@ func coroutineHost(t *testing.T, version int, level string, flags ...string) (co
 	return []string{program}, m
 }
 
-// Calls of coroutines end in any order, and the stacks lie in any order: every exit is compared, and none differs. An exit of a module that computes
-// something else does.
+// TestVerifyCoroutinesThatHandOver requires that all exits are compared without a difference, although calls of coroutines end in any order, on
+// stacks in any order. With a module that computes something else, an exit differs.
 func TestVerifyCoroutinesThatHandOver(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "coroutines", "work.ll"))
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestVerifyCoroutinesThatHandOver(t *testing.T) {
 	}
 }
 
-// A coroutine that is given up never returns. Another one that begins on its stack is not taken for it.
+// TestVerifyCoroutineThatIsGivenUp requires that a coroutine that begins on the stack of an abandoned one is not mistaken for it.
 func TestVerifyCoroutineThatIsGivenUp(t *testing.T) {
 	for _, by := range []string{"-DUCONTEXT", "-DHANDMADE"} {
 		command, m := coroutineHost(t, 19, "-O1", "-DSTACK(k)=k", by, "-DDROP")
@@ -82,9 +82,9 @@ func goroutineHost(t *testing.T, version int, level string) (command []string, m
 	return []string{program}, m
 }
 
-// Goroutines are coroutines, too: Go's scheduler switches between their stacks, on one thread, while exits of all of them are pending.
+// TestVerifyCoroutinesOfGo covers goroutines: Go's scheduler switches between their stacks, on one thread, while exits of all of them are pending.
 func TestVerifyCoroutinesOfGo(t *testing.T) {
-	livetest.Slow(t) // the Go program is linked anew
+	livetest.Slow(t) // it links the Go program again
 	text, err := os.ReadFile(filepath.Join("testdata", "coroutines", "work.ll"))
 	require.NoError(t, err)
 	wrong, err := ir.Parse("wrong.ll", []byte(strings.Replace(string(text), "mul i64 %s, 3", "mul i64 %s, 5", 1)))

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// crashing compiles testdata/crash.ll with one line otherwise, and links it.
+// crashing compiles testdata/crash.ll with one line changed, and links it.
 func crashing(t *testing.T, version int, old, new string) (program string, m *ir.Module) {
 	t.Helper()
 	source := filepath.Join("testdata", "crash.ll")
@@ -31,8 +31,8 @@ func crashing(t *testing.T, version int, old, new string) (program string, m *ir
 	return program, m
 }
 
-// A process that its native code ends by a signal is another outcome than a return. Where the interpreter comes to the same fault, division or trap, the
-// outcome is the same.
+// TestVerifyNativeCodeThatCrashes requires that a crash is another outcome than a return, and the same outcome as the same fault, division or trap in
+// the interpreter.
 func TestVerifyNativeCodeThatCrashes(t *testing.T) {
 	const scale = "getelementptr i64, ptr %p, i64 %i"
 	for _, c := range []struct {
@@ -67,8 +67,8 @@ func TestVerifyNativeCodeThatCrashes(t *testing.T) {
 	}
 }
 
-// An activation whose code calls itself without end is followed to the crash, which is a difference: at full speed after its steps, and without a stop
-// at each further entry once so many activations are followed as there may be.
+// TestVerifyRecursionWithoutEnd requires that unlimited recursion is followed to the crash, which is a difference: at full speed once the steps are
+// used up, and without a stop at further entries once maxEntries are followed.
 func TestVerifyRecursionWithoutEnd(t *testing.T) {
 	program, m := crashing(t, 19, "icmp eq i64 %n, 0", "icmp eq i64 %n, 1234567")
 	for _, function := range []string{"deep", "down"} {
@@ -80,7 +80,7 @@ func TestVerifyRecursionWithoutEnd(t *testing.T) {
 			if out.Status == Different {
 				require.Contains(t, out.Native.Failed, "its calls nest without end: more than ")
 			} else {
-				// The argument has passed zero, where the interpreter recurses without end, too.
+				// The argument has passed zero, from where the interpreter recurses without end, too.
 				require.Equal(t, "native code has used up its stack", out.Why)
 			}
 		}

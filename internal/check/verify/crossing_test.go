@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestVerifyCrossesNativeCalls requires that there is no difference at an exit after which native code prints, allocates, stores and calls back, and
-// that every exit can be compared: also those in functions that native code calls back.
+// TestVerifyCrossesNativeCalls requires no difference at an exit after which native code prints, allocates, stores and calls back, and that every
+// exit can be compared, including those in functions that native code calls back.
 func TestVerifyCrossesNativeCalls(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -38,7 +38,7 @@ func TestVerifyCrossesNativeCalls(t *testing.T) {
 	}
 }
 
-// changedModule is a module of testdata with one line of it otherwise.
+// changedModule returns options with a module of testdata in which one line is changed.
 func changedModule(t *testing.T, program, old, new string) deopt.Options {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "programs", program))
@@ -51,7 +51,7 @@ func changedModule(t *testing.T, program, old, new string) deopt.Options {
 	return o
 }
 
-// TestVerifyFindsOtherCalls requires that other arguments of a native call in the module are found at the call, as is a call that only one side
+// TestVerifyFindsOtherCalls requires that changed arguments of a native call in the module are found at the call, and so is a call that only one side
 // makes.
 func TestVerifyFindsOtherCalls(t *testing.T) {
 	object := livetest.PICObject(t, 19, "crossing.ll", "-O1")
@@ -77,12 +77,12 @@ func TestVerifyFindsOtherCalls(t *testing.T) {
 		require.Equal(t, c.want, got)
 	}
 
-	// A constant that the code does not have is reported before anything runs: the module is not what was compiled, or the code is wrong.
+	// A constant that the code does not have is reported before anything runs: another module was compiled, or the code is wrong.
 	_, refused := verified(t, command, Options{Options: changedModule(t, "crossing.ll", "%f = call ptr @memfrob(ptr %at, i64 8)", "%f = call ptr @memfrob(ptr %at, i64 7)"), Limit: 1})
 	require.Equal(t, NotComparable, refused[0].Status)
 	require.Contains(t, refused[0].Why, "crossing.ll defines @entry with 7 for @memfrob, in line 80, where the code has 8")
 
-	// One that native code does not make is found where all that it calls is known.
+	// A call that native code does not make is found if everything that it calls is known.
 	object = livetest.PICObject(t, 19, "tick.ll", "-O1")
 	command = livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
 	o := frametest.ModuleOptions(t, 19, "tick.ll")

@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestVerifyFromEntryFindsNothing requires that from the entry on, too, there is no difference at any exit of any program compared with its own IR;
-// each activation of a function by itself is the same as well.
+// TestVerifyFromEntryFindsNothing requires no difference from the entry at any exit of any program compared with its own IR, nor in any activation of
+// a function by itself.
 func TestVerifyFromEntryFindsNothing(t *testing.T) {
 	livetest.Slow(t)
 	programs := slices.Sorted(maps.Keys(verifiedPrograms))

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// floatSites are functions whose results depend on the floating-point environment, the last one on what a call makes of it.
+// floatSites are functions whose results depend on the floating-point environment; for the last one, a call changes it.
 const floatSites = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)

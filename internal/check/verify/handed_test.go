@@ -18,8 +18,8 @@ func TestChangesAreWords(t *testing.T) {
 	require.Empty(t, appendDifferent(nil, 0x1000, now, now))
 }
 
-// A mapping that has grown up to another one, which was there before, takes nothing from that: seed 16 of remap.c, whose mapping came to end where the dynamic
-// linker's own begins.
+// TestImageOfMappingsThatJoin requires that a mapping that has grown up to another one leaves that unchanged: seed 16 of remap.c, whose mapping grew
+// up to the dynamic linker's.
 func TestImageOfMappingsThatJoin(t *testing.T) {
 	const start = 0x10000
 	memory := flatPages{start: bytes.Repeat([]byte{1}, 4096), start + 0x2000: bytes.Repeat([]byte{3}, 4096)}

@@ -17,10 +17,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// An irMutant is baseline.ll and its layout with one thing that is wrong in what an author of a JIT writes: the bundle, the layout, the optimized code.
+// irMutant is baseline.ll and its layout with one mistake in a part that the author of a JIT writes: the bundle, the layout, the optimized code.
 type irMutant struct{ kind, what, module, layout string }
 
-// irMutants are all that this test knows to make of @plain_opt and of the layout, each once.
+// irMutants returns all mutants of @plain_opt and of the layout, without duplicates.
 func irMutants(module, layout string) (list []irMutant) {
 	seen := map[string]bool{module + layout: true}
 	add := func(kind, what, m, l string) {
@@ -32,7 +32,7 @@ func irMutants(module, layout string) (list []irMutant) {
 	begin := strings.Index(module, "define i64 @plain_opt(")
 	end := begin + strings.Index(module[begin:], "; What the runtime")
 	head, body, tail := module[:begin], module[begin:end], module[end:]
-	in := func(kind, old, new string, at int) { // the at-th place
+	in := func(kind, old, new string, at int) { // at selects one of several places
 		for n, from := 0, 0; ; n++ {
 			k := strings.Index(body[from:], old)
 			if k < 0 {
@@ -46,7 +46,7 @@ func irMutants(module, layout string) (list []irMutant) {
 		}
 	}
 
-	// The bundle, and with it what the runtime is handed: operands exchanged, replaced by what else there is, stale ones, of the next round.
+	// The bundle: operands exchanged, replaced by other values, or stale ones of an earlier iteration.
 	operands := []string{"%n", "%i", "%acc"}
 	bundle := func(kind string, values []string, before ...string) {
 		list := "i64 " + strings.Join(values, ", i64 ")
@@ -133,8 +133,8 @@ func irMutants(module, layout string) (list []irMutant) {
 // mutantRounds is the number of calls with which each mutant is run: entry(0), entry(1), ...
 const mutantRounds = 3
 
-// does returns the behavior of a module in these calls: results, output, memory. ok is false where an exit leads to a place with a state that the
-// baseline never has; an exit that is taken earlier or later is not wrong.
+// does returns the behavior of a module in these calls: results, output, memory. ok is false if an exit resumes with a state that the baseline never
+// has there; an exit that is taken earlier or later is not wrong.
 func (m *irMutant) does(t *testing.T, e *layout.Exit) (out string, ok bool) {
 	t.Helper()
 	// The exit prints what the layout makes of it.
@@ -158,7 +158,7 @@ func (m *irMutant) does(t *testing.T, e *layout.Exit) (out string, ok bool) {
 		in, err := interp.New(module, interp.Options{MaxSteps: 1e6})
 		require.NoError(t, err)
 		r, err := in.Call(context.Background(), module.Func("entry"), []interp.Value{interp.FromUint(ir.I64, uint64(n))})
-		if err != nil { // it never ends, or faults: there is no run of native code to look at
+		if err != nil { // it does not end, or faults: there is no native run to compare
 			return "", false
 		}
 		baseline, err := interp.New(module, interp.Options{MaxSteps: 1e6})
@@ -180,8 +180,8 @@ func (m *irMutant) does(t *testing.T, e *layout.Exit) (out string, ok bool) {
 	return out, ok
 }
 
-// Each mutant of a bundle, a layout or optimized code is found, or does what the original does on the inputs that were run. Those of one kind have their
-// turn with each release and level.
+// TestVerifyFindsMutantsOfWhatJITsWrite requires that each mutant of a bundle, a layout or optimized code is found, or does what the original does on
+// the same inputs. The mutants of one kind are spread over releases and levels.
 func TestVerifyFindsMutantsOfWhatJITsWrite(t *testing.T) {
 	livetest.Slow(t)
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "baseline.ll"))
@@ -199,12 +199,12 @@ func TestVerifyFindsMutantsOfWhatJITsWrite(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, level := range []string{"-O0", "-O1", "-O2", "-O3"} {
 			for _, m := range list {
-				// A fault of each kind must be found, so make test has the same ones for each selection.
+				// A fault of each kind must be found, so that make test selects the same ones each time.
 				if turn++; turn%livetest.Step(47) != 0 {
 					continue
 				}
 				l, err := layout.Parse("baseline.layout.json", []byte(m.layout))
-				if err != nil { // a name comes twice
+				if err != nil { // a duplicate name
 					found[m.kind]++
 					continue
 				}
@@ -228,7 +228,7 @@ func TestVerifyFindsMutantsOfWhatJITsWrite(t *testing.T) {
 				case does == want && ok:
 					same[m.kind]++
 				case summary.NotComparable > 0:
-					cannot++ // and it says why
+					cannot++ // the reason is reported
 					t.Logf("%s: %v", about, summary.Reasons)
 				default:
 					t.Errorf("%s: not found, and it does (%v)\n%sin the place of\n%s%d exits, %v", about, ok, does, want, len(all), summary.Reasons)

@@ -65,8 +65,8 @@ define i32 @main() {
 }
 `
 
-// A JIT puts globals, and functions of which there are several, where only what it wrote into the code says: .bss and common symbols, which are
-// no section's that has an address, and of weak functions those that it took.
+// TestVerifyWhereTheJITPutThings covers globals and functions whose address only the relocated code shows: .bss and common symbols, whose sections
+// have no address, and the chosen ones of several weak functions.
 func TestVerifyWhereTheJITPutThings(t *testing.T) {
 	livetest.Slow(t)
 	first := linkage(weakly, "linkonce_odr") + weaklyMain

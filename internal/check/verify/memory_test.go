@@ -27,7 +27,7 @@ func (f flatPages) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// with is the memory with words of eight bytes, in hex, at addresses.
+// with returns the memory with words of eight bytes, in hex, at addresses.
 func (f flatPages) with(words map[machine.Addr]string) flatPages {
 	out := flatPages{}
 	for addr, page := range f {
@@ -42,7 +42,7 @@ func (f flatPages) with(words map[machine.Addr]string) flatPages {
 
 const comparedBase = 0x7000_0000_0000
 
-// comparedPages are forty pages, more than two blocks, of a mapping that is writable; its page 20 cannot be read.
+// comparedPages returns forty pages, more than two blocks, of a writable mapping whose page 20 cannot be read.
 func comparedPages() (flatPages, []machine.Mapping) {
 	f := flatPages{}
 	for i := range machine.Addr(40) {
@@ -58,7 +58,7 @@ func comparedPages() (flatPages, []machine.Mapping) {
 	}
 }
 
-// stored returns what the interpreter stored, words by address; ones in undefined are bits that are not known.
+// stored returns what the interpreter stored, words by address; set bits in undefined are undefined.
 func (f flatPages) stored(words, undefined map[machine.Addr]string) []interp.Touched {
 	data, unknown := f.with(words), f.with(nil)
 	for _, page := range unknown {
@@ -204,7 +204,7 @@ func TestCopyImage(t *testing.T) {
 	require.NoError(t, err)
 	_, err = copyImage(memory, maps, 4*4096-1, nil)
 	require.EqualError(t, err, "the process has 160 KiB of writable memory, and more than 15 KiB are in use")
-	// A page that is gone afterwards cannot be compared.
+	// A page that is unmapped later cannot be compared.
 	image, err = copyImage(memory, maps, 0, nil)
 	require.NoError(t, err)
 	delete(memory, comparedBase+4096)
@@ -212,7 +212,7 @@ func TestCopyImage(t *testing.T) {
 	require.Equal(t, comparedMemory{Why: "the page at 0x700000001000 cannot be read"}, got)
 }
 
-// BenchmarkCompareMemory compares 256 MiB of which nothing has changed.
+// BenchmarkCompareMemory compares 256 MiB without a change.
 func BenchmarkCompareMemory(b *testing.B) {
 	data := bytes.Repeat([]byte{1}, 4096)
 	memory := flatPages{}
@@ -228,8 +228,8 @@ func BenchmarkCompareMemory(b *testing.B) {
 	}
 }
 
-// TestImageOfLargeMappings requires that reserved mappings with too many pages to ask about are not compared, and that a store there makes memory not
-// comparable, as one to memory that is not writable does.
+// TestImageOfLargeMappings requires that reserved mappings with too many pages to query are not compared, and that a store there makes memory not
+// comparable, like a store to memory that is not writable.
 func TestImageOfLargeMappings(t *testing.T) {
 	memory, maps := comparedPages()
 	const far = machine.Addr(1 << 46)
@@ -257,7 +257,7 @@ func TestImageOfLargeMappings(t *testing.T) {
 	require.ErrorContains(t, err, "the process has 320 GiB of writable memory, and more than 256 GiB are not looked at")
 }
 
-// reserved is memory of which parts are known to be untouched.
+// reserved is memory with parts that are known to be untouched.
 type reserved struct {
 	flatPages
 	parts []machine.Range
@@ -335,7 +335,7 @@ func TestChangesOfReservedMemory(t *testing.T) {
 	require.Equal(t, 16, with.read(b[:], start+8))
 	require.Zero(t, b)
 
-	list = changes(after, before, none) // as madvise leaves it
+	list = changes(after, before, none) // as after madvise
 	require.Equal(t, []changed{{addr: page + 16, data: make([]byte, 8)}}, list)
 	with = after.with(list, before)
 	require.Equal(t, 16, with.read(b[:], page+8))
@@ -343,7 +343,7 @@ func TestChangesOfReservedMemory(t *testing.T) {
 
 	nothing, err := copyImage(flatPages{}, nil, 0, nil)
 	require.NoError(t, err)
-	with = nothing.with(changes(nothing, before, none), before) // it was mapped just now
+	with = nothing.with(changes(nothing, before, none), before) // it was just mapped
 	require.Equal(t, 16, with.read(b[:], page+8))
 	require.True(t, with.holds(page))
 
@@ -355,12 +355,13 @@ func TestChangesOfReservedMemory(t *testing.T) {
 	require.EqualValues(t, size, sum)
 	gone := after.with(list, nothing)
 	require.Zero(t, gone.read(b[:], page+8))
-	anew := gone.with(changes(nothing, before, none), before) // where there was some before
+	anew := gone.with(changes(nothing, before, none), before) // there was memory before
 	require.Equal(t, 16, anew.read(b[:], page+8))
 	require.Zero(t, b)
 }
 
-// A mapping that begins where there was a reserved one before, in the middle of a block, is compared once, as what it is: seed 40 of remap.c.
+// TestCompareWithinReservedMemory requires that a new mapping in the middle of a block of a reserved one is compared once, with its own content: seed
+// 40 of remap.c.
 func TestCompareWithinReservedMemory(t *testing.T) {
 	const start, size = machine.Addr(0x5000_0000_0000), machine.Addr(1 << 30)
 	none := reserved{flatPages{}, []machine.Range{{Start: start, End: start + size}}}

@@ -21,12 +21,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// mutantRuns is the number of exits of a mutant that are verified: those of tick.ll are all alike.
+// mutantRuns is the number of verified exits of a mutant: those of tick.ll are all similar.
 var mutantRuns = uint64(livetest.Times(30, 100))
 
-// TestVerifyMutants verifies programs whose stack maps say one wrong thing. Where that changes a value at an exit that
-// was looked at, verify says so, or the value is dead: with all of its bits undefined the interpreter computes the
-// same. Of a few wrong values the same comes as of the right ones (a + b, of two that change places), which is all that can be seen.
+// TestVerifyMutants verifies programs with one fault in their stack maps. If that changes a value at an exit, verify must report it, or the value is
+// dead: the interpreter computes the same with all of its bits undefined. A few wrong values give the same results as the right ones (a + b, with
+// both exchanged), so that they cannot be found.
 func TestVerifyMutants(t *testing.T) {
 	livetest.Slow(t)
 	versions, share := []int{19}, 23
@@ -54,7 +54,7 @@ func TestVerifyMutants(t *testing.T) {
 
 type verdicts struct{ all, different, unavailable, alike, dead, unchanged int }
 
-// add verifies a mutant, and where nothing is found proves that there is nothing to be found.
+// add verifies a mutant. If nothing is found, it proves that nothing can be found.
 func (c *verdicts) add(t *testing.T, original *mutator, m mutant, program string, o deopt.Options) {
 	t.Helper()
 	c.all++
@@ -89,16 +89,15 @@ func (c *verdicts) add(t *testing.T, original *mutator, m mutant, program string
 	}
 }
 
-// named reports whether an exit is not comparable because the frame lacks a value, or because its values lead nowhere, or to no end.
+// named reports whether an exit is not comparable because the frame lacks a value, or because its values cause a fault or an endless loop.
 func named(v *Verified) bool {
 	return v.Exit.Frame.Resume == nil || strings.Contains(v.Why, "does not get to the return") || slices.ContainsFunc(v.Exit.Frame.Slots, func(s frame.Slot) bool {
 		return s.Status == frame.Missing && strings.Contains(v.Why, s.Reason)
 	})
 }
 
-// effect runs the program once more and compares, at each exit, what the mutated map says of each value with what
-// the original one does. live says of which values that are not the same something else comes; alike, that of some
-// the same came, though it depends on them.
+// effect runs the program once more and compares, at each exit, the values of the mutated map with those of the original. live reports a value that
+// differs and changes the result; alike, a value that differs and does not change the result, although that depends on it.
 func effect(t *testing.T, original *mutator, command []string, o deopt.Options) (changed, alike bool, live []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
@@ -116,13 +115,13 @@ func effect(t *testing.T, original *mutator, command []string, o deopt.Options) 
 			changed, live = true, append(live, "it cannot be resumed"+frame.Noted(x.Frame.Notes))
 			return nil
 		}
-		for n := range min(len(right.Slots), len(x.Frame.Slots)) { // of gc pointers more may be without a name
+		for n := range min(len(right.Slots), len(x.Frame.Slots)) { // more gc pointers may be without a name
 			was, is := right.Slots[n], x.Frame.Slots[n]
 			if was.Status == frame.OK && is.Status == frame.OK && was.Value == is.Value && was.Hex == is.Hex {
 				continue
 			}
 			if was.Status != frame.OK {
-				continue // nothing can be said of it
+				continue // it cannot be decided
 			}
 			changed = true
 			if !dependsOn(right, t, x, n) {
@@ -141,7 +140,7 @@ func effect(t *testing.T, original *mutator, command []string, o deopt.Options) 
 	return changed, alike, live
 }
 
-// by is the frame as the original map has it.
+// by returns the frame with the original map.
 func by(f *deopt.Frame, t *testing.T, original *mutator) *deopt.Frame {
 	t.Helper()
 	e := f.Match().Entry
@@ -180,7 +179,7 @@ func likewise(a, b computed) bool {
 	return a.err == nil && b.err == nil && a.result == b.result && maps.Equal(a.stored, b.stored)
 }
 
-// computes runs the interpreter from the frame on, with all bits of one slot undefined where it is not -1.
+// computes runs the interpreter from the frame, with all bits of one slot undefined unless it is -1.
 func computes(f *deopt.Frame, t *testing.T, x *trace.Exited, without int) (c computed) {
 	t.Helper()
 	s := &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Frames: x.Frames}, Frames: []*deopt.Frame{f}}
@@ -233,7 +232,7 @@ define i64 @entry(i64 %s) {
 }`)
 	object := frametest.Remapped(t, livetest.PICObject(t, 19, path), func(b *stackmap.Blob) {
 		l := b.Functions[0].Records[0].Locations
-		l[0] = l[1] // the last one is right, so that whoever takes that alone finds nothing
+		l[0] = l[1] // the last one is right, so that a reader of only that finds no error
 	})
 	m, err := ir.ParseFile(path)
 	require.NoError(t, err)

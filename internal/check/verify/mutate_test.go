@@ -20,7 +20,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A mutant is an unlinked object whose stack map says one wrong thing, and is otherwise as llc wrote it.
+// mutant is an unlinked object with one fault in its stack map, and otherwise as llc wrote it.
 type mutant struct {
 	object   []byte // the file
 	kind     mutation
@@ -48,7 +48,7 @@ const (
 	wrongRegister mutation = iota // of a Register, Direct or Indirect location
 	wrongOffset                   // of a Direct or Indirect one
 	wrongKind                     // Direct and Indirect change places
-	wrongConstant                 // of a Constant, or the entry of the table that a ConstantIndex means
+	wrongConstant                 // of a Constant, or of the table entry of a ConstantIndex
 	wrongIndex                    // of a ConstantIndex
 	swapped                       // two locations of a record
 	mutations
@@ -58,9 +58,8 @@ func (m mutation) String() string {
 	return [...]string{"register", "offset", "kind", "constant", "index", "swap"}[m]
 }
 
-// mutants returns what each kind of mutation makes of each location of an object that holds a value: the three constants
-// at the head of a statepoint do not. The same seed gives the same mutants, in an order that mixes them; no
-// two are the same bytes.
+// mutants returns all mutations of each location of an object that holds a value; the three constants at the head of a statepoint do not. The same
+// seed gives the same mutants in the same shuffled order. No two are equal.
 func mutants(t testing.TB, path string, seed uint64) []mutant {
 	t.Helper()
 	m := newMutator(t, path, seed)
@@ -123,7 +122,7 @@ func relocatedFunctions(t testing.TB, f *elf.File, m *stackmap.Map) []string {
 	at := make(map[int64]string)
 	for ; len(rows) >= 24; rows = rows[24:] { // Elf64_Rela: offset, info, addend
 		index := binary.LittleEndian.Uint64(rows[8:]) >> 32
-		at[int64(binary.LittleEndian.Uint64(rows))] = symbols[index-1].Name // Symbols leaves out the first, which is null
+		at[int64(binary.LittleEndian.Uint64(rows))] = symbols[index-1].Name // Symbols omits the null symbol
 	}
 	var names []string
 	for i := range m.Functions {
@@ -142,10 +141,10 @@ func parseMap(t testing.TB, section []byte) *stackmap.Map {
 	return s.Maps[0]
 }
 
-// blob returns a copy of the object's stack map that may be changed.
+// blob returns a copy of the object's stack map for changes.
 func (m *mutator) blob() *stackmap.Blob { return parseMap(m.t, m.section).Blob() }
 
-// mutate adds the mutant of that kind if the location has one. Swaps are with locations from first on.
+// mutate adds the mutant of that kind, if the location has one. A swap is with a location from first on.
 func (m *mutator) mutate(kind mutation, row, number, location, first int) {
 	m.t.Helper()
 	blob := m.blob()
@@ -248,11 +247,11 @@ func toolLines(t testing.TB, tool string, args ...string) []string {
 	return slices.Collect(strings.Lines(string(out)))
 }
 
-// mutated are the programs whose stack maps mutants are made of.
+// mutated lists the programs for mutants of stack maps.
 var mutated = []string{"tick.ll", "guards.ll", "patch.ll", "state.ll", "memory.ll", "floats.ll", "recursion.ll", "null.ll"}
 
-// Each mutant differs from its original in one location, two for a swap, or an entry of the constant table, as llvm-readobj
-// reads both; a file differs in nothing else. Of each program's mutants ten are held against it.
+// TestMutants requires that each mutant differs from its original in one location (two for a swap) or one entry of the constant table, as
+// llvm-readobj reads both, and in nothing else of the file. It checks ten mutants of each program.
 func TestMutants(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -285,7 +284,7 @@ func TestMutants(t *testing.T) {
 				case m.kind == swapped:
 					require.Equal(t, 2, differ, "%s: %v", program, m)
 				case m.kind == wrongConstant && strings.HasPrefix(m.old, "ConstantIndex"):
-					require.GreaterOrEqual(t, differ, 2, "%s: %v", program, m) // the table, and whoever uses the entry
+					require.GreaterOrEqual(t, differ, 2, "%s: %v", program, m) // the table, and each location that uses the entry
 				default:
 					require.Equal(t, 1, differ, "%s: %v", program, m)
 				}
@@ -310,7 +309,7 @@ func TestMutantsRun(t *testing.T) {
 	}
 }
 
-// The bytes of an object whose stack map is written anew without a change are the object's.
+// TestUnchangedMutant requires that rewriting a stack map without a change gives the bytes of the object.
 func TestUnchangedMutant(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {

@@ -14,12 +14,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// verifyPatched verifies a program that has overwritten a site before, and whose runtime carries each exit out itself.
+// verifyPatched verifies a program that has overwritten a site before, and whose runtime performs each exit itself.
 func verifyPatched(t *testing.T, version int, how, module, function string, o deopt.Options) *Summary {
 	t.Helper()
 	p := livetest.PatchExit(t, version, how, module, function, "leave", "3", "wait")
 	s := frametest.Open(t, p)
-	p.Signal(t, syscall.SIGUSR1) // comes when the process goes on
+	p.Signal(t, syscall.SIGUSR1) // delivered when the process resumes
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
 	summary, err := Run(ctx, s, Options{Options: o, Warn: func(string) {}}, func(*Verified) error { return nil })
@@ -29,8 +29,7 @@ func verifyPatched(t *testing.T, version int, how, module, function string, o de
 	return summary
 }
 
-// TestVerifyPatchedSites requires that a runtime that leaves a function with the result that it would have returned is not distinguished from one
-// that never did.
+// TestVerifyPatchedSites requires no difference if the runtime leaves a function with the result that the function would have returned.
 func TestVerifyPatchedSites(t *testing.T) {
 	livetest.Slow(t)
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
@@ -43,12 +42,12 @@ func TestVerifyPatchedSites(t *testing.T) {
 	})
 }
 
-// TestVerifyWhilePatching requires the same of a program that overwrites its site while it is verified: no exit is lost by that, and no difference is
+// TestVerifyWhilePatching requires the same of a program that overwrites its site while it is verified: no exit is missing, and no difference is
 // reported.
 func TestVerifyWhilePatching(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
-		return // then the breakpoint lies in what the program overwrites, and it is said that exits may be missing
+		return // the program overwrites the breakpoint, and a warning says that exits may be missing
 	}
 	t.Setenv("JITDUMPDIR", t.TempDir())
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
@@ -62,7 +61,7 @@ func TestVerifyWhilePatching(t *testing.T) {
 	})
 }
 
-// TestVerifyFindsAWrongMapOfAPatchedSite requires that the interpreter returns another result than the runtime where the map of an overwritten site
+// TestVerifyFindsAWrongMapOfAPatchedSite requires that the interpreter returns another result than the runtime if the map of an overwritten site
 // differs from the module.
 func TestVerifyFindsAWrongMapOfAPatchedSite(t *testing.T) {
 	livetest.Slow(t)
@@ -80,8 +79,8 @@ func TestVerifyFindsAWrongMapOfAPatchedSite(t *testing.T) {
 	})
 }
 
-// TestGlobalWithoutAddress uses objects of LLVM 19's JITLink, which do not register the place of .bss: a global in it has the address that is in the
-// code.
+// TestGlobalWithoutAddress uses objects of LLVM 19's JITLink, which do not register the address of .bss: only the code has the address of a global in
+// it.
 func TestGlobalWithoutAddress(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "patchexit.ll"))
 	require.NoError(t, err)

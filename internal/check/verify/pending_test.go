@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// manyPending comes to record 1 in each of 40 rounds, and to the records 2 and 3 when those are over, all in one activation.
+// manyPending reaches record 1 in each of 40 rounds, and then the records 2 and 3, all in one activation.
 const manyPending = `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 define i64 @entry(i64 %s) {
@@ -71,7 +71,7 @@ func TestVerifyWhileManyArePending(t *testing.T) {
 	require.Equal(t, summary.Skipped, uint64(5+34))
 }
 
-// A record of which every exit is skipped is named.
+// TestVerifyNamesRecordsThatAreNeverVerified requires that a record whose exits are all skipped is named.
 func TestVerifyNamesRecordsThatAreNeverVerified(t *testing.T) {
 	s := skippedRecords{recordKey{"f", 7}: {0, 12}, recordKey{"f", 3}: {1, 5}, recordKey{"e", 9}: {0, 1}, recordKey{"f", 4}: {0, 0}}
 	require.Equal(t, []SkippedRecord{{"e", 9, 1}, {"f", 7, 12}}, s.never())

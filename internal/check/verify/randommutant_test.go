@@ -22,7 +22,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// lineChanges are those of an instruction's line, each of which keeps it sound: a constant, a comparison, an operation, a store that is missing.
+// lineChanges lists changes to an instruction's line that keep it valid: a constant, a comparison, an operation, a removed store.
 var lineChanges = []struct {
 	kind    string
 	pattern *regexp.Regexp
@@ -46,14 +46,14 @@ var lineChanges = []struct {
 // randomMutant is a module of csmith with one line of one of its functions changed.
 type randomMutant struct{ kind, function, was, is, module string }
 
-// A linePlace is a line of a function that one of the changes can be made to.
+// linePlace is a line of a function to which one of the changes applies.
 type linePlace struct {
 	line, change int
 	function     string
 }
 
-// placesIn are those of a module that run when the program does: csmith writes much that does not. It is compiled with a byte for each that is set there and
-// written to standard error at the end.
+// placesIn returns the places in a module that are executed: csmith writes much code that is not. The module is compiled with a byte for each place,
+// which is set there and written to standard error at the end.
 func placesIn(t *testing.T, module string) (places []linePlace) {
 	t.Helper()
 	lines := strings.SplitAfter(module, "\n")
@@ -97,7 +97,7 @@ func placesIn(t *testing.T, module string) (places []linePlace) {
 	return places
 }
 
-// compiledProgram makes a program of a module.
+// compiledProgram compiles a module to a program.
 func compiledProgram(t *testing.T, module, level string) string {
 	t.Helper()
 	path, _ := frametest.Written(t, "program.ll", module)
@@ -106,7 +106,7 @@ func compiledProgram(t *testing.T, module, level string) string {
 	return program
 }
 
-// randomMutants makes some of a module, each at one of the places.
+// randomMutants returns mutants of a module, each at one of the places.
 func randomMutants(random *rand.Rand, module string, places []linePlace, count int) (list []randomMutant) {
 	lines := strings.SplitAfter(module, "\n")
 	for tries := 0; len(list) < count && tries < 20*count && len(places) > 0; tries++ {
@@ -114,7 +114,7 @@ func randomMutants(random *rand.Rand, module string, places []linePlace, count i
 		line := strings.TrimSuffix(lines[p.line], "\n")
 		c := lineChanges[p.change]
 		is := c.change(random, line, c.pattern.FindStringSubmatchIndex(line))
-		if is == line || strings.HasPrefix(is, "  %") && strings.Contains(is, "i1 ") { // of one bit it is no number
+		if is == line || strings.HasPrefix(is, "  %") && strings.Contains(is, "i1 ") { // with one bit it is not a number
 			continue
 		}
 		list = append(list, randomMutant{c.kind, p.function, line, is, strings.Join(lines[:p.line], "") + is + "\n" + strings.Join(lines[p.line+1:], "")})
@@ -122,7 +122,7 @@ func randomMutants(random *rand.Rand, module string, places []linePlace, count i
 	return list
 }
 
-// prints returns the output of a native program and how it ended; "" where it does not end soon.
+// prints returns the output of a native program and how it ended; "" if it does not end soon.
 func prints(t *testing.T, program string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -134,8 +134,8 @@ func prints(t *testing.T, program string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// Native code of random programs of which one line was changed before it was compiled is held against their IR as clang -O0 wrote it, at each activation
-// of the function. Each is found, or prints what the original does.
+// TestVerifyFindsMutantsOfRandomCode changes one line of random programs before they are compiled, and compares the native code with the unchanged IR
+// of clang -O0, at each activation of the function. Each mutant must be found, or print what the original does.
 func TestVerifyFindsMutantsOfRandomCode(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(19, 3))
@@ -147,7 +147,7 @@ func TestVerifyFindsMutantsOfRandomCode(t *testing.T) {
 		source := livetest.Csmith(t, e.Seed)
 		text, err := os.ReadFile(livetest.CModule(t, 19, []string{"-O0", "-fno-inline", "-Xclang", "-disable-O0-optnone", "-w", "-I/usr/include/csmith"}, source))
 		require.NoError(t, err)
-		// A private global has no symbol: what it holds cannot be known.
+		// A private global has no symbol: its content cannot be determined.
 		original := strings.ReplaceAll(string(text), " = private ", " = internal ")
 		m, err := ir.Parse("original.ll", []byte(original))
 		require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestVerifyFindsMutantsOfRandomCode(t *testing.T) {
 				require.NotEmpty(t, want)
 			}
 			if does == "" {
-				left++ // it never ends
+				left++ // it does not end
 				continue
 			}
 			o := Options{Options: deopt.Options{Modules: []*ir.Module{m}}, EntriesOf: []*names.Pattern{frametest.Pattern(names.Exact, mutant.function)}, Steps: 20_000, Limit: 60}
@@ -174,7 +174,7 @@ func TestVerifyFindsMutantsOfRandomCode(t *testing.T) {
 			case does == want:
 				same[mutant.kind]++
 			case summary.NotComparable > 0 || summary.Exits == o.Limit:
-				cannot[mutant.kind]++ // and it says why
+				cannot[mutant.kind]++ // the reason is reported
 				t.Logf("%s: %d entries, %v", about, summary.Exits, summary.Reasons)
 			default:
 				t.Errorf("%s: not found in %d activations, and it prints %s", about, summary.Exits, does)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Reasons that differ in an address are one, and the most frequent comes first.
+// TestVerifyReasons requires that reasons that differ only in an address are counted together, and that the most frequent comes first.
 func TestVerifyReasons(t *testing.T) {
 	s := &Summary{Reasons: map[string]uint64{}}
 	for _, why := range []string{

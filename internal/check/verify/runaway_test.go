@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// recursive compiles testdata/runaway.ll, with another number at which the recursion ends, and returns the module as it is in the file.
+// recursive compiles testdata/runaway.ll with another number at which the recursion ends, and returns the unchanged module.
 func recursive(t *testing.T, end string) (program string, m *ir.Module) {
 	t.Helper()
 	source := filepath.Join("testdata", "runaway.ll")
@@ -29,8 +29,9 @@ func recursive(t *testing.T, end string) (program string, m *ir.Module) {
 	return program, m
 }
 
-// A recursion that passes a site at each level has a true result, long before the time limit: different where native code calls itself without
-// end and the interpreter returned, not comparable where both recurse without end, same where a deep recursion ends.
+// TestVerifyTellsRunawayFromDeepRecursion requires the right result for a recursion that passes a site at each level, long before the time limit:
+// different if native code recurses without end and the interpreter returned, not comparable if both recurse without end, same if a deep recursion
+// ends.
 func TestVerifyTellsRunawayFromDeepRecursion(t *testing.T) {
 	const never, away, limit = "12345678", "its calls nest without end: more than ", "the interpreter does not get to the return: "
 	entries := func(function string) Options {

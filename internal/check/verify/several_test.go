@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// severalResults has an exit before each of what LLVM's IR leaves open: the value of a freeze, the order of two allocas, the payload of NaN + NaN. In each case
-// native code has another result than the interpreter. The function @sure does something else than was compiled where "i64 3" is changed.
+// severalResults has an exit before each operation with several results in LLVM's IR: a freeze, the order of two allocas, the payload of NaN + NaN.
+// In each case native code has another result than the interpreter. The function @sure differs from the compiled one if "i64 3" is changed.
 const severalResults = `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 @nan = internal global double 0x7FF8000000000007
@@ -94,7 +94,7 @@ define i64 @entry(i64 %s) {
 }
 `
 
-// Where several results are right, another one than the interpreter's is no difference.
+// TestVerifyWhereTheIRIsOpen requires that another result than the interpreter's is no difference if several are right.
 func TestVerifyWhereTheIRIsOpen(t *testing.T) {
 	const (
 		frozen  = "it freezes a value that is poison or undefined, for which any value is right"

@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestVerifyMemorySharedWithOtherProcesses requires that stores by another process to shared memory are no difference of native code. A page that no
-// other process maps is compared, and so is private memory.
+// TestVerifyMemorySharedWithOtherProcesses requires that stores by another process to shared memory cause no difference. Shared pages that no other
+// process maps are compared, and so is private memory.
 func TestVerifyMemorySharedWithOtherProcesses(t *testing.T) {
 	source := filepath.Join("testdata", "shared.ll")
 	text, err := os.ReadFile(source)

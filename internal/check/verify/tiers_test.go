@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// A function that is compiled twice is verified with the module of each compilation, from its entry on too.
+// TestVerifyTwoTiers requires that a function that is compiled twice is verified with the module of each compilation, also from its entry.
 func TestVerifyTwoTiers(t *testing.T) {
 	for n, version := range []int{14, 19, 22} {
 		path, modules := frametest.Tiers(t, version)

@@ -13,7 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The time for a verification ends the interpreter, too, which is in a loop that native code does not have. The exit under way counts as skipped.
+// TestVerifyTimeEndsInterpreter requires that the time for a verification also ends the interpreter, in a loop that native code does not have. The
+// current exit counts as skipped.
 func TestVerifyTimeEndsInterpreter(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "tick.ll"))
 	require.NoError(t, err)
@@ -21,7 +22,7 @@ func TestVerifyTimeEndsInterpreter(t *testing.T) {
 	require.NotEqual(t, string(text), forever)
 	_, m := frametest.Written(t, "forever.ll", forever)
 	command := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{})
-	// A slow machine sees no exit in this time: the loop below gives it more.
+	// A slow machine reaches no exit in this time: the loop below increases it.
 	o := Options{For: 200 * time.Millisecond, Steps: 1 << 50, Limit: 1}
 	o.Modules = append(o.Modules, m)
 	summary, all := verified(t, command, o)

@@ -66,14 +66,14 @@ define i32 @main() {
 }
 `
 
-// Memory that the interpreter has elsewhere may point to itself, and to more of it: those pointers are what native code has in their places,
-// also those that a callee stores and returns.
+// TestVerifyPointersToOwnMemory requires that pointers from the interpreter's own memory to more of it equal native code's pointers in their place,
+// including those that a callee stores and returns.
 func TestVerifyPointersToOwnMemory(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{19, 22} {
 		for _, c := range []struct{ keep, wrong, status, why string }{
 			{"", "", Same, ""},
-			// A pointer to it that a callee keeps elsewhere may lead anywhere.
+			// A pointer to it that a callee keeps elsewhere may point to anything.
 			{"call void @insque(ptr @kept, ptr %head)\n %kp = load ptr, ptr getelementptr (%node, ptr @kept, i64 0, i32 1)\n %kv = getelementptr %node, ptr %kp, i64 0, i32 2\n store i64 5, ptr %kv",
 				"", NotComparable, "a callee has kept a pointer"},
 			{"", "store ptr %one, ptr %hp", Different, ""},
@@ -118,7 +118,7 @@ define i32 @main() {
 }
 `
 
-// Of a word that holds the address of memory which the interpreter has elsewhere, a call may be given only some bytes.
+// TestVerifyPartsOfPointersToOwnMemory covers calls that are passed only some bytes of a word with such a pointer.
 func TestVerifyPartsOfPointersToOwnMemory(t *testing.T) {
 	livetest.Slow(t)
 	for _, bytes := range []string{"1", "11"} {

@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Reserved memory that was never touched is zero in an image without being read: what reading gives it, pages, it has not got afterwards. The image is the
-// same as that of all that is read.
+// TestImageOfUntouchedMemory requires that untouched reserved memory is zero in an image without being read: it has no pages afterwards. The image
+// equals that of reading all of it.
 func TestImageOfUntouchedMemory(t *testing.T) {
 	p := livetest.C(t, filepath.Join("..", "ptrace", "testdata", "untouched.c"), nil)
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true})
@@ -33,13 +33,13 @@ func TestImageOfUntouchedMemory(t *testing.T) {
 	require.NotEmpty(t, before)
 	image, err := copyImage(target, maps, 0, nil)
 	require.NoError(t, err)
-	if provided != 0 { // to read pages that somebody provides would wait for them, but for the one that is there
+	if provided != 0 { // reading pages that userfaultfd provides would wait for them, except for the present one
 		var page [imagePage]byte
 		require.Zero(t, image.read(page[:], machine.Addr(provided)))
 		require.Equal(t, imagePage, image.read(page[:], machine.Addr(provided+10<<20)))
 		require.EqualValues(t, 1, page[0])
 	}
-	// But for blocks that are so in part.
+	// Except for blocks that are partly untouched.
 	less := func() uint64 { return sizeOf(before) - sizeOf(target.Untouched()) }
 	few := uint64(2 * len(before) * imageBlock)
 	require.LessOrEqual(t, less(), few)

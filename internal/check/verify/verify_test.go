@@ -30,7 +30,7 @@ func verified(t *testing.T, command []string, o Options) (*Summary, []*Verified)
 	if o.Warn == nil {
 		o.Warn = func(string) {}
 	}
-	if o.Time == 0 { // what native code is stepped through for takes as long as the machine is slow
+	if o.Time == 0 { // the time for single-stepping must fit a slow machine
 		o.Time = livetest.Patience / 2
 	}
 	var all []*Verified
@@ -43,13 +43,12 @@ func verified(t *testing.T, command []string, o Options) (*Summary, []*Verified)
 	return summary, all
 }
 
-// verifiedPrograms are verified in whole, but for those with very many exits.
+// verifiedPrograms are verified completely, except for those with very many exits.
 var verifiedPrograms = map[string]Options{
 	"tick.ll": {Limit: 40}, "guards.ll": {}, "patch.ll": {}, "state.ll": {}, "memory.ll": {}, "floats.ll": {}, "recursion.ll": {Limit: 200}, "null.ll": {},
 }
 
-// At no exit of any program, as each release compiles it at each level, is there a difference; and almost all can be
-// compared.
+// TestVerifyFindsNothing requires no difference at any exit of any program, for each release and level, and that almost all exits can be compared.
 func TestVerifyFindsNothing(t *testing.T) {
 	livetest.Slow(t)
 	all := os.Getenv("FIDELITY") == "all"
@@ -58,7 +57,7 @@ func TestVerifyFindsNothing(t *testing.T) {
 	for _, program := range slices.Sorted(maps.Keys(verifiedPrograms)) {
 		for _, version := range []int{14, 19, 22} {
 			for level := range 4 {
-				if n++; !all && n%11 != 0 { // so that each program, each release and each level has its turn
+				if n++; !all && n%11 != 0 { // so that each program, release and level is covered at times
 					continue
 				}
 				object := livetest.PICObject(t, version, program, fmt.Sprintf("-O%d", level))
@@ -91,7 +90,7 @@ func TestVerifyFindsNothing(t *testing.T) {
 	t.Logf("%d exits: %d the same, %v", exits, same, calls)
 }
 
-// Exits are skipped, left out and limited by their number; none is passed over without being counted.
+// TestVerifyChoosesExits requires that exits are skipped, excluded and limited by their number, and that all are counted.
 func TestVerifyChoosesExits(t *testing.T) {
 	object := livetest.PICObject(t, 19, "patch.ll", "-O1")
 	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 10})
@@ -146,7 +145,7 @@ func TestVerifyHardTargets(t *testing.T) {
 	}
 }
 
-// signalled starts a program under lli, attaches, and makes it come to its site this many times.
+// signalled starts a program under lli, attaches, and makes it reach its site this many times.
 func signalled(t *testing.T, version int, program, level string, times int) (*Summary, []*Verified) {
 	t.Helper()
 	p := livetest.Lli(t, version, program, "mcjit", level)
@@ -155,10 +154,10 @@ func signalled(t *testing.T, version int, program, level string, times int) (*Su
 	t.Cleanup(func() { _ = s.Detach() })
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
-	go func() { // a signal that comes while one is handled is lost
+	go func() { // a signal is lost while another is handled
 		for ctx.Err() == nil {
 			_ = syscall.Kill(p.PID, syscall.SIGUSR1)
-			time.Sleep(20 * time.Millisecond) // and again, however slow it is
+			time.Sleep(20 * time.Millisecond) // repeat, as the process may be slow
 		}
 	}()
 	o := Options{Options: frametest.Known(t, p), Limit: uint64(times), Warn: func(string) {}}
@@ -174,7 +173,7 @@ func signalled(t *testing.T, version int, program, level string, times int) (*Su
 	return summary, all
 }
 
-// TestVerifyUnderLli requires the same for code that lli compiles in the process.
+// TestVerifyUnderLli requires no differences in code that lli compiles in the process.
 func TestVerifyUnderLli(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -184,14 +183,14 @@ func TestVerifyUnderLli(t *testing.T) {
 		}
 	}
 	for _, version := range []int{16, 19, 22} {
-		// Behind its pause the innermost activation returns; the outer ones wait in calls and return one after the other.
+		// After its pause the innermost activation returns; the outer ones wait in calls and return one after the other.
 		summary, all := signalled(t, version, "chain.ll", "-O2", 5)
 		require.Equal(t, uint64(5), summary.Same, "LLVM %d: %+v", version, all[0].Report())
 		require.Equal(t, uint64(1), all[4].Calls, "of printf")
 	}
 }
 
-// TestVerifySaysWhichModule requires that a module with the same sites as the compiled one is reported as another one, with the difference, before
+// TestVerifySaysWhichModule requires that a module with the same sites as the compiled one, but other code, is reported with the difference, before
 // anything else.
 func TestVerifySaysWhichModule(t *testing.T) {
 	object := livetest.PICObject(t, 19, "crossing.ll", "-O1")

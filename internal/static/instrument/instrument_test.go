@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// everywhere wants all that there is.
+// everywhere selects all places.
 var everywhere = Options{Blocks: true, Calls: true, Sites: true}
 
 func written(t *testing.T, text string, o Options) *Result {
@@ -61,8 +61,8 @@ func added(t *testing.T, text string, r *Result) (lines []string) {
 	return lines
 }
 
-// LLVM 14 records integers of a register's size alone, and all releases the first element of an aggregate alone: recorded is what extends the one, and
-// the elements of the other, which are written once, where the value comes to be.
+// TestTold requires that values which LLVM does not record are recorded in parts: LLVM 14 records only integers of a register's size, and all
+// releases only the first element of an aggregate. The extension and the elements are computed once, after the value.
 func TestTold(t *testing.T) {
 	const body = `define i1 @f(i1 %p, i8 %q, i40 %0, i16 %p.wide) personality i8* null {
   %2 = alloca i32
@@ -348,7 +348,7 @@ func pattern(text string) *names.Pattern {
 	return p
 }
 
-// However the text is written.
+// TestSpelling covers other ways to write the text.
 func TestSpelling(t *testing.T) {
 	for text, want := range map[string]string{
 		"define void @f() {\r\n\tret void\r\n}":                              "define void @f() {\r\n\tSITE\r\n\tret void\r\n}\r\n\r\nDECLARE\r\n",
@@ -369,7 +369,7 @@ func TestSpelling(t *testing.T) {
 	require.ErrorContains(t, err, "there are no more ids")
 }
 
-// TestBundles requires that bundles are written before all that may follow a call, as LLVM expects.
+// TestBundles requires that bundles come before everything else that may follow a call, as LLVM expects.
 func TestBundles(t *testing.T) {
 	const text = `declare i32 @g(i32)
 declare i32 @p(...)
@@ -400,8 +400,8 @@ attributes #0 = { nounwind }
 	require.Equal(t, []Left{{"site", "a musttail call takes no deopt bundle", 1, "m.ll:10"}}, r.Left)
 }
 
-// All files of LLVM's that the parser is held against stay as they are but for lines that are sites, and llvm-as of the newest release, whose verifier
-// is asked too, takes what it took before.
+// TestModulesStayAndAreAccepted requires that all files of LLVM's test of the parser stay unchanged except for lines that are sites, and that llvm-as
+// of the newest release, with its verifier, accepts those that it accepted before.
 func TestModulesStayAndAreAccepted(t *testing.T) {
 	livetest.Slow(t)
 	var files []string
@@ -417,7 +417,7 @@ func TestModulesStayAndAreAccepted(t *testing.T) {
 		require.NoError(t, err)
 		m, err := ir.Parse(file, text)
 		if err != nil || m.Check() != nil {
-			continue // a case of what is refused
+			continue // an invalid module
 		}
 		r, err := Module(m, everywhere)
 		require.NoError(t, err, file)

@@ -36,7 +36,8 @@ func module(t *testing.T, path string, o Options) (string, *Result) {
 	return file(t, "sites.ll", r.Text), r
 }
 
-// Whatever clang writes, its release compiles with sites, at any level, and has a record of each that it does not leave out. LLVM's verifier is part of llc.
+// TestWhatClangWritesIsCompiled requires that the release of clang compiles its modules with sites, at any level, with a record of each site that it
+// keeps. llc runs LLVM's verifier.
 func TestWhatClangWritesIsCompiled(t *testing.T) {
 	livetest.Slow(t)
 	cases := [][]string{
@@ -49,13 +50,13 @@ func TestWhatClangWritesIsCompiled(t *testing.T) {
 	for n, c := range cases {
 		for _, version := range livetest.ShareOf([]int{14, 19}, "clang", n) {
 			if version == 14 && slices.Contains(c, "--target=x86_64-w64-mingw32") {
-				continue // "llc 14 writes no map for statepoints", and no record that it could be held against
+				continue // llc 14 writes no map for statepoints
 			}
 			clang := livetest.LLVM(t, version, "clang")
 			source, err := filepath.Abs(filepath.Join("../../llvm/ir/testdata/corpus", c[0]))
 			require.NoError(t, err)
 			plain, failure := livetest.TryMade(t, clang, "plain.ll", append(append([]string{}, c[1:]...), "-w", "-S", "-emit-llvm", source)...)
-			if failure != "" { // headers of another machine
+			if failure != "" { // headers of another architecture
 				continue
 			}
 			for _, level := range livetest.ShareOf([]string{"-O0", "-O2"}, version, c) {
@@ -72,7 +73,7 @@ func TestWhatClangWritesIsCompiled(t *testing.T) {
 					}
 				}
 				if _, failure := livetest.TryMade(t, livetest.LLVM(t, version, "llc"), "plain.o", append(slices.Clone(flags), plain)...); failure != "" {
-					continue // not even that
+					continue // it cannot be compiled at all
 				}
 				object, failure := livetest.TryMade(t, livetest.LLVM(t, version, "llc"), "sites.o", append(flags, path)...)
 				require.Empty(t, failure, "LLVM %d %s: %v", version, level, c)
@@ -85,7 +86,7 @@ func TestWhatClangWritesIsCompiled(t *testing.T) {
 	require.Greater(t, sites, 200)
 }
 
-// A value of any type is recorded or left out: no release of LLVM crashes over it.
+// TestValuesOfAnyType requires that a value of any type is recorded or left out, and no release of LLVM crashes.
 func TestValuesOfAnyType(t *testing.T) {
 	livetest.Slow(t)
 	types := []string{"i1", "i2", "i7", "i8", "i13", "i16", "i24", "i32", "i33", "i48", "i63", "i64", "i65", "i100", "i128", "i256", "half", "bfloat", "float", "double", "x86_fp80", "fp128",
@@ -101,7 +102,7 @@ func TestValuesOfAnyType(t *testing.T) {
 		var made []string
 		for n, typ := range types {
 			typ = strings.ReplaceAll(typ, "POINTER", pointer)
-			// The newest releases know no x86_mmx and more: what llc cannot compile by itself is no case.
+			// The newest releases do not know x86_mmx and others: skip what llc cannot compile without sites.
 			one := fmt.Sprintf("define %s @f%d(%s* %%p) {\n  %%v = load %s, %s* %%p\n  br label %%next\nnext:\n  call void @g()\n  ret %s %%v\n}\n", typ, n, typ, typ, typ, typ)
 			if version > 14 {
 				one = fmt.Sprintf("define %s @f%d(ptr %%p) {\n  %%v = load %s, ptr %%p\n  br label %%next\nnext:\n  call void @g()\n  ret %s %%v\n}\n", typ, n, typ, typ)
@@ -120,7 +121,7 @@ func TestValuesOfAnyType(t *testing.T) {
 	}
 }
 
-// TestProgramsDoTheSame requires that random programs with sites everywhere behave as without: compiled ahead of time, and just in time by lli.
+// TestProgramsDoTheSame requires that random programs with sites everywhere behave as without, compiled ahead of time and just in time by lli.
 func TestProgramsDoTheSame(t *testing.T) {
 	livetest.Slow(t)
 	seeds := []int{2, 3, 7, 9, 11, 15, 16, 25, 57, 59}

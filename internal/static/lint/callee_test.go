@@ -44,7 +44,7 @@ func TestLintCalleeOutOfAnAggregate(t *testing.T) {
 			_, typ, _ := strings.Cut(c.body, "extractvalue ")
 			typ, _, _ = strings.Cut(typ, " %c")
 			body := c.body
-			if name == "of another block" { // folded into one where the branch is all there is
+			if name == "of another block" { // folded into one block if it has only the branch
 				body = strings.Replace(body, "br label %next", "%b = icmp eq i64 %x, 5\n  br i1 %b, label %other, label %next\nother:\n  ret i64 0", 1)
 			}
 			text := `target triple = "x86_64-pc-linux-gnu"
@@ -80,7 +80,7 @@ define i32 @main() {
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 			for _, version := range livetest.ShareOf([]int{16, 19, 22}, name) {
 				cmd := exec.Command(livetest.LLVM(t, version, "lli"), path)
-				out, _ := cmd.CombinedOutput() // its status is the answer
+				out, _ := cmd.CombinedOutput() // the exit status is the result
 				require.Equal(t, c.want, cmd.ProcessState.ExitCode(), "lli %d: %s", version, out)
 			}
 		})

@@ -37,7 +37,7 @@ func TestLintAgreesWithTheInterpreter(t *testing.T) {
 				require.NoError(t, err)
 				for _, s := range siteList {
 					if s.Kind == ir.DeoptimizeSite || s.Instr.Op == ir.OpInvoke || !sites.Emits(f) {
-						continue // resumed elsewhere, behind a phi, or never
+						continue // it resumes elsewhere, after a phi, or never
 					}
 					require.ElementsMatch(t, saidMissing(report, s), missedAt(t, s), "%s, line %d", path, s.Instr.Line)
 					held++
@@ -48,7 +48,7 @@ func TestLintAgreesWithTheInterpreter(t *testing.T) {
 	require.GreaterOrEqual(t, held, 43)
 }
 
-// saidMissing lists what lint says of a site that has to be had and is not.
+// saidMissing lists the values of a site that lint reports as required and missing.
 func saidMissing(r *lint.Report, s *ir.Site) (names []string) {
 	for _, f := range r.Findings {
 		if f.Line == s.Instr.Line && f.Severity == lint.CannotResume && (f.Rule == lint.Unrecorded || f.Rule == lint.GCLiveUnnamed || f.Rule == lint.LostOperand || f.Rule == lint.NotCompiled) {
@@ -58,9 +58,8 @@ func saidMissing(r *lint.Report, s *ir.Site) (names []string) {
 	return names
 }
 
-// missedAt lists what the interpreter misses at a site when it has what is recorded: the
-// operands that are not lost, the only gc pointer without a name of its own, and what
-// the call returned.
+// missedAt lists the values that the interpreter misses at a site if it gets the recorded ones: the operands that are not lost, the only gc pointer
+// without its own name, and the result of the call.
 func missedAt(t *testing.T, s *ir.Site) []string {
 	t.Helper()
 	values := map[ir.Value]interp.Value{}

@@ -46,21 +46,21 @@ func lintFile(t *testing.T, dir, name string, layouts ...string) []string {
 	return linted(t, m, read...)
 }
 
-// The programs whose frames the other tests rebuild, each read by hand.
+// TestLintPrograms covers the programs whose frames other tests rebuild; the findings were checked by hand.
 func TestLintPrograms(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{
-		// Each bundle has %n, the only value that is read after the calls except for their results.
+		// Each bundle has %n, the only value that is read after the calls, except for their results.
 		"chain.ll": {},
 		// The guard's exit has to resume in @sum, which the IR does not name.
 		"deoptimize.ll": {"31 warning: no-layout"},
-		// Unique as written. That inlining doubles one is seen in what comes out of it: TestLintInlined.
+		// The id is unique in the source. TestLintInlined covers the duplicate that inlining makes.
 		"dup.ll":         {},
 		"false_match.ll": {},
 		"host_mod.ll":    {},
 		// The stackmap of line 37 records four values; %s3 to %s9 read eight more after it.
 		"jit_pp.ll": {"37 cannot resume: unrecorded %v3 %v4 %v5 %v6 %v7 %v8 %v9 %v10"},
-		// %o2 is in no bundle, but the pass will put it into gc-live, and alone of all pointers.
+		// %o2 is in no bundle, but the pass will put it into gc-live, as the only pointer.
 		"jit_sp.ll":      {},
 		"live_memory.ll": {},
 		"odd_types.ll": {
@@ -74,7 +74,7 @@ func TestLintPrograms(t *testing.T) {
 		"guards.ll":   {"36 warning: no-layout", "39 warning: no-layout", "42 warning: no-layout"},
 		"patch.ll":    {},
 		"shadows.ll":  {"126 warning: patch-bytes", "133 warning: patch-bytes", "140 warning: patch-bytes", "147 warning: patch-bytes"},
-		// Results of calls, and allocas, that the tests of patched code do without.
+		// The tests of patched code do not need these results of calls, and allocas.
 		"patches.ll": {
 			"108 cannot resume: unrecorded %r",
 			"149 cannot resume: unrecorded %r",
@@ -87,7 +87,7 @@ func TestLintPrograms(t *testing.T) {
 			"386 warning: patch-bytes",
 			"387 warning: patch-bytes",
 		},
-		"patchexit.ll": {"53 warning: not-compiled"}, // @tick is called behind it, in a block of its own
+		"patchexit.ll": {"53 warning: not-compiled"}, // @tick is called after it, in its own block
 		"patching.ll":  {},
 		"state.ll":     {},
 		"memory.ll":    {},
@@ -100,7 +100,7 @@ func TestLintPrograms(t *testing.T) {
 		"vmark.ll":     {"43 warning: no-layout"},
 		"vmframes.ll":  {},
 		"vmjeandle.ll": {"28 warning: no-layout"},
-		"vmjllvm.ll":   {"53 warning: undefined-operand"}, // a local that was never stored
+		"vmjllvm.ll":   {"53 warning: undefined-operand"}, // a local that was never stored to
 		"vmsimple.ll":  {"33 warning: no-layout"},
 		// A call's result is no part of the frame while the call runs.
 		"vmwanco.ll": {"42 cannot resume: unrecorded %r", "48 cannot resume: unrecorded %r"},
@@ -118,8 +118,8 @@ func TestLintPrograms(t *testing.T) {
 	require.Empty(t, lintFile(t, "programs", "guards.ll", "guards.layout.json"))
 }
 
-// The pass rewrite-statepoints-for-gc makes every call a statepoint, so that of @twice in
-// live_memory.ll too, which has no deopt bundle: it is for the collector, and no frame resumes there. With an empty bundle one would.
+// TestLintRewritten requires that a statepoint without a deopt bundle, which rewrite-statepoints-for-gc makes of every call, such as that of @twice
+// in live_memory.ll, is for the collector: no frame resumes there. With an empty bundle one would.
 func TestLintRewritten(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
@@ -131,7 +131,7 @@ func TestLintRewritten(t *testing.T) {
 			require.NoError(t, err)
 			found := linted(t, m)
 			for n := range found {
-				_, found[n], _ = strings.Cut(found[n], " ") // the line is the release's own
+				_, found[n], _ = strings.Cut(found[n], " ") // the line depends on the release
 			}
 			require.Equal(t, want, found, "%s, LLVM %d", name, version)
 		}
@@ -207,7 +207,7 @@ func TestLintFiles(t *testing.T) {
 	}
 }
 
-// The regions that are too small, for each kind of site and architecture.
+// TestLintPatchBytes covers regions that are too small, for each kind of site and architecture.
 func TestLintPatchBytes(t *testing.T) {
 	t.Parallel()
 	const cannot, warning = "2 cannot resume: patch-bytes", "2 warning: patch-bytes"
@@ -235,7 +235,7 @@ func TestLintPatchBytes(t *testing.T) {
 		{"aarch64-unknown-linux-gnu", "patchpoint 4 null", ""},
 		{"aarch64-unknown-linux-gnu", "statepoint 3", warning + "; " + warning},
 		{"s390x-ibm-linux-gnu", "statepoint 8", warning},
-		{"s390x-ibm-linux-gnu", "patchpoint 0 @callee", ""}, // nothing is claimed of it
+		{"s390x-ibm-linux-gnu", "patchpoint 0 @callee", ""}, // nothing is reported for it
 	} {
 		want := []string{}
 		if c.want != "" {
@@ -302,7 +302,7 @@ define i64 @v(ptr addrspace(1) %p, i64 %a) gc "statepoint-example" {
 	}
 }
 
-// Two spellings of one name are one value: a run would refuse the layout.
+// TestLintLayoutNamesTwice requires an error for two spellings of one name: a run would reject the layout.
 func TestLintLayoutNamesTwice(t *testing.T) {
 	m := frametest.ReadModule(t, "m.ll", `
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -327,7 +327,7 @@ l:
 		fmt.Sprintf("%s:%d: %s: %s", report.Findings[0].File, report.Findings[0].Line, report.Findings[0].Path, report.Findings[0].What))
 }
 
-// A layout of a virtual machine is run over every site. With it a deoptimize needs no other.
+// TestLintVMLayouts requires that a layout of a virtual machine runs over every site. With it a deoptimize needs no other layout.
 func TestLintVMLayouts(t *testing.T) {
 	simple, err := vmlayout.Read("simple")
 	require.NoError(t, err)
@@ -409,8 +409,7 @@ def frames(site):
 	}
 }
 
-// TestLintReferences requires findings for a reference that the collector does not know, and for a pointer into an object in the place of a
-// reference.
+// TestLintReferences requires findings for a reference that the collector does not know, and for a pointer into an object instead of a reference.
 func TestLintReferences(t *testing.T) {
 	layout, err := vmlayout.Parse("refs.star", []byte("def frames(site):\n  f = frame('m', 1)\n  for n, v in enumerate(site.operands): f.local(n, v.as_type('ref'))\n  return f\n"))
 	require.NoError(t, err)

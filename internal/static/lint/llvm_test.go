@@ -26,8 +26,8 @@ var (
 	readRegister = regexp.MustCompile(`#\d+: Register R#(\d+)`)
 )
 
-// TestLintOperands uses an operand of each type, between two of i64, and requires what llc 16, 19 and 22 record of it (the kind of location and its
-// size; "none" where there is none), or that they crash, and what lint reports.
+// TestLintOperands uses an operand of each type, between two of i64, and requires the kind and size of the location that llc 16, 19 and 22 record
+// ("none" if there is none), or that they crash, and the findings of lint.
 func TestLintOperands(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -90,7 +90,7 @@ func TestLintOperands(t *testing.T) {
 				text := operandModule(c.typ, site)
 				versions := []int{16, 19, 22}
 				if site == "patchpoint 16" {
-					versions = versions[2:] // it is lowered as a stackmap is
+					versions = versions[2:] // it is lowered like a stackmap
 				}
 				for _, version := range livetest.ShareOf(versions, c.typ, site) {
 					require.Equal(t, want[0], operandRecord(t, version, text), "%s, llc %d", site, version)
@@ -107,14 +107,14 @@ func TestLintOperands(t *testing.T) {
 			}
 		})
 	}
-	// With the registers for it a wide vector is recorded whole.
+	// With enough registers a wide vector is recorded completely.
 	object, ok := frametest.TryLLC(t, 19, operandModule("<8 x float>", "stackmap 0"), "-mattr=+avx")
 	require.True(t, ok)
 	require.Contains(t, frametest.Readobj(t, object), "Register R#17, size: 32")
 }
 
-// operandModule returns a module with one site in line 5 that has %x of a type between two others. %x is read after a stackmap and a statepoint, but
-// not after a patchpoint, so that it is in a register there.
+// operandModule returns a module with one site in line 5 that has %x of a type between two others. %x is read after a stackmap and a statepoint. It
+// is not read after a patchpoint, so that it is in a register there.
 func operandModule(typ, site string) string {
 	words := strings.Fields(site)
 	operands := fmt.Sprintf("i64 %%a, %s %%x, i64 %%z", typ)
@@ -161,7 +161,7 @@ func operandRecord(t *testing.T, version int, text string) string {
 	return fmt.Sprintf("%d locations", len(found))
 }
 
-// TestLintPatchBytesOfLLVM requires that regions which lint reports as never compiling do not compile, and that those one larger do.
+// TestLintPatchBytesOfLLVM requires that regions which lint reports as never compiling do not compile, and that regions one byte larger do.
 func TestLintPatchBytesOfLLVM(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestLintPatchBytesOfLLVM(t *testing.T) {
 			}
 		})
 	}
-	// On aarch64 the call of a patchpoint has 16 bytes whatever is asked for.
+	// On aarch64 the call of a patchpoint always has 16 bytes.
 	for _, bytes := range []int{0, 12, 16} {
 		object, ok := frametest.TryLLC(t, 19, regionOf(arm, fmt.Sprintf("patchpoint %d inttoptr (i64 4096 to ptr)", bytes)))
 		require.True(t, ok)
@@ -201,7 +201,7 @@ func TestLintPatchBytesOfLLVM(t *testing.T) {
 	}
 }
 
-// TestLintNotCompiled requires findings for modules that crash the code generator, and that the advice helps.
+// TestLintNotCompiled requires findings for modules that crash the code generator, and that the fix works.
 func TestLintNotCompiled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -242,7 +242,7 @@ define void @f(i64 %a) {
 		_, ok := frametest.TryLLC(t, version, musttail)
 		require.Equal(t, compiles, ok, "llc %d", version)
 	}
-	// The address of @callee is no address of it: nothing relocates it.
+	// The address for @callee is wrong: nothing relocates it.
 	symbol := regionOf("aarch64-unknown-linux-gnu", "patchpoint 16 @callee")
 	require.Equal(t, []string{"2 cannot resume: not-compiled"}, linted(t, frametest.ReadModule(t, "symbol.ll", symbol)))
 	object, ok := frametest.TryLLC(t, 19, symbol)
@@ -252,8 +252,8 @@ define void @f(i64 %a) {
 	require.NotContains(t, string(out), "callee")
 }
 
-// On targets with pointers of 32 bits: whether llc writes an object for a site at all, and whether that has a stack map. ("fails" is an
-// error or a crash.)
+// TestLintOn32BitTargets checks on targets with 32-bit pointers whether llc writes an object for a site, and whether that has a stack map. ("fails"
+// is an error or a crash.)
 func TestLintOn32BitTargets(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -320,7 +320,7 @@ define void @f(i32 %a) {
 		for _, version := range []int{16, 19, 22} {
 			object, ok := frametest.TryLLC(t, version, strings.Replace(text, "target datalayout = \"e-p:32:32\"\n", "", 1))
 			require.True(t, ok, "%s, llc %d", of64, version)
-			if strings.HasPrefix(of64, "x86_64") { // llvm-readobj has no stack maps of Mach-O
+			if strings.HasPrefix(of64, "x86_64") { // llvm-readobj does not read stack maps of Mach-O
 				require.Equal(t, []string{"1"}, ids(t, object), "%s, llc %d", of64, version)
 			}
 		}
@@ -337,7 +337,7 @@ func ids(t *testing.T, object string) []string {
 	return out
 }
 
-// Lowered, a guard is a deoptimize of the same values.
+// TestLintGuardLowered requires that a lowered guard is a deoptimize of the same values.
 func TestLintGuardLowered(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
@@ -381,7 +381,8 @@ func llcFile(t *testing.T, version int, name string, flags ...string) string {
 	return frametest.LLC(t, version, path, flags...)
 }
 
-// TestLintIDs requires that two records of one id get no names where lint reports that nothing distinguishes them, and that the others get theirs.
+// TestLintIDs requires that two records with the same id have no names if lint reports that nothing distinguishes them, and that the others have
+// theirs.
 func TestLintIDs(t *testing.T) {
 	t.Parallel()
 	m, err := ir.ParseFile(livetest.Testdata(t, "lint", "ids.ll"))
@@ -399,7 +400,7 @@ func TestLintIDs(t *testing.T) {
 	}, frametest.Readings(t, maps))
 }
 
-// TestLintInlined requires the findings for a site that was unique before it was inlined.
+// TestLintInlined requires the findings for a site whose id was unique before it was inlined.
 func TestLintInlined(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "inlined.ll")
@@ -427,7 +428,7 @@ func TestLintClobbered(t *testing.T) {
 	}
 }
 
-// An i128 that no two argument registers are left for is recorded by its address.
+// TestLintArgumentOnTheStack requires that an i128 without two argument registers is recorded by its address.
 func TestLintArgumentOnTheStack(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -35,7 +35,7 @@ declare i32 @personality(...)
 `
 }
 
-// Sites that break a rule of LLVM's verifier are refused, with the line and the rule, and no others.
+// TestLintRefusesWhatBreaksTheRulesOfSites requires an error with line and rule for sites that violate a rule of LLVM's verifier, and only for these.
 func TestLintRefusesWhatBreaksTheRulesOfSites(t *testing.T) {
 	const (
 		collected  = `define i64 @f(ptr addrspace(1) %o, i64 %b, i1 %c) gc "statepoint-example"`
@@ -113,7 +113,7 @@ func TestLintRefusesWhatBreaksTheRulesOfSites(t *testing.T) {
 			for _, version := range livetest.ShareOf([]int{16, 19, 22}, c.name) {
 				tool := "llvm-as"
 				if c.name == "variable shadow" && version < 22 {
-					tool = "llc" // which crashes: the verifier of these releases does not look at the shadow's operand
+					tool = "llc" // it crashes: the verifier of these releases does not check the shadow's operand
 				}
 				_, said, ok := livetest.Answer(t, fmt.Sprintf("%s-%d", tool, version), "-o", "/dev/null", path)
 				require.Equal(t, c.want == "", ok, "%s %d: %s", tool, version, said)

@@ -11,9 +11,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestLintSwapped requires a finding for a value that a layout gives under the name of another one, which it gives under a third; the finding names
-// both. Names of one value in two functions mostly agree. There is none for a value under a name that the site does not have, or whose own name is
-// not given at all, nor for an exit with conditions that no value of the site can meet.
+// TestLintSwapped requires a finding for a value that a layout gives the name of another value, which it gives a third name; the finding names both.
+// Names of one value in two functions mostly agree. There is no finding for a name that the site does not have, for a value whose own name no slot
+// uses, or for an exit whose conditions no values of the site meet.
 func TestLintSwapped(t *testing.T) {
 	t.Parallel()
 	const head = `{"schema":"reframe.layout/v1","exits":[

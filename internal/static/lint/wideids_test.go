@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Three statepoints with ids of more than 32 bits, and a stackmap and a patchpoint with one. POINTER is what LLVM 14 and the
-// others write for a pointer to a function, NAME the ending of the intrinsic's name.
+// wideIDs has three statepoints with ids of more than 32 bits, and a stackmap and a patchpoint with one. POINTER is the type of a function pointer in
+// each release, NAME the suffix of the intrinsic's name.
 const wideIDs = `
 target triple = "x86_64-unknown-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -29,7 +29,8 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d) gc "statepoint-example" {
   ret i64 %a
 }`
 
-// Which releases cut the id of a statepoint, llvm-readobj says; each record has its site's names all the same, and lint warns.
+// TestWideIDs compares the releases that truncate the id of a statepoint with llvm-readobj; each record has its site's names nevertheless, and lint
+// warns.
 func TestWideIDs(t *testing.T) {
 	livetest.Slow(t)
 	whole := []string{"81985529216486895", "81985529216486895", "4294967303", "18446744073709551615"}
@@ -65,7 +66,7 @@ func TestWideIDs(t *testing.T) {
 	require.Equal(t, []string{"8 the id 2309737967 there", "9 the id 7 there", "10 the id 4294967295 there"}, said)
 }
 
-// Ids that become one by being cut are told of as a warning: they are two with LLVM 19.
+// TestLintIDsThatAreCut requires a warning for ids that become equal by truncation: with LLVM 19 they differ.
 func TestLintIDsThatAreCut(t *testing.T) {
 	text := strings.NewReplacer("POINTER", "ptr", "NAME", "p0", "i64 4294967303", "i64 7", "18446744073709551615", "4294967303").Replace(wideIDs)
 	_, m := frametest.Written(t, "cut.ll", text)

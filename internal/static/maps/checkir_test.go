@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ruled returns what was found out about one rule of the only image of a file.
+// ruled returns the result of one rule for the only image of a file.
 func ruled(t *testing.T, path, rule string, given ...*ir.Module) maps.CheckRule {
 	t.Helper()
 	report, err := frametest.MapsOf(t, path, given...).Check()
@@ -40,7 +40,7 @@ target triple = "x86_64-unknown-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 `
 
-// linked links what two modules compile to into one shared object.
+// linked links two compiled modules into one shared object.
 func linked(t *testing.T, objects ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "linked.so")
@@ -48,7 +48,7 @@ func linked(t *testing.T, objects ...string) string {
 	return out
 }
 
-// TestCheckIROfOneMap requires that, in a file of several maps, a module is checked against its own, and the others are not checked.
+// TestCheckIROfOneMap requires that, in a file of several maps, a module is compared only with its own.
 func TestCheckIROfOneMap(t *testing.T) {
 	side := func(name, id string) (string, *ir.Module) {
 		path, m := frametest.Written(t, name+".ll", stackmapHead+strings.NewReplacer("NAME", name, "ID", id).Replace(`
@@ -72,7 +72,7 @@ define i64 @NAME(i64 %x) {
 	two, second := side("two", "2")
 	path := linked(t, one, two)
 	for _, rule := range []string{everySite, everyRecord, "operand counts agree", "constants agree", lost} {
-		for number, m := range []*ir.Module{second, first} { // the map that is of the other one
+		for number, m := range []*ir.Module{second, first} { // number is the map of the other module
 			r := ruled(t, path, rule, m)
 			require.Zero(t, r.Broken, "%+v", r)
 			require.Zero(t, r.Unknown, "%+v", r)
@@ -95,7 +95,7 @@ define weak i64 @both(i64 %x) {
 	require.Contains(t, r.Skipped, "2 maps, the first of them map 0: no given module is what they were compiled from")
 }
 
-// A module that is not what its map was compiled from breaks the rules though it is one of several.
+// TestCheckIROfAnotherVersion requires that a module that its map was not compiled from violates the rules, even if it is one of several.
 func TestCheckIROfAnotherVersion(t *testing.T) {
 	side := func(name, operands string) (string, *ir.Module) {
 		path, m := frametest.Written(t, name+".ll", stackmapHead+`
@@ -114,7 +114,7 @@ define i64 @`+name+`(i64 %x) {
 	require.Contains(t, r.Violations[0].What, "record 1 of @one has 1 live values, and line ")
 }
 
-// A function that is there to be inlined alone has no code, and so no records.
+// TestCheckIRAvailableExternally covers a function that is only for inlining: it has no code, and so no records.
 func TestCheckIRAvailableExternally(t *testing.T) {
 	path, m := frametest.Written(t, "available.ll", stackmapHead+`
 define available_externally i64 @elsewhere(i64 %x) noinline {
@@ -126,14 +126,14 @@ define i64 @here(i64 %x) {
   %r = call i64 @elsewhere(i64 %x)
   ret i64 %r
 }`)
-	// Its name is defined by another module, without a site.
+	// Another module defines its name, without a site.
 	more, _ := frametest.Written(t, "more.ll", stackmapHead+"define i64 @elsewhere(i64 %x) {\n  ret i64 %x\n}")
 	path = linked(t, frametest.LLC(t, 19, path, "-relocation-model=pic"), frametest.LLC(t, 19, more, "-relocation-model=pic"))
 	r := ruled(t, path, everySite, m)
 	require.Equal(t, maps.CheckRule{Rule: everySite, Fact: r.Fact, Checked: 1}, r)
 }
 
-// TestCheckIRCountsOperands requires that lost values are counted by the operand, and are never more than the checked ones.
+// TestCheckIRCountsOperands requires that lost values are counted by operand, and are never more than the checked ones.
 func TestCheckIRCountsOperands(t *testing.T) {
 	path, m := frametest.Written(t, "lossy.ll", stackmapHead+`
 define void @f(i64 %a, x86_fp80 %b, x86_fp80 %c, x86_fp80 %d) {
@@ -159,7 +159,7 @@ func TestCheckIRMissingRecord(t *testing.T) {
 	require.Equal(t, "the stackmap of @f at line 7, of id 2, has no record", r.Violations[0].What)
 }
 
-// An object that lost its relocations says nowhere where its functions are.
+// TestCheckStrippedObject covers an object without relocations, which does not show where its functions are.
 func TestCheckStrippedObject(t *testing.T) {
 	path, _ := frametest.Written(t, "f.ll", stackmapHead+`
 define void @f(i64 %a) {
@@ -178,7 +178,7 @@ define void @f(i64 %a) {
 	}
 }
 
-// x32 has addresses of 4 bytes on x86-64.
+// TestCheckNarrowAddress covers x32, which has addresses of 4 bytes on x86-64.
 func TestCheckNarrowAddress(t *testing.T) {
 	path, _ := frametest.Written(t, "x32.ll", strings.Replace(strings.Replace(stackmapHead, "unknown-linux-gnu", "unknown-linux-gnux32", 1),
 		"e-m:e-p270", "e-m:e-p:32:32-p270", 1)+`

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Allocas of each kind as operands of each kind of site, and stackmaps whose shadows llc has to keep apart: from each other, from a
-// patchpoint, and from the end.
+// apart has allocas of each kind as operands of each kind of site, and stackmaps whose shadows llc must separate: from each other, from a patchpoint,
+// and from the end of the function.
 const apart = `
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
@@ -41,13 +41,13 @@ next:
   ret void
 }`
 
-// TestCheckSites requires that llc's output keeps the rules, on each architecture, and that a module that differs breaks the one rule.
+// TestCheckSites requires that llc's output keeps the rules on each architecture, and that a module that differs violates one rule.
 func TestCheckSites(t *testing.T) {
 	livetest.Slow(t)
 	const allocas, shadows, ends = "allocas are recorded by address", "shadows are apart", "shadows end with their function"
 	for _, c := range []struct {
 		triple  string
-		allocas int // statepoints are for x86-64 and aarch64 alone, and the stack of s390x is not realigned
+		allocas int // statepoints are only for x86-64 and aarch64, and the stack of s390x is not realigned
 	}{{"x86_64-unknown-linux-gnu", 9}, {"aarch64-unknown-linux-gnu", 9}, {"powerpc64le-unknown-linux-gnu", 6}, {"s390x-unknown-linux-gnu", 4}} {
 		for _, version := range []int{16, 19, 22} {
 			for _, level := range []string{"-O0", "-O2"} {
@@ -95,8 +95,8 @@ func TestCheckSites(t *testing.T) {
 
 var recordOffset = regexp.MustCompile(`Record ID: (\d+), instruction offset: (\d+)`)
 
-// TestCallsInShadows requires what LLVM itself leaves in a shadow, for x86-64: an ordinary call that returns to the shadow's end, and a
-// statepoint's call, which the document does not mention, anywhere.
+// TestCallsInShadows requires that calls in a shadow are accepted as LLVM writes them for x86-64: an ordinary call that returns to the shadow's end,
+// and a statepoint's call, which the document does not mention, anywhere.
 func TestCallsInShadows(t *testing.T) {
 	const text = `
 target triple = "x86_64-unknown-linux-gnu"

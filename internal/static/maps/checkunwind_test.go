@@ -15,8 +15,8 @@ import (
 
 const stackSizesAgree = "stack sizes agree"
 
-// TestStackSizesOfObjects covers unlinked objects, in which a call of an undefined function has the next instruction as its target until it is
-// linked, and which have frames without CFI and without a frame pointer.
+// TestStackSizesOfObjects covers unlinked objects, whose frames have no CFI and no frame pointer. Until linking, a call of an undefined function has
+// the next instruction as its target.
 func TestStackSizesOfObjects(t *testing.T) {
 	for _, triple := range []string{"x86_64-pc-linux-gnu", "x86_64-apple-macosx11", "x86_64-pc-windows-msvc", "s390x-linux-gnu"} {
 		for _, program := range []string{"dup.ll", "pc_ret.ll", "false_match.ll"} {
@@ -35,7 +35,7 @@ func TestStackSizesOfObjects(t *testing.T) {
 	}
 }
 
-// TestStackSizesBehindCallsElsewhere requires that the code after a call of another object, and after a jump to one, is determined from the
+// TestStackSizesBehindCallsElsewhere requires that the stack size after a call of another object, and after a jump to one, is determined from the
 // instructions alone.
 func TestStackSizesBehindCallsElsewhere(t *testing.T) {
 	path, _ := frametest.Written(t, "elsewhere.ll", stackmapHead+`
@@ -58,14 +58,14 @@ stay:
 	require.Equal(t, maps.CheckRule{Rule: stackSizesAgree, Fact: maps.SizesAgree.Fact, Checked: 1}, r)
 }
 
-// TestStackSizesTooSmall requires that a size that is too small is reported too: a frame of another architecture has room for arguments.
+// TestStackSizesTooSmall requires that a size that is too small is reported too: on other architectures a frame has room for arguments.
 func TestStackSizesTooSmall(t *testing.T) {
 	path := livetest.Object(t, 19, "pc_ret.ll", "-mtriple=s390x-linux-gnu")
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
 	at := bytes.Index(b, []byte("\x03\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01")) // one function, one record
 	require.Positive(t, at)
-	require.Equal(t, byte(160), b[at+16+8+7]) // pc_ret.ll has a frame of what every callee gets
+	require.Equal(t, byte(160), b[at+16+8+7]) // pc_ret.ll has only the area that every callee gets
 	b[at+16+8+7] = 152
 	broken := filepath.Join(t.TempDir(), "broken.o")
 	require.NoError(t, os.WriteFile(broken, b, 0o644))

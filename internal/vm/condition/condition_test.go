@@ -117,7 +117,7 @@ func slots() (list []frame.Slot) {
 	return append(list,
 		frame.Slot{Index: len(list), Name: "%gone", Status: frame.Missing, Reason: "rax is caller-saved"},
 		frame.Slot{Index: len(list) + 1, Name: "%undef", Status: frame.Undefined, Reason: "the module has undef here"},
-		// A record may have a value twice.
+		// A record may hold a value twice.
 		frame.Slot{Index: len(list) + 2, Name: "%twice", Status: frame.Missing, Reason: "rdx is caller-saved"},
 		frame.Slot{Index: len(list) + 3, Name: "%twice", Type: i8, Status: frame.OK, Bytes: []byte{3}, Value: "3", Hex: "0x3"})
 }
@@ -125,7 +125,7 @@ func slots() (list []frame.Slot) {
 func TestCondition(t *testing.T) {
 	all := slots()
 	for text, want := range map[string]bool{
-		// Comparisons with what is written down.
+		// Comparisons with literals.
 		"%i == 25": true, "%i==25": true, "%i != 25": false, "%i < 26": true, "%i < 25": false, "%i <= 25": true, "%i > 24": true,
 		"%i > 25": false, "%i >= 25": true, "%i >= 26": false, "%i == 0x19": true, "%i == 0b11001": true, "%i == 031": true, "#0 == 25": true, "%i > -1": true,
 		"25 == %i": true, "26 > %i": true, "%i == 1_000": false,
@@ -163,7 +163,7 @@ func TestCondition(t *testing.T) {
 		"!(%i == 25)": false, "!(%i == 1) && true": true, "!!(%i == 25)": true, "(%i == 25) == true": true, "(%i > 3) == (%m > 3)": false, "(%i > 3) != (%m > 3)": true, "%t == (%i > 3)": true,
 		"((((%i))) == ((25)))": true, "%i\t==\n25": true,
 
-		// A missing value is used, and does not matter.
+		// The missing value does not matter.
 		"%i == 25 || %gone == 1": true, "%gone == 1 || %i == 25": true, "%i == 1 && %gone == 1": false, "%gone == 1 && %i == 1": false,
 		"!(%gone == 1 && %i == 1)": true, "(%gone == 1 || %i == 25) && (%i == 25 || %nothing == 1)": true, "%nothing == 1 && false": false, "true || %nothing == 1": true,
 		"%i / 0 == 1 || %i == 25": true, "%twice == 3": true,
@@ -232,7 +232,7 @@ func TestPossible(t *testing.T) {
 }
 
 // TestAgainstPython requires precedence, associativity and integers as in Python, whose evaluator gives the expected results of random conditions.
-// For numbers that are not negative, / and % agree, too.
+// For non-negative numbers, / and % agree, too.
 func TestAgainstPython(t *testing.T) {
 	livetest.Slow(t)
 	python := livetest.Tool(t, "python3")
@@ -259,7 +259,7 @@ func TestAgainstPython(t *testing.T) {
 			a, b := numbers(0)
 			op := pick("<<", ">>")
 			k := fmt.Sprint(random.IntN(70))
-			looser := pick("&", "|", "^") // or how far it is shifted could be any number
+			looser := pick("&", "|", "^") // otherwise the shift width could be any number
 			y, py := numbers(depth - 1)
 			return parenthesized(a+" "+op+" "+k+" "+looser+" "+y, b+" "+op+" "+k+" "+looser+" "+py)
 		case n == 4:
@@ -331,7 +331,7 @@ func TestAgainstPython(t *testing.T) {
 	require.Greater(t, len(texts)-trues, 500)
 }
 
-// FuzzParse parses arbitrary text: a condition comes from a user, who may paste anything.
+// FuzzParse parses arbitrary text: users may paste anything as a condition.
 func FuzzParse(f *testing.F) {
 	f.Add("%i == 25 && %acc <= 0x10")
 	f.Add(`%"a b" != -1.5e3 || !(i % 3 > #2 << 4)`)

@@ -12,7 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// What images say is added one by one: a layout that several have is there once, and of modules there are no more than a bound, which is said.
+// TestAdd requires that descriptions of images are added one by one: a layout of several images is added once, and a note says that there are more
+// modules than the bound.
 func TestAdd(t *testing.T) {
 	module := livetest.Module(t, `@l = constant [7 x i8] c"simple\00", section ".reframe.layout"
 @m = constant [16 x i8] c"@x = global i8 0", section ".reframe.ir"

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// maxFootprint is the number of bytes that may be allocated for each byte of the text that a target has of itself.
+// maxFootprint bounds the allocated bytes for each byte of a target's description.
 const maxFootprint = 8
 
 // TestFootprint requires that the IR of many tiny functions, plain and compressed, takes at most maxFootprint times the size of its text, with all that is

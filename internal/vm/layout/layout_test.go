@@ -48,7 +48,7 @@ func TestLayoutMistakes(t *testing.T) {
 		return `{"schema":"reframe.layout/v1","exits":[` + text + `]}`
 	}
 	const resume = `"resume":{"function":"plain","block":"loop"}`
-	// Each mistake begins where the text at does.
+	// The mistake begins at the text in at.
 	for _, c := range []struct{ name, text, at, want string }{
 		{"good", exit(`{"function":"opt","record":2882400000,"when":[{"operand":0,"equals":3}],` + resume + `,"slots":[{"operand":1,"name":"%n"}]}`), "", ""},
 		{"names with and without sigils", exit(`{"function":"@opt","resume":{"function":"@plain","block":"%loop"},"slots":[{"operand":1,"name":"n"}]}`), "", ""},
@@ -93,7 +93,7 @@ func TestLayoutMistakes(t *testing.T) {
 	}
 }
 
-// TestLayoutNames requires that a value may be named as the source spells it, and as LLVM does; two spellings are one name.
+// TestLayoutNames requires that a value may be named as in the source or as LLVM prints it; two spellings are one name.
 func TestLayoutNames(t *testing.T) {
 	m, err := ir.Parse("m.ll", []byte(layoutModule))
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestLayoutConditions(t *testing.T) {
 		{"f", 7, []frame.Slot{missing, number(0)}, "", "l.json: exits[0] asks for live value 0, which is not there: rax is gone"},
 		{"g", 7, []frame.Slot{number(1)}, "", "l.json: exits[2] asks for live value 5, and record 7 has 1"},
 		{"h", 1, nil, "", ""},
-		{"k", 1, []frame.Slot{number(4), missing}, "b", ""}, // the first is of another record, and the second cannot hold, whatever is missing
+		{"k", 1, []frame.Slot{number(4), missing}, "b", ""}, // the first is for another record, and the second cannot hold
 		{"k", 1, []frame.Slot{number(3), missing}, "", "l.json: exits[5] asks for live value 1, which is not there: rax is gone"},
 		{"k", 1, []frame.Slot{number(5), number(1)}, "", "l.json: exits[4] asks for live value 5, and record 1 has 2"},
 		{"nosuch", 1, nil, "", ""},

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// page is one page at 0x2000, of which each byte is 5.
+// page is a page at 0x2000, of which each byte is 5.
 type page struct{}
 
 func (page) ReadMemory(p []byte, addr machine.Addr) error {
@@ -29,7 +29,7 @@ func (page) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// moment is an exit of the toy's method.
+// moment returns an exit of the toy's method.
 func moment() *protocheck.Moment {
 	at, zero, one := int64(3), int64(0), int64(1)
 	return &protocheck.Moment{Memory: page{}, Maps: []machine.Mapping{{Start: 0x2000, End: 0x3000, Read: true, Write: true}},
@@ -50,7 +50,7 @@ func toyWith(t *testing.T, fault string) protocheck.Options {
 
 func silent(*protocheck.Result) error { return nil }
 
-// Each thing that an interpreter can do wrong breaks the check that is about it, and no other.
+// TestEachFaultBreaksItsCheck requires that each fault of an interpreter violates the check for it, and no other.
 func TestEachFaultBreaksItsCheck(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[string]map[string]string{
@@ -90,7 +90,7 @@ func TestEachFaultBreaksItsCheck(t *testing.T) {
 			for _, r := range report.Checks {
 				require.NotEqual(t, protocheck.Not, r.Status, "%s: %s", r.Check, r.Why)
 				if r.Status == protocheck.Broken {
-					if broken[r.Check] = r.Why; r.Check == "notification" && strings.HasSuffix(r.Why, early) { // its answer may be there before the next request
+					if broken[r.Check] = r.Why; r.Check == "notification" && strings.HasSuffix(r.Why, early) { // its answer may arrive before the next request
 						broken[r.Check] = want[r.Check]
 					}
 				}
@@ -101,7 +101,8 @@ func TestEachFaultBreaksItsCheck(t *testing.T) {
 	}
 }
 
-// Without an exit only what needs none is tried, and an interpreter that cannot be greeted is asked nothing else.
+// TestWhatIsNotTried requires that without an exit only checks that need none run, and that an interpreter that does not answer initialize gets no
+// other request.
 func TestWhatIsNotTried(t *testing.T) {
 	t.Parallel()
 	o := toyWith(t, "")
@@ -142,7 +143,7 @@ func TestWhatIsNotTried(t *testing.T) {
 	}
 }
 
-// TestExitIsCounted requires that the costs of the exit are counted.
+// TestExitIsCounted requires that the cost of the exit is counted.
 func TestExitIsCounted(t *testing.T) {
 	t.Parallel()
 	report, err := protocheck.Run(t.Context(), toyWith(t, ""), silent)
@@ -150,7 +151,7 @@ func TestExitIsCounted(t *testing.T) {
 	require.Equal(t, &protocheck.Exit{Frames: 1, Objects: 1, Outcome: "returned i64 0x88bd", Steps: 5000, Requests: 5, Ranges: 1, Writes: 1, Allocated: 16}, report.Exit)
 }
 
-// The names of members that are looked for are those of the schema.
+// TestMembersAreTheSchemas requires that the known member names are those of the schema.
 func TestMembersAreTheSchemas(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../doc/messages.schema.json")
@@ -205,7 +206,7 @@ func TestMembersAreTheSchemas(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// It ends when its caller wants it to.
+// TestEnds requires that it ends when its caller closes its input.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")

@@ -1,4 +1,4 @@
 package protocheck
 
-// Members are the names of members that are looked for.
+// Members exports members for tests.
 var Members = members

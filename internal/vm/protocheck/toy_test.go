@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// faultVariable names, in the environment of this test's own program, what its toy of an interpreter is to do wrong; without it the program is the
-// test.
+// faultVariable names the environment variable with the fault of the toy interpreter. If it is set, the test program runs the toy instead of tests.
 const faultVariable = "PROTOCHECK_FAULT"
 
 func init() {
@@ -23,14 +22,14 @@ func init() {
 	}
 }
 
-// toy is an interpreter of one method, Toy.add, in which one position, 3, adds what is on the stack to the word that counter has, 5,000 times, and
-// returns it. Where it is to stop on the way, it has called Toy.more, which knows how often it was done.
+// toy is an interpreter of one method, Toy.add. Its position 3 adds the value on the stack to the word counter 5,000 times, and returns it. If it
+// must stop on the way, it has called Toy.more, which counts the iterations.
 type toy struct {
 	in    *bufio.Reader
 	fault string
 	last  int // id of its own requests
 
-	asked int    // requests so far
+	asked int    // number of requests
 	kept  uint64 // from earlier requests
 	line  string
 }
@@ -61,7 +60,7 @@ func (y *toy) read() object {
 	return v
 }
 
-// ask is a request to reframe: nil where it was answered by an error.
+// ask sends a request to reframe, and returns nil if the answer is an error.
 func (y *toy) ask(method string, params object) any {
 	y.last++
 	y.say(object{"jsonrpc": "2.0", "id": y.last, "method": method, "params": params})
@@ -191,11 +190,11 @@ func (y *toy) resume(r object) object {
 	for i := range bytes {
 		bytes[i] = byte(sum >> (8 * i))
 	}
-	if y.fault == "stores-otherwise" && y.asked == 4 { // the same once more
+	if y.fault == "stores-otherwise" && y.asked == 4 { // the repeated run
 		bytes[7] = 1
 	}
 	if y.fault == "loses" && stops {
-		// what it has added stays with it
+		// It keeps the sum.
 	} else if y.ask("memory.write", object{"ranges": []object{{"at": at["at"], "data": hex.EncodeToString(bytes)}}}) == nil && y.fault != "writes-blindly" {
 		return unsupported("counter cannot be written")
 	}

@@ -16,7 +16,7 @@ import (
 
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/vm/protocol"
-	_ "example.com/reframe/test/livetest" // gives back signals that the test was started without
+	_ "example.com/reframe/test/livetest" // restores signals that the test was started without
 )
 
 // memory is two pages from 0x1000 on, of which only the second is writable; each byte is the low one of its address.
@@ -41,7 +41,7 @@ func host() *protocol.Host {
 
 var hello = protocol.Hello{Arch: "x86-64", Order: "little", Pointer: 8, Target: "process"}
 
-// greets is the beginning of a shell script that answers initialize and has read resume.
+// greets starts a shell script that answers initialize and has read resume.
 const greets = `read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"sh"}}'; read l; `
 
 // returns7 is the answer to resume.
@@ -71,7 +71,7 @@ func asked(t *testing.T, h *protocol.Host, lines ...string) (answers []string, a
 	return answers, a
 }
 
-// TestServes requires that requests are answered as the page on the protocol describes.
+// TestServes requires that requests are answered as doc/protocol.md describes.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, ask, want string }{
@@ -113,7 +113,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// TestOverlay requires that writes are read back and do not reach the target, and that allocations lie where the target has no memory.
+// TestOverlay requires that writes are read back and do not reach the target, and that allocations are at unmapped addresses.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
 	h := host()
@@ -127,13 +127,13 @@ func TestOverlay(t *testing.T) {
 		`{"jsonrpc":"2.0","id":4,"method":"memory.read","params":{"ranges":[{"at":"0x2ffc","size":4},{"at":"0x200000100000","size":8},{"at":"0x200000100018","size":40}]}}`,
 		`{"jsonrpc":"2.0","id":5,"method":"memory.write","params":{"ranges":[{"at":"0x200000000008","data":"cc"}]}}`,
 		`{"jsonrpc":"2.0","id":6,"method":"memory.read","params":{"ranges":[{"at":"0x200000000007","size":3},{"at":"0x200000000008","size":64}]}}`)
-	// The widest gap is from 0x100000 to 1 << 47; a quarter of it on, the room begins.
+	// The widest gap is from 0x100000 to 1 << 47; allocations begin after a quarter of it.
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"result":{}}`,
 		`{"jsonrpc":"2.0","id":2,"result":{"at":"0x200000000000"}}`,
 		`{"jsonrpc":"2.0","id":3,"result":{"at":"0x200000000020"}}`,
 		`{"jsonrpc":"2.0","id":4,"result":[{"data":"fcfdaabb"},{"error":"0x200000100000 was not allocated"},{"error":"0x200000100018 was not allocated"}]}`,
 		`{"jsonrpc":"2.0","id":5,"result":{}}`,
-		`{"jsonrpc":"2.0","id":6,"result":[{"data":"00cc00"},{"error":"0x200000000021 was not allocated"}]}`}, answers) // of a page that was written, too
+		`{"jsonrpc":"2.0","id":6,"result":[{"data":"00cc00"},{"error":"0x200000000021 was not allocated"}]}`}, answers) // also of a written page
 	require.Equal(t, "one two\n", a.Output)
 	require.Equal(t, 9, a.Requests)
 	var stored []string
@@ -148,12 +148,12 @@ func TestOverlay(t *testing.T) {
 	block, ok := h.Memory.Block(0x200000000017)
 	require.True(t, ok)
 	require.Equal(t, machine.Range{Start: 0x200000000000, End: 0x200000000018}, block)
-	_, ok = h.Memory.Block(0x200000000018) // between two
+	_, ok = h.Memory.Block(0x200000000018) // between two allocations
 	require.False(t, ok)
 }
 
-// TestBrokenInterpreters requires that each violation by an interpreter gives an error of one line that names the message, and ends it and all that
-// it has started.
+// TestBrokenInterpreters requires that each violation gives a one-line error that names the message, and ends the interpreter and all processes it
+// started.
 func TestBrokenInterpreters(t *testing.T) {
 	t.Parallel()
 	request := `echo '{"jsonrpc":"2.0","id":1,"method":"symbol","params":{"names":[]}}'; `
@@ -191,7 +191,7 @@ func TestBrokenInterpreters(t *testing.T) {
 			t.Parallel()
 			limit := time.Minute
 			if strings.Contains(c.want, "in time") {
-				limit = 2 * time.Second // it sleeps for a minute: however slow the machine is, that is not over
+				limit = 2 * time.Second // the interpreter sleeps for a minute, which is longer on any machine
 			}
 			greeting, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -205,7 +205,7 @@ func TestBrokenInterpreters(t *testing.T) {
 			command := "exec sh " + filepath.Join(dir, "child.sh")
 			child, err := protocol.Start(greeting, protocol.Spec{Command: command, Hello: hello})
 			if err == nil {
-				ctx, cancel := context.WithTimeout(t.Context(), limit) // from here on: however long it took to greet
+				ctx, cancel := context.WithTimeout(t.Context(), limit) // without the time to greet
 				defer cancel()
 				_, err = child.Resume(ctx, &protocol.Resume{}, host())
 			}
@@ -240,10 +240,10 @@ func requireNoGroup(t *testing.T, group string) {
 		for _, path := range stats {
 			text, err := os.ReadFile(path)
 			if err != nil {
-				continue // it has ended meanwhile
+				continue // it has ended
 			}
 			fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // proc(5): state, parent, process group
-			if fields[2] == group && fields[0] != "Z" {                               // a zombie that nobody waits for is gone too
+			if fields[2] == group && fields[0] != "Z" {                               // a zombie without a waiting parent counts as ended
 				return false
 			}
 		}
@@ -251,7 +251,7 @@ func requireNoGroup(t *testing.T, group string) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// TestEndsWithItsInput requires that an interpreter that does not end at the end of its input is ended, with all that it has started.
+// TestEndsWithItsInput requires that an interpreter that does not end at the end of its input is killed, with all processes it started.
 func TestEndsWithItsInput(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{"at once": greets + `echo '` + returns7 + `'; read l`, "never": greets + `echo '` + returns7 + `'; trap '' TERM HUP INT; while :; do sleep 60; done`} {
@@ -270,7 +270,7 @@ func TestEndsWithItsInput(t *testing.T) {
 	}
 }
 
-// One that sends very many requests before it reads any answer is served: neither side waits for the other for ever.
+// TestPipelining requires that an interpreter that sends many requests before it reads an answer is served: neither side waits for the other forever.
 func TestPipelining(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
@@ -306,7 +306,7 @@ func TestCancelled(t *testing.T) {
 	c.Close()
 }
 
-// TestCancelledWhileAnswering requires the same of a cancellation while an answer is written that the interpreter does not read.
+// TestCancelledWhileAnswering requires the same of a cancellation during an answer that the interpreter does not read.
 func TestCancelledWhileAnswering(t *testing.T) {
 	t.Parallel()
 	for _, ask := range []string{

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// TestFork requires that a write to a fork is only in that fork, where memory is writable, and that earlier writes are in both.
+// TestFork requires that a write to a fork is only in that fork, if memory is writable, and that earlier writes are in both.
 func TestFork(t *testing.T) {
 	t.Parallel()
 	o := host().Memory

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// stopsBy returns the result of a resume that is to stop, with an interpreter that sends this answer.
+// stopsBy returns the result of a resume with a stop, from an interpreter that sends this answer.
 func stopsBy(t *testing.T, stop *protocol.Stop, answer string) (*protocol.Answer, error) {
 	t.Helper()
 	script := greets + "cat <<'END'\n" + `{"jsonrpc":"2.0","id":2,"result":` + strings.ReplaceAll(answer, "\n", " ") + "}\nEND\nread l\n"
@@ -24,7 +24,7 @@ func stopsBy(t *testing.T, stop *protocol.Stop, answer string) (*protocol.Answer
 	return a, err
 }
 
-// Where an interpreter has stopped is handed over again as it came.
+// TestStops requires that the state in which an interpreter stopped is sent back unchanged.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	a, err := stopsBy(t, &protocol.Stop{After: 3}, `{"stopped":{"frames":[
@@ -43,7 +43,7 @@ func TestStops(t *testing.T) {
 		"objects":[{"id":7,"class":"C","fields":[{"at":8,"object":7}]},{"id":8,"fields":[]}],"stop":{"after":1,"frames":2}}`, string(text))
 }
 
-// TestStopsWrongly requires that an interpreter that stops otherwise than it was asked, or with invalid frames, counts as broken.
+// TestStopsWrongly requires that an interpreter that stops elsewhere than requested, or with invalid frames, counts as broken.
 func TestStopsWrongly(t *testing.T) {
 	t.Parallel()
 	frame := `{"method":"A.a","position":4,"resume":"reexecute","locals":[],"stack":[]}`

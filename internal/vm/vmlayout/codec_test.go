@@ -11,7 +11,7 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// codecs are encodings of real virtual machines, in the words of a layout, and one that two functions of a layout make.
+// codecs has encodings of real virtual machines, as a layout writes them, and one of two functions of a layout.
 const codecs = `
 # WebKit, Source/JavaScriptCore/runtime/JSCJSValue.h: NumberTag, DoubleEncodeOffset, ValueNull …
 jsc = nan_box(ints = 0xfffe, offset = 1 << 49, symbols = {0: "empty", 0x02: "null", 0x06: "false", 0x07: "true", 0x0a: "undefined"})
@@ -68,7 +68,7 @@ def frames(site):
     return frame("m", 0)
 `
 
-// codecOfTest finds a codec of the text by its name.
+// codecOfTest returns a codec of the text by its name.
 func codecOfTest(t *testing.T, name string) Codec {
 	t.Helper()
 	l, err := Parse("codecs.star", []byte(codecs))
@@ -138,7 +138,7 @@ func TestKnownEncodings(t *testing.T) {
 	}
 }
 
-// Bits that are no value, and values that have no bits.
+// TestNoEncoding covers bits without a value, and values without bits.
 func TestNoEncoding(t *testing.T) {
 	for _, c := range []struct {
 		codec string
@@ -188,7 +188,7 @@ func TestNoEncoding(t *testing.T) {
 	}
 }
 
-// TestCodecParameters requires an error where a codec is made with parameters that it does not support.
+// TestCodecParameters requires an error if a codec is made with unsupported parameters.
 func TestCodecParameters(t *testing.T) {
 	for text, says := range map[string]string{
 		"nan_box(ints = 0)":                      "nan_box: ints are 16 bits that are not 0, and the offset is from 1 << 48 on, so that no sum is over 64 bits",
@@ -207,7 +207,7 @@ func TestCodecParameters(t *testing.T) {
 	}
 }
 
-// interesting are bits that are random, but often those that an encoding has for something.
+// interesting returns random bits, which often have a meaning in an encoding.
 func interesting(r *rand.Rand, c Codec) uint64 {
 	bits := r.Uint64()
 	switch r.IntN(6) {
@@ -245,7 +245,7 @@ func interesting(r *rand.Rand, c Codec) uint64 {
 	return bits
 }
 
-// The inverse of each codec gives the bits back of 10,000 values.
+// TestInverse requires that decoding and encoding gives the bits of 10,000 values back.
 func TestInverse(t *testing.T) {
 	for _, name := range []string{"jsc", "ark", "simple", "luajit", "spidermonkey", "v8", "v8_compressed", "ocaml", "narrow_oop", "zero_based", "colors", "written"} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// builtinLayout reads a layout that comes with reframe.
+// builtinLayout reads a builtin layout.
 func builtinLayout(t testing.TB, name string) *Layout {
 	t.Helper()
 	l, err := Read(name)
@@ -18,10 +18,10 @@ func builtinLayout(t testing.TB, name string) *Layout {
 	return l
 }
 
-// enc is an encoding of Jeandle.
+// enc returns an operand of Jeandle's encoding.
 func enc(index, kind, basic int64) Operand { return constant("i64", index<<32|kind<<16|basic) }
 
-// i32s are constants.
+// i32s returns constants.
 func i32s(list ...int64) (all []Operand) {
 	for _, n := range list {
 		all = append(all, constant("i32", n))
@@ -69,7 +69,7 @@ func TestWrongRecords(t *testing.T) {
 		{"wanco, half a pair", "wanco", Site{Kind: "stackmap", Operands: []Operand{i32(0), i32(1)}}, "next: there are 2 operands, and one more is wanted"},
 		{"ark, half a pair", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-2)}}, "pairs: 3 operands are no pairs"},
 		{"ark, no depth", "ark", Site{Operands: []Operand{i32(-2), i32(5)}}, "neither the record nor the call says how deep the frames are inlined"},
-		{"ark, a depth of none", "ark", Site{Operands: []Operand{i32(-1), i32(-2)}}, "frames that are inlined -2 deep, and there are 2 operands"}, // it searched until it was stopped
+		{"ark, a depth of none", "ark", Site{Operands: []Operand{i32(-1), i32(-2)}}, "frames that are inlined -2 deep, and there are 2 operands"}, // it once searched without end
 		{"ark, deeper than there are operands", "ark", Site{Operands: []Operand{i32(-1), i64(1 << 40)}}, "frames that are inlined 1099511627776 deep, and there are 2 operands"},
 		{"ark, too deep", "ark", Site{Operands: []Operand{i32(-1), i32(2), i32(-11), i32(5), i32(-10), i32(5)}}, "operand 2 is of depth 3, and the deepest is 2"},
 		{"ark, a frame left out", "ark", Site{Operands: []Operand{i32(-1), i32(1), i32(-5), i32(5), i32(-7), value("ref", "%a")}}, "no operand is of depth 0"},
@@ -95,7 +95,7 @@ func TestEmptyBundles(t *testing.T) {
 	require.Nil(t, shape, "wanco has stackmaps alone")
 }
 
-// 66 locals of JLLVM have two words of mask; without a module a record's poison is the constant that LLVM writes.
+// TestJLLVMMask has 66 locals of JLLVM, with two words of mask; without a module a record's poison is the constant that LLVM writes.
 func TestJLLVMMask(t *testing.T) {
 	operands := []Operand{constant("i16", 17), constant("i16", 66)}
 	for range 66 {
@@ -121,8 +121,8 @@ func TestJLLVMMask(t *testing.T) {
 	}
 }
 
-// The bundle that JLLVM's own test of its compiler wants (tests/Compiler/locals-deopt-types.j): an int, a long in two words, a float and a double as
-// integers, a reference.
+// TestJLLVMOwnTest has the bundle of JLLVM's own compiler test (tests/Compiler/locals-deopt-types.j): an int, a long in two words, a float and a
+// double as integers, a reference.
 func TestJLLVMOwnTest(t *testing.T) {
 	poison := Operand{Undef: true, Type: plain["i8"]}
 	shape, err := builtinLayout(t, "jllvm").Frames(&Site{Function: "Test.test:()V", Operands: []Operand{
@@ -142,7 +142,7 @@ func TestJLLVMOwnTest(t *testing.T) {
 	require.Equal(t, []local{{operand: 2}, {operand: 3}, {kind: DeadValue}, {operand: 5}, {operand: 6, as: "ref"}, {operand: 7}, {kind: DeadValue}}, got)
 }
 
-// Older releases of Ark have the depth in the call, not in the record.
+// TestArkDepthOfTheCall covers older releases of Ark, which have the depth in the call and not in the record.
 func TestArkDepthOfTheCall(t *testing.T) {
 	site := Site{Kind: "deoptimize", Operands: []Operand{constant("i32", -5), constant("i32", 17), constant("i32", -4), constant("i32", 9)},
 		Args: []Operand{value("i64", "%glue"), constant("i32", 3), constant("i64", 1)}}

@@ -76,8 +76,8 @@ func lines(text string) string {
 	return b.String()
 }
 
-// exits are programs whose records are written in an encoding, the physical frames that hold VM frames, innermost first, and those, as
-// the encoding has them.
+// exits lists programs whose records use an encoding, their physical frames with VM frames, innermost first, and the VM frames that the encoding
+// describes.
 var exits = []struct {
 	layout string
 	frames []string
@@ -201,7 +201,7 @@ var exits = []struct {
 	`},
 }
 
-// The programs of the built-in layouts, compiled by LLVM of three releases, ahead of time and just in time, are looked at from outside.
+// TestExits reads the programs of the builtin layouts from outside, compiled by three releases of LLVM, ahead of time and just in time.
 func TestExits(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range exits {
@@ -226,8 +226,8 @@ func TestExits(t *testing.T) {
 	}
 }
 
-// TestExitsWithoutModule covers self-describing encodings, which need no module: their constants are in the record. Only a module gives the kind of
-// a site, and the width of an operand for which its encoding has another type.
+// TestExitsWithoutModule covers self-describing encodings, which need no module: their constants are in the record. Only a module shows the kind of a
+// site, and the width of an operand whose type in the encoding differs.
 func TestExitsWithoutModule(t *testing.T) {
 	livetest.Slow(t)
 	differs := map[string][]string{

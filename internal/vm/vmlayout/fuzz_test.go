@@ -11,8 +11,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// stream makes a site of bytes: a kind and an id, and three bytes or more for each operand, which is often something that an encoding has a
-// meaning for.
+// stream converts bytes to a site: a kind and an id, and three bytes or more for each operand, which often has a meaning in an encoding.
 func stream(data []byte) *Site {
 	at := 0
 	next := func() int64 {
@@ -55,7 +54,7 @@ func stream(data []byte) *Site {
 	return s
 }
 
-// held runs a layout for a site, and reads the result: it must be a shape that can be read, or an error, or nil for a site of another layout.
+// held runs a layout for a site, and reads the result: it must be a readable shape, an error, or nil for a site of another layout.
 func held(t *testing.T, l *Layout, s *Site) (*Shape, error) {
 	shape, err := l.Frames(s)
 	if err != nil {
@@ -82,7 +81,7 @@ func held(t *testing.T, l *Layout, s *Site) (*Shape, error) {
 	return shape, nil
 }
 
-// FuzzLayouts runs each layout that comes with reframe over operands at random.
+// FuzzLayouts runs each builtin layout over random operands.
 func FuzzLayouts(f *testing.F) {
 	f.Add([]byte{3, 0, 0, 0, 0, 1, 0, 2, 7, 3, 2, 5, 0, 2, 0, 0, 7, 1})
 	f.Add([]byte{3, 0, 0, 0, 4, 0, 0, 2, 5, 2, 5, 1, 0, 0, 2, 7, 0})
@@ -99,7 +98,7 @@ func FuzzLayouts(f *testing.F) {
 		}
 		s := stream(data)
 		for _, l := range layouts {
-			_, _ = held(t, l, s) // both are well, as is neither
+			_, _ = held(t, l, s) // an error and nil are allowed
 		}
 	})
 }
@@ -113,7 +112,7 @@ var tokens = map[string][][]byte{
 	"ark":     {{3, 255, 2, 0}, {3, 255, 2, 1}, {3, 254, 2, 7}, {3, 0, 7, 3}, {3, 251, 7, 3}, {3, 252, 2, 4}, {3, 1, 7, 3}},
 }
 
-// A share of what FuzzLayouts does, the same each time: among it are shapes of each layout, and errors.
+// TestLayoutsOnRandomStreams runs a fixed part of FuzzLayouts, which includes shapes of each layout, and errors.
 func TestLayoutsOnRandomStreams(t *testing.T) {
 	for _, name := range Builtin() {
 		require.Contains(t, tokens, name)

@@ -13,14 +13,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// constant is an operand that is a constant of a type.
+// constant returns an operand that is a constant of a type.
 func constant(t string, n int64) Operand {
 	o := Operand{Constant: big.NewInt(n)}
 	o.Type = plain[t]
 	return o
 }
 
-// value is an operand that is a value of a type.
+// value returns an operand that is a value of a type.
 func value(t, name string) Operand {
 	if t == "" {
 		return Operand{Name: name}
@@ -28,10 +28,10 @@ func value(t, name string) Operand {
 	return Operand{Name: name, Type: plain[t]}
 }
 
-// tag is a tag of the convention simple.
+// tag returns a tag of the convention simple.
 func tag(what, how, index int64) Operand { return constant("i64", what<<32|how<<24|index) }
 
-// memory is a target's: bytes at addresses.
+// memory is a target's memory: bytes at addresses.
 type memory map[uint64]string
 
 func (m memory) ReadMemory(buf []byte, addr machine.Addr) error {
@@ -69,7 +69,7 @@ func slots(operands []Operand, bits map[int]uint64) (list []frame.Slot) {
 
 const names64 = 0x5000
 
-// Two frames, one inlined into the other, with an object in a cycle, a dead slot, a box of each kind and a lock that was left out.
+// TestSimple has two frames, one inlined into the other, with an object in a cycle, a dead slot, a box of each kind and an eliminated lock.
 func TestSimple(t *testing.T) {
 	operands := []Operand{
 		tag(1, 0, 2), value("ref", "@main"), constant("i32", 9), // 0: frame main @ 9, in-call
@@ -173,8 +173,8 @@ func TestNoneOfItsOwn(t *testing.T) {
 	require.Equal(t, frame.Behind, shape.Frames[0].Resume)
 }
 
-// TestInfoIsHeldAgainst requires that info is compared with the frame at its position: at an exit with the values read from memory, and before that
-// if info is in a table of the layout itself.
+// TestInfoIsHeldAgainst requires that info is compared with the frame at its position: at an exit with the values read from memory, and before the
+// program runs if info is in a table of the layout itself.
 func TestInfoIsHeldAgainst(t *testing.T) {
 	const frames = `
 HOW = ["reexecute", "after", "in-call"]
@@ -202,7 +202,7 @@ def info(method, position): return {"stack": read(method + position, "u8")}
 		name   string
 		text   string
 		inner  []Operand
-		before []string // runs anything
+		before []string // before the program runs
 		exit   string
 	}{
 		{"as it should be", table, []Operand{method, n(17), n(0), n(2), a, b, n(1), lock}, nil, ""},
@@ -240,7 +240,7 @@ def info(method, position): return {"stack": read(method + position, "u8")}
 	}
 }
 
-// An integer of the record is widened as the layout says, and nothing else is.
+// TestExtend requires that an integer of the record is widened as the layout requests, and nothing else is.
 func TestExtend(t *testing.T) {
 	const text = `
 def frames(site):
