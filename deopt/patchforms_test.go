@@ -160,8 +160,6 @@ func TestOverwrittenReturnAddress(t *testing.T) {
 	p, known = patchFormsOf(t, 19, "returnedbare")
 	v = frametest.Look(t, p, false, known)
 	names = functionsOf(t, v)
-	require.NotContains(t, names, "f", "it has no CFI")
-	require.Contains(t, names, "bare_return")
-	beyond := v.Threads[0].Frames[slices.Index(names, "bare_return")+1]
-	require.Contains(t, beyond.Guess(), "nothing says where the stack of frame", beyond.Function)
+	require.Equal(t, "bare_return", names[len(names)-1], "it has no CFI")
+	require.Regexp(t, `^cut short: frame #\d+ was entered by a return to 0x[0-9a-f]+, which follows no call$`, v.Threads[0].End.Reason)
 }

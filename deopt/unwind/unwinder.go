@@ -244,6 +244,9 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 	if c, end, err := w.byOwner(f); err == nil {
 		return c, end
 	}
+	if to, returned := w.returnedByCode(f, way); returned {
+		return caller{}, cutShort("frame #%d was entered by a return to %v, which follows no call", f.Index, to)
+	}
 	if c, end, ok := follow(false); ok {
 		return c, end
 	}
