@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"example.com/reframe/deopt"
+	"example.com/reframe/internal/llvm/sites"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/machine/object"
@@ -292,7 +293,7 @@ func (l *loaded) list(c *progspace.Objfile, fresh bool) (*listing, error) {
 	}
 	for _, why := range s.reasons {
 		l.unwatched += s.refused[why]
-		x.refused = append(x.refused, fmt.Sprintf("%s: %s not watched: %s", c.Name, countOf(s.refused[why], "record"), why))
+		x.refused = append(x.refused, fmt.Sprintf("%s: %s skipped: %s", c.Name, sites.Plural(s.refused[why], "record"), why))
 	}
 	l.add(x)
 	return x, nil

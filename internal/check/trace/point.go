@@ -183,15 +183,15 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	v := s.view
 	function := c.SymbolAt(e.Function.Addr)
 	if function.Owner != e.Function.Addr || v.Space().At(e.Function.Addr) != c {
-		return nil, "no function starts where the map says that theirs does", nil
+		return nil, "no function starts at the address in the map", nil
 	}
-	const outside = "they lie outside of their function"
+	const outside = "the address is outside of the function"
 	if e.Addr < e.Function.Addr || e.Addr > e.Function.Addr && c.Within(function, e.Addr-1).Owner != e.Function.Addr {
 		return nil, outside, nil
 	}
 	inside, call := way.to(e.Addr)
 	if inside {
-		return nil, "an instruction lies across their address", nil
+		return nil, "the address is inside of an instruction", nil
 	}
 	p = &Tracepoint{Addr: e.Addr, Record: uint64(e.Record.ID), Module: c.Name, code: c, owners: ownersOf(c, e.Function.Addr)}
 	if err := s.matchSite(p, e, call, way.lost); err != nil {
@@ -202,7 +202,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	case at.Owner != e.Function.Addr || v.Space().At(p.Addr) != c:
 		return nil, outside, nil
 	case !v.Space().Executable(p.Addr) && !(s.fresh && c.JIT):
-		return nil, "they lie in memory that is not executable", nil
+		return nil, "the address is not executable", nil
 	}
 	p.Offset = uint64(p.Addr - e.Function.Addr)
 	if at.Known {

@@ -304,21 +304,21 @@ func TestExitFilter(t *testing.T) {
 	}
 }
 
-// movedRecord returns a copy of an object of one record whose offset is another one.
+// movedRecord returns a copy of an object with one record whose offset is changed.
 func movedRecord(t *testing.T, path string, by int) string {
 	t.Helper()
 	return frametest.Remapped(t, path, func(b *stackmap.Blob) { b.Functions[0].Records[0].Offset += uint32(by) })
 }
 
-// A breakpoint where no instruction starts would change the code.
+// TestNoBreakpointInsideAnInstruction requires that no breakpoint is set inside an instruction, where it would change the code.
 func TestNoBreakpointInsideAnInstruction(t *testing.T) {
 	object := livetest.PICObject(t, 19, "tick.ll", "-O2")
 	for by, want := range map[int]string{
-		1:     "1 record is not watched: an instruction lies across their address",
-		-1:    "1 record is not watched: an instruction lies across their address",
-		4096:  "1 record is not watched: they lie outside of their function",
-		1e9:   "1 record is not watched: they lie outside of their function",
-		-4096: "1 record is not watched: they lie outside of their function", // wraps around 32 bits
+		1:     "1 record skipped: the address is inside of an instruction",
+		-1:    "1 record skipped: the address is inside of an instruction",
+		4096:  "1 record skipped: the address is outside of the function",
+		1e9:   "1 record skipped: the address is outside of the function",
+		-4096: "1 record skipped: the address is outside of the function", // wraps around 32 bits
 	} {
 		p, begin := livetest.ObjectHost(t, movedRecord(t, object, by), livetest.ObjectHostOptions{})
 		list, said := planned(t, p.PID, Options{})
