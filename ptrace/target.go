@@ -335,7 +335,7 @@ func exists(pid int) error {
 		if hint := hiddenHint(pid); hint != "" {
 			return &Error{pid, "cannot attach", ErrPermission, hint}
 		}
-		return &Error{pid, "cannot attach", ErrNoProcess, fmt.Sprintf("list the processes with: ps -e | grep %d", pid)}
+		return &Error{pid, "cannot attach", ErrNoProcess, ""}
 	case 'Z', 'X':
 		if !system.Ended(pid, firstAlive(pid)) {
 			return nil // only its first thread has ended
