@@ -1,7 +1,6 @@
 package deopt
 
 import (
-	"fmt"
 	"slices"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -112,7 +111,7 @@ func running(r *machine.Registers, arch *machine.Arch) *machine.Registers {
 	out := r.Clone()
 	for _, reg := range arch.Registers() {
 		if !arch.Preserved(reg) && reg != arch.PC {
-			out.Forget(reg, fmt.Sprintf("it will be in %s when the call returns, and the call is still running", arch.RegisterName(reg)))
+			out.Forget(reg, frame.Because(frame.CallRunning, arch.RegisterName(reg)))
 		}
 	}
 	return out

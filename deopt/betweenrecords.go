@@ -1,8 +1,6 @@
 package deopt
 
 import (
-	"fmt"
-
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/llvm/ir"
 )
@@ -48,7 +46,6 @@ func (f *Frame) refuseWhereDiffering(other *Frame) {
 		if their == nil || !own.Read() || !their.Read() || sameValue(own, their) {
 			continue
 		}
-		own.Reason = fmt.Sprintf("record %d at the same address has another value of it: %s in %s", other.Record.ID, their.Hex, their.Location)
-		own.Status, own.Value, own.Hex, own.Bytes, own.GC = frame.Missing, "", "", nil, nil
+		own.Clear(frame.Missing, frame.Because(frame.OtherRecord, other.Record.ID, their.Hex, their.Location))
 	}
 }

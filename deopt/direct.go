@@ -39,12 +39,12 @@ func (f *Frame) direct(p *directPlace) frame.Direct {
 		}
 	}
 	if p.err != nil {
-		out.Reason = p.err.Error()
+		out.Code, out.Reason = frame.CodeOf(p.err), p.err.Error()
 		return out
 	}
 	at, err := f.view.unwinder.AddressIn(&f.physical, p.place)
 	if err != nil {
-		out.Reason = err.Error()
+		out.Code, out.Reason = frame.CodeOf(err), err.Error()
 		return out
 	}
 	out.Address, out.Place = frame.HexOf(at), p.place.String()
@@ -55,18 +55,23 @@ func (f *Frame) direct(p *directPlace) frame.Direct {
 // readDirect reads the content of a variable at an address.
 func (f *Frame) readDirect(out *frame.Direct, p *directPlace, at machine.Addr) {
 	arch := f.view.target.Arch()
-	if out.Reason = cmp.Or(f.outOfFrame(at), p.shared, p.unsized(out.Type), p.misaligned(at)); out.Reason != "" {
+	if out.Reason = f.outOfFrame(at); out.Reason != "" {
+		out.Code = frame.NotInFrame
+		return
+	}
+	if out.Reason = cmp.Or(p.shared, p.unsized(out.Type), p.misaligned(at)); out.Reason != "" {
+		out.Code = frame.DirectUnknown
 		return
 	}
 	b := make([]byte, out.Type.Size())
 	if err := f.view.memory.ReadMemory(b, at); err != nil {
-		out.Reason = err.Error()
+		out.Code, out.Reason = frame.CodeOf(err), err.Error()
 		return
 	}
 	b = mask(b, out.Type, arch)
 	out.Status, out.Hex, out.Value = frame.OK, frame.HexBytes(b, arch.Order), out.Type.Format(b, arch.Order)
 	if out.Reason = cmp.Or(f.Uncertain(), p.dead); out.Reason != "" {
-		out.Status = frame.Guessed
+		out.Status, out.Code = frame.Guessed, frame.GuessedFrame
 	}
 }
 

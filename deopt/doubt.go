@@ -50,7 +50,7 @@ func (f *Frame) doubtSlots() {
 	}
 	for i := range f.Slots {
 		if s := &f.Slots[i]; s.Status == frame.OK {
-			s.Status, s.Reason = frame.Guessed, why
+			s.Doubt(frame.Because(frame.GuessedFrame, why))
 		}
 	}
 }

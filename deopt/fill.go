@@ -94,16 +94,14 @@ func (f *Frame) fillNamed(r *Reader) {
 			slot = r.operand(k, slot.Name, s, v.Type(), slot.Type, l)
 			refuse(&slot, v.Type(), l, s, r.Arch)
 		} else {
-			slot.Reason = a.Unknown(k, v.Type())
+			slot.Clear(frame.Missing, a.Unknown(k, v.Type()))
 		}
 		if m := f.match.Entry.Map; slot.Status == frame.OK && sites.MarksUndef(m, l) && !sites.IsConst(v) {
-			slot.Status, slot.Value, slot.Hex, slot.Bytes = frame.Missing, "", "", nil
-			slot.Reason = sites.UndefMark
+			slot.Clear(frame.Missing, frame.Because(frame.MayBeUndef, sites.UndefMark))
 		}
 		if sites.IsUndef(v) {
 			// The record holds whatever was cheapest, which cannot be distinguished from a value.
-			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", v.Ref())
-			slot.Value, slot.Hex, slot.Bytes = "", "", nil
+			slot.Clear(frame.Undefined, frame.Because(frame.ModuleUndef, v.Ref()))
 		}
 		slot.Variable = variables[k]
 		f.Slots = append(f.Slots, slot)
@@ -125,7 +123,7 @@ func (f *Frame) fillNamed(r *Reader) {
 func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
 	for _, l := range a.Behind() {
 		k := len(f.Slots)
-		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Reason: sites.BehindMoved,
+		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Code: frame.AfterOmitted, Reason: sites.BehindMoved,
 			Location: new(stackmap.LocationOf(r.Map, l, r.Arch))})
 	}
 }
@@ -133,7 +131,7 @@ func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
 // refuse clears a slot of type t if the location cannot hold the whole value. It clears the formatted value if LLVM laid the value out differently.
 func refuse(slot *frame.Slot, t *ir.Type, l stackmap.Location, s *ir.Site, arch *machine.Arch) {
 	if why := sites.Halved(s, t, l, arch); why != "" {
-		slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, why, "", "", nil
+		slot.Clear(frame.Missing, frame.Because(frame.PartRecorded, why))
 	}
 	if sites.Reshaped(s, t) {
 		slot.Value = ""
@@ -216,17 +214,17 @@ func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 	if slot.Status != frame.OK {
 		return
 	}
-	why := ""
+	var why error
 	if sites.MarksUndef(f.match.Entry.Map, l) {
-		why = sites.UndefMark
+		why = frame.Because(frame.MayBeUndef, sites.UndefMark)
 	}
 	for _, s := range f.match.Sites {
 		if v := s.Live; operand < len(v) && sites.IsUndef(v[operand]) {
-			why = fmt.Sprintf("it is undefined if the site is that of line %d of the module, which fits too", s.Instr.Line)
+			why = frame.Because(frame.OtherSiteUndef, s.Instr.Line)
 		}
 	}
-	if why != "" {
-		slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes, slot.GC = frame.Missing, why, "", "", nil, nil
+	if why != nil {
+		slot.Clear(frame.Missing, why)
 	}
 }
 

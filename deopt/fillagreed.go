@@ -29,10 +29,10 @@ func (f *Frame) fillAgreed(r *Reader, all []sites.Agreed) {
 				f.suspect(&slot, k, l)
 			}
 		} else {
-			slot.Reason = found.Unknown(k, a.Value.Type())
+			slot.Clear(frame.Missing, found.Unknown(k, a.Value.Type()))
 		}
 		if a.Undefined {
-			slot.Status, slot.Reason = frame.Undefined, fmt.Sprintf("the module has %s here", a.Value.Ref())
+			slot.Clear(frame.Undefined, frame.Because(frame.ModuleUndef, a.Value.Ref()))
 			slot.Value, slot.Hex, slot.Bytes = "", "", nil
 		}
 		f.Slots = append(f.Slots, slot)

@@ -39,7 +39,7 @@ func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint, deopt []stackmap.Loca
 		if sure {
 			slot := r.operand(index, sites.NameOf(left[0]), f.match.Site, left[0].Type(), interp.FrameType(f.dataLayout(), left[0].Type()), l)
 			if slot.Status == frame.OK && sites.MarksUndef(r.Map, l) {
-				slot.Status, slot.Reason, slot.Value, slot.Hex, slot.Bytes = frame.Missing, sites.UndefMark, "", "", nil
+				slot.Clear(frame.Missing, frame.Because(frame.MayBeUndef, sites.UndefMark))
 			}
 			f.Slots = append(f.Slots, slot)
 			f.values = append(f.values, bound{left[0], index})

@@ -348,7 +348,7 @@ func clobber(regs *machine.Registers, arch *machine.Arch, kind ir.SiteKind) *mac
 	out := regs.Clone()
 	for _, reg := range arch.Registers() {
 		if !arch.Preserved(reg) && reg != arch.PC {
-			out.Forget(reg, fmt.Sprintf("%s is caller-saved and the call of the %s has returned", arch.RegisterName(reg), kind))
+			out.Forget(reg, frame.Because(frame.CallReturned, arch.RegisterName(reg), kind))
 		}
 	}
 	return out
@@ -359,7 +359,7 @@ func (m *Match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Regist
 	regs := f.Registers
 	if m.Moment == frame.InCall && arch.Link != arch.PC {
 		regs = regs.Clone()
-		regs.Forget(arch.Link, arch.RegisterName(arch.Link)+" is where the call left its return address")
+		regs.Forget(arch.Link, frame.Because(frame.LinkRegister, arch.RegisterName(arch.Link)))
 	}
 	switch {
 	case m.Moment == frame.After:
@@ -378,7 +378,7 @@ func without(regs *machine.Registers, arch *machine.Arch, changed amd64.Set, whe
 	regs = regs.Clone()
 	for reg := range machine.DWARFReg(16) {
 		if changed.Has(reg) {
-			regs.Forget(reg, arch.RegisterName(reg)+" may have been changed "+where)
+			regs.Forget(reg, frame.Because(frame.MayHaveChanged, arch.RegisterName(reg), where))
 		}
 	}
 	return regs

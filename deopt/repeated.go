@@ -38,7 +38,7 @@ func (f *Frame) refuseContradictions() {
 		}
 		for _, k := range all {
 			if s := &f.Slots[k]; s.Status == frame.OK {
-				s.Status, s.Reason, s.Value, s.Hex, s.Bytes, s.GC = frame.Missing, why, "", "", nil, nil
+				s.Clear(frame.Missing, frame.Because(frame.Contradiction, why))
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func contradiction(slots []frame.Slot, all []int) string {
 	var places []string
 	for _, k := range all {
 		s := &slots[k]
-		if s.Reason == sites.UndefMark {
+		if s.Code == frame.MayBeUndef {
 			return "another location of it in the record may be undefined: " + sites.UndefMark
 		}
 		if s.Status != frame.OK || s.Type.IsZero() { // without a type, the bits above the value are unknown

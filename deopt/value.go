@@ -1,9 +1,6 @@
 package deopt
 
 import (
-	"errors"
-	"fmt"
-
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/stackmap"
 	"example.com/reframe/internal/machine"
@@ -33,7 +30,7 @@ func (r *Reader) Bytes(l stackmap.Location) ([]byte, error) {
 		}
 		b := make([]byte, l.Size)
 		if len(b) == 0 {
-			return nil, errors.New("recorded with a size of 0 bytes")
+			return nil, frame.Because(frame.RecordedEmpty)
 		}
 		if err := r.Memory.ReadMemory(b, addr); err != nil {
 			return nil, err
@@ -48,7 +45,7 @@ func (r *Reader) Bytes(l stackmap.Location) ([]byte, error) {
 // of a big-endian machine's r12 with offset 0.
 func (r *Reader) register(l stackmap.Location) ([]byte, error) {
 	if why := r.Arch.Unread[l.Reg]; why != "" {
-		return nil, errors.New(why)
+		return nil, frame.Because(frame.ReadAmbiguous, why)
 	}
 	b, err := r.Registers.Bytes(l.Reg)
 	if err != nil {
@@ -56,12 +53,12 @@ func (r *Reader) register(l stackmap.Location) ([]byte, error) {
 	}
 	name := r.Arch.RegisterName(l.Reg)
 	if l.Offset < 0 || l.Offset%8 != 0 || int(l.Offset)/8 >= len(b) {
-		return nil, fmt.Errorf("bit %d of %s, which has %d bits", l.Offset, name, 8*len(b))
+		return nil, frame.Because(frame.RecordedBit, l.Offset, name, 8*len(b))
 	}
 	skip, size := int(l.Offset)/8, int(l.Size)
 	if size == 0 || size > len(b)-skip {
 		// A value recorded wider than the register is not truncated.
-		return nil, fmt.Errorf("%d bytes of %s, of which %d are there", l.Size, name, len(b)-skip)
+		return nil, frame.Because(frame.RecordedTooWide, l.Size, name, len(b)-skip)
 	}
 	if r.Arch.BigEndian() {
 		return b[len(b)-skip-size:][:size], nil
@@ -94,9 +91,9 @@ func fit(raw []byte, t frame.Type, l stackmap.Location, arch *machine.Arch) ([]b
 		}
 		return raw[:size], nil
 	case constant:
-		return nil, fmt.Errorf("a constant of 64 bits does not say all of a value of %d", t.Bits)
+		return nil, frame.Because(frame.ConstantTooShort, t.Bits)
 	}
-	return nil, fmt.Errorf("recorded with %d bytes, and a value of type %s has %d", len(raw), t.Source, size)
+	return nil, frame.Because(frame.RecordedTooShort, len(raw), t.Source, size)
 }
 
 // slot reads one recorded value. The type may be zero.
@@ -114,7 +111,7 @@ func (r *Reader) value(s *frame.Slot, raw []byte, err error, l stackmap.Location
 		raw, err = fit(raw, t, l, r.Arch)
 	}
 	if err != nil {
-		s.Status, s.Reason = frame.Missing, err.Error()
+		s.Clear(frame.Missing, err)
 		return
 	}
 	s.Bytes = mask(raw, t, r.Arch)

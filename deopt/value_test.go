@@ -45,7 +45,7 @@ func TestLocations(t *testing.T) {
 	regs.SetUint(3, 0xffffffff_00000005)                                        // rbx: an i32 whose upper half is garbage
 	regs.SetUint(12, 0xfe)                                                      // r12: an i1 whose upper bits are garbage
 	regs.Set(17, append([]byte{0, 0, 0, 0, 0, 0, 4, 0x40}, make([]byte, 8)...)) // xmm0: 2.5 and eight zeros
-	regs.Forget(1, "rdx is caller-saved and frame #0 does not keep it")
+	regs.Forget(1, frame.Because(frame.CallerSaved, "rdx", 0))
 	memory := bytesAt{0x7000 - 16, []byte{
 		0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, // rbp-16: -5
 		1, 2, 3, 4, 5, 6, 7, 8, // rbp-8

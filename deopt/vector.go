@@ -1,8 +1,6 @@
 package deopt
 
 import (
-	"errors"
-
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/stackmap"
 	"example.com/reframe/internal/llvm/ir"
@@ -21,7 +19,7 @@ func (r *Reader) operand(index int, name string, s *ir.Site, t *ir.Type, typ fra
 	switch {
 	case err != nil:
 	case sites.MarksUndef(r.Map, l):
-		err = errors.New(sites.UndefMark)
+		err = frame.Because(frame.MayBeUndef, sites.UndefMark)
 	default:
 		raw, err = unpacked(s, leaf, l, raw, r.Arch)
 	}
@@ -33,7 +31,7 @@ func (r *Reader) operand(index int, name string, s *ir.Site, t *ir.Type, typ fra
 func unpacked(s *ir.Site, t *ir.Type, l stackmap.Location, raw []byte, arch *machine.Arch) ([]byte, error) {
 	layout, err := sites.VectorLayout(s, t, l, arch)
 	if err != nil {
-		return nil, err
+		return nil, frame.Because(frame.VectorLayout, err)
 	}
 	return layout.Pack(raw, arch.Order)
 }

@@ -3,6 +3,7 @@ package ptrace
 import (
 	"debug/elf"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/elfcore"
 	"example.com/reframe/ptrace/regset"
@@ -72,7 +73,7 @@ func (c *core) setRegisters(n elfcore.Note, places []regset.Place, skip int, gen
 		if c.target.arch == machine.ARM64 {
 			setVectorLength(th.Registers, nil, "the core does not hold the vector length of the thread (NT_ARM_SVE)")
 		}
-		th.Registers.ForgetFloatControl("the core holds no floating-point registers of the thread")
+		th.Registers.ForgetFloatControl(frame.Because(frame.FloatsUnread, "the core holds no floating-point registers of the thread"))
 	}
 	if th.Registers == nil {
 		return

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/object"
 	"example.com/reframe/ptrace/elfcore"
@@ -216,10 +217,10 @@ func (c *content) ReadAt(p []byte, off int64) (n int, err error) {
 // ReadMemory implements [machine.Memory].
 func (c *content) ReadMemory(p []byte, addr machine.Addr) error {
 	if addr < c.start {
-		return &machine.MemoryError{Addr: addr, Len: len(p), Why: NotCopied}
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: NotCopied, Code: frame.MemoryNotCopied}
 	}
 	if n, _ := c.ReadAt(p, int64(addr-c.start)); n < len(p) {
-		return &machine.MemoryError{Addr: addr, Len: len(p), Why: NotCopied}
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: NotCopied, Code: frame.MemoryNotCopied}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/system"
 )
@@ -138,7 +139,7 @@ type fileMemory struct {
 // ReadMemory implements [machine.Memory].
 func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	failed := func(why string) error {
-		return &machine.MemoryError{Addr: addr, Len: len(p), Why: NotCopied + why}
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: NotCopied + why, Code: frame.MemoryNotCopied}
 	}
 	r := f.at(addr)
 	switch {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/test/livetest"
 )
@@ -86,7 +87,7 @@ func requireRedacted(t *testing.T, path string, at map[string]machine.Addr, secr
 		for _, one := range []machine.Addr{at[name], at[name] + secretSize - 1} {
 			var missing *machine.MemoryError
 			require.ErrorAs(t, core.ReadMemory(make([]byte, 1), one), &missing, name)
-			require.True(t, missing.Redacted, name)
+			require.True(t, missing.Code == frame.MemoryRedacted, name)
 			require.ErrorContains(t, missing, "redacted: left out of the core on request")
 		}
 		if slices.Contains(having, name) {

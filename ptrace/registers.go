@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"unsafe"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/elfcore"
 	"example.com/reframe/ptrace/regset"
@@ -159,7 +160,7 @@ func (r *rawRegisters) decode() *machine.Registers {
 		setFloatControl(regs, b)
 		for _, p := range note.Places {
 			if p.At+p.Size > len(b) {
-				regs.Forget(p.Reg, r.arch.RegisterName(p.Reg)+": "+errNoVectors.Error())
+				regs.Forget(p.Reg, frame.Because(frame.NotCaptured, r.arch.RegisterName(p.Reg), errNoVectors))
 				continue
 			}
 			regs.Set(p.Reg, b[p.At:][:p.Size])
@@ -172,7 +173,7 @@ func (r *rawRegisters) decode() *machine.Registers {
 func setVectors(regs *machine.Registers, area *xsave.Area) {
 	area.Registers(func(reg machine.DWARFReg, b []byte, why error) {
 		if why != nil {
-			regs.Forget(reg, regs.Arch().RegisterName(reg)+": "+why.Error())
+			regs.Forget(reg, frame.Because(frame.NotCaptured, regs.Arch().RegisterName(reg), why))
 			return
 		}
 		regs.Set(reg, b)
@@ -183,7 +184,7 @@ func setVectors(regs *machine.Registers, area *xsave.Area) {
 // area: in the kernel's copy, parts in their initial state are filled in (copy_xstate_to_uabi_buf of arch/x86/kernel/fpu/xstate.c).
 func setFloatControl(regs *machine.Registers, b []byte) {
 	if c, err := machine.FloatControlOf(regs.Arch(), b); err != nil {
-		regs.ForgetFloatControl(err.Error())
+		regs.ForgetFloatControl(err)
 	} else {
 		regs.SetFloatControl(c)
 	}
@@ -194,7 +195,7 @@ func setVectorLength(regs *machine.Registers, b []byte, missing string) {
 	if n := regset.VectorLength(b); n > 0 {
 		regs.SetUint(machine.ARM64VG, n/8)
 	} else {
-		regs.Forget(machine.ARM64VG, "vg, by which the function's frame is laid out, is not known: "+missing)
+		regs.Forget(machine.ARM64VG, frame.Because(frame.VectorLength, missing))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/elfcore"
 )
@@ -149,7 +150,7 @@ type unawaited struct {
 // ReadMemory implements [machine.Memory].
 func (u unawaited) ReadMemory(p []byte, addr machine.Addr) error {
 	if (len(p) >= elfcore.Page || u.of.provided.known.Load()) && u.of.awaits(addr, len(p)) {
-		return &machine.MemoryError{Addr: addr, Len: len(p), Why: awaited}
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: awaited, Code: frame.MemoryPending}
 	}
 	if err := u.Memory.ReadMemory(p, addr); err != nil || len(p) < elfcore.Page {
 		return err

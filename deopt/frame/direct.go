@@ -15,5 +15,6 @@ type Direct struct {
 	Value  string `json:"value,omitempty"` // the content in the type's natural form
 	Hex    Hex    `json:"hex,omitempty"`   // its raw bits
 	Status Status `json:"status"`          // whether the content was read
+	Code   Code   `json:"code,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }

@@ -167,6 +167,7 @@ type Slot struct {
 	Value    string    `json:"value,omitempty"` // text in the type's natural form; empty without a type
 	Hex      Hex       `json:"hex,omitempty"`   // the raw bits
 	Status   Status    `json:"status"`
+	Code     Code      `json:"code,omitempty"`   // the kind of the reason
 	Reason   string    `json:"reason,omitempty"` // why the value is unavailable or a guess
 	Location *Location `json:"location,omitempty"`
 	GC       *GC       `json:"gc,omitempty"` // for a statepoint: pointers that the record lists for the collector, and references that it does not list

@@ -47,6 +47,7 @@ type VMValue struct {
 	Value  string `json:"value,omitempty"` // text in the type's natural form
 	Hex    Hex    `json:"hex,omitempty"`   // the raw bits, before they were decoded
 	Status Status `json:"status,omitempty"`
+	Code   Code   `json:"code,omitempty"` // the kind of the reason
 	Reason string `json:"reason,omitempty"`
 	Object *int64 `json:"object,omitempty"` // id of an object of the same [VM]
 	Slot   *int   `json:"slot,omitempty"`   // index of the slot that the value was read from
@@ -62,13 +63,13 @@ func (s *Slot) OfVM() bool { return strings.Contains(s.Name, "[") && !strings.Ha
 
 // as converts a value to a slot with a name.
 func (v *VMValue) as(name string) Slot {
-	s := Slot{Name: name, Type: v.Kind, Value: v.Value, Hex: v.Hex, Status: v.Status, Reason: v.Reason, Bytes: v.Bytes}
+	s := Slot{Name: name, Type: v.Kind, Value: v.Value, Hex: v.Hex, Status: v.Status, Code: v.Code, Reason: v.Reason, Bytes: v.Bytes}
 	s.Type.Source = v.Type
 	switch {
 	case v.Object != nil:
-		s.Status, s.Reason = Missing, fmt.Sprintf("it is object %d, which was not allocated", *v.Object)
+		s.Clear(Missing, Because(NotAllocated, *v.Object))
 	case v.Status == Dead:
-		s.Status, s.Reason = Missing, "it is dead"
+		s.Clear(Missing, Because(DeadValue))
 	}
 	if v.Slot != nil {
 		s.Index = *v.Slot

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa/amd64"
@@ -33,8 +34,7 @@ func (w *walk) returned(callee, f *Frame) {
 			f.Registers.SetUint(w.Arch.SP, uint64(sp)+takes-way.popped)
 		}
 	case known:
-		f.Registers.Forget(w.Arch.SP, fmt.Sprintf("frame #%d took the place of what was called, with arguments on the stack, "+
-			"and CFI does not say how many the call was made with", callee.Index))
+		f.Registers.Forget(w.Arch.SP, frame.Because(frame.TailCall, callee.Index))
 	case f.Skipped != 0 && way.popped > 0 && f.Guess == "":
 		f.Guess = fmt.Sprintf("frame #%d took the place of what was called, and how many arguments it has on the stack is not known", callee.Index)
 	}

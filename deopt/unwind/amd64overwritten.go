@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 )
@@ -241,7 +242,7 @@ func (w *walk) registersAt(f *Frame, m *moment, sp uint64) *machine.Registers {
 		switch {
 		case reg == w.Arch.SP || rule.Kind == cfi.RuleSameValue:
 		case rule.Kind == cfi.RuleNone || rule.Kind == cfi.RuleRegister: // in another register, which the callee may have changed
-			regs.Forget(reg, w.Arch.RegisterName(reg)+" is not what it was: the code that was written over the function's has changed it")
+			regs.Forget(reg, frame.Because(frame.PatchChanged, w.Arch.RegisterName(reg)))
 		default:
 			w.restore(&at, regs, reg, rule)
 		}

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 )
@@ -112,7 +112,7 @@ func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
 	if f.NoCFA == "" {
 		regs.SetUint(w.Arch.SP, uint64(f.CFA)+uint64(w.Arch.CallerSP)) // by definition of the CFA
 	} else {
-		regs.Forget(w.Arch.SP, f.NoCFA)
+		regs.Forget(w.Arch.SP, frame.Because(frame.CFAUnknown, f.NoCFA))
 	}
 	for _, reg := range w.Arch.Constant {
 		if b, err := f.Registers.Bytes(reg); err == nil {
@@ -120,7 +120,7 @@ func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
 		}
 	}
 	for _, reg := range s.unsaved {
-		regs.Forget(reg, fmt.Sprintf("the code of frame #%d changes %s, and its CFI does not say where it saved it", f.Index, w.Arch.RegisterName(reg)))
+		regs.Forget(reg, frame.Because(frame.NotSaved, f.Index, w.Arch.RegisterName(reg)))
 	}
 	for reg, rule := range s.row.Rules() {
 		if reg != w.Arch.PC {
@@ -149,27 +149,27 @@ func (w *walk) interruptedFloats(f *Frame, regs *machine.Registers) {
 			return
 		}
 	}
-	regs.ForgetFloatControl(err.Error())
+	regs.ForgetFloatControl(err)
 }
 
 // lost returns a function that gives the reason why a register without a rule is unavailable in the caller of f.
-func (w *walk) lost(f *Frame, s *step) func(machine.DWARFReg) string {
-	index, rule, signal, partial, arch, inner := strconv.Itoa(f.Index), s.rule, s.signal, s.partial, w.Arch, f.Registers
-	return func(reg machine.DWARFReg) string {
+func (w *walk) lost(f *Frame, s *step) func(machine.DWARFReg) error {
+	index, rule, signal, partial, arch, inner := f.Index, s.rule, s.signal, s.partial, w.Arch, f.Registers
+	return func(reg machine.DWARFReg) error {
 		name := arch.RegisterName(reg)
 		switch {
 		case slices.Contains(arch.Constant, reg):
 			_, err := inner.Bytes(reg)
-			return err.Error()
+			return err
 		case signal:
-			return "frame #" + index + " is a signal frame and does not say where " + name + " was saved"
+			return frame.Because(frame.SignalFrame, index, name)
 		case arch.Kept(reg) > 0 && !partial: // f preserved the register, but its value was already unavailable
 			_, err := inner.Bytes(reg)
-			return err.Error()
+			return err
 		case arch.Kept(reg) > 0:
-			return "frame #" + index + " was left by " + rule.means() + ", which does not say where " + name + " was saved"
+			return frame.Because(frame.LeftWithoutCFI, index, rule.means(), name)
 		}
-		return name + " is caller-saved and frame #" + index + " does not keep it"
+		return frame.Because(frame.CallerSaved, name, index)
 	}
 }
 
@@ -182,7 +182,7 @@ func (w *walk) restore(f *Frame, regs *machine.Registers, reg machine.DWARFReg, 
 		}
 		b, err := f.Registers.Bytes(from)
 		if err != nil {
-			regs.Forget(reg, err.Error())
+			regs.Forget(reg, err)
 			return
 		}
 		regs.Set(reg, b)
@@ -194,7 +194,7 @@ func (w *walk) restore(f *Frame, regs *machine.Registers, reg machine.DWARFReg, 
 	}
 	v, err := w.value(f, reg, rule)
 	if err != nil {
-		regs.Forget(reg, err.Error())
+		regs.Forget(reg, err)
 		return
 	}
 	regs.SetUint(reg, v)
@@ -204,7 +204,7 @@ func (w *walk) restore(f *Frame, regs *machine.Registers, reg machine.DWARFReg, 
 func (w *walk) value(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (uint64, error) {
 	switch rule.Kind {
 	case cfi.RuleUndefined:
-		return 0, machine.Unavailablef("the CFI of frame #%d says that %s is not kept", f.Index, w.Arch.RegisterName(reg))
+		return 0, frame.Because(frame.CFIUndefined, f.Index, w.Arch.RegisterName(reg))
 	case cfi.RuleSameValue:
 		return f.Registers.Uint(reg)
 	case cfi.RuleRegister:
@@ -225,7 +225,7 @@ func (w *walk) value(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (uin
 func (w *walk) computed(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) (uint64, error) {
 	v, err := rule.Expression.Evaluate(f.Registers, w, uint64(f.CFA))
 	if err != nil {
-		return 0, machine.Unavailablef("the expression in the CFI of frame #%d for %s: %v", f.Index, w.Arch.RegisterName(reg), err)
+		return 0, frame.Because(frame.CFIExpression, f.Index, w.Arch.RegisterName(reg), err)
 	}
 	return v, nil
 }
@@ -255,7 +255,7 @@ func (w *walk) saved(f *Frame, reg machine.DWARFReg, at machine.Addr) (uint64, e
 }
 
 func (w *walk) unreadable(f *Frame, reg machine.DWARFReg, err error) error {
-	return machine.Unavailablef("frame #%d saved %s where it cannot be read: %v", f.Index, w.Arch.RegisterName(reg), err)
+	return frame.Because(frame.SaveUnreadable, f.Index, w.Arch.RegisterName(reg), err)
 }
 
 // restoreSized does the same as restore for a register whose saved size is not that of an address.
@@ -264,18 +264,18 @@ func (w *walk) restoreSized(f *Frame, regs *machine.Registers, reg machine.DWARF
 	if rule.Kind == cfi.RuleExpression {
 		v, err := w.computed(f, reg, rule)
 		if err != nil {
-			regs.Forget(reg, err.Error())
+			regs.Forget(reg, err)
 			return
 		}
 		at = machine.Addr(v)
 	}
 	if size == 0 {
-		regs.Forget(reg, fmt.Sprintf("frame #%d saved %s at %v, and does not say how many bytes of it", f.Index, w.Arch.RegisterName(reg), at))
+		regs.Forget(reg, frame.Because(frame.SaveSizeUnknown, f.Index, w.Arch.RegisterName(reg), at))
 		return
 	}
 	b := make([]byte, size)
 	if err := w.ReadMemory(b, at); err != nil {
-		regs.Forget(reg, w.unreadable(f, reg, err).Error())
+		regs.Forget(reg, w.unreadable(f, reg, err))
 		return
 	}
 	regs.Set(reg, b)

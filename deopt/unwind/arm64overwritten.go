@@ -3,6 +3,7 @@ package unwind
 import (
 	"encoding/binary"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa/arm64"
 )
@@ -123,7 +124,7 @@ func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Regi
 		if m.regs[n] == (arm64Value{arm64Initial, n, 0}) {
 			continue
 		}
-		regs.Forget(reg, w.Arch.RegisterName(reg)+" is not what it was: the code that was written over the function's has changed it")
+		regs.Forget(reg, frame.Because(frame.PatchChanged, w.Arch.RegisterName(reg)))
 		in, by, slot, kept, inSlot := m.kept(n)
 		if !kept {
 			continue
@@ -143,7 +144,7 @@ func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Regi
 	regs.SetUint(arm64SP, sp)
 	const firstVector, vectors = 64, 32 // register numbers of "DWARF for the Arm 64-bit Architecture"
 	for reg := machine.DWARFReg(firstVector); m.vectors && reg < firstVector+vectors; reg++ {
-		regs.Forget(reg, w.Arch.RegisterName(reg)+" may not be what it was: the code that was written over the function's uses vector registers")
+		regs.Forget(reg, frame.Because(frame.PatchVectors, w.Arch.RegisterName(reg)))
 	}
 	return regs
 }

@@ -1,8 +1,7 @@
 package unwind
 
 import (
-	"fmt"
-
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 )
@@ -31,7 +30,7 @@ func (w *walk) conventional(callee, f *Frame) {
 	}
 	for _, reg := range c.Loses {
 		if s.row.Rule(reg).Kind == cfi.RuleNone {
-			f.Registers.Forget(reg, fmt.Sprintf("a function of %s, as frame #%d, does not keep %s", c.Name, callee.Index, w.Arch.RegisterName(reg)))
+			f.Registers.Forget(reg, frame.Because(frame.Convention, c.Name, callee.Index, w.Arch.RegisterName(reg)))
 		}
 	}
 	if s.rule != FromCFI || s.partial || s.guess != "" || f.Guess != "" {
@@ -42,7 +41,7 @@ func (w *walk) conventional(callee, f *Frame) {
 			continue
 		}
 		if v, err := callee.Registers.Uint(reg); err != nil {
-			f.Registers.Forget(reg, err.Error())
+			f.Registers.Forget(reg, err)
 		} else {
 			f.Registers.SetUint(reg, v)
 		}
@@ -52,7 +51,7 @@ func (w *walk) conventional(callee, f *Frame) {
 			continue
 		}
 		if b, err := callee.Registers.Bytes(reg); err != nil {
-			f.Registers.Forget(reg, err.Error())
+			f.Registers.Forget(reg, err)
 		} else {
 			f.Registers.Set(reg, b[:min(len(b), w.savedSize(reg))])
 		}

@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -132,7 +133,7 @@ func TestWalkAfterWalk(t *testing.T) {
 		regs.SetUint(0, 42) // callers do not see it
 		_, shared = again(t, regs, moment[0].core, finder, first)
 		require.Equal(t, 1, shared)
-		regs.Forget(rbx, "it was not asked for")
+		regs.Forget(rbx, errors.New("it was not asked for"))
 		_, shared = again(t, regs, moment[0].core, finder, first)
 		require.Equal(t, 2, shared)
 	})

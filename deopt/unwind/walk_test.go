@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/deopt/unwind/internal/unwindtest"
 	"example.com/reframe/internal/machine"
@@ -210,7 +211,7 @@ func TestCallersRegisters(t *testing.T) {
 	} {
 		_, err := up.Bytes(reg)
 		require.EqualError(t, err, want)
-		var missing *machine.Unavailable
+		var missing *frame.Reason
 		require.ErrorAs(t, err, &missing)
 	}
 }

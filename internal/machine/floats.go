@@ -1,5 +1,11 @@
 package machine
 
+import (
+	"fmt"
+
+	"example.com/reframe/deopt/frame"
+)
+
 // FloatControl holds the registers of a thread that control floating-point arithmetic, without the exception flags. A function restores them before it
 // returns (System V ABI, AMD64 supplement, 3.2.1; AAPCS64, 6.1.2). So a callee's values are also those of its callers, unless the callee is in the middle
 // of changing them.
@@ -27,9 +33,9 @@ func FloatControlOf(a *Arch, b []byte) (FloatControl, error) {
 	case a == ARM64 && len(b) >= fpcrAt+4:
 		return FloatControl{FPCR: uint64(a.Order.Uint32(b[fpcrAt:]))}, nil
 	case a == AMD64 || a == ARM64:
-		return FloatControl{}, Unavailablef("the floating-point registers of the thread were not read")
+		return FloatControl{}, frame.Because(frame.FloatsUnread, "the floating-point registers of the thread were not read")
 	}
-	return FloatControl{}, Unavailablef("the floating-point environment of %s is not read", a.Title)
+	return FloatControl{}, frame.Because(frame.FloatsUnread, fmt.Sprintf("the floating-point environment of %s is not read", a.Title))
 }
 
 // These are the offsets at which a signal frame saves the floating-point registers of the interrupted code (asm/sigframe.h, asm/ucontext.h and
@@ -48,42 +54,42 @@ func SignalFloatControl(m Memory, a *Arch, sp Addr) (FloatControl, error) {
 	case AMD64:
 		at, err := ReadAddr(m, a, sp+amd64SignalFloats)
 		if err == nil && at == 0 {
-			return FloatControl{}, Unavailablef("the signal frame at %v has no floating-point registers", sp)
+			return FloatControl{}, frame.Because(frame.FloatsUnread, fmt.Sprintf("the signal frame at %v has no floating-point registers", sp))
 		}
 		if err == nil {
 			err = m.ReadMemory(b[:], at)
 		}
 		if err != nil {
-			return FloatControl{}, Unavailablef("the floating-point registers of the signal frame at %v cannot be read: %v", sp, err)
+			return FloatControl{}, frame.Because(frame.FloatsUnread, fmt.Sprintf("the floating-point registers of the signal frame at %v cannot be read: %v", sp, err))
 		}
 		return FloatControlOf(a, b[:])
 	case ARM64:
 		if err := m.ReadMemory(b[:16], sp+arm64SignalFloats); err != nil {
-			return FloatControl{}, Unavailablef("the floating-point registers of the signal frame at %v cannot be read: %v", sp, err)
+			return FloatControl{}, frame.Because(frame.FloatsUnread, fmt.Sprintf("the floating-point registers of the signal frame at %v cannot be read: %v", sp, err))
 		}
 		if a.Order.Uint32(b[:]) != fpsimdMagic {
-			return FloatControl{}, Unavailablef("the signal frame at %v does not begin with floating-point registers", sp)
+			return FloatControl{}, frame.Because(frame.FloatsUnread, fmt.Sprintf("the signal frame at %v does not begin with floating-point registers", sp))
 		}
 		return FloatControl{FPCR: uint64(a.Order.Uint32(b[12:]))}, nil
 	}
-	return FloatControl{}, Unavailablef("the floating-point environment of %s is not read", a.Title)
+	return FloatControl{}, frame.Because(frame.FloatsUnread, fmt.Sprintf("the floating-point environment of %s is not read", a.Title))
 }
 
 // SetFloatControl sets the registers that control floating-point arithmetic.
-func (r *Registers) SetFloatControl(c FloatControl) { r.floats, r.floatsWhy = &c, "" }
+func (r *Registers) SetFloatControl(c FloatControl) { r.floats, r.floatsWhy = &c, nil }
 
 // ForgetFloatControl marks these registers as unavailable, with a reason.
-func (r *Registers) ForgetFloatControl(reason string) { r.floats, r.floatsWhy = nil, reason }
+func (r *Registers) ForgetFloatControl(reason error) { r.floats, r.floatsWhy = nil, reason }
 
-// FloatControl returns the registers that control floating-point arithmetic, or an [Unavailable].
+// FloatControl returns the registers that control floating-point arithmetic, or a [frame.Reason].
 func (r *Registers) FloatControl() (FloatControl, error) {
 	switch {
 	case r.floats != nil:
 		return *r.floats, nil
-	case r.floatsWhy != "":
-		return FloatControl{}, &Unavailable{Reason: r.floatsWhy}
+	case r.floatsWhy != nil:
+		return FloatControl{}, r.floatsWhy
 	}
-	return FloatControl{}, Unavailablef("the floating-point registers of the thread were not read")
+	return FloatControl{}, frame.Because(frame.FloatsUnread, "the floating-point registers of the thread were not read")
 }
 
 // sameFloats reports whether r and s have the same values of these registers, or both have none.

@@ -1,21 +1,10 @@
 package machine
 
 import (
-	"fmt"
 	"maps"
+
+	"example.com/reframe/deopt/frame"
 )
-
-// Unavailable is the reason why a value cannot be read. A missing value is never represented by zero or by an old value.
-type Unavailable struct {
-	Reason string
-}
-
-func (u *Unavailable) Error() string { return u.Reason }
-
-// Unavailablef makes an [Unavailable] with a formatted reason.
-func Unavailablef(format string, args ...any) error {
-	return &Unavailable{Reason: fmt.Sprintf(format, args...)}
-}
 
 // Registers is the register file of one physical frame, as its function sees it. Each register either has bytes or is unavailable with a reason. The zero
 // value is not usable; make one with [NewRegisters].
@@ -26,24 +15,24 @@ type Registers struct {
 	have   uint64   // bit set of the entries in words that are available
 	words  []uint64 // values, indexed by the architecture's plan
 	others map[DWARFReg][]byte
-	why    map[DWARFReg]string
-	absent func(DWARFReg) string
+	why    map[DWARFReg]error
+	absent func(DWARFReg) error
 
 	floats    *FloatControl // never changed; nil if unavailable
-	floatsWhy string
+	floatsWhy error
 }
 
 // NewRegisters returns an empty register file. absent is the reason for registers without a specific reason.
 func NewRegisters(arch *Arch, absent string) *Registers {
-	return &Registers{arch: arch, words: make([]uint64, arch.plan.count), absent: func(reg DWARFReg) string {
-		return arch.RegisterName(reg) + ": " + absent
+	return &Registers{arch: arch, words: make([]uint64, arch.plan.count), absent: func(reg DWARFReg) error {
+		return frame.Because(frame.NotCaptured, arch.RegisterName(reg), absent)
 	}}
 }
 
 // Caller returns the register file of the caller of the function whose registers r holds, as far as the calling convention determines it. If kept is set,
 // callee-saved registers have the same values as here, or the same reasons; otherwise all registers are unavailable. absent returns the reason for
 // registers without a specific one; it is called on demand.
-func (r *Registers) Caller(kept bool, absent func(DWARFReg) string) *Registers {
+func (r *Registers) Caller(kept bool, absent func(DWARFReg) error) *Registers {
 	p := &r.arch.plan
 	out := &Registers{arch: r.arch, words: make([]uint64, p.count), absent: absent, floats: r.floats, floatsWhy: r.floatsWhy}
 	if !kept {
@@ -102,12 +91,12 @@ func (r *Registers) Detach() {
 		if i, ok := r.arch.plan.place(reg); ok && r.have>>i&1 != 0 {
 			continue
 		}
-		if _, ok := r.others[reg]; !ok && r.why[reg] == "" {
+		if _, ok := r.others[reg]; !ok && r.why[reg] == nil {
 			r.Forget(reg, r.absent(reg))
 		}
 	}
 	arch := r.arch
-	r.absent = func(reg DWARFReg) string { return arch.RegisterName(reg) + " is not kept by the frame that was called" }
+	r.absent = func(reg DWARFReg) error { return frame.Because(frame.NotKept, arch.RegisterName(reg)) }
 }
 
 // Plain reports whether no register has a specific reason.
@@ -117,7 +106,7 @@ func (r *Registers) Plain() bool { return len(r.why) == 0 }
 func (r *Registers) Whole() bool { return r.have&r.arch.plan.kept == r.arch.plan.kept }
 
 // But returns the same registers with another reason for those without a specific reason.
-func (r *Registers) But(absent func(DWARFReg) string) *Registers {
+func (r *Registers) But(absent func(DWARFReg) error) *Registers {
 	out := *r
 	out.absent = absent
 	return &out
@@ -165,13 +154,13 @@ func (r *Registers) SetUint(reg DWARFReg, v uint64) {
 }
 
 // Forget makes reg unavailable with a reason.
-func (r *Registers) Forget(reg DWARFReg, reason string) {
+func (r *Registers) Forget(reg DWARFReg, reason error) {
 	if i, ok := r.arch.plan.place(reg); ok {
 		r.have &^= 1 << i
 	}
 	delete(r.others, reg)
 	if r.why == nil {
-		r.why = map[DWARFReg]string{}
+		r.why = map[DWARFReg]error{}
 	}
 	r.why[reg] = reason
 }
@@ -179,12 +168,12 @@ func (r *Registers) Forget(reg DWARFReg, reason string) {
 // reason returns the reason why reg is unavailable.
 func (r *Registers) reason(reg DWARFReg) error {
 	if why, ok := r.why[reg]; ok {
-		return &Unavailable{Reason: why}
+		return why
 	}
-	return &Unavailable{Reason: r.absent(reg)}
+	return r.absent(reg)
 }
 
-// Bytes returns the available bytes of reg, from its first, or an [Unavailable]. The caller may keep them but must not change them.
+// Bytes returns the available bytes of reg, from its first, or a [frame.Reason]. The caller may keep them but must not change them.
 func (r *Registers) Bytes(reg DWARFReg) ([]byte, error) {
 	if i, ok := r.arch.plan.place(reg); ok && r.have>>i&1 != 0 {
 		b := make([]byte, word)
@@ -197,7 +186,7 @@ func (r *Registers) Bytes(reg DWARFReg) ([]byte, error) {
 	return nil, r.reason(reg)
 }
 
-// Uint returns the value of an address-sized register, or an [Unavailable].
+// Uint returns the value of an address-sized register, or a [frame.Reason].
 func (r *Registers) Uint(reg DWARFReg) (uint64, error) {
 	if i, ok := r.arch.plan.place(reg); ok && r.have>>i&1 != 0 {
 		return r.words[i], nil

@@ -1,6 +1,11 @@
 package machine
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+
+	"example.com/reframe/deopt/frame"
+)
 
 // Memory reads a target's memory.
 type Memory interface {
@@ -14,13 +19,17 @@ type MemoryError struct {
 	Addr Addr
 	Len  int
 	Why  string // such as "not mapped", "outside what was copied"
-	// Redacted reports whether the memory was left out of the core at the user's request (record --redact).
-	Redacted bool
+	// Code is [frame.MemoryRedacted] for memory that was left out of the core at the user's request (record --redact), [frame.MemoryNotCopied],
+	// [frame.MemoryPending], or "" for other failures.
+	Code frame.Code
 }
+
+// ReasonCode returns the code, or [frame.MemoryUnreadable] for other failures.
+func (e *MemoryError) ReasonCode() frame.Code { return cmp.Or(e.Code, frame.MemoryUnreadable) }
 
 // RedactedMemory returns the error for memory that was left out of a core at the user's request.
 func RedactedMemory(addr Addr, size int) *MemoryError {
-	return &MemoryError{addr, size, "redacted: left out of the core on request (record --redact)", true}
+	return &MemoryError{addr, size, "redacted: left out of the core on request (record --redact)", frame.MemoryRedacted}
 }
 
 func (e *MemoryError) Error() string {

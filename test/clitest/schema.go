@@ -18,7 +18,7 @@ func RequireValid(t *testing.T, schema, text string) {
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	require.NoError(t, err, text)
 	require.NoError(t, SchemaOf(t, schema).Validate(v), text)
-	published, err := SchemaIn(filepath.Join("testdata/published", schema), OpenSchema)
+	published, err := SchemaIn(filepath.Join("../../test/clitest/testdata/published", schema), OpenSchema)
 	require.NoError(t, err)
 	require.NoError(t, published.Validate(v), "what was published refuses: %s", text)
 }

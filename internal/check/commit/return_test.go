@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,7 +33,7 @@ func TestCertain(t *testing.T) {
 		"a guess":           {func(f []*deopt.Frame) { f[2].Physical().Guess = "a word on the stack" }, "frame #2, c may not be the caller of frame #1: a word on the stack"},
 		"another rule":      {func(f []*deopt.Frame) { f[2].Physical().Rule = unwind.FromScan }, "the caller of frame #1, b was found by its scan and not by CFI, so that what its registers hold is not sure"},
 		"no CFA":            {func(f []*deopt.Frame) { f[1].Physical().NoCFA = "it has none" }, "where frame #1, b begins is not known: it has none"},
-		"no stack pointer":  {func(f []*deopt.Frame) { f[1].Physical().Registers.Forget(machine.AMD64.SP, "lost") }, "the stack pointer of frame #1, b: lost"},
+		"no stack pointer":  {func(f []*deopt.Frame) { f[1].Physical().Registers.Forget(machine.AMD64.SP, errors.New("lost")) }, "the stack pointer of frame #1, b: lost"},
 		"another stack":     {func(f []*deopt.Frame) { f[1].Physical().Registers.SetUint(machine.AMD64.SP, 0x100) }, "frame #1, b is not above the frames that it called, on one stack with them"},
 		"a backwards frame": {func(f []*deopt.Frame) { f[0].Physical().CFA = 0x800 }, "frame #0, a is not above"},
 	} {

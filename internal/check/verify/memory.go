@@ -73,7 +73,7 @@ func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier
 		}
 	}
 	if writable > maxImage {
-		return nil, machine.Unavailablef("the process has %d GiB of writable memory, and more than %d GiB are not looked at", writable>>30, maxImage>>30)
+		return nil, fmt.Errorf("the process has %d GiB of writable memory, and more than %d GiB are not looked at", writable>>30, maxImage>>30)
 	}
 	buf := make([]byte, imageBlock)
 	zero := untouchedOf(mem)
@@ -93,7 +93,7 @@ func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier
 			b.missing = readPages(mem, buf[:n], at)
 			if !bytes.Equal(buf[:n], zeroBlock[:n]) {
 				if used += uint64(n); used > limit {
-					return nil, machine.Unavailablef("the process has %d KiB of writable memory, and more than %d KiB are in use", writable>>10, limit>>10)
+					return nil, fmt.Errorf("the process has %d KiB of writable memory, and more than %d KiB are in use", writable>>10, limit>>10)
 				}
 				if b.data = earlier.same(at, buf[:n]); b.data == nil {
 					b.data = bytes.Clone(buf[:n])

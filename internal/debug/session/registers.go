@@ -19,7 +19,7 @@ func Registers(at Level) (list []frame.Slot) {
 	add := func(name string, v uint64, err error) {
 		is := frame.Slot{Index: len(list), Name: "$" + name, Type: word, Status: frame.OK}
 		if err != nil {
-			is.Status, is.Reason = frame.Missing, err.Error()
+			is.Clear(frame.Missing, err)
 		} else {
 			is.Bytes = make([]byte, arch.Pointer)
 			arch.PutUint(is.Bytes, v)

@@ -53,7 +53,7 @@ func (r *Run) slot(index int, name string, dl *ir.DataLayout, v interp.Value) fr
 	if raw, ok := v.Bytes(dl); ok {
 		s.Bytes, s.Hex = raw, frame.HexBytes(raw, r.stack.Frames[0].View().Target().Arch().Order)
 	} else {
-		s.Status, s.Reason, s.Value = frame.Undefined, "the run has not come to it, or has made it "+s.Value, ""
+		s.Clear(frame.Undefined, frame.Because(frame.NotReached, s.Value))
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine"
@@ -127,7 +128,7 @@ func placed(t *ir.Type, layout *ir.DataLayout) bool {
 // Read returns the value of the argument; regs are the registers at function entry.
 func (a *Argument) Read(regs *machine.Registers, mem machine.Memory) (v interp.Value, err error) {
 	if a.Why != "" {
-		return v, machine.Unavailablef("%s", a.Why)
+		return v, frame.Because(frame.ResultElsewhere, a.Why)
 	}
 	sp, err := regs.Addr(a.arch.SP)
 	if err != nil {
@@ -148,7 +149,7 @@ func (a *Argument) Read(regs *machine.Registers, mem machine.Memory) (v interp.V
 		} else {
 			var b []byte
 			if b, err = regs.Bytes(w.Register); err == nil && copy(part, b) < len(part) {
-				err = machine.Unavailablef("%s has %d bytes here", a.arch.NameOf(w.Register, 16), len(b))
+				err = frame.Because(frame.PartBytes, a.arch.NameOf(w.Register, 16), len(b))
 			}
 		}
 		if err != nil {

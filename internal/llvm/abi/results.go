@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine"
@@ -173,7 +174,7 @@ func (a *Assignment) Value(v interp.Value, path string) error {
 
 // errElsewhere is returned when no register of a kind is left. Floats and doubles are then returned on the x87 stack, and any other value in memory as a
 // whole.
-var errElsewhere = machine.Unavailablef("its type is returned in memory, or on the x87 stack, which is not read")
+var errElsewhere = frame.Because(frame.ResultElsewhere, "its type is returned in memory, or on the x87 stack, which is not read")
 
 func (a *Assignment) integer(v interp.Value, path string) error {
 	words, _ := v.Bits()
@@ -251,7 +252,7 @@ func (p ReturnedPart) compare(regs *machine.Registers) (ResultPart, error) {
 		}
 		size := min(8, (width-64*i+7)/8)
 		if w.Off+size > len(b) {
-			return ResultPart{}, machine.Unavailablef("%s has %d bytes here", arch.NameOf(w.Reg, 16), len(b))
+			return ResultPart{}, frame.Because(frame.PartBytes, arch.NameOf(w.Reg, 16), len(b))
 		}
 		got := arch.Uint(b[w.Off : w.Off+size])
 		if left := width - 64*i; left < 64 {
@@ -318,7 +319,7 @@ func ReturnedValue(t *ir.Type, cc string, regs *machine.Registers) (interp.Value
 	}
 	r := CompareResult(unknown, cc, regs, func(uint64) bool { return false })
 	if r.Why != "" {
-		return none, machine.Unavailablef("%s", r.Why)
+		return none, frame.Because(frame.ResultElsewhere, r.Why)
 	}
 	scalars := make([]interp.Value, len(r.Parts))
 	for k, p := range r.Parts {

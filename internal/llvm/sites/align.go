@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"math/bits"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/stackmap"
 	"example.com/reframe/internal/llvm/ir"
 )
@@ -50,11 +51,11 @@ func (a *Alignment) Location(k int) (l stackmap.Location, ok bool) {
 }
 
 // Unknown returns the reason why live value k of type t has no known location.
-func (a *Alignment) Unknown(k int, t *ir.Type) string {
+func (a *Alignment) Unknown(k int, t *ir.Type) *frame.Reason {
 	if a.Place(k) == Absent {
-		return unrecorded(t)
+		return frame.Because(frame.NotRecorded, unrecorded(t))
 	}
-	return "LLVM writes no location for a value in an x87 register, and this one's may be another's of this record"
+	return frame.Because(frame.NotRecorded, "LLVM writes no location for a value in an x87 register, and this one's may be another's of this record")
 }
 
 // Behind returns the locations after the counted deopt values of a statepoint with Moved.

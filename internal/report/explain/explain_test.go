@@ -283,7 +283,7 @@ func TestExplainRecursion(t *testing.T) {
 
 // The same object is twice in memory and not registered: both places of the record are reported.
 func TestExplainTwoPlaces(t *testing.T) {
-	include := "-I" + filepath.Join("..", "..", "internal", "demo", "target")
+	include := "-I" + filepath.Join("..", "..", "demo", "target")
 	p := livetest.C(t, "unregistered.c", []string{include}, livetest.Object(t, 19, "host_mod.ll"))
 	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
 	require.NoError(t, err)

@@ -332,7 +332,7 @@ func linked(t *testing.T, page, what string) {
 
 // The page of a record at two places shows both, one of them with the frame.
 func TestTwoPlaces(t *testing.T) {
-	include := "-I" + filepath.Join("..", "..", "internal", "demo", "target")
+	include := "-I" + filepath.Join("..", "..", "demo", "target")
 	p := livetest.C(t, "unregistered.c", []string{include}, livetest.Object(t, 19, "host_mod.ll"))
 	m, err := ir.ParseFile(livetest.Testdata(t, "programs", "host_mod.ll"))
 	require.NoError(t, err)

@@ -252,7 +252,7 @@ var empty = Moment{Memory: unreadable{}, Symbol: noSymbol}
 type unreadable struct{}
 
 func (unreadable) ReadMemory(_ []byte, addr machine.Addr) error {
-	return machine.Unavailablef("%v is not mapped", addr)
+	return fmt.Errorf("%v is not mapped", addr)
 }
 
 func noSymbol(string) (machine.Addr, uint64, bool) { return 0, 0, false }

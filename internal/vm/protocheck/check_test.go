@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ type page struct{}
 
 func (page) ReadMemory(p []byte, addr machine.Addr) error {
 	if addr < 0x2000 || addr+machine.Addr(len(p)) > 0x3000 {
-		return machine.Unavailablef("%v is not mapped", addr)
+		return fmt.Errorf("%v is not mapped", addr)
 	}
 	for i := range p {
 		p[i] = 5

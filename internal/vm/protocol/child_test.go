@@ -24,7 +24,7 @@ type memory struct{}
 
 func (memory) ReadMemory(p []byte, addr machine.Addr) error {
 	if addr < 0x1000 || addr+machine.Addr(len(p)) > 0x3000 {
-		return machine.Unavailablef("%v is not mapped", addr)
+		return fmt.Errorf("%v is not mapped", addr)
 	}
 	for i := range p {
 		p[i] = byte(addr) + byte(i)

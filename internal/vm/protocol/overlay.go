@@ -79,7 +79,7 @@ func unused(mappings []machine.Mapping, pointer int) machine.Range {
 // ReadMemory implements [machine.Memory].
 func (o *Overlay) ReadMemory(p []byte, addr machine.Addr) error {
 	if o.blind {
-		return machine.Unavailablef("%v cannot be read", addr)
+		return fmt.Errorf("%v cannot be read", addr)
 	}
 	for len(p) > 0 {
 		at := addr &^ (PageSize - 1)

@@ -57,6 +57,17 @@ type raw struct {
 	reason string
 }
 
+// code returns the code of the reason: that of the slot, unless the layout cannot use what the slot holds.
+func (r *raw) code() frame.Code {
+	switch {
+	case r.reason == "":
+		return ""
+	case r.slot != nil && !r.slot.Read() || r.status == frame.Guessed:
+		return r.slot.Code
+	}
+	return frame.LayoutUnread
+}
+
 // Read reads the values of a shape's tokens.
 func (s *Shape) Read(from *Source) *frame.VM {
 	out := &frame.VM{Layout: s.Layout.Name}
@@ -208,7 +219,7 @@ func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
 	}
 	if n.status != frame.OK {
 		at := p.At
-		return append(out, frame.VMValue{Index: &at, Name: p.Name, Status: n.status, Reason: "how many there are: " + n.reason})
+		return append(out, frame.VMValue{Index: &at, Name: p.Name, Status: n.status, Code: frame.LayoutUnread, Reason: "how many there are: " + n.reason})
 	}
 	mask := raw{}
 	for i := range n.bits {
@@ -226,7 +237,7 @@ func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
 		}
 		is := from.value(&v)
 		if mask.status == frame.Missing {
-			is.Status, is.Reason, is.Value = frame.Missing, "whether it is a reference: "+mask.reason, ""
+			is.Status, is.Code, is.Reason, is.Value = frame.Missing, frame.LayoutUnread, "whether it is a reference: "+mask.reason, ""
 		}
 		at := p.At + int64(i)
 		is.Index, is.Name = &at, p.Name
@@ -253,7 +264,7 @@ func (from *Source) value(v *Value) frame.VMValue {
 			n.status, n.reason = frame.Missing, fmt.Sprintf("one of %d objects, and the record says %d", len(v.Of), n.bits)
 		}
 		if n.status != frame.OK {
-			return frame.VMValue{Status: n.status, Reason: n.reason}
+			return frame.VMValue{Status: n.status, Code: n.code(), Reason: n.reason}
 		}
 		id := v.Of[n.bits]
 		return frame.VMValue{Object: &id}
@@ -282,7 +293,7 @@ func (from *Source) collected(v *frame.VMValue, s *frame.Slot) *frame.GC {
 
 // typed converts the bits of a token.
 func (from *Source) typed(v *Value, got raw) frame.VMValue {
-	out := frame.VMValue{Status: got.status, Reason: got.reason, Type: v.As}
+	out := frame.VMValue{Status: got.status, Code: got.code(), Reason: got.reason, Type: v.As}
 	if got.slot != nil {
 		index := got.slot.Index
 		out.Slot = &index
@@ -306,7 +317,7 @@ func (from *Source) typed(v *Value, got raw) frame.VMValue {
 	}
 	is, err := v.Codec.Decode(got.bits)
 	if err != nil {
-		out.Status, out.Reason, out.Value, out.Type = frame.Missing, "its bits "+string(out.Hex)+": "+err.Error(), "", ""
+		out.Status, out.Code, out.Reason, out.Value, out.Type = frame.Missing, frame.LayoutUnread, "its bits "+string(out.Hex)+": "+err.Error(), "", ""
 		return out
 	}
 	from.decoded(&out, is)

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 )
 
@@ -224,9 +225,9 @@ func zeroExtended(b []byte, size, whole int) []byte {
 func (m *Moved) put(reg machine.DWARFReg, b []byte, err error) {
 	switch {
 	case err != nil:
-		m.Registers.Forget(reg, err.Error())
+		m.Registers.Forget(reg, err)
 	case b == nil:
-		m.Registers.Forget(reg, "not all of it is there")
+		m.Registers.Forget(reg, frame.Because(frame.PartlyAvailable))
 	default:
 		m.Registers.Set(reg, b)
 	}

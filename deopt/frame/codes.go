@@ -1,0 +1,119 @@
+package frame
+
+// Unreadable is the code of a failure that has no code of its own.
+const Unreadable Code = "unreadable"
+
+// Codes of registers.
+const (
+	NotCaptured     Code = "not-captured"
+	ReadAmbiguous   Code = "register-ambiguous"
+	CallerSaved     Code = "caller-saved"
+	NotKept         Code = "not-kept"
+	CallReturned    Code = "call-returned"
+	CallRunning     Code = "call-running"
+	LinkRegister    Code = "link-register"
+	NotSaved        Code = "not-saved"
+	SignalFrame     Code = "signal-frame"
+	LeftWithoutCFI  Code = "left-without-cfi"
+	CFAUnknown      Code = "cfa-unknown"
+	CFIUndefined    Code = "cfi-undefined"
+	CFIExpression   Code = "cfi-expression"
+	SaveUnreadable  Code = "save-unreadable"
+	SaveSizeUnknown Code = "save-size-unknown"
+	Convention      Code = "convention"
+	TailCall        Code = "tail-call"
+	PatchChanged    Code = "patch-changed"
+	PatchVectors    Code = "patch-vectors"
+	MayHaveChanged  Code = "may-have-changed"
+	PartlyAvailable Code = "partly-available"
+	PartBytes       Code = "part-bytes"
+	VectorLength    Code = "vector-length"
+	FloatsUnread    Code = "floats-unread"
+	ResultElsewhere Code = "result-elsewhere"
+)
+
+// Codes of memory.
+const (
+	MemoryUnreadable Code = "memory-unreadable"
+	MemoryNotCopied  Code = "memory-not-copied"
+	MemoryRedacted   Code = "memory-redacted"
+	MemoryPending    Code = "memory-pending" // userfaultfd has not provided the page
+)
+
+// Codes of values in a record.
+const (
+	RecordedEmpty    Code = "recorded-empty"
+	RecordedBit      Code = "recorded-bit"
+	RecordedTooWide  Code = "recorded-too-wide"
+	RecordedTooShort Code = "recorded-too-short"
+	ConstantTooShort Code = "constant-too-short"
+	NotRecorded      Code = "not-recorded"
+	MayBeUndef       Code = "may-be-undef"
+	OtherSiteUndef   Code = "other-site-undef"
+	ModuleUndef      Code = "undef"
+	AfterOmitted     Code = "after-omitted"
+	Contradiction    Code = "contradiction"
+	OtherRecord      Code = "other-record"
+	PartRecorded     Code = "part-recorded"
+	VectorLayout     Code = "vector-layout"
+	NotReached       Code = "not-reached"
+	GuessedFrame     Code = "guessed-frame"
+	NotInFrame       Code = "not-in-frame"
+	DirectUnknown    Code = "direct-unknown"
+	NotAllocated     Code = "not-allocated"
+	DeadValue        Code = "dead"
+	LayoutUnread     Code = "layout"
+)
+
+// texts holds the text of each code, with the verbs of fmt for its arguments.
+var texts = map[Code]string{
+	Unreadable: "%v",
+
+	NotCaptured:     "%s: %v",                                                                                                                         // register, why
+	ReadAmbiguous:   "%s",                                                                                                                             // why
+	CallerSaved:     "%s is caller-saved and frame #%d does not keep it",                                                                              // register, frame
+	NotKept:         "%s is not kept by the frame that was called",                                                                                    // register
+	CallReturned:    "%s is caller-saved and the call of the %s has returned",                                                                         // register, kind of site
+	CallRunning:     "it will be in %s when the call returns, and the call is still running",                                                          // register
+	LinkRegister:    "%s is where the call left its return address",                                                                                   // register
+	NotSaved:        "the code of frame #%d changes %s, and its CFI does not say where it saved it",                                                   // frame, register
+	SignalFrame:     "frame #%d is a signal frame and does not say where %s was saved",                                                                // frame, register
+	LeftWithoutCFI:  "frame #%d was left by %s, which does not say where %s was saved",                                                                // frame, rule, register
+	CFAUnknown:      "%s",                                                                                                                             // why
+	CFIUndefined:    "the CFI of frame #%d says that %s is not kept",                                                                                  // frame, register
+	CFIExpression:   "the expression in the CFI of frame #%d for %s: %v",                                                                              // frame, register, error
+	SaveUnreadable:  "frame #%d saved %s where it cannot be read: %v",                                                                                 // frame, register, error
+	SaveSizeUnknown: "frame #%d saved %s at %v, and does not say how many bytes of it",                                                                // frame, register, address
+	Convention:      "a function of %s, as frame #%d, does not keep %s",                                                                               // convention, frame, register
+	TailCall:        "frame #%d took the place of what was called, with arguments on the stack, and CFI does not say how many the call was made with", // frame
+	PatchChanged:    "%s is not what it was: the code that was written over the function's has changed it",                                            // register
+	PatchVectors:    "%s may not be what it was: the code that was written over the function's uses vector registers",                                 // register
+	MayHaveChanged:  "%s may have been changed %s",                                                                                                    // register, where
+	PartlyAvailable: "not all of it is there",
+	PartBytes:       "%s has %d bytes here",                                            // register, bytes
+	VectorLength:    "vg, by which the function's frame is laid out, is not known: %s", // why
+	FloatsUnread:    "%s",                                                              // why
+	ResultElsewhere: "%s",                                                              // why
+
+	RecordedEmpty:    "recorded with a size of 0 bytes",
+	RecordedBit:      "bit %d of %s, which has %d bits",                                              // bit, register, bits
+	RecordedTooWide:  "%d bytes of %s, of which %d are there",                                        // size, register, bytes
+	RecordedTooShort: "recorded with %d bytes, and a value of type %s has %d",                        // bytes, type, size
+	ConstantTooShort: "a constant of 64 bits does not say all of a value of %d",                      // bits
+	NotRecorded:      "%s",                                                                           // why LLVM records no location
+	MayBeUndef:       "%s",                                                                           // sites.UndefMark
+	OtherSiteUndef:   "it is undefined if the site is that of line %d of the module, which fits too", // line
+	ModuleUndef:      "the module has %s here",                                                       // operand
+	AfterOmitted:     "%s",                                                                           // sites.BehindMoved
+	Contradiction:    "%s",                                                                           // what contradicts
+	OtherRecord:      "record %d at the same address has another value of it: %s in %s",              // id, bits, location
+	PartRecorded:     "%s",                                                                           // what LLVM records of it
+	VectorLayout:     "%v",                                                                           // error
+	NotReached:       "the run has not come to it, or has made it %s",                                // value
+	GuessedFrame:     "%s",                                                                           // why the frame is a guess
+	NotInFrame:       "%s",                                                                           // why
+	DirectUnknown:    "%s",                                                                           // why
+	NotAllocated:     "it is object %d, which was not allocated",                                     // object
+	DeadValue:        "it is dead",
+	LayoutUnread:     "%s", // what the layout could not read
+}
