@@ -61,7 +61,7 @@ func (f *Frame) Wants() (kind, text string) {
 		return "site", fmt.Sprintf("for names and types of the values of %s, give the module that it was compiled from, --ir FILE.ll", f.Title())
 	case f.VM != nil && f.VM.Error == "": // the VM's interpreter resumes
 	case f.Resume == nil && f.match.Kind == ir.DeoptimizeSite:
-		return "layout", fmt.Sprintf("%s, does not return to its own code from a deoptimize: give the layout that says where it resumes, --layout FILE.json", f.Title())
+		return "layout", fmt.Sprintf("%s: a deoptimize never returns; --layout FILE.json says where the interpreter resumes", f.Title())
 	}
 	return "", ""
 }

@@ -44,7 +44,7 @@ define i64 @work(i64 %a) noinline {
 				p = livetest.Lli(t, version, path, kind)
 			}
 			for _, c := range []struct{ from, to, sure, why string }{
-				{"", "", "likely", "the code has 2 names and 1 constant of it"},
+				{"", "", "likely", "2 symbols and 1 constant in the code match this module"},
 				{"call void @g(i64 77", "call void @h(i64 77", "contradicted", "sum.ll defines @work with a call of @h where the code calls @g"},
 				{"i64 77", "i64 78", "contradicted", "sum.ll defines @work with 78 for @g, in line 33, where the code has 77"},
 			} {

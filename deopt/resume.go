@@ -245,7 +245,7 @@ func (f *Frame) WhyNotResumed() error {
 	case len(f.view.modules.All) == 0:
 		return fmt.Errorf("%s: no IR module says what record %d means; give it with --ir", f.Title(), f.Record.ID)
 	case f.match.Kind == ir.DeoptimizeSite:
-		return fmt.Errorf("%s never returns to its own code from a deoptimize; give a layout that says where it resumes with --layout%s", f.Title(), frame.Noted(f.Notes))
+		return fmt.Errorf("%s: a deoptimize never returns; --layout FILE.json says where the interpreter resumes%s", f.Title(), frame.Noted(f.Notes))
 	}
 	return fmt.Errorf("%s: no site of the given modules is that of record %d%s", f.Title(), f.Record.ID, frame.Noted(f.Notes))
 }

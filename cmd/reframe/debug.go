@@ -98,7 +98,7 @@ func (k *debugged) check(c *cobra.Command, command []string) error {
 	case len(command) > 0 && (given("pid") || given("core")):
 		return usage("-p, --core and a command to start: one of them")
 	case len(command) == 0 && !given("pid") && !given("core"):
-		return usage("debug needs something to debug: a process (reframe debug PID), a core (reframe debug FILE.core), or a command to start (reframe debug -- ./host loop.o)")
+		return usage("usage: reframe debug PID | CORE | -- COMMAND")
 	case len(command) > 0 && len(k.objects) > 0:
 		return usage("--object says where code lies in a process that runs already: -p PID")
 	case len(command) == 0 && given("stdin"):

@@ -66,7 +66,7 @@ func TestHints(t *testing.T) {
 		{"core, its files elsewhere", args("frames", "--core", core, "--sysroot", sysroot, "--exe", lli, "--debug-dir", dir, exitFiles), 0,
 			`^reframe resume --core .* --exe .* --sysroot .* --debug-dir .* --ir .* --layout .* -f 2$`, "", 0, `sum returned i64 332833500 `},
 		{"no module", args("frames", "-p", clitest.PID(exit)), 0, "", `^\nfor names and types of values give the module that the JIT compiled, --ir FILE.ll\n$`, 0, ""},
-		{"no layout", args("frames", "-p", clitest.PID(exit), "--ir", exitIR), 0, "", `^\nframe #2, sum_opt, does not return to its own code from a deoptimize: give the layout that says where it resumes, --layout FILE.json\n$`, 0, ""},
+		{"no layout", args("frames", "-p", clitest.PID(exit), "--ir", exitIR), 0, "", `^\nframe #2, sum_opt: a deoptimize never returns; --layout FILE.json says where the interpreter resumes\n$`, 0, ""},
 		{"another module", args("frames", "-p", clitest.PID(exit), "--ir", tick), 0, "", `^\nfor names and types of the values of frame #2, sum_opt, give the module that it was compiled from, --ir FILE.ll\n$`, 0, ""},
 		{"no module, a layout", args("frames", "-p", clitest.PID(exit), "--layout", exitLayout), 0, "", `^\nframe #2, sum_opt, resumes in @sum: give the module that defines it, --ir FILE.ll\n$`, 0, ""},
 		{"a call that returns", args("frames", "-p", clitest.PID(chain), "--ir", chain.IR), 0, ` --result 0$`, `(?m)^frame #\d+, f, waits for a call: --result says what it returns, of type i32$`, 0, `f returned i64 `},

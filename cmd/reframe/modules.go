@@ -155,9 +155,10 @@ func (k *inputs) description(a *app, t *ptrace.Target, held bool, o *deopt.Optio
 			}
 		}
 	}
-	said, notes := take(described.Of(t, layouts, modules), o)
+	d := described.Of(t, layouts, modules)
+	said, notes := take(d, o)
 	if said != "" {
-		a.note("it describes itself: " + said + "; --no-self-description leaves that out")
+		a.note(using(d) + ": " + said + " (--no-self-description to ignore them)")
 	}
 	for _, note := range notes {
 		a.note("what it says of itself: " + note)
@@ -185,6 +186,18 @@ func take(d *described.Description, o *deopt.Options) (what string, notes []stri
 	return strings.Join(said, ", "), d.Notes
 }
 
+// using tells the user which kinds of descriptions reframe takes from the process.
+func using(d *described.Description) string {
+	what := "IR"
+	switch {
+	case len(d.Layouts) > 0 && len(d.Modules) > 0:
+		what = "layout and IR"
+	case len(d.Layouts) > 0:
+		what = "layout"
+	}
+	return "using the " + what + " found in the process"
+}
+
 // describedLayout starts a layout that the target holds, and returns its name for messages.
 func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
 	if name := string(l.Text); vmlayout.IsBuiltin(name) {
@@ -201,7 +214,7 @@ func (k *inputs) describer(warn func(string)) described.Ask {
 	ask := described.Ask(func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) { return nil, nil })
 	switch {
 	case k.describes():
-		ask = describer(len(k.Layouts) == 0, true, "; --no-self-description leaves that out", func(text string) { warn("note: " + text) })
+		ask = describer(len(k.Layouts) == 0, true, " (--no-self-description to ignore them)", func(text string) { warn("note: " + text) })
 	case k.dumps == nil:
 		return nil
 	}
@@ -260,7 +273,7 @@ func describer(wantLayouts, wantModules bool, hint string, warn func(string)) de
 		}
 		if !said && what != "" {
 			said = true
-			warn("it describes itself" + hint)
+			warn(using(add) + hint)
 		}
 		for _, note := range more {
 			warn("what it says of itself: " + note)

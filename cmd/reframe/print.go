@@ -160,7 +160,7 @@ func (a *app) hintSource(costly []string) {
 	if n := len(costly) - 1; n > 0 {
 		more = fmt.Sprintf(" and %s", count(n, "other file"))
 	}
-	fmt.Fprintf(fold.To(a.stderr), "\nlines of the source in %s%s take longer to read: --source\n", printable(costly[0]), more)
+	fmt.Fprintf(fold.To(a.stderr), "\nsource lines of %s%s left out (slow to read); use --source\n", printable(costly[0]), more)
 }
 
 // lineWidth is the widest line, in characters, to which more is appended.

@@ -178,7 +178,7 @@ func (p *program) start(in *interp.Interp, m *ir.Module, args []string) (*interp
 	}
 	given := args[1:]
 	if len(given) != len(f.Params) {
-		return nil, usage("@%s takes %s, and %d are given", f.Name, count(len(f.Params), "argument"), len(given))
+		return nil, usage("expected %s for @%s, got %d", count(len(f.Params), "argument"), f.Name, len(given))
 	}
 	var values []interp.Value
 	for k, param := range f.Params {

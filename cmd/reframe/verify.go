@@ -50,8 +50,8 @@ differ. The IR is that of --ir, or what the process has in it.
 Where a layout says in which function an exit resumes it looks further back: a breakpoint at the entry of the function begins a run of
 that, its baseline, beside native code. The state at the exit must be one that the baseline had where the exit resumes, in order, and baseline,
 native code and what is resumed from the exit must come to the same; where they do not the report says who is
-wrong: the stack map or the native code, the bundle, the layout, the optimized IR, or the runtime. Exits of which that cannot be
-said, as of an activation that had begun already, are verified from there on alone, and counted. --from-entry does it at all
+wrong: the stack map or the native code, the bundle, the layout, the optimized IR, or the runtime. If the
+function was already running, only what follows the exit is compared; the summary counts such exits. --from-entry does it at all
 exits, with --baseline NAME or the function's own IR as the baseline where no layout says it, and
 --from-entry=false at none. --entry NAME verifies each activation of functions so, with or without records: any code whose IR there is.
 

@@ -206,7 +206,7 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 		w.memory(&d, v.Words)
 	}
 	if len(v.Outside) > 0 && v.Interpreter.Failed == "" && v.Call == nil && !v.With {
-		fmt.Fprintf(b, "  what native code alone wrote is not compared: it called %s, which no module is about\n", printable(strings.Join(v.Outside, ", ")))
+		fmt.Fprintf(b, "  writes by native code alone are ignored: no IR given for %s\n", printable(strings.Join(v.Outside, ", ")))
 	}
 	w.tail("interpreter", &v.Interpreter)
 	w.tail("native code", &v.Native)
@@ -232,13 +232,13 @@ func (w *verifyWriter) baseline(v *verify.Verified) {
 	if st := b.State; st != nil {
 		switch {
 		case st.Why != "":
-			fmt.Fprintf(&w.line, "  the state at the exit is not held against %s: %s\n", fn, printable(st.Why))
+			fmt.Fprintf(&w.line, "  the state at the exit is not compared with %s: %s\n", fn, printable(st.Why))
 		case st.Arrival > 0:
 			fmt.Fprintf(&w.line, "  the state at the exit is that of %s at arrival %d of %d\n", fn, st.Arrival, st.Arrivals)
 		case st.Arrivals == 0:
-			fmt.Fprintf(&w.line, "  %s the state at the exit: %s never comes there\n", s.yellow("different"), fn)
+			fmt.Fprintf(&w.line, "  %s state at the exit: the baseline %s never reaches this point\n", s.yellow("different"), fn)
 		default:
-			fmt.Fprintf(&w.line, "  %s the state at the exit: %s has it at none of its %s; the nearest is %d\n", s.yellow("different"), fn, count(int(st.Arrivals), "arrival"), st.Nearest)
+			fmt.Fprintf(&w.line, "  %s state at the exit: the baseline %s reached this point %s\n", s.yellow("different"), fn, arrivals(st))
 			for _, d := range st.Slots {
 				where := ""
 				if d.In != "" {
@@ -258,13 +258,28 @@ func (w *verifyWriter) baseline(v *verify.Verified) {
 		}
 	}
 	if b.Reason != "" {
-		fmt.Fprintf(&w.line, "  what %s does to the return is not comparable: %s\n", fn, printable(b.Reason))
+		fmt.Fprintf(&w.line, "  the result of %s is not comparable: %s\n", fn, printable(b.Reason))
 	}
+}
+
+// arrivals returns how often the baseline reached the place where an exit resumes, and how its state differed there.
+func arrivals(st *verify.State) string {
+	how := "only before the previous exit"
+	switch {
+	case len(st.Slots) > 0:
+		how = "with other values"
+	case st.Memory != nil:
+		how = "with other memory"
+	}
+	if st.Arrivals == 1 {
+		return "once, " + how
+	}
+	return fmt.Sprintf("%d times, %s; arrival %d is the nearest", st.Arrivals, how, st.Nearest)
 }
 
 // again shows the comparison of an exit with the next hit of its record.
 func (w *verifyWriter) again(v *verify.Verified) {
-	fmt.Fprintf(&w.line, "  %s at hit %d of the record, to which native code came instead of the return\n", w.style.yellow("different"), v.Again.Hit)
+	fmt.Fprintf(&w.line, "  %s at hit %d of the record, which native code reached instead of returning\n", w.style.yellow("different"), v.Again.Hit)
 	for _, d := range v.Again.Slots {
 		fmt.Fprintf(&w.line, "  %s %s\n", w.style.yellow("different"), printable(d.Slot))
 		w.rows([][2]string{{"interpreter", d.Baseline}, {"native code", d.Exit}})
@@ -357,7 +372,7 @@ func verifiedText(s *verify.Summary, k *watched, entries bool) string {
 	b.WriteString(overwritten(s.Overwritten))
 	b.WriteString(unwatched(s.Unwatched))
 	b.WriteString(reasonLines(s.Reasons, ""))
-	b.WriteString(reasonLines(s.ExitOnly, "from the exit on alone: "))
+	b.WriteString(reasonLines(s.ExitOnly, "compared only after the exit, so a wrong bundle goes unseen: "))
 	b.WriteString(reasonLines(s.SkippedPending(), "skipped: "))
 	for _, r := range s.NeverVerified[:min(len(s.NeverVerified), shownReasons)] {
 		fmt.Fprintf(&b, "  no exit of record %d of %s was verified: all %d were skipped; --record %d verifies them\n", r.ID, printable(cmp.Or(names.Demangled(r.Function), "a function without a name")), r.Exits, r.ID)

@@ -227,7 +227,7 @@ func TestDebugCommits(t *testing.T) {
 func TestDebugWrongWords(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	clitest.Run(t, "debug").FailsEmpty(t, 64, "debug needs something to debug: a process (reframe debug PID), a core (reframe debug FILE.core), or a command to start")
+	clitest.Run(t, "debug").FailsEmpty(t, 64, "usage: reframe debug PID | CORE | -- COMMAND")
 	clitest.Run(t, "debug", "-p", "1", "--", "true").FailsEmpty(t, 64, "one of them")
 	clitest.Run(t, "debug", "-p", "1", "--stdin", "x").FailsEmpty(t, 64, "--stdin is for a command that is started")
 	clitest.Run(t, "debug", "-x", "/nowhere", "--", "true").Fails(t, 2, "/nowhere")

@@ -63,7 +63,7 @@ func TestSelfDescription(t *testing.T) {
 			p := livetest.Lli(t, 19, describing(t, c.layout, c.ir), "orc")
 			r := clitest.Run(t, "frames", "-p", clitest.PID(p))
 			require.Equal(t, 0, r.Code, r.Stderr)
-			require.Contains(t, r.Stderr, "note: it describes itself: "+c.says+"; --no-self-description leaves that out\n")
+			require.Contains(t, r.Stderr, "note: using the layout and IR found in the process: "+c.says+" (--no-self-description to ignore them)\n")
 			for _, line := range []string{
 				"      vm Foo.bar @ 17, reexecute\n           local[0]         f64    3.5                    slot 11\n           local[1]                object 4\n           local[2]         double 3.5                    slot 15\n",
 				"           fuel             i64    700                    slot 23\n",
@@ -75,7 +75,7 @@ func TestSelfDescription(t *testing.T) {
 			require.Contains(t, clitest.Run(t, "frames", "-p", clitest.PID(p), "--vm").Stdout, "  0    Foo.bar @ 17, reexecute  (frame #2)\n  1    Foo.main @ 9, in call  (frame #2)\n")
 			r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--no-self-description")
 			require.NotContains(t, r.Stdout+r.Stderr, "Foo.bar")
-			require.NotContains(t, r.Stderr, "describes itself")
+			require.NotContains(t, r.Stderr, "found in the process")
 		})
 	}
 }

@@ -24,7 +24,7 @@ func TestTraceOfSelfDescription(t *testing.T) {
 		command := []string{"--", tinyvmtest.Binary(t, llvm), "--fuel", tinyvmtest.Fuel, program}
 		r := clitest.Run(t, append([]string{"trace", "--site", "deoptimize"}, command...)...)
 		require.Equal(t, 0, r.Code, r.Stderr)
-		require.Equal(t, 1, strings.Count(r.Stderr, "reframe: note: it describes itself; --no-self-description leaves that out\n"))
+		require.Equal(t, 1, strings.Count(r.Stderr, "reframe: note: using the layout and IR found in the process (--no-self-description to ignore them)\n"))
 		require.NotContains(t, r.Stderr, "no VM frames")
 		require.Contains(t, r.Stderr, "  Point.sum @ 9, reexecute local[0]=object(0) ", "LLVM %d", llvm)
 		r = clitest.Run(t, append([]string{"trace", "--no-self-description"}, command...)...) // of which kind a record is, no one says then
@@ -72,11 +72,11 @@ func TestVerifyAndStressOfSelfDescription(t *testing.T) {
 		command := []string{"--", tinyvmtest.Binary(t, llvm), "--fuel", tinyvmtest.Fuel, "--entries", program}
 		r := clitest.Run(t, append([]string{"verify", "--record", "1", "--limit", "5"}, command...)...)
 		require.Equal(t, 0, r.Code, "LLVM %d: %s", llvm, r.Stderr)
-		require.Equal(t, 1, strings.Count(r.Stderr, "reframe: note: it describes itself; --no-self-description leaves that out\n"))
+		require.Equal(t, 1, strings.Count(r.Stderr, "reframe: note: using the layout and IR found in the process (--no-self-description to ignore them)\n"))
 		require.Regexp(t, `\n5 exits verified in .*: 5 same, 0 different, 0 not comparable; `, r.Stderr)
 		r = clitest.Run(t, append([]string{"stress", "--probability", "1"}, command...)...)
 		require.Equal(t, 0, r.Code, "LLVM %d: %s", llvm, r.Stderr)
-		require.Equal(t, "reframe: note: it describes itself; --no-self-description leaves that out\n", r.Stderr)
+		require.Equal(t, "reframe: note: using the layout and IR found in the process (--no-self-description to ignore them)\n", r.Stderr)
 		require.Regexp(t, `^608 exits, 608 chosen with .*: 16 committed, 592 left to native code\n`, r.Stdout)
 		require.Contains(t, r.Stdout, "\nnothing differs: exit status 3, ")
 	}
@@ -93,7 +93,7 @@ func TestDifferenceOfSelfDescription(t *testing.T) {
 	host := livetest.ObjectHostCommand(t, described, livetest.ObjectHostOptions{Rounds: 2})
 	r := clitest.Run(t, append([]string{"stress", "--seed", "1", "--"}, host...)...)
 	require.Equal(t, 3, r.Code, r.Stderr)
-	require.Equal(t, "reframe: note: it describes itself; --no-self-description leaves that out\n", r.Stderr)
+	require.Equal(t, "reframe: note: using the IR found in the process (--no-self-description to ignore them)\n", r.Stderr)
 	require.Regexp(t, `\nexit 2:168, hit 168 of record 1, thread obj_host alone makes the difference \(\d+ runs more\)\n`, r.Stdout)
 	require.Equal(t, 3, clitest.RunSuggestion(t, r.Stdout).Code)
 	_, verify, _ := strings.Cut(r.Stdout, "compare with native code: ")

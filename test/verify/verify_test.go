@@ -64,7 +64,7 @@ func TestVerifySame(t *testing.T) {
 		rounds, alone := livetest.Times(1, 3), ""
 		if program == "guards.ll" {
 			rounds = 3 // a round of it has not always an exit
-			alone = `  \d+  from the exit on alone: @total_opt takes or returns other types than @total\n`
+			alone = `  \d+  compared only after the exit, so a wrong bundle goes unseen: @total_opt and @total have different types; use --baseline NAME\n`
 		}
 		host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: rounds})
 		r := clitest.Run(t, append(append([]string{"verify", "--ir", module}, flags...), append([]string{"--"}, host...)...)...)
@@ -236,9 +236,9 @@ func TestVerifyFromEntry(t *testing.T) {
 	for _, by := range []string{"--from-entry", "--from-entry=true", "--all"} { // the last: by the layout alone
 		r = on("--layout", described, by)
 		require.Equal(t, 3, r.Code, r.Stderr)
-		require.Contains(t, r.Stderr, "wrong: the bundle or the layout: what %i should be is in %acc, what %acc should be is in %i\n")
+		require.Contains(t, r.Stderr, "wrong: the bundle or the layout: the baseline's %i is in %acc, the baseline's %acc is in %i\n")
 		require.Regexp(t, `(?m)^  reproduce: reframe verify .*--from-entry.* --record 95 --limit 1 `, r.Stderr)
-		require.NotContains(t, r.Stderr, "from the exit on alone")
+		require.NotContains(t, r.Stderr, "compared only after the exit")
 	}
 	for _, args := range [][]string{{"--layout", described, "--from-entry"}, {"--entry", "plain_opt", "--baseline", "plain"}} {
 		r = on(append(args, "--json", "-o", "-", "--all")...)

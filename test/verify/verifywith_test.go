@@ -52,7 +52,7 @@ func TestVerifyWithFinds(t *testing.T) {
 	for _, says := range []string{"  different result, i64 in rax\n", "      vm ", "  interpreter, the last of ", "  native code, the last of ", "  reproduce: reframe verify ", " --with '" + serve + "' --record "} {
 		require.Contains(t, r.Stderr, says)
 	}
-	require.NotContains(t, r.Stderr, "what native code alone wrote")
+	require.NotContains(t, r.Stderr, "writes by native code alone")
 	again := strings.Fields(strings.SplitN(strings.SplitN(r.Stderr, " --with '"+serve+"' ", 2)[1], "\n", 2)[0])
 	r = clitest.Run(t, append([]string{"verify", "--with", serve}, again...)...)
 	require.Equal(t, 3, r.Code, r.Stderr)

@@ -17,8 +17,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// severalRight is a program in which native code and the interpreter may come to different numbers and are both right,
-// beside functions that look like those and where a difference is one.
+// severalRight is a program in which native code and the interpreter may compute different numbers that are both right, and similar functions in
+// which a difference is an error.
 const severalRight = `
 #include <math.h>
 #include <setjmp.h>
@@ -29,27 +29,27 @@ long glob[16];
 double gd[4];
 jmp_buf env;
 
-// LLVM's own form of memcmp has -1 and 1, the C library's the difference of two bytes.
+// LLVM's own memcmp returns -1 and 1, that of the C library the difference of two bytes.
 int func_1(const char *a, const char *b) { glob[0]++; return memcmp(a, b, 4); }
 int func_2(const char *a, const char *b) { glob[0]++; return memcmp(a, b, 4) < 0; }
-// How often qsort compares is its own affair.
+// The number of comparisons of qsort is unspecified.
 int func_3(const void *a, const void *b) { glob[1]++; return *(const int *)a - *(const int *)b; }
 int func_4(int n) { int a[10]; for (int i = 0; i < 10; i++) a[i] = (i * 7 + n) % 10; qsort(a, 10, sizeof *a, func_3); return a[0]; }
-// Either zero is the smaller.
+// Either zero may be the smaller one.
 void func_5(double a, double b) { gd[0] = fmin(a, b); gd[1] = fmin(b, a); }
-// The main thread's stack is mapped as it is touched.
+// The main thread's stack is mapped when it is touched.
 long func_6(int n) {
   char big[1 << 20];
   glob[2]++;
   for (int i = 0; i < 1 << 20; i += 4096) big[i] = n;
   return big[n << 12];
 }
-// The last place of a square root is certain, of a cube root it is not.
+// The last digit of a square root is defined, that of a cube root is not.
 double func_7(double x) { glob[3]++; return sqrt(x) + 1.25; }
 double func_8(double x) { glob[3]++; return cbrt(x) + 1.375; }
-// What a call has returned is in a vector register.
+// The result of the call is in a vector register.
 double func_9(double x) { double r = func_7(x) * 2; gd[2] = r; return r; }
-// Arguments and results in memory, a stack that is realigned or of run-time size, a tail call, a frame that is left.
+// Arguments and results in memory, a stack that is realigned or of run-time size, a tail call, a frame that longjmp leaves.
 struct big func_10(struct big b, int k) { struct big r; for (int i = 0; i < 6; i++) { b.a[i] += k; r.a[5 - i] = b.a[i] * 2; } return r; }
 long func_11(int n) { _Alignas(64) long p[16]; for (int i = 0; i < 16; i++) p[i] = i * n; long s = 0; for (int i = 0; i < 16; i++) s += p[i * 7 & 15] * i; return s; }
 long func_12(int n) { long *p = __builtin_alloca(n * 8); for (int i = 0; i < n; i++) p[i] = i * i; glob[4] = p[n - 1]; return p[n / 2]; }
@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// outcomes lists the outcomes of the exits of each function: a status, or the reason why there is none.
+// outcomes lists the outcomes of the exits of each function: the status, or the reason why an exit is not comparable.
 func outcomes(list []*Verified) map[string][]string {
 	all := map[string]map[string]bool{}
 	for _, v := range list {
@@ -101,7 +101,7 @@ func TestVerifyWhereSeveralAreRight(t *testing.T) {
 		"func_1":  {"it calls @memcmp, of which only the sign is certain, and uses the number"},
 		"func_2":  same,
 		"func_3":  same,
-		"func_4":  {"it calls @qsort, which may compare in another order, and so differs what comes of it", Same}, // behind the call
+		"func_4":  {"it calls @qsort, which may compare in another order, and so differs what comes of it", Same}, // after the call
 		"func_5":  {"it calls @llvm.minnum, which may give either of 0.0 and -0.0, and so differs what comes of it"},
 		"func_6":  {"its function has a part of the stack that the process has not touched yet", Same},
 		"func_7":  same,
@@ -112,10 +112,10 @@ func TestVerifyWhereSeveralAreRight(t *testing.T) {
 	}
 	_, list := verified(t, program, Options{Options: deopt.Options{Modules: []*ir.Module{m}}})
 	got := outcomes(list)
-	delete(got, "csmith_main") // which calls all of them
+	delete(got, "csmith_main") // it calls all of them
 	require.Equal(t, want, got)
 
-	// And with other numbers in the interpreter's module than were compiled.
+	// Now with other numbers in the interpreter's module than were compiled.
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(source), "p.ll"))
 	require.NoError(t, err)
 	other := strings.NewReplacer("1.250000e+00", "1.500000e+00", "1.375000e+00", "1.500000e+00").Replace(string(text))
@@ -124,13 +124,13 @@ func TestVerifyWhereSeveralAreRight(t *testing.T) {
 	_, list = verified(t, program, Options{Options: deopt.Options{Modules: []*ir.Module{m}}})
 	got = outcomes(list)
 	require.Equal(t, []string{Different}, got["func_7"])
-	require.Equal(t, []string{Different, Same}, got["func_9"]) // where func_7 has returned, what it returned is the process's
+	require.Equal(t, []string{Different, Same}, got["func_9"]) // after func_7 has returned, its result comes from the process
 	require.Equal(t, []string{"it calls @cbrt, of which the last place may differ, and so does what comes of it"}, got["func_8"])
 	require.Equal(t, same, got["func_2"])
 }
 
-// TestVerifyStoresOfWhatIsThere requires that a store by the interpreter counts even where the same bytes were there before, and native code called
-// the C library.
+// TestVerifyStoresOfWhatIsThere requires that a store by the interpreter counts even if it stored the bytes that were there before, and native code
+// called the C library.
 func TestVerifyStoresOfWhatIsThere(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "there.c")
 	require.NoError(t, os.WriteFile(source, []byte(`
@@ -153,7 +153,7 @@ int main(int argc, char **argv) {
 	require.Equal(t, []string{Different}, outcomes(list)["func_1"])
 }
 
-// A statepoint that has bytes to be patched calls nothing in native code, nor in the interpreter.
+// TestVerifyStatepointToBePatched requires that a statepoint with patch bytes calls nothing, neither in native code nor in the interpreter.
 func TestVerifyStatepointToBePatched(t *testing.T) {
 	path := livetest.Module(t, `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -204,7 +204,7 @@ int main(void) {
 }
 `
 
-// TestVerifyPatchedStatepoint requires that changes by a call that was written over the nops of a statepoint, of which the interpreter knows nothing,
+// TestVerifyPatchedStatepoint requires that changes by a call that was written over the nops of a statepoint, which the interpreter does not know,
 // are no difference, and that without a patch they are one.
 func TestVerifyPatchedStatepoint(t *testing.T) {
 	dir := t.TempDir()
@@ -244,7 +244,7 @@ define i64 @entry(i64 %s) {
 		summary, list := verified(t, []string{program}, Options{Options: deopt.Options{Modules: []*ir.Module{m}}, ExitFilter: only})
 		require.Equal(t, map[string][]string{"entry": {Same, patched}}, outcomes(list), "LLVM %d", version)
 		require.Equal(t, map[string]uint64{patched: 2}, summary.Reasons, "LLVM %d", version)
-		// Before anything was called, a sum and a difference with 0 are the same.
+		// Before any call, a sum and a difference with 0 are equal.
 		_, list = verified(t, []string{program}, Options{Options: deopt.Options{Modules: []*ir.Module{other}}, ExitFilter: only})
 		require.Equal(t, map[string][]string{"entry": {Same, patched}}, outcomes(list), "LLVM %d", version)
 		_, list = verified(t, []string{program}, Options{Options: deopt.Options{Modules: []*ir.Module{wrong}}, ExitFilter: only})

@@ -115,7 +115,7 @@ func (v *verifier) exitOnly(e *entry, exit *prediction) string {
 	case v.spent(f.Function):
 		return v.inVain(f.Function)
 	}
-	return "the activation had begun before its entry was watched"
+	return "the function was already running when reframe began to watch its entry"
 }
 
 // isEntry reports whether a hit is the entry of a function that is followed.
@@ -204,7 +204,7 @@ func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir
 					continue
 				}
 				if as != "" {
-					return own, nil, fmt.Sprintf("its exits resume in @%s and in @%s; --baseline says which it is held against", as, x.Resume.Function)
+					return own, nil, fmt.Sprintf("its exits resume in @%s and in @%s; choose one with --baseline", as, x.Resume.Function)
 				}
 				as = x.Resume.Function
 			}
@@ -212,11 +212,11 @@ func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir
 	}
 	switch all := alone(modules.Definitions(as)); {
 	case as == "" && own == nil:
-		return nil, nil, fmt.Sprintf("no module defines @%s alone; --ir gives it, and --baseline another function to be held against", name)
+		return nil, nil, fmt.Sprintf("no module defines @%s, or several do; give its module with --ir, or another function with --baseline", name)
 	case as == "":
 		return own, own, ""
 	case len(all) != 1:
-		return own, nil, fmt.Sprintf("%d functions of the modules are called @%s, which it is to be held against", len(all), as)
+		return own, nil, fmt.Sprintf("the modules define the baseline @%s %d times, expected once", as, len(all))
 	default:
 		return own, all[0], ""
 	}
@@ -243,7 +243,7 @@ func (v *verifier) arguments(x *trace.Exited, e *entry, baseline *ir.Func) (args
 	same := slices.EqualFunc(native.Params, baseline.Params, func(a, b *ir.Param) bool { return deopt.SameType(a.Typ, b.Typ) })
 	switch {
 	case !same || !deopt.SameType(native.Sig.Elem, baseline.Sig.Elem):
-		return nil, fmt.Sprintf("@%s takes or returns other types than @%s", native.Name, baseline.Name), nil
+		return nil, fmt.Sprintf("@%s and @%s have different types; use --baseline NAME", native.Name, baseline.Name), nil
 	case native.Sig.Variadic:
 		return nil, fmt.Sprintf("@%s takes a variable number of arguments", native.Name), nil
 	}

@@ -15,34 +15,34 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// planted is baseline.ll with a fault in it: in the code that is compiled, and in the module that is given.
+// planted is baseline.ll with a fault, in the compiled code and in the given module.
 type planted struct {
 	name          string
-	native, given []string // pairs of what stands there and what is there instead; given: beside those of native
-	wrong         string   // what is said to be wrong
+	native, given []string // pairs of old and new text; given: in addition to native
+	wrong         string   // the reported wrong part
 }
 
 var plantedFaults = []planted{
 	{"none", nil, nil, ""},
 	{"swapped", []string{"i64 95, i32 0, i64 %n, i64 %i, i64 %acc)", "i64 95, i32 0, i64 %n, i64 %acc, i64 %i)", "@resumed(i64 %n, i64 %i, i64 %acc)", "@resumed(i64 %n, i64 %acc, i64 %i)"}, nil,
-		"the bundle or the layout: what %i should be is in %acc, what %acc should be is in %i"},
+		"the bundle or the layout: the baseline's %i is in %acc, the baseline's %acc is in %i"},
 	{"off by one", []string{"call void (i64, i32, ...) @llvm.experimental.stackmap(i64 95, i32 0, i64 %n, i64 %i,", "%i2 = add i64 %i, 1\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 95, i32 0, i64 %n, i64 %i2,",
 		"@resumed(i64 %n, i64 %i,", "@resumed(i64 %n, i64 %i2,"}, nil,
-		"the bundle: what %i should be, 4, is in %i of @plain_opt"},
+		"the bundle: the baseline's %i, 4, is in %i of @plain_opt"},
 	{"a forgotten update", []string{"i64 95, i32 0, i64 %n, i64 %i, i64 %acc)", "i64 95, i32 0, i64 %n, i64 %i, i64 %stale)", "@resumed(i64 %n, i64 %i, i64 %acc)", "@resumed(i64 %n, i64 %i, i64 %stale)",
 		"  %acc = phi i64 [ 0, %entry ], [ %acc1, %usual ]\n", "  %acc = phi i64 [ 0, %entry ], [ %acc1, %usual ]\n  %stale = phi i64 [ 0, %entry ], [ %acc, %usual ]\n"}, nil,
-		"the bundle: what %acc should be, 39, is in %acc of @plain_opt"},
+		"the bundle: the baseline's %acc, 39, is in %acc of @plain_opt"},
 	{"a wrong constant in the optimized IR", []string{"  %acc1 = add i64 %acc, %f\n  store", "  %wrong = add i64 %f, 1\n  %acc1 = add i64 %acc, %wrong\n  store"}, nil,
-		"the optimized IR: @plain_opt has nowhere at the site what %acc should be"},
+		"the optimized IR: no value of @plain_opt at the site equals the baseline's %acc"},
 	{"a wrong constant in the optimized code", []string{"  %acc1 = add i64 %acc, %f\n  store", "  %wrong = add i64 %f, 1\n  %acc1 = add i64 %acc, %wrong\n  store"},
 		[]string{"%wrong = add i64 %f, 1", "%wrong = add i64 %f, 0"},
 		"the stack map or the native code: record 95 does not hold what the function's own IR computes; %acc is 39 in @plain_opt's own IR and 42 in the record"},
 	{"a missing store", []string{"  %acc1 = add i64 %acc, %f\n  store i64 %acc1, ptr @last\n", "  %acc1 = add i64 %acc, %f\n"}, nil,
-		"the optimized code: it left other memory than the baseline has at the exit"},
+		"the optimized code: memory at the exit differs from the baseline's"},
 	{"the runtime's decoder", []string{"@resumed(i64 %n, i64 %i, i64 %acc)", "@resumed(i64 %n, i64 %i, i64 %n)"}, nil,
-		"the runtime: the state at the exit is the baseline's, and so is what is resumed from it; what native code makes of the exit is not"},
+		"the runtime: the exit has the baseline's state, and resuming from it gives the baseline's result; native code's result differs"},
 	{"the runtime", []string{"  %sacc = xor i64 %acc, %v\n  br label %next\nnext:\n  %acc1 = select", "  %sacc = add i64 %acc, %v\n  br label %next\nnext:\n  %acc1 = select"}, nil,
-		"the runtime: the state at the exit is the baseline's, and so is what is resumed from it; what native code makes of the exit is not"},
+		"the runtime: the exit has the baseline's state, and resuming from it gives the baseline's result; native code's result differs"},
 }
 
 func replaced(t *testing.T, text string, pairs []string) string {
@@ -54,7 +54,7 @@ func replaced(t *testing.T, text string, pairs []string) string {
 	return text
 }
 
-// build compiles a planted fault, and gives the options to verify it with.
+// build compiles a planted fault, and returns the options to verify it.
 func (f *planted) build(t *testing.T, version int, level string) (command []string, o Options) {
 	t.Helper()
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "baseline.ll"))
@@ -165,7 +165,7 @@ define i64 @entry(i64 %n) {
 }
 `
 
-// looping compiles it, and gives the options to verify it with.
+// looping compiles loopOfExits, and returns the options to verify it.
 func looping(t *testing.T, pairs ...string) (object string, o Options) {
 	t.Helper()
 	path, m := frametest.Written(t, "loop.ll", replaced(t, loopOfExits, pairs))
@@ -175,15 +175,15 @@ func looping(t *testing.T, pairs ...string) (object string, o Options) {
 	return frametest.LLC(t, 19, path, "-O2", "-relocation-model=pic"), o
 }
 
-// TestVerifyRunsTheBaselineForAllExits requires that, however many exits an activation has, its baseline runs in step with native code, once to find
-// its arrivals and once to stop at them: where the exits are right, and where they are all wrong.
+// TestVerifyRunsTheBaselineForAllExits requires that the baseline runs only in step with native code, once to find its arrivals, and once to stop at
+// them, however many exits an activation has, whether they are right or wrong.
 func TestVerifyRunsTheBaselineForAllExits(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {
 		pairs  []string
 		status string
-		runs   int // made once more, of the baseline
-		own    int // and of the function's own IR
+		runs   int // repeated runs, of the baseline
+		own    int // repeated runs, of the function's own IR
 	}{
 		{nil, Same, 2, 0},
 		{[]string{"i64 95, i32 0, i64 %n, i64 %i, i64 %acc)", "i64 95, i32 0, i64 %n, i64 %acc, i64 %i)"}, Different, 1, 2},
@@ -195,7 +195,7 @@ func TestVerifyRunsTheBaselineForAllExits(t *testing.T) {
 		for _, v := range all {
 			require.Equal(t, c.status, v.Status, "%s: %+v", v.Why, v.Baseline)
 			require.Equal(t, uint64(1000), v.Baseline.State.Arrivals)
-			at := v.Baseline.State.Arrival + v.Baseline.State.Nearest // one of them is none
+			at := v.Baseline.State.Arrival + v.Baseline.State.Nearest // one of them is 0
 			require.Equal(t, v.Number, at)
 			require.Equal(t, c.runs, v.entry.baseline.runs)
 			require.Equal(t, c.own, v.entry.own.runs)
@@ -246,8 +246,8 @@ func TestVerifyByLayout(t *testing.T) {
 	}
 }
 
-// TestVerifyByLayoutCannotLookBack requires that the exits of an activation that had already begun are verified from there on, as the summary states;
-// those of the next one are compared with the baseline.
+// TestVerifyByLayoutCannotLookBack requires that the exits of an activation that was already running are verified from the exit, as the summary
+// reports, and those of the next one are compared with the baseline.
 func TestVerifyByLayoutCannotLookBack(t *testing.T) {
 	livetest.Slow(t)
 	object, o := looping(t, "@plain_opt(i64 1000)", "@plain_opt(i64 12)")
@@ -267,11 +267,11 @@ func TestVerifyByLayoutCannotLookBack(t *testing.T) {
 	require.NoError(t, s.Detach())
 	require.Equal(t, uint64(11+12), summary.Same)
 	require.Equal(t, 12, held)
-	require.Equal(t, map[string]uint64{"the activation had begun before its entry was watched": 11}, summary.ExitOnly)
+	require.Equal(t, map[string]uint64{"the function was already running when reframe began to watch its entry": 11}, summary.ExitOnly)
 }
 
-// TestVerifyByLayoutIsBounded requires that activations that take long and come to no exit are followed only so often, and those that begin among
-// skipped exits never: the exits that come in them are verified from there on.
+// TestVerifyByLayoutIsBounded requires that only a bounded number of long activations without an exit is followed, and none that begins among skipped
+// exits: their exits are verified from the exit.
 func TestVerifyByLayoutIsBounded(t *testing.T) {
 	livetest.Slow(t)
 	calls := []string{"  %m1 = add i64 %m, 6\n  %r = call i64 @plain_opt(i64 %m1, i64 1)\n", `  br label %again

@@ -112,23 +112,23 @@ func (b *Baseline) who(out *Verified, e *entry) string {
 		}
 		return fmt.Sprintf("the stack map or the native code: %s does not hold what the function's own IR computes; %s", record, strings.Join(list, ", "))
 	case s.different() && s.Arrivals == 0:
-		return "the optimized code, the bundle or the layout: it left for where the baseline never comes"
+		return "the optimized code, the bundle or the layout: the baseline never reaches the place where the exit resumes"
 	case s.different() && len(s.Slots) == 0 && s.Words == 0:
-		return "the optimized code, the bundle or the layout: the baseline has the state of the exit before that of an earlier exit, and not behind it"
+		return "the optimized code, the bundle or the layout: the baseline has the state of the exit before that of an earlier exit, not after it"
 	case s.different() && len(s.Slots) == 0:
-		return "the optimized code: it left other memory than the baseline has at the exit"
+		return "the optimized code: memory at the exit differs from the baseline's"
 	case s.different():
 		return s.who(b.mapKnown && b.mapTrue, own)
 	case b.Status != Different:
 		return ""
 	case out.Status == Same && out.Exit.Frame.To() == e.fn:
-		return "the native code before the exit or behind it: it returns what the exit's state leads to, which is not what the baseline comes to"
+		return "the native code before or after the exit: resuming from the exit gives native code's result, not the baseline's"
 	case out.Status == Same:
-		return "the exit's state leads to what native code returns, and the baseline does not come there"
+		return "the bundle, the layout or the code before the exit: resuming from it gives native code's result, not the baseline's"
 	case out.Exit.Frame.To() == e.fn:
-		return "the native code behind the site: the state at the exit is the baseline's, and what is resumed from it does what the baseline does"
+		return "the native code after the site: the exit has the baseline's state, and resuming from it gives the baseline's result"
 	}
-	return "the runtime: the state at the exit is the baseline's, and so is what is resumed from it; what native code makes of the exit is not"
+	return "the runtime: the exit has the baseline's state, and resuming from it gives the baseline's result; native code's result differs"
 }
 
 // who returns the part that is wrong if the state differs. recordTrue reports whether the record holds what the function's own IR computes.
@@ -137,9 +137,9 @@ func (s *State) who(recordTrue bool, own string) string {
 	for _, d := range s.Slots {
 		switch d.Of {
 		case "slot":
-			exchanged = append(exchanged, fmt.Sprintf("what %s should be is in %s", d.Slot, d.In))
+			exchanged = append(exchanged, fmt.Sprintf("the baseline's %s is in %s", d.Slot, d.In))
 		case "value":
-			elsewhere = append(elsewhere, fmt.Sprintf("what %s should be, %s, is in %s of @%s", d.Slot, d.Baseline, d.In, own))
+			elsewhere = append(elsewhere, fmt.Sprintf("the baseline's %s, %s, is in %s of @%s", d.Slot, d.Baseline, d.In, own))
 		default:
 			nowhere = append(nowhere, d.Slot)
 		}
@@ -150,7 +150,7 @@ func (s *State) who(recordTrue bool, own string) string {
 	case len(nowhere) == 0:
 		return "the bundle: " + strings.Join(append(elsewhere, exchanged...), ", ")
 	case recordTrue:
-		return fmt.Sprintf("the optimized IR: @%s has nowhere at the site what %s should be", own, strings.Join(nowhere, ", "))
+		return fmt.Sprintf("the optimized IR: no value of @%s at the site equals the baseline's %s", own, strings.Join(nowhere, ", "))
 	}
-	return fmt.Sprintf("the optimized code or the bundle: what %s should be is nowhere to be found", strings.Join(nowhere, ", "))
+	return fmt.Sprintf("the optimized code or the bundle: no recorded or computed value equals the baseline's %s", strings.Join(nowhere, ", "))
 }

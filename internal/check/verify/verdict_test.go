@@ -10,14 +10,14 @@ import (
 	"example.com/reframe/internal/check/trace"
 )
 
-// TestVerdicts requires that the verdict on a state that differs names what was seen: memory only where it differs.
+// TestVerdicts requires that the verdict on a state that differs names only what was seen: memory only if that differs.
 func TestVerdicts(t *testing.T) {
 	for want, s := range map[string]*State{
-		"the optimized code, the bundle or the layout: it left for where the baseline never comes":                                               {},
-		"the optimized code, the bundle or the layout: the baseline has the state of the exit before that of an earlier exit, and not behind it": {Arrivals: 5, Nearest: 1},
-		"the optimized code: it left other memory than the baseline has at the exit":                                                             {Arrivals: 5, Nearest: 1, Words: 1},
-		"the bundle or the layout: what %i should be is in %acc":                                                                                 {Arrivals: 5, Nearest: 1, Slots: []SlotDifference{{Slot: "%i", In: "%acc", Of: "slot"}}},
-		"the optimized code or the bundle: what %i should be is nowhere to be found":                                                             {Arrivals: 5, Nearest: 1, Slots: []SlotDifference{{Slot: "%i"}}},
+		"the optimized code, the bundle or the layout: the baseline never reaches the place where the exit resumes":                         {},
+		"the optimized code, the bundle or the layout: the baseline has the state of the exit before that of an earlier exit, not after it": {Arrivals: 5, Nearest: 1},
+		"the optimized code: memory at the exit differs from the baseline's":                                                                {Arrivals: 5, Nearest: 1, Words: 1},
+		"the bundle or the layout: the baseline's %i is in %acc":                                                                            {Arrivals: 5, Nearest: 1, Slots: []SlotDifference{{Slot: "%i", In: "%acc", Of: "slot"}}},
+		"the optimized code or the bundle: no recorded or computed value equals the baseline's %i":                                          {Arrivals: 5, Nearest: 1, Slots: []SlotDifference{{Slot: "%i"}}},
 	} {
 		b := &Baseline{State: s, Status: Same}
 		out := &Verified{Status: Same, Exit: &trace.Exited{Frame: &deopt.Frame{Frame: frame.Frame{Record: &frame.Record{ID: 95}}}}, Baseline: b}
@@ -25,14 +25,14 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestJudge requires that an exit is judged when all of it is compared, by what is known of its activation then.
+// TestJudge requires that an exit is judged when it is fully compared, by what is known of its activation then.
 func TestJudge(t *testing.T) {
 	made := func(status string) (*entry, *Verified) {
 		e := &entry{function: "f", baseline: &prediction{out: &Verified{Status: Different}}}
 		return e, &Verified{Status: status, Exit: &trace.Exited{Frame: &deopt.Frame{Frame: frame.Frame{Record: &frame.Record{ID: 95}}}}, Baseline: &Baseline{State: &State{Arrivals: 1, Arrival: 1}}, entry: e}
 	}
 	e, out := made(Same)
-	e.judge(out) // the activation goes on
+	e.judge(out) // the activation is in progress
 	require.Equal(t, []string{Same, "", ""}, []string{out.Status, out.Baseline.Status, out.Baseline.Wrong})
 	e, out = made(Same)
 	e.over = true

@@ -349,7 +349,7 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 		v.notFollowed(x, why)
 		return nil
 	case o.EntriesOf == nil:
-		why = fmt.Sprintf("@%s is not held against a baseline from its entry: %s", x.Point.Function, why)
+		why = fmt.Sprintf("@%s is not compared with a baseline from its entry: %s", x.Point.Function, why)
 		if !v.warned[why] && len(v.warned) < maxWarned {
 			v.warned[why] = true
 			o.Warn(why)

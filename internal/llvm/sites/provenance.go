@@ -2,6 +2,7 @@ package sites
 
 import (
 	"fmt"
+	"strings"
 
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine"
@@ -66,17 +67,18 @@ func (ms *Modules) provenanceOf(img *object.Image, start machine.Addr, f *ir.Fun
 	if len(t.shared) == 0 && len(t.constants) == 0 {
 		return Provenance{Open, "the code names nothing and hands on no constant"}
 	}
-	says := ""
+	var parts []string
 	if len(t.shared) > 0 {
-		says = Plural(len(t.shared), "name")
+		parts = append(parts, Plural(len(t.shared), "symbol"))
 	}
 	if len(t.constants) > 0 {
-		if says != "" {
-			says += " and "
-		}
-		says += Plural(len(t.constants), "constant")
+		parts = append(parts, Plural(len(t.constants), "constant"))
 	}
-	return Provenance{Likely, "the code has " + says + " of it"}
+	match := "match"
+	if len(t.shared)+len(t.constants) == 1 {
+		match = "matches"
+	}
+	return Provenance{Likely, fmt.Sprintf("%s in the code %s this module", strings.Join(parts, " and "), match)}
 }
 
 // maxOwnText limits the size of a module's text in an image. The text only confirms a given module.

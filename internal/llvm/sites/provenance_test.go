@@ -123,7 +123,7 @@ func TestProvenanceOfOtherModules(t *testing.T) {
 				}
 				require.Equal(t, sites.Provenance{Sure: sites.Contradicted, Why: "sum.ll defines @sum_opt " + c.want}, p, "%s, LLVM %d %v", c.name, version, flags)
 				p = provenances(t, img, own)["sum_opt"]
-				require.Equal(t, sites.Provenance{Sure: sites.Likely, Why: "the code has 3 names and 3 constants of it"}, p, "%s, LLVM %d %v", c.name, version, flags)
+				require.Equal(t, sites.Provenance{Sure: sites.Likely, Why: "3 symbols and 3 constants in the code match this module"}, p, "%s, LLVM %d %v", c.name, version, flags)
 			}
 		}
 	}
