@@ -73,7 +73,7 @@ func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 		}{
 			{nil, upward, known},
 			{[]elf.NType{elf.NT_FPREGSET}, upward, known}, // the other note has the registers too
-			{[]elf.NType{elf.NT_FPREGSET, 0x202}, nearest, &frame.FloatEnvironment{Text: "default", Reason: "the core holds no floating-point registers of the thread"}},
+			{[]elf.NType{elf.NT_FPREGSET, 0x202}, nearest, &frame.FloatEnvironment{Text: "default", Reason: "the core contains no floating-point registers of the thread"}},
 		} {
 			if args != nil && c.floats != known {
 				c.value, c.floats = upward, known // the signal frame has the registers

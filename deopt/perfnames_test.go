@@ -109,9 +109,9 @@ func TestNamesOfPerfMap(t *testing.T) {
 	t.Parallel()
 	for how, note := range map[string]string{
 		"map": "", "memfd": "", "deleted": "", "none": "", "dump": "", "late": "",
-		"other":   "it is of process ",
+		"other":   "it belongs to process ",
 		"link":    "symbolic link",
-		"fifo":    "no regular file",
+		"fifo":    "not a regular file",
 		"foreign": "it belongs to user 12345",
 		"old":     "it is older than the process",
 	} {

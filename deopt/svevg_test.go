@@ -42,7 +42,7 @@ func TestFrameOfVectorLengthOnARM64(t *testing.T) {
 	}
 	names, end := functions()
 	require.Equal(t, []string{"stop", "f"}, names, end)
-	require.Contains(t, end, "the core does not hold the vector length of the thread (NT_ARM_SVE)")
+	require.Contains(t, end, "the core does not contain the thread's vector length (NT_ARM_SVE)")
 
 	core.Threads()[0].Registers.SetUint(machine.ARM64VG, 4)
 	names, end = functions()

@@ -417,7 +417,7 @@ func (v *View) Notes() []string {
 			notes = append(notes, m.Path+": "+m.Unverified)
 		case m.Lost:
 			if lost++; lost <= maxLostFiles {
-				notes = append(notes, m.Path+": "+m.Why+"; --sysroot and --exe say where files lie")
+				notes = append(notes, m.Path+": "+m.Why+"; give its location with --sysroot or --exe")
 			}
 		}
 	}

@@ -29,7 +29,7 @@ func TestPagesThatAreNeverProvided(t *testing.T) {
 		}
 	}
 	require.Len(t, at, 3, p.Output())
-	const why = "not there yet: somebody provides it when it is touched (userfaultfd)"
+	const why = "not present: userfaultfd provides it on access"
 	var b [8]byte
 	reads := func(t *testing.T, mem machine.Memory, names ...string) {
 		for _, name := range names {

@@ -292,7 +292,7 @@ func TestCaptureWithoutLeader(t *testing.T) {
 	for _, hold := range []bool{false, true} {
 		target := capture(t, p.PID, Options{Hold: hold})
 		require.Len(t, target.Threads(), 2)
-		require.Equal(t, machine.Thread{ID: p.PID, Name: "leader", Missing: "the thread has ended and the process goes on without it"}, target.Threads()[0])
+		require.Equal(t, machine.Thread{ID: p.PID, Name: "leader", Missing: "the thread has ended, and the process continues without it"}, target.Threads()[0])
 		sp, err := target.Threads()[1].Registers.Addr(machine.AMD64.SP)
 		require.NoError(t, err)
 		require.NoError(t, target.ReadMemory(make([]byte, 256), sp))

@@ -74,10 +74,10 @@ type CoreOptions struct {
 func OpenCore(path string, o CoreOptions) (*Target, error) {
 	info, err := os.Stat(path) // check the kind first: opening a pipe would wait for its writer
 	if err != nil {
-		return nil, &CoreError{path, -1, errors.Unwrap(err), "name the file that the core is in"}
+		return nil, &CoreError{path, -1, errors.Unwrap(err), "give the path of a core file"}
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &CoreError{path, -1, fmt.Errorf("%w: %s", ErrNotCore, kindOf(info.Mode())), "name the file that the core is in"}
+		return nil, &CoreError{path, -1, fmt.Errorf("%w: %s", ErrNotCore, kindOf(info.Mode())), "give the path of a core file"}
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -115,7 +115,7 @@ func kindOf(mode os.FileMode) string {
 }
 
 // exeHint is the advice if the given program is not that of the core.
-const exeHint = "give the program that the core is of with --exe, stripped or not"
+const exeHint = "give the core's program with --exe; it may be stripped"
 
 // readCore reads a core of size bytes.
 func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target, err error) {
@@ -135,7 +135,7 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 	if o.Sysroot != "" {
 		below, err := files.OpenSysroot(o.Sysroot)
 		if err != nil {
-			return nil, &CoreError{o.Sysroot, -1, errors.Unwrap(err), "name the directory in which the files of the other machine lie"}
+			return nil, &CoreError{o.Sysroot, -1, errors.Unwrap(err), "give the directory that contains the files of the other machine"}
 		}
 		t.sysroot = below
 		c.open, c.below = below.Open, o.Sysroot
@@ -264,11 +264,11 @@ func (c *core) readHeader() error {
 	slices.SortStableFunc(c.segments, func(a, b segment) int { return cmp.Compare(a.start, b.start) })
 	for i := 1; i < len(c.segments); i++ {
 		if a, b := c.segments[i-1], c.segments[i]; a.end > b.start {
-			return c.fail(int64(h.Phoff), "two segments hold the address %v: they begin at %v and at %v", b.start, a.start, b.start)
+			return c.fail(int64(h.Phoff), "two segments contain the address %v: they begin at %v and at %v", b.start, a.start, b.start)
 		}
 	}
 	if len(c.segments) == 0 {
-		return c.fail(-1, "it holds no memory")
+		return c.fail(-1, "it contains no memory")
 	}
 	if end > c.size {
 		c.target.Notes = append(c.target.Notes, fmt.Sprintf(

@@ -282,8 +282,8 @@ func TestCoreFilter(t *testing.T) {
 		unverified string
 		why        string
 	}{
-		{"0x32", 1, "", "section: 152 bytes at ADDR: not in the core, and neither is what was written over PATH"},
-		{"0x23", 0, "the core does not hold the beginning of the file that was mapped", ""},
+		{"0x32", 1, "", "section: 152 bytes at ADDR: not in the core, and neither are changes to the memory of PATH"},
+		{"0x23", 0, "the core does not contain the beginning of the mapped file", ""},
 	} {
 		p := livetest.Linked(t, 19, "deoptimize.ll", "-pie")
 		live := survey(t, p.PID)

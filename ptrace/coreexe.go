@@ -64,7 +64,7 @@ func (c *core) placeExecutable(path string) error {
 	slices.SortStableFunc(c.files, func(a, b fileRow) int { return cmp.Compare(a.start, b.start) })
 	for i := 1; i < len(c.files); i++ {
 		if c.files[i].start < c.files[i-1].end {
-			return fmt.Errorf("the core has %s mapped where it would lie", c.files[i-1].path)
+			return fmt.Errorf("the core has %s mapped at the same addresses", c.files[i-1].path)
 		}
 	}
 	return nil
@@ -79,11 +79,11 @@ func (c *core) biasOf(h *elfcore.Header) (machine.Addr, error) {
 	bias := c.entry - entry
 	switch {
 	case c.entry == 0 && h.Kind == elf.ET_DYN:
-		return 0, errors.New("the core does not say where its program was loaded (AT_ENTRY)")
+		return 0, errors.New("the core does not contain the address of its program (AT_ENTRY)")
 	case c.entry == 0:
 		return 0, nil
 	case h.Kind == elf.ET_EXEC && bias != 0, uint64(bias)&(c.page-1) != 0:
-		return 0, fmt.Errorf("it starts at %v, and the program of the core at %v: it is another one", entry, c.entry)
+		return 0, fmt.Errorf("its entry point is %v, and that of the core's program is %v: it is another one", entry, c.entry)
 	}
 	return bias, nil
 }

@@ -39,8 +39,8 @@ func TestSmallCore(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, machine.Addr(0x401234), pc)
 		for addr, why := range map[machine.Addr]string{
-			smallEntry + 32: "16 bytes at 0x10000020: not in the core: it was never written to, or it is kept out of cores",
-			smallEntry + 24: "16 bytes at 0x10000018: not in the core: it was never written to, or it is kept out of cores",
+			smallEntry + 32: "16 bytes at 0x10000020: not in the core: it was never written, or the process excluded it from cores",
+			smallEntry + 24: "16 bytes at 0x10000018: not in the core: it was never written, or the process excluded it from cores",
 			0x20000000:      "16 bytes at 0x20000000: not in the core",
 			1<<64 - 8:       "16 bytes at 0xfffffffffffffff8: not in the core",
 			smallEntry - 8:  "16 bytes at 0xffffff8: not in the core",
@@ -104,9 +104,9 @@ func TestHostileCores(t *testing.T) {
 		err   string
 		note  string
 	}{
-		{"no segments", nil, nil, "core: it holds no memory", ""},
+		{"no segments", nil, nil, "core: it contains no memory", ""},
 		{"overlap", func(c *coreImage) { load(0x1000, 0x2000)(c); load(0x2000, 0x1000)(c) }, nil,
-			"core+0x80: two segments hold the address 0x2000: they begin at 0x1000 and at 0x2000", ""},
+			"core+0x80: two segments contain the address 0x2000: they begin at 0x1000 and at 0x2000", ""},
 		{"the whole address space", load(0, math.MaxUint64), nil, "", ""},
 		{"past its end", load(0x1000, math.MaxUint64), nil, "core+0x80: segment 1 has 0xffffffffffffffff bytes at 0x1000: it ends outside of the address space", ""},
 		{"a terabyte", load(0x1000, 1<<40), nil, "", ""},
@@ -117,7 +117,7 @@ func TestHostileCores(t *testing.T) {
 		{"many program headers", load(0x1000, 8), header(56, 2, 0xfffe), "core+0x80: it ends inside its 65534 program headers", ""},
 		{"small program headers", load(0x1000, 8), header(54, 2, 32), "core+0x80: program headers of 32 bytes", ""},
 		{"too many to count", load(0x1000, 8), func(b []byte) { header(56, 2, elfcore.ManyPrograms)(b); header(64+44, 4, math.MaxUint32)(b) },
-			"core+0x80: 4294967295 program headers; 1048576 are read at most", ""},
+			"core+0x80: 4294967295 program headers; at most 1048576 are supported", ""},
 		{"no section header to count in", load(0x1000, 8), func(b []byte) { header(56, 2, elfcore.ManyPrograms)(b); header(40, 8, 1<<60)(b) },
 			"core+0x80: section header 0 lies at 0x1000000000000000 of 0xf8 bytes", ""},
 		{"a huge note", func(c *coreImage) { load(0x1000, 8)(c); c.notes = bytes.Repeat([]byte{0xff}, 16) }, nil, "", "the notes of the core are incomplete"},
@@ -217,9 +217,9 @@ func TestNoCore(t *testing.T) {
 	const readsFiles = ": reframe maps FILE reads the stack maps of a file"
 	for path, want := range map[string]string{
 		filepath.Join(dir, "missing"): "no such file or directory",
-		dir:                           "not an ELF core: a directory: name the file that the core is in",
-		"/dev/null":                   "not an ELF core: a device: name the file that the core is in",
-		pipe:                          "not an ELF core: a pipe: name the file that the core is in",
+		dir:                           "not an ELF core: a directory: give the path of a core file",
+		"/dev/null":                   "not an ELF core: a device: give the path of a core file",
+		pipe:                          "not an ELF core: a pipe: give the path of a core file",
 		write("empty", nil):           "not an ELF core: it is empty: was there a limit on the size of cores (ulimit -c), or no room on the disk?",
 		write("text", []byte("text")): "not an ELF core: no ELF file",
 		write("cut", []byte("\x7fELF\x02\x01\x01")):                  "not an ELF core: a broken ELF file: it ends inside its header",

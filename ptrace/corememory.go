@@ -168,11 +168,11 @@ func (c *coreMemory) holes() (out []addrRange) {
 func (c *core) withFiles(held *coreMemory) *coreMemory {
 	private := c.keepsPrivate()
 	if !private {
-		c.target.Notes = append(c.target.Notes, "the core holds no private memory: coredump_filter (core(5)) of the process kept that out")
+		c.target.Notes = append(c.target.Notes, "the core contains no private memory: coredump_filter (core(5)) of the process excluded it")
 	}
 	more := ""
 	if c.kept != "" && c.kept != All {
-		more = "; it was recorded with --memory " + string(c.kept) + ", and a larger one holds more"
+		more = "; the core was recorded with --memory " + string(c.kept) + ", which omits it"
 	}
 	mem := &coreMemory{limit: held.limit}
 	for _, r := range c.apart(held.regions) {
@@ -186,14 +186,14 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 		case m.module == nil:
 			// The kernel omits memory without pages, which is zero. It also omits memory that the process excluded (MADV_DONTDUMP of madvise(2)),
 			// which is not. The core does not distinguish the two.
-			r.why = notHeld + ": it was never written to, or it is kept out of cores"
+			r.why = notHeld + ": it was never written, or the process excluded it from cores"
 		case r.written:
-			r.why = notHeld + ": what was written over " + m.Path + more
+			r.why = notHeld + ": the process changed this memory of " + m.Path + more
 		case m.module.file == nil:
 			m.module.Lost = m.module.Lost || m.module.code() && !m.module.other
-			r.why = notHeld + ", and " + m.Path + " cannot be used: " + m.module.Why + "; --sysroot and --exe say where files lie"
+			r.why = notHeld + ", and " + m.Path + " cannot be used: " + m.module.Why + "; give its location with --sysroot or --exe"
 		case !private:
-			r.why = notHeld + ", and neither is what was written over " + m.Path
+			r.why = notHeld + ", and neither are changes to the memory of " + m.Path
 		case m.Write:
 			// The mapping may be shared: then the file may have changed since.
 			r.why = notHeld + ": writable memory of " + m.Path + more

@@ -44,7 +44,7 @@ func (c *core) openModules(mem *coreMemory) {
 		m := byPath[row.Path]
 		if m == nil {
 			if len(modules) == modulesToLookFor {
-				c.target.Notes = append(c.target.Notes, fmt.Sprintf("of its files %d are looked at", modulesToLookFor))
+				c.target.Notes = append(c.target.Notes, fmt.Sprintf("only the first %d of its files were read", modulesToLookFor))
 				break
 			}
 			m = &coreModule{Module: &Module{Path: row.Path}}
@@ -100,7 +100,7 @@ func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error 
 	path, deleted := strings.CutSuffix(m.Path, deletedSuffix)
 	// The names come from another machine. --exe may be a path of this machine, whose system may have another form of paths.
 	if !strings.HasPrefix(path, "/") && !filepath.IsAbs(path) {
-		return errors.New("its name is no path")
+		return errors.New("its name is not a path")
 	}
 	f, err := c.openNamed(m.Path, path)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error 
 		return err
 	}
 	if deleted && unverified != "" && m.Path != c.named {
-		return errors.New("it was deleted, and it cannot be told whether the file there now is the same: " + unverified)
+		return errors.New("it was deleted, and it is unknown whether the file there now is the same: " + unverified)
 	}
 	m.permit(disk.loads(c.page))
 	m.show()
@@ -289,7 +289,7 @@ func (m *coreModule) compare(disk *identity, mem *coreMemory, given bool) (unver
 	view := fileView{mem, m.maps}
 	var magic [4]byte
 	if n, _ := view.ReadAt(magic[:], 0); n < len(magic) {
-		return "the core does not hold the beginning of the file that was mapped", nil
+		return "the core does not contain the beginning of the mapped file", nil
 	}
 	mapped, err := readIdentity(view, m.size)
 	switch {
@@ -300,9 +300,9 @@ func (m *coreModule) compare(disk *identity, mem *coreMemory, given bool) (unver
 	case mapped.build != nil && disk.build != nil:
 		return "", nil
 	case mapped.header != disk.header || mapped.programs != nil && !slices.Equal(mapped.programs, disk.programs):
-		return "", errors.New(another + "its headers are not those in the core")
+		return "", errors.New(another + "its headers differ from those in the core")
 	case disk.build != nil:
-		return "the core does not hold its build id; its headers are the same", nil
+		return "the core does not contain its build id; its headers are the same", nil
 	}
 	return "it has no build id; its headers are the same", nil
 }

@@ -88,17 +88,17 @@ func TestRecordedMemory(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "program")
 	require.NoError(t, os.WriteFile(path, file, 0o700))
-	const left = "not in the core: what was written over "
-	const more = "; it was recorded with --memory minimal, and a larger one holds more"
+	const left = "not in the core: the process changed this memory of "
+	const more = "; the core was recorded with --memory minimal, which omits it"
 	for _, c := range []struct {
 		name string
 		note []uint64
 		why  map[uint64]string // of 16 bytes there; "" for those of the file
 		said string
 	}{
-		{"none", nil, map[uint64]string{0x401000: "not in the core, and neither is what was written over " + path}, "the core holds no private memory"},
+		{"none", nil, map[uint64]string{0x401000: "not in the core, and neither are changes to the memory of " + path}, "the core contains no private memory"},
 		{"nothing written", []uint64{1}, map[uint64]string{0x401000: "", 0x401ff0: "", 0x500000: "not in the core" + more}, ""},
-		{"all", []uint64{3}, map[uint64]string{0x401000: "", 0x500000: "not in the core: it was never written to, or it is kept out of cores"}, ""},
+		{"all", []uint64{3}, map[uint64]string{0x401000: "", 0x500000: "not in the core: it was never written, or the process excluded it from cores"}, ""},
 		{"some", []uint64{1, 0x401100, 0x401200, 0x401800, 0x401810}, map[uint64]string{
 			0x4010f0: "", 0x4010f8: left + path + more, 0x401100: left + path + more, 0x4011f0: left + path + more, 0x401200: "", 0x401808: left + path + more, 0x401810: ""}, ""},
 		{"to the end", []uint64{1, 0x401f00, 0x409000}, map[uint64]string{0x401e00: "", 0x401f00: left + path + more}, ""},

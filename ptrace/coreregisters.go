@@ -71,9 +71,9 @@ func (c *core) setRegisters(n elfcore.Note, places []regset.Place, skip int, gen
 	if general {
 		th.Registers, th.Missing = machine.NewRegisters(c.target.arch, "not in the core"), ""
 		if c.target.arch == machine.ARM64 {
-			setVectorLength(th.Registers, nil, "the core does not hold the vector length of the thread (NT_ARM_SVE)")
+			setVectorLength(th.Registers, nil, "the core does not contain the thread's vector length (NT_ARM_SVE)")
 		}
-		th.Registers.ForgetFloatControl(frame.Because(frame.FloatsUnread, "the core holds no floating-point registers of the thread"))
+		th.Registers.ForgetFloatControl(frame.Because(frame.FloatsUnread, "the core contains no floating-point registers of the thread"))
 	}
 	if th.Registers == nil {
 		return

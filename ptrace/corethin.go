@@ -33,7 +33,7 @@ func (c *core) identity(nameless bool) (*coreSource, error) {
 				return
 			}
 			if most := min(maxNotesKept, int64(c.size)); int64(len(s.notes))+n.Whole.Size() > most {
-				failed = c.fail(int64(p.Off), "its notes take over %d bytes", most)
+				failed = c.fail(int64(p.Off), "its notes have more than %d bytes", most)
 				return
 			}
 			b, err := io.ReadAll(n.Whole)

@@ -83,7 +83,7 @@ func TestThinCoreRefused(t *testing.T) {
 	dir := t.TempDir()
 	for _, memory := range []CoreMemory{Writable, All} {
 		_, err := large.WriteCore(context.Background(), filepath.Join(dir, "core"), RecordOptions{Memory: memory})
-		require.ErrorContains(t, err, "of a core only a minimal one can be made")
+		require.ErrorContains(t, err, "only a minimal core can be recorded from a core")
 	}
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)

@@ -201,7 +201,7 @@ func (w *coreWriter) headers() error {
 	order := w.moment.order()
 	of, known := coreMachines[w.moment.arch]
 	if !known && w.moment.from == nil {
-		return fmt.Errorf("how a core of %s is marked is not known", w.moment.arch.Title)
+		return fmt.Errorf("cannot write a core for %s", w.moment.arch.Title)
 	}
 	h := elf.Header64{Type: uint16(elf.ET_CORE), Machine: uint16(of), Version: uint32(elf.EV_CURRENT)}
 	copy(h.Ident[:], elf.ELFMAG)

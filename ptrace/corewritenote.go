@@ -36,7 +36,7 @@ func readAbout(pid int) (*coreAbout, error) {
 		return nil, err
 	}
 	if len(fields) < 17 {
-		return nil, errors.New("its /proc/PID/stat is no such thing")
+		return nil, errors.New("its /proc/PID/stat has too few fields")
 	}
 	number := func(field int) int {
 		n, _ := strconv.ParseInt(fields[field], 10, 64) // the kernel writes valid numbers

@@ -43,9 +43,9 @@ func (d *denial) hint() string {
 	case d.scope != "" && d.scope != "0" && !d.root:
 		return fmt.Sprintf("kernel.yama.ptrace_scope is %s; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0", d.scope)
 	case d.stronger:
-		return "it has capabilities that this process has not, and this process is without CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
+		return "it has capabilities that this process lacks, and this process lacks CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
 	case d.root:
-		return "root is without the capability CAP_SYS_PTRACE here (in a container: --cap-add=SYS_PTRACE), or the kernel protects this process"
+		return "root lacks the capability CAP_SYS_PTRACE here (in a container: --cap-add=SYS_PTRACE), or the kernel protects this process"
 	}
 	return "run as root, or with the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
 }

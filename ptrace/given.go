@@ -64,7 +64,7 @@ func ParseObject(text string) (Object, error) {
 		}
 		n, err := strconv.ParseUint(strings.TrimPrefix(part, "0x"), 16, 64)
 		if err != nil || n == 0 {
-			return o, &ObjectError{text, fmt.Errorf("%q is no address: FILE@ADDR in hexadecimal, or FILE@SECTION=ADDR", part)}
+			return o, &ObjectError{text, fmt.Errorf("expected an address in hexadecimal, got %q: FILE@ADDR or FILE@SECTION=ADDR", part)}
 		}
 		p.Addr = machine.Addr(n)
 		o.Places = append(o.Places, p)
@@ -113,7 +113,7 @@ func (t *Target) place(objects []Object) error {
 		for _, other := range t.given {
 			for _, p := range g.places {
 				if other.at(p.start) {
-					return &ObjectError{o.Path, fmt.Errorf("%v lies in the code of %s, which was given too", p.start, other.image.Name)}
+					return &ObjectError{o.Path, fmt.Errorf("%v is in the code of %s, which was given too", p.start, other.image.Name)}
 				}
 			}
 		}
@@ -135,7 +135,7 @@ func (t *Target) placeOne(o Object) (*given, error) {
 	case err != nil:
 		return nil, err
 	case !img.Relocatable():
-		return nil, errors.New("it is linked; of a file that is mapped nothing has to be given")
+		return nil, errors.New("it is linked; expected an unlinked object")
 	}
 	g := &given{image: img}
 	if len(o.Places) == 0 {
@@ -178,7 +178,7 @@ func (g *given) asTold(places []Placement) error {
 			return err
 		}
 		if machine.Addr(offset) > p.Addr {
-			return fmt.Errorf("%s is %#x bytes into %s, and %v less than that", p.Of, offset, s.Name, p.Addr)
+			return fmt.Errorf("%s is at offset %#x of %s, and %v is less than that", p.Of, offset, s.Name, p.Addr)
 		}
 		code, fixed, err := s.Fixed()
 		if err != nil {
@@ -186,7 +186,7 @@ func (g *given) asTold(places []Placement) error {
 		}
 		for _, other := range g.places {
 			if other.section == s {
-				return fmt.Errorf("it says twice where %s lies", s.Name)
+				return fmt.Errorf("%s is given two addresses", s.Name)
 			}
 		}
 		g.places = append(g.places, givenCode{s, p.Addr - machine.Addr(offset), code, fixed})
@@ -208,7 +208,7 @@ func (g *given) section(of string) (s *object.Section, offset uint64, err error)
 	case len(code) == 0:
 		return nil, 0, errors.New("it has no code")
 	case of == "":
-		return nil, 0, fmt.Errorf("it has code in %s; say which of them lies there: FILE@SECTION=ADDR", strings.Join(names, ", "))
+		return nil, 0, fmt.Errorf("it has code in %s; give the section: FILE@SECTION=ADDR", strings.Join(names, ", "))
 	}
 	s, offset, ok := g.image.InSection(of)
 	if !ok || !s.Exec || !s.Alloc {
@@ -221,14 +221,14 @@ func (g *given) section(of string) (s *object.Section, offset uint64, err error)
 func (g *given) compare(t *Target) error {
 	for _, p := range g.places {
 		if m, ok := findMapping(t.maps, p.start); !ok || !m.Exec {
-			return fmt.Errorf("no code lies at %v, where %s was said to lie", p.start, p.section.Name)
+			return fmt.Errorf("no code at %v, the given address of %s", p.start, p.section.Name)
 		}
 		there, err := readAll(t.source, p.start, uint64(len(p.code)))
 		if err != nil {
 			return fmt.Errorf("%s at %v: %w", p.section.Name, p.start, err)
 		}
 		if n := p.differs(there); n >= 0 {
-			return fmt.Errorf("%s is not what lies at %v: at offset %#x there is %02x, and in the object %02x", p.section.Name, p.start, n, there[n], p.code[n])
+			return fmt.Errorf("%s is not at %v: at offset %#x memory contains %02x, and the object %02x", p.section.Name, p.start, n, there[n], p.code[n])
 		}
 	}
 	return nil
@@ -260,15 +260,15 @@ func (g *given) search(t *Target) error {
 		case err != nil:
 			return err
 		case len(found) == 0:
-			return fmt.Errorf("%s is nowhere in the %d KiB of code in memory; FILE@ADDR says where, and what is different", s.Name, searched>>10)
+			return fmt.Errorf("%s was not found in %d KiB of code in memory; give its address to see the differences: FILE@ADDR", s.Name, searched>>10)
 		case len(found) > 1:
-			return fmt.Errorf("%s is in memory at %v, at %v and maybe more places; say which: FILE@ADDR", s.Name, found[0], found[1])
+			return fmt.Errorf("%s is in memory at %v, at %v and perhaps elsewhere; give its address: FILE@ADDR", s.Name, found[0], found[1])
 		}
 		p.start = found[0]
 		g.places = append(g.places, p)
 	}
 	if len(g.places) == 0 {
-		return fmt.Errorf("it has no code by which it could be found (%d bytes that are not relocated); FILE@ADDR says where it lies", leastSearched)
+		return fmt.Errorf("it has too little code to search for (%d bytes without relocations are required); give its address: FILE@ADDR", leastSearched)
 	}
 	return nil
 }
@@ -299,7 +299,7 @@ func (p *givenCode) find(t *Target) (found []machine.Addr, searched uint64, err 
 			}
 			buf = buf[:n]
 			if searched += uint64(n); searched > maxSearched {
-				return nil, searched, fmt.Errorf("memory has over %d MiB of code; FILE@ADDR says where it lies", maxSearched>>20)
+				return nil, searched, fmt.Errorf("memory has over %d MiB of code; give its address: FILE@ADDR", maxSearched>>20)
 			}
 			for off := 0; len(found) < 2; off++ {
 				hit := bytes.Index(buf[min(off+from, len(buf)):], p.code[from:to])
@@ -309,7 +309,7 @@ func (p *givenCode) find(t *Target) (found []machine.Addr, searched uint64, err 
 				if p.differs(buf[off:]) < 0 {
 					found = append(found, at+machine.Addr(off))
 				} else if like++; like > maxResemblance {
-					return nil, searched, errors.New("too many places resemble it; FILE@ADDR says where it lies")
+					return nil, searched, errors.New("too much code in memory is similar; give its address: FILE@ADDR")
 				}
 			}
 			at += machine.Addr(min(n, searchChunk))

@@ -58,7 +58,7 @@ func TestSearchForCode(t *testing.T) {
 		require.Nil(t, target.givenAt(start+machine.Addr(at+len(text))))
 		memory[at] ^= 1 // the runtime has put something else there meanwhile
 		require.False(t, target.givenHold())
-		require.ErrorContains(t, target.place([]Object{{Path: object}}), ".text is nowhere in the 12288 KiB of code in memory")
-		require.ErrorContains(t, target.place([]Object{{object, []Placement{{"", start + machine.Addr(at)}}}}), "at offset 0x0 there is")
+		require.ErrorContains(t, target.place([]Object{{Path: object}}), ".text was not found in 12288 KiB of code in memory")
+		require.ErrorContains(t, target.place([]Object{{object, []Placement{{"", start + machine.Addr(at)}}}}), "at offset 0x0 memory contains")
 	}
 }

@@ -89,7 +89,7 @@ func TestMinimalCoreOfClaims(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "core")
 			out, err := target.WriteCore(t.Context(), path, RecordOptions{Memory: Minimal})
 			require.NoError(t, err)
-			require.Contains(t, out.LeftOut, "3 registered JIT objects that no stack leads to, or that are too large")
+			require.Contains(t, out.LeftOut, "3 registered JIT objects that no stack points into, or that are too large")
 			info, err := os.Stat(path)
 			require.NoError(t, err)
 			require.Less(t, info.Size(), int64(16<<20))

@@ -148,5 +148,5 @@ func TestDecodeWithoutVectors(t *testing.T) {
 	raw.sets[1] = nil
 	regs := raw.decode()
 	_, err := regs.Bytes(17)
-	require.EqualError(t, err, "xmm0: the kernel gave no vector registers")
+	require.EqualError(t, err, "xmm0: the kernel provided no vector registers")
 }

@@ -148,11 +148,11 @@ func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	case r.module.data == nil:
 		return failed(", and " + r.Path + " cannot be read")
 	case !r.Exec || uint64(r.End-addr) < uint64(len(p)):
-		return failed(", and no code of " + r.Path)
+		return failed(", and it is not code of " + r.Path)
 	}
 	if i := sort.Search(len(f.own), func(i int) bool { return f.own[i].End > addr }); i < len(f.own) && f.own[i].Start < addr+machine.Addr(len(p)) {
 		if own := f.own[i]; own.Write || own.Share {
-			return failed(", and " + r.Path + " can be written to there")
+			return failed(", and " + r.Path + " is writable there")
 		}
 		return failed(", and its page of " + r.Path + " was written to")
 	}

@@ -262,7 +262,7 @@ func (m *Module) place(img *object.Image, arch *machine.Arch) error {
 	}
 	bias, ok := m.bias(img)
 	if !ok {
-		return errors.New("its mappings belong to none of its segments")
+		return errors.New("none of its mappings matches one of its segments")
 	}
 	img.Rebase(bias)
 	m.Image = img
@@ -276,9 +276,9 @@ func madeFor(img *object.Image, arch *machine.Arch) error {
 	case err != nil:
 		return err
 	case of != arch:
-		return fmt.Errorf("it is made for %s", of.Title)
+		return fmt.Errorf("it is built for %s", of.Title)
 	case img.Narrow():
-		return fmt.Errorf("it is made for %s with addresses of 32 bits", of.Title)
+		return fmt.Errorf("it is built for %s with 32-bit addresses", of.Title)
 	}
 	return nil
 }
@@ -336,7 +336,7 @@ func (m *Module) readStackMaps(mem machine.Memory) {
 		m.MapsWhy = fmt.Sprintf("%s claims %d bytes", object.StackMapSection, s.Size)
 		return
 	case !m.Contains(s.Loaded()):
-		m.MapsWhy = object.StackMapSection + " lies outside of the mapped segments"
+		m.MapsWhy = object.StackMapSection + " is outside of the mapped segments"
 		return
 	}
 	b, err := readAll(mem, s.Loaded(), s.Size)

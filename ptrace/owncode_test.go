@@ -177,7 +177,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 // TestMuchPatchedCode requires that, of more patched code than is copied in a stop, the code at return addresses is available, and the rest is
 // reported as unavailable.
 func TestMuchPatchedCode(t *testing.T) {
-	for kind, why := range map[string]string{"large": " was written to", "largerwx": " can be written to there"} {
+	for kind, why := range map[string]string{"large": " was written to", "largerwx": " is writable there"} {
 		p, at, want := patched(t, kind)
 		p.AwaitPause(t)
 		got, far := make([]byte, len(want)), at+maxOwnCode
@@ -200,7 +200,7 @@ func TestMuchPatchedCode(t *testing.T) {
 			require.NoError(t, core.ReadMemory(got, at), how)
 			require.Equal(t, want, got, how)
 			if err := core.ReadMemory(got, far); err != nil || how == "recorded" {
-				require.ErrorContains(t, err, "not in the core: what was written over ", how)
+				require.ErrorContains(t, err, "not in the core: the process changed this memory of ", how)
 				continue
 			}
 			require.Equal(t, bytes.Repeat([]byte{0xcc}, len(got)), got) // a core can be compared with the file

@@ -102,7 +102,7 @@ func (p *PerfFile) at(addr machine.Addr) (f perfmap.Function, ok bool) {
 		return f, false
 	}
 	if h, known := p.names.Header(); known && int(h.PID) != p.pid {
-		p.refuse(fmt.Errorf("it is of process %d", h.PID))
+		p.refuse(fmt.Errorf("it belongs to process %d", h.PID))
 		return f, false
 	}
 	return p.names.At(addr)
@@ -200,7 +200,7 @@ func mappedDump(via int, maps []machine.Mapping, name string) (string, *os.File,
 }
 
 // errLink reports that a file is a symbolic link or not regular.
-var errLink = errors.New("it is a symbolic link, or no regular file")
+var errLink = errors.New("it is a symbolic link, or not a regular file")
 
 // perfMap opens a perf map below the root directory of the process. All users can write to /tmp, so the file there may be a link to any path, or a
 // pipe.
@@ -227,7 +227,7 @@ func perfMap(via int, name string) (string, *os.File, error) {
 		err = errLink
 	}
 	if err == nil && info.ModTime().Before(system.ProcessStart(via).Add(-clockSlack)) {
-		err = errors.New("it is older than the process: one before it had the same number")
+		err = errors.New("it is older than the process: an earlier process with the same number wrote it")
 	}
 	if err != nil {
 		f.Close()

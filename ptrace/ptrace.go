@@ -91,6 +91,6 @@ func needLive(what string) error {
 	if tracer.Supported {
 		return nil
 	}
-	return fmt.Errorf("%s needs Linux on amd64 or arm64, and this reframe is built for %s/%s: keep the process as a core there (gcore, or reframe record -p PID -o CORE), and look at that with --core",
+	return fmt.Errorf("%s requires Linux on amd64 or arm64, and this reframe is built for %s/%s: record a core of the process there (gcore, or reframe record -p PID -o CORE), and read the core with --core",
 		what, runtime.GOOS, runtime.GOARCH)
 }

@@ -92,7 +92,7 @@ func (t *Target) prepareRecord(s *stopped) error {
 func (t *Target) about() (*coreAbout, error) {
 	about, err := readAbout(t.via)
 	if err != nil {
-		return nil, explain(t.PID, "cannot keep it as a core", err)
+		return nil, explain(t.PID, "cannot record a core", err)
 	}
 	about.pid = t.PID // t.via is another thread if the first one has ended
 	return about, nil
@@ -158,7 +158,7 @@ func (r *recorded) take(g *gatherer, ranges []span) {
 	}
 	r.spans = append(r.spans, g.spans()...)
 	if g.full {
-		r.leftOut = append(r.leftOut, fmt.Sprintf("pages that registers and stacks lead to, beyond %d", reachPages))
+		r.leftOut = append(r.leftOut, fmt.Sprintf("pages that registers and stacks point to, beyond %d", reachPages))
 	}
 }
 
@@ -270,9 +270,9 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	}
 	switch {
 	case t.core != nil && o.Memory != Minimal:
-		return nil, &CoreError{t.Core, -1, errors.New("of a core only a minimal one can be made"), ""}
+		return nil, &CoreError{t.Core, -1, errors.New("only a minimal core can be recorded from a core"), ""}
 	case len(t.raw) == 0 && t.core == nil:
-		return nil, &Error{t.PID, "cannot keep it as a core", fmt.Errorf("no thread of it could be read%s", t.whyNone()), ""}
+		return nil, &Error{t.PID, "cannot record a core", fmt.Errorf("no thread of it could be read%s", t.whyNone()), ""}
 	case t.recorded == nil && o.Memory == Minimal:
 		if err := t.collect(); err != nil {
 			return nil, err
@@ -329,7 +329,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		if t.touched != nil {
 			spans = append(spans, t.touched.spans()...)
 			if len(t.touched.pages) >= maxTouched {
-				out.LeftOut = append(out.LeftOut, fmt.Sprintf("pages that were touched, beyond %d", maxTouched))
+				out.LeftOut = append(out.LeftOut, fmt.Sprintf("pages that were read, beyond %d", maxTouched))
 			}
 		}
 		kept := newCopied(spans, "")
@@ -351,7 +351,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		m.maps = withMore(m.maps, r.maps, kept.ranges)
 		out.LeftOut = append(out.LeftOut, r.leftOut...)
 	case !t.stands:
-		return nil, &Error{t.PID, "cannot keep its memory as a core", errors.New(NotCopied), ""}
+		return nil, &Error{t.PID, "cannot record its memory in a core", errors.New(NotCopied), ""}
 	case t.touched != nil:
 		m.memory = t.touched.memory
 	}
@@ -433,7 +433,7 @@ func (t *Target) immutable(out *RecordedCore) (spans []span) {
 		}
 	}
 	if left > 0 {
-		out.LeftOut = append(out.LeftOut, fmt.Sprintf("%d registered JIT objects that no stack leads to, or that are too large", left))
+		out.LeftOut = append(out.LeftOut, fmt.Sprintf("%d registered JIT objects that no stack points into, or that are too large", left))
 	}
 	room = maxFoundAll
 	for _, f := range t.Found {

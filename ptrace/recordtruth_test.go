@@ -295,7 +295,7 @@ func TestRecordWithoutFirstThread(t *testing.T) {
 	out, err := target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})
 	require.NoError(t, err)
 	require.Equal(t, 1, out.Threads)
-	require.Equal(t, []string{fmt.Sprintf("thread %d: the thread has ended and the process goes on without it", p.PID)}, out.LeftOut)
+	require.Equal(t, []string{fmt.Sprintf("thread %d: the thread has ended, and the process continues without it", p.PID)}, out.LeftOut)
 	core := openCore(t, path)
 	require.Equal(t, p.PID, core.PID)
 	require.Len(t, core.Threads(), 1)

@@ -51,7 +51,7 @@ func TestZombie(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	defer cmd.Wait() //nolint: its status does not matter
 	requireState(t, cmd.Process.Pid, 'Z')
-	refused(t, cmd.Process.Pid, ErrNoProcess, "it has ended and its parent has not collected it yet")
+	refused(t, cmd.Process.Pid, ErrNoProcess, "it has ended, and its parent has not waited for it yet")
 }
 
 func Test32Bit(t *testing.T) {

@@ -153,14 +153,14 @@ func TestRefusedByName(t *testing.T) {
 	}
 	ways := map[string]way{
 		"a process that ended": {nil, ended.Process.Pid, "", all, "no such process"},
-		"a zombie":             {nil, zombie.Process.Pid, "", all, "it has ended and its parent has not collected it yet"},
+		"a zombie":             {nil, zombie.Process.Pid, "", all, "it has ended, and its parent has not waited for it yet"},
 		"itself":               {nil, 0, "", attach, "it is this process, which cannot trace itself"},
 		"another user":         {as(t, nobody, ""), p.PID, "", all, "it belongs to another user; run as root, or with the capability CAP_SYS_PTRACE"},
 		"another user of two":  {as(t, other, ""), sameUser.PID, "", all, "it belongs to another user; run as root, or with the capability CAP_SYS_PTRACE"},
 		"not dumpable":         {as(t, nobody, ""), undumpable.PID, "", all, "it is not dumpable (PR_SET_DUMPABLE of prctl(2))"},
 		"another tracer":       {[]string{"env"}, held.PID, "", attach, fmt.Sprintf("process %d (%s) traces it already; have it detach first", os.Getpid(), system.ThreadName(os.Getpid(), os.Getpid()))},
 		"no capability": {[]string{livetest.Tool(t, "setpriv"), "--bounding-set", "-sys_ptrace"}, p.PID, "", all,
-			"it has capabilities that this process has not, and this process is without CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"},
+			"it has capabilities that this process lacks, and this process lacks CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"},
 		"seccomp denies ptrace":       {livetest.Without(t, "ptrace=EPERM"), p.PID, "", attach, "a filter of system calls (seccomp) denies ptrace to this process"},
 		"seccomp hides ptrace":        {livetest.Without(t, "ptrace"), p.PID, "", attach, "a filter of system calls (seccomp) denies ptrace to this process"},
 		"seccomp, and no other file":  {without("process_vm_readv"), p.PID, "", all[:2], fmt.Sprintf("process_vm_readv: function not implemented, and open /proc/%d/mem: permission denied: user 0 alone may open that file, and this process is without the capability CAP_DAC_OVERRIDE", p.PID)},
@@ -204,7 +204,7 @@ func TestGuardKilledWithoutTheFile(t *testing.T) {
 	before, err := readAll(live(p.PID), at, 64)
 	require.NoError(t, err)
 	got := tries(t, forAll(t, os.Args[0]), as(t, "65534", "sys_ptrace"), p.PID, fmt.Sprintf("%s=%x", guardKilled, uint64(at)))
-	require.Contains(t, got["killed"], "the guard process was killed: what lies under 1 breakpoints was put back")
+	require.Contains(t, got["killed"], "the guard process was killed: the code under 1 breakpoints was restored")
 	after, err := readAll(live(p.PID), at, 64)
 	require.NoError(t, err)
 	require.Equal(t, before, after)

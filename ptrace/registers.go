@@ -153,7 +153,7 @@ func (r *rawRegisters) decode() *machine.Registers {
 		return regs
 	}
 	if r.arch == machine.ARM64 {
-		setVectorLength(regs, r.set(regset.ARMSVE), "the kernel hands out no vectors of SVE of this thread")
+		setVectorLength(regs, r.set(regset.ARMSVE), "the kernel provides no SVE vectors of this thread")
 	}
 	for _, note := range regset.Notes[r.arch][1:] {
 		b := r.set(note.Kind)
@@ -206,7 +206,7 @@ func setPlaces(regs *machine.Registers, places []regset.Place, b []byte) {
 	}
 }
 
-var errNoVectors = errors.New("the kernel gave no vector registers")
+var errNoVectors = errors.New("the kernel provided no vector registers")
 
 // registerWord returns the index of a general register's word in [tracer.General].
 func registerWord(reg machine.DWARFReg) (word uint8, ok bool) {

@@ -29,7 +29,7 @@ func requirePatterns(t *testing.T, regs *machine.Registers, width int) {
 	for reg, want := range patterns(width) {
 		got, err := regs.Bytes(reg)
 		if want == nil {
-			require.EqualError(t, err, machine.AMD64.RegisterName(reg)+": its processor keeps no such register")
+			require.EqualError(t, err, machine.AMD64.RegisterName(reg)+": the processor has no such register")
 			continue
 		}
 		require.NoError(t, err)

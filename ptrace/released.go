@@ -4,7 +4,7 @@ package ptrace
 type releasedError struct{}
 
 func (releasedError) Error() string {
-	return "the process was let run meanwhile, because reframe was stopped or its output was not read"
+	return "the process was resumed meanwhile, because reframe was stopped or its output was not read"
 }
 
 // Is reports whether target is [ErrGone]. As after an execve(2) of another thread, the stopped state can no longer be read.

@@ -136,7 +136,7 @@ type Hits struct {
 
 // Open takes control of a running process and stops it.
 func Open(ctx context.Context, pid int) (*Session, error) {
-	if err := needLive("to control a running process"); err != nil {
+	if err := needLive("controlling a running process"); err != nil {
 		return nil, &Error{pid, "cannot attach", err, ""}
 	}
 	if err := exists(pid); err != nil {
@@ -170,7 +170,7 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 }
 
 // Controls returns an error if processes cannot be controlled on this platform.
-func Controls() error { return needLive("to control a program") }
+func Controls() error { return needLive("controlling a program") }
 
 // LaunchOptions describe how a program is started. The directory, the environment, and the paths of files for standard input, output and errors
 // default to those of this process. Group makes the program lead its own process group. Bound kills it if this process ends without [Session.Detach].
@@ -187,7 +187,7 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 	if len(command) == 0 {
 		return nil, errors.New("no command to start")
 	}
-	if err := needLive("to start a program"); err != nil {
+	if err := needLive("starting a program"); err != nil {
 		return nil, err
 	}
 	path, err := exec.LookPath(command[0])
@@ -244,7 +244,7 @@ func (s *Session) PID() int { return s.pid }
 // After a Refresh it has the same pointers to those that have not changed.
 func (s *Session) Target() (*Target, error) {
 	if s.ended || !s.stands {
-		return nil, &Error{s.pid, "cannot look at it", ErrGone, ""}
+		return nil, &Error{s.pid, "cannot read it", ErrGone, ""}
 	}
 	if err := s.survey(); err != nil {
 		return nil, err
@@ -416,7 +416,7 @@ func (s *Session) Insert(list ...Breakpoint) error {
 
 // Look checks whether the process has overwritten breakpoints, and returns the resulting [Missed] events instead of leaving them to [Session.Next].
 func (s *Session) Look() ([]Event, error) {
-	if err := s.request("cannot look at it", tracer.Request{Op: tracer.Look}); err != nil {
+	if err := s.request("cannot read it", tracer.Request{Op: tracer.Look}); err != nil {
 		return nil, err
 	}
 	var list []Event
@@ -437,7 +437,7 @@ func (s *Session) Remove(addrs ...machine.Addr) error {
 	for _, a := range addrs {
 		r.Addrs = append(r.Addrs, uint64(a))
 	}
-	if err := s.request("cannot take a breakpoint out", r); err != nil {
+	if err := s.request("cannot remove a breakpoint", r); err != nil {
 		return err
 	}
 	for _, a := range addrs {
@@ -555,7 +555,7 @@ func (s *Session) thread(raw *tracer.Raw, vectors bool) machine.Thread {
 		r := tracerRegisters(raw)
 		t.Registers = r.decode()
 	default:
-		t.Registers = machine.NewRegisters(arch, "it was not asked for at this breakpoint")
+		t.Registers = machine.NewRegisters(arch, "it was not requested at this breakpoint")
 		setPlaces(t.Registers, regset.Notes[arch][0].Places, generalBytes(&raw.General))
 	}
 	return t

@@ -217,7 +217,7 @@ func TestSessionGuardKilled(t *testing.T) {
 	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
 	_, err = s.Next(context.Background())
 	require.ErrorIs(t, err, tracer.ErrKilled)
-	require.ErrorContains(t, s.Detach(), "the guard process was killed: what lies under 1 breakpoints was put back")
+	require.ErrorContains(t, s.Detach(), "the guard process was killed: the code under 1 breakpoints was restored")
 	require.NotEqual(t, tracer.Trap[0], code())
 	eventually(t, output, "ready\nplain 5999999999000000000\n")
 }
@@ -250,7 +250,7 @@ func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
 	_, err = s.Next(context.Background())
 	require.ErrorIs(t, err, tracer.ErrKilled)
 	require.Equal(t, threads, debugged(t, w.pid(), faulty))
-	require.ErrorContains(t, s.Detach(), "the guard process was killed: what lies under 0 breakpoints was put back, 1 that debug registers held were taken out")
+	require.ErrorContains(t, s.Detach(), "the guard process was killed: the code under 0 breakpoints was restored, 1 breakpoints were removed from debug registers")
 	require.Equal(t, 0, debugged(t, w.pid(), faulty))
 	require.NoError(t, syscall.Kill(w.pid(), syscall.SIGKILL))
 	w.finish(t)

@@ -121,21 +121,21 @@ func (m *sessionMemory) salvage() string {
 	if err != nil {
 		return "breakpoints may be left in the process: " + err.Error()
 	}
-	text := fmt.Sprintf("what lies under %d breakpoints was put back", back)
+	text := fmt.Sprintf("the code under %d breakpoints was restored", back)
 	if len(m.originals)+len(m.held) > 0 && m.unhandled == "" {
 		_, err := m.again(tracer.Request{Op: tracer.Unhandle})
 		if err != nil { // the handler that stays does the same as the default action
-			text += fmt.Sprintf(", the handler of SIGTRAP stays in the process: %v", err)
+			text += fmt.Sprintf(", the SIGTRAP handler stays in the process: %v", err)
 		}
 	}
 	if n := len(m.held); n > 0 {
-		text += fmt.Sprintf(", %d that debug registers held were taken out", n)
+		text += fmt.Sprintf(", %d breakpoints were removed from debug registers", n)
 		if err := m.release(); err != nil {
-			text = fmt.Sprintf("debug registers of the process may hold %d breakpoints: %v; what lies under %d others was put back", n, err, back)
+			text = fmt.Sprintf("debug registers of the process may still hold %d breakpoints: %v; the code under %d others was restored", n, err, back)
 		}
 	}
 	if m.unhandled != "" {
-		text += ", and a thread that had come to one of them before may have ended the process: " + m.unhandled
+		text += ", and a thread that hit one of them before that may have ended the process: " + m.unhandled
 	}
 	return text
 }

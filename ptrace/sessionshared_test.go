@@ -32,7 +32,7 @@ func TestSessionSharedCode(t *testing.T) {
 	} else {
 		require.EqualError(t, err, fmt.Sprintf("process %d: cannot set a breakpoint: a breakpoint at 0x20000000: the code is in shared memory (MAP_SHARED, 20000000-20001000 /dev/zero (deleted)): "+
 			"a breakpoint there would end other processes that run it, and this machine has no debug register that stops a thread; "+
-			"look at the process with reframe frames, which writes nothing, or start it with the code in private memory", s.PID()))
+			"read the process with reframe frames, which writes nothing, or start it with the code in private memory", s.PID()))
 	}
 	sp, err := e.Thread.Registers.Uint(arch.SP)
 	require.NoError(t, err)

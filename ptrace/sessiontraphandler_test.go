@@ -212,7 +212,7 @@ func TestTrapHandlerIsSalvaged(t *testing.T) {
 	code := p.says("m")
 	s := p.trace(Breakpoint{})
 	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
-	require.ErrorContains(t, s.Detach(), "the guard process was killed: what lies under 1 breakpoints was put back")
+	require.ErrorContains(t, s.Detach(), "the guard process was killed: the code under 1 breakpoints was restored")
 	require.Equal(t, "default", p.says("a"))
 	require.Equal(t, code, p.says("m"))
 	require.Equal(t, sumOfTraps, p.says("c"))

@@ -148,7 +148,7 @@ func (s *stopped) stopAll() error {
 				if tid != s.pid {
 					continue
 				}
-				t.missing = "the thread has ended and the process goes on without it"
+				t.missing = "the thread has ended, and the process continues without it"
 			case err != nil:
 				return false, err
 			}

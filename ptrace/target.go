@@ -323,7 +323,7 @@ func jitCode(maps []machine.Mapping, modules []*Module) []machine.Mapping {
 
 // exists returns an error if a process does not exist or has ended.
 func exists(pid int) error {
-	if err := needLive("to look at a running process"); err != nil {
+	if err := needLive("reading a running process"); err != nil {
 		return &Error{pid, "cannot attach", err, ""}
 	}
 	state := byte('?')
@@ -340,7 +340,7 @@ func exists(pid int) error {
 		if !system.Ended(pid, firstAlive(pid)) {
 			return nil // only its first thread has ended
 		}
-		return &Error{pid, "cannot attach", ErrNoProcess, "it has ended and its parent has not collected it yet"}
+		return &Error{pid, "cannot attach", ErrNoProcess, "it has ended, and its parent has not waited for it yet"}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ func TestDenials(t *testing.T) {
 		another   = "it belongs to another user; run as root, or with the capability CAP_SYS_PTRACE"
 		never     = "kernel.yama.ptrace_scope is 3: nothing may be traced until this machine is started again"
 		yama      = "; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0"
-		rootless  = "root is without the capability CAP_SYS_PTRACE here (in a container: --cap-add=SYS_PTRACE), or the kernel protects this process"
+		rootless  = "root lacks the capability CAP_SYS_PTRACE here (in a container: --cap-add=SYS_PTRACE), or the kernel protects this process"
 		elsewhere = "the kernel protects this process, or it is of another user namespace, or traced from outside of this container, where the tracer cannot be seen"
 		any       = "run as root, or with the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)"
 	)
@@ -35,7 +35,7 @@ func TestDenials(t *testing.T) {
 		{capable: true, foreign: true}:             elsewhere,
 		{capable: true, inner: true, root: true}:   "CAP_SYS_PTRACE of this user namespace does not permit it: the process is of another user namespace, or protected, or traced from outside of this container, where the tracer cannot be seen; run outside of the namespace",
 		{undumpable: true, scope: "1"}:             "it is not dumpable (PR_SET_DUMPABLE of prctl(2)), as after a program with more rights than its user, or that its user cannot read; run as root, or with the capability CAP_SYS_PTRACE",
-		{stronger: true, root: true}:               "it has capabilities that this process has not, and this process is without CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)",
+		{stronger: true, root: true}:               "it has capabilities that this process lacks, and this process lacks CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)",
 		{self: true, scope: "3"}:                   "it is this process, which cannot trace itself",
 		{filtered: true, scope: "3", root: true}:   "a filter of system calls (seccomp) denies ptrace to this process; in a container: --security-opt seccomp=unconfined",
 	} {
@@ -47,10 +47,10 @@ func TestDenials(t *testing.T) {
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	for h, want := range map[holder]string{
-		{pid: 7, name: "gdb"}:    "process 7 (gdb) traces it already; have it detach, or write a core, (gdb) gcore FILE, and look at that: reframe frames --core FILE",
+		{pid: 7, name: "gdb"}:    "process 7 (gdb) traces it already; have it detach, or write a core, (gdb) gcore FILE, and read that: reframe frames --core FILE",
 		{pid: 7, name: "strace"}: "process 7 (strace) traces it already; have it detach first",
 		{pid: 7, name: "rf-guard", whose: 6, does: "reframe trace -p 5"}: "process 7 (rf-guard) traces it already, the guard of process 6: reframe trace -p 5; end that first: kill 6",
-		{pid: 7, name: "rf-guard"}:                                       "process 7 (rf-guard) traces it already, the guard of a reframe that has ended: it is still putting back what was overwritten; try again",
+		{pid: 7, name: "rf-guard"}:                                       "process 7 (rf-guard) traces it already, the guard of a reframe that has ended: it is still restoring the code; try again",
 	} {
 		require.Equal(t, want, h.hint())
 	}

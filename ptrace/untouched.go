@@ -138,7 +138,7 @@ func (p *provisions) ranges() []machine.Range {
 }
 
 // awaited is the reason why a page that is provided on demand, and not present yet, cannot be read.
-const awaited = "not there yet: somebody provides it when it is touched (userfaultfd)"
+const awaited = "not present: userfaultfd provides it on access"
 
 // unawaited is the memory of a stopped target without pages that must be provided on demand first, since the provider may be a stopped thread. A read
 // of a whole page, as by an interpreter, succeeds only if the process itself may read the page.

@@ -71,9 +71,9 @@ func TestAwaitedPages(t *testing.T) {
 		var page [elfcore.Page]byte
 		require.NoError(t, mem.ReadMemory(page[:], there))
 		require.EqualValues(t, 1, page[0])
-		require.ErrorContains(t, mem.ReadMemory(page[:], absent), "not there yet")
-		require.ErrorContains(t, mem.ReadMemory(make([]byte, 2*elfcore.Page), there), "not there yet")
-		require.ErrorContains(t, mem.ReadMemory(page[:8], absent), "not there yet") // for readers by pages, and by smaller parts after that fails
+		require.ErrorContains(t, mem.ReadMemory(page[:], absent), "not present: userfaultfd")
+		require.ErrorContains(t, mem.ReadMemory(make([]byte, 2*elfcore.Page), there), "not present: userfaultfd")
+		require.ErrorContains(t, mem.ReadMemory(page[:8], absent), "not present: userfaultfd") // for readers by pages, and by smaller parts after that fails
 	}
 	core := func(t *testing.T, target *Target, memory CoreMemory) {
 		path := filepath.Join(t.TempDir(), "core")

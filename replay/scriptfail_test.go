@@ -70,8 +70,8 @@ func TestScriptFailures(t *testing.T) {
 		{"launch no-such-program", `1: exec: "no-such-program": executable file not found in $PATH`},
 		{"launch --ir no.ll true", "1: open $WORK/no.ll: no such file or directory"},
 		{"launch --ir bad.ll true\n-- bad.ll --\ndefine i64 @f(", "1: $WORK/bad.ll:2:1: expected a type"},
-		{"core no.core", "1: $WORK/no.core: no such file or directory: name the file that the core is in"},
-		{"! core no.core", "1: $WORK/no.core: no such file or directory: name the file that the core is in"},
+		{"core no.core", "1: $WORK/no.core: no such file or directory: give the path of a core file"},
+		{"! core no.core", "1: $WORK/no.core: no such file or directory: give the path of a core file"},
 		{"core a.txt\n-- a.txt --\nhello\n", "1: $WORK/a.txt: not an ELF core: no ELF file"},
 
 		// These expectations are not met.

@@ -182,7 +182,7 @@ type holes struct {
 // Write implements [io.Writer].
 func (h *holes) Write(p []byte) (n int, err error) {
 	if int64(len(p)) > h.room {
-		return 0, errors.New("it becomes larger than any core")
+		return 0, errors.New("the decompressed core is too large")
 	}
 	h.room -= int64(len(p))
 	for n < len(p) {

@@ -19,7 +19,7 @@ func TestHoles(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err = h.Write(make([]byte, Page))
-	require.EqualError(t, err, "it becomes larger than any core")
+	require.EqualError(t, err, "the decompressed core is too large")
 	got, err := os.ReadFile(f.Name())
 	require.NoError(t, err)
 	require.Equal(t, append(make([]byte, Page+10), 'x'), got, "zeros at the end are not written")

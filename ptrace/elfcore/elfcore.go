@@ -91,7 +91,7 @@ func (h *Header) Programs(r io.ReaderAt, size, most uint64) ([]elf.Prog64, error
 	case h.rowSize != ProgramSize:
 		return nil, fmt.Errorf("program headers of %d bytes", h.rowSize)
 	case count > most:
-		return nil, fmt.Errorf("%d program headers; %d are read at most", count, most)
+		return nil, fmt.Errorf("%d program headers; at most %d are supported", count, most)
 	case h.Phoff > size || count*ProgramSize > size-h.Phoff:
 		return nil, fmt.Errorf("it ends inside its %d program headers", count)
 	}

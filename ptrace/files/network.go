@@ -6,7 +6,7 @@ import (
 	"runtime"
 )
 
-var errNetwork = errors.New("it lies on another machine; --sysroot DIR names copies that may be opened")
+var errNetwork = errors.New("it is on another machine; give a local copy with --sysroot DIR")
 
 // OpenNamed opens a regular file whose path a core names. On Windows it opens no file of another machine ([OnNetwork]).
 func OpenNamed(path string) (*os.File, error) {

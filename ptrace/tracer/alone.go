@@ -48,7 +48,7 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 	t := s.threads[tid]
 	switch {
 	case !s.stopped:
-		return nil, fmt.Errorf("the other threads run")
+		return nil, fmt.Errorf("the other threads are running")
 	case t == nil || t.running || t.hasReport && t.report.Stopped() && int(t.report)>>16 != 0:
 		return nil, unix.ESRCH
 	}
@@ -581,7 +581,7 @@ func (a *solo) awaitUntil(tid int, ws *unix.WaitStatus) string {
 			return a.late()
 		case tid == a.t.tid && a.stuck():
 			a.interrupt()
-			return "it waits for another thread, and those stand while it runs alone"
+			return "it waits for another thread, and the others are stopped while it runs alone"
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (s *server) insertOne(want Breakpoint, shared string) error {
 	default:
 		b = &breakpoint{Breakpoint: want, count: s.counts[want.Addr]}
 		if b.original = code; code == Trap {
-			return fmt.Errorf("there is one of the program's own, or of another debugger")
+			return fmt.Errorf("the program itself or another debugger has one there")
 		}
 		s.begin(b)
 		if err := s.write(want.Addr, b.original); err != nil {

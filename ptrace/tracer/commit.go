@@ -39,10 +39,10 @@ func (s *server) commit(changes []Change, raw *Raw) error {
 	}
 	for i := written - 1; i >= 0; i-- {
 		if back := whole(s.memory.write, before[i], changes[i].Addr); back != nil {
-			return fmt.Errorf("%d bytes at %#x were written and cannot be put back (%v): %w", len(before[i]), changes[i].Addr, back, err)
+			return fmt.Errorf("%d bytes at %#x were written and cannot be restored (%v): %w", len(before[i]), changes[i].Addr, back, err)
 		}
 	}
-	return fmt.Errorf("what was written is put back: %w", err)
+	return fmt.Errorf("all writes were undone: %w", err)
 }
 
 // whole reads or writes all of p, or returns an error.

@@ -159,7 +159,7 @@ func (c *Conn) next(ctx context.Context) (*Event, error) {
 	}
 	if m.Event == nil {
 		if c.abandoned == 0 {
-			return nil, c.fail(errors.New("a reply that nobody asked for"))
+			return nil, c.fail(errors.New("an unexpected reply"))
 		}
 		c.abandoned--
 		return c.next(ctx)

@@ -19,7 +19,7 @@ type debugRegisters [HardwareBreakpoints]uint64
 func (d *debugRegisters) holds(addr uint64) bool { return addr != 0 && slices.Contains(d[:], addr) }
 
 // errTaken reports that a thread uses debug registers for another purpose.
-var errTaken = errors.New("somebody else uses its debug registers")
+var errTaken = errors.New("its debug registers are already in use")
 
 // hold sets a breakpoint in a debug register of all threads, and reports whether one was free in each.
 func (s *server) hold(addr uint64) bool {

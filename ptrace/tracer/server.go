@@ -169,7 +169,7 @@ func (s *server) do(r Request, reply *Reply) error {
 		s.detach()
 		return nil
 	}
-	return fmt.Errorf("request %d is not known", r.Op)
+	return fmt.Errorf("unknown request %d", r.Op)
 }
 
 // still runs f while all threads are stopped, and resumes them afterwards if they ran.
@@ -362,7 +362,7 @@ func (s *server) untilContinued(t *thread) error {
 			}
 		}
 	}
-	return errors.New("it cannot be brought to a stop before its first instruction")
+	return errors.New("it cannot be stopped before its first instruction")
 }
 
 // registers returns the registers of all threads of the target, which must be stopped. The first thread of the process comes first.

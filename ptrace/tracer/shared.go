@@ -108,7 +108,7 @@ func (x *sharing) mapping(addr uint64) string {
 		}
 	}
 	if !x.known {
-		return "or it cannot be told: the list of mappings cannot be read"
+		return "or unknown: the list of mappings cannot be read"
 	}
 	return ""
 }
@@ -120,7 +120,7 @@ func errShared(mapping string) error {
 		why = fmt.Sprintf("all %d debug registers are in use", HardwareBreakpoints)
 	}
 	return fmt.Errorf("the code is in shared memory (MAP_SHARED, %s): a breakpoint there would end other processes that run it, and %s; "+
-		"look at the process with reframe frames, which writes nothing, or start it with the code in private memory", mapping, why)
+		"read the process with reframe frames, which writes nothing, or start it with the code in private memory", mapping, why)
 }
 
 // sharedNow returns [sharing.of] for one address, with a new list of mappings.

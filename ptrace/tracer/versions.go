@@ -113,13 +113,13 @@ func (s *server) settleVersion(b *breakpoint) {
 func (s *server) setAgain(b *breakpoint, is Code) (why string) {
 	before, now := s.nearby(s.memory, b.Addr-nearbySize), version{is, s.behind(s.memory, b)}
 	if before.agrees(&b.before) < nearbySize {
-		return "what it has written begins in front of it"
+		return "the new code begins before the breakpoint"
 	}
 	known := false
 	for _, v := range b.list {
 		switch same := v.behind.agrees(&now.behind) == nearbySize; {
 		case same && v.code != is:
-			return "what it has written differs in nothing else from what lay there, which it may have kept, with the breakpoint"
+			return "the new code differs from the known code only at the breakpoint, and the process may have saved the known code with the breakpoint"
 		case same:
 			known = true
 		}
@@ -127,7 +127,7 @@ func (s *server) setAgain(b *breakpoint, is Code) (why string) {
 	switch {
 	case known:
 	case len(b.list) == maxVersions:
-		return "it has done so too often"
+		return "it has changed the code too often"
 	default:
 		b.list = append(b.list, now)
 	}

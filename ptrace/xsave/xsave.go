@@ -64,7 +64,7 @@ func Parse(note []byte) (Layout, error) {
 		word := func(n int) uint32 { return binary.LittleEndian.Uint32(note[at+4*n:]) }
 		part := word(0)
 		if part >= partCount || l[part] != (Place{}) {
-			return Layout{}, fmt.Errorf("its layout of vector registers tells part %d twice or has no such part", part)
+			return Layout{}, fmt.Errorf("its layout of vector registers contains part %d twice, or the part does not exist", part)
 		}
 		l[part] = Place{word(2), word(1)}
 	}
@@ -120,10 +120,10 @@ func Find(area []byte, frame uint64) (Layout, error) {
 		}
 		if p.Name == standard && features>>k&1 != 0 {
 			if frame == 0 {
-				return Layout{}, errors.New("the core does not tell whether its processor keeps it where the core has it (Linux before 5.14)")
+				return Layout{}, errors.New("the core does not show whether its layout of vector registers is that of its processor (Linux before 5.14)")
 			}
 			if frame < uint64(len(area))+frameLeast {
-				return Layout{}, errors.New("the core was written by a debugger that looks for it where its processor does not keep it, as gdb up to 13 does")
+				return Layout{}, errors.New("the debugger that wrote the core read it at a wrong offset, as gdb up to 13 does")
 			}
 		}
 		return p.Layout, nil
@@ -131,7 +131,7 @@ func Find(area []byte, frame uint64) (Layout, error) {
 	return Layout{}, errUnknown
 }
 
-var errUnknown = errors.New("where its processor keeps it is not known")
+var errUnknown = errors.New("its offset in the area of vector registers is unknown")
 
 // Area holds the vector registers of one thread. With a zero Layout it has only the registers with the same place on every processor.
 type Area struct {
@@ -141,19 +141,19 @@ type Area struct {
 	Why error
 }
 
-var errNone = errors.New("the kernel gave no vector registers")
+var errNone = errors.New("the kernel provided no vector registers")
 
 // part returns the bytes of a part. A part in its initial state is zero, whatever its bytes are (13.6).
 func (a *Area) part(n int) ([]byte, error) {
 	size := partSizes[n]
 	if len(a.Bytes) < extendedAt || a.features()>>n&1 == 0 {
-		return nil, errors.New("its processor keeps no such register")
+		return nil, errors.New("the processor has no such register")
 	}
 	if a.inUse()>>n&1 == 0 {
 		return make([]byte, size), nil
 	}
 	if compacted := a.Bytes[compactAt+7] >> 7; compacted != 0 {
-		return nil, errors.New("its area of vector registers is compacted, as no core of Linux's is")
+		return nil, errors.New("its area of vector registers is compacted, which Linux never writes")
 	}
 	p := a.Layout[n]
 	if p == (Place{}) && n == avx { // all tables agree on it

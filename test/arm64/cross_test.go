@@ -165,7 +165,7 @@ func TestOtherHosts(t *testing.T) {
 				r := run(args...)
 				require.Equal(t, 2, r.Code, "%q", args)
 				require.Empty(t, r.Stdout)
-				require.Contains(t, r.Stderr, "needs Linux on amd64 or arm64, and this reframe is built for linux/"+arch, "%q", args)
+				require.Contains(t, r.Stderr, "requires Linux on amd64 or arm64, and this reframe is built for linux/"+arch, "%q", args)
 				require.Contains(t, r.Stderr, "with --core", "%q", args)
 			}
 			r := run("demo")

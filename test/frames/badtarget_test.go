@@ -69,7 +69,7 @@ func TestTracedAlready(t *testing.T) {
 	for _, verb := range []string{"frames", "resume", "trace"} {
 		r := clitest.Run(t, verb, "-p", clitest.PID(p))
 		r.FailsEmpty(t, 2, "operation not permitted", fmt.Sprintf("process %d (gdb) traces it already; have it detach", gdb.Process.Pid),
-			"(gdb) gcore FILE, and look at that: reframe frames --core FILE")
+			"(gdb) gcore FILE, and read that: reframe frames --core FILE")
 		require.True(t, strings.HasPrefix(state(), "t"), "it is gdb's as before")
 		require.Equal(t, fmt.Sprint(gdb.Process.Pid), clitest.ThreadStatus(p.PID, p.PID, "TracerPid"))
 	}

@@ -69,12 +69,12 @@ func TestGivenObject(t *testing.T) {
 
 			// A wrong address is rejected, with the first byte that differs.
 			r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", at("", addr+1))
-			r.FailsEmpty(t, 2, fmt.Sprintf(".text is not what lies at %#x: at offset 0x0 there is", addr+1))
-			clitest.Run(t, "frames", "--core", core, "--object", at("", addr-16)).FailsEmpty(t, 2, "at offset 0x0 there is 90")
-			clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", at("", 0x1000)).FailsEmpty(t, 2, "no code lies at 0x1000")
+			r.FailsEmpty(t, 2, fmt.Sprintf(".text is not at %#x: at offset 0x0 memory contains", addr+1))
+			clitest.Run(t, "frames", "--core", core, "--object", at("", addr-16)).FailsEmpty(t, 2, "at offset 0x0 memory contains 90")
+			clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", at("", 0x1000)).FailsEmpty(t, 2, "no code at 0x1000")
 			clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", at("nosuch=", addr)).FailsEmpty(t, 2, "no section or symbol of code nosuch")
 			other := livetest.Object(t, 19, "deoptimize.ll")
-			clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", other).FailsEmpty(t, 2, ".text is nowhere in the")
+			clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", other).FailsEmpty(t, 2, ".text was not found in")
 		})
 	}
 }
@@ -85,14 +85,14 @@ func TestGivenObjectTwice(t *testing.T) {
 	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "internal", "demo", "target")
 	object := livetest.Object(t, 19, "host_mod.ll")
 	p := livetest.C(t, "copied.c", []string{include}, object, "2")
-	clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", object).FailsEmpty(t, 2, ".text is in memory at 0x", fmt.Sprintf(" at %#x and maybe more places", copiedTo(t, p)))
+	clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", object).FailsEmpty(t, 2, ".text is in memory at 0x", fmt.Sprintf(" at %#x and perhaps elsewhere", copiedTo(t, p)))
 	r := clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", fmt.Sprintf("%s@%#x", object, copiedTo(t, p)))
 	require.Contains(t, r.Stdout, "jf+0x", r.Stderr)
 
 	for spelled, want := range map[string]string{
-		object + "@nowhere": "is no address",
+		object + "@nowhere": "expected an address in hexadecimal",
 		object + "@=0x10":   "the name before = is empty",
-		object + "@0":       "is no address",
+		object + "@0":       "expected an address in hexadecimal",
 	} {
 		clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", spelled).FailsEmpty(t, 64, want)
 	}
@@ -163,6 +163,6 @@ define i64 @jf(i64 %a, i64 %b, double %d) {
 	require.Contains(t, r.Stdout, "jf+0x", "the code is as it was: %s", r.Stderr)
 	clitest.RequireUnharmed(t, p)
 
-	clitest.Run(t, "trace", "-p", clitest.PID(p), "--object", fmt.Sprintf("%s@%#x", object, copiedTo(t, p)+1)).FailsEmpty(t, 2, "at offset 0x0 there is")
+	clitest.Run(t, "trace", "-p", clitest.PID(p), "--object", fmt.Sprintf("%s@%#x", object, copiedTo(t, p)+1)).FailsEmpty(t, 2, "at offset 0x0 memory contains")
 	clitest.Run(t, "trace", "--object", given, "--", "true").FailsEmpty(t, 64, "--object says where code lies in a process that runs already")
 }

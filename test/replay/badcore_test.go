@@ -30,10 +30,10 @@ func TestNoCore(t *testing.T) {
 		want []string
 	}
 	list := []bad{
-		{filepath.Join(dir, "nowhere"), []string{"no such file or directory", "name the file that the core is in"}},
-		{dir, []string{"a directory", "name the file that the core is in"}},
-		{"/dev/zero", []string{"a device", "name the file"}},
-		{pipe, []string{"a pipe", "name the file"}},
+		{filepath.Join(dir, "nowhere"), []string{"no such file or directory", "give the path of a core file"}},
+		{dir, []string{"a directory", "give the path of a core file"}},
+		{"/dev/zero", []string{"a device", "give the path"}},
+		{pipe, []string{"a pipe", "give the path"}},
 		{made("empty", ""), []string{"it is empty", "ulimit -c"}},
 		{made("text", "a text\n"), []string{"not an ELF core: no ELF file"}},
 		{object, []string{"not an ELF core: an unlinked object", "reframe maps FILE"}},
@@ -128,7 +128,7 @@ func TestCoreWithoutStacks(t *testing.T) {
 	core := livetest.Gcore(t, p)
 	r := clitest.Run(t, "frames", "--core", core, "--ir", p.IR)
 	r.Fails(t, 1, "core "+core)
-	require.Contains(t, r.Stdout, "the core holds no private memory: coredump_filter (core(5)) of the process kept that out")
+	require.Contains(t, r.Stdout, "the core contains no private memory: coredump_filter (core(5)) of the process excluded it")
 	require.Contains(t, r.Stdout, "\n  #0 ")
 	require.Regexp(t, `(?m)^  cut short: .*0x7ff.*not in the core`, r.Stdout)
 	for _, verb := range []string{"resume", "explain"} {
@@ -177,7 +177,7 @@ func TestCoreOfRebuiltProgram(t *testing.T) {
 		args := []string{verb, "--core", core, "--exe", other}
 		clitest.Run(t, args...).FailsEmpty(t, 2, other+": it is another one: its build id is "+clitest.BuildID(t, other), "and that in the core "+clitest.BuildID(t, old), "--exe")
 		clitest.Run(t, verb, "--core", core, "--exe", filepath.Join(dir, "nowhere")).FailsEmpty(t, 2, "nowhere", "no such file or directory")
-		clitest.Run(t, verb, "--core", core, "--sysroot", filepath.Join(dir, "nowhere")).FailsEmpty(t, 2, "nowhere", "no such file or directory", "name the directory")
+		clitest.Run(t, verb, "--core", core, "--sysroot", filepath.Join(dir, "nowhere")).FailsEmpty(t, 2, "nowhere", "no such file or directory", "give the directory")
 	}
 	r = look("frames", "--sysroot", dir)
 	require.Contains(t, r.Stdout, program+": cannot be opened below "+dir+": no such file or directory")
@@ -231,7 +231,7 @@ func TestResumeWithoutPages(t *testing.T) {
 	delete(want, "pause_us")
 	require.Equal(t, want, got)
 	r = clitest.Run(t, "resume", "--core", small, "--ir", p.IR, "--result", "7")
-	r.FailsEmpty(t, 2, "not in the core; it was recorded with --memory minimal, and a larger one holds more")
+	r.FailsEmpty(t, 2, "not in the core; the core was recorded with --memory minimal, which omits it")
 	require.Regexp(t, ` at 0x[0-9a-f]+: not in the core; `, r.Stderr)
 }
 
