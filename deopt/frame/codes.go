@@ -90,10 +90,10 @@ var texts = map[Code]string{
 	PatchVectors:    "%s may not be what it was: the code that was written over the function's uses vector registers",                                 // register
 	MayHaveChanged:  "%s may have been changed %s",                                                                                                    // register, where
 	PartlyAvailable: "not all of it is there",
-	PartBytes:       "%s has %d bytes here",                                            // register, bytes
-	VectorLength:    "vg, by which the function's frame is laid out, is not known: %s", // why
-	FloatsUnread:    "%s",                                                              // why
-	ResultElsewhere: "%s",                                                              // why
+	PartBytes:       "%s has %d bytes here",                                                    // register, bytes
+	VectorLength:    "vg, which determines the layout of the function's frame, is unknown: %s", // why
+	FloatsUnread:    "%s",                                                                      // why
+	ResultElsewhere: "%s",                                                                      // why
 
 	RecordedEmpty:    "recorded with a size of 0 bytes",
 	RecordedBit:      "bit %d of %s, which has %d bits",                                              // bit, register, bits
