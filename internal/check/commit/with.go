@@ -89,7 +89,7 @@ func onlyStored(r *handover.Ran) error {
 	case a.Locked == nil:
 		return fmt.Errorf(`%s does not say that it took no lock ("locked":false)`, name)
 	case *a.Locked:
-		return fmt.Errorf("%s took a lock, or holds one that nobody held before", name)
+		return fmt.Errorf("%s took a lock, or holds one that was not held before", name)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 		r.Narrowed = "no exit was committed in the run that differs"
 		return nil
 	}
-	low, high := 0, len(all) // so many first ones make no difference, and so many do
+	low, high := 0, len(all) // invariant: the first low commits make no difference, the first high do
 	for high-low > 1 {
 		half := low + (high-low)/2
 		a, err := s.again(ctx, fmt.Sprintf("one of %d exits", high-low), firstOf(all, half))

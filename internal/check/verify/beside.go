@@ -36,7 +36,7 @@ type Beside struct {
 }
 
 // atSite is the reason that nothing can be compared at the return: the interpreter is stopped at a site that native code did not reach.
-const atSite = "the interpreter stands at a site that native code did not come to"
+const atSite = "the interpreter is stopped at a site that native code did not reach"
 
 // look is the time that native code runs before its owner is asked whether to stop it.
 const look = 100 * time.Millisecond

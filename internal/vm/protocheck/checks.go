@@ -37,8 +37,8 @@ var checks = []check{
 	{"first", "the same frames come to the same in an interpreter that has just started", true, (*checker).afresh},
 	{"order", "the members of an object may come in any order", true, (*checker).otherOrder},
 	{"unknown-members", "members that it does not know are ignored", true, (*checker).unknownMembers},
-	{"steps", "it gives up after about so many instructions, with unsupported", true, (*checker).steps},
-	{"tail", "it answers with so many instructions that it ran last, and with none where none are wanted", true, (*checker).tail},
+	{"steps", "it stops after about the requested number of instructions, with unsupported", true, (*checker).steps},
+	{"tail", "it returns the requested number of its last instructions, and none if none are requested", true, (*checker).tail},
 	{"unreadable", "where memory cannot be read it makes no value up", true, (*checker).unreadable},
 	{"unwritable", "where memory cannot be written it does not say that it has returned", true, (*checker).unwritable},
 	{"no-memory", "where there is no memory for objects it does not say that it has returned", true, (*checker).noMemory},
@@ -240,7 +240,7 @@ func (c *checker) changed(h *protocol.Host, change func(r *protocol.Resume)) (*r
 func (c *checker) steps() (string, error) {
 	const enough = 1000 // more than "about one"
 	if c.first.answer.Steps <= enough {
-		return "", untried(fmt.Sprintf("from this exit on it runs %d instructions, and an interpreter that looks at the bound now and then may run so many", c.first.answer.Steps))
+		return "", untried(fmt.Sprintf("from this exit it runs only %d instructions, and an interpreter need not check the bound at each", c.first.answer.Steps))
 	}
 	r, err := c.changed(c.host(c.o.Moment), func(r *protocol.Resume) { r.Steps = 1 })
 	switch {

@@ -135,7 +135,7 @@ func TestErrors(t *testing.T) {
 		{"no such id", "def frames(site):\n  f = frame('m', 1)\n  f.push(object_ref(3))\n  return [f]\n", site(), "a.star: record 3 of @f: stack[0] of frame 0 is object 3, which is not defined"},
 		{"two in a place", "def frames(site):\n  f = frame('m', 1)\n  f.stack(2, dead())\n  f.stack(2, dead())\n  return [f]\n", site(), "a.star:2:12: record 3 of @f: two values for place 2"},
 		{"two fields in a place", "def frames(site):\n  o = virtual(1)\n  o.field(8, dead())\n  o.field(8, dead())\n  return [frame('m', 1)]\n", site(), "a.star:2:14: record 3 of @f: object 1 has two fields at 8"},
-		{"a caller that would reexecute", "def frames(site):\n  return [frame('m', 1), frame('n', 2)]\n", site(), `a.star:2:31: record 3 of @f: frame 1 is resumed by "reexecute": only the innermost frame stands at anything but a call that is running ("in-call")`},
+		{"a caller that would reexecute", "def frames(site):\n  return [frame('m', 1), frame('n', 2)]\n", site(), `a.star:2:31: record 3 of @f: frame 1 is resumed by "reexecute": only the innermost frame may be stopped elsewhere than at a running call ("in-call")`},
 		{"a word for how", "def frames(site):\n  frame('m', 1, resume = 'again')\n", site(), `a.star:2:8: record 3 of @f: frame: resume = "again": one of "reexecute", "after", "in-call", "rethrow"`},
 		{"an endless loop", "def frames(site):\n  while True:\n    pass\n", site(), "record 3 of @f: it has not ended after 2000000 steps"},
 		{"a type that there is not", "def frames(site):\n  site.operands[0].as_type('int')\n", site(x), `a.star:2:27: record 3 of @f: as_type: "int" is no type: i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref`},

@@ -190,7 +190,7 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 		}
 		seen[f] = true
 		if n > 0 && f.Resume != frame.Calling {
-			return nil, &placed{f.where, fmt.Errorf("frame %d is resumed by %q: only the innermost frame stands at anything but a call that is running (%q)", n, f.Resume, frame.Calling)}
+			return nil, &placed{f.where, fmt.Errorf("frame %d is resumed by %q: only the innermost frame may be stopped elsewhere than at a running call (%q)", n, f.Resume, frame.Calling)}
 		}
 		for _, list := range [][]Placed{f.Locals, f.Stack} {
 			if at, twice := inOrder(list); twice {

@@ -210,7 +210,7 @@ func (l *Layout) addCodecs(add adder) {
 			return nil, errors.New("a width of 32 or 64 bits, and integers that are shifted by at least the tag's bits")
 		}
 		if c.bits == 0 || c.bits > 8 || c.ints == c.refs || c.ints>>c.bits != 0 || c.refs>>c.bits != 0 {
-			return nil, errors.New("1 to 8 bits, and two tags of so many")
+			return nil, errors.New("expected 1 to 8 bits, and two tags of that width")
 		}
 		var err error
 		c.symbols, err = table(names)
