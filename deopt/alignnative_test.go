@@ -156,7 +156,7 @@ func TestOperandsAreAsPrinted(t *testing.T) {
 							case strings.Contains(s.Reason, "records no location"):
 								require.True(t, extended, "%s of type %s", s.Name, s.Type.Source)
 								dropped++
-							case strings.Contains(s.Reason, "may be another's"):
+							case strings.Contains(s.Reason, "may belong to another value"):
 								untold++
 							}
 						}

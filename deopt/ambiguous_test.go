@@ -105,7 +105,7 @@ func TestSitesOfOneID(t *testing.T) {
 				require.EqualValues(t, "0xde", s.Hex) // 222
 				if c.note != "" {
 					require.Contains(t, f.Notes, c.note)
-					require.Contains(t, f.Notes, "the order of its records does not tell which: code may come here from before either, or they share it")
+					require.Contains(t, f.Notes, "the order of its records does not determine the site: several sites are possible in this position")
 					require.Nil(t, f.Resume)
 				}
 			})

@@ -29,8 +29,8 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d) personality ptr @__gxx_personality
 func TestOrder(t *testing.T) {
 	livetest.Slow(t)
 	const (
-		either = "; the order of its records does not tell which: "
-		shared = either + "code may come here from before either, or they share it"
+		either = "; the order of its records does not determine the site: "
+		shared = either + "several sites are possible in this position"
 	)
 	for _, c := range []struct {
 		name, module, compiled string
@@ -125,7 +125,7 @@ on:
   call void @A() [ "deopt"(i64 %b) ]
   call void @A() [ "deopt"(i64 %c) ]
   ret i64 0
-}`, []string{either + "the code does not come to its records as the module comes to the sites"}},
+}`, []string{either + "the code reaches its records in another order than the module reaches the sites"}},
 		{"a module with more", `
   call void @A() [ "deopt"(i64 %a) ]
   %x = call i64 @any()
@@ -161,7 +161,7 @@ done:
 on:
   call void @A() [ "deopt"(i64 %a) ]
   ret i64 0
-}`, []string{either + "the site of line 20 of the module has no record where it would come"}},
+}`, []string{either + "the site of line 20 of the module has no record in its position"}},
 		// The computations in the code distinguish the sites of the entry block: their values are the same when setjmp returns again.
 		{"a function that returns twice", `
   %x = call i32 @setjmp(ptr null)
@@ -267,7 +267,7 @@ func TestOrderOfTooMany(t *testing.T) {
 		for rec := range f.Records() {
 			var r maps.Reading
 			f.Read(rec, &r)
-			require.Contains(t, r.Note, "the order of its records does not tell which: the function is too large")
+			require.Contains(t, r.Note, "the order of its records does not determine the site: the function is too large")
 			break
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // ProvenanceOfCode rates the evidence that the code which starts at an address was compiled from a function of the view's modules. The code and the
 // IR that an object contains are hostile; [sites.Modules.ProvenanceOf] reads them within bounds.
 func ProvenanceOfCode(v *View, start machine.Addr, f *ir.Func) *frame.CompiledFrom {
-	p := sites.Provenance{Sure: sites.Open, Why: "its code is in no object that is known"}
+	p := sites.Provenance{Sure: sites.Open, Why: "its code is in no known object"}
 	if c := v.Space().At(start); c != nil {
 		p = v.Modules().ProvenanceOf(c.Image, start, f)
 	}

@@ -111,7 +111,7 @@ define void @g(i64 %a, i64 %b) {
   ret void
 }`)
 	const note = "0 f: no names: 2 sites of the module fit this record, and they agree on 1 type of 1 value; give each its own id; " +
-		"the order of its records does not tell which: code may come here from before either, or they share it"
+		"the order of its records does not determine the site: several sites are possible in this position"
 	require.Equal(t, []string{note, note, "0 f: ", "0 g: %a", "0 g: %b"}, frametest.Readings(t, frametest.MapsOf(t, frametest.LLC(t, 19, path), m)))
 }
 

@@ -101,7 +101,7 @@ define i64 @work(i64 %a) noinline {
 		f := frametest.One(t, frametest.Look(t, p, false, frametest.Known(t, p)), "work")
 		require.NotNil(t, f.Record, "LLVM %d: %v", version, f.Notes)
 		require.Equal(t, []string{"%x i64 300", "%c i1 unavailable"}, brief(f)[:2], "LLVM %d", version)
-		require.Contains(t, f.Slots[1].Reason, "it is computed by the instructions between the call and the stackmap, which have yet to run")
+		require.Contains(t, f.Slots[1].Reason, "the instructions between the call and the stackmap compute it, and have not run yet")
 		for _, s := range f.Slots[2:] {
 			if s.Status != frame.OK {
 				require.Equal(t, frame.Missing, s.Status)

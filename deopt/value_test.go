@@ -129,10 +129,10 @@ func TestRegistersOfOtherMachines(t *testing.T) {
 		reason string
 	}{
 		{machine.ARM64, 30, 8, 7, i64Type, "7", ""},
-		{machine.ARM64, 31, 8, 0x7000, i64Type, "", "register 31 is sp or the zero register, and the record does not tell which"},
-		{machine.ARM64BE, 31, 8, 0x7000, i64Type, "", "register 31 is sp or the zero register, and the record does not tell which"},
+		{machine.ARM64, 31, 8, 0x7000, i64Type, "", "register 31 is sp or the zero register, and the record does not say which"},
+		{machine.ARM64BE, 31, 8, 0x7000, i64Type, "", "register 31 is sp or the zero register, and the record does not say which"},
 		{machine.RISCV64, 2, 8, 0x7000, i64Type, "28672", ""},
-		{machine.PPC64LE, 70, 4, 8, i1Type, "", "it is one bit of cr2, and which one the record does not tell"},
+		{machine.PPC64LE, 70, 4, 8, i1Type, "", "it is one bit of cr2, and the record does not say which"},
 		{machine.PPC64, 33, 8, 0x3ff8000000000000, float, "1.5", ""},
 		{machine.PPC64LE, 33, 8, 0x3ff8000000000000, float, "1.5", ""},
 		{machine.PPC64LE, 33, 8, 0x3ff8000000000000, doubleType, "1.5", ""},

@@ -191,11 +191,11 @@ func (a *app) job(k *replayed) (replay.Job, error) {
 	}
 	return func(ctx context.Context, i replay.Item) replay.Result {
 		if is, err := replay.IsCore(i.Path); i.Named && err == nil && is {
-			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: "a core, and no script; --cores looks at cores"}
+			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: "expected a script, got a core; --cores reads cores"}
 		}
 		// A script that begins with [linux] looks like JSON.
-		if kind, ok := filekind.OfFile(i.Path); i.Named && ok && kind.What != "JSON" && kind.What != "a script of replay" {
-			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: kind.Instead("script")}
+		if kind, ok := filekind.OfFile(i.Path); i.Named && ok && kind.What != "JSON" && kind.What != "a replay script" {
+			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: kind.Instead("a script")}
 		}
 		return s.Run(ctx, i.Path)
 	}, nil

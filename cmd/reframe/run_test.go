@@ -128,7 +128,7 @@ func TestRunUntil(t *testing.T) {
 	for until, want := range map[string]string{
 		":start":     "--until :start: it is FUNCTION, or FUNCTION:BLOCK",
 		"main:":      "--until main:: it is FUNCTION, or FUNCTION:BLOCK",
-		"squar":      "--until squar: the module defines no @squar; near it: square",
+		"squar":      "--until squar: the module defines no @squar; nearest: square",
 		"cube":       "--until cube: the module defines no @cube",
 		"main:start": "--until main:start: @main has no block %start; its first are entry, loop, end",
 	} {
@@ -164,7 +164,7 @@ define i32 @_ZN2ns1gEl(i64 %x) {
 	r := clitest.Run(t, "run", "--function", "ns::f", "--until", "ns::f:end", path, "5")
 	require.Equal(t, clitest.Result{Code: 0, Stdout: "", Stderr: "stopped before block %end of @_ZN2ns1fEi, line 4, after 2 instructions\n  i32 %y = 6\n"}, r)
 	clitest.Run(t, "run", "--function", "ns::g", path, "5").FailsEmpty(t, 64, "--function ns::g: 2 functions fit; the first are @_ZN2ns1gEi, @_ZN2ns1gEl")
-	clitest.Run(t, "run", "--function", "ns::F", path, "5").FailsEmpty(t, 64, "--function ns::F: the module defines no @ns::F; near it: ns::f")
+	clitest.Run(t, "run", "--function", "ns::F", path, "5").FailsEmpty(t, 64, "--function ns::F: the module defines no @ns::F; nearest: ns::f")
 }
 
 func TestRunProfile(t *testing.T) {

@@ -21,36 +21,36 @@ func TestWrongKindOfFile(t *testing.T) {
 	bitcode := clitest.TempFile(t, "module.bc", clitest.RunTool(t, "llvm-as-19", p.IR, "-o", "-"))
 	self, err := os.Executable()
 	require.NoError(t, err)
-	const maps, ir, look = "reframe maps FILE reads its stack maps, and with --check holds them against the rules", "--ir FILE gives it, and reframe lint FILE looks at its sites", "reframe frames FILE looks at it"
+	const maps, ir, look = "reframe maps FILE reads its stack maps, and --check checks them", "--ir FILE passes it, and reframe lint FILE checks its sites", "reframe frames FILE reads it"
 	const write = "; llvm-dis and clang -S -emit-llvm write IR"
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"lint", object}, object + ": an ELF object, and no IR; " + maps + write},
-		{[]string{"lint", core}, core + ": a core, and no IR; " + look + write},
-		{[]string{"lint", self}, self + ": an ELF program or library, and no IR; " + maps + write},
-		{[]string{"lint", clitest.DeoptimizeLayout(t)}, clitest.DeoptimizeLayout(t) + ": JSON, and no IR; --layout FILE gives a layout" + write},
-		{[]string{"run", object}, "an ELF object, and no IR; " + maps},
-		{[]string{"frames", clitest.PID(p), "--ir", object}, "an ELF object, and no IR; " + maps},
-		{[]string{"verify", clitest.PID(p), "--ir", core}, "a core, and no IR; " + look},
+		{[]string{"lint", object}, object + ": expected IR, got an ELF object; " + maps + write},
+		{[]string{"lint", core}, core + ": expected IR, got a core; " + look + write},
+		{[]string{"lint", self}, self + ": expected IR, got an ELF program or library; " + maps + write},
+		{[]string{"lint", clitest.DeoptimizeLayout(t)}, clitest.DeoptimizeLayout(t) + ": expected IR, got JSON; --layout FILE passes a layout" + write},
+		{[]string{"run", object}, "expected IR, got an ELF object; " + maps},
+		{[]string{"frames", clitest.PID(p), "--ir", object}, "expected IR, got an ELF object; " + maps},
+		{[]string{"verify", clitest.PID(p), "--ir", core}, "expected IR, got a core; " + look},
 		{[]string{"frames", p.IR}, "not an ELF core: IR: " + ir},
 		{[]string{"frames", bitcode}, "not an ELF core: LLVM bitcode: " + ir},
-		{[]string{"frames", clitest.DeoptimizeLayout(t)}, "not an ELF core: JSON: --layout FILE gives a layout"},
+		{[]string{"frames", clitest.DeoptimizeLayout(t)}, "not an ELF core: JSON: --layout FILE passes a layout"},
 		{[]string{"resume", object}, "not an ELF core: an unlinked object: reframe maps FILE reads the stack maps of a file"},
 		{[]string{"maps", p.IR}, "not an object file: it is IR; " + ir},
 		{[]string{"maps", bitcode}, "not an object file: it is LLVM bitcode; " + ir},
-		{[]string{"maps", clitest.DeoptimizeLayout(t)}, "not an object file: it is JSON; --layout FILE gives a layout"},
+		{[]string{"maps", clitest.DeoptimizeLayout(t)}, "not an object file: it is JSON; --layout FILE passes a layout"},
 	} {
 		clitest.Run(t, c.args...).FailsEmpty(t, 2, c.want)
 	}
-	for file, want := range map[string]string{p.IR: "IR, and no layout; " + ir, object: "an ELF object, and no layout; " + maps} { // frames continues without the layout
+	for file, want := range map[string]string{p.IR: "expected a layout, got IR; " + ir, object: "expected a layout, got an ELF object; " + maps} { // frames continues without the layout
 		r := clitest.Run(t, "frames", clitest.PID(p), "--layout", file)
 		require.Equal(t, 1, r.Code, r.Stderr)
 		require.True(t, strings.HasPrefix(r.Stderr, "reframe: "+file+": "+want), r.Stderr)
 		require.Contains(t, r.Stdout, "record 2882400000")
 	}
-	for file, want := range map[string]string{object: "an ELF object, and no script; " + maps, p.IR: "IR, and no script; " + ir, core: "a core, and no script; --cores looks at cores", bitcode: "LLVM bitcode, and no script; " + ir} {
+	for file, want := range map[string]string{object: "expected a script, got an ELF object; " + maps, p.IR: "expected a script, got IR; " + ir, core: "expected a script, got a core; --cores reads cores", bitcode: "expected a script, got LLVM bitcode; " + ir} {
 		r := clitest.Run(t, "replay", file)
 		require.Equal(t, 2, r.Code)
 		require.Contains(t, r.Stdout, "  "+want+"\n")

@@ -86,7 +86,7 @@ func TestBrokenModule(t *testing.T) {
 		clitest.Run(t, "frames", "-p", clitest.PID(p), flag, missing).FailsEmpty(t, 2, missing, "no such file or directory")
 	}
 	clitest.Run(t, "frames", "-p", clitest.PID(p), "--layout", t.TempDir()).FailsEmpty(t, 2, "is a directory")
-	clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", t.TempDir()).FailsEmpty(t, 2, "no file *.ll or *.bc is in it")
+	clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", t.TempDir()).FailsEmpty(t, 2, "contains no *.ll or *.bc file")
 	clitest.RequireUnharmed(t, p)
 }
 
@@ -109,8 +109,8 @@ func TestBrokenLayout(t *testing.T) {
 		"record":         {`"when"`, `"record":17,"when"`, "exits[0]: @sum_opt has no such exit"},
 		"schema":         {`"reframe.layout/v1"`, `"reframe.layout/v9"`, `"reframe.layout/v9" is not known; "reframe.layout/v1" is`},
 		"no schema":      {`"schema":"reframe.layout/v1",`, ``, `"reframe.layout/v1"`},
-		"unknown field":  {`"when"`, `"wenn"`, `exits[0].wenn: no such member; there are function, record, when, resume, slots`},
-		"wrong type":     {`"operand":2`, `"operand":"two"`, "layout.json:4:50: exits[0].slots[1].operand: a string, where a whole number of 64 bits is expected"},
+		"unknown field":  {`"when"`, `"wenn"`, `exits[0].wenn: unknown member; expected one of function, record, when, resume, slots`},
+		"wrong type":     {`"operand":2`, `"operand":"two"`, "layout.json:4:50: exits[0].slots[1].operand: expected an integer of 64 bits, got a string"},
 		"broken JSON":    {`"operand":2,`, `"operand":2 `, "layout.json:4:52: "},
 		"JSON cut short": {`]}]}`, ``, "layout.json:5:1: it ends before"},
 		"a sigil":        {`"block":"loop"`, `"block":"%nosuch"`, "exits[0].resume.block: @sum has no block %nosuch"},

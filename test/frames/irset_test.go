@@ -88,7 +88,7 @@ func TestIRInTheProcess(t *testing.T) {
 	require.Contains(t, r.Stdout, "332833500")
 
 	hostile := livetest.Lli(t, 19, embed([]byte("BC\xc0\xde\x35\x14\x00\x00\x05\x00\x00\x00garbage")), "mcjit")
-	clitest.Run(t, "frames", "-p", clitest.PID(hostile), "--ir", "process").FailsEmpty(t, 2, "JIT object 1, .llvmbc: at byte 0 there is no bitcode that is whole")
+	clitest.Run(t, "frames", "-p", clitest.PID(hostile), "--ir", "process").FailsEmpty(t, 2, "JIT object 1, .llvmbc: at byte 0 the bitcode is incomplete")
 	none := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	clitest.Run(t, "frames", "-p", clitest.PID(none), "--ir", "process").FailsEmpty(t, 2, "has a section .llvmbc")
 	clitest.Run(t, "trace", "-p", clitest.PID(none), "--ir", "process").FailsEmpty(t, 64, "--ir process is for frames, resume and explain")

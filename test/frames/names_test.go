@@ -184,7 +184,7 @@ func TestFunctionsByName(t *testing.T) {
 	}
 
 	// An unknown name is reported with similar names: for a command after it has ended, for a process at once.
-	for at, want := range map[string]string{"ns::F": "; near it: ns::f\n", "ns::g": "; near it: ns::f\n", "maim": "; near it: main", "/nothing at all/": "\n"} {
+	for at, want := range map[string]string{"ns::F": "; nearest: ns::f\n", "ns::g": "; nearest: ns::f\n", "maim": "; nearest: main", "/nothing at all/": "\n"} {
 		r := clitest.Run(t, "trace", "--at", at, "--", program)
 		require.Equal(t, 2, r.Code)
 		require.Regexp(t, `^reframe: process \d+ had no function `+regexp.QuoteMeta(at+want), r.Stderr)
@@ -194,9 +194,9 @@ func TestFunctionsByName(t *testing.T) {
 	require.Regexp(t, `libc\.so\.6 has \d{4} functions that fit /\./, and none of them is watched: 1000 may be, and \d+ are already`, r.Stderr)
 
 	p := livetest.Program(t, program, "stays")
-	clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F").FailsEmpty(t, 2, "process "+clitest.PID(p)+" has no function ns::F; near it: ns::f; --wait waits until it has")
+	clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F").FailsEmpty(t, 2, "process "+clitest.PID(p)+" has no function ns::F; nearest: ns::f; --wait waits until it has")
 	r = clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F", "--at", "ns::f(int)", "--limit", "1")
-	require.Contains(t, r.Stderr, "reframe: process "+clitest.PID(p)+" has no function ns::F; near it: ns::f\n")
+	require.Contains(t, r.Stderr, "reframe: process "+clitest.PID(p)+" has no function ns::F; nearest: ns::f\n")
 	require.Equal(t, 0, r.Code, r.Stderr)
 	// There is nothing to be seen, also on a slow machine.
 	r = clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F", "--wait", "--for", "50ms")
@@ -207,7 +207,7 @@ func TestFunctionsByName(t *testing.T) {
 		require.Equal(t, 0, r.Code, r.Stderr)
 		require.Len(t, clitest.Frames(t, r.Object(t)), want)
 	}
-	clitest.Run(t, "frames", "-p", clitest.PID(p), "--function", "mian").Fails(t, 2, "there is no frame of mian; near it: main; ")
+	clitest.Run(t, "frames", "-p", clitest.PID(p), "--function", "mian").Fails(t, 2, "there is no frame of mian; nearest: main; ")
 	for _, args := range [][]string{{"frames", "-p", clitest.PID(p), "--function", "/(/"}, {"maps", program, "--function", "["}, {"trace", "-p", clitest.PID(p), "--at", ""}} {
 		r = clitest.Run(t, args...)
 		require.Equal(t, 64, r.Code, "%v %s", args, r.Stderr)
@@ -233,7 +233,7 @@ func TestFunctionOfRecords(t *testing.T) {
 		require.Equal(t, 0, r.Code, "%s: %s", name, r.Stderr)
 		require.Contains(t, r.Stdout, plainOpt)
 	}
-	clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", ir, "--function", "ns::sum_opd").FailsEmpty(t, 2, "no frame of ns::sum_opd has a stack map record; near it: ns::sum_opt")
+	clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", ir, "--function", "ns::sum_opd").FailsEmpty(t, 2, "no frame of ns::sum_opd has a stack map record; nearest: ns::sum_opt")
 	require.Equal(t, 1, clitest.Run(t, "maps", "-p", clitest.PID(p), "--function", "sum_opt").Code, "the whole name has to match")
 	require.Contains(t, clitest.Run(t, "trace", "-p", clitest.PID(p), "--dry-run", "--function", "sum_o").Stdout, plainOpt)
 	clitest.RequireUnharmed(t, p)

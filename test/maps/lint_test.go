@@ -63,9 +63,9 @@ func TestLintRefuses(t *testing.T) {
 	clitest.Run(t, "lint").FailsEmpty(t, 64, "MODULE.ll is missing")
 	clitest.Run(t, "lint", good, "--nosuch").FailsEmpty(t, 64, "--nosuch")
 	clitest.Run(t, "lint", "/nosuch.ll").FailsEmpty(t, 2, "/nosuch.ll", "no such file")
-	clitest.Run(t, "lint", t.TempDir()).FailsEmpty(t, 2, "no file *.ll or *.bc is in it")
+	clitest.Run(t, "lint", t.TempDir()).FailsEmpty(t, 2, "contains no *.ll or *.bc file")
 	clitest.Run(t, "lint", good, "--layout", "/nosuch.json").FailsEmpty(t, 2, "/nosuch.json", "no such file")
-	clitest.Run(t, "lint", good, "--layout", good).FailsEmpty(t, 2, "guard.ll: IR, and no layout")
+	clitest.Run(t, "lint", good, "--layout", good).FailsEmpty(t, 2, "guard.ll: expected a layout, got IR")
 	for name, text := range map[string]string{"broken.ll": "define void @f( {\n}\n", "readme.txt": "no IR at all\n"} {
 		r := clitest.Run(t, "lint", clitest.TempFile(t, name, text)) // what is wrong in one line, and below it the line of the file
 		require.Equal(t, 2, r.Code)

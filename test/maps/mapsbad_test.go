@@ -259,7 +259,7 @@ func TestMapsBrokenModule(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ name, path, want string }{
 		{"missing", filepath.Join(dir, "missing.ll"), "no such file or directory"},
-		{"directory", dir, "no file *.ll or *.bc is in it"},
+		{"directory", dir, "contains no *.ll or *.bc file"},
 		{"an object", object, "an ELF object, and no IR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

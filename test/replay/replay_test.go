@@ -78,7 +78,7 @@ func TestReplayCores(t *testing.T) {
 
 	r = clitest.Run(t, "replay", core)
 	require.Equal(t, 2, r.Code)
-	require.Contains(t, r.Stdout, "exit.core  a core, and no script; --cores looks at cores\n")
+	require.Contains(t, r.Stdout, "exit.core  expected a script, got a core; --cores reads cores\n")
 
 	// Without the module an exit has no names, and nothing is resumed.
 	r = clitest.Run(t, "replay", "--cores", filepath.Join(dir, "core.0000"), "-v")

@@ -168,7 +168,7 @@ func TestNoneIsMeant(t *testing.T) {
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
 	for flags, want := range map[string]string{
 		"--record 78":                 "the process had 1 record, and none is meant; their ids are 1\n",
-		"--function tock":             "the process had 1 record, and none is meant; no function tock has records; near it: tick\n",
+		"--function tock":             "the process had 1 record, and none is meant; no function tock has records; nearest: tick\n",
 		"--record 78 --function tick": "the process had 1 record, and none is meant; their ids are 1\n",
 	} {
 		r := clitest.Run(t, append(append([]string{"trace"}, strings.Fields(flags)...), append([]string{"--"}, host...)...)...)

@@ -18,15 +18,15 @@ import (
 // Kind is the kind of a file and the command that reads it.
 type Kind struct {
 	What string // the kind with its article: "an ELF core"
-	Use  string // the command or flag: "reframe frames FILE looks at it"; "" if no command reads it
+	Use  string // the command or flag: "reframe frames FILE reads it"; "" if no command reads it
 }
 
 // Head is the number of bytes at the beginning of a file that are examined.
 const Head = 4096
 
 const (
-	useObject = "reframe maps FILE reads its stack maps, and with --check holds them against the rules"
-	useIR     = "--ir FILE gives it, and reframe lint FILE looks at its sites"
+	useObject = "reframe maps FILE reads its stack maps, and --check checks them"
+	useIR     = "--ir FILE passes it, and reframe lint FILE checks its sites"
 )
 
 // magics lists the byte sequences with which files of a kind begin (elf(5), ar(5), LLVM's BitCodeFormat, Mach-O's loader.h).
@@ -39,8 +39,8 @@ var magics = []struct {
 	{"!<arch>\n", Kind{"an archive", useObject}},
 	{"!<thin>\n", Kind{"a thin archive", useObject}},
 	{"\xcf\xfa\xed\xfe", Kind{"a Mach-O file", useObject}},
-	{"\xca\xfe\xba\xbe", Kind{"a Mach-O file of several machines", useObject}},
-	{"MZ", Kind{"a program of Windows", useObject}},
+	{"\xca\xfe\xba\xbe", Kind{"a universal Mach-O file", useObject}},
+	{"MZ", Kind{"a Windows program", useObject}},
 }
 
 // Names of tools that compress files.
@@ -88,11 +88,11 @@ func Of(head []byte) (kind Kind, ok bool) {
 	case bytes.IndexByte(head, 0) >= 0:
 		return Kind{"binary data", ""}, true
 	case member.Match(text):
-		return Kind{"a script of replay", "reframe replay FILE runs it"}, true
+		return Kind{"a replay script", "reframe replay FILE runs it"}, true
 	case entity.Match(text):
 		return Kind{"IR", useIR}, true
 	case text[0] == '{' || text[0] == '[':
-		return Kind{"JSON", "--layout FILE gives a layout"}, true
+		return Kind{"JSON", "--layout FILE passes a layout"}, true
 	}
 	return Kind{}, false
 }
@@ -101,7 +101,7 @@ func Of(head []byte) (kind Kind, ok bool) {
 func ofELF(head []byte) Kind {
 	const at = elf.EI_NIDENT // the offset of e_type, 2 bytes
 	if len(head) < at+2 {
-		return Kind{"an ELF file that is cut short", ""}
+		return Kind{"a truncated ELF file", ""}
 	}
 	kind := elf.Type(head[at]) | elf.Type(head[at+1])<<8
 	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
@@ -109,7 +109,7 @@ func ofELF(head []byte) Kind {
 	}
 	switch kind {
 	case elf.ET_CORE:
-		return Kind{"a core", "reframe frames FILE looks at it"}
+		return Kind{"a core", "reframe frames FILE reads it"}
 	case elf.ET_REL:
 		return Kind{"an ELF object", useObject}
 	}
@@ -135,7 +135,7 @@ func OfFile(path string) (kind Kind, ok bool) {
 
 // Instead returns an error text: this kind was found where another kind was wanted, and the command that reads this kind.
 func (k Kind) Instead(wanted string) string {
-	text := k.What + ", and no " + wanted
+	text := "expected " + wanted + ", got " + k.What
 	if k.Use != "" {
 		text += "; " + k.Use
 	}

@@ -19,17 +19,17 @@ func TestOf(t *testing.T) {
 		elf(2, 0, 1):                       "an ELF object",
 		elf(1, 2, 0):                       "an ELF program or library",
 		elf(1, 3, 0):                       "an ELF program or library",
-		"\x7fELF\x02\x01":                  "an ELF file that is cut short",
+		"\x7fELF\x02\x01":                  "a truncated ELF file",
 		"BC\xc0\xde\x35\x14":               "LLVM bitcode",
 		"; ModuleID = 'x'\n":               "IR",
 		"; a comment\ndefine i64 @f() {\n": "IR",
 		"@g = global i64 1\n":              "IR",
 		"{\"schema\": \"x\"}":              "JSON",
 		"\n [1]":                           "JSON",
-		"core a.core\n-- a.txt --\n":       "a script of replay",
+		"core a.core\n-- a.txt --\n":       "a replay script",
 		"one\x00two":                       "binary data",
 		"!<arch>\nx.o/":                    "an archive",
-		"MZ\x90\x00":                       "a program of Windows",
+		"MZ\x90\x00":                       "a Windows program",
 		"#!/bin/sh\necho\n":                "",
 		"":                                 "",
 		" \n":                              "",
@@ -38,8 +38,8 @@ func TestOf(t *testing.T) {
 		require.Equal(t, want, kind.What, "%q", text)
 		require.Equal(t, want != "", ok)
 	}
-	require.Equal(t, "a core, and no IR; reframe frames FILE looks at it", Kind{"a core", "reframe frames FILE looks at it"}.Instead("IR"))
-	require.Equal(t, "binary data, and no IR", Kind{"binary data", ""}.Instead("IR"))
+	require.Equal(t, "expected IR, got a core; reframe frames FILE reads it", Kind{"a core", "reframe frames FILE reads it"}.Instead("IR"))
+	require.Equal(t, "expected IR, got binary data", Kind{"binary data", ""}.Instead("IR"))
 	_, ok := OfFile(t.TempDir())
 	require.False(t, ok)
 	_, ok = OfFile("/nosuch")

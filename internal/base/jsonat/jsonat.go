@@ -57,13 +57,13 @@ func Decode(text []byte, v any) error {
 		end := d.InputOffset()
 		if _, err := d.Token(); err != io.EOF {
 			end += int64(len(text[end:]) - len(bytes.TrimLeft(text[end:], " \t\r\n")))
-			return &Error{PlaceOf(text, end), "", errors.New("there is more behind its end")}
+			return &Error{PlaceOf(text, end), "", errors.New("unexpected text after the value")}
 		}
 		return nil
 	case errors.As(err, &syntax):
 		return &Error{PlaceOf(text, syntax.Offset-1), "", syntax}
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return &Error{PlaceOf(text, int64(len(text))), "", errors.New("it ends before its value does")}
+		return &Error{PlaceOf(text, int64(len(text))), "", errors.New("unexpected end of the text")}
 	case errors.As(err, &kind):
 		w := walk(text, reflect.TypeOf(v), func(m member) bool {
 			return m.start < kind.Offset && kind.Offset <= m.end && !m.composite || m.start+1 == kind.Offset
@@ -71,10 +71,10 @@ func Decode(text []byte, v any) error {
 		if w == nil {
 			return &Error{PlaceOf(text, kind.Offset-1), "", kind}
 		}
-		return &Error{PlaceOf(text, w.start), w.path, fmt.Errorf("%s, where %s is expected", article(kind.Value), expected(kind.Type))}
+		return &Error{PlaceOf(text, w.start), w.path, fmt.Errorf("expected %s, got %s", expected(kind.Type), article(kind.Value))}
 	}
 	if w := walk(text, reflect.TypeOf(v), func(m member) bool { return m.unknown }); w != nil {
-		return &Error{PlaceOf(text, w.key), w.path, fmt.Errorf("no such member; there are %s", strings.Join(w.siblings, ", "))}
+		return &Error{PlaceOf(text, w.key), w.path, fmt.Errorf("unknown member; expected one of %s", strings.Join(w.siblings, ", "))}
 	}
 	return &Error{PlaceOf(text, 0), "", err}
 }
@@ -122,9 +122,9 @@ func expected(t reflect.Type) string {
 	case reflect.Pointer:
 		return expected(t.Elem())
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return fmt.Sprintf("a whole number of 0 or more, of %d bits", t.Bits())
+		return fmt.Sprintf("an unsigned integer of %d bits", t.Bits())
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return fmt.Sprintf("a whole number of %d bits", t.Bits())
+		return fmt.Sprintf("an integer of %d bits", t.Bits())
 	case reflect.Slice, reflect.Array:
 		return "an array"
 	case reflect.Struct, reflect.Map:

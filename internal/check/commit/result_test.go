@@ -107,7 +107,7 @@ func TestCommitRefusesResults(t *testing.T) {
 	livetest.Slow(t)
 	for name, c := range map[string]struct{ typ, body, want string }{
 		"in memory":              {"[4 x i64]", "  ret [4 x i64] zeroinitializer", "the result, of type [4 x i64]: its type is returned in memory, or on the x87 stack"},
-		"on the x87 stack":       {"x86_fp80", "  ret x86_fp80 0xK3FFF8000000000000000", "where a value of type x86_fp80 is returned is not known"},
+		"on the x87 stack":       {"x86_fp80", "  ret x86_fp80 0xK3FFF8000000000000000", "cannot tell where a value of type x86_fp80 is returned"},
 		"in one register or two": {"<8 x float>", "  ret <8 x float> zeroinitializer", "depends on what processor the code was made for"},
 		"undefined":              {"i64", "  ret i64 undef", "the result has undefined bits: undef"},
 		"partly undefined":       {"{ i64, i8 }", "  ret { i64, i8 } { i64 1, i8 undef }", "the result[1] has undefined bits"},

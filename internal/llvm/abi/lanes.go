@@ -67,7 +67,7 @@ type Lanes struct {
 func LanesOf(t *ir.Type, d *ir.DataLayout, p LanePlace) (Lanes, error) {
 	size, bits := d.StoreSize(t), elementBits(t.Elem, d)
 	if !sized(t, d) || p.Size <= 0 || t.Len > 8*uint64(p.Size) {
-		return Lanes{}, fmt.Errorf("how LLVM laid out a %s in %d bytes is not known", t, p.Size)
+		return Lanes{}, fmt.Errorf("unknown layout of a %s in %d bytes", t, p.Size)
 	}
 	out := Lanes{int(t.Len), bits, bits}
 	var r *registers
@@ -75,20 +75,20 @@ func LanesOf(t *ir.Type, d *ir.DataLayout, p LanePlace) (Lanes, error) {
 		r = byArch[p.Arch.Name]
 	}
 	if r != nil && r.swaps && r.stride(t, bits, p.Size) != 0 {
-		return Lanes{}, fmt.Errorf("POWER8 may keep a %s with its halves exchanged and newer processors do not, and which one the code is for is not recorded", t)
+		return Lanes{}, fmt.Errorf("code for POWER8 may exchange the halves of a %s, and the record does not name the processor", t)
 	}
 	if p.Stored && !p.Register && uint64(p.Size) == size {
 		return out, nil
 	}
 	if r == nil {
-		return Lanes{}, fmt.Errorf("how LLVM lays out a %s on this architecture is not known", t)
+		return Lanes{}, fmt.Errorf("unknown layout of a %s on this architecture", t)
 	}
 	if bits == 1 && slices.Contains(r.masks, p.Size) {
 		return out, nil
 	}
 	out.Stride = r.stride(t, bits, p.Size)
 	if out.Stride == 0 || p.Stored && out.Stride != bits {
-		return Lanes{}, fmt.Errorf("how LLVM laid out a %s in %d bytes is not known", t, p.Size)
+		return Lanes{}, fmt.Errorf("unknown layout of a %s in %d bytes", t, p.Size)
 	}
 	return out, nil
 }

@@ -82,7 +82,7 @@ func Arguments(s Signature, arch *machine.Arch) []Argument {
 		out[k] = Argument{Type: t, arch: arch, layout: s.Layout}
 		switch {
 		case len(rules) == 0:
-			out[k].Why = "in which registers code of " + arch.Title + " is given arguments is not known here"
+			out[k].Why = "the argument registers of " + arch.Title + " are not known"
 		case !slices.Contains(argumentConventions, s.CC):
 			out[k].Why = "the calling convention " + s.CC
 		case apart:
@@ -100,11 +100,11 @@ func Arguments(s Signature, arch *machine.Arch) []Argument {
 			switch arg := &out[k]; {
 			case arg.Why != "":
 			case attrs.ByVal == nil && !placed(t, s.Layout):
-				arg.Why = fmt.Sprintf("where an argument of type %v lies is not known", t)
+				arg.Why = fmt.Sprintf("cannot tell where an argument of type %v is", t)
 			case n == 0:
 				arg.words, arg.memory = a.words, attrs.ByVal != nil
 			case !slices.Equal(arg.words, a.words):
-				arg.Why = "the releases of LLVM put it in different places"
+				arg.Why = "releases of LLVM pass it in different places"
 			}
 		}
 	}

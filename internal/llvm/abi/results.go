@@ -77,7 +77,7 @@ func CompareResult(v interp.Value, cc string, regs *machine.Registers, made func
 	}
 	in := ResultsOf[regs.Arch()]
 	if in == nil {
-		return Compared{Why: "in which registers code of " + regs.Arch().Title + " returns values is not known here"}
+		return Compared{Why: "the result registers of " + regs.Arch().Title + " are not known"}
 	}
 	if !slices.Contains([]string{"", "ccc", "fastcc", "coldcc", "tailcc", "preserve_mostcc", "preserve_allcc"}, cc) {
 		return Compared{Why: "the calling convention " + cc}
@@ -168,7 +168,7 @@ func (a *Assignment) Value(v interp.Value, path string) error {
 	case ir.FloatKind, ir.DoubleKind, ir.FP128Kind:
 		return a.float(v, path, a.floats)
 	default:
-		return fmt.Errorf("where a value of type %v is returned is not known", t)
+		return fmt.Errorf("cannot tell where a value of type %v is returned", t)
 	}
 }
 
@@ -217,7 +217,7 @@ func (a *Assignment) vector(v interp.Value, path string) error {
 		n = 0
 	}
 	if n < 2 || n&(n-1) != 0 || !a.narrow && n*bytes < 8 {
-		return fmt.Errorf("where a value of type %v is returned is not known", v.Type())
+		return fmt.Errorf("cannot tell where a value of type %v is returned", v.Type())
 	}
 	for i := range n {
 		e, _ := v.Elem(i)
@@ -311,7 +311,7 @@ func isNaN(v interp.Value) bool {
 func ReturnedValue(t *ir.Type, cc string, regs *machine.Registers) (interp.Value, error) {
 	var none interp.Value
 	if !inFixedRegisters(t) {
-		return none, fmt.Errorf("where a value of type %v is returned is not known", t)
+		return none, fmt.Errorf("cannot tell where a value of type %v is returned", t)
 	}
 	unknown, err := interp.Undef(t)
 	if err != nil {

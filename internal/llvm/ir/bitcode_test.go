@@ -41,7 +41,7 @@ func TestSplitBitcode(t *testing.T) {
 		}
 		for cut := range 200 {
 			got, err := SplitBitcode(all[:len(all)-padding-1-cut])
-			require.ErrorContains(t, err, "there is no bitcode that is whole")
+			require.ErrorContains(t, err, "the bitcode is incomplete")
 			require.Len(t, got, len(parts)-1)
 		}
 	}

@@ -107,7 +107,7 @@ func TestFuncletsThatAreNone(t *testing.T) {
 	const head = "define void @f() {\n  "
 	for _, c := range []struct{ text, err string }{
 		{"%a = catchswitch within none [] unwind to caller", "expected 'label'"},
-		{"%a = catchswitch within none [label %b] unwind to nobody", "expected 'caller'"},
+		{"%a = catchswitch within none [label %b] unwind to nothing", "expected 'caller'"},
 		{"%a = catchswitch within none [label %b]", "expected 'unwind'"},
 		{"%a = catchpad within none i32 1", "before the arguments"},
 		{"%a = cleanuppad none []", "expected 'within'"},

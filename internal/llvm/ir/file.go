@@ -106,7 +106,7 @@ func SplitBitcode(section []byte) (modules [][]byte, err error) {
 		}
 		n := bitcodeSize(rest)
 		if n == 0 || len(modules) == maxParts {
-			return modules, fmt.Errorf("at byte %d there is no bitcode that is whole", len(section)-len(rest))
+			return modules, fmt.Errorf("at byte %d the bitcode is incomplete", len(section)-len(rest))
 		}
 		modules = append(modules, rest[:n])
 		rest = rest[n:]
@@ -169,9 +169,9 @@ func disassemble(bitcode []byte) ([]byte, error) {
 		refusals = append(refusals, fmt.Errorf("%s: %w", tool, err))
 	}
 	if refusals == nil {
-		return nil, fmt.Errorf("no llvm-dis is on the PATH to read it: install LLVM (Debian: apt install llvm-%d), or give the text that llvm-dis or clang -S -emit-llvm writes", newestLLVM)
+		return nil, fmt.Errorf("llvm-dis not found on the PATH: install LLVM (Debian: apt install llvm-%d), or give text from llvm-dis or clang -S -emit-llvm", newestLLVM)
 	}
-	return nil, fmt.Errorf("no llvm-dis that is installed reads it: %w", errors.Join(refusals...))
+	return nil, fmt.Errorf("no installed llvm-dis can read it: %w", errors.Join(refusals...))
 }
 
 func runDisassembler(path string, bitcode []byte) ([]byte, error) {

@@ -40,11 +40,11 @@ func TestReadsBitcode(t *testing.T) {
 func TestBitcodeThatCannotBeRead(t *testing.T) {
 	file := write(t, "broken.bc", "BC\xC0\xDEbroken")
 	_, err := ParseFile(file)
-	require.ErrorContains(t, err, file+" is LLVM bitcode, and no llvm-dis that is installed reads it: llvm-dis-22: exit status 1: ")
+	require.ErrorContains(t, err, file+" is LLVM bitcode, and no installed llvm-dis can read it: llvm-dis-22: exit status 1: ")
 
 	t.Setenv("PATH", t.TempDir())
 	_, err = ParseFile(file)
-	require.EqualError(t, err, file+" is LLVM bitcode, and no llvm-dis is on the PATH to read it: install LLVM (Debian: apt install llvm-22), or give the text that llvm-dis or clang -S -emit-llvm writes")
+	require.EqualError(t, err, file+" is LLVM bitcode, and llvm-dis not found on the PATH: install LLVM (Debian: apt install llvm-22), or give text from llvm-dis or clang -S -emit-llvm")
 }
 
 // TestBitcodeByAnyDisassembler requires that the first llvm-dis that can read the file is used, with any of its names.

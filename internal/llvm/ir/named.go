@@ -38,7 +38,7 @@ func Files(names []string) ([]NamedFile, error) {
 			return nil, err
 		}
 		if all = append(all, some...); len(all) > maxFiles {
-			return nil, fmt.Errorf("%s: over %d files; name those that are meant", name, maxFiles)
+			return nil, fmt.Errorf("%s: over %d files; give fewer", name, maxFiles)
 		}
 	}
 	return all, nil
@@ -73,12 +73,12 @@ func files(name string) ([]NamedFile, error) {
 }
 
 // ErrNoFile is wrapped by the error for a folder or pattern that matches no module. A process may still write one.
-var ErrNoFile = errors.New("no file is called so")
+var ErrNoFile = errors.New("no file matches")
 
 // noneError is the [ErrNoFile] of a folder.
 type noneError struct{ dir string }
 
-func (e *noneError) Error() string { return e.dir + ": no file *.ll or *.bc is in it" }
+func (e *noneError) Error() string { return e.dir + ": contains no *.ll or *.bc file" }
 
 // Is reports to [errors.Is] that the error is an [ErrNoFile].
 func (e *noneError) Is(target error) bool { return target == ErrNoFile }
@@ -160,7 +160,7 @@ func (r *reader) read(f NamedFile) (*Module, error) {
 			return nil, err
 		}
 		if r.bytes += info.Size(); r.bytes > maxBytes {
-			return nil, fmt.Errorf("%s: with it there are over %d MiB of modules; name those that are meant", f.Path, maxBytes>>20)
+			return nil, fmt.Errorf("%s: with it there are over %d MiB of modules; give fewer", f.Path, maxBytes>>20)
 		}
 	}
 	m, err := ParseFile(f.Path)

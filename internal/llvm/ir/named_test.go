@@ -63,9 +63,9 @@ func TestFilesAndRead(t *testing.T) {
 
 	for name, want := range map[string]string{
 		filepath.Join(dir, "nosuch.ll"):         "no such file",
-		filepath.Join(dir, "*.bc"):              "no file is called so",
+		filepath.Join(dir, "*.bc"):              "no file matches",
 		filepath.Join(dir, "[.ll"):              "syntax error in pattern",
-		t.TempDir():                             "no file *.ll or *.bc is in it",
+		t.TempDir():                             "contains no *.ll or *.bc file",
 		filepath.Join(dir, "dump", "half.ll"):   "half.ll:",
 		filepath.Join(dir, "dump", "half*.ll"):  "half.ll:", // none of them is valid
 		filepath.Join(dir, "dump", "notes.txt"): "expected top-level entity",

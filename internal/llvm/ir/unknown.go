@@ -31,9 +31,9 @@ const convention = "calling convention"
 // Meaning describes how the parser treated the word.
 func (w Warning) Meaning() string {
 	if w.What == convention {
-		return "where arguments and results are is not known of it"
+		return "the places of its arguments and results are unknown"
 	}
-	return "what it changes is not known; it is read as if it did not stand there"
+	return "its effect is unknown; it is ignored"
 }
 
 // These limit the list of unknown words.

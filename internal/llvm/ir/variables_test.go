@@ -174,7 +174,7 @@ func TestBrokenVariables(t *testing.T) {
 		"a missing node":  {"#dbg_value(i64 %x, !22,", "#dbg_value(i64 %x, !99,"},
 		"no location":     {"#dbg_value(i64 %x, !22, !DIExpression(), !10)", "#dbg_value(i64 %x, !22, !DIExpression(), !99)"},
 		"no value":        {"#dbg_value(i64 %x, !22,", "#dbg_value(!{}, !22,"},
-		"another's value": {"#dbg_value(i64 %x, !22,", "#dbg_value(i64 %nobody, !22,"},
+		"another's value": {"#dbg_value(i64 %x, !22,", "#dbg_value(i64 %missing, !22,"},
 		"a block":         {"#dbg_value(i64 %x, !22,", "#dbg_value(i64 %join, !22,"},
 		"a list":          {"#dbg_value(i64 %x, !22, !DIExpression()", "#dbg_value(!DIArgList(i64 %x, i64 %a), !22, !DIExpression(DW_OP_LLVM_arg, 0)"},
 		"too few":         {"#dbg_value(i64 %x, !22, !DIExpression(), !10)", "#dbg_value(i64 %x, !22)"},

@@ -55,7 +55,7 @@ func (a *Alignment) Unknown(k int, t *ir.Type) *frame.Reason {
 	if a.Place(k) == Absent {
 		return frame.Because(frame.NotRecorded, unrecorded(t))
 	}
-	return frame.Because(frame.NotRecorded, "LLVM writes no location for a value in an x87 register, and this one's may be another's of this record")
+	return frame.Because(frame.NotRecorded, "a value of this record in an x87 register has no location, so this one may belong to another value")
 }
 
 // Behind returns the locations after the counted deopt values of a statepoint with Moved.
@@ -67,7 +67,7 @@ func (a *Alignment) Behind() []stackmap.Location {
 }
 
 // BehindMoved is the reason why the values after the deopt values of a statepoint are unavailable if Moved is set.
-const BehindMoved = "LLVM read it behind an operand that is missing from the statepoint, and what it read there is not told"
+const BehindMoved = "an operand is missing from the statepoint, so LLVM may have read this from a wrong operand"
 
 // Align finds the location of each operand. why is set if the record cannot belong to the site: the locations do not fit, whichever of the operands that
 // may be missing are missing.
@@ -105,7 +105,7 @@ func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why strin
 	return a, why
 }
 
-const notShaped = "is not shaped like that of a statepoint, which the module has there"
+const notShaped = "is not a statepoint record, and the module has a statepoint there"
 
 // maxVanished is the number of possibly missing operands of a site from which on operands are not aligned.
 const maxVanished = 63
@@ -238,7 +238,7 @@ func (f *fitting) solve(dropped uint64) (why string) {
 	}
 	end := reach[operands] & dropped
 	if end == 0 {
-		return fmt.Sprintf("has values that those of line %d of the module do not fit, whichever of them lay in x87 registers and are missing", f.site.Instr.Line)
+		return fmt.Sprintf("has values that do not fit those of line %d of the module, whichever x87 operands are missing", f.site.Instr.Line)
 	}
 	if end == 1 {
 		f.out.At = nil

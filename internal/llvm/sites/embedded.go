@@ -23,7 +23,7 @@ const (
 )
 
 // ErrNoBitcode is wrapped by the error for a target that contains no module of LLVM IR.
-var ErrNoBitcode = errors.New("none of its files and of the registered objects that were read has a section " + bitcodeSection)
+var ErrNoBitcode = errors.New("no file or registered object that was read has a section " + bitcodeSection)
 
 // EmbeddedIR reads the modules in a target's files, and in the registered objects that were read (in a running target only those on a stack). It requires
 // llvm-dis. Bitcode is written by the author of the code, and nothing proves that the code was compiled from it, so the modules count as found

@@ -86,7 +86,7 @@ func Halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) str
 	// An integer as wide as an address is not passed in parts.
 	address := t.Kind == ir.PointerKind || t.Kind == ir.IntKind && t.Bits == 8*s.Func.Module.Layout.PointerBytes(0)
 	if l.Kind == stackmap.Direct && !address {
-		return "LLVM records an address in the frame for it, and not what lies there"
+		return "LLVM records its address in the frame and not its value"
 	}
 	if (t.Kind == ir.StructKind || t.Kind == ir.ArrayKind) && Leaves(t) > 1 {
 		return "LLVM records only the first element of an aggregate"
@@ -117,7 +117,7 @@ func MarksUndef(m *stackmap.Map, l stackmap.Location) bool {
 }
 
 // UndefMark is the reason why a constant may be undefined: see [MarksUndef].
-const UndefMark = "the record holds 0xfefefefe, which LLVM writes for undef; nothing tells it from the number"
+const UndefMark = "the record holds 0xfefefefe, which LLVM writes for undef; it may also be that number"
 
 // IsUndef reports whether an operand is undef or poison in the module.
 func IsUndef(v ir.Value) bool {

@@ -44,7 +44,7 @@ func (ms *Modules) inOrder(of Namer, e RecordEntry, c Candidates) Candidates {
 		ms.orders[key] = o
 	}
 	if o.why != "" {
-		c.order = "the order of its records does not tell which: " + o.why
+		c.order = "the order of its records does not determine the site: " + o.why
 		return c
 	}
 	var left []*ir.Site
@@ -54,7 +54,7 @@ func (ms *Modules) inOrder(of Namer, e RecordEntry, c Candidates) Candidates {
 		}
 	}
 	if len(left) > 1 {
-		c.order = "the order of its records does not tell which: code may come here from before either, or they share it"
+		c.order = "the order of its records does not determine the site: several sites are possible in this position"
 	}
 	if len(left) > 0 { // an empty result is not trusted, because each record has a site
 		c.Sites = left
@@ -110,7 +110,7 @@ func (ms *Modules) order(of Namer, e RecordEntry, f *ir.Func) *ordered {
 			return not(tooMuch)
 		}
 		if !any {
-			return not("record %d at +%#x is that of no site of @%s", uint64(rec.ID), rec.Offset, f.Name)
+			return not("record %d at +%#x fits no site of @%s", uint64(rec.ID), rec.Offset, f.Name)
 		}
 		may, points, positions = append(may, row), append(points, p), append(positions, rec.Pos)
 	}
@@ -137,12 +137,12 @@ func (ms *Modules) order(of Namer, e RecordEntry, f *ir.Func) *ordered {
 			}
 		}
 		if len(o.sites[pos]) == 0 {
-			return not("the code does not come to its records as the module comes to the sites")
+			return not("the code reaches its records in another order than the module reaches the sites")
 		}
 	}
 	for n, s := range sites {
 		if !found[n+1] && !isGuard(s) {
-			return not("the site of line %d of the module has no record where it would come", s.Instr.Line)
+			return not("the site of line %d of the module has no record in its position", s.Instr.Line)
 		}
 	}
 	return o
@@ -202,12 +202,12 @@ type linkedCode struct {
 // stretchOf returns the code of the function that starts at an address of an image.
 func (ms *Modules) stretchOf(img *object.Image, start machine.Addr) (*ordersCode, string) {
 	if img == nil {
-		return nil, "its code is in no object that is known"
+		return nil, "its code is in no known object"
 	}
 	arch, err := img.Arch()
 	set := isa.Of(arch)
 	if err != nil || set == nil || set.Step == nil {
-		return nil, "the instructions of its architecture are not read"
+		return nil, "instructions of its architecture are not supported"
 	}
 	section := img.CodeAt(start)
 	size := uint64(0)
@@ -217,7 +217,7 @@ func (ms *Modules) stretchOf(img *object.Image, start machine.Addr) (*ordersCode
 		names = append(names, s.Name)
 	}
 	if section == nil || size == 0 || size > MaxFunction || uint64(start-section.Loaded())+size > section.Size {
-		return nil, "no symbol says where its code ends"
+		return nil, "no symbol gives the size of its code"
 	}
 	c := &ordersCode{stretch: stretch{start: start, step: set.Step}, arch: arch, image: img, at: uint64(start - section.Loaded())}
 	if !img.Relocatable() {

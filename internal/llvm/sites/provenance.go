@@ -48,7 +48,7 @@ func (ms *Modules) ProvenanceOf(img *object.Image, start machine.Addr, f *ir.Fun
 
 func (ms *Modules) provenanceOf(img *object.Image, start machine.Addr, f *ir.Func) Provenance {
 	if img == nil {
-		return Provenance{Open, "its code is in no object that is known"}
+		return Provenance{Open, "its code is in no known object"}
 	}
 	if p, ok := ms.byIR(img, f); ok {
 		return p
@@ -65,7 +65,7 @@ func (ms *Modules) provenanceOf(img *object.Image, start machine.Addr, f *ir.Fun
 		return Provenance{Contradicted, fmt.Sprintf("%s defines @%s %s", f.Module.Name, f.Name, differs)}
 	}
 	if len(t.shared) == 0 && len(t.constants) == 0 {
-		return Provenance{Open, "the code names nothing and hands on no constant"}
+		return Provenance{Open, "the code contains no names or constants to compare"}
 	}
 	var parts []string
 	if len(t.shared) > 0 {

@@ -216,7 +216,7 @@ func (p *lineProgram) header() {
 		}
 	}
 	if p.err == nil && uint64(p.pos) > program {
-		p.fail(fmt.Errorf("the header goes on behind where the program begins"))
+		p.fail(fmt.Errorf("the header exceeds its stated length"))
 	}
 	if p.err == nil {
 		p.pos = int(program)

@@ -59,7 +59,7 @@ func parse(text string, loose bool, before, after string) (*Pattern, error) {
 	var err error
 	switch {
 	case text == "":
-		return nil, fmt.Errorf("a name, or /a regular expression/")
+		return nil, fmt.Errorf("expected a name or /a regular expression/")
 	case len(text) > 2 && text[0] == '/' && text[len(text)-1] == '/':
 		p.exact = ""
 		p.re, err = regexp.Compile(text[1 : len(text)-1])

@@ -92,15 +92,15 @@ func TestPatternErrors(t *testing.T) {
 func TestNearest(t *testing.T) {
 	all := []string{"__llvm_deoptimize", "deoptimize", "sum", "sum_opt", "main", "memcpy", f, maker, number, "puts", "checksum_of_all"}
 	for name, want := range map[string]string{
-		"__llvm_deoptimise": "; near it: __llvm_deoptimize",
-		"Deoptimize":        "; near it: deoptimize, __llvm_deoptimize",
-		"summ":              "; near it: sum",
-		"sum":               "; near it: sum, sum_opt, checksum_of_all",
-		"f":                 "; near it: ns::f",
-		"ns::F":             "; near it: ns::f",
+		"__llvm_deoptimise": "; nearest: __llvm_deoptimize",
+		"Deoptimize":        "; nearest: deoptimize, __llvm_deoptimize",
+		"summ":              "; nearest: sum",
+		"sum":               "; nearest: sum, sum_opt, checksum_of_all",
+		"f":                 "; nearest: ns::f",
+		"ns::F":             "; nearest: ns::f",
 		"nothing_like_it":   "",
-		"/mian/":            "; near it: main",
-		"mian":              "; near it: main",
+		"/mian/":            "; nearest: main",
+		"mian":              "; nearest: main",
 	} {
 		n := NewNearest(name)
 		for _, s := range all {
@@ -113,7 +113,7 @@ func TestNearest(t *testing.T) {
 	for _, s := range []string{"aaaa", "aaaaa", "aab", "aac", "aad", "AAA", "aae"} {
 		n.Add(s)
 	}
-	require.Equal(t, "; near it: AAA, aaaa, aab, aac, aad", n.String())
+	require.Equal(t, "; nearest: AAA, aaaa, aab, aac, aad", n.String())
 }
 
 // FuzzMatch requires that any symbol is matched in bounded time, and that the cheap test on the mangled name loses no match.

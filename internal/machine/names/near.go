@@ -92,7 +92,7 @@ func within(a, b string, limit int) (int, bool) {
 	return d, d <= limit
 }
 
-// String returns "; near it: a, b", or "" if no name is near.
+// String returns "; nearest: a, b", or "" if no name is near.
 func (n *Nearest) String() string {
 	if len(n.best) == 0 {
 		return ""
@@ -101,5 +101,5 @@ func (n *Nearest) String() string {
 	for _, b := range n.best {
 		words = append(words, b.name)
 	}
-	return "; near it: " + strings.Join(words, ", ")
+	return "; nearest: " + strings.Join(words, ", ")
 }

@@ -66,12 +66,12 @@ func (a *archive) member(at int64) (m member, next int64, err error) {
 		return m, 0, errors.New("it ends inside the header of a member")
 	}
 	if h[58] != '`' || h[59] != '\n' {
-		return m, 0, errors.New("here is no header of a member")
+		return m, 0, errors.New("malformed member header")
 	}
 	field := strings.TrimRight(string(h[48:58]), " ")
 	length, err := strconv.ParseInt(field, 10, 64)
 	if err != nil || length < 0 {
-		return m, 0, fmt.Errorf("%q is no size of a member", field)
+		return m, 0, fmt.Errorf("%q is not a valid member size", field)
 	}
 	name := strings.TrimRight(string(h[:16]), " ")
 	start := at + memberHeader
@@ -81,7 +81,7 @@ func (a *archive) member(at int64) (m member, next int64, err error) {
 		if name, err = a.longName(name); err != nil {
 			return m, 0, err
 		}
-		return m, 0, fmt.Errorf("a thin archive: its members are files of their own, the first is %q: name those", name)
+		return m, 0, fmt.Errorf("a thin archive: give its members instead, the first is %q: name those", name)
 	}
 	if length > a.size-start {
 		return m, 0, fmt.Errorf("a member of %d bytes where %d are left", length, a.size-start)
@@ -98,7 +98,7 @@ func (a *archive) member(at int64) (m member, next int64, err error) {
 	case strings.HasPrefix(name, "#1/"):
 		n, err := strconv.ParseInt(name[3:], 10, 64)
 		if err != nil || n < 0 || n > length {
-			return m, 0, fmt.Errorf("%q is no length of a name in a member of %d bytes", name, length)
+			return m, 0, fmt.Errorf("%q is not a valid name length in a member of %d bytes", name, length)
 		}
 		b := make([]byte, min(n, maxName))
 		if _, err := a.r.ReadAt(b, start); err != nil && len(b) > 0 {
@@ -126,7 +126,7 @@ func (a *archive) longName(name string) (string, error) {
 	}
 	at, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || a.names == nil || at < 0 || at >= a.names.Size() {
-		return "", fmt.Errorf("%q is no name of a member", name)
+		return "", fmt.Errorf("%q is not a valid member name", name)
 	}
 	b := make([]byte, min(a.names.Size()-at, maxName))
 	if _, err := a.names.ReadAt(b, at); err != nil && err != io.EOF {

@@ -117,7 +117,7 @@ func TestThinArchive(t *testing.T) {
 	names, failures := listed(t, "lib.a", readFile(t, lib))
 	require.Empty(t, names)
 	require.Len(t, failures, 1)
-	require.Contains(t, failures[0], `a thin archive: its members are files of their own, the first is "`)
+	require.Contains(t, failures[0], `a thin archive: give its members instead, the first is "`)
 	require.Contains(t, failures[0], `a.o": name those`)
 }
 
@@ -173,13 +173,13 @@ func TestBrokenArchives(t *testing.T) {
 	}{
 		{"a member that is cut", pad(header("a/", len(broken))+broken) + header("b/", len(object)) + object, []string{"x(b)"}, []string{"x(a): "}},
 		{"a header that is cut", pad(header("a/", len(object))+object) + "b", []string{"x(a)"}, []string{"it ends inside the header of a member"}},
-		{"no header", strings.Repeat("x", 60), nil, []string{"x+0x8: here is no header of a member"}},
+		{"no header", strings.Repeat("x", 60), nil, []string{"x+0x8: malformed member header"}},
 		{"a size past the end", header("a/", 5) + "1234", nil, []string{"a member of 5 bytes where 4 are left"}},
-		{"a size that is none", header("a/", "-1"), nil, []string{`"-1" is no size of a member`}},
-		{"a name past the end", header("//", 2) + "a\n" + header("/2", 0), nil, []string{`"/2" is no name of a member`}},
-		{"a name without names", header("/0", 0), nil, []string{`"/0" is no name of a member`}},
-		{"a name longer than its member", header("#1/9", 8) + "12345678", nil, []string{`"#1/9" is no length of a name in a member of 8 bytes`}},
-		{"an archive in it", header("a/", 8) + archiveMagic, nil, []string{"x(a): an archive in an archive is not looked into"}},
+		{"a size that is none", header("a/", "-1"), nil, []string{`"-1" is not a valid member size`}},
+		{"a name past the end", header("//", 2) + "a\n" + header("/2", 0), nil, []string{`"/2" is not a valid member name`}},
+		{"a name without names", header("/0", 0), nil, []string{`"/0" is not a valid member name`}},
+		{"a name longer than its member", header("#1/9", 8) + "12345678", nil, []string{`"#1/9" is not a valid name length in a member of 8 bytes`}},
+		{"an archive in it", header("a/", 8) + archiveMagic, nil, []string{"x(a): an archive in an archive is not supported"}},
 	} {
 		names, failures := listed(t, "x", []byte(archiveMagic+c.data))
 		require.Equal(t, c.images, names, c.name)

@@ -208,7 +208,7 @@ func coffSectionName(field [8]byte, strings []byte) (string, error) {
 		return string(short), nil
 	}
 	if err != nil || at >= uint64(len(strings)) || at < 4 {
-		return "", fmt.Errorf("its name %q is none of the string table of %d bytes", short, len(strings))
+		return "", fmt.Errorf("its name %q lies outside the string table of %d bytes", short, len(strings))
 	}
 	name := strings[at:]
 	end := bytes.IndexByte(name[:min(len(name), maxSectionName)], 0)

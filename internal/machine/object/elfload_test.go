@@ -134,9 +134,9 @@ func TestPackedRelocations(t *testing.T) {
 		{"addends in place", aps2(1, 0x1000, 1, 1, relative, 0), shtAndroidREL, map[uint64]uint64{0: 0}, ""},
 		{"nothing", aps2(0, 0), shtAndroidRELA, map[uint64]uint64{}, ""},
 
-		{"addends in both", aps2(1, 0x1000, 1, 9, relative, 0, 7), shtAndroidREL, nil, "has addends, and the places too"},
-		{"no mark", []byte("APR1\x00\x00"), shtAndroidRELA, nil, "+0x0: begins with no mark of packed relocations"},
-		{"short", []byte("APS"), shtAndroidRELA, nil, "begins with no mark"},
+		{"addends in both", aps2(1, 0x1000, 1, 9, relative, 0, 7), shtAndroidREL, nil, "has addends in both the rows and the places"},
+		{"no mark", []byte("APR1\x00\x00"), shtAndroidRELA, nil, "+0x0: does not begin with APS2, the mark of packed relocations"},
+		{"short", []byte("APS"), shtAndroidRELA, nil, "does not begin with APS2"},
 		{"no numbers", aps2(), shtAndroidRELA, nil, "+0x4: ends inside a number"},
 		{"ends inside", aps2(2, 0x1000, 2, 8, 0, relative, 0x20, 16), shtAndroidRELA, nil, "ends inside a number"},
 		{"a long number", append(aps2(), bytes.Repeat([]byte{0x80}, 20)...), shtAndroidRELA, nil, "has a number of more than 64 bits"},

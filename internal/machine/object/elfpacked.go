@@ -22,7 +22,7 @@ func (r *rela) unpacked() iter.Seq2[relaRow, error] {
 		fail := func(format string, args ...any) { yield(relaRow{}, r.fail(int64(p.at), format, args...)) }
 		if len(p.b) < 4 || string(p.b[:4]) != "APS2" {
 			p.at = 0
-			fail("begins with no mark of packed relocations")
+			fail("does not begin with APS2, the mark of packed relocations")
 			return
 		}
 		word, row := r.f.word(), relaRow{}
@@ -54,7 +54,7 @@ func (r *rela) unpacked() iter.Seq2[relaRow, error] {
 				row.addend = 0
 			}
 			if r.inPlace && shared&packedAddends != 0 {
-				fail("has addends, and the places too")
+				fail("has addends in both the rows and the places")
 				return
 			}
 			for ; rows > 0 && p.err == nil; rows-- {

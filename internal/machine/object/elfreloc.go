@@ -155,7 +155,7 @@ func (r *rela) fixup(row relaRow) (x fixup, here bool, err error) {
 	}
 	name, known := kindName(r.f.file.Machine, row.kind)
 	if !known {
-		return x, false, r.fail(row.at, "relocation %s of %v is not known here", name, r.f.file.Machine)
+		return x, false, r.fail(row.at, "relocation %s of %v is not supported", name, r.f.file.Machine)
 	}
 	return x, false, nil
 }

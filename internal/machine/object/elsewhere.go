@@ -20,7 +20,7 @@ func (i *Image) LoadAt(at map[*Section]machine.Addr) error {
 	var all []placed
 	for s, start := range at {
 		if end := start + machine.Addr(s.Size); end < start || s.Size > uint64(i.size) {
-			return &Error{i.Name, s.Name, -1, fmt.Errorf("%d bytes at %v: they end behind the last address", s.Size, start)}
+			return &Error{i.Name, s.Name, -1, fmt.Errorf("%d bytes at %v exceed the address space", s.Size, start)}
 		}
 		all = append(all, placed{s, start})
 	}
@@ -28,7 +28,7 @@ func (i *Image) LoadAt(at map[*Section]machine.Addr) error {
 	next := machine.Addr(0)
 	for _, p := range all {
 		if p.start < next {
-			return &Error{i.Name, p.Name, -1, fmt.Errorf("at %v it lies over another section, which ends at %v", p.start, next)}
+			return &Error{i.Name, p.Name, -1, fmt.Errorf("at %v it overlaps another section, which ends at %v", p.start, next)}
 		}
 		next = p.start + machine.Addr(p.Size)
 	}

@@ -105,5 +105,5 @@ func TestLoadAt(t *testing.T) {
 	}
 	require.Error(t, img.LoadAt(map[*Section]machine.Addr{text: 1<<64 - 8}))
 	eh := img.Section(".eh_frame")
-	require.ErrorContains(t, img.LoadAt(map[*Section]machine.Addr{text: at, eh: at + 1}), "over another section")
+	require.ErrorContains(t, img.LoadAt(map[*Section]machine.Addr{text: at, eh: at + 1}), "overlaps another section")
 }

@@ -29,7 +29,7 @@ func images(name string, r io.ReaderAt, size int64, in holders, yield func(*Imag
 	switch {
 	case n == len(magic) && isArchive(magic):
 		if in.archive {
-			return fail("an archive in an archive is not looked into")
+			return fail("an archive in an archive is not supported")
 		}
 		in.archive = true
 		for m, err := range members(name, r, size) {
@@ -51,7 +51,7 @@ func images(name string, r io.ReaderAt, size int64, in holders, yield func(*Imag
 		case err != nil && !errors.Is(err, ErrNotObject):
 			return fail("%w", err)
 		case err == nil && in.fat:
-			return fail("a universal file in a universal file is not looked into")
+			return fail("a universal file in a universal file is not supported")
 		case err == nil:
 			in.fat = true
 			for _, s := range list {

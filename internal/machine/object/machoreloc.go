@@ -169,7 +169,7 @@ func (l *machoLinker) target(r machoReloc) (*machoTarget, error) {
 func (l *machoLinker) apply(r machoReloc, action relocAction) error {
 	switch {
 	case action == relocUnknown:
-		return l.fail(r, "is not known here")
+		return l.fail(r, "is not supported")
 	case l.minus != nil && (action != relocAddress || r.off != l.minus.off || r.size != l.minus.size):
 		return l.fail(r, "does not say what relocation %d is subtracted from", l.minus.row)
 	case action == relocNothing:

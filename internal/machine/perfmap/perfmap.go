@@ -48,7 +48,7 @@ func (e *Error) Error() string { return fmt.Sprintf("at %#x: %v", e.Offset, e.Er
 func (e *Error) Unwrap() error { return e.Err }
 
 // ErrTooLarge is returned for a file beyond the limits. No functions are known then: the end of the file, which may replace earlier functions, is not read.
-var ErrTooLarge = errors.New("it is too large to be read")
+var ErrTooLarge = errors.New("too large to read")
 
 // Function is a piece of code with a name.
 type Function struct {

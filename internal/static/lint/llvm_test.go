@@ -389,7 +389,7 @@ func TestLintIDs(t *testing.T) {
 	require.NoError(t, err)
 	maps := frametest.MapsOf(t, llcFile(t, 19, "ids.ll"), m)
 	const either = "no names: 2 sites of the module fit this record, and they agree on 2 types of 2 values; give each its own id; " +
-		"the order of its records does not tell which: code may come here from before either, or they share it"
+		"the order of its records does not determine the site: several sites are possible in this position"
 	require.Equal(t, []string{
 		"0 twins: " + either, "0 twins: " + either,
 		"0 row: %a %b", "0 row: %b %a",

@@ -120,7 +120,7 @@ func Parse(name string, data []byte) (*Layout, error) {
 		var at *jsonat.Error
 		errors.As(err, &at) // all errors have this type
 		if kind, ok := filekind.Of(data[:min(len(data), filekind.Head)]); ok && kind.What != "JSON" {
-			return nil, &Error{File: name, Err: errors.New(kind.Instead("layout"))}
+			return nil, &Error{File: name, Err: errors.New(kind.Instead("a layout"))}
 		}
 		return nil, &Error{name, at.Place, at.Path, at.Err}
 	}

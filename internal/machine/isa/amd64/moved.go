@@ -82,7 +82,7 @@ var computing = map[x86asm.Op]bool{
 // comparing lists instructions that change only flags.
 var comparing = map[x86asm.Op]bool{x86asm.CMP: true, x86asm.TEST: true, x86asm.UCOMISD: true, x86asm.UCOMISS: true}
 
-var errComputed = errors.New("it is computed by the instructions between the call and the stackmap, which have yet to run")
+var errComputed = errors.New("the instructions between the call and the stackmap compute it, and have not run yet")
 
 // computed returns a function that executes an instruction which changes one register and no memory: the register becomes unavailable. It returns nil for
 // other instructions, and for changes of the stack and frame pointers, which locate the frame.
@@ -239,7 +239,7 @@ func (m *Moved) address(at x86asm.Mem) (machine.Addr, error) {
 	return base + machine.Addr(at.Disp), err
 }
 
-var errOutside = errors.New("it is loaded from outside of the frame behind the call")
+var errOutside = errors.New("the instructions after the call load it from outside of the frame")
 
 func (m *Moved) load(at x86asm.Mem, size int) ([]byte, error) {
 	addr, err := m.address(at)
