@@ -260,7 +260,7 @@ func TestMapsBrokenModule(t *testing.T) {
 	for _, c := range []struct{ name, path, want string }{
 		{"missing", filepath.Join(dir, "missing.ll"), "no such file or directory"},
 		{"directory", dir, "contains no *.ll or *.bc file"},
-		{"an object", object, "an ELF object, and no IR"},
+		{"an object", object, "expected IR, got an ELF object"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := clitest.Run(t, "maps", object, "--ir", c.path)
