@@ -126,7 +126,7 @@ func fromThreads(text string) string {
 	return regexp.MustCompile("warning: Unexpected size of section `.reg-xstate/\\d+' in core file.\n").ReplaceAllString(rest, "")
 }
 
-// frameLines are those of eu-stack's output that are threads and frames.
+// frameLines returns the lines of eu-stack's output for threads and frames.
 func frameLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -180,7 +180,7 @@ func TestRedactionThatFitsNoMemory(t *testing.T) {
 	}
 }
 
-// TestParseRedaction requires that ranges and names are told apart, and that ranges without memory are errors.
+// TestParseRedaction requires that ParseRedaction distinguishes ranges from names, and that ranges without memory are errors.
 func TestParseRedaction(t *testing.T) {
 	for text, want := range map[string]machine.Range{
 		"0x1000-0x2000": {Start: 0x1000, End: 0x2000}, "0x1000+64": {Start: 0x1000, End: 0x1040}, "0X10+0x10": {Start: 0x10, End: 0x20}, "0x1000+010": {Start: 0x1000, End: 0x100a},
