@@ -169,7 +169,7 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	}
 	call, result, why := f.Awaited()
 	if call == nil {
-		return fmt.Sprintf("%s waits for no call: %s", f.Title(), why)
+		return fmt.Sprintf("%s has no pending call: %s", f.Title(), why)
 	}
 	if f.Resume.At != "" && !f.called(call, callee) {
 		return fmt.Sprintf("the last call before the %s of %s is of @%s", f.Record.Site, f.Title(), sites.CalledName(call))
@@ -202,15 +202,15 @@ func SameType(a, b *ir.Type) bool {
 func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
 	switch r := f.Resume; {
 	case f.match != nil && f.match.patched != nil && f.match.Moment == frame.Before:
-		return nil, nil, fmt.Sprintf("what it called was written over the shadow of its %s", f.Record.Site)
+		return nil, nil, fmt.Sprintf("its pending call is a patch over the shadow of its %s", f.Record.Site)
 	case r == nil:
-		return nil, nil, "nothing says where it resumes"
+		return nil, nil, "no module or layout gives the place where it resumes"
 	case r.After != "":
 		return f.match.Site.Instr, f.match.Site.Result(), ""
 	case r.At == "":
-		return nil, nil, fmt.Sprintf("its layout has it resume at the start of block %%%s", r.Block)
+		return nil, nil, fmt.Sprintf("its layout makes it resume at the start of block %%%s", r.Block)
 	case !f.physical.Return:
-		return nil, nil, fmt.Sprintf("it stands before its %s", f.Record.Site)
+		return nil, nil, fmt.Sprintf("it is stopped before its %s", f.Record.Site)
 	}
 	// The record is at the return address: no machine instruction is between the call and the site, and LLVM keeps the order of calls and sites.
 	site := f.match.Site.Instr

@@ -19,13 +19,13 @@ import (
 func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Value) (*frame.Result, error) {
 	call, result, why := f.Awaited()
 	if call == nil {
-		return nil, fmt.Errorf("a result is given, and %s waits for no call: %s", f.Title(), why)
+		return nil, fmt.Errorf("cannot use the given result: %s has no pending call: %s", f.Title(), why)
 	}
 	if f.Resume.At != "" && callee != nil && callee.Function != "" && !f.called(call, callee) {
-		return nil, fmt.Errorf("a result is given, and the last call before the %s of %s is of @%s, while %s runs", f.Record.Site, f.Title(), sites.CalledName(call), callee.Title())
+		return nil, fmt.Errorf("cannot use the given result: the last call before the %s of %s is of @%s, while %s runs", f.Record.Site, f.Title(), sites.CalledName(call), callee.Title())
 	}
 	if result == nil {
-		return nil, fmt.Errorf("a result is given, and @%s reads none of the call for which %s waits", f.to.Name, f.Title())
+		return nil, fmt.Errorf("cannot use the given result: @%s does not read the result of the pending call of %s", f.to.Name, f.Title())
 	}
 	v, err := ParseValue(result.Typ, text)
 	if err != nil {
@@ -73,10 +73,10 @@ func ParseValue(t *ir.Type, text string) (interp.Value, error) {
 	case ir.HalfKind, ir.BFloatKind, ir.FloatKind, ir.DoubleKind, ir.X86FP80Kind, ir.FP128Kind:
 		v, ok = parseFloat(t, text)
 	default:
-		return v, fmt.Errorf("a value of type %v cannot be given: only integers, pointers and floats can", t)
+		return v, fmt.Errorf("a value of type %v cannot be given: only integers, pointers and floats are supported", t)
 	}
 	if !ok {
-		return v, fmt.Errorf("%q is no value of type %v", text, t)
+		return v, fmt.Errorf("%q is not a value of type %v", text, t)
 	}
 	return v, nil
 }

@@ -112,7 +112,7 @@ func (p *directPlace) content() *ir.Type {
 func (p *directPlace) unsized(t frame.Type) string {
 	switch {
 	case p.value == nil:
-		return "no module says what lies there"
+		return "no module names the variable there"
 	case t.IsZero() || t.Size() == 0:
 		return fmt.Sprintf("a value of type %s is not read", t.Source)
 	}
@@ -122,7 +122,7 @@ func (p *directPlace) unsized(t frame.Type) string {
 // misaligned returns the reason why a variable of the module cannot be at an address, or "".
 func (p *directPlace) misaligned(at machine.Addr) string {
 	if i, ok := p.value.(*ir.Instr); ok && i.Align > 1 && uint64(at)%uint64(i.Align) != 0 {
-		return fmt.Sprintf("the module aligns it to %d bytes, and the address is not", i.Align)
+		return fmt.Sprintf("the module aligns it to %d bytes, but the address is not aligned", i.Align)
 	}
 	return ""
 }
@@ -169,7 +169,7 @@ func (d *directFinder) sharing(k int) string {
 		if q.value != nil {
 			name = q.value.Ref()
 		}
-		return fmt.Sprintf("%s has some of the same memory, and nothing shows which of them is there now", name)
+		return fmt.Sprintf("%s overlaps it in memory, and which of them is live is unknown", name)
 	}
 	return ""
 }

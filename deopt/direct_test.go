@@ -107,7 +107,7 @@ func TestDirectLocationsOfFramesWithoutRecord(t *testing.T) {
 					for _, d := range unnamed.Direct {
 						addresses = append(addresses, string(d.Address))
 						require.Equal(t, frame.Missing, d.Status)
-						require.Equal(t, "no module says what lies there", d.Reason)
+						require.Equal(t, "no module names the variable there", d.Reason)
 					}
 					require.ElementsMatch(t, at[1:], addresses)
 					require.Empty(t, frametest.One(t, frametest.Look(t, p, false, deopt.Options{}), "work").Direct)

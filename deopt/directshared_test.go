@@ -70,7 +70,7 @@ func TestDirectLocationsThatShareMemory(t *testing.T) {
 		require.Len(t, both, 3)
 		require.Equal(t, both["%first"].Address, both["%second"].Address)
 		require.Equal(t, frame.Missing, both["%first"].Status)
-		require.Equal(t, "%second has some of the same memory, and nothing shows which of them is there now", both["%first"].Reason)
+		require.Equal(t, "%second overlaps it in memory, and which of them is live is unknown", both["%first"].Reason)
 		require.Equal(t, frame.Missing, both["%second"].Status)
 		require.Equal(t, "5", both["%always"].Value)
 		require.Equal(t, frame.OK, both["%always"].Status)

@@ -60,7 +60,7 @@ func (f *Frame) refuseGuess() error {
 	if f.Uncertain() == "" {
 		return nil
 	}
-	return fmt.Errorf("%s, is a guess: %s; explain -f %d says how it was found, and --force goes on from it all the same", f.Title(), f.Uncertain(), f.Index)
+	return fmt.Errorf("%s, is a guess: %s; see explain -f %d for how it was found, or resume it anyway with --force", f.Title(), f.Uncertain(), f.Index)
 }
 
 // folded returns a reason if the linker folded several functions into the code that the frame's record belongs to, or "".
@@ -80,5 +80,5 @@ func (f *Frame) folded() string {
 			which += " and others"
 		}
 	}
-	return fmt.Sprintf("several functions have the code at %v, which the linker folded%s; which of them runs is not known", f.match.Entry.Function.Addr, which)
+	return fmt.Sprintf("the linker folded several functions into the code at %v%s; which of them runs is unknown", f.match.Entry.Function.Addr, which)
 }

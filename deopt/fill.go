@@ -146,7 +146,7 @@ func (f *Frame) ExitOf(layouts []*layout.Layout) (*layout.Exit, *layout.Layout, 
 	counted := f.match.counted()
 	for _, l := range layouts {
 		if !counted && l.Meant(f.Function, f.Record.ID) {
-			f.Notes = append(f.Notes, l.Name+": not applied: which location is which live value, only the module can say; give it with --ir")
+			f.Notes = append(f.Notes, l.Name+": not applied: only the module gives the locations of the live values; give it with --ir")
 			continue
 		}
 		x, why := l.Apply(f.Function, f.Record.ID, f.Slots)
@@ -251,9 +251,9 @@ func (f *Frame) extend(s *frame.Slot, t frame.Type, how layout.Extension) error 
 	case how == "" || s.Type.Kind == frame.Int && t.Kind == frame.Int && s.Type.Bits == t.Bits:
 		return nil
 	case s.Type.Kind != frame.Int || t.Kind != frame.Int:
-		return fmt.Errorf("it is %s there, and live value %d is %s: integers alone are widened", t.Source, s.Index, cmp.Or(s.Type.Source, "of a type that is not known"))
+		return fmt.Errorf("it is %s there, and live value %d is %s: only integers can be widened", t.Source, s.Index, cmp.Or(s.Type.Source, "of a type that is not known"))
 	case s.Type.Bits > t.Bits:
-		return fmt.Errorf("it is %s there, and live value %d is %s: a layout widens values and narrows none", t.Source, s.Index, s.Type.Source)
+		return fmt.Errorf("it is %s there, and live value %d is %s: a layout can widen values, but not narrow them", t.Source, s.Index, s.Type.Source)
 	}
 	order := f.view.target.Arch().Order
 	n := frame.Number(f.Masked(s), order)

@@ -48,7 +48,7 @@ func TestFrameThatHasReturned(t *testing.T) {
 			require.Len(t, f.Slots, 1)
 			require.Equal(t, frame.Guessed, f.Slots[0].Status)
 			require.Equal(t, test.value, f.Slots[0].Value)
-			require.Contains(t, f.Slots[0].Reason, "is a guess: nothing says where the stack of frame #")
+			require.Contains(t, f.Slots[0].Reason, "is a guess: the end of the stack of frame #")
 			require.True(t, v.Partial())
 			require.Nil(t, v.Next().Stack, "nothing is offered that is refused")
 			// Frames further out depend on the guess.

@@ -171,7 +171,7 @@ func TestPatchpoint(t *testing.T) {
 				require.EqualValues(t, 4242, readAt(t, v, pointer))
 				// The error names the missing values, and nothing runs.
 				_, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
-				require.ErrorContains(t, err, "%pr: it is what the call returns, and the call is still running")
+				require.ErrorContains(t, err, "%pr: it is the result of a call that is still running")
 			})
 		}
 	}
@@ -247,7 +247,7 @@ func TestFalseMatch(t *testing.T) {
 				require.NotNil(t, f.Code().Records)
 				require.Equal(t, 1, f.Code().Records.At(f.Address()).Len(), "the record is at the return address, or the program tests nothing")
 				require.Nil(t, f.Record, name)
-				require.Contains(t, strings.Join(f.Notes, "\n"), "record 77 is not it: its patchpoint starts at this return address", name)
+				require.Contains(t, strings.Join(f.Notes, "\n"), "record 77 does not match: its patchpoint starts at this return address", name)
 			}
 		})
 	}

@@ -65,7 +65,7 @@ func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string,
 	}
 	var matches []*Match
 	refuse := func(e sites.RecordEntry, why string) {
-		notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
+		notes = append(notes, fmt.Sprintf("record %d does not match: %s", uint64(e.Record.ID), why))
 	}
 	near := m.Records.Range(pc-min(pc, sites.MaxPatch), pc+1)
 	for n := max(0, near.Len()-sites.MaxNear); n < near.Len(); n++ { // entries at pc come last
@@ -127,7 +127,7 @@ func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes [
 		case got != nil:
 			matches = append(matches, got)
 		case why != "":
-			notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record.ID), why))
+			notes = append(notes, fmt.Sprintf("record %d does not match: %s", uint64(e.Record.ID), why))
 		}
 	}
 	return matches, notes, nil
@@ -146,7 +146,7 @@ func (m *Matcher) tryStatepoint(got *Match, pc machine.Addr, ret bool) (*Match, 
 	case pc == start:
 		got.Moment = frame.Before // nothing in the region has run
 	case !of.CallFrom(m.Memory, start, pc):
-		return nil, "its region holds this address, and no call in it ends here", nil
+		return nil, "this address is in its region, but no call in the region ends here", nil
 	case ret:
 		got.Moment, got.written = frame.InCall, m.writes(start, pc)
 	default:
@@ -235,7 +235,7 @@ func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Matc
 	case ret && (got.Kind == ir.PatchPointSite || unknown && m.PatchpointCall(e.Addr) != 0):
 		return nil, "its patchpoint starts at this return address, and the call before it is still running", nil
 	case ret && !shaped && m.calledNot(pc):
-		return nil, "no call ends at this return address now: what was written there has been taken back, or written over again", nil
+		return nil, "no call ends at this return address now: a patch here was removed or overwritten", nil
 	case unknown && (ret || shaped):
 		// This is a statepoint whose callee is running or has returned, or a stackmap right after that call. Nothing here distinguishes them.
 		got.Moment = frame.Unknown
@@ -259,7 +259,7 @@ func (m *Matcher) tryPatchpoint(got *Match, pc machine.Addr, ret bool) (*Match, 
 			return nil, "", nil
 		}
 		if of := isa.Of(m.Arch); of == nil || !of.CallFrom(m.Memory, start, pc) {
-			return nil, "its region holds this address, and no call in it ends here", nil
+			return nil, "this address is in its region, but no call in the region ends here", nil
 		}
 	} else {
 		if m.PatchpointCall(start) != pc {
@@ -365,7 +365,7 @@ func (m *Match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Regist
 	case m.Moment == frame.After:
 		return clobber(f.AtCall(), arch, m.Kind)
 	case m.patched != nil:
-		return without(regs, arch, m.patched.Changed, "between the record and the call that was written behind it")
+		return without(regs, arch, m.patched.Changed, "between the record and the patched call after it")
 	}
 	return without(regs, arch, m.written, "by the code of its region, before the call")
 }
@@ -437,5 +437,5 @@ type staleMemory struct{}
 
 // ReadMemory implements [machine.Memory].
 func (staleMemory) ReadMemory(p []byte, addr machine.Addr) error {
-	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "code between the record and the call that was written behind it has changed the frame"}
+	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "code between the record and the patched call after it has changed the frame"}
 }

@@ -43,7 +43,7 @@ func (f *Frame) overwritten(all []*patched.Code) (matches []*Match) {
 		f.Notes = append(f.Notes, fmt.Sprintf("the %s that was written into the %s of its record leads to %v, where a call was made that returns to %v", how, s.Noun(), s.Stub, f.physical.PC))
 	}
 	if all[0].Bytes == 0 && !all[0].Trapped {
-		f.Notes = append(f.Notes, "no module says how far the shadow of its record reaches: the call that was written over the code behind that is taken to be in it")
+		f.Notes = append(f.Notes, "no module gives the size of the record's shadow: the call written over the code after the record is assumed to be in the shadow")
 	}
 	return matches
 }

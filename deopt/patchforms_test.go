@@ -143,7 +143,7 @@ func TestOverwrittenReturnAddress(t *testing.T) {
 	v = frametest.Look(t, p, false, known)
 	names = functionsOf(t, v)
 	require.Equal(t, "runtime", names[len(names)-1], "it seems to return to the base of a stack")
-	require.Regexp(t, `^cut short: frame #\d+ returns to 0x[0-9a-f]+, which follows no call, and the stack goes on above it$`, v.Threads[0].End.Reason)
+	require.Regexp(t, `^cut short: frame #\d+ returns to 0x[0-9a-f]+, which follows no call, and the stack continues above it$`, v.Threads[0].End.Reason)
 
 	p, known = patchFormsOf(t, 19, "returned")
 	v = frametest.Look(t, p, false, known)
@@ -155,7 +155,7 @@ func TestOverwrittenReturnAddress(t *testing.T) {
 	v = frametest.Look(t, p, false, known)
 	names = functionsOf(t, v)
 	require.Equal(t, "cfi_base", names[len(names)-1], "its CFI says that it has no caller")
-	require.Regexp(t, `^cut short: frame #\d+: its CFI says that it has no return address, and the stack goes on above it$`, v.Threads[0].End.Reason)
+	require.Regexp(t, `^cut short: frame #\d+: its CFI says that it has no return address, and the stack continues above it$`, v.Threads[0].End.Reason)
 
 	p, known = patchFormsOf(t, 19, "returnedbare")
 	v = frametest.Look(t, p, false, known)

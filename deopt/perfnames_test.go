@@ -140,7 +140,7 @@ func TestNamesOfPerfMap(t *testing.T) {
 			require.Empty(t, v.Notes())
 		} else {
 			require.Len(t, v.Notes(), 1)
-			require.Regexp(t, `^/tmp/(perf-\d+\.map|jit-\d+\.dump) names nothing here: .*`+note, v.Notes()[0])
+			require.Regexp(t, `^/tmp/(perf-\d+\.map|jit-\d+\.dump) is not used: .*`+note, v.Notes()[0])
 		}
 	}
 }

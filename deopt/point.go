@@ -85,7 +85,7 @@ func incoming(v ir.Value, values map[ir.Value]interp.Value) (interp.Value, bool,
 	case ir.ConstUndef, ir.ConstPoison:
 		return unset, true, nil
 	}
-	return interp.Value{}, false, fmt.Errorf("it takes the constant %s behind an invoke, which is not supported", c.Ref())
+	return interp.Value{}, false, fmt.Errorf("it takes the constant %s after an invoke, which is not supported", c.Ref())
 }
 
 // isResult reports whether a name denotes the result of the pending call.

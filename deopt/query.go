@@ -83,7 +83,7 @@ func (v *View) WhyNone() string {
 		}
 	}
 	if n := v.Summary().Records; n > 0 {
-		why := fmt.Sprintf("%v: no frame stands at a recorded site (%d records are known where its stacks lead)", v.target, n)
+		why := fmt.Sprintf("%v: no frame is stopped at a recorded site (%d records in the code on its stacks)", v.target, n)
 		if progspace.Nameless(v.target) {
 			why += "; " + progspace.WhyNameless
 		}

@@ -291,9 +291,9 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 			return "", &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrGone}
 		}
 		if f.isResult(name) {
-			why = "it is what the call returns, and the call is still running; --result says what it is to return"
+			why = "it is the result of a call that is still running; give it with --result"
 			if f.Record.Moment == frame.After {
-				why = "it is what the call returned, and no record holds it; --result says what it was"
+				why = "it is the result of the call, which no record has; give it with --result"
 			}
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s", name, why))

@@ -395,7 +395,7 @@ define i32 @main() {
 		require.Equal(t, frame.After, f.Record.Moment)
 		s := frametest.Alone(v, f)
 		_, err := v.Run(context.Background(), s, deopt.Limits{})
-		require.ErrorContains(t, err, "\n  %s: it is what the call returned, and no record holds it; --result says what it was")
+		require.ErrorContains(t, err, "\n  %s: it is the result of the call, which no record has; give it with --result")
 		s.Result = "6000"
 		out, err := v.Run(context.Background(), s, deopt.Limits{})
 		require.NoError(t, err)
@@ -436,7 +436,7 @@ define i32 @main() {
 		require.Equal(t, "7006", out.Result.Value)
 		s.Result = "1"
 		_, err = v.Run(context.Background(), s, deopt.Limits{})
-		require.EqualError(t, err, "a result is given, and frame #0, work waits for no call: it stands before its patchpoint")
+		require.EqualError(t, err, "cannot use the given result: frame #0, work has no pending call: it is stopped before its patchpoint")
 		require.NoError(t, session.Detach())
 		_ = p.Wait()
 		require.Equal(t, "ready\n"+out.Result.Value+"\n", p.Output())
@@ -514,7 +514,7 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 	require.EqualError(t, err, strings.Join([]string{
 		fmt.Sprintf("frame #%d, inner: @inner cannot resume in block %%0: values that are live there are missing", n),
 		"  %n: no slot holds it",
-		"  %r: it is what the call returns, and the call is still running; --result says what it is to return",
+		"  %r: it is the result of a call that is still running; give it with --result",
 		fmt.Sprintf("frame #%d, f: @f cannot resume in block %%0: values that are live there are missing", n+1),
 		"  %b: no slot holds it",
 	}, "\n"))
@@ -527,9 +527,9 @@ func TestGivenResult(t *testing.T) {
 	s, err := v.Pick(deopt.Choice{Frame: -1})
 	require.NoError(t, err)
 	for result, want := range map[string]string{
-		"x":          `"x" is no value of type i32`,
-		"4294967296": `"4294967296" is no value of type i32`,
-		"undef":      `"undef" is no value of type i32`,
+		"x":          `"x" is not a value of type i32`,
+		"4294967296": `"4294967296" is not a value of type i32`,
+		"undef":      `"undef" is not a value of type i32`,
 	} {
 		s.Result = result
 		_, err := v.Run(context.Background(), s, deopt.Limits{})
@@ -542,7 +542,7 @@ func TestGivenResult(t *testing.T) {
 	s = frametest.Alone(v, f)
 	s.Result = "1"
 	_, err = v.Run(context.Background(), s, deopt.Limits{})
-	require.ErrorContains(t, err, fmt.Sprintf("a result is given, and @work reads none of the call for which frame #%d, work waits", f.Index))
+	require.ErrorContains(t, err, fmt.Sprintf("cannot use the given result: @work does not read the result of the pending call of frame #%d, work", f.Index))
 }
 
 // TestGivenResultOfAnotherCall requires that a given result is not used for another call: here llc turned llvm.memcpy into a call, which is the one
@@ -570,7 +570,7 @@ define i64 @f(i64 %n) noinline {
 	s.Result = "1"
 	_, err = v.Run(context.Background(), s, deopt.Limits{})
 	n := s.Frames[0].Index
-	require.EqualError(t, err, fmt.Sprintf("a result is given, and the last call before the stackmap of frame #%d, f is of @inner, while frame #%d, memcpy runs", n, n-1))
+	require.EqualError(t, err, fmt.Sprintf("cannot use the given result: the last call before the stackmap of frame #%d, f is of @inner, while frame #%d, memcpy runs", n, n-1))
 }
 
 func TestParseValue(t *testing.T) {

@@ -55,7 +55,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))
 	_, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
-	require.ErrorContains(t, err, "%r: it is what the call returns, and the call is still running")
+	require.ErrorContains(t, err, "%r: it is the result of a call that is still running")
 }
 
 // An exit resumes in another module: an internal name of that module is not looked up in the image of the exit, which has the same name for something

@@ -60,7 +60,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 		require.NoError(t, err)
 		f := frametest.One(t, v, "work")
 		require.Nil(t, f.Resume)
-		require.Contains(t, strings.Join(f.Notes, "\n"), "l.json: not applied: which location is which live value, only the module can say")
+		require.Contains(t, strings.Join(f.Notes, "\n"), "l.json: not applied: only the module gives the locations of the live values")
 	}
 }
 
@@ -82,8 +82,8 @@ define i64 @work(i64 %x) noinline gc "statepoint-example" {
 	for _, c := range []struct{ name, extend, value, mistake string }{
 		{"%n", "sign", "-100", ""},
 		{"%n", "zero", "4294967196", ""},
-		{"%tiny", "zero", "-100", "%tiny of @plain: it is i16 there, and live value 0 is i32: a layout widens values and narrows none"},
-		{"%d", "sign", "-100", "%d of @plain: it is double there, and live value 0 is i32: integers alone are widened"},
+		{"%tiny", "zero", "-100", "%tiny of @plain: it is i16 there, and live value 0 is i32: a layout can widen values, but not narrow them"},
+		{"%d", "sign", "-100", "%d of @plain: it is double there, and live value 0 is i32: only integers can be widened"},
 	} {
 		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"plain","block":"entry"},"slots":[{"operand":0,"name":%q,"extend":%q}]}]}`, c.name, c.extend))
 		require.NoError(t, err)

@@ -124,7 +124,7 @@ func TestShadows(t *testing.T) {
 					require.Equal(t, c.At, f.Match().Entry.Addr, c.Name)
 					sum, pointer := frametest.Slot(t, f, "%sum"), frametest.Slot(t, f, "%slot")
 					if c.Name == "epilogue_ran" { // pop %rbx and pop %rbp have run
-						require.Equal(t, "rbx may have been changed between the record and the call that was written behind it", sum.Reason)
+						require.Equal(t, "rbx may have been changed between the record and the patched call after it", sum.Reason)
 						require.Equal(t, frame.Missing, pointer.Status)
 						continue
 					}
@@ -132,7 +132,7 @@ func TestShadows(t *testing.T) {
 					require.Equal(t, c.Product, fmt.Sprint(readAt(t, v, pointer)), c.Name)
 				}
 				f, _ := returnsTo(t, v, cases[14].Returns)
-				require.Contains(t, f.Notes, "record 112 is not it: its shadow holds this return address, and no call ends here now: what was written there has been taken back, or written over again")
+				require.Contains(t, f.Notes, "record 112 does not match: this return address is in its shadow, but no call ends here now: a patch here was removed or overwritten")
 			})
 		}
 	}
@@ -141,7 +141,7 @@ func TestShadows(t *testing.T) {
 // TestShadowsWithoutModule requires that, without a module, written code shows only the place of a shadow, and not that the record is a stackmap's:
 // the nops may be a patchpoint's.
 func TestShadowsWithoutModule(t *testing.T) {
-	const note = "no module says how far the shadow of its record reaches: the call that was written over the code behind that is taken to be in it"
+	const note = "no module gives the size of the record's shadow: the call written over the code after the record is assumed to be in the shadow"
 	for _, how := range shadowPrograms {
 		t.Run(how, func(t *testing.T) {
 			p, cases := shadowsOf(t, 19, how)

@@ -77,7 +77,7 @@ func (f *Frame) ParseSlot(s *frame.Slot, text string) ([]byte, error) {
 		t = &ir.Type{Kind: ir.IntKind, Bits: 8 * size}
 	}
 	if t == nil || size == 0 {
-		return nil, fmt.Errorf("a value of type %s cannot be given: only integers, pointers and floats can", s.Type.Source)
+		return nil, fmt.Errorf("a value of type %s cannot be given: only integers, pointers and floats are supported", s.Type.Source)
 	}
 	v, err := ParseValue(t, text)
 	if err != nil {
@@ -89,7 +89,7 @@ func (f *Frame) ParseSlot(s *frame.Slot, text string) ([]byte, error) {
 		bits = s.Type.Bits
 	}
 	if !ok || n.BitLen() > bits { // a pointer narrower than those of x86-64
-		return nil, fmt.Errorf("%q is no value of type %s", text, s.Type.Source)
+		return nil, fmt.Errorf("%q is not a value of type %s", text, s.Type.Source)
 	}
 	return fixed(n, bits, size, f.view.target.Arch().Order), nil
 }

@@ -53,11 +53,11 @@ func TestSetSlot(t *testing.T) {
 	require.Same(t, f, v.Threads[0].Frames[0])
 	require.Equal(t, "6", frametest.Slot(t, f, "%x").Value)
 	for _, c := range []struct{ slot, text, want string }{
-		{"%x", "", `%x of frame #0, mixed: "" is no value of type i64`},
-		{"%x", "18446744073709551616", `%x of frame #0, mixed: "18446744073709551616" is no value of type i64`},
-		{"%b", "256", `%b of frame #0, mixed: "256" is no value of type i8`},
-		{"%b", "1.5", `%b of frame #0, mixed: "1.5" is no value of type i8`},
-		{"%v", "1", "%v of frame #0, mixed: a value of type <4 x i32> cannot be given: only integers, pointers and floats can"},
+		{"%x", "", `%x of frame #0, mixed: "" is not a value of type i64`},
+		{"%x", "18446744073709551616", `%x of frame #0, mixed: "18446744073709551616" is not a value of type i64`},
+		{"%b", "256", `%b of frame #0, mixed: "256" is not a value of type i8`},
+		{"%b", "1.5", `%b of frame #0, mixed: "1.5" is not a value of type i8`},
+		{"%v", "1", "%v of frame #0, mixed: a value of type <4 x i32> cannot be given: only integers, pointers and floats are supported"},
 		{"%none", "1", "frame #0, mixed has no slot %none"},
 		{"#15", "1", "frame #0, mixed has no slot #15"},
 	} {

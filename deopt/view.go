@@ -431,7 +431,7 @@ func (v *View) Notes() []string {
 func (v *View) perfNotes() (notes []string) {
 	for _, p := range v.target.PerfFiles() {
 		if p.Why != "" && v.unregistered {
-			notes = append(notes, p.Path+" names nothing here: "+p.Why)
+			notes = append(notes, p.Path+" is not used: "+p.Why)
 		}
 	}
 	return notes

@@ -102,7 +102,7 @@ func TestRunFunction(t *testing.T) {
 	require.Equal(t, clitest.Result{Code: 14, Stdout: "", Stderr: ""}, clitest.Run(t, "run", path))
 	require.Equal(t, clitest.Result{Code: 0, Stdout: "i32 49\n", Stderr: ""}, clitest.Run(t, "run", "--function", "square", path, "-7"))
 	clitest.Run(t, "run", "--function", "square", path).FailsEmpty(t, 64, "expected 1 argument for @square, got 0")
-	clitest.Run(t, "run", "--function", "square", path, "x").FailsEmpty(t, 64, `argument %x of @square: "x" is no value of type i32`)
+	clitest.Run(t, "run", "--function", "square", path, "x").FailsEmpty(t, 64, `argument %x of @square: "x" is not a value of type i32`)
 	clitest.Run(t, "run", "--function", "cube", path).FailsEmpty(t, 64, "--function cube: the module defines no @cube")
 }
 

@@ -97,9 +97,9 @@ var texts = map[Code]string{
 
 	RecordedEmpty:    "recorded with a size of 0 bytes",
 	RecordedBit:      "bit %d of %s, which has %d bits",                                              // bit, register, bits
-	RecordedTooWide:  "%d bytes of %s, of which %d are there",                                        // size, register, bytes
+	RecordedTooWide:  "recorded with %d bytes of %s, which has %d",                                   // size, register, bytes
 	RecordedTooShort: "recorded with %d bytes, and a value of type %s has %d",                        // bytes, type, size
-	ConstantTooShort: "a constant of 64 bits does not say all of a value of %d",                      // bits
+	ConstantTooShort: "a constant of 64 bits does not give all of a value of %d",                     // bits
 	NotRecorded:      "%s",                                                                           // why LLVM records no location
 	MayBeUndef:       "%s",                                                                           // sites.UndefMark
 	OtherSiteUndef:   "it is undefined if the site is that of line %d of the module, which fits too", // line

@@ -127,7 +127,7 @@ func (d *decoder) operand(v ir.Value) (slot, error) {
 		return slot{}, err
 	}
 	if len(w) != s.s.words {
-		return slot{}, troublef(KindModule, "%s is no value of type %v", v.Ref(), v.Type())
+		return slot{}, troublef(KindModule, "%s is not a value of type %v", v.Ref(), v.Type())
 	}
 	copy(d.fn.template[s.at:], w)
 	if d.consts != nil {

@@ -92,7 +92,7 @@ func Check(s *Section, arch *machine.Arch, code Code) []Result {
 	}
 	if code == nil {
 		for _, r := range []int{ruleAddress, ruleInside} {
-			c.results[r].Skip("there is no code to look at")
+			c.results[r].Skip("no code is available")
 		}
 	}
 	for n, m := range s.Maps {
@@ -171,7 +171,7 @@ func (c *checker) section(n int, m *Map) {
 
 // nowhere counts a function with an unknown address, and its records.
 func (c *checker) nowhere(m *Map, f *Function) {
-	const why = "nothing says where a function is"
+	const why = "the address of a function is unknown"
 	c.results[ruleAddress].Checked++
 	c.results[ruleAddress].Untold(why)
 	for range m.Records(f) {

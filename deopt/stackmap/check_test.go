@@ -232,9 +232,9 @@ func TestCheckUnknown(t *testing.T) {
 	}
 	s := parsedBlob(t, sampleBlob())
 	require.Equal(t, map[int]result{
-		ruleAddress:  {0, 0, "there is no code to look at"},
-		ruleInside:   {0, 0, "there is no code to look at"},
-		ruleBoundary: {4, 4, "there is no code to look at"},
+		ruleAddress:  {0, 0, "no code is available"},
+		ruleInside:   {0, 0, "no code is available"},
+		ruleBoundary: {4, 4, "no code is available"},
 	}, of(s, machine.AMD64, nil))
 	require.Equal(t, map[int]result{
 		ruleRegisters: {0, 0, "the architecture is not known"},
@@ -243,8 +243,8 @@ func TestCheckUnknown(t *testing.T) {
 		ruleFields:    {4, 1, "the size of a pointer is not known"},
 	}, of(s, nil, sampleText()))
 	require.Equal(t, map[int]result{
-		ruleAddress:   {0, 0, "there is no code to look at"},
-		ruleInside:    {0, 0, "there is no code to look at"},
+		ruleAddress:   {0, 0, "no code is available"},
+		ruleInside:    {0, 0, "no code is available"},
 		ruleRegisters: {0, 0, "the architecture is not known"},
 		ruleSizes:     {0, 0, "the architecture is not known"},
 		ruleBoundary:  {0, 0, "the architecture is not known"},
@@ -315,7 +315,7 @@ func TestCheckNowhere(t *testing.T) {
 	code := sampleText()
 	code.unplaced = 16 + 24
 	results := Check(parsedBlob(t, blob), machine.AMD64, code)
-	const why = "nothing says where a function is"
+	const why = "the address of a function is unknown"
 	require.Equal(t, Result{Rule: rules[ruleAddress], Checked: 2, Unknown: 1, Skipped: why}, results[ruleAddress])
 	require.Equal(t, Result{Rule: rules[ruleInside], Checked: 4, Unknown: 2, Skipped: why}, results[ruleInside])
 	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 2, Skipped: why}, results[ruleBoundary])

@@ -130,7 +130,7 @@ func (c *checker) boundary(at *site, w *walk) {
 	switch {
 	case w.kind.fixed:
 	case c.code == nil:
-		r.Untold("there is no code to look at")
+		r.Untold("no code is available")
 	default:
 		switch why := w.to(to); {
 		case why != "":

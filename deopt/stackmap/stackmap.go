@@ -163,7 +163,7 @@ func (m *Map) Constant(l Location) (uint64, error) {
 	case l.Kind == Constant:
 		return uint64(int64(l.Offset)), nil
 	case l.Kind != ConstantIndex:
-		return 0, fmt.Errorf("%v is no constant", l.Kind)
+		return 0, fmt.Errorf("%v is not a constant", l.Kind)
 	case l.Offset < 0 || int(l.Offset) >= m.constants:
 		return 0, fmt.Errorf("constant %d of a table of %d", l.Offset, m.constants)
 	}

@@ -148,7 +148,7 @@ func TestConstant(t *testing.T) {
 		{Location{Kind: ConstantIndex, Offset: 1}, 0x8000000000000000, ""},
 		{Location{Kind: ConstantIndex, Offset: 2}, 0, "constant 2 of a table of 2"},
 		{Location{Kind: ConstantIndex, Offset: -1}, 0, "constant -1 of a table of 2"},
-		{Location{Kind: Direct, Offset: 0}, 0, "Direct is no constant"},
+		{Location{Kind: Direct, Offset: 0}, 0, "Direct is not a constant"},
 	} {
 		v, err := m.Constant(c.at)
 		if c.err != "" {

@@ -193,7 +193,7 @@ var returnsRead = []struct {
 	// movq 0x8(%rdx), %rsp; retq
 	{"another stack", "48 8b 62 08 c3", "[rdx+8]+8 rbx same rbp same", true},
 	// subq %rax, %rsp; retq
-	{"a stack of run-time size", "48 29 c4 c3", "the stack pointer at the return at 0x1003 cannot be told", false},
+	{"a stack of run-time size", "48 29 c4 c3", "the stack pointer at the return at 0x1003 is unknown", false},
 	// andq $-0x10, %rsp; retq
-	{"realigned, and not given back", "48 83 e4 f0 c3", "the stack pointer at the return at 0x1004 cannot be told", false},
+	{"realigned, and not given back", "48 83 e4 f0 c3", "the stack pointer at the return at 0x1004 is unknown", false},
 }

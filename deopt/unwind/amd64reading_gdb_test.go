@@ -108,13 +108,13 @@ var unknownBecause = map[string]string{
 	"no function":                         "in a part that the compiler split off a function, where no reading can begin",
 	"no instruction at PC was reached":    "behind a jump table, or where only the exception handler jumps to",
 	"no call that was reached ends at PC": "the same",
-	"where the frame at PC ends cannot be told from its code": "in a loop that touches page after page the stack pointer is another one each time; " +
+	"the CFA at PC is unknown from its code": "in a loop that touches page after page the stack pointer is another one each time; " +
 		"where the code keeps no register for its end, nothing tells",
 	anotherRegister: "only CFI may know",
 	"the returns that it leads to do not agree where its frame ends: that at PC is one of them": "one is behind a call that does not come back",
 	"it leads to no return":                                "a function that does not return, or ends in a jump to where a register says",
 	"its calls lead to returns that are not of this frame": "the only ones are behind a call that does not come back",
-	"the stack pointer at the return at PC cannot be told": "the way leads through a loop that moves the stack pointer, or behind a call that does not come back",
+	"the stack pointer at the return at PC is unknown":     "the way leads through a loop that moves the stack pointer, or behind a call that does not come back",
 }
 
 // wronglyRead lists functions with a wrong row from reading to the returns, where that row is not marked as certain.

@@ -108,7 +108,7 @@ func TestReturnBehindTwoInstructions(t *testing.T) {
 	// je 0x4; pushq %rax; 0x3: callq 0x90909098 (0x4: nop; nop; nop; nop); retq
 	text := elfText{0x1000, codeOf(t, "74 02 50 e8 90 90 90 90 c3")}
 	_, _, err := readToReturn(text, 0x1000, false)
-	require.EqualError(t, err, "the stack pointer at the return at 0x1008 cannot be told")
+	require.EqualError(t, err, "the stack pointer at the return at 0x1008 is unknown")
 	_, _, err = readToReturn(text, 0x1000, true)
 	require.Equal(t, errNotOurs, err)
 }

@@ -147,7 +147,7 @@ func (c *codeRows) row(pc machine.Addr, ret bool) (*cfi.Row, error) {
 	}
 	cfa, ok := m.cfa()
 	if !ok {
-		return nil, fmt.Errorf("where the frame at %v ends cannot be told from its code", pc)
+		return nil, fmt.Errorf("the CFA at %v is unknown from its code", pc)
 	}
 	return readRow(at, end, cfa, m.rule), nil
 }

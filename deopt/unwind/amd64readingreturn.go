@@ -84,7 +84,7 @@ func (r *reading) returned(pc machine.Addr) (*cfi.Row, error) {
 		found := top.plus(8)
 		switch distance, ok := found.from(at.called); {
 		case found.kind != fromRegister && (found.kind != fromMemory || at.storedElsewhere(found) != 0):
-			return nil, fmt.Errorf("the stack pointer at the return at %v cannot be told", last.at)
+			return nil, fmt.Errorf("the stack pointer at the return at %v is unknown", last.at)
 		case ok && distance%callAlignment != 0:
 			none = errNotOurs
 			continue

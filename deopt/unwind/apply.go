@@ -21,7 +21,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 		// If calls push nothing, the CFA may equal that of the callee.
 		f.CFA, f.NoCFA = cfa, ""
 		if w.disowned(f, s) {
-			return caller{}, cutShort("frame #%d: %v, and the stack goes on above it", f.Index, errOutermost), nil
+			return caller{}, cutShort("frame #%d: %v, and the stack continues above it", f.Index, errOutermost), nil
 		}
 		return caller{}, outermost("frame #%d is the outermost: %v", f.Index, errOutermost), nil
 	}
@@ -46,7 +46,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 				return caller{}, cutShort("frame #%d returns to %v, which follows no call", f.Index, pc), nil
 			}
 			if w.overwrittenReturn(f, s, pc) {
-				return caller{}, cutShort("frame #%d returns to %v, which follows no call, and the stack goes on above it", f.Index, pc), nil
+				return caller{}, cutShort("frame #%d returns to %v, which follows no call, and the stack continues above it", f.Index, pc), nil
 			}
 		}
 	}

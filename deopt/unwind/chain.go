@@ -65,10 +65,10 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	case base+2*size < base:
 		return caller{}, nil, fmt.Errorf("%s %v lies at the end of memory", name, base)
 	}
-	s := &step{row: chainRow(w.Arch), rule: rule, partial: true, guess: "frame #%d is taken to keep a " + string(rule) +
-		": where it does not, frames are missing here"}
+	s := &step{row: chainRow(w.Arch), rule: rule, partial: true, guess: "frame #%d is assumed to have a " + string(rule) +
+		": if it has none, frames are missing here"}
 	if !f.Return {
-		s.guess = "frame #%d may not have set up its " + string(rule) + " yet, or may have given it back: then its caller is missing here"
+		s.guess = "frame #%d may not have set up its " + string(rule) + " yet, or may have released it: then its caller is missing here"
 	}
 	follow := func() (caller, *End, error) {
 		if chain.NoCFA {

@@ -57,7 +57,7 @@ func TestScansEnd(t *testing.T) {
 	}
 	require.Equal(t, End{Reason: "cut short: frame #32 has no unwind information for 0x2020; tried code: it leads to no return; " +
 		"frame pointer: frame #31 was left by a scan of its stack, which does not say where rbp was saved; " +
-		"scan: 32 frames were found by that already, and it has led to no end"}, end)
+		"scan: it has already found 32 frames without reaching the end of the stack"}, end)
 }
 
 // TestScanGoesOn requires a scan to skip words that follow a call but cannot be return addresses: the CFI of the frame that they lead to contradicts

@@ -29,7 +29,7 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 		return caller{}, nil, errors.New("its return address would be zero, as most of memory is")
 	}
 	if pc == 0 && s.rule == FromCode && !f.code.NoneKept && w.goesOn(f, w.caller(f, s, pc).regs) {
-		return caller{}, nil, errors.New("its return address would be zero, and the stack goes on above it")
+		return caller{}, nil, errors.New("its return address would be zero, and the stack continues above it")
 	}
 	if pc != 0 && s.rule == FromCode && w.Arch == machine.ARM64 && !w.arm64MayHaveCalled(pc, f) {
 		return caller{}, nil, fmt.Errorf("the call before %v, which would be its return address, is of another function", pc)

@@ -49,13 +49,13 @@ func (w *walk) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) e
 func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	switch {
 	case w.Arch.Link != w.Arch.PC:
-		return c, nil, errors.New("where its return address was saved cannot be told from its stack") // and where the frame ends is unknown too
+		return c, nil, errors.New("its stack does not show where its return address was saved") // and where the frame ends is unknown too
 	case f.code.NoneKept:
 		// Go's stacks are adjacent and are moved, so they contain many such words.
-		return c, nil, errors.New("the stack of such code tells nothing")
+		return c, nil, errors.New("the stack of such code is full of stale return addresses")
 	}
 	if w.scans == maxScans {
-		return c, nil, fmt.Errorf("%d frames were found by that already, and it has led to no end", maxScans)
+		return c, nil, fmt.Errorf("it has already found %d frames without reaching the end of the stack", maxScans)
 	}
 	sp, err := f.Registers.Addr(w.Arch.SP)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	case found.err != nil:
 		return c, nil, found.err
 	case found.worth == leadsAstray:
-		return c, nil, fmt.Errorf("no word from %v on that follows a call leads on from there", sp)
+		return c, nil, fmt.Errorf("no word from %v on that follows a call can be unwound further", sp)
 	}
 	w.scans++
 	f.CFA, f.NoCFA, w.floor = found.cfa, "", found.cfa
@@ -137,7 +137,7 @@ const (
 	leadsOn                  // an outermost frame, code without CFI, or more frames than are unwound
 )
 
-var errNoCandidate = errors.New("there is no candidate")
+var errNoCandidate = errors.New("no candidate found")
 
 // candidate rates the word at slot as the return address of f.
 func (w *walk) candidate(f *Frame, of *cfi.Row, sp, slot machine.Addr) candidate {
@@ -154,7 +154,7 @@ func (w *walk) candidate(f *Frame, of *cfi.Row, sp, slot machine.Addr) candidate
 	defer func() { w.floor = floor }()
 	c := candidate{cfa: slot + size}
 	c.caller, c.end, c.err = w.prove(f, &step{row: row, rule: FromScan, partial: of == nil,
-		guess: "nothing says where the stack of frame #%d ends: this is the first word on it that follows a call and leads on, which an earlier call may have left there"})
+		guess: "the end of the stack of frame #%d is unknown: this is the first word on it that follows a call and can be unwound further, which an earlier call may have left there"})
 	if c.err != nil || c.end != nil {
 		return c
 	}

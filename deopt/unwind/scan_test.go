@@ -28,8 +28,8 @@ func (s stop) sizeOf(t *testing.T, i int) uint64 {
 }
 
 const (
-	scannedGuess = "nothing says where the stack of frame #1 ends: this is the first word on it that follows a call and leads on, which an earlier call may have left there"
-	linkedGuess  = "frame #1 is taken to keep a frame pointer: where it does not, frames are missing here"
+	scannedGuess = "the end of the stack of frame #1 is unknown: this is the first word on it that follows a call and can be unwound further, which an earlier call may have left there"
+	linkedGuess  = "frame #1 is assumed to have a frame pointer: if it has none, frames are missing here"
 )
 
 // TestWays unwinds a frame whose function has no CFI by each rule, when better ones are not available. Only results that may be wrong are marked as

@@ -69,7 +69,7 @@ func (u *Unwinder) readPlace(f *Frame, reg machine.DWARFReg, offset int64) (Stac
 	if at.kind == fromAligned {
 		return StackPlace{aligned: at, start: start}, nil
 	}
-	return StackPlace{}, fmt.Errorf("how far %s is from the CFA at %v cannot be told from the code", u.Arch.RegisterName(reg), f.PC)
+	return StackPlace{}, fmt.Errorf("the code does not give the distance of %s from the CFA at %v", u.Arch.RegisterName(reg), f.PC)
 }
 
 // momentOf returns the moment at the place of f, and the start of its function.
@@ -108,7 +108,7 @@ func (u *Unwinder) arm64Place(f *Frame, reg machine.DWARFReg, offset int64) (Sta
 	}
 	n, ok := m.regs[reg].fromSP()
 	if !ok {
-		return StackPlace{}, fmt.Errorf("how far %s is from the CFA at %v cannot be told from the code", u.Arch.RegisterName(reg), f.PC)
+		return StackPlace{}, fmt.Errorf("the code does not give the distance of %s from the CFA at %v", u.Arch.RegisterName(reg), f.PC)
 	}
 	return StackPlace{Offset: n + offset}, nil
 }

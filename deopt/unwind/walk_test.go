@@ -225,8 +225,8 @@ func TestFramePointerRegisters(t *testing.T) {
 	frames, _ := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}))
 	require.Len(t, frames, 3)
 	require.Equal(t, []machine.Addr{0x7010, 0x7030}, []machine.Addr{frames[0].CFA, frames[1].CFA})
-	require.Equal(t, "frame #0 may not have set up its frame pointer yet, or may have given it back: then its caller is missing here", frames[1].Guess)
-	require.Equal(t, "frame #1 is taken to keep a frame pointer: where it does not, frames are missing here", frames[2].Guess)
+	require.Equal(t, "frame #0 may not have set up its frame pointer yet, or may have released it: then its caller is missing here", frames[1].Guess)
+	require.Equal(t, "frame #1 is assumed to have a frame pointer: if it has none, frames are missing here", frames[2].Guess)
 	for i, want := range []struct{ rbp, rsp uint64 }{1: {0x7020, 0x7010}, 2: {0x7040, 0x7030}} {
 		if i == 0 {
 			continue

@@ -40,7 +40,7 @@ func WhyNoMaps(t *ptrace.Target) string {
 			registered, registered-others, object.StackMapSection, listing(t))
 	case registered > 0:
 		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
-			"code without a stackmap, patchpoint or statepoint has none, and a linker that strips what nobody refers to may drop it", registered, object.StackMapSection)
+			"code without a stackmap, patchpoint or statepoint has none, and a linker that removes unreferenced sections may drop it", registered, object.StackMapSection)
 	case t.ScanCut: // a search is made only if there is code outside of files
 		return "its JIT registered no object, and its memory is too large to be searched to the end for a loaded stack map; " + howToRegister
 	case t.HasJITCode():

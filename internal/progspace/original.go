@@ -27,16 +27,16 @@ func (s *Space) Original(start machine.Addr, n int) (*Original, error) {
 	c := s.At(start)
 	switch {
 	case c == nil:
-		return nil, fmt.Errorf("what the code at %v was is not known: no file and no registered object has it", start)
+		return nil, fmt.Errorf("the compiled code at %v is unknown: it is in no file and no registered object", start)
 	case c.Image == nil:
-		return nil, fmt.Errorf("what the code at %v was is not known: its stack map was found in memory, and no object is registered", start)
+		return nil, fmt.Errorf("the compiled code at %v is unknown: its stack map was found in memory, and no object is registered", start)
 	}
 	if m := s.Target.ModuleAt(start); m != nil && m.Image == c.Image && m.Virtual() {
-		return nil, errors.New("what the code of " + m.Path + " was is not known: it has no file")
+		return nil, errors.New("the compiled code of " + m.Path + " is unknown: it has no file")
 	}
 	code, fixed, err := c.Image.Original(start, min(n, MaxOriginal))
 	if err != nil {
-		return nil, fmt.Errorf("what the code at %v was is not known: %w", start, err)
+		return nil, fmt.Errorf("the compiled code at %v is unknown: %w", start, err)
 	}
 	now, err := readWhole(s.Target, start, make([]byte, len(code)))
 	if err != nil {

@@ -149,11 +149,11 @@ func TestOriginalOfUnknownCode(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
 	space := held(t, p)
 	_, err := space.Original(machine.Addr(0x1000), 16)
-	require.EqualError(t, err, "what the code at 0x1000 was is not known: no file and no registered object has it")
+	require.EqualError(t, err, "the compiled code at 0x1000 is unknown: it is in no file and no registered object")
 	for _, m := range space.Target.Modules {
 		if m.Virtual() {
 			_, err := space.Original(m.Image.Code()[0].Loaded(), 16)
-			require.EqualError(t, err, "what the code of [vdso] was is not known: it has no file")
+			require.EqualError(t, err, "the compiled code of [vdso] is unknown: it has no file")
 			return
 		}
 	}

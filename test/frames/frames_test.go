@@ -240,7 +240,7 @@ func TestPartial(t *testing.T) {
 	require.Len(t, regexp.MustCompile(`unavailable: \w+ is caller-saved and frame #`).FindAllString(r.Stdout, -1), missing)
 	r = clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR)
 	require.Equal(t, 2, r.Code)
-	require.Contains(t, r.Stderr, "%pr: it is what the call returns, and the call is still running")
+	require.Contains(t, r.Stderr, "%pr: it is the result of a call that is still running")
 	clitest.RequireUnharmed(t, p)
 }
 
@@ -326,7 +326,7 @@ func TestGuesses(t *testing.T) {
 	p := livetest.Program(t, livetest.Tool(t, "node"), livetest.Testdata(t, "..", "deopt", "testdata", "gdbstack", "hot.js"))
 	p.Quiet(t, 0)
 	text := clitest.Run(t, "frames", "-p", clitest.PID(p), "-t", clitest.PID(p)).Stdout
-	first := regexp.MustCompile(`(?m)^  #(\d+) +(?:native|jit) .* by frame pointer\n +\(frame #\d+ is taken to keep a frame pointer: where it does not, frames are missing here\)$`).FindAllStringSubmatch(text, -1)
+	first := regexp.MustCompile(`(?m)^  #(\d+) +(?:native|jit) .* by frame pointer\n +\(frame #\d+ is assumed to have a frame pointer: if it has none, frames are missing here\)$`).FindAllStringSubmatch(text, -1)
 	require.Len(t, first, 1, text)
 	again := regexp.MustCompile(`(?m)^  #\d+ +(?:native|jit) .* by frame pointer, a guess as #(\d+) is$`).FindAllStringSubmatch(text, -1)
 	require.NotEmpty(t, again, text)
@@ -335,7 +335,7 @@ func TestGuesses(t *testing.T) {
 	}
 	var said int
 	for _, f := range clitest.Frames(t, clitest.Run(t, "frames", "-p", clitest.PID(p), "-t", clitest.PID(p), "--json").Object(t)) {
-		if notes, ok := f["notes"]; ok && strings.Contains(fmt.Sprint(notes), "is taken to keep a frame pointer") {
+		if notes, ok := f["notes"]; ok && strings.Contains(fmt.Sprint(notes), "is assumed to have a frame pointer") {
 			require.Equal(t, "frame pointer", f["rule"])
 			said++
 		}

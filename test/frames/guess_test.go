@@ -32,7 +32,7 @@ func TestGuessedRecord(t *testing.T) {
 	shown := clitest.Objects(t, threads[0]["frames"])
 	require.Len(t, shown, 1)
 	require.Equal(t, "scan", shown[0]["rule"])
-	require.Contains(t, shown[0]["guess"], "nothing says where the stack of frame #")
+	require.Contains(t, shown[0]["guess"], "the end of the stack of frame #")
 	slots := clitest.Objects(t, shown[0]["slots"])
 	require.Len(t, slots, 1)
 	require.Equal(t, "guess", slots[0]["status"])
@@ -40,9 +40,9 @@ func TestGuessedRecord(t *testing.T) {
 	number := fmt.Sprint(shown[0]["index"])
 
 	// The error says what is refused, why, and what to do.
-	with("resume").FailsEmpty(t, 2, "frame #"+number+", near, is a guess: ", "nothing says where the stack of frame #",
-		"explain -f "+number+" says how it was found, and --force goes on from it all the same")
-	with("resume", "--commit").FailsEmpty(t, 2, "nothing is committed: frame #"+number+", near may not be the caller of frame #", "nothing says where the stack of frame #")
+	with("resume").FailsEmpty(t, 2, "frame #"+number+", near, is a guess: ", "the end of the stack of frame #",
+		"see explain -f "+number+" for how it was found, or resume it anyway with --force")
+	with("resume", "--commit").FailsEmpty(t, 2, "nothing is committed: frame #"+number+", near may not be the caller of frame #", "the end of the stack of frame #")
 	with("resume", "--force", "--commit").FailsEmpty(t, 64, "--force does not go with --commit", "a process is not changed by a guess")
 	require.Equal(t, 1, with("explain", "-f", number).Code)
 	require.Contains(t, with("explain", "-f", number).Stdout, "guess: 12")

@@ -81,7 +81,7 @@ func TestResumeToFrameRefuses(t *testing.T) {
 		{"--result=", 64, "the value of --result is empty"},
 		{"--to-frame 99", 2, "no frame to resume up to frame #99: frame #"},
 		{"-f 3 --to-frame 1", 2, "frame #1 is no caller of frame #3"},
-		{"--result 1.5", 2, fmt.Sprintf(`the result for frame #%d, f: "1.5" is no value of type i32`, n)},
+		{"--result 1.5", 2, fmt.Sprintf(`the result for frame #%d, f: "1.5" is not a value of type i32`, n)},
 	} {
 		args := append([]string{"resume", "-p", clitest.PID(p), "--ir", p.IR}, strings.Fields(c.args)...)
 		clitest.Run(t, args...).FailsEmpty(t, c.code, c.want)
@@ -90,6 +90,6 @@ func TestResumeToFrameRefuses(t *testing.T) {
 	require.Equal(t, 2, r.Code)
 	require.Empty(t, r.Stdout)
 	require.Equal(t, fmt.Sprintf("reframe: frame #%d, f: @f cannot resume in block %%wait: values that are live there are missing\n"+
-		"  %%w: it is what the call returns, and the call is still running; --result says what it is to return\n", n), r.Stderr)
+		"  %%w: it is the result of a call that is still running; give it with --result\n", n), r.Stderr)
 	require.True(t, p.Alive())
 }

@@ -85,7 +85,7 @@ func TestResumeCommitRefuses(t *testing.T) {
 	r := clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--commit")
 	require.Equal(t, 2, r.Code)
 	require.Contains(t, r.Stderr, "nothing is committed: frame #")
-	require.Contains(t, r.Stderr, "--result says what it is to return")
+	require.Contains(t, r.Stderr, "give it with --result")
 	clitest.RequireUnharmed(t, p)
 	p.AwaitPause(t)
 	r = clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--commit", "--result", "7")

@@ -120,7 +120,7 @@ func TestResumeWithRefuses(t *testing.T) {
 		{[]string{"-p", clitest.PID(p), "--ir", p.IR}, 2, "no layout of a virtual machine has frames for record 2882400"},
 		{[]string{"-p", clitest.PID(p), "--ir", p.IR, "--layout", star}, 2, "vmframes.star:"},
 		{[]string{"-p", clitest.PID(p), "--layout", "simple", "-f", "0"}, 2, "no frame to resume"},
-		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--result", "7"}, 2, "its innermost frame waits for no call, and --result says what one returned"},
+		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--result", "7"}, 2, "its innermost frame has no pending call, and --result says what one returned"},
 		{[]string{"-p", clitest.PID(call), "--layout", star}, 2, "its innermost frame, Point.norm, waits for a call that is still running; --result says what it is to return"},
 		{[]string{"-p", clitest.PID(call), "--layout", star, "--result", "seven"}, 64, `"seven" is no integer, pointer or float`},
 		{[]string{"--core", "x", "--layout", "simple", "--commit"}, 64, "--commit writes into a process, and a core is none: -p PID"},

@@ -137,7 +137,7 @@ func (e *CompactEntry) errorf(format string, args ...any) error {
 func (e *CompactEntry) only(bits uint32) error {
 	const all = compactNotStart | compactOther | compactMode
 	if extra := e.Encoding &^ (all | bits); extra != 0 {
-		return e.errorf("encoding %#08x: bits %#x mean nothing in its mode", e.Encoding, extra)
+		return e.errorf("encoding %#08x: bits %#x are undefined in its mode", e.Encoding, extra)
 	}
 	return nil
 }

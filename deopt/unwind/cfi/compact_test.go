@@ -51,7 +51,7 @@ func TestCompactEncodings(t *testing.T) {
 		{machine.AMD64, 0x01010000 | 1<<3, "", "slot 1 of 1 words below the frame pointer"},
 		{machine.AMD64, 0x01000001, "", "slot 0 of 0 words below the frame pointer"},
 		{machine.AMD64, 0x01010007, "", "register 7 in slot 0"},
-		{machine.AMD64, 0x01018001, "", "bits 0x8000 mean nothing in its mode"},
+		{machine.AMD64, 0x01018001, "", "bits 0x8000 are undefined in its mode"},
 
 		{machine.AMD64, 0x02010000, "rsp+8 rip=c-8", ""},
 		{machine.AMD64, 0x02020400, "rsp+16 rbx=c-16 rip=c-8", ""},
@@ -65,7 +65,7 @@ func TestCompactEncodings(t *testing.T) {
 		{machine.AMD64, 0x02090000 | 6<<10 | 720, "", "permutation 720 of 6 registers"},
 		{machine.AMD64, 0x02090001, "", "permutation 1 of 0 registers"},
 		{machine.AMD64, 0x02091c00, "", "permutation 0 of 7 registers"},
-		{machine.AMD64, 0x02022000, "", "bits 0x2000 mean nothing in its mode"},
+		{machine.AMD64, 0x02022000, "", "bits 0x2000 are undefined in its mode"},
 
 		{machine.AMD64, 0x03066801, "rsp+74584 rbx=c-24 r13=c-16 rip=c-8", ""}, // 0x12340 bytes and 3 words
 		{machine.AMD64, 0x03060000, "rsp+74560 rip=c-8", ""},
@@ -75,7 +75,7 @@ func TestCompactEncodings(t *testing.T) {
 		{machine.AMD64, 0x83060000, "", "the range does not start with"},
 
 		{machine.AMD64, 0, "", "no unwind information covers this address"},
-		{machine.AMD64, 0x00000001, "", "bits 0x1 mean nothing in its mode"},
+		{machine.AMD64, 0x00000001, "", "bits 0x1 are undefined in its mode"},
 		{machine.AMD64, 0x04000018, "", "compact unwind refers to __eh_frame"},
 		{machine.AMD64, 0x05000000, "", "mode 5 of x86-64 is not known"},
 		{machine.AMD64, 0x0f000000, "", "mode 15 of x86-64 is not known"},
@@ -88,11 +88,11 @@ func TestCompactEncodings(t *testing.T) {
 		{machine.ARM64, 0x04000011, "x29+16 x19=c-24 x20=c-32 x27=c-40 x28=c-48 x29=c-16 x30=c-8", ""},
 		{machine.ARM64, 0x04000f1f, "x29+16 x19=c-24 x20=c-32 x21=c-40 x22=c-48 x23=c-56 x24=c-64 x25=c-72 x26=c-80 x27=c-88 x28=c-96" +
 			" x29=c-16 x30=c-8 v8=c-104 v9=c-112 v10=c-120 v11=c-128 v12=c-136 v13=c-144 v14=c-152 v15=c-160", ""},
-		{machine.ARM64, 0x04001000, "", "bits 0x1000 mean nothing in its mode"},
-		{machine.ARM64, 0x04000020, "", "bits 0x20 mean nothing in its mode"},
-		{machine.ARM64, 0x02000080, "", "bits 0x80 mean nothing in its mode"},
+		{machine.ARM64, 0x04001000, "", "bits 0x1000 are undefined in its mode"},
+		{machine.ARM64, 0x04000020, "", "bits 0x20 are undefined in its mode"},
+		{machine.ARM64, 0x02000080, "", "bits 0x80 are undefined in its mode"},
 		{machine.ARM64, 0, "", "no unwind information covers this address"},
-		{machine.ARM64, 0x00000100, "", "bits 0x100 mean nothing in its mode"},
+		{machine.ARM64, 0x00000100, "", "bits 0x100 are undefined in its mode"},
 		{machine.ARM64, 0x03000070, "", "compact unwind refers to __eh_frame"},
 		{machine.ARM64, 0x01000000, "", "mode 1 of arm64 is not known"},
 		{machine.ARM64, 0x05000000, "", "mode 5 of arm64 is not known"},

@@ -145,7 +145,7 @@ func (s *Stack) Request() (*protocol.Resume, error) {
 	waits := r.Frames[0].Resume == frame.Calling
 	switch {
 	case r.Returned != nil && !waits:
-		return nil, fmt.Errorf("%s: its innermost frame waits for no call, and --result says what one returned", s.Frames[0].Title())
+		return nil, fmt.Errorf("%s: its innermost frame has no pending call, and --result says what one returned", s.Frames[0].Title())
 	case r.Returned == nil && waits && !s.Came:
 		return nil, fmt.Errorf("%s: its innermost frame, %s, waits for a call that is still running; --result says what it is to return", s.Frames[0].Title(), r.Frames[0].Method)
 	}

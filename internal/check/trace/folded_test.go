@@ -67,7 +67,7 @@ func TestTraceFoldedFunctions(t *testing.T) {
 			var shown []string
 			for _, s := range append(list[0].Slots, list[0].Also[0].Slots...) {
 				require.Equal(t, frame.Guessed, s.Status)
-				require.Contains(t, s.Reason, "which the linker folded: f, g; which of them runs is not known")
+				require.Contains(t, s.Reason, "f, g; which of them runs is unknown")
 				shown = append(shown, s.Name+"="+s.Value)
 			}
 			require.ElementsMatch(t, []string{"%x=300", "=111", "%y=300", "=222"}, shown)

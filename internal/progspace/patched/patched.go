@@ -82,7 +82,7 @@ func (p *Finder) Covering(f, callee *unwind.Frame) (found []*Code, notes []strin
 		at = e.Addr
 		if s == nil {
 			if note != "" {
-				notes = append(notes, fmt.Sprintf("record %d is not it: %s", uint64(e.Record().ID), note))
+				notes = append(notes, fmt.Sprintf("record %d does not match: %s", uint64(e.Record().ID), note))
 			}
 			continue
 		}
@@ -156,7 +156,7 @@ func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.
 	o, err := p.Space.Original(e.Addr, int(pc-e.Addr))
 	switch {
 	case err != nil && least > 0:
-		return nil, "its shadow holds this return address, and " + err.Error()
+		return nil, "this return address is in its shadow, and " + err.Error()
 	case err != nil || o.End() < pc:
 		return nil, ""
 	}
@@ -181,7 +181,7 @@ func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.
 	}
 	switch {
 	case !ends && least > 0:
-		return nil, "its shadow holds this return address, and no call ends here now: what was written there has been taken back, or written over again"
+		return nil, "this return address is in its shadow, but no call ends here now: a patch here was removed or overwritten"
 	case !ends || !written:
 		return nil, "" // the compiler's own code
 	case uint64(pc-e.Addr) > least && least > 0:
@@ -321,7 +321,7 @@ func (p *Finder) mayBeOwn(s *Code, f, callee *unwind.Frame) (is bool, why string
 	now := p.targetNow(s)
 	switch {
 	case runs != 0 && own != 0 && own != now && p.leadsTo(own, runs):
-		return true, "is not it: the call that was here before another one was written over it is still running"
+		return true, "does not match: the call that was here before it was overwritten is still running"
 	case runs != 0 && own != 0 && now != 0 && p.leadsTo(now, runs):
 		return false, ""
 	}
@@ -413,18 +413,18 @@ func (p *Finder) leadsTo(at, function machine.Addr) bool {
 func (s *Code) Convention(space *progspace.Space) string {
 	of := fmt.Sprintf("its %s of %d bytes", s.Noun(), s.Bytes)
 	if s.Bytes == 0 {
-		of = "the code behind it, which no module says is its shadow,"
+		of = "the code after it, which no module describes as its shadow,"
 	}
 	lead := "a call in it ends at the pc"
 	switch {
 	case s.Trapped:
-		lead = "the pc is in that, or behind a trap in it"
+		lead = "the pc is in that, or after a trap in it"
 	case s.called:
-		lead = fmt.Sprintf("a call in it leads to %v, which takes the return address off the stack, and from there a call ends at the pc", s.Stub)
+		lead = fmt.Sprintf("a call in it leads to %v, which pops the return address, and from there a call ends at the pc", s.Stub)
 	case s.Stub != 0:
 		lead = fmt.Sprintf("a jump in it leads to %v, and from there a call ends at the pc", s.Stub)
 	}
-	return fmt.Sprintf("%s was written over at %s, and %s: %s there, %s in %s, held against each other as they were in the stop; the frame was unwound by the rules of %s",
+	return fmt.Sprintf("%s was overwritten at %s, and %s: %s in the process, %s in %s, compared while it was stopped; the frame was unwound by the rules of %s",
 		of, orAddress(space, s.Left), lead, isa.Spaced(s.Now[s.Left-s.Start:s.past-s.Start]), isa.Spaced(s.Was[s.Left-s.Start:s.past-s.Start]), s.Of, orAddress(space, s.Left))
 }
 

@@ -223,7 +223,7 @@ func refusal(f *deopt.Frame, m *deopt.Matcher, what *deopt.Match) string {
 func otherNotes(f *deopt.Frame, records []NearRecord) []string {
 	return slices.DeleteFunc(slices.Clone(f.Notes), func(note string) bool {
 		told := func(r NearRecord) bool {
-			return note == r.Why || note == fmt.Sprintf("record %d is not it: %s", r.ID, r.Why) ||
+			return note == r.Why || note == fmt.Sprintf("record %d does not match: %s", r.ID, r.Why) ||
 				note == fmt.Sprintf("record %d is at this address too", r.ID)
 		}
 		return note == f.Guess() || strings.HasPrefix(note, "no record here; nearest is ") || slices.ContainsFunc(records, told)

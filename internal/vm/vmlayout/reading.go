@@ -26,7 +26,7 @@ func First(layouts []*Layout, site *Site) *Reading {
 
 // Uncounted returns the reading of a record whose locations cannot be matched with live values without a module.
 func Uncounted(layouts []*Layout, record uint64) *Reading {
-	return &Reading{Layout: layouts[0], Err: fmt.Errorf("record %d: which location is which live value, only the module can say; give it with --ir", record)}
+	return &Reading{Layout: layouts[0], Err: fmt.Errorf("record %d: only the module gives the locations of the live values; give it with --ir", record)}
 }
 
 // Read reads the values at an exit; nil if no layout accepts the record.
