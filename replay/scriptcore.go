@@ -193,7 +193,7 @@ func (c *call) frames() error {
 		return err
 	}
 	if steady && json {
-		return c.wrong("--stable and --json: one of them")
+		return c.wrong("--stable and --json cannot be combined")
 	}
 	v, err := c.look()
 	if err != nil {
@@ -228,7 +228,7 @@ func (c *call) frames() error {
 	case kept.Records() > 0:
 		return nil
 	case all > 0:
-		return unmet{fmt.Errorf("no frame that was asked for stands at a recorded site; of all frames, %d do", all)}
+		return unmet{fmt.Errorf("no selected frame is at a recorded site; %d of all frames are", all)}
 	}
 	return unmet{errors.New(v.WhyNone())}
 }
@@ -281,7 +281,7 @@ func (c *call) choose() error {
 	if notNumber == nil {
 		return unmet{fmt.Errorf("there is no frame %d", number)}
 	}
-	return unmet{fmt.Errorf("there is no frame of %s", args[0])}
+	return unmet{fmt.Errorf("no frame of %s found", args[0])}
 }
 
 // current returns the chosen frame, and its thread.

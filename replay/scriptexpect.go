@@ -155,7 +155,7 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 		return expectAt(f, s, want[0])
 	}
 	if s.Status != frame.OK { // it is unknown whether it has this value
-		return fmt.Errorf("%s is %s: that cannot be held against %s, in %s", spelled(s), shown(s), want[0], titled(f))
+		return fmt.Errorf("%s is %s: that cannot be compared with %s, in %s", spelled(s), shown(s), want[0], titled(f))
 	}
 	same := false
 	var err error

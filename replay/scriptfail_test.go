@@ -45,13 +45,13 @@ func TestScriptFailures(t *testing.T) {
 		{"until 1 --stop-at '%i = 3'", `1: until: --stop-at: %i = 3: at "= 3": what compares is ==` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"launch --ir $TICK_IR -- $HOST $TICK 1 1\nuntil 1 --stop-at 'ii > 3'", `2: until: --stop-at: ii > 3: at "ii > 3": no site that is meant has a slot of that name; there are %i, %x, %y, %acc` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"launch --ir $TICK_IR -- $HOST $TICK 1 1\nuntil 1 --stop-at '%i > 998' --hit 2", "2: record 1: the program exited with status 0 before hit 2: it came there 1000 times, and %i > 998 held 1 times"},
-		{"until 1 --hit 0", "1: until: --hit 0: a number above 0\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
+		{"until 1 --hit 0", "1: until: --hit 0: must be above 0\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"until 1 --hit -1", `1: until: invalid argument "-1" for "--hit" flag: strconv.ParseUint: parsing "-1": invalid syntax` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"prints", "1: usage: prints TEXT"},
 		{"continue now", "1: usage: continue"},
 		{"exits SIGFOO", "1: exits: SIGFOO: a status, or a signal such as SIGSEGV\nusage: exits STATUS | SIGNAL"},
-		{"frames --stable --json", "1: frames: --stable and --json: one of them\nusage: frames [-t TID] [-f N] [--function NAME] [--stable | --json]"},
-		{"record --memory some x", "1: record: --memory some: minimal, writable or all\nusage: record FILE [--memory minimal|writable|all] [--compress]"},
+		{"frames --stable --json", "1: frames: --stable and --json cannot be combined\nusage: frames [-t TID] [-f N] [--function NAME] [--stable | --json]"},
+		{"record --memory some x", "1: record: --memory some: expected minimal, writable or all\nusage: record FILE [--memory minimal|writable|all] [--compress]"},
 
 		// These commands are in the wrong order.
 		{"until 1", "1: no program runs; launch one"},
@@ -76,7 +76,7 @@ func TestScriptFailures(t *testing.T) {
 
 		// These expectations are not met.
 		{"launch --ir $IR/jit_pp.ll -- $LLI -jit-kind=mcjit $IR/jit_pp.ll\nuntil --at pause\nrecord x\ncore x --ir $IR/jit_pp.ll\n! expect %v3 = 5",
-			"5: %v3 is unavailable (rax is caller-saved and frame #1 does not keep it): that cannot be held against 5, in frame #2, work at record 2001"},
+			"5: %v3 is unavailable (rax is caller-saved and frame #1 does not keep it): that cannot be compared with 5, in frame #2, work at record 2001"},
 		{tick + "expect %i = 1", "3: %i is 0 (0x0), not 1, in frame #0, tick at record 1"},
 		{tick + "! expect %i = 0", "3: unexpected success of expect %i = 0"},
 		{tick + "expect %i type i32", "3: %i is of type i64, not i32, in frame #0, tick at record 1"},
@@ -94,7 +94,7 @@ func TestScriptFailures(t *testing.T) {
 		{tick + "! set %z 1", "3: there is no slot %z in frame #0, tick at record 1; it has %i %acc %x %y"},
 		{tick + "! set %i x", `3: %i of frame #0, tick at record 1: "x" is not a value of type i64`},
 		{tick + "frame 99", "3: there is no frame 99"},
-		{tick + "frame nobody", "3: there is no frame of nobody"},
+		{tick + "frame nosuch", "3: no frame of nosuch found"},
 		{tick + "frame entry\nexpect record 1", "4: frame #1, entry has no record"},
 		{tick + "frame entry\nresume", "4: no frame to resume: frame #1, entry, of thread "},
 		{tick + "frame -t 1 0", "3: there is no thread 1"},

@@ -122,7 +122,7 @@ func (c *call) until() error {
 	case (len(args) == 0) == (at == nil), at != nil && o.Function != nil:
 		return c.wrong("")
 	case o.Hit == 0:
-		return c.wrong("--hit 0: a number above 0")
+		return c.wrong("--hit 0: must be above 0")
 	case len(args) > 0:
 		id, err := strconv.ParseUint(args[0], 0, 64)
 		if err != nil {

@@ -110,7 +110,7 @@ func (a *app) hint(flags *pflag.FlagSet, v *deopt.View) {
 	case next.Stack != nil:
 		words := slices.Concat([]string{"resume"}, in(next.Stack.Thread), []string{"-f", strconv.Itoa(next.Stack.Frames[0].Index)})
 		if next.Awaits != "" {
-			fmt.Fprintf(&b, "%s, waits for a call: --result says what it returns, of type %s\n", printable(next.Stack.Frames[0].Title()), printable(next.Awaits))
+			fmt.Fprintf(&b, "%s, waits for a call: use --result for its result, of type %s\n", printable(next.Stack.Frames[0].Title()), printable(next.Awaits))
 			words = append(words, "--result", next.Result)
 		}
 		fmt.Fprintln(&b, try(words...))

@@ -31,28 +31,27 @@ func (a *app) dapCommand() *cobra.Command {
 	var k served
 	c := &cobra.Command{
 		Use:   "dap [flags]",
-		Short: "Debug exits in an editor, by the Debug Adapter Protocol",
-		Long: `dap is a debug adapter: an editor starts it, and shows what it says by the Debug Adapter
-Protocol. It launches a program, attaches to a process or opens a core, stops at exits, shows the
-rebuilt frames with their values, and has the interpreter go on from there by instructions of
-the IR, forwards and backwards, while the process stands as it is.
+		Short: "Debug exits in an editor (Debug Adapter Protocol)",
+		Long: `dap is a debug adapter: an editor starts it and talks to it by the Debug Adapter Protocol. dap
+launches a program, attaches to a process or opens a core, and stops at exits. It shows the rebuilt
+frames with their values. From an exit the interpreter can step through the IR, forwards and
+backwards, while the process stays stopped.
 
-What other verbs are told by flags is in the editor's launch configuration, by the same names: program,
+The editor's launch configuration has members instead of the flags of other verbs: program,
 args, cwd, env, stdin; pid; core, exe, sysroot, debugDir; ir, layout, object, noSelfDescription, trustIR,
 stopOnEntry, token. doc/editors.md has examples for VS Code, Neovim, Emacs and Helix.
 
-It speaks on standard input and output. With --listen it waits for one client on a TCP address,
-which is printed on standard error, and ends with it. A client can start programs. So on Linux
-only programs of the same user are served, and the address must be one of this machine alone.
-With --from-anywhere, and on other systems, any user is served whose launch configuration has
-the token that is printed below the address: "token": "…". A peer that is refused ends
-nothing: the next one may connect.
+dap uses standard input and output. With --listen it waits for one client at a TCP address, which it
+prints on standard error, and ends when the client disconnects. A client can start programs.
+Therefore dap on Linux serves only programs of the same user, and the address must belong to this
+machine only. With --from-anywhere, and on other systems, it serves any user whose launch configuration
+has the token that is printed below the address: "token": "…". After a refused connection dap
+waits for the next one.
 
-A process that was attached to goes on unharmed however dap ends, that by SIGKILL included, and
-a program that it launched ends with it.
+An attached process continues unharmed when dap ends, even if dap is killed by SIGKILL. A launched
+program ends with dap.
 
-Exit status: 0 the client has disconnected or is gone, 2 it failed; 130, 143 or 129 after SIGINT,
-SIGTERM or SIGHUP.`,
+Exit status: 0 the client disconnected, 2 error; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.`,
 		Example: `  reframe dap
   reframe dap --listen 127.0.0.1:0`,
 		Args: noArguments,
@@ -61,15 +60,15 @@ SIGTERM or SIGHUP.`,
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	c.Flags().StringVar(&k.listen, "listen", "", "wait for one client at this TCP `ADDRESS`, such as 127.0.0.1:4711; port 0 is any that is free")
-	c.Flags().BoolVar(&k.anywhere, "from-anywhere", false, "with --listen: accept other machines and users, which must know the printed token")
+	c.Flags().StringVar(&k.listen, "listen", "", "wait for one client at this TCP `ADDRESS`, such as 127.0.0.1:4711; port 0 selects a free port")
+	c.Flags().BoolVar(&k.anywhere, "from-anywhere", false, "with --listen: accept other users and machines that send the printed token")
 	return c
 }
 
 // noArguments rejects positional arguments.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("%s takes no %q: what is debugged is in the editor's launch configuration", c.Name(), args[0])
+		return usage("%s takes no argument %q: the editor's launch configuration selects the target", c.Name(), args[0])
 	}
 	return nil
 }
@@ -77,7 +76,7 @@ func noArguments(c *cobra.Command, args []string) error {
 // dap serves one client.
 func (a *app) dap(ctx context.Context, k *served, listens bool) error {
 	if k.anywhere && !listens {
-		return usage("--from-anywhere is for --listen")
+		return usage("--from-anywhere requires --listen")
 	}
 	// Re-enable the garbage collector: a session is long-lived.
 	collecting(100)
@@ -211,21 +210,21 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 func meantTarget(o *dap.Opening) error {
 	switch {
 	case o.Launch && o.Program == "":
-		return errors.New("\"program\" of the launch configuration is missing: what is to be started")
+		return errors.New("\"program\" is missing in the launch configuration")
 	case o.Launch && (o.PID != 0 || o.Core != ""):
-		return errors.New("\"pid\" and \"core\" are for a configuration with \"request\": \"attach\"")
+		return errors.New("\"pid\" and \"core\" require \"request\": \"attach\"")
 	case o.Launch && len(o.Object) > 0:
-		return errors.New("\"object\" says where code lies in a process that runs already: \"request\": \"attach\"")
+		return errors.New("\"object\" requires a running process: \"request\": \"attach\"")
 	case o.Launch:
 	case o.Program != "":
-		return errors.New("\"program\" is for a configuration with \"request\": \"launch\"; that of a core is \"exe\"")
+		return errors.New("\"program\" requires \"request\": \"launch\"; use \"exe\" for the program of a core")
 	case (o.PID != 0) == (o.Core != ""):
-		return errors.New("\"pid\" or \"core\" of the launch configuration: one of them")
+		return errors.New("expected either \"pid\" or \"core\" in the launch configuration")
 	case o.PID < 0:
-		return fmt.Errorf("pid %d: a process number is above 0", o.PID)
+		return fmt.Errorf("pid %d: a process id must be above 0", o.PID)
 	}
 	if o.Core == "" && (o.Exe != "" || o.Sysroot != "") {
-		return errors.New("\"exe\" and \"sysroot\" are for a core; of a process the files are known")
+		return errors.New("\"exe\" and \"sysroot\" require a core: the files of a process are known")
 	}
 	return nil
 }

@@ -37,28 +37,30 @@ func (a *app) debugCommand() *cobra.Command {
 	var k debugged
 	c := &cobra.Command{
 		Use:   "debug {PID | CORE | [flags] -- COMMAND [ARG...]} [--ir FILE.ll]",
-		Short: "Debug exits at a prompt, in the manner of gdb",
-		Long: `debug takes hold of a process, of one that it starts, or of a core, and asks at a prompt
-what to do: break says at which exits to stop, continue goes there, bt, locals, print and x look around.
-step, next, finish and until have the interpreter go on from the exit by instructions of the IR, over
-its own copy of memory, while the process stands; back goes back. set gives a value another one and tries again. help
-lists the commands, and help COMMAND says more of one.
+		Short: "Debug exits at a prompt, like gdb",
+		Long: `debug starts a program, attaches to a process or opens a core, and reads commands at a prompt, like
+gdb. break selects the exits at which to stop, continue resumes the process, and bt, locals, print and
+x show its state. From an exit, step, next, finish and until run the interpreter by instructions of the
+IR, over its own copy of memory, while the process stays stopped; back steps backwards. set changes a
+value for the interpreter, to try again. help lists the commands, and help COMMAND explains one.
 
-A breakpoint is in the process only while it runs: one that stands has nothing written into it. At the end of the
-session a process that it started is killed, and another one goes on as if nobody had looked, also where reframe is killed.
-What is started has no terminal to read from: --stdin FILE is its standard input.
+Breakpoints are in the process only while it runs: a stopped process has none. When the session
+ends, a process that it started is killed. An attached process continues unharmed, even if reframe is
+killed. A started program cannot read from the terminal: --stdin FILE is its standard input.
 
 ` + positionalHelp + ` ` + coreHelp + `
 
---with COMMAND has the virtual machine's own interpreter go on in the frames that a layout has of it: step, next, finish,
-back and restart go by its instructions then, if it offers to stop on the way (doc/protocol.md), and resume goes to its end.
+With --with COMMAND the virtual machine's own interpreter runs the frames that a layout
+describes. step, next, finish, back and restart then work by its instructions, if it can stop after
+an instruction (doc/protocol.md); resume runs to the end.
 
--x FILE does the commands in FILE, one a line; the first that fails ends the session. So does standard input that is
-no terminal. Lines that were typed are kept in ~/.local/state/reframe/history.
+-x FILE runs the commands in FILE, one per line. The first error ends the session; so does the first
+error in commands from standard input that is not a terminal. Typed lines are kept in
+~/.local/state/reframe/history.
 
-Ctrl-C stops a process that goes on, or gives up what a command does; it ends no session.
+Ctrl-C stops the running process, or cancels the running command. It does not end the session.
 
-Exit status: 0 the session was ended; 2 it could not begin, or a command of -x failed; 143 or 129
+Exit status: 0 the session was ended; 2 it could not start, or a command of -x failed; 143 or 129
 after SIGTERM or SIGHUP.`,
 		Example: `  reframe debug --ir loop.ll -- ./host loop.o
   reframe debug -p 41822 --ir loop.ll --layout loop.layout.json
@@ -83,11 +85,11 @@ after SIGTERM or SIGHUP.`,
 	k.selfFlag(c)
 	f := c.Flags()
 	f.SetInterspersed(false) // words after the command's name belong to the command
-	f.StringArrayVarP(&k.scripts, "execute", "x", nil, "do the commands in `FILE` first (repeatable)")
-	f.StringVar(&k.stdin, "stdin", "", "the standard input of what is started, `FILE` (default "+os.DevNull+")")
-	f.StringVar(&k.with, "with", "", "the VM's own interpreter in place of the reference interpreter: `COMMAND`, for sh, which speaks doc/protocol.md")
-	f.BoolVar(&k.trustIR, "trust-ir", false, "use the module of --ir also where the code was not compiled from it: to find where the two differ")
-	f.Uint64Var(&k.steps, "steps", 0, "the interpreter may run `N` instructions from an exit on (default 1000000000)")
+	f.StringArrayVarP(&k.scripts, "execute", "x", nil, "run the commands in `FILE` first (repeatable)")
+	f.StringVar(&k.stdin, "stdin", "", "`FILE` is the standard input of the started program (default "+os.DevNull+")")
+	f.StringVar(&k.with, "with", "", "run the VM's own interpreter instead of the reference interpreter: the shell command `COMMAND`, which speaks doc/protocol.md")
+	f.BoolVar(&k.trustIR, "trust-ir", false, "use the module of --ir even if the code was not compiled from it, to find the difference")
+	f.Uint64Var(&k.steps, "steps", 0, "bound the interpreter to `N` instructions per exit (default 1000000000)")
 	return c
 }
 
@@ -96,13 +98,13 @@ func (k *debugged) check(c *cobra.Command, command []string) error {
 	given := c.Flags().Changed
 	switch {
 	case len(command) > 0 && (given("pid") || given("core")):
-		return usage("-p, --core and a command to start: one of them")
+		return usage("-p, --core and a command to start cannot be combined")
 	case len(command) == 0 && !given("pid") && !given("core"):
 		return usage("usage: reframe debug PID | CORE | -- COMMAND")
 	case len(command) > 0 && len(k.objects) > 0:
-		return usage("--object says where code lies in a process that runs already: -p PID")
+		return usage("--object requires a running process: -p PID")
 	case len(command) == 0 && given("stdin"):
-		return usage("--stdin is for a command that is started")
+		return usage("--stdin requires a command to start")
 	case given("with") && strings.TrimSpace(k.with) == "":
 		return usage("the command of --with is empty")
 	case len(command) > 0:

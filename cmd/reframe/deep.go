@@ -22,9 +22,9 @@ func depthOf(text string, c *deopt.Choice) (unwind.Depth, error) {
 	case text == "all":
 		d.Inner, d.Outer = max(d.Inner, maxKept), max(d.Outer, maxKept)
 	case err != nil || n == 0:
-		return d, usage("--depth %s: a number above 0, or all", text)
+		return d, usage("--depth %s: expected a number above 0, or all", text)
 	case n > 2*maxKept:
-		return d, usage("--depth %d: at most %d; all is as many", n, 2*maxKept)
+		return d, usage("--depth %d: must be at most %d, which is all", n, 2*maxKept)
 	default:
 		d.Inner, d.Outer = int(n+1)/2, max(int(n)/2, -1-c.Frame)
 		if d.Around = 0; c.Frame >= d.Inner {

@@ -23,18 +23,17 @@ func (a *app) demoCommand() *cobra.Command {
 	keep := false
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Tell the whole story on a built-in target",
-		Long: `demo starts a small program that it carries: code that LLVM compiled, mapped and
-registered with the GDB JIT interface as a JIT would, which runs into an OSR exit. It
-shows the frames, resumes the one at the exit in the reference interpreter, lets the
-native code run on, and compares. Then it shows the frames of a virtual machine, whose
-code describes itself. It needs no LLVM.
+		Short: "Show the main features on a built-in program",
+		Long: `demo runs a small built-in program. The program maps code that LLVM compiled and registers
+it with the GDB JIT interface, as a JIT does. Its guard fails, which is an OSR exit. demo shows the
+frames, resumes the frame at the exit in the reference interpreter, lets the native code
+continue, and compares the results. Then it shows the frames of a virtual machine, whose
+code contains its own IR and layout. demo needs no LLVM.
 
-With --keep it leaves the program standing at both exits, with its IR and its layout
-beside it, and prints commands to try. The processes end when they are told to, or by
-themselves after an hour.
+With --keep it leaves two processes waiting at these exits, with their IR and layout
+beside them, and prints commands to try. The processes end on request, or after an hour.
 
-Exit status 3 says that the interpreter and the native code disagree.`,
+Exit status: 0 the results agree, 2 error, 3 the interpreter and the native code disagree.`,
 		Example: "  reframe demo\n  reframe demo --keep",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -46,7 +45,7 @@ Exit status 3 says that the interpreter and the native code disagree.`,
 			return a.demo(ctx)
 		},
 	}
-	c.Flags().BoolVar(&keep, "keep", false, "leave the target running, with its files beside it")
+	c.Flags().BoolVar(&keep, "keep", false, "keep the processes waiting, with their files beside them")
 	return c
 }
 
@@ -58,9 +57,9 @@ func (a *app) demoKept(ctx context.Context) error {
 	}
 	pid := []string{"-p", strconv.Itoa(kept.PID)}
 	files := []string{"--ir", demo.KeptIR, "--layout", demo.KeptLayout}
-	fmt.Fprintf(a.stdout, `started a target, process %d; its guard has failed and it stands at an OSR exit
+	fmt.Fprintf(a.stdout, `started a program, process %d; its guard has failed, and it waits at an OSR exit
 its IR, its layout and the program itself are in %s
-started another, process %d, at an exit of a virtual machine's method, which describes itself
+started another, process %d, waiting at an exit of a virtual machine's method; it contains its own IR and layout
 
 try:
   cd %[2]s
@@ -79,10 +78,10 @@ try:
 		fmt.Fprintf(a.stdout, "  %s\n", commandLine(words...))
 	}
 	fmt.Fprintf(a.stdout, `
-end them, or they end by themselves after an hour:
-  echo > %-13s # it leaves its exit, runs to its end, and writes the sum to %s
-  echo > %-13s # the other ends
-  kill %-15s # or both at once
+end the processes (they end by themselves after an hour):
+  echo > %-13s # the first continues from its exit, ends, and writes the sum to %s
+  echo > %-13s # the other one ends
+  kill %-15s # or end both at once
   rm -r %s
 `, demo.KeptGo, demo.KeptOutput, demo.KeptVMGo, fmt.Sprintf("%d %d ", kept.PID, kept.VM), quoted(kept.Dir))
 	return nil
@@ -104,7 +103,7 @@ func (a *app) demo(ctx context.Context) error {
 		return err
 	}
 	defer process.Kill()
-	fmt.Fprintf(a.stdout, "started a target, process %d; its guard has failed and it stands at an OSR exit\n\n", process.PID)
+	fmt.Fprintf(a.stdout, "started a program, process %d; its guard has failed, and it waits at an OSR exit\n\n", process.PID)
 
 	if err := a.demoFrames(process.PID, options); err != nil {
 		return err

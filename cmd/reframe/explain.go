@@ -22,30 +22,27 @@ func (a *app) explainCommand() *cobra.Command {
 	q := explain.Question{}
 	c := &cobra.Command{
 		Use:   "explain {PID | CORE} [ADDRESS | RECORD | '#N']",
-		Short: "Tell step by step how one frame came to be",
-		Long: `explain tells of one frame how it came to be: what its pc lies in, by which rules
-the stack was followed up to it, which record is its own and why, and why the nearest
-ones are not, where each value was read and what was made of its bytes, where the
-frame resumes, and the instructions around its pc.
+		Short: "Explain step by step how one frame was rebuilt",
+		Long: `explain shows how one frame was rebuilt: the code at its pc, the unwind rules that led to it,
+its record, why that record matches and the nearest ones do not, where each value was read and how its
+bytes were interpreted, where the frame resumes, and the instructions around its pc.
 
-The frame is named by its number (-f N, or '#N'), by an address that it stands at
-(0x...), or by the id of its record (a decimal number). Without any of these it is the
-innermost frame that has a record. An address at which no frame stands is explained
-as a place in the code; a record at several places is shown with all of them.
+Select the frame by its number (-f N, or '#N'), by an address (0x...), or by the id of its record (a
+decimal number). The default is the innermost frame that has a record. An address without a frame is
+explained as a place in the code. A record at several places is shown with all of them.
 
---html writes a picture of it to FILE in place of the text: one page that needs nothing
-else, with the machine stack to scale, the registers, the record's bytes, the IR, the
-frames of a virtual machine and the code, in which a value is lit wherever it is
-(doc/picture.md). An existing file is kept unless --force is given; - is standard output.
+--html writes a picture of the exit to FILE instead of the text: one self-contained page with the
+machine stack to scale, the registers, the record's bytes, the IR, the frames of a virtual machine and
+the code. A selected value is highlighted in all of them (doc/picture.md). An existing file is
+overwritten only with --force; - is standard output.
 
-The process is stopped until everything is read; the output says for how long.
+The process stays stopped until everything is read; the output shows for how long.
 Nothing is written into it.
 
 ` + positionalHelp + `
-With -p or --core an only argument is the question. ` + coreHelp + `
+After -p or --core, the only argument is an address, a record or a frame. ` + coreHelp + `
 
-Exit status: 0 all of it worked, 1 a value that a record promises is unavailable, 2 there
-is nothing to explain or it failed.`,
+Exit status: 0 OK, 1 a recorded value is unavailable, 2 nothing to explain, or error.`,
 		Example: `  reframe explain 41822 --ir loop.ll
   reframe explain -p 41822 --ir loop.ll --layout loop.layout.json -f 2
   reframe explain 41822 0x7f184e5d308b
@@ -68,9 +65,9 @@ is nothing to explain or it failed.`,
 			if changed("html") {
 				switch {
 				case pageFile == "":
-					return usage("the name behind --html is empty")
+					return usage("--html requires the name of a file")
 				case pageFile == standard && a.json:
-					return usage("--html - and --json: standard output is for one of them")
+					return usage("--html - and --json cannot be combined: both write to standard output")
 				}
 				if err := refuseLoss(force, []named{{"--html", pageFile}}, k.inputFiles(nil)); err != nil {
 					return err
@@ -115,8 +112,8 @@ is nothing to explain or it failed.`,
 	k.addFlags(c)
 	k.selfFlag(c)
 	sourceFlag(c, &source)
-	frameFlag(c, &q.Frame, "the frame of this `number`"+frameNumbers)
-	c.Flags().StringVar(&pageFile, "html", "", "write a picture of the exit to `FILE`, one page of HTML, or to standard output (-)")
+	frameFlag(c, &q.Frame, "explain the frame of this `number`"+frameNumbers)
+	c.Flags().StringVar(&pageFile, "html", "", "write a picture of the exit, one HTML page, to `FILE` or to standard output (-)")
 	_ = c.RegisterFlagCompletionFunc("html", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
 	forceFlag(c, &force)
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+explain.Schema+")")
@@ -129,7 +126,7 @@ func asked(q *explain.Question, c *cobra.Command, args []string) error {
 	case 0:
 		return nil
 	case 2:
-		return usage("one question at a time: %s, or %s", args[0], args[1])
+		return usage("expected one address, record or frame, got %s and %s", args[0], args[1])
 	}
 	text := args[0]
 	number, isFrame := strings.CutPrefix(text, "#")
@@ -138,23 +135,23 @@ func asked(q *explain.Question, c *cobra.Command, args []string) error {
 	case isFrame:
 		n, err := strconv.ParseUint(number, 10, 31)
 		if err != nil {
-			return usage("%q: behind # comes the number of a frame", text)
+			return usage("%q: expected the number of a frame after #", text)
 		}
 		if c.Flags().Changed("frame") {
-			return usage("-f and %s both say which frame", text)
+			return usage("-f and %s cannot be combined: both select a frame", text)
 		}
 		q.Frame = int(n)
 	case isAddress:
 		n, err := strconv.ParseUint(digits, 16, 64)
 		if err != nil {
-			return usage("%q: an address is a hexadecimal number of 64 bits: 0x7f184e5d308b", text)
+			return usage("%q: expected a 64-bit hexadecimal address, such as 0x7f184e5d308b", text)
 		}
 		addr := machine.Addr(n)
 		q.Address = &addr
 	default:
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return usage("%q: an address (0x...), the id of a record (a decimal number) or a frame (#N)", text)
+			return usage("%q: expected an address (0x...), the id of a record (a decimal number) or a frame (#N)", text)
 		}
 		q.Record = &n
 	}

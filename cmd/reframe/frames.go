@@ -26,31 +26,29 @@ func (a *app) framesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "frames {PID | CORE} [--ir FILE.ll]",
 		Short: "Show the abstract frames of every thread of a process or a core",
-		Long: `frames stops the process for a moment, copies the registers and stacks of its
-threads, lets it go on, and rebuilds the frames from the copy. Nothing is written
-into the process. With --hold it lets the process go on only when all frames are
-rebuilt: it takes longer, and any memory can be read, such as the end of a very deep
-stack, or a stack in several pieces.
+		Long: `frames stops the process for a moment, copies the registers and stacks of its threads,
+resumes it, and rebuilds the frames from the copy. Nothing is written into the process. With --hold
+the process stays stopped until all frames are rebuilt. That takes longer, but any memory can be read,
+such as the end of a very deep stack, or a stack in several pieces.
 
 ` + positionalHelp + ` ` + coreHelp + `
 
-Each frame that stands at a recorded site shows the record's values. With --ir they
-have names and types; with --layout the frame is shown as that of the function that
-resumes. A layout of a virtual machine (doc/layouts.md) shows its frames and objects
-below the frame that holds them, and --vm shows them alone.
+A frame at a recorded site shows the values of its record. With --ir they have names and types.
+With --layout the frame is shown as a frame of the function that resumes. A layout of a virtual machine
+(doc/layouts.md) adds the machine's frames and objects below the frame that contains them; --vm shows
+only these.
 
-Where there is debug information, a frame has its line in the source, and the functions
-that were inlined there: of programs, libraries and registered objects by their DWARF,
-else by the !dbg of the module given with --ir. Files that take more than some
-milliseconds to read are left out unless --source is given.
+With debug information, a frame shows its source line and the functions that were inlined there. The
+information comes from the DWARF of programs, libraries and registered objects, or else from the !dbg
+metadata of the module of --ir. Files that take more than some milliseconds to read are skipped
+unless --source is given.
 
-Of a stack with more than 512 frames the innermost and the outermost 256 are made, and
-a line says where the others are; --depth changes that, and -f takes any frame. Frames
-without a record that repeat are folded; JSON has each.
+Of a stack with more than 512 frames only the innermost and the outermost 256 are rebuilt, and a line
+counts the others. --depth changes the number, and -f selects any frame. Repeated frames
+without a record are folded; JSON has each.
 
-Exit status: 0 all of it worked, also where no frame has a record; 1 a value that a
-record promises, or a frame, is unavailable; 2 nothing could be read, there is no such
-frame, or it failed.`,
+Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame is unavailable;
+2 the process is unreadable, the frame does not exist, or another error.`,
 		Example: `  reframe frames 41822
   reframe frames -p 41822 --ir loop.ll
   reframe frames -p 41822 --ir loop.ll --layout loop.layout.json --json
@@ -61,7 +59,7 @@ frame, or it failed.`,
 		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if k.core != "" && hold {
-				return usage("--hold is for a process; a core does not run")
+				return usage("--hold requires a process: a core does not run")
 			}
 			k.shows = true
 			var err error
@@ -100,13 +98,13 @@ frame, or it failed.`,
 	}
 	k.addFlags(c)
 	k.selfFlag(c)
-	flags.Choice(c.Flags(), &choice, flags.Usage{"frame": "only the frame of this `number`" + frameNumbers, "function": "only frames of the function of this `NAME`, or /RE/"})
+	flags.Choice(c.Flags(), &choice, flags.Usage{"frame": "show only the frame of this `number`" + frameNumbers, "function": "show only frames of the function of this `NAME`, or /RE/"})
 	unnumbered(c)
-	c.Flags().BoolVar(&hold, "hold", false, "let the process go on only when all frames are rebuilt")
-	c.Flags().StringVar(&depth, "depth", "", "of a deep stack make `N` frames, half of them from each end, or all (default 512)")
+	c.Flags().BoolVar(&hold, "hold", false, "keep the process stopped until all frames are rebuilt")
+	c.Flags().StringVar(&depth, "depth", "", "rebuild `N` frames of a deep stack, half of them from each end, or all (default 512)")
 	_ = c.RegisterFlagCompletionFunc("depth", cobra.FixedCompletions([]string{"all"}, cobra.ShellCompDirectiveNoFileComp))
 	sourceFlag(c, &source)
-	c.Flags().BoolVar(&vm, "vm", false, "only the frames of the virtual machine that a layout reads, as a stack trace")
+	c.Flags().BoolVar(&vm, "vm", false, "show only the frames of the virtual machine, as a stack trace")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")
 	return c
 }
@@ -118,7 +116,7 @@ func (a *app) outcome(v *deopt.View, frames, records int) error {
 	case frames == 0:
 		return &status{exitFailed, v.WhyNone()}
 	case v.Records() == 0 && records > 0:
-		a.note(fmt.Sprintf("no frame that was asked for stands at a recorded site; of all frames, %d do", records))
+		a.note(fmt.Sprintf("no selected frame is at a recorded site; %d of all frames are", records))
 	case v.Records() == 0:
 		a.note(v.WhyNone())
 	}
@@ -134,7 +132,7 @@ func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 	case c.Function == nil:
 		return fmt.Sprintf("there is no frame %d; %s", c.Number(), numbers)
 	case !c.Numbered():
-		return fmt.Sprintf("there is no frame of %s%s; without --function all are shown", c.Function.Text, nearest)
+		return fmt.Sprintf("no frame of %s found%s; without --function all frames are shown", c.Function.Text, nearest)
 	}
 	return fmt.Sprintf("there is no frame %d that is of %s; %s", c.Number(), c.Function.Text, numbers)
 }

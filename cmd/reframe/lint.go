@@ -15,38 +15,37 @@ func (a *app) lintCommand() *cobra.Command {
 	var k inputs
 	c := &cobra.Command{
 		Use:   "lint MODULE.ll...",
-		Short: "Find exits that could not be resumed, before anything runs",
-		Long: `lint looks at each stackmap, patchpoint, statepoint, deoptimize call and guard of a
-module, as it is given to the code generator, and says why a frame that stands there
-could not be resumed:
+		Short: "Find exits of a module that could not be resumed",
+		Long: `lint checks each stackmap, patchpoint, statepoint, deoptimize call and guard of a module, as
+the code generator gets it, and reports why a frame at that site could not be resumed:
 
-  unrecorded         a value that is needed to resume is not among the operands; with
-                     --layout, what the block needs in which an exit resumes
-  gc-live            it is in the gc-live bundle alone, among others
-  lost-operand       LLVM records nothing of an operand, or a part: x86_fp80, aggregates
+  unrecorded         a value that is needed to resume is not an operand; with --layout, a value
+                     that the block needs in which an exit resumes
+  gc-live            a needed value is only in the gc-live bundle, among others
+  lost-operand       LLVM records none or only a part of an operand: x86_fp80, aggregates
   undefined-operand  an operand is undef or poison
-  clobbered-operand  a layout needs what the callee of a patchpoint may overwrite
+  clobbered-operand  a layout needs a value that the callee of a patchpoint may overwrite
   wide-vector        an operand needs AVX or AVX-512
   x87-operand        an operand has no location if llc keeps it in an x87 register
-  not-compiled       the code generator crashes, such as over an i128 of a stackmap
-  no-record          the site is dropped
-  same-id            another site has its id, and nothing else tells them apart
+  not-compiled       the code generator crashes, for example on an i128 of a stackmap
+  no-record          the code generator drops the site
+  same-id            another site has the same id, and nothing else distinguishes them
   wide-id            a statepoint's id has more bits than LLVM before 19 keeps
-  behind-call        a frame in the call before a stackmap has no record of that
+  behind-call        a frame that waits in the call before a stackmap has no record
   patch-bytes        a call does not fit into the bytes that may be patched
-  layout             a layout names what is not there, or is of another type
-  swapped            a layout gives an operand under the name of another operand
-  no-layout          nothing says where a deoptimize resumes
-  vm-layout          a layout of a virtual machine does not read the operands, or takes one
-                     for what it cannot be
-  unknown-word       a calling convention, attribute, flag or the like that is none of
-                     LLVM's: a fork's, or a later release's
+  layout             a layout names something that does not exist, or has another type
+  swapped            a layout gives an operand the name of another operand
+  no-layout          neither a layout nor the site tells where a deoptimize resumes
+  vm-layout          a layout of a virtual machine cannot read the operands, or interprets
+                     one in an impossible way
+  unknown-word       a calling convention, attribute, flag or similar word that LLVM does not
+                     have: from a fork or a later release
 
-What it says of the code generator was seen with LLVM 14 to 22. A warning depends on what
-the module does not show: how it is inlined, patched, or which flags compile it.
+The facts about the code generator were observed with LLVM 14 to 22. A warning depends on
+facts outside of the module: inlining, patching, or the flags of the compilation.
 
 Exit status: 0 no site is known that cannot be resumed (there may be warnings), 1 there
-are such sites, 2 it failed.`,
+are such sites, 2 error.`,
 		Example: `  reframe lint loop.ll
   reframe lint loop.ll --layout loop.layout.json
   reframe lint vm.ll --layout simple

@@ -59,7 +59,7 @@ func usage(format string, args ...any) error {
 
 // flagError returns an error that describes the values that a flag takes, where err reports an invalid one.
 func flagError(err error) error {
-	takes := map[string]string{"bool": "true or false", "int": "a whole number", "uint64": "a whole number, 0 or more", "duration": "a time, such as 5s or 100ms"}
+	takes := map[string]string{"bool": "expected true or false", "int": "expected a whole number", "uint64": "expected a whole number, 0 or more", "duration": "expected a time, such as 5s or 100ms"}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
 		flag := invalid.GetFlag()
@@ -149,30 +149,30 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "reframe",
 		Short: "Rebuild interpreter frames of code that LLVM compiled just in time",
-		Long: `Reframe looks from outside at a process whose code LLVM compiled just in time. It
-finds the stack map record that matches each program counter, reads every recorded
-value from registers, stack and constants, names and types them by the IR, and lets
-a reference interpreter resume from there.`,
-		Example: `  reframe demo                                 the whole story
-  reframe frames 41822 --ir loop.ll            the frames of every thread
+		Long: `Reframe inspects a process whose code LLVM compiled just in time, from outside. It finds
+the stack map record for each program counter, reads every recorded value from registers, stack
+and constants, names and types the values by the IR, and resumes from there in a reference
+interpreter.`,
+		Example: `  reframe demo                                 the main features
+  reframe frames 41822 --ir loop.ll            frames of every thread
   reframe resume 41822 --ir loop.ll --layout loop.layout.json
-  reframe verify --ir loop.ll -- ./host        native code and the interpreter
-  reframe stress --ir loop.ll -- ./host        a program deoptimized at random exits
+  reframe verify --ir loop.ll -- ./host        compare with native code
+  reframe stress --ir loop.ll -- ./host        deoptimize at random exits
   reframe record 41822 --ir loop.ll -o exit.core --script exit.txtar
-  reframe replay ./osr/...                     recorded exits, run as tests`,
+  reframe replay ./osr/...                     run recorded exits as tests`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			atOnce(c.Name())
 			if a.color != "auto" && a.color != "always" && a.color != "never" {
-				return usage("--color %s: auto, always or never", a.color)
+				return usage("--color %s: expected auto, always or never", a.color)
 			}
 			a.started = true
 			return nil
 		},
 	}
-	root.PersistentFlags().StringVar(&a.color, "color", "auto", "`WHEN` to colour the output: auto, always or never (NO_COLOR is obeyed)")
+	root.PersistentFlags().StringVar(&a.color, "color", "auto", "`WHEN` to colour the output: auto, always or never; auto obeys NO_COLOR")
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { a.help(c, a.stdout) })
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(meant(c, err)) })

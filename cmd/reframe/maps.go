@@ -40,22 +40,21 @@ func (a *app) mapsCommand() *cobra.Command {
 		Use:   "maps {FILE | PID | CORE}",
 		Short: "Print and check the stack map records of a file, a process or a core",
 		Long: `maps prints every stack map record of a file: an ELF, Mach-O or COFF executable,
-shared object or unlinked object, an archive of them, or the bytes of a section
-alone. Of a process or a core it prints those of its modules, of the objects that
-its JIT registered, and, where nothing is registered, what looks like a stack map
-in its memory. The process is read while it runs.
+shared object or unlinked object, an archive of them, or the raw bytes of a section.
+For a process or a core it prints the records of its modules and of the objects that its JIT
+registered. If nothing is registered, it searches the memory for stack maps. The process
+keeps running while it is read.
 
-A record does not say what kind of site it belongs to. With --ir, the module that was
-compiled, it is known, and locations have names; without, a record that has the shape
-of a statepoint's is shown as such, and marked as a reading.
+A record does not contain the kind of its site. With --ir, the compiled module, the kind is
+known and locations have names. Without it, a record in the form of a statepoint's is
+shown as a statepoint, and marked as an interpretation.
 
---check holds the maps against the rules that they must keep, each with the fact
-behind it; with --ir also against the sites of the module. A rule with "-" had nothing
-to look at, or says why it could not.
+--check checks the rules that stack maps keep, and shows the fact behind each broken rule; with
+--ir it also compares them with the sites of the module. A rule with "-" had nothing to check,
+or shows why it was not checked.
 
-Exit status: 0 all of it worked, also where there is no stack map; 1 no record fits the
-filters, some map but not all can be read, --check found a broken rule, or with --require
-there is no stack map; 2 it failed.`,
+Exit status: 0 OK, even without a stack map; 1 no record matches the filters, some but not all
+maps are unreadable, --check found a broken rule, or --require found no stack map; 2 error.`,
 		Example: `  reframe maps loop.o
   reframe maps libjit.a --function 'sum.*' --json
   reframe maps 41822 --address 0x7f184e5d308b
@@ -79,20 +78,20 @@ there is no stack map; 2 it failed.`,
 		ValidArgsFunction: completeTarget,
 	}
 	flags := c.Flags()
-	flags.IntVarP(&f.inputs.pid, "pid", "p", 0, "the process to look at")
+	flags.IntVarP(&f.inputs.pid, "pid", "p", 0, "the process to inspect")
 	f.inputs.coreFlags(c)
 	f.inputs.objectFlag(c)
 	f.inputs.AddModules(flags, inputUsage)
-	flags.StringArrayVar(&f.inputs.Layouts, "layout", nil, "with --check: a layout of a virtual machine that is to read every record, `FILE.star` or a name (repeatable)")
+	flags.StringArrayVar(&f.inputs.Layouts, "layout", nil, "with --check: a layout of a virtual machine that must be able to read every record, `FILE.star` or a builtin name (repeatable)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+maps.Schema+", with --check "+maps.CheckSchema+")")
-	flags.StringVar(&f.format, "format", "text", "text, or llvm: what llvm-readobj --stackmap prints, for all maps of a section")
-	flags.BoolVar(&f.check, "check", false, "hold the maps against the rules that they must keep")
-	flags.BoolVar(&f.require, "require", false, "fail where there is no stack map")
-	flags.Var(names.Into(&f.function, names.Whole), "function", "only functions of this `NAME`, or whose whole name fits it as a regular expression")
-	flags.StringArrayVar(&f.records, "record", nil, "only records of this `ID` (repeatable)")
-	flags.StringVar(&f.address, "address", "", "only records whose site is at `ADDR`")
-	flags.StringVar(&f.dialect, "dialect", "", "read the section in this `LAYOUT`, whatever it looks like: "+dialects())
-	flags.StringVar(&f.arch, "arch", "", "the `ARCHITECTURE` of the bytes of a section alone: "+archs())
+	flags.StringVar(&f.format, "format", "text", "text, or llvm for the format of llvm-readobj --stackmap, with all maps of a section")
+	flags.BoolVar(&f.check, "check", false, "check the rules that stack maps must keep")
+	flags.BoolVar(&f.require, "require", false, "fail if there is no stack map")
+	flags.Var(names.Into(&f.function, names.Whole), "function", "show only functions of this `NAME`, a name or a regular expression for the whole name")
+	flags.StringArrayVar(&f.records, "record", nil, "show only records of this `ID` (repeatable)")
+	flags.StringVar(&f.address, "address", "", "show only records whose site is at `ADDR`")
+	flags.StringVar(&f.dialect, "dialect", "", "read the section in this `LAYOUT` instead of detecting it: "+dialects())
+	flags.StringVar(&f.arch, "arch", "", "the `ARCHITECTURE` of the raw bytes of a section: "+archs())
 	_ = c.RegisterFlagCompletionFunc("pid", completePID)
 	completeInputs(c)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "llvm"}, cobra.ShellCompDirectiveNoFileComp))
@@ -188,7 +187,7 @@ func (a *app) noMaps(none *maps.Maps, f *mapsFlags, want *maps.Filter, why error
 
 // noneFits returns the message for filters that match no record, with the nearest record.
 func noneFits(maps *maps.Maps, want *maps.Filter) string {
-	text := fmt.Sprintf("%s: none of its %s fits the filters", maps.Source, count(maps.Records(), "record"))
+	text := fmt.Sprintf("%s: none of its %s matches the filters", maps.Source, count(maps.Records(), "record"))
 	if want.Address == nil {
 		return text
 	}
@@ -210,23 +209,23 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 	filtered := given("function") || given("record") || given("address")
 	switch {
 	case given("object") && len(args) > 0:
-		return o, nil, usage("--object says where code of a process lies: -p PID or --core CORE; the maps of a file are its own")
+		return o, nil, usage("--object requires a process or a core: -p PID or --core CORE")
 	case sources != 1:
 		return o, nil, usage("maps takes one of FILE, -p PID and --core CORE")
 	case len(args) == 1 && args[0] == "":
-		return o, nil, usage("the name of the file is empty")
+		return o, nil, usage("the name of the file must not be empty")
 	case c.Flags().Changed("pid") && f.inputs.pid <= 0:
-		return o, nil, usage("-p %d: a process number is above 0", f.inputs.pid)
+		return o, nil, usage("-p %d: a process id must be above 0", f.inputs.pid)
 	case f.format != "text" && f.format != "llvm":
-		return o, nil, usage("--format %s: text or llvm", f.format)
+		return o, nil, usage("--format %s: expected text or llvm", f.format)
 	case f.format == "llvm" && (filtered || f.check || c.Flags().Changed("json")):
-		return o, nil, usage("--format llvm prints all that llvm-readobj would; it goes with no filter, --check or --json")
+		return o, nil, usage("--format llvm cannot be combined with a filter, --check or --json")
 	case f.check && filtered:
-		return o, nil, usage("--check looks at whole maps; it goes with no filter")
+		return o, nil, usage("--check cannot be combined with a filter")
 	case given("layout") && !f.check:
-		return o, nil, usage("--layout goes with --check: it says which frames of a virtual machine the records hold")
+		return o, nil, usage("--layout requires --check")
 	case given("arch") && len(args) == 0:
-		return o, nil, usage("--arch is for the bytes of a section alone")
+		return o, nil, usage("--arch requires a file with the raw bytes of a section")
 	}
 	if err := f.inputs.checkFiles(c); err != nil {
 		return o, nil, err
@@ -236,12 +235,12 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 	}
 	o.Dialect = stackmap.Dialect(f.dialect)
 	if given("dialect") && !slices.Contains(stackmap.Dialects(), o.Dialect) {
-		return o, nil, usage("--dialect %s: one of %s", f.dialect, dialects())
+		return o, nil, usage("--dialect %s: expected one of %s", f.dialect, dialects())
 	}
 	if given("arch") {
 		ok := false
 		if o.Arch, ok = machine.ByName(f.arch); !ok {
-			return o, nil, usage("--arch %s: one of %s", f.arch, archs())
+			return o, nil, usage("--arch %s: expected one of %s", f.arch, archs())
 		}
 	}
 	f.inputs.apart = true
@@ -249,7 +248,7 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 	o.Modules = read.Modules
 	f.vms = read.VMs
 	if err == nil && len(read.Layouts) > 0 {
-		err = usage("--layout %s: with maps a layout of a virtual machine, FILE.star or a name; reframe lint holds FILE.json against modules", read.Layouts[0].Name)
+		err = usage("--layout %s: maps takes a layout of a virtual machine, FILE.star or a builtin name; use reframe lint to check FILE.json", read.Layouts[0].Name)
 	}
 	return o, want, err
 }
@@ -267,7 +266,7 @@ func (f *mapsFlags) filter(given func(string) bool) (*maps.Filter, error) {
 	if given("address") {
 		addr, err := strconv.ParseUint(f.address, 0, 64)
 		if err != nil {
-			return nil, usage("--address %s: an address, such as 0x7f184e5d308b", f.address)
+			return nil, usage("--address %s: expected an address, such as 0x7f184e5d308b", f.address)
 		}
 		at := machine.Addr(addr)
 		want.Address = &at
@@ -279,7 +278,7 @@ func (f *mapsFlags) filter(given func(string) bool) (*maps.Filter, error) {
 func recordID(text string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 0, 64)
 	if err != nil {
-		return 0, usage("--record %s: a number of 64 bits, such as 2882400000 or 0xabcdef00", text)
+		return 0, usage("--record %s: expected a 64-bit number, such as 2882400000 or 0xabcdef00", text)
 	}
 	return id, nil
 }

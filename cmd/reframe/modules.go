@@ -32,7 +32,7 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 	o := deopt.Options{Thread: k.thread, Depth: k.depth}
 	k.embedded = slices.Contains(k.Modules, inProcess)
 	if k.embedded && !k.looks {
-		return o, usage("--ir %s is for frames, resume and explain; a file of that name is ./%s", inProcess, inProcess)
+		return o, usage("--ir %s requires frames, resume or explain; use ./%s for a file of that name", inProcess, inProcess)
 	}
 	files := slices.DeleteFunc(slices.Clone(k.Modules), func(name string) bool { return name == inProcess })
 	modules, notes, err := k.readModules(files)
@@ -244,7 +244,7 @@ func (k *inputs) nameless() bool {
 // withoutModules adds to why, for a verb that runs modules, that there were none.
 func (k *inputs) withoutModules(why string) string {
 	if len(k.Modules) == 0 && !k.learned.modules {
-		why += "; there is no module that the interpreter could run: the target has none in it, and none was given with --ir FILE.ll"
+		why += "; no module for the interpreter: the target contains none, and --ir FILE.ll was not given"
 	}
 	return why
 }

@@ -157,7 +157,7 @@ func (q *outputQueue) size() int {
 }
 
 // errUnread is returned if the reader takes nothing after the run was interrupted.
-var errUnread = errors.New("the reader of the output takes nothing; the rest was not written")
+var errUnread = errors.New("the reader of the output has stalled; the rest was not written")
 
 // leave is finish without an error: it waits only as long as the reader takes something.
 func (q *outputQueue) leave() {

@@ -22,7 +22,7 @@ const standard = "-"
 
 // forceFlag adds --force, which overwrites files.
 func forceFlag(c *cobra.Command, force *bool) {
-	c.Flags().BoolVar(force, "force", false, "overwrite a file that exists")
+	c.Flags().BoolVar(force, "force", false, "overwrite existing files")
 }
 
 // refuseLoss rejects output files that are also inputs, or outputs twice, and any other existing file without force.
@@ -33,12 +33,12 @@ func refuseLoss(force bool, outputs, inputs []named) error {
 		}
 		for _, in := range inputs {
 			if in.path != "" && newfile.Same(out.path, in.path) {
-				return usage("%s %s: that file is read, by %s", out.by, out.path, in.by)
+				return usage("%s %s: cannot overwrite the input of %s", out.by, out.path, in.by)
 			}
 		}
 		for _, other := range outputs[:i] {
 			if other.path != "" && newfile.Same(out.path, other.path) {
-				return usage("%s and %s: two files, not %s for both", other.by, out.by, out.path)
+				return usage("%s and %s: must be different files, not %s for both", other.by, out.by, out.path)
 			}
 		}
 	}

@@ -102,17 +102,17 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 			args []string
 			want string
 		}{
-			{[]string{"record", "--core", at("og.core"), "-o", at("og.core")}, "that file is read, by --core"},
-			{[]string{"record", "--core", at("og.core"), "-o", at("hard.core")}, "that file is read, by --core"},
-			{[]string{"record", "--core", at("og.core"), "-o", at("new.core"), "--script", dir + "/./og.core"}, "that file is read, by --core"},
-			{[]string{"record", "--core", at("og.core"), "--ir", at("tick.ll"), "-o", at("soft.ll")}, "that file is read, by --ir"},
-			{append([]string{"record", "-o", at("tick.o"), "--"}, host...), "that file is read, by the command"},
-			{append([]string{"trace", "-o", at("tick.ll"), "--ir", at("soft.ll"), "--"}, host...), "that file is read, by --ir"},
-			{append([]string{"verify", "-o", at("soft.ll"), "--ir", at("tick.ll"), "--"}, host...), "that file is read, by --ir"},
-			{[]string{"trace", "-p", strconv.Itoa(os.Getpid()), "--object", at("tick.o") + "@0x1000", "-o", at("tick.o")}, "that file is read, by --object"},
-			{[]string{"instrument", at("tick.ll"), "-o", at("soft.ll")}, "that file is read, by instrument"},
-			{[]string{"replay", at("pass.txtar"), "--junit", at("pass.txtar")}, "that file is read, by replay"},
-			{[]string{"replay", "--cores", dir, "--ir", at("tick.ll"), "--junit", at("soft.ll")}, "that file is read, by --ir"},
+			{[]string{"record", "--core", at("og.core"), "-o", at("og.core")}, "cannot overwrite the input of --core"},
+			{[]string{"record", "--core", at("og.core"), "-o", at("hard.core")}, "cannot overwrite the input of --core"},
+			{[]string{"record", "--core", at("og.core"), "-o", at("new.core"), "--script", dir + "/./og.core"}, "cannot overwrite the input of --core"},
+			{[]string{"record", "--core", at("og.core"), "--ir", at("tick.ll"), "-o", at("soft.ll")}, "cannot overwrite the input of --ir"},
+			{append([]string{"record", "-o", at("tick.o"), "--"}, host...), "cannot overwrite the input of the command"},
+			{append([]string{"trace", "-o", at("tick.ll"), "--ir", at("soft.ll"), "--"}, host...), "cannot overwrite the input of --ir"},
+			{append([]string{"verify", "-o", at("soft.ll"), "--ir", at("tick.ll"), "--"}, host...), "cannot overwrite the input of --ir"},
+			{[]string{"trace", "-p", strconv.Itoa(os.Getpid()), "--object", at("tick.o") + "@0x1000", "-o", at("tick.o")}, "cannot overwrite the input of --object"},
+			{[]string{"instrument", at("tick.ll"), "-o", at("soft.ll")}, "cannot overwrite the input of instrument"},
+			{[]string{"replay", at("pass.txtar"), "--junit", at("pass.txtar")}, "cannot overwrite the input of replay"},
+			{[]string{"replay", "--cores", dir, "--ir", at("tick.ll"), "--junit", at("soft.ll")}, "cannot overwrite the input of --ir"},
 			{[]string{"replay", at("pass.txtar"), "--junit", at("new"), "--journal", at("new")}, "--journal and --junit: two files"},
 		} {
 			if c.args[0] == "replay" && strings.Contains(c.want, "by replay") && len(force) == 0 {
@@ -169,12 +169,12 @@ func TestStandardOutput(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, "small.core")))
 
 	for text, args := range map[string][]string{
-		"-o -: standard output is the command's":       append([]string{"record", "-o", "-", "--"}, host...),
-		"--script -: standard output is the command's": append([]string{"record", "-o", "x.core", "--script", "-", "--"}, host...),
-		"-o - --script: a script names its core":       {"record", "--core", core, "-o", "-", "--script", "x.txtar"},
-		"--junit -: the name of a file":                {"replay", ".", "--junit", "-"},
-		"--journal -: the name of a file":              {"replay", ".", "--journal", "-"},
-		"--keep -: a directory":                        append([]string{"verify", "--ir", module, "--keep", "-", "--"}, host...),
+		"-o -: standard output belongs to the command":       append([]string{"record", "-o", "-", "--"}, host...),
+		"--script -: standard output belongs to the command": append([]string{"record", "-o", "x.core", "--script", "-", "--"}, host...),
+		"-o - cannot be combined with --script":              {"record", "--core", core, "-o", "-", "--script", "x.txtar"},
+		"--junit -: the name of a file":                      {"replay", ".", "--junit", "-"},
+		"--journal -: the name of a file":                    {"replay", ".", "--journal", "-"},
+		"--keep -: expected a directory":                     append([]string{"verify", "--ir", module, "--keep", "-", "--"}, host...),
 	} {
 		run(args...).FailsEmpty(t, 64, text)
 	}
@@ -188,7 +188,7 @@ func TestStandardOutput(t *testing.T) {
 	require.Error(t, c.Run())
 	slave.Close()
 	require.Equal(t, 64, c.ProcessState.ExitCode())
-	require.Contains(t, stderr.String(), "standard output is a terminal")
+	require.Contains(t, stderr.String(), "cannot write a core to a terminal")
 }
 
 // A core that verify keeps never replaces another one, even if a process with the same number had an exit with the same number. An older core stays if

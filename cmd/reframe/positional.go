@@ -11,24 +11,24 @@ import (
 )
 
 // positionalHelp is the help text of every verb that accepts its target without a flag.
-const positionalHelp = `The target may stand alone: a number is a process (-p), anything else the file of a
+const positionalHelp = `The target can be given without a flag: a number is a process (-p), anything else the file of a
 core (--core).`
 
 // setTarget sets -p or --core from a target that is named without a flag.
 func setTarget(c *cobra.Command, arg string) error {
 	for _, flag := range []string{"pid", "core"} {
 		if c.Flags().Changed(flag) {
-			return usage("%q and --%s both say what to look at", arg, flag)
+			return usage("%q and --%s cannot be combined: both select the target", arg, flag)
 		}
 	}
 	if isNumber(arg) {
 		if err := c.Flags().Set("pid", arg); err != nil {
-			return usage("%s: no process has such a number", arg)
+			return usage("%s: not a valid process id", arg)
 		}
 		return nil
 	}
 	if _, err := os.Stat(arg); errors.Is(err, os.ErrNotExist) {
-		return usage("%q is neither the number of a process nor a file", arg)
+		return usage("%q is neither a process id nor a file", arg)
 	}
 	return c.Flags().Set("core", arg)
 }
@@ -43,7 +43,7 @@ func onlyTarget(c *cobra.Command, args []string) error {
 	case 1:
 		return setTarget(c, args[0])
 	}
-	return usage("one target at a time: %s, or %s", args[0], args[1])
+	return usage("expected one target, got %s and %s", args[0], args[1])
 }
 
 // errHelp ends a verb that has shown its help.

@@ -62,21 +62,21 @@ func TestPositional(t *testing.T) {
 
 	require.Contains(t, clitest.Run(t, "trace", clitest.PID(p), "--help").Stdout, "Usage:\n  reframe trace ")
 	for _, c := range []struct{ args, want string }{
-		{"frames lli", `"lli" is neither the number of a process nor a file`},
-		{"frames 99999999999999999999", "99999999999999999999: no process has such a number"},
-		{"frames 0", "-p 0: a process number is above 0"},
-		{"frames PID CORE", "one target at a time: PID, or CORE"},
-		{"frames PID -p 5", `"PID" and --pid both say what to look at`},
-		{"frames --core CORE PID", `"PID" and --core both say what to look at`},
-		{"explain -p PID 1 2", "one question at a time: 1, or 2"},
-		{"explain PID -f 1 #2", "-f and #2 both say which frame"},
+		{"frames lli", `"lli" is neither a process id nor a file`},
+		{"frames 99999999999999999999", "99999999999999999999: not a valid process id"},
+		{"frames 0", "-p 0: a process id must be above 0"},
+		{"frames PID CORE", "expected one target, got PID and CORE"},
+		{"frames PID -p 5", `"PID" and --pid cannot be combined: both select the target`},
+		{"frames --core CORE PID", `"PID" and --core cannot be combined: both select the target`},
+		{"explain -p PID 1 2", "expected one address, record or frame, got 1 and 2"},
+		{"explain PID -f 1 #2", "-f and #2 cannot be combined: both select a frame"},
 		{"trace PID --nosuch", "unknown flag: --nosuch"},
 		{"trace PID --cuont", "unknown flag: --cuont; did you mean --count?"},
 		{"frames --jsno PID", "unknown flag: --jsno; did you mean --json?"},
-		{"trace PID --color blue", "--color blue: auto, always or never"},
-		{"trace PID --limit x", `--limit "x": a whole number, 0 or more`},
-		{"trace PID -- ls", "-p and a command to start: one of them"},
-		{"record PID CORE -o x", "-p and a command to start: one of them"},
+		{"trace PID --color blue", "--color blue: expected auto, always or never"},
+		{"trace PID --limit x", `--limit "x": expected a whole number, 0 or more`},
+		{"trace PID -- ls", "-p and a command to start cannot be combined"},
+		{"record PID CORE -o x", "-p and a command to start cannot be combined"},
 	} {
 		text := strings.NewReplacer("PID", clitest.PID(p), "CORE", core).Replace(c.want)
 		var args []string
@@ -101,7 +101,7 @@ func TestNoSuchFrame(t *testing.T) {
 		r = clitest.Run(t, verb, clitest.PID(p), "-t", "1")
 		r.FailsEmpty(t, 2, fmt.Sprintf("has no thread 1; it has %d \"lli", p.PID))
 	}
-	clitest.Run(t, "frames", clitest.PID(p), "--function", "nosuch").Fails(t, 2, "there is no frame of nosuch; without --function all are shown")
+	clitest.Run(t, "frames", clitest.PID(p), "--function", "nosuch").Fails(t, 2, "no frame of nosuch found; without --function all frames are shown")
 	clitest.Run(t, "frames", clitest.PID(p), "--function", "main", "-f", "77").Fails(t, 2, "there is no frame 77 that is of main; ")
 	many := livetest.C(t, "threads.c", []string{"-pthread"}, "12")
 	r := clitest.Run(t, "frames", clitest.PID(many), "-f", "77")

@@ -141,7 +141,7 @@ func count[N int | uint64](n N, what string) string {
 
 // sourceFlag adds --source, with which a verb reads all debug information.
 func sourceFlag(c *cobra.Command, all *bool) {
-	c.Flags().BoolVar(all, "source", false, "show lines of the source also where it takes long to read them")
+	c.Flags().BoolVar(all, "source", false, "show source lines even if reading them takes long")
 }
 
 func sourceBudget(all bool) int64 {

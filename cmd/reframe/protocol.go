@@ -32,24 +32,23 @@ func (a *app) protocolCommand() *cobra.Command {
 	var k checked
 	c := &cobra.Command{
 		Use:   "protocol check COMMAND [PID | CORE]",
-		Short: "Try whether an interpreter keeps the protocol of --with",
-		Long: `protocol check starts COMMAND by sh -c, as resume --with and verify --with do, asks it
-what these ask, and says what it does otherwise than doc/protocol.md says. It is for
-who teaches an interpreter to speak it.
+		Short: "Test the interpreter of a VM for use with --with",
+		Long: `protocol check starts COMMAND by sh -c, as resume --with and verify --with do, sends it the
+requests of these verbs, and reports each deviation from doc/protocol.md. It is a test for authors of
+interpreters.
 
-With a process or a core that stands at an exit of the VM, such as record keeps, the
-exit is played to the interpreter: as it is, a second time, to one that has just started,
-with members that are not known yet, with memory that cannot be read or written, and
-with frames that there cannot be, which it has to call malformed. A layout of the VM
-says which frames these are, unless the target says it of itself. Without a target only
-what needs no exit is tried.
+With a process or a core that is stopped at an exit of the VM, for example one from reframe
+record, it sends the exit to the interpreter: as it is, a second time, to an interpreter that has just
+started, with unknown members, with memory that cannot be read or written, and with impossible frames,
+which the interpreter must report as malformed. A layout of the VM describes the frames, unless
+the target contains one. Without a target it runs only the checks that need no exit.
 
---log FILE keeps each line that goes over: behind > what reframe sends, behind < what
-the interpreter does.
+--log FILE keeps each line of the protocol: > marks lines from reframe, < lines from the
+interpreter.
 
 ` + positionalHelp + `
 
-Exit status: 0 the protocol was kept where it was tried, 1 it was not, 2 it failed.`,
+Exit status: 0 no check that ran has failed, 1 a check failed, 2 error.`,
 		Example: `  reframe protocol check './vm --serve program.vm'
   reframe protocol check './vm --serve program.vm' exit.core --layout simple
   reframe protocol check 'python3 vm.py --serve program.vm' 41822 --layout vm.star --log lines`,
@@ -57,9 +56,9 @@ Exit status: 0 the protocol was kept where it was tried, 1 it was not, 2 it fail
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || args[0] != "check":
-				return usage("what to do with the protocol: reframe protocol check COMMAND")
+				return usage("usage: reframe protocol check COMMAND")
 			case len(args) == 1 || strings.TrimSpace(args[1]) == "":
-				return usage("the command of an interpreter is missing: reframe protocol check './vm --serve program.vm'")
+				return usage("the command of the interpreter is missing: reframe protocol check './vm --serve program.vm'")
 			}
 			if err := onlyTarget(c, args[2:]); err != nil {
 				return err
@@ -80,13 +79,13 @@ Exit status: 0 the protocol was kept where it was tried, 1 it was not, 2 it fail
 	k.selfFlag(c)
 	f := c.Flags()
 	flags.Choice(f, &k.choice, flags.Usage{
-		"frame":    "the exit is the frame of this `number`" + frameNumbers,
-		"function": "the exit is the innermost frame of the function of this `NAME`, or /RE/",
+		"frame":    "use the frame of this `number` as the exit" + frameNumbers,
+		"function": "use the innermost frame of the function of this `NAME`, or /RE/, as the exit",
 	})
 	unnumbered(c)
-	f.StringVar(&k.result, "result", "", "the `value` that the call returns for which the frame waits")
-	f.DurationVar(&k.timeout, "timeout", 10*time.Second, "how long the interpreter may take for each answer")
-	f.StringVar(&k.log, "log", "", "keep each line that goes over in `FILE`")
+	f.StringVar(&k.result, "result", "", "the result `value` of the call that the frame waits for")
+	f.DurationVar(&k.timeout, "timeout", 10*time.Second, "bound the time for each answer of the interpreter")
+	f.StringVar(&k.log, "log", "", "log each line of the protocol to `FILE`")
 	forceFlag(c, &k.force)
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+protocheck.Schema+")")
 	return c
@@ -97,7 +96,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 	o := protocheck.Options{Command: command, Timeout: k.timeout, Errors: a.stderr,
 		Hello: protocol.Hello{Arch: machine.AMD64.Name, Order: "little", Pointer: 8, Target: "process"}}
 	if k.timeout <= 0 {
-		return usage("--timeout %v: a time above 0", k.timeout)
+		return usage("--timeout %v: must be above 0", k.timeout)
 	}
 	if c.Flags().Changed("pid") || c.Flags().Changed("core") {
 		k.depth = k.choice.Depth()
@@ -111,7 +110,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 		}
 		o.Hello = handover.Hello(t)
 	} else if k.choice.Numbered() || k.choice.Function != nil || k.result != "" || len(k.Layouts) > 0 || len(k.Modules) > 0 {
-		return usage("without a process or a core there is no exit of which -f, --function, --result, --layout or --ir could say something")
+		return usage("-f, --function, --result, --layout and --ir require a process or a core")
 	}
 	if k.log != "" {
 		if err := refuseLoss(k.force, []named{{"--log", k.log}}, k.inputFiles(nil)); err != nil {

@@ -41,41 +41,41 @@ func (a *app) recordCommand() *cobra.Command {
 	var k recording
 	c := &cobra.Command{
 		Use:   "record {PID | CORE | [flags] -- COMMAND [ARG...]} -o FILE",
-		Short: "Keep one moment of a process as a core",
-		Long: `record stops the process, copies it, lets it go on, and writes an ELF core, which
-every verb with --core, gdb, lldb and eu-stack read. Nothing is written into the process.
+		Short: "Write a core of one moment of a process",
+		Long: `record stops the process, copies it, resumes it, and writes an ELF core that every verb
+with --core, gdb, lldb and eu-stack can read. Nothing is written into the process.
 
-By default the core is small: the registers of all threads, their stacks, registered JIT
-objects with their data, and the pages that registers and stacks lead to. With --ir the
-reference interpreter runs from every frame that can be resumed while the process stands
-still, and the pages that it touches are kept too. What files hold is not in the core but
-noted with their build ids. --memory writable keeps all that no file has, as the kernel
-does; --memory all keeps the files too.
+By default the core is small. It contains the registers of all threads, their stacks, registered JIT
+objects with their data, and the pages to which registers and stacks point. With --ir the
+reference interpreter also runs from every frame that can be resumed, while the process is
+stopped, and the core contains the pages that it reads. Contents of files are not in the core; it
+names the files with their build ids. --memory writable keeps all memory that no file has, as the
+kernel does; --memory all keeps the files too.
 
-A small core, also one that is made of a core (--core), omits the environment block, which
+A small core, also one that is made from a core (--core), omits the environment block, which
 often holds passwords and tokens, unless --environment is given. All other content of the
-pages is in the core: look at it before you share it.
+pages is in the core: check it for secrets before you share it.
 
 --redact leaves out memory, with any --memory: an address range (0x1000-0x2000,
 0x1000+64), or all mappings of a name ([heap], [stack], a path or the last part of one).
 Values in it are unavailable. Copies in registers and in other memory stay. If no mapping
 has the name, or part of the range is not mapped, record fails and writes no core.
 
-With --record, --function, --site, --at, --stop-at or --hit, or where it starts the
-process itself, record waits for an exit (see trace), with --for no longer than that, and
-keeps that moment. Then there are breakpoints in the process until it has come. Standard output is that of COMMAND; what record
-says goes to standard error then.
+With --record, --function, --site, --at, --stop-at or --hit, or if it starts the
+process itself, record waits for an exit (see trace), at most for the time of --for, and
+records that moment. Until then there are breakpoints in the process. Standard output belongs to
+COMMAND; messages of record then go to standard error.
 
-With --core it makes a small core of a large one, such as one that the kernel has written
+With --core it makes a small core from a large one, such as one that the kernel has written
 or verify has kept.
 
---script writes a first replay script for the moment: what reframe replay runs, and what
-is kept as a test. --compress compresses the core by zstd, which debuggers do not read.
+--script writes a first replay script for the core: reframe replay runs it, and it can be
+kept as a test. --compress compresses the core with zstd, which debuggers cannot read.
 
-A file that exists is overwritten only with --force, one that is read never. -o - and
---script - write to standard output; what record says goes to standard error then.
+An existing file is overwritten only with --force, an input file never. -o - and
+--script - write to standard output; messages of record then go to standard error.
 
-Exit status: 0 it worked, 2 it failed and there is no file; 130, 143 or 129 after SIGINT,
+Exit status: 0 OK, 2 error, and no file was written; 130, 143 or 129 after SIGINT,
 SIGTERM or SIGHUP.`,
 		Example: `  reframe record 41822 -o exit.core
   reframe record -p 41822 -o exit.core --ir loop.ll --layout loop.layout.json --script exit.txtar
@@ -103,17 +103,17 @@ SIGTERM or SIGHUP.`,
 	f.SetInterspersed(false) // words after the command's name belong to the command
 	f.StringVarP(&k.output, "output", "o", "", "write the core to `FILE`, or to standard output (-)")
 	forceFlag(c, &k.force)
-	flags.Record(f, &k.held, flags.Usage{"memory": "which memory the core holds: `minimal`, writable or all", "compress": "compress the core by zstd"})
+	flags.Record(f, &k.held, flags.Usage{"memory": "select the memory in the core: `minimal`, writable or all", "compress": "compress the core with zstd"})
 	f.StringVar(&k.script, "script", "", "write a first replay script to `FILE`, or to standard output (-)")
-	flags.Stop(f, &k.stop, flags.Usage{"stop-at": "wait for an exit that fulfils the condition `COND` (reframe help conditions)"})
+	flags.Stop(f, &k.stop, flags.Usage{"stop-at": "wait for an exit that matches the condition `COND` (reframe help conditions)"})
 	flags.Hit(f, &k.hit, flags.Usage{"hit": "wait for the `N`-th such exit"})
 	k.forFlag(c)
 	k.selfFlag(c)
 	f.BoolVar(&k.held.Environment, "environment", false, "keep the environment of the process in a minimal core")
 	f.StringArrayVar(&k.redact, "redact", nil, "leave out the memory of `RANGE`: START-END, START+SIZE or the name of a mapping, such as [heap] (repeatable)")
-	f.IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288, of deep stacks up to 9437184)")
-	f.Uint64Var(&k.limits.Steps, "steps", 1e6, "the interpreter may run `N` instructions for each frame")
-	f.DurationVar(&k.timeout, "timeout", time.Second, "and all of them together for this time")
+	f.IntVar(&k.stack, "stack-bytes", 0, "copy at most `BYTES` of each stack (default 524288, for deep stacks up to 9437184)")
+	f.Uint64Var(&k.limits.Steps, "steps", 1e6, "bound the interpreter to `N` instructions for each frame")
+	f.DurationVar(&k.timeout, "timeout", time.Second, "bound the time of the interpreter for all frames")
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+recordSchema+")")
 	_ = c.RegisterFlagCompletionFunc("memory", cobra.FixedCompletions([]string{"minimal", "writable", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -131,9 +131,9 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	waits := k.waits(c, args)
 	switch inCore := c.Flags().Changed("core"); {
 	case inCore && waits:
-		return nil, usage("--core: a core is one moment, and no exit comes in it")
+		return nil, usage("--core: cannot wait for an exit in a core")
 	case inCore && k.held.Memory != ptrace.Minimal:
-		return nil, usage("--memory %s: of a core a minimal one can be made, or it can be copied", k.held.Memory)
+		return nil, usage("--memory %s: with --core only minimal is supported", k.held.Memory)
 	case inCore:
 		if err := k.inputs.check(c); err != nil {
 			return nil, err
@@ -145,21 +145,21 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	}
 	switch {
 	case k.output == "":
-		return nil, usage("record needs the name of the core: -o FILE")
+		return nil, usage("record requires -o FILE, the name of the core")
 	case flags.CheckMemory(k.held.Memory) != nil:
 		return nil, usage("%v", flags.CheckMemory(k.held.Memory))
 	case c.Flags().Changed("for") && !waits:
-		return nil, usage("--for is for an exit that is waited for: --record, --function, --site, --at, --stop-at or --hit")
+		return nil, usage("--for requires a flag that waits for an exit: --record, --function, --site, --at, --stop-at or --hit")
 	case c.Flags().Changed("for") && k.time <= 0:
-		return nil, usage("--for %v: a time above 0", k.time)
+		return nil, usage("--for %v: must be above 0", k.time)
 	case k.hit == 0:
-		return nil, usage("--hit 0: a number above 0")
+		return nil, usage("--hit 0: must be above 0")
 	case k.timeout <= 0:
-		return nil, usage("--timeout %v: a time above 0", k.timeout)
+		return nil, usage("--timeout %v: must be above 0", k.timeout)
 	case c.Flags().Changed("script") && k.script == "":
-		return nil, usage("the name behind --script is empty")
+		return nil, usage("--script requires the name of a file")
 	case waits && k.stack != 0:
-		return nil, usage("--stack-bytes is for a process that is not waited for")
+		return nil, usage("--stack-bytes cannot be combined with waiting for an exit")
 	}
 	for _, text := range k.redact {
 		r, err := ptrace.ParseRedaction(text)
@@ -189,19 +189,19 @@ func (k *recording) checkOutputs(command []string) error {
 		case f.path == "":
 			continue
 		case f.path == standard && len(command) > 0:
-			return usage("%s -: standard output is the command's", f.by)
+			return usage("%s -: standard output belongs to the command", f.by)
 		case f.path == standard:
 			continue
 		}
 		if info, err := os.Stat(filepath.Dir(f.path)); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s %s: there is no directory %s", f.by, f.path, filepath.Dir(f.path))
+			return fmt.Errorf("%s %s: directory %s not found", f.by, f.path, filepath.Dir(f.path))
 		}
 		if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s %s: file exists, and is not a regular file", f.by, f.path)
+			return fmt.Errorf("%s %s: the file exists and is not a regular file", f.by, f.path)
 		}
 	}
 	if k.output == standard && k.script != "" {
-		return usage("-o - --script: a script names its core; -o FILE")
+		return usage("-o - cannot be combined with --script, which names the core: use -o FILE")
 	}
 	return refuseLoss(k.force, files, k.inputFiles(command))
 }
@@ -222,7 +222,7 @@ func (a *app) record(ctx context.Context, k *recording, o *trace.Options, comman
 	k.file = k.output
 	if k.output == standard {
 		if term.IsTerminal(int(a.stdout.Fd())) {
-			return usage("-o -: standard output is a terminal, and a core is nothing to be read there")
+			return usage("-o -: cannot write a core to a terminal")
 		}
 		dir, err := os.MkdirTemp("", "reframe-core-") // a core is not written sequentially
 		if err != nil {
@@ -239,7 +239,7 @@ func (a *app) record(ctx context.Context, k *recording, o *trace.Options, comman
 	var by interruption
 	switch {
 	case errors.As(err, &by):
-		return &status{by.status(), "interrupted; there is no core"}
+		return &status{by.status(), "interrupted; no core was written"}
 	case err != nil:
 		return err
 	}
@@ -373,7 +373,7 @@ func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, co
 	case errors.Is(err, errRecorded):
 		return r, late
 	case err == nil && seen > 0:
-		err = fmt.Errorf("%s: there were %d such exits, and number %d was asked for", k.ending(sum.End), seen, k.hit)
+		err = fmt.Errorf("%s: only %d such exits occurred, but --hit %d was given", k.ending(sum.End), seen, k.hit)
 	case err == nil:
 		err = fmt.Errorf("%s: there was no such exit", k.ending(sum.End))
 	}

@@ -49,29 +49,29 @@ func (a *app) replayCommand() *cobra.Command {
 	var k replayed
 	c := &cobra.Command{
 		Use:   "replay SCRIPT|DIR|DIR/...",
-		Short: "Run scripted replay tests, or look at many cores",
-		Long: `replay runs scripts that open a core or launch a program and say what is to be seen
-there: each file that is named, each *.txtar in DIR, and in DIR/... those below it too.
-What they are made of says: reframe help scripts. A script can run commands and open files
-with your rights: read one that others wrote before you run it.
+		Short: "Run replay scripts as tests, or check many cores",
+		Long: `replay runs test scripts that open a core or launch a program and check what is found there:
+each named file, each *.txtar in DIR, and with DIR/... those below it too.
+reframe help scripts explains their format. A script can run commands and open files
+with your rights: read the scripts of others before you run them.
 
-With --cores it looks at cores instead, which their content tells. Of each it says at
-which recorded sites its threads stand and, with --ir, what the innermost frame that can
-be resumed returns, in one line. With --each SCRIPT that script is run for each core, which
-is $CORE in it.
+With --cores it opens cores instead, which it recognizes by their content. For each it prints one line:
+the recorded sites at which its threads are stopped and, with --ir, the result of the innermost frame
+that can be resumed. With --each SCRIPT it runs that script for each core; $CORE is the path of the
+core.
 
-Many are done at once. A line is printed for each, in the order of the names; one that is
-broken or takes too long stops no other. With --journal a run that was killed goes on where
-it was: what is in the journal, and has not changed, is not done again. --shard 0/4 does the
-first of four parts, whichever machine the others run on. On a part decides the name in the
-folder.
+Several items run at once. A line is printed for each, in the order of the names; a broken or slow
+item does not affect the others. With --journal a killed run can be continued: an
+item with a result in the journal is not run again unless its files have changed. --shard 0/4 runs
+the first of four parts, so that several machines can share the work. The name of an item in its
+folder determines its part.
 
---junit replaces a report that is there already, and --update the expected files of scripts; a
-journal is only added to. Any other file that exists is overwritten only with --force, one that
-is read never.
+--junit replaces an existing report, and --update the expected files of scripts; a
+journal is only appended to. Any other existing file is overwritten only with --force, an
+input file never.
 
-Exit status: 0 all went well, 1 some failed or showed a part only, 2 none went well or it
-failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP, when what was done is reported.`,
+Exit status: 0 all are ok, 1 some failed or are partial, 2 none is ok, or error;
+130, 143 or 129 after SIGINT, SIGTERM or SIGHUP, when the finished items are reported.`,
 		Example: `  reframe replay osr/exit.txtar
   reframe replay ./osr/...
   reframe replay ./osr/... --run sum_ --update
@@ -94,27 +94,27 @@ failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP, when what was done is r
 func (k *replayed) flags(c *cobra.Command, a *app) {
 	f := c.Flags()
 	f.BoolVarP(&k.update, "update", "u", false, "rewrite the expected files in scripts where they differ")
-	f.BoolVarP(&k.verbose, "verbose", "v", false, "show what scripts print, and every exit of a core")
-	f.DurationVar(&k.timeout, "timeout", time.Minute, "give up each script or core after this time")
-	f.IntVarP(&k.jobs, "jobs", "j", 0, "do `N` at once (default: as many as there are processors)")
-	f.StringVar(&k.run, "run", "", "only those whose path matches the regular expression `RE`")
-	f.StringVar(&k.junit, "junit", "", "write JUnit XML to `FILE` too")
+	f.BoolVarP(&k.verbose, "verbose", "v", false, "show the output of scripts, and every exit of a core")
+	f.DurationVar(&k.timeout, "timeout", time.Minute, "abandon a script or core after this time")
+	f.IntVarP(&k.jobs, "jobs", "j", 0, "run `N` items at once (default: the number of processors)")
+	f.StringVar(&k.run, "run", "", "run only items whose path matches the regular expression `RE`")
+	f.StringVar(&k.junit, "junit", "", "also write JUnit XML to `FILE`")
 	forceFlag(c, &k.force)
-	f.StringVar(&k.shard, "shard", "", "do the part `I/N` only; I is from 0 to N-1")
-	f.StringVar(&k.journal, "journal", "", "keep results in `FILE`, and go on from there")
-	f.BoolVar(&k.cores, "cores", false, "look at cores")
-	f.StringVar(&k.each, "each", "", "with --cores: run this `SCRIPT` for each; the core is $CORE")
+	f.StringVar(&k.shard, "shard", "", "run only part `I/N`; I is from 0 to N-1")
+	f.StringVar(&k.journal, "journal", "", "keep results in `FILE`, and continue a run from it")
+	f.BoolVar(&k.cores, "cores", false, "check cores instead of running scripts")
+	f.StringVar(&k.each, "each", "", "with --cores: run this `SCRIPT` for each core, whose path is $CORE")
 	of := flags.Usage{
-		"exe":     "with --cores: the program that they are of, `FILE`, in place of the one that they name",
-		"sysroot": "with --cores: look for the files that they name below `DIR`, and only there",
+		"exe":     "with --cores: `FILE` is their program, instead of the one that they name",
+		"sysroot": "with --cores: search the files that they name only below `DIR`",
 	}
 	for name, text := range inputUsage {
 		of[name] = "with --cores: " + text
 	}
 	k.inputs.Inputs.Add(f, of)
 	flags.Core(f, &k.inputs.files, of)
-	f.StringArrayVar(&k.inputs.files.DebugDirs, "debug-dir", nil, "with --cores: look for separate debug files by build id below `DIR` (repeatable)")
-	f.Uint64Var(&k.steps, "steps", 100_000_000, "with --cores: resume a frame for `N` instructions at most")
+	f.StringArrayVar(&k.inputs.files.DebugDirs, "debug-dir", nil, "with --cores: search separate debug files by build id below `DIR` (repeatable)")
+	f.Uint64Var(&k.steps, "steps", 100_000_000, "with --cores: resume a frame for at most `N` instructions")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+replay.Schema+")")
 	completeInputs(c)
 	_ = c.RegisterFlagCompletionFunc("each", cobra.FixedCompletions([]string{"txtar"}, cobra.ShellCompDirectiveFilterFileExt))
@@ -135,23 +135,23 @@ func (k *replayed) check(c *cobra.Command) (err error) {
 	}
 	switch flag := of("each", "ir", "layout", "exe", "sysroot", "debug-dir", "steps"); {
 	case flag != "" && !k.cores:
-		return usage("--%s is for cores: --cores", flag)
+		return usage("--%s requires --cores", flag)
 	case changed("each") && of("ir", "layout", "exe", "sysroot", "debug-dir", "steps") != "":
-		return usage("--%s does not go with --each: the script says it", of("ir", "layout", "exe", "sysroot", "debug-dir", "steps"))
+		return usage("--%s cannot be combined with --each: use the script's core command", of("ir", "layout", "exe", "sysroot", "debug-dir", "steps"))
 	case k.update && k.cores:
-		return usage("--update is for scripts, and does not go with --cores")
+		return usage("--update cannot be combined with --cores: it changes scripts")
 	case k.update && k.journal != "":
-		return usage("--update does not go with --journal: what is done is not done again")
+		return usage("--update cannot be combined with --journal, which skips finished scripts")
 	case changed("junit") && (k.junit == "" || k.junit == standard):
-		return usage("--junit %s: the name of a file; on standard output are the results", k.junit)
+		return usage("--junit %s: must be the name of a file: standard output has the results", k.junit)
 	case changed("journal") && (k.journal == "" || k.journal == standard):
-		return usage("--journal %s: the name of a file; on standard output are the results", k.journal)
+		return usage("--journal %s: must be the name of a file: standard output has the results", k.journal)
 	case k.timeout <= 0:
-		return usage("--timeout %v: it is above 0", k.timeout)
+		return usage("--timeout %v: must be above 0", k.timeout)
 	case changed("jobs") && (k.jobs < 1 || k.jobs > maxJobs):
-		return usage("--jobs %d: 1 to %d", k.jobs, maxJobs)
+		return usage("--jobs %d: must be from 1 to %d", k.jobs, maxJobs)
 	case changed("steps") && k.steps == 0:
-		return usage("--steps 0: it is above 0")
+		return usage("--steps 0: must be above 0")
 	}
 	if k.selected, err = regexp.Compile(k.run); err != nil {
 		return usage("--run: %v", err)
@@ -162,7 +162,7 @@ func (k *replayed) check(c *cobra.Command) (err error) {
 		i, err1 := strconv.Atoi(first)
 		n, err2 := strconv.Atoi(second)
 		if !ok || err1 != nil || err2 != nil || n < 1 || i < 0 || i >= n {
-			return usage("--shard %s: I/N, with I from 0 to N-1", k.shard)
+			return usage("--shard %s: expected I/N, with I from 0 to N-1", k.shard)
 		}
 		k.index, k.n = i, n
 	}
@@ -209,13 +209,13 @@ const (
 
 // items lists the scripts or cores to process.
 func (k *replayed) items(args []string) ([]replay.Item, error) {
-	kind, what := replay.Script, "a script ("+replay.ScriptSuffix+")"
+	kind, what := replay.Script, "script ("+replay.ScriptSuffix+")"
 	if k.cores {
-		kind, what = replay.Core, "a file"
+		kind, what = replay.Core, "file"
 	}
 	items := replay.Find(kind, args)
 	if len(items) == 0 {
-		return nil, fmt.Errorf("there is not %s in %s", what, strings.Join(args, ", "))
+		return nil, fmt.Errorf("no %s found in %s", what, strings.Join(args, ", "))
 	}
 	items = slices.DeleteFunc(items, func(i replay.Item) bool { return !k.selected.MatchString(i.Path) })
 	if len(items) == 0 {
@@ -254,7 +254,7 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 	}
 	if k.junit != "" {
 		if w.junit, err = replay.CreateJUnit(k.junit, k.force); errors.Is(err, os.ErrExist) {
-			return fmt.Errorf("--junit %s: the file exists and is no report; --force overwrites it", k.junit)
+			return fmt.Errorf("--junit %s: the file exists and is not a report; --force overwrites it", k.junit)
 		} else if err != nil {
 			return err
 		}
@@ -270,7 +270,7 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 	case err != nil:
 		return err
 	case sum.Items > 0 && sum.PassedOver == sum.Items && k.n == 1:
-		return fmt.Errorf("there is no core in %s", strings.Join(args, ", "))
+		return fmt.Errorf("no core found in %s", strings.Join(args, ", "))
 	case sum.Failed > 0 && sum.OK+sum.Partial == 0:
 		return &status{exitFailed, ""} // each failure was printed
 	case sum.Failed+sum.Partial > 0:

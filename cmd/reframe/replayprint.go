@@ -67,18 +67,18 @@ func (scriptPrinter) JSON(w io.Writer, v any) error { return writeJSON(w, v) }
 func scriptsTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "scripts",
-		Short: "What the scripts of replay are made of",
-		Long: `A script is a txtar archive. Its first lines are commands, one a line, each of which has to
-succeed; behind them come files, each after a line "-- NAME --". The commands run in a new
-folder, $WORK, that holds the files; $SCRIPTDIR is the folder of the script itself. Words
+		Short: "The format of replay scripts",
+		Long: `A script is a txtar archive. Its first lines are commands, one per line, each of which must
+succeed. Files follow, each after a line "-- NAME --". The commands run in a new
+folder, $WORK, that contains the files; $SCRIPTDIR is the folder of the script itself. Words
 are separated by spaces; 'single quotes' keep spaces and $ as they are. # begins a comment.
-! before a command wants it to fail, [linux] before one runs it on Linux alone.
+A command after ! must fail; a command after [linux] runs only on Linux.
 
-cmp, stdout, stderr, grep, exec, env, exists, cp, skip, stop and others are those of testscript
-(https://pkg.go.dev/github.com/rogpeppe/go-internal/testscript). ` + "`cmp stdout FILE`" + ` compares what
-the last command printed with a file of the script; replay --update rewrites the file instead.
+cmp, stdout, stderr, grep, exec, env, exists, cp, skip, stop and others are commands of testscript
+(https://pkg.go.dev/github.com/rogpeppe/go-internal/testscript). ` + "`cmp stdout FILE`" + ` compares the
+output of the last command with a file of the script; replay --update rewrites the file instead.
 
-The commands of this field:
+Reframe adds these commands:
 
 ` + replay.Commands() + `
 doc/replay.md begins with a failing exit and ends with a committed test.`,

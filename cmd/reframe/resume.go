@@ -23,36 +23,36 @@ func (a *app) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume {PID | CORE} {--ir FILE.ll | --with COMMAND} [-f N] [--to-frame N]",
 		Short: "Run frames of a process or a core in the reference interpreter",
-		Long: `resume holds the process, rebuilds one frame, and lets the reference interpreter
-resume from there until the function returns. It reads the process's memory as it
-touches it; what it writes stays in its own copy. The process goes on as it was.
+		Long: `resume stops the process, rebuilds one frame, and runs it in the reference interpreter until its
+function returns. The interpreter reads the process's memory on demand; it writes only to its own
+copy. Afterwards the process continues unchanged.
 
-Without -f and --function it takes the innermost frame that has a record. With
---to-frame its callers resume too, as one stack: each gets what the one before it
-returned. --to-frame all goes on up to the first caller that is native code or cannot
-be resumed, and says which that is.
+The default is the innermost frame that has a record. With --to-frame its callers resume too, as
+one stack: each gets the result of the one before. --to-frame all continues up to the first caller that
+is native code or cannot be resumed, and shows that caller.
 
-A frame that was found by a guess, or lies beyond one that was, may be none: nothing
-goes on from it without --force, and what comes of it then is as good as the guess.
+A frame that was found by a guess, or lies beyond one that was, may not exist. It is resumed
+only with --force, and the result is then no more certain than the guess.
 
-Where the frame waits for a call, --result says what that returns: an integer, a
+If the frame waits for a call, --result gives the result of that call: an integer, a
 pointer (0x..., null) or a float, of the call's type.
 
-With --with the VM's own interpreter goes on, and no IR is needed: sh -c runs COMMAND, which is
-handed the frames of the virtual machine that a layout reads, and reads and writes memory through reframe; what it
-writes stays in the copy unless --commit is given. doc/protocol.md has the protocol, and files to copy for C, C++ and Python.
+With --with the VM's own interpreter runs, and no IR is needed. sh -c starts COMMAND, which receives the
+frames of the virtual machine that a layout describes, and reads and writes memory through reframe.
+It writes only to the copy unless --commit is given. doc/protocol.md has the protocol, and files to
+copy for C, C++ and Python.
 
-With --commit the process does not go on as it was: what the interpreter stored is
-written to its memory, and the thread goes on in the caller of the outermost of these
-frames as if that had returned what the interpreter did. The native frames are left as
-they are. All of it is written or nothing; nothing is where it is not sure that the
-thread can go on so, or where the interpreter did what is not in the process's memory,
-such as to print; with --with, to allocate or to take a lock too. --dry-run says what
-would be written and writes nothing.
+With --commit the process continues with the interpreter's result: its stores are
+written to the process's memory, and the thread continues in the caller of the outermost of these
+frames, as if that frame had returned the result. The native frames are discarded without running
+anything in them. Either everything is written or nothing. Nothing is written if it is not certain
+that the thread can continue there, or if the interpreter had an effect outside of the process's memory,
+such as output; with --with also if it allocated or took a lock. --dry-run shows what would be
+written, and writes nothing.
 
 ` + positionalHelp + ` ` + coreHelp + `
-The interpreter reads memory of the core as it touches it; where a page is not in it,
-the run ends there and says which.`,
+The interpreter reads the core's memory on demand. If a page is missing, the run ends there and
+reports the page.`,
 		Example: `  reframe resume 41822 --ir loop.ll --layout loop.layout.json
   reframe resume -p 41822 --ir loop.ll -f 2 --steps 1000000
   reframe resume -p 41822 --ir loop.ll --function sum_opt --json
@@ -72,10 +72,10 @@ the run ends there and says which.`,
 				return err
 			}
 			if write.commit && o.Choice.Force {
-				return usage("--force does not go with --commit: the thread goes on in the callers of these frames, and a process is not changed by a guess")
+				return usage("--force cannot be combined with --commit: a process is never changed by a guess")
 			}
 			if write.commit && k.core != "" {
-				return usage("--commit writes into a process, and a core is none: -p PID")
+				return usage("--commit requires a process, not a core: -p PID")
 			}
 			if err := k.check(c); err != nil {
 				return err
@@ -101,19 +101,19 @@ the run ends there and says which.`,
 	k.selfFlag(c)
 	f := c.Flags()
 	o.Add(f, flags.Usage{
-		"frame":    "the frame of this `number`" + frameNumbers,
-		"function": "the innermost frame of the function of this `NAME`, or /RE/",
-		"to-frame": "its callers too, up to the frame of this `number`, or all",
-		"call":     "a function that exists only as native code returns this: `NAME=VALUE`; NAME= where it returns nothing; may be given again",
-		"result":   "the `value` that the call returns for which the frame waits",
-		"with":     "the VM's own interpreter goes on in its frames: `COMMAND`, for sh, which speaks doc/protocol.md",
-		"force":    "go on from frames, too, that are a guess",
+		"frame":    "resume the frame of this `number`" + frameNumbers,
+		"function": "resume the innermost frame of the function of this `NAME`, or /RE/",
+		"to-frame": "resume its callers too, up to the frame of this `number`, or all",
+		"call":     "assume that native function NAME returns VALUE: `NAME=VALUE`, or NAME= for a void function (repeatable)",
+		"result":   "the result `value` of the call that the frame waits for",
+		"with":     "run the VM's own interpreter on its frames: the shell command `COMMAND`, which speaks doc/protocol.md",
+		"force":    "also resume frames that are a guess",
 		"steps":    "stop after `N` instructions (default 1000000000)",
-		"timeout":  "let go of the process after this time",
+		"timeout":  "release the process after this time",
 	})
 	unnumbered(c)
-	f.BoolVar(&write.commit, "commit", false, "write what the interpreter did into the process, which goes on from there")
-	f.BoolVar(&write.dry, "dry-run", false, "with --commit: say what would be written, and write nothing")
+	f.BoolVar(&write.commit, "commit", false, "write the interpreter's effects into the process, which continues from there")
+	f.BoolVar(&write.dry, "dry-run", false, "with --commit: show what would be written, and write nothing")
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.ResumedSchema+")")
 	return c
 }
@@ -130,7 +130,7 @@ func pick(view *deopt.View, c deopt.Choice) (*deopt.Stack, error) {
 // bounded names the flags for the time limit in the error of a run that took too long.
 func bounded(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w; --timeout and --steps say how long it may take", err)
+		return fmt.Errorf("%w; --timeout and --steps set the limits", err)
 	}
 	return err
 }

@@ -24,7 +24,7 @@ type commitOptions struct{ commit, dry bool }
 
 func (o commitOptions) check() error {
 	if o.dry && !o.commit {
-		return usage("--dry-run says what --commit would write; give both")
+		return usage("--dry-run requires --commit")
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func (o commitOptions) check() error {
 // commit runs the chosen frames of a process under control, writes the result into the process and prints it.
 func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) error {
 	if len(k.objects) > 0 {
-		return usage("--object does not go with --commit: what the code of an object that nobody registered is to go on with is not written")
+		return usage("--object cannot be combined with --commit: nothing is written for an unregistered object")
 	}
 	o, err := k.options(a)
 	if err != nil {

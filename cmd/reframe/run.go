@@ -42,20 +42,19 @@ func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [flags] MODULE.ll [ARG...]",
 		Short: "Run a whole module in the reference interpreter",
-		Long: `run interprets a module of LLVM IR (text, or bitcode where llvm-dis is installed) from
-the start of main, with the functions of the C library that doc/interpreter.md lists.
-What the program writes goes to standard output and standard error, what it reads comes
-from standard input, and its exit status is that of run.
+		Long: `run interprets a module of LLVM IR (text, or bitcode if llvm-dis is installed) from the start of
+main, with the functions of the C library that doc/interpreter.md lists. The program uses
+run's standard input, standard output and standard error, and its exit status is that of run.
 
-Nothing native is run. The run ends with an error where it would depend on a value that
-is undefined or poison, where memory is accessed that was not allocated or was freed, and
-where a function is called that exists only as native code.
+No native code runs. The run ends with an error if it depends on an undefined or poison value,
+accesses memory that was not allocated or was freed, or calls a function that exists only as
+native code.
 
-With --function another function is run: the ARGs are its arguments, and its result is
-printed. Flags come before MODULE.ll; what follows belongs to the program.
+With --function another function runs: the ARGs are its arguments, and run prints its result.
+Flags come before MODULE.ll; the words after it belong to the program.
 
-Exit status: the program's own; 134 when it calls abort; 130 at Ctrl-C; 2 where it cannot
-be run to its end, with the reason and the calls that led there on standard error.`,
+Exit status: the program's own; 134 if it calls abort; 130 after Ctrl-C; 2 if it cannot be run
+to its end, with the reason and the call stack on standard error.`,
 		Example: `  reframe run hello.ll
   reframe run bzip2.ll -d < data.bz2 > data
   reframe run --function sum loop.ll 1000
@@ -75,14 +74,14 @@ be run to its end, with the reason and the calls that led there on standard erro
 	}
 	f := c.Flags()
 	f.SetInterspersed(false)
-	f.StringVar(&p.function, "function", "", "run the function of this `NAME`, in any of its forms, and print its result")
-	f.BoolVar(&p.trace, "trace", false, "one line for each instruction that is run, to standard error")
-	f.StringVar(&p.until, "until", "", "stop where a block is entered, and show the values there (`FUNC:BLOCK`)")
-	f.BoolVar(&p.profile, "profile", false, "say at the end which blocks ran how often, to standard error")
+	f.StringVar(&p.function, "function", "", "run the function of this `NAME`, a symbol or a source name, and print its result")
+	f.BoolVar(&p.trace, "trace", false, "print each instruction that runs to standard error")
+	f.StringVar(&p.until, "until", "", "stop at the entry of a block, and show the values there (`FUNC:BLOCK`)")
+	f.BoolVar(&p.profile, "profile", false, "print at the end how often blocks ran, to standard error")
 	f.Uint64Var(&p.options.MaxSteps, "steps", 0, "stop after `N` instructions (default: never)")
-	f.StringVar(&p.memory, "memory", "1G", "what the program may allocate (`SIZE`: 64M, 2G)")
-	f.IntVar(&p.options.MaxDepth, "depth", 0, "how deep calls may nest (default 50000)")
-	f.BoolVar(&p.options.Strict, "strict", false, "also stop at an access that is not aligned as the IR promises")
+	f.StringVar(&p.memory, "memory", "1G", "bound the memory of the program (`SIZE`: 64M, 2G)")
+	f.IntVar(&p.options.MaxDepth, "depth", 0, "bound the depth of calls (default 50000)")
+	f.BoolVar(&p.options.Strict, "strict", false, "also stop at an access without the alignment that the IR promises")
 	return c
 }
 
@@ -92,7 +91,7 @@ func (a *app) runProgram(ctx context.Context, p *program, args []string) error {
 		return usage("--memory %v", err)
 	}
 	if p.options.MaxDepth < 0 {
-		return usage("--depth %d: a number above 0", p.options.MaxDepth)
+		return usage("--depth %d: must be above 0", p.options.MaxDepth)
 	}
 	p.options.MaxMemory = memory
 	if p.options.MaxSteps == 0 {
@@ -204,7 +203,7 @@ func (a *app) finished(p *program, r *interp.Result) error {
 	case !r.Value.IsNone():
 		v, known := r.Value.Uint()
 		if !known {
-			return fmt.Errorf("what @main returns is %s, and no exit status", r.Value.Format())
+			return fmt.Errorf("@main returns %s, which is not an exit status", r.Value.Format())
 		}
 		code = int(v & 0xff)
 	}
@@ -332,7 +331,7 @@ func parseSize(text string) (uint64, error) {
 	}
 	v, err := strconv.ParseUint(number, 10, 64)
 	if err != nil || v == 0 || v > math.MaxInt64>>shift {
-		return 0, fmt.Errorf("%s: a size such as 64M or 2G", text)
+		return 0, fmt.Errorf("%s: expected a size such as 64M or 2G", text)
 	}
 	return v << shift, nil
 }
@@ -344,7 +343,7 @@ func defined(m *ir.Module, flag, text string) (f *ir.Func, block string, err err
 	if at := strings.LastIndexByte(text, ':'); flag == "--until" && at >= 0 && (at == 0 || text[at-1] != ':') {
 		name, block = text[:at], text[at+1:]
 		if name == "" || block == "" {
-			return nil, "", usage("%s %s: it is FUNCTION, or FUNCTION:BLOCK", flag, text)
+			return nil, "", usage("%s %s: expected FUNCTION or FUNCTION:BLOCK", flag, text)
 		}
 	}
 	name = strings.TrimPrefix(name, "@")
@@ -368,7 +367,7 @@ func defined(m *ir.Module, flag, text string) (f *ir.Func, block string, err err
 	}
 	switch len(fit) {
 	case 0:
-		return nil, "", usage("%s %s: the module defines no @%s%s", flag, text, name, nearest)
+		return nil, "", usage("%s %s: the module does not define @%s%s", flag, text, name, nearest)
 	case 1:
 		return fit[0], block, nil
 	}
@@ -376,7 +375,7 @@ func defined(m *ir.Module, flag, text string) (f *ir.Func, block string, err err
 	for _, f := range fit[:min(len(fit), 8)] {
 		symbols = append(symbols, "@"+f.Name)
 	}
-	return nil, "", usage("%s %s: %s fit; the first are %s", flag, text, count(len(fit), "function"), strings.Join(symbols, ", "))
+	return nil, "", usage("%s %s: matches %s; the first are %s", flag, text, count(len(fit), "function"), strings.Join(symbols, ", "))
 }
 
 // tracer prints each instruction as it runs.

@@ -103,7 +103,7 @@ func TestRunFunction(t *testing.T) {
 	require.Equal(t, clitest.Result{Code: 0, Stdout: "i32 49\n", Stderr: ""}, clitest.Run(t, "run", "--function", "square", path, "-7"))
 	clitest.Run(t, "run", "--function", "square", path).FailsEmpty(t, 64, "expected 1 argument for @square, got 0")
 	clitest.Run(t, "run", "--function", "square", path, "x").FailsEmpty(t, 64, `argument %x of @square: "x" is not a value of type i32`)
-	clitest.Run(t, "run", "--function", "cube", path).FailsEmpty(t, 64, "--function cube: the module defines no @cube")
+	clitest.Run(t, "run", "--function", "cube", path).FailsEmpty(t, 64, "--function cube: the module does not define @cube")
 }
 
 func TestRunTrace(t *testing.T) {
@@ -126,10 +126,10 @@ func TestRunUntil(t *testing.T) {
 	r := clitest.Run(t, "run", "--until", "@main:%end", path)
 	require.Equal(t, clitest.Result{Code: 0, Stdout: "", Stderr: "stopped before block %end of @main, line 17, after 28 instructions\n  i32 %more = 14\n"}, r)
 	for until, want := range map[string]string{
-		":start":     "--until :start: it is FUNCTION, or FUNCTION:BLOCK",
-		"main:":      "--until main:: it is FUNCTION, or FUNCTION:BLOCK",
-		"squar":      "--until squar: the module defines no @squar; nearest: square",
-		"cube":       "--until cube: the module defines no @cube",
+		":start":     "--until :start: expected FUNCTION or FUNCTION:BLOCK",
+		"main:":      "--until main:: expected FUNCTION or FUNCTION:BLOCK",
+		"squar":      "--until squar: the module does not define @squar; nearest: square",
+		"cube":       "--until cube: the module does not define @cube",
 		"main:start": "--until main:start: @main has no block %start; its first are entry, loop, end",
 	} {
 		clitest.Run(t, "run", "--until", until, path).FailsEmpty(t, 64, want)
@@ -163,8 +163,8 @@ define i32 @_ZN2ns1gEl(i64 %x) {
 	}
 	r := clitest.Run(t, "run", "--function", "ns::f", "--until", "ns::f:end", path, "5")
 	require.Equal(t, clitest.Result{Code: 0, Stdout: "", Stderr: "stopped before block %end of @_ZN2ns1fEi, line 4, after 2 instructions\n  i32 %y = 6\n"}, r)
-	clitest.Run(t, "run", "--function", "ns::g", path, "5").FailsEmpty(t, 64, "--function ns::g: 2 functions fit; the first are @_ZN2ns1gEi, @_ZN2ns1gEl")
-	clitest.Run(t, "run", "--function", "ns::F", path, "5").FailsEmpty(t, 64, "--function ns::F: the module defines no @ns::F; nearest: ns::f")
+	clitest.Run(t, "run", "--function", "ns::g", path, "5").FailsEmpty(t, 64, "--function ns::g: matches 2 functions; the first are @_ZN2ns1gEi, @_ZN2ns1gEl")
+	clitest.Run(t, "run", "--function", "ns::F", path, "5").FailsEmpty(t, 64, "--function ns::F: the module does not define @ns::F; nearest: ns::f")
 }
 
 func TestRunProfile(t *testing.T) {
@@ -224,7 +224,7 @@ func TestRunRefuses(t *testing.T) {
 	clitest.Run(t, "run", dir).FailsEmpty(t, 2, "is a directory")
 	clitest.Run(t, "run", "--steps", "many", path).FailsEmpty(t, 64, `"many"`)
 	for _, size := range []string{"0", "1X", "-1", "", "99999999999G"} {
-		clitest.Run(t, "run", "--memory", size, path).FailsEmpty(t, 64, "--memory "+size+": a size such as 64M or 2G")
+		clitest.Run(t, "run", "--memory", size, path).FailsEmpty(t, 64, "--memory "+size+": expected a size such as 64M or 2G")
 	}
 	clitest.Run(t, "run", "--depth", "-1", path).FailsEmpty(t, 64, "--depth -1")
 	clitest.Run(t, "run", clitest.TempFile(t, "nomain.ll", "define void @f() {\n  ret void\n}\n")).FailsEmpty(t, 2, "the module defines no @main")

@@ -39,34 +39,34 @@ func (a *app) stressCommand() *cobra.Command {
 	o := &k.options
 	c := &cobra.Command{
 		Use:   "stress [--ir FILE.ll] [flags] -- COMMAND [ARG...]",
-		Short: "Deoptimize a program at random exits, and see that nothing changes",
-		Long: `stress runs a command untouched, and then once more under control. At exits that are chosen at
-random it rebuilds the frame, has the reference interpreter carry it on to the return of its
-function, and commits what came of that, as resume --commit does: the native function returns at
-once, with the interpreter's result and memory, and native code goes on in the caller. What the
-command writes to standard output and standard error and its exit status have to be what they are
-untouched. The IR is that of --ir, or what the process has in it. It is for any JIT of LLVM's what -XX:+DeoptimizeALot is for HotSpot.
+		Short: "Run a program with and without random deoptimizations, and compare",
+		Long: `stress runs a command twice: unchanged, and under control with forced deoptimizations. In the second
+run it selects exits at random. At each it rebuilds the frame, has the reference interpreter run it until
+the function returns, and commits the result, as resume --commit does: the native function returns
+at once, with the interpreter's result and memory, and native code continues in the caller. Standard
+output, standard error and the exit status must be the same in both runs. The IR is that of --ir, or the IR
+in the process. stress is for LLVM JITs what -XX:+DeoptimizeALot is for HotSpot.
 
-An exit that cannot be committed, such as one whose function prints later on, is left to native code
-and counted with the reason. Which exits are chosen depends on --seed and on which exit of which
-thread it is: with the same seed they are the same.
+An exit that cannot be committed, for example because its function prints later, is left to native code
+and counted with the reason. An exit is selected by --seed, its thread and its number in the thread:
+the same seed selects the same exits.
 
-Where something differs, the command runs again and again, with a part of the exits, until it is known
-which one of them makes the difference. That is shown with its slots, with what was committed, and
-with commands that do it again. --keep writes a core of that moment, stress-PID-THREAD-N.core, and a
-script for reframe replay beside it, with .txtar behind its name.
+After a difference the command runs again and again with a part of the exits, until the one exit is
+found that causes it. stress shows this exit with its slots, the committed changes, and
+commands that reproduce it. --keep writes a core of that moment, stress-PID-THREAD-N.core, and beside it a
+script for reframe replay, with the suffix .txtar.
 
-The command reads from /dev/null, or from --stdin FILE; what it writes is not shown. Each run of it may
-take --time. It may run often: what it does to files it does each time.
+The command reads from /dev/null, or from --stdin FILE; its output is not shown. Each run may
+take --time. The command may run many times, each time with all its effects on files.
 
-Exit status: 0 nothing differs, 1 nothing differs, and exits may be missing where the program has
-overwritten a breakpoint, 2 no exit was committed, or it failed, 3 something differs; 130, 143 or
+Exit status: 0 no difference, 1 no difference, but exits may be missing because the program has
+overwritten a breakpoint, 2 no exit was committed, or error, 3 difference; 130, 143 or
 129 after SIGINT, SIGTERM or SIGHUP.`,
 		Example: `  reframe stress --ir loop.ll -- ./host loop.o
   reframe stress --ir loop.ll --probability 10% --seed 7 -- ./host loop.o
   reframe stress --ir loop.ll --layout loop.layout.json --site deoptimize --probability 1 --keep cores -- ./host loop.o
   reframe stress --ir loop.ll --only 1011 -- ./host loop.o`,
-		Args: needs("the command to run, behind --,"),
+		Args: needs("the command to run, after --,"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := k.read(a, c, args); err != nil {
 				return err
@@ -81,14 +81,14 @@ overwritten a breakpoint, 2 no exit was committed, or it failed, 3 something dif
 	completeInputs(c)
 	k.selfFlag(c)
 	addExits(c, &k.exits)
-	f.StringVar(&k.probability, "probability", "1%", "which share of the exits is deoptimized, `P`: 0.01, 1%, 1 for all")
-	f.Uint64Var(&o.Seed, "seed", 0, "choose the exits by the number `N` (default: another one each time)")
+	f.StringVar(&k.probability, "probability", "1%", "deoptimize this share of the exits, `P`: 0.01, 1%, 1 for all")
+	f.Uint64Var(&o.Seed, "seed", 0, "select the exits by the number `N` (default: a new number each time)")
 	f.StringArrayVar(&k.only, "only", nil, "deoptimize only exit `N`, or T:N, exit N of thread T (repeatable)")
-	f.StringVar(&k.stdin, "stdin", "", "what the command reads, in each run: `FILE`, or - for standard input (default /dev/null)")
-	f.Uint64Var(&o.Steps, "steps", stress.DefaultSteps, "the interpreter may run `N` instructions for one exit")
-	f.DurationVar(&o.Time, "time", stress.DefaultTime, "each run of the command may take so long (`TIME`: 500ms, 10s, 2h)")
-	f.IntVar(&o.Reruns, "reruns", stress.DefaultReruns, "the command may run `N` times more to narrow a difference down")
-	f.StringVar(&o.Keep, "keep", "", "write a core of the exit that makes a difference, and a script, into `DIR`")
+	f.StringVar(&k.stdin, "stdin", "", "`FILE` is the standard input of each run, - is that of stress (default /dev/null)")
+	f.Uint64Var(&o.Steps, "steps", stress.DefaultSteps, "bound the interpreter to `N` instructions per exit")
+	f.DurationVar(&o.Time, "time", stress.DefaultTime, "bound the time of each run (`TIME`: 500ms, 10s, 2h)")
+	f.IntVar(&o.Reruns, "reruns", stress.DefaultReruns, "bound the further runs that narrow a difference down to `N`")
+	f.StringVar(&o.Keep, "keep", "", "write a core of the exit that causes a difference, and a script, into `DIR`")
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+stress.Schema+")")
 	return c
 }
@@ -99,19 +99,19 @@ func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
 	changed := c.Flags().Changed
 	switch {
 	case len(k.Modules) == 0 && k.mute:
-		return usage("stress needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
+		return usage("stress requires the compiled module, which the interpreter runs: --ir FILE.ll")
 	case changed("only") && (changed("probability") || changed("seed")):
-		return usage("--only says which exits: --probability and --seed do not go with it")
+		return usage("--only cannot be combined with --probability or --seed")
 	case o.Steps == 0 || o.Steps > 1<<40:
-		return usage("--steps %d: 1 to %d", o.Steps, uint64(1)<<40)
+		return usage("--steps %d: must be from 1 to %d", o.Steps, uint64(1)<<40)
 	case o.Time <= 0:
-		return usage("--time %v: a time above 0", o.Time)
+		return usage("--time %v: must be above 0", o.Time)
 	case o.Reruns < 1:
-		return usage("--reruns %d: a number above 0", o.Reruns)
+		return usage("--reruns %d: must be above 0", o.Reruns)
 	case o.Keep == standard:
-		return usage("--keep -: a directory; one of that name is ./-")
+		return usage("--keep -: expected a directory; use ./- for one of that name")
 	case changed("stdin") && k.stdin == "":
-		return usage("the name behind --stdin is empty")
+		return usage("--stdin requires the name of a file")
 	}
 	if err := readExits(&k.exits); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (k *stressed) input() (remove func(), err error) {
 	k.options.Stdin = f.Name()
 	n, err := io.Copy(f, io.LimitReader(os.Stdin, maxStdin+1))
 	if err == nil && n > maxStdin {
-		err = fmt.Errorf("--stdin -: standard input has more than %d MiB; --stdin FILE", maxStdin>>20)
+		err = fmt.Errorf("--stdin -: standard input has more than %d MiB: use --stdin FILE", maxStdin>>20)
 	}
 	return remove, err
 }

@@ -45,25 +45,24 @@ const frameNumbers = "; -1 is the outermost one"
 
 // selfFlag adds --no-self-description.
 func (k *inputs) selfFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&k.mute, "no-self-description", false, "do not take IR from the target, nor layouts where --layout is not given")
+	c.Flags().BoolVar(&k.mute, "no-self-description", false, "ignore IR in the target, and layouts in it if --layout is not given")
 }
 
 // coreHelp is the help text of every verb that can look at a core.
-const coreHelp = `With --core it looks at a core: one of the kernel, of gcore, of reframe record, of
-Delve or of QEMU's user mode. What a core leaves out, such as code, is read from the
-files that it names, where they are the same by their build ids: below --sysroot DIR
-if that is given, and with --exe FILE in place of its program.`
+const coreHelp = `--core opens a core of the kernel, gcore, reframe record, Delve or QEMU user mode. Memory
+that the core omits, such as code, is read from the files that it names, if their build ids match: below
+--sysroot DIR, if given, and from --exe FILE instead of its program.`
 
 func (k *inputs) addFlags(c *cobra.Command) {
 	k.controlFlags(c)
 	k.coreFlags(c)
 	k.objectFlag(c)
-	c.Flags().IntVar(&k.stack, "stack-bytes", 0, "how much of each stack is copied, in `BYTES` (default 524288, of deep stacks up to 9437184)")
+	c.Flags().IntVar(&k.stack, "stack-bytes", 0, "copy at most `BYTES` of each stack (default 524288, for deep stacks up to 9437184)")
 }
 
 // objectFlag adds --object, for code that is not registered.
 func (k *inputs) objectFlag(c *cobra.Command) {
-	c.Flags().StringArrayVar(&k.objects, "object", nil, "the object whose code was copied to this address and not registered, `FILE@ADDR`; also FILE@SECTION=ADDR or @SYMBOL=ADDR, or FILE alone: its code is searched for (repeatable)")
+	c.Flags().StringArrayVar(&k.objects, "object", nil, "an object whose code is at this address and not registered, `FILE@ADDR`; also FILE@SECTION=ADDR, FILE@SYMBOL=ADDR, or FILE alone to search for its code (repeatable)")
 	_ = c.RegisterFlagCompletionFunc("object", cobra.FixedCompletions([]string{"o"}, cobra.ShellCompDirectiveFilterFileExt))
 }
 
@@ -82,12 +81,12 @@ func (k *inputs) given() (list []ptrace.Object, err error) {
 // coreFlags adds the flags for a core.
 func (k *inputs) coreFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&k.core, "core", "", "the core `FILE` to look at")
+	f.StringVar(&k.core, "core", "", "open the core `FILE`")
 	flags.Core(f, &k.files, flags.Usage{
-		"exe":     "with --core: the program that the core is of, `FILE`, in place of the one that it names",
-		"sysroot": "with --core: look for the files that it names below `DIR`, and only there",
+		"exe":     "with --core: `FILE` is its program, instead of the one that it names",
+		"sysroot": "with --core: search the files that it names only below `DIR`",
 	})
-	f.StringArrayVar(&k.files.DebugDirs, "debug-dir", nil, "look for separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
+	f.StringArrayVar(&k.files.DebugDirs, "debug-dir", nil, "search separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
 }
 
 // frameFlag adds --frame, the number of a frame. Its default is -1, which help does not mention.
@@ -110,7 +109,7 @@ func (k *inputs) withoutCore(c *cobra.Command) {
 // refuseCore rejects --core for such a verb.
 func refuseCore(c *cobra.Command) error {
 	if c.Flags().Changed("core") {
-		return usage("%s watches a process run, and a core is one moment of it: -p PID or -- COMMAND; frames, resume and explain take --core", c.Name())
+		return usage("%s requires a running process, not a core: -p PID or -- COMMAND; frames, resume and explain take --core", c.Name())
 	}
 	return nil
 }
@@ -118,7 +117,7 @@ func refuseCore(c *cobra.Command) error {
 // controlFlags adds the flags for a process that is not copied.
 func (k *inputs) controlFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVarP(&k.pid, "pid", "p", 0, "the process to look at")
+	f.IntVarP(&k.pid, "pid", "p", 0, "the process to inspect")
 	flags.Thread(f, &k.thread, flags.Usage{"thread": "only the thread of this `TID`"})
 	k.Inputs.Add(f, inputUsage)
 	_ = c.RegisterFlagCompletionFunc("pid", completePID)
@@ -134,8 +133,8 @@ func completeInputs(c *cobra.Command) {
 
 // inputUsage holds the help texts of --ir and --layout.
 var inputUsage = flags.Usage{
-	"ir":     "the IR that was compiled: a module (text, bitcode), a folder or a pattern, `FILE.ll` (repeatable)",
-	"layout": "how exits map to other functions, `FILE.json`, or which frames of a virtual machine they are, FILE.star or a name, such as simple (repeatable)",
+	"ir":     "the compiled IR, `FILE.ll`: a module (text or bitcode), a folder or a pattern (repeatable)",
+	"layout": "how exits map to other functions, `FILE.json`, or to frames of a virtual machine, FILE.star or a builtin name such as simple (repeatable)",
 }
 
 // check rejects contradictory flags.
@@ -148,11 +147,11 @@ func (k *inputs) check(c *cobra.Command) error {
 	}
 	switch {
 	case given("core") && given("stack-bytes"):
-		return usage("--stack-bytes says how much of a process is copied; a core has what it has")
+		return usage("--stack-bytes cannot be combined with --core: the size of a core is fixed")
 	case k.thread < 0:
-		return usage("-t %d: a thread number is above 0", k.thread)
+		return usage("-t %d: a thread id must be above 0", k.thread)
 	case given("stack-bytes") && (k.stack < 4096 || k.stack > 1<<30):
-		return usage("--stack-bytes %d: 4096 to %d", k.stack, 1<<30)
+		return usage("--stack-bytes %d: must be from 4096 to %d", k.stack, 1<<30)
 	}
 	return k.checkFiles(c)
 }
@@ -161,11 +160,11 @@ func (k *inputs) checkProcess(c *cobra.Command) error {
 	given := c.Flags().Changed
 	switch {
 	case given("pid") && given("core"):
-		return usage("-p and --core: one of them")
+		return usage("-p and --core cannot be combined")
 	case !given("pid"):
-		return usage("%s needs a process or a core: -p PID or --core CORE", c.Name())
+		return usage("%s requires a process or a core: -p PID or --core CORE", c.Name())
 	case k.pid <= 0:
-		return usage("-p %d: a process number is above 0", k.pid)
+		return usage("-p %d: a process id must be above 0", k.pid)
 	}
 	return nil
 }
@@ -176,9 +175,9 @@ func (k *inputs) checkFiles(c *cobra.Command) error {
 	for _, f := range []struct{ name, value string }{{"core", k.core}, {"exe", k.files.Exe}, {"sysroot", k.files.Sysroot}} {
 		switch {
 		case given(f.name) && f.value == "":
-			return usage("the name behind --%s is empty", f.name)
+			return usage("--%s requires the name of a file", f.name)
 		case given(f.name) && !given("core"):
-			return usage("--%s is for a core; of a process the files are known", f.name)
+			return usage("--%s requires a core: the files of a process are known", f.name)
 		}
 	}
 	return nil

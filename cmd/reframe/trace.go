@@ -32,40 +32,44 @@ func (a *app) traceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace {PID | [flags] -- COMMAND [ARG...]}",
 		Short: "Log every exit of a process as it happens",
-		Long: `trace sets a breakpoint at the site of each stack map record and logs each exit, with
-the record's values, while the process runs on: one line an exit, in order per thread. It follows
-what the process loads and what its JIT registers, asks each whether it has IR and a layout in it,
-and takes breakpoints out when their code is unregistered. All bytes are put back when the trace
-ends, by SIGKILL too: a second process, rf-guard, traces. If rf-guard is killed, alone or with
-reframe, a third, rf-watchdog, puts the bytes back, and a handler of SIGTRAP, which the process
-has meanwhile, lets its threads wait for that. doc/threats.md has what is promised for each kind
-of kill, and which processes cannot have the handler. Where the program is meant to patch its code, as in
-the shadow of a stackmap or in the sled of a patchpoint, debug registers hold the breakpoint (four on
-x86-64), which leave the code as it is. Any other that the program overwrites is set again within
-10 ms, where that is safe; that exits may be missing is said, and the exit status is 1.
+		Long: `trace sets a breakpoint at the site of each stack map record, and logs each exit with the record's
+values, one line per exit, in order per thread. The process keeps running. trace follows the files that
+the process loads and the objects that its JIT registers, takes the IR and layouts that they contain,
+and removes breakpoints when their code is unregistered.
 
-The breakpoint of a stackmap or patchpoint stands at the site, that of a statepoint or
-deoptimize call on the call. With --at it stands at the entry of a function such as
-__llvm_deoptimize, and the frame that is shown is its caller's; where nothing has such a
-function it is an error, with names that are near, unless --wait is given. A function is named
-as its symbol is (_ZN2ns1fEi), as its author wrote it (ns::f(int)), without its parameters
-(ns::f), or by a regular expression that a part of one of these matches: /^ns::/. --stop-at ends the trace at the first
-exit whose slots fulfil a condition, and shows that alone, with all of its frames; --log shows those before
-it too. What a condition is made of says: reframe help conditions.
+All bytes are restored when the trace ends, even by SIGKILL: a second process, rf-guard, does
+the tracing. If rf-guard is killed, alone or with reframe, a third process, rf-watchdog, restores the bytes.
+Meanwhile a SIGTRAP handler in the process makes its threads wait. doc/threats.md lists the
+guarantees for each kind of kill, and the processes that cannot have the handler.
 
-Exits are written to standard output; with COMMAND, which has that for itself, to standard
-error. -o FILE writes them to a file instead, which must not exist yet unless --force is
-given, and -o - to standard output. The summary goes to standard error; with --json it is the last
-object too. Where --json goes to standard error, nothing else of reframe's does: warnings are objects.
-If 1 MiB of output waits and its reader takes nothing for 1 s, or a signal such as SIGSTOP stops
-reframe, the breakpoints are removed, and the process runs on. They are set again when the
-reader has taken most of it, or reframe goes on; a line of the output and the summary say for how long exits are missing.
-With --lossy, exits never make the process wait for the reader of the output: up to 1 MiB of exits is kept
-for the reader, further ones are dropped, and the summary counts them.
+Where the program is meant to patch its code, as in the shadow of a stackmap or in the sled of a
+patchpoint, a debug register holds the breakpoint and the code is not changed; x86-64 has four. If the
+program overwrites any other breakpoint, it is set again within 10 ms, if that is safe. trace then
+reports that exits may be missing, and the exit status is 1.
 
-Exit status: 0 all of it worked, 1 a value that a record promises, or a frame, is unavailable, or
-exits may be missing, 2 there was no exit or it failed; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second
-signal is waited out for 5 s, a third ends it at once, without the summary.`,
+The breakpoint of a stackmap or patchpoint is at the site, that of a statepoint or
+deoptimize call on the call. With --at it is at the entry of a function such as
+__llvm_deoptimize, and the shown frame is that of the caller. If no such function exists, trace
+fails and suggests similar names, unless --wait is given. Name a function by its symbol (_ZN2ns1fEi),
+by its source name (ns::f(int)), without its parameters (ns::f), or by a regular expression that
+matches a part of one of these: /^ns::/. --stop-at ends the trace at the first
+exit whose slots fulfil a condition, and shows only that exit, with all of its frames; --log also shows
+the exits before it. reframe help conditions explains conditions.
+
+Exits are written to standard output or, with COMMAND, which uses that itself, to standard
+error. -o FILE writes them to a new file, or to an existing one with --force; -o - is standard
+output. The summary goes to standard error; with --json it is also the last object. If --json goes to
+standard error, warnings are objects too, and nothing else is written there.
+
+If 1 MiB of output waits and its reader takes nothing for 1 s, or if a signal such as SIGSTOP stops
+reframe, the breakpoints are removed and the process keeps running. They are set again when the
+reader has taken most of the output, or reframe continues; a line of the output and the summary show
+for how long exits are missing. With --lossy, the process never waits for the reader of the output:
+up to 1 MiB of exits is queued, further ones are dropped, and the summary counts them.
+
+Exit status: 0 OK, 1 a recorded value or a frame is unavailable, or exits may be missing, 2 no exit
+occurred, or error; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second signal ends
+reframe after 5 s, a third one at once, without the summary.`,
 		Example: `  reframe trace 41822 --ir loop.ll
   reframe trace --ir loop.ll -o exits.txt -- lli -jit-kind=mcjit loop.ll
   reframe trace -p 41822 --site deoptimize --function 'sum_.*' --limit 100 --json
@@ -91,11 +95,11 @@ signal is waited out for 5 s, a third ends it at once, without the summary.`,
 	k.selfFlag(c)
 	f := c.Flags()
 	f.BoolVar(&o.Full, "full", false, "show all frames of the thread")
-	f.BoolVar(&o.Quiet, "count", false, "only count exits")
-	flags.Stop(f, &k.stop, flags.Usage{"stop-at": "end at the first exit that fulfils the condition `COND` (reframe help conditions)"})
-	f.BoolVar(&o.Log, "log", false, "with --stop-at: show the exits before it too")
-	f.BoolVar(&k.lossy, "lossy", false, "drop exits for which the reader of the output is too slow, and count them")
-	f.BoolVar(&k.dry, "dry-run", false, "only list the bytes that would be overwritten")
+	f.BoolVar(&o.Quiet, "count", false, "count exits, and do not show them")
+	flags.Stop(f, &k.stop, flags.Usage{"stop-at": "end at the first exit that matches the condition `COND` (reframe help conditions)"})
+	f.BoolVar(&o.Log, "log", false, "with --stop-at: also show the exits before it")
+	f.BoolVar(&k.lossy, "lossy", false, "drop and count exits if the reader of the output is too slow")
+	f.BoolVar(&k.dry, "dry-run", false, "list the bytes that would be overwritten, and write nothing")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+trace.ExitSchema+")")
 	return c
 }
@@ -105,18 +109,18 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 	o := &k.options
 	changed := c.Flags().Changed
 	if k.dry && !changed("pid") {
-		return usage("--dry-run needs a process that runs already: -p PID")
+		return usage("--dry-run requires a running process: -p PID")
 	}
 	if err := k.check(c, args); err != nil {
 		return err
 	}
 	switch {
 	case o.Quiet && (o.Full || changed("every")):
-		return usage("--count shows no exits: --full and --every do not go with it")
+		return usage("--count cannot be combined with --full or --every: it shows no exits")
 	case o.Log && !changed("stop-at"):
-		return usage("--log is for --stop-at; without it every exit is shown")
+		return usage("--log requires --stop-at")
 	case o.Log && o.Quiet:
-		return usage("--count shows no exits: --log does not go with it")
+		return usage("--count cannot be combined with --log: it shows no exits")
 	case o.Quiet && k.lossy:
 		return usage("--lossy cannot be combined with --count, which shows no exits")
 	}
@@ -275,7 +279,7 @@ func (a *app) printSummary(s *trace.Summary, dropped uint64, k *traced) {
 	if s.Absent > 0 {
 		fmt.Fprintf(&b, "%s had no slot that the condition asks for", count(int(s.Absent), "exit"))
 		if k.nameless() {
-			b.WriteString(": slots have names where a module or a layout says so, which --ir or --layout gives, or the target")
+			b.WriteString(": names of slots come from a module or a layout, given by --ir or --layout or contained in the target")
 		}
 		b.WriteString("\n")
 	}

@@ -319,7 +319,7 @@ func (w *exitWriter) place(x *trace.Exited) {
 		fmt.Fprintf(b, "%s called by ", printable(names.Demangled(x.Point.Symbol)))
 	}
 	if f == nil {
-		fmt.Fprintf(b, "%s\n", w.style.yellow("nobody: "+printable(x.End.Reason)))
+		fmt.Fprintf(b, "%s\n", w.style.yellow("unknown caller: "+printable(x.End.Reason)))
 		return
 	}
 	b.WriteString(w.style.bold(place(&f.Frame)))

@@ -40,42 +40,44 @@ func (a *app) verifyCommand() *cobra.Command {
 	o := &k.options
 	c := &cobra.Command{
 		Use:   "verify {PID | [flags] -- COMMAND [ARG...]} [--ir FILE.ll | --with COMMAND]",
-		Short: "At each exit compare what the interpreter and the native code do",
-		Long: `verify stops the process at each exit, rebuilds the frame, and lets the reference
-interpreter run from there to the return of the function, over a copy-on-write view of memory. Then
-the native code runs to the same return, that thread alone. What the function returned is
-compared, and every byte of memory that either wrote. Stack map, layout or code is wrong where they
-differ. The IR is that of --ir, or what the process has in it.
+		Short: "Compare the interpreter with native code at each exit",
+		Long: `verify stops the process at each exit, rebuilds the frame, and has the reference interpreter run it until the
+function returns, over a copy-on-write view of memory. Then the native code of that thread runs to the same
+return. verify compares the result, and every byte of memory that either side wrote. A difference means
+that the stack map, the layout or the code is wrong. The IR is that of --ir, or the IR in the process.
 
-Where a layout says in which function an exit resumes it looks further back: a breakpoint at the entry of the function begins a run of
-that, its baseline, beside native code. The state at the exit must be one that the baseline had where the exit resumes, in order, and baseline,
-native code and what is resumed from the exit must come to the same; where they do not the report says who is
-wrong: the stack map or the native code, the bundle, the layout, the optimized IR, or the runtime. If the
-function was already running, only what follows the exit is compared; the summary counts such exits. --from-entry does it at all
-exits, with --baseline NAME or the function's own IR as the baseline where no layout says it, and
---from-entry=false at none. --entry NAME verifies each activation of functions so, with or without records: any code whose IR there is.
+If a layout names the function in which an exit resumes, verify also compares from the entry on. A
+breakpoint at the entry of the function starts a run of its baseline, the function that resumes, beside native
+code. The state at the exit must be one that the baseline had where the exit resumes, in order. Baseline,
+native code and the resumed exit must have the same result. If not, the report names the wrong part: the
+stack map or the native code, the bundle, the layout, the optimized IR, or the runtime. If the function was
+already running, only what follows the exit is compared, and the summary counts such exits. --from-entry
+compares all exits in this way: the baseline is --baseline NAME, or the function's own IR if no layout names
+one. --from-entry=false turns this off. --entry NAME verifies each activation of a function in this way, with or without
+records: all code with IR can be verified.
 
-With --with the VM's own interpreter takes the place of the reference interpreter, and no IR is needed: sh -c
-runs COMMAND, once for all exits; it is handed the frames of the virtual machine that a layout reads, and speaks
-doc/protocol.md. What it returns and what it stored is held against native code; objects that both
-allocated may lie elsewhere.
+With --with the VM's own interpreter replaces the reference interpreter, and no IR is needed. sh -c starts
+COMMAND once for all exits. It receives the frames of the virtual machine that a layout describes, and speaks
+doc/protocol.md. Its result and its stores are compared with native code; objects that both
+sides allocated may have different addresses.
 
-Of each difference it prints the frame with its slots, the first value and address that differ, the last
-instructions of both, and a command that finds it again. --keep writes a core of the moment, which is
-before the native code ran, called verify-PID-N.core, or verify-PID-N-2.core where that is
-there already: none is overwritten; beside it lie the modules, the layouts and a first script for reframe
-replay. --html writes pages of the differences into DIR: index.html and for each a picture of the exit as for explain
---html, with what came of both beside each other. --interesting is for llvm-reduce, which makes the module of a difference small (doc/verify.md): the
-COMMAND is only tried, and killed when it is known whether there is a difference, or after 10 s (--for). Where interpreter and native code cannot be compared, such as
-behind a call that prints, the exit is counted with the reason. doc/verify.md says what is compared.
+For each difference verify prints the frame with its slots, the first value and address that differ, the last
+instructions of both sides, and a command that reproduces it. --keep writes a core of the moment
+before the native code ran, called verify-PID-N.core, or verify-PID-N-2.core if that exists: no
+core is overwritten. Beside it are the modules, the layouts and a first script for reframe
+replay. --html writes pages into DIR: index.html, and for each difference a picture of the exit as explain
+--html draws it, with the results of both sides. --interesting is a test for llvm-reduce, which reduces the module
+of a difference (doc/verify.md): the COMMAND is killed when the result is known, or after 10 s (--for). If
+interpreter and native code cannot be compared, for example after a call that prints, the exit is counted with
+the reason. doc/verify.md describes what is compared.
 
-Differences are written to standard output; with COMMAND, which has that for itself, to standard
-error. -o FILE writes them to a file instead, which must not exist yet unless --force is
-given, and -o - to standard output. The summary goes to standard error; with --json it is the last
-object too. Where --json goes to standard error, nothing else of reframe's does: warnings are objects.
---for ends it after a time, when the exit that is being verified is done.
+Differences are written to standard output or, with COMMAND, which uses that itself, to standard
+error. -o FILE writes them to a new file, or to an existing one with --force; -o - is standard
+output. The summary goes to standard error; with --json it is also the last object. If --json goes to
+standard error, warnings are objects too, and nothing else is written there. --for ends the
+verification after a time, when the present exit is done.
 
-Exit status: 0 all exits are the same, 1 some could not be compared, 2 none could or it failed,
+Exit status: 0 all exits are the same, 1 some could not be compared, 2 none could be compared, or error,
 3 interpreter and native code disagree; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.`,
 		Example: `  reframe verify 41822 --ir loop.ll --layout loop.layout.json
   reframe verify --ir loop.ll --every 100 -- lli -jit-kind=mcjit loop.ll
@@ -101,22 +103,22 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 	f := c.Flags()
 	o.Steps, o.Time = 1e6, 10*time.Second
 	flags.Verify(f, o, flags.Usage{
-		"skip":    "pass the first `N` exits",
-		"steps":   "the native code may run `N` instructions for one exit",
-		"timeout": "the native code may run for so long for one exit (`TIME`: 100ms, 5s)",
+		"skip":    "skip the first `N` exits",
+		"steps":   "bound the native code to `N` instructions per exit",
+		"timeout": "bound the time of the native code per exit (`TIME`: 100ms, 5s)",
 	})
-	f.BoolVar(&o.FromEntry, "from-entry", false, "hold each exit against a run of its function's baseline from the entry on too, and say who is wrong; without it those whose layout names the baseline, where that can be; =false: none")
-	f.StringVar(&o.Baseline, "baseline", "", "the baseline is the function `NAME` of the modules, and not what the layout resumes in")
-	f.Var(names.IntoAll(&o.EntriesOf), "entry", "verify each activation of function NAME from its entry on, in the place of exits; may be given again")
-	f.StringVar(&o.With, "with", "", "the VM's own interpreter in place of the reference interpreter: `COMMAND`, for sh, which speaks doc/protocol.md")
+	f.BoolVar(&o.FromEntry, "from-entry", false, "also compare each exit with a run of its function's baseline from the entry, and name the wrong part; the default is exits whose layout names the baseline; =false for none")
+	f.StringVar(&o.Baseline, "baseline", "", "use function `NAME` of the modules as the baseline, instead of the layout's")
+	f.Var(names.IntoAll(&o.EntriesOf), "entry", "verify each activation of function NAME from its entry, instead of exits (repeatable)")
+	f.StringVar(&o.With, "with", "", "run the VM's own interpreter instead of the reference interpreter: the shell command `COMMAND`, which speaks doc/protocol.md")
 	k.selfFlag(c)
-	f.StringVar(&k.memory, "memory", "1G", "how much of the process's memory may be copied (`SIZE`: 64M, 2G)")
-	f.IntVar(&o.Tail, "tail", 20, "show the last `N` instructions of both where there is a difference")
-	f.StringVar(&o.Keep, "keep", "", "write a core of each exit at which there is a difference into `DIR`, with the modules, the layouts and a script")
-	f.StringVar(&k.html, "html", "", "write an index and a page of each difference, with a picture of the exit, into `DIR`")
-	f.StringVar(&k.interesting, "interesting", "", "end at the first difference of which the report says `TEXT`, with exit status 0, and with 1 where there is none: llvm-reduce's --test; without =TEXT at any")
+	f.StringVar(&k.memory, "memory", "1G", "bound the copied memory of the process (`SIZE`: 64M, 2G)")
+	f.IntVar(&o.Tail, "tail", 20, "show the last `N` instructions of both sides at a difference")
+	f.StringVar(&o.Keep, "keep", "", "write a core of each exit with a difference into `DIR`, with the modules, the layouts and a script")
+	f.StringVar(&k.html, "html", "", "write an index, and a page for each difference with a picture of the exit, into `DIR`")
+	f.StringVar(&k.interesting, "interesting", "", "act as llvm-reduce's --test: exit with status 0 at the first difference whose report contains `TEXT`, or with 1 without one; without =TEXT at any difference")
 	f.Lookup("interesting").NoOptDefVal = anyDifference
-	f.BoolVar(&k.all, "all", false, "show every exit that was verified, not only differences")
+	f.BoolVar(&k.all, "all", false, "show every verified exit, not only differences")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+verify.Schema+")")
 	return c
 }
@@ -134,35 +136,35 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	case c.Flags().Changed("with") && strings.TrimSpace(o.With) == "":
 		return usage("the command of --with is empty")
 	case o.With != "" && (o.FromEntry || len(o.EntriesOf) > 0 || o.Baseline != ""):
-		return usage("--with and --from-entry, --entry or --baseline: one of them; a record at the entry of a function is an exit like others for --with")
+		return usage("--with cannot be combined with --from-entry, --entry or --baseline: it treats a record at the entry of a function as any other exit")
 	case o.With != "" && !k.untold().Layouts && !slices.ContainsFunc(k.Layouts, vmlayout.IsLayout):
-		return usage("--with needs the layout of the virtual machine: --layout FILE.star, or a name such as simple")
+		return usage("--with requires the layout of the virtual machine: --layout FILE.star, or a builtin name such as simple")
 	case len(k.Modules) == 0 && o.With == "" && k.mute:
-		return usage("verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs")
+		return usage("verify requires the compiled module, which the interpreter runs: --ir FILE.ll")
 	case len(o.EntriesOf) > 0 && len(k.exits.At) > 0:
-		return usage("--entry and --at: one of them; both say at the entry of which functions it stops")
+		return usage("--entry and --at cannot be combined: both select functions to stop at")
 	case len(o.EntriesOf) > 0 && o.FromEntry:
-		return usage("--entry and --from-entry: one of them; --entry is about activations, --from-entry about exits")
+		return usage("--entry and --from-entry cannot be combined: --entry verifies activations, --from-entry exits")
 	case len(o.EntriesOf) > 0 && (len(k.exits.Filter.Records) > 0 || len(k.exits.Filter.Sites) > 0):
-		return usage("--entry: no exits are looked at, of which --record and --site say something")
+		return usage("--entry cannot be combined with --record or --site, which select exits")
 	case o.Baseline != "" && !o.FromEntry && len(o.EntriesOf) == 0:
-		return usage("--baseline %s: with --from-entry or --entry only; without them a layout names it", o.Baseline)
+		return usage("--baseline %s requires --from-entry or --entry; without them the layout names the baseline", o.Baseline)
 	case c.Flags().Changed("html") && k.html == "":
-		return usage("--html: the name of the directory is empty")
+		return usage("--html requires the name of a directory")
 	case k.html == standard:
-		return usage("--html -: a directory; one of that name is ./-")
+		return usage("--html -: expected a directory; use ./- for one of that name")
 	case k.interesting != "" && k.html != "":
-		return usage("--interesting and --html: one of them; of what is only tried there are no pages")
+		return usage("--interesting and --html cannot be combined")
 	case k.interesting != "" && (a.json || k.all):
-		return usage("--interesting: nothing is shown, so that --json and --all have no meaning beside it")
+		return usage("--interesting cannot be combined with --json or --all: it shows nothing")
 	case o.Steps == 0 || o.Steps > 1<<40:
-		return usage("--steps %d: 1 to %d", o.Steps, uint64(1)<<40)
+		return usage("--steps %d: must be from 1 to %d", o.Steps, uint64(1)<<40)
 	case o.Time <= 0:
-		return usage("--timeout %v: a time above 0", o.Time)
+		return usage("--timeout %v: must be above 0", o.Time)
 	case o.Keep == standard:
-		return usage("--keep -: a directory; one of that name is ./-")
+		return usage("--keep -: expected a directory; use ./- for one of that name")
 	case o.Tail < 1 || o.Tail > maxTail:
-		return usage("--tail %d: 1 to %d", o.Tail, maxTail)
+		return usage("--tail %d: must be from 1 to %d", o.Tail, maxTail)
 	}
 	o.ByLayout = !c.Flags().Changed("from-entry") && o.With == "" && len(o.EntriesOf) == 0
 	var err error
@@ -239,7 +241,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	if k.html != "" {
 		k.options.Picture = true
 		if k.book, err = html.NewBook(k.html, k.force); errors.Is(err, os.ErrExist) {
-			return fmt.Errorf("--html %s: there is an index.html; --force overwrites it", k.html)
+			return fmt.Errorf("--html %s: index.html exists; --force overwrites it", k.html)
 		} else if err != nil {
 			return err
 		}

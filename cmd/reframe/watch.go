@@ -41,7 +41,7 @@ func (w *watched) addFlags(c *cobra.Command) {
 	w.siteFlags(c)
 	f := c.Flags()
 	f.SetInterspersed(false) // words after the command's name belong to the command
-	flags.Some(f, &w.every, &w.limit, flags.Usage{"every": "only every `N`-th exit", "limit": "end after `N` exits"})
+	flags.Some(f, &w.every, &w.limit, flags.Usage{"every": "show only every `N`-th exit", "limit": "end after `N` exits"})
 	w.forFlag(c)
 	f.StringVarP(&w.output, "output", "o", "", "write the exits to `FILE`, or to standard output (-)")
 	forceFlag(c, &w.force)
@@ -55,16 +55,16 @@ func (w *watched) forFlag(c *cobra.Command) {
 func (w *watched) siteFlags(c *cobra.Command) {
 	f := c.Flags()
 	addExits(c, &w.exits)
-	f.BoolVar(&w.wait, "wait", false, "with -p: wait for functions and records that the process has not got yet")
+	f.BoolVar(&w.wait, "wait", false, "with -p: wait for functions and records that the process does not have yet")
 }
 
 // addExits adds the flags that select exits.
 func addExits(c *cobra.Command, e *flags.Exits) {
 	e.Add(c.Flags(), flags.Usage{
 		"record":   "only exits of the record of this `ID` (repeatable)",
-		"function": "only exits of functions of this `NAME`, or whose name matches it as a regular expression",
+		"function": "only exits of functions of this `NAME`, a name or a regular expression",
 		"site":     "only exits at sites of this `KIND`: " + strings.Join(trace.SiteKinds, ", ") + " (repeatable)",
-		"at":       "exits are calls of the function of this `NAME`, or /RE/ (repeatable)",
+		"at":       "stop at calls of the function of this `NAME`, or /RE/, instead of sites (repeatable)",
 	})
 	_ = c.RegisterFlagCompletionFunc("site", cobra.FixedCompletions(trace.SiteKinds, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -72,7 +72,7 @@ func addExits(c *cobra.Command, e *flags.Exits) {
 // readExits parses the values of these flags, and rejects combinations that contradict each other.
 func readExits(e *flags.Exits) error {
 	if len(e.At) > 0 && (len(e.Records) > 0 || e.Filter.Function != nil || len(e.Filter.Sites) > 0) {
-		return usage("--at takes the place of sites: --record, --function and --site do not go with it")
+		return usage("--at cannot be combined with --record, --function or --site")
 	}
 	if err := e.Read(recordID); err != nil {
 		return usage("%v", err)
@@ -88,27 +88,27 @@ func (w *watched) check(c *cobra.Command, args []string) error {
 	}
 	switch {
 	case changed("object") && len(args) > 0:
-		return usage("--object says where code lies in a process that runs already: -p PID")
+		return usage("--object requires a running process: -p PID")
 	case changed("pid") && len(args) > 0:
-		return usage("-p and a command to start: one of them")
+		return usage("-p and a command to start cannot be combined")
 	case !changed("pid") && len(args) == 0:
-		return usage("%s needs a process: -p PID, or -- COMMAND", c.Name())
+		return usage("%s requires a process: -p PID, or -- COMMAND", c.Name())
 	case changed("pid"):
 		if err := w.inputs.check(c); err != nil {
 			return err
 		}
 	case w.thread != 0:
-		return usage("-t %d: a command that is yet to be started has no thread of that number", w.thread)
+		return usage("-t %d cannot be combined with a command to start: its thread ids are unknown", w.thread)
 	}
 	switch {
 	case w.every == 0:
-		return usage("--every 0: a number above 0")
+		return usage("--every 0: must be above 0")
 	case changed("limit") && w.limit == 0:
-		return usage("--limit 0: a number above 0")
+		return usage("--limit 0: must be above 0")
 	case changed("for") && w.time <= 0:
-		return usage("--for %v: a time above 0", w.time)
+		return usage("--for %v: must be above 0", w.time)
 	case changed("output") && w.output == "":
-		return usage("the name behind -o is empty")
+		return usage("-o requires the name of a file")
 	}
 	return readExits(&w.exits)
 }
@@ -177,7 +177,7 @@ func (w *watched) writeError(ctx context.Context, failed error) error {
 		if w.output != "" {
 			to = "-o " + w.output
 		}
-		return &status{by.status(), fmt.Sprintf("interrupted; the reader of %s took no more", to)}
+		return &status{by.status(), fmt.Sprintf("interrupted; the reader of %s stopped reading", to)}
 	}
 	return failed
 }

@@ -187,17 +187,17 @@ func TestDAPSenselessRequests(t *testing.T) {
 		arguments map[string]any
 		says      string
 	}{
-		{"launch", map[string]any{}, `"program" of the launch configuration is missing`},
+		{"launch", map[string]any{}, `"program" is missing in the launch configuration`},
 		{"launch", map[string]any{"program": "/no/such/program"}, "no such file"},
 		{"launch", map[string]any{"program": 5}, "program is number"},
 		{"launch", map[string]any{"program": "true", "ir": "/no/such.ll"}, "/no/such.ll"},
 		{"launch", map[string]any{"program": "true", "pid": 1}, `"attach"`},
-		{"attach", map[string]any{}, "one of them"},
-		{"attach", map[string]any{"pid": -1}, "a process number is above 0"},
+		{"attach", map[string]any{}, "expected either \"pid\" or \"core\""},
+		{"attach", map[string]any{"pid": -1}, "a process id must be above 0"},
 		{"attach", map[string]any{"pid": 1 << 30}, "no such process"},
 		{"attach", map[string]any{"processId": "many"}, "a number"},
 		{"attach", map[string]any{"core": "/no/such.core"}, "/no/such.core"},
-		{"attach", map[string]any{"pid": 1, "core": "x"}, "one of them"},
+		{"attach", map[string]any{"pid": 1, "core": "x"}, "expected either \"pid\" or \"core\""},
 		{"attach", map[string]any{"pid": 1, "sysroot": "x"}, "for a core"},
 		{"attach", map[string]any{"program": "x"}, `"launch"`},
 	} {

@@ -163,7 +163,7 @@ func TestDAPOverTCP(t *testing.T) {
 	r := clitest.Run(t, "dap", "--listen", "0.0.0.0:0")
 	r.Fails(t, 64, "a client can start programs")
 	r = clitest.Run(t, "dap", "--from-anywhere")
-	r.Fails(t, 64, "--from-anywhere is for --listen")
+	r.Fails(t, 64, "--from-anywhere requires --listen")
 	r = clitest.Run(t, "dap", "41822")
 	r.Fails(t, 64, "launch configuration")
 	c := clitest.Command(t, "dap", "--listen", "127.0.0.1:0")

@@ -156,7 +156,7 @@ func TestMapsCheckVM(t *testing.T) {
 	require.Contains(t, r.Stderr, "open Simple: no such file or directory; the layouts that come with reframe are ark, jeandle, jllvm, simple, wanco")
 	r = clitest.Run(t, "maps", "vm.o", "--layout", "simple")
 	require.Equal(t, 64, r.Code)
-	require.Contains(t, r.Stderr, "--layout goes with --check")
+	require.Contains(t, r.Stderr, "--layout requires --check")
 }
 
 // Values of a virtual machine's frames can be used in --stop-at, and the first script of a core expects them.

@@ -54,9 +54,9 @@ func TestExplainHTML(t *testing.T) {
 	require.Equal(t, steady(live), steady(r.Stdout))
 	r = explain(append(known, "--html", file, "--force", "--json")...)
 	clitest.RequireValid(t, "explain.schema.json", r.Stdout)
-	explain(append(known, "--html", "-", "--json")...).FailsEmpty(t, 64, "--html - and --json: standard output is for one of them")
-	explain(append(known, "--html", "")...).FailsEmpty(t, 64, "the name behind --html is empty")
-	explain(append(known, "--html", p.IR)...).FailsEmpty(t, 64, "that file is read, by --ir")
+	explain(append(known, "--html", "-", "--json")...).FailsEmpty(t, 64, "--html - and --json cannot be combined: both write to standard output")
+	explain(append(known, "--html", "")...).FailsEmpty(t, 64, "--html requires the name of a file")
+	explain(append(known, "--html", p.IR)...).FailsEmpty(t, 64, "cannot overwrite the input of --ir")
 	explain(append(known, "--html", filepath.Join(dir, "no", "page.html"))...).FailsEmpty(t, 2, "no such file or directory")
 
 	// The page of a core is the same.

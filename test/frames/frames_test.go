@@ -204,9 +204,9 @@ func TestFramesChoice(t *testing.T) {
 	r := clitest.Run(t, "frames", "-p", clitest.PID(p), "-t", "1")
 	r.FailsEmpty(t, 2, "no thread 1")
 	r = clitest.Run(t, "frames", "-p", clitest.PID(p), "-f", "0")
-	r.Notes(t, 0, "no frame that was asked for stands at a recorded site; of all frames, 1 do")
+	r.Notes(t, 0, "no selected frame is at a recorded site; 1 of all frames are")
 	clitest.Run(t, "frames", "-p", clitest.PID(p), "-f", "77").Fails(t, 2, "there is no frame 77; thread ")
-	clitest.Run(t, "frames", "-p", clitest.PID(p), "--function", "sum_op").Fails(t, 2, "there is no frame of sum_op; ")
+	clitest.Run(t, "frames", "-p", clitest.PID(p), "--function", "sum_op").Fails(t, 2, "no frame of sum_op found; ")
 	clitest.RequireUnharmed(t, p)
 }
 

@@ -43,7 +43,7 @@ func TestGuessedRecord(t *testing.T) {
 	with("resume").FailsEmpty(t, 2, "frame #"+number+", near, is a guess: ", "the end of the stack of frame #",
 		"see explain -f "+number+" for how it was found, or resume it anyway with --force")
 	with("resume", "--commit").FailsEmpty(t, 2, "nothing is committed: frame #"+number+", near may not be the caller of frame #", "the end of the stack of frame #")
-	with("resume", "--force", "--commit").FailsEmpty(t, 64, "--force does not go with --commit", "a process is not changed by a guess")
+	with("resume", "--force", "--commit").FailsEmpty(t, 64, "--force cannot be combined with --commit: a process is never changed by a guess")
 	require.Equal(t, 1, with("explain", "-f", number).Code)
 	require.Contains(t, with("explain", "-f", number).Stdout, "guess: 12")
 

@@ -91,5 +91,5 @@ func TestIRInTheProcess(t *testing.T) {
 	clitest.Run(t, "frames", "-p", clitest.PID(hostile), "--ir", "process").FailsEmpty(t, 2, "JIT object 1, .llvmbc: at byte 0 the bitcode is incomplete")
 	none := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	clitest.Run(t, "frames", "-p", clitest.PID(none), "--ir", "process").FailsEmpty(t, 2, "has a section .llvmbc")
-	clitest.Run(t, "trace", "-p", clitest.PID(none), "--ir", "process").FailsEmpty(t, 64, "--ir process is for frames, resume and explain")
+	clitest.Run(t, "trace", "-p", clitest.PID(none), "--ir", "process").FailsEmpty(t, 64, "--ir process requires frames, resume or explain")
 }

@@ -207,7 +207,7 @@ func TestFunctionsByName(t *testing.T) {
 		require.Equal(t, 0, r.Code, r.Stderr)
 		require.Len(t, clitest.Frames(t, r.Object(t)), want)
 	}
-	clitest.Run(t, "frames", "-p", clitest.PID(p), "--function", "mian").Fails(t, 2, "there is no frame of mian; nearest: main; ")
+	clitest.Run(t, "frames", "-p", clitest.PID(p), "--function", "mian").Fails(t, 2, "no frame of mian found; nearest: main; ")
 	for _, args := range [][]string{{"frames", "-p", clitest.PID(p), "--function", "/(/"}, {"maps", program, "--function", "["}, {"trace", "-p", clitest.PID(p), "--at", ""}} {
 		r = clitest.Run(t, args...)
 		require.Equal(t, 64, r.Code, "%v %s", args, r.Stderr)

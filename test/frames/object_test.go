@@ -103,7 +103,7 @@ func TestGivenObjectTwice(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", self).FailsEmpty(t, 2, "it is linked")
-	clitest.Run(t, "maps", object, "--object", object).FailsEmpty(t, 64, "--object says where code of a process lies")
+	clitest.Run(t, "maps", object, "--object", object).FailsEmpty(t, 64, "--object requires a process or a core")
 }
 
 // Exits of unregistered code are seen when its object is given, and its bytes are restored.
@@ -164,5 +164,5 @@ define i64 @jf(i64 %a, i64 %b, double %d) {
 	clitest.RequireUnharmed(t, p)
 
 	clitest.Run(t, "trace", "-p", clitest.PID(p), "--object", fmt.Sprintf("%s@%#x", object, copiedTo(t, p)+1)).FailsEmpty(t, 2, "at offset 0x0 memory contains")
-	clitest.Run(t, "trace", "--object", given, "--", "true").FailsEmpty(t, 64, "--object says where code lies in a process that runs already")
+	clitest.Run(t, "trace", "--object", given, "--", "true").FailsEmpty(t, 64, "--object requires a running process")
 }

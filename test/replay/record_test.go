@@ -102,7 +102,7 @@ func TestRecordNoExit(t *testing.T) {
 	dir := t.TempDir()
 	core := filepath.Join(dir, "exit.core")
 	for flags, want := range map[string]string{
-		"--hit 1001":         "the process exited with status 0: there were 1000 such exits, and number 1001 was asked for",
+		"--hit 1001":         "the process exited with status 0: only 1000 such exits occurred, but --hit 1001 was given",
 		"--stop-at %i>5000":  "the process exited with status 0: there was no such exit",
 		"--record 77":        "the process exited with status 0: there was no such exit",
 		"--at no_such_thing": "the process exited with status 0: there was no such exit",
@@ -134,7 +134,7 @@ func TestRecordWithoutRoom(t *testing.T) {
 		require.True(t, p.Alive())
 	}
 	for path, want := range map[string]string{
-		filepath.Join(dir, "none", "exit.core"): "there is no directory " + filepath.Join(dir, "none"),
+		filepath.Join(dir, "none", "exit.core"): "directory " + filepath.Join(dir, "none") + " not found",
 		dir:                                     "file exists",
 		"/proc/exit.core":                       "/proc",
 	} {
@@ -161,7 +161,7 @@ func TestRecordInterrupted(t *testing.T) {
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))
 	_ = c.Wait()
 	require.Equal(t, 130, c.ProcessState.ExitCode(), stderr.String())
-	require.Equal(t, "reframe: interrupted; there is no core\n", stderr.String())
+	require.Equal(t, "reframe: interrupted; no core was written\n", stderr.String())
 	require.Empty(t, stdout.String())
 	require.Empty(t, clitest.FilesIn(t, dir))
 	p.AwaitPause(t)
@@ -189,26 +189,26 @@ func TestRecordForGDB(t *testing.T) {
 func TestRecordUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"record":                              "record needs a process: -p PID, or -- COMMAND",
-		"record -p 1":                         "record needs the name of the core: -o FILE",
-		"record -p 1 -o x --memory some":      "--memory some: minimal, writable or all",
-		"record -p 1 -o x --hit 0":            "--hit 0: a number above 0",
-		"record -p 1 -o x --timeout 0s":       "--timeout 0s: a time above 0",
-		"record -p 1 -o x -- true":            "-p and a command to start: one of them",
-		"record -p 1 -o x --core y":           "-p and --core: one of them",
-		"record --core y":                     "record needs the name of the core: -o FILE",
-		"record --core y -o x --hit 2":        "--core: a core is one moment, and no exit comes in it",
-		"record --core y -o x -- true":        "--core: a core is one moment, and no exit comes in it",
-		"record --core y -o x --memory all":   "--memory all: of a core a minimal one can be made",
-		"record -p 1 -o x --exe y":            "--exe is for a core; of a process the files are known",
-		"record -p 1 -o x --record many":      "--record many: a number of 64 bits",
+		"record":                              "record requires a process: -p PID, or -- COMMAND",
+		"record -p 1":                         "record requires -o FILE, the name of the core",
+		"record -p 1 -o x --memory some":      "--memory some: expected minimal, writable or all",
+		"record -p 1 -o x --hit 0":            "--hit 0: must be above 0",
+		"record -p 1 -o x --timeout 0s":       "--timeout 0s: must be above 0",
+		"record -p 1 -o x -- true":            "-p and a command to start cannot be combined",
+		"record -p 1 -o x --core y":           "-p and --core cannot be combined",
+		"record --core y":                     "record requires -o FILE, the name of the core",
+		"record --core y -o x --hit 2":        "--core: cannot wait for an exit in a core",
+		"record --core y -o x -- true":        "--core: cannot wait for an exit in a core",
+		"record --core y -o x --memory all":   "--memory all: with --core only minimal is supported",
+		"record -p 1 -o x --exe y":            "--exe requires a core: the files of a process are known",
+		"record -p 1 -o x --record many":      "--record many: expected a 64-bit number",
 		"record -p 1 -o x --stop-at %i":       "--stop-at",
 		"record -p 1 -o x --script":           "flag needs an argument",
-		"record -p 1 -o x --stack-bytes 1":    "--stack-bytes 1: 4096 to",
+		"record -p 1 -o x --stack-bytes 1":    "--stack-bytes 1: must be from 4096 to",
 		"record -p 1 -o x --redact 0x10-0x10": "--redact 0x10-0x10: the range is empty",
 		"record -p 1 -o x --redact 0x20-0x10": "--redact 0x20-0x10: the end is before the start",
 		"record -p 1 -o x --redact 0x10":      "--redact 0x10: expected START-END or START+SIZE",
-		"record -o x --stack-bytes 9999 -- y": "--stack-bytes is for a process that is not waited for",
+		"record -o x --stack-bytes 9999 -- y": "--stack-bytes cannot be combined with waiting for an exit",
 	} {
 		clitest.Run(t, strings.Fields(args)...).FailsEmpty(t, 64, want)
 	}
@@ -289,7 +289,7 @@ func TestRecordOverOddFiles(t *testing.T) {
 		for _, args := range [][]string{{"-o", at(name)}, {"-o", at("new"), "--script", at(name)}} {
 			r := clitest.Run(t, append([]string{"record", "-p", clitest.PID(p)}, args...)...)
 			require.Equal(t, 2, r.Code, r.Stderr)
-			require.Contains(t, r.Stderr, at(name)+": file exists, and is not a regular file")
+			require.Contains(t, r.Stderr, at(name)+": the file exists and is not a regular file")
 			require.Equal(t, there, clitest.FilesIn(t, dir))
 		}
 	}

@@ -190,13 +190,13 @@ func TestProtocolCheckSaysWhatIsWrong(t *testing.T) {
 		code int
 		says string
 	}{
-		{"", 64, "what to do with the protocol: reframe protocol check COMMAND"},
-		{"test x", 64, "what to do with the protocol"},
-		{"check", 64, "the command of an interpreter is missing"},
-		{"check x 1 2", 64, "one target at a time"},
+		{"", 64, "usage: reframe protocol check COMMAND"},
+		{"test x", 64, "usage: reframe protocol check COMMAND"},
+		{"check", 64, "the command of the interpreter is missing"},
+		{"check x 1 2", 64, "expected one target"},
 		{"check x /dev/null", 2, "/dev/null"},
-		{"check x -f 1", 64, "without a process or a core there is no exit of which"},
-		{"check x --timeout 0s", 64, "--timeout 0s: a time above 0"},
+		{"check x -f 1", 64, "-f, --function, --result, --layout and --ir require a process or a core"},
+		{"check x --timeout 0s", 64, "--timeout 0s: must be above 0"},
 	} {
 		r := clitest.Run(t, append([]string{"protocol"}, strings.Fields(c.args)...)...)
 		require.Equal(t, c.code, r.Code, "%s: %s", c.args, r.Stderr)

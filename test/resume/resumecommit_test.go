@@ -78,7 +78,7 @@ frames #0 to #\d+ are left, and the thread goes on at main\+0x[0-9a-f]+, frame #
 func TestResumeCommitRefuses(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
-	clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--dry-run").FailsEmpty(t, 64, "--dry-run says what --commit would write; give both")
+	clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--dry-run").FailsEmpty(t, 64, "--dry-run requires --commit")
 	clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--commit", "--result", "7", "--to-frame", "all").FailsEmpty(t, 2,
 		"nothing is committed: the interpreter called @printf, whose effect would be lost", "ms and is running again)")
 	clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--commit", "-f", "99").FailsEmpty(t, 2, "no frame to resume: there is no frame 99")

@@ -123,10 +123,10 @@ func TestResumeWithRefuses(t *testing.T) {
 		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--result", "7"}, 2, "its innermost frame has no pending call, and --result says what one returned"},
 		{[]string{"-p", clitest.PID(call), "--layout", star}, 2, "its innermost frame, Point.norm, waits for a call that is still running; --result says what it is to return"},
 		{[]string{"-p", clitest.PID(call), "--layout", star, "--result", "seven"}, 64, `"seven" is no integer, pointer or float`},
-		{[]string{"--core", "x", "--layout", "simple", "--commit"}, 64, "--commit writes into a process, and a core is none: -p PID"},
-		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--commit", "--force"}, 64, "--force does not go with --commit"},
-		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--dry-run"}, 64, "--dry-run says what --commit would write; give both"},
-		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--call", "f=1"}, 64, "--with and --call: one of them"},
+		{[]string{"--core", "x", "--layout", "simple", "--commit"}, 64, "--commit requires a process, not a core: -p PID"},
+		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--commit", "--force"}, 64, "--force cannot be combined with --commit"},
+		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--dry-run"}, 64, "--dry-run requires --commit"},
+		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--call", "f=1"}, 64, "--with and --call cannot be combined"},
 	} {
 		r := clitest.Run(t, append([]string{"resume", "--with", command}, c.args...)...)
 		require.Equal(t, c.code, r.Code, "%v\n%s", c.args, r.Stderr)

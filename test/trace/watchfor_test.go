@@ -35,7 +35,7 @@ func TestFor(t *testing.T) {
 		{[]string{"verify", "--ir", module, "--timeout", "10m"}, busy, 0, `^\d+ exits? verified in \d+\.\d{3} s: \d+ same, 0 different, 0 not comparable; (\d+ skipped; )?the time of LONG is over\n(  \d+  skipped: .*\n)*$`},
 		{[]string{"verify", "--ir", module}, idle, 2, `; the time of LONG is over\nreframe: there was no exit\n$`},
 		{[]string{"record", "--hit", "1", "-o", core}, idle, 2, `^reframe: the time of LONG is over: there was no such exit\n$`},
-		{[]string{"record", "--hit", "1000000000000", "-o", core}, busy, 2, `^reframe: the time of LONG is over: there were \d+ such exits, and number 1000000000000 was asked for\n$`},
+		{[]string{"record", "--hit", "1000000000000", "-o", core}, busy, 2, `^reframe: the time of LONG is over: only \d+ such exits occurred, but --hit 1000000000000 was given\n$`},
 	} {
 		long := "300ms" // in which nothing comes, slow or fast
 		if c.p == busy {
@@ -54,8 +54,8 @@ func TestFor(t *testing.T) {
 	require.True(t, busy.Alive())
 	busy.Kill()
 	// It is refused at once, on a slow machine too.
-	clitest.Run(t, "record", "-p", clitest.PID(idle), "-o", core, "--for", "1s").FailsEmpty(t, 64, "--for is for an exit that is waited for")
-	clitest.Run(t, "record", "-p", clitest.PID(idle), "-o", core, "--hit", "2", "--for", "-1s").FailsEmpty(t, 64, "--for -1s: a time above 0")
+	clitest.Run(t, "record", "-p", clitest.PID(idle), "-o", core, "--for", "1s").FailsEmpty(t, 64, "--for requires a flag that waits for an exit")
+	clitest.Run(t, "record", "-p", clitest.PID(idle), "-o", core, "--hit", "2", "--for", "-1s").FailsEmpty(t, 64, "--for -1s: must be above 0")
 	idle.Kill()
 }
 

@@ -180,18 +180,18 @@ func TestStressUsage(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
 	clitest.RequireRefusals(t, []clitest.Refusal{
-		{Args: "stress --ir x", Want: "the command to run, behind --, is missing"},
-		{Args: "stress --no-self-description -- ls", Want: "stress needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
+		{Args: "stress --ir x", Want: "the command to run, after --, is missing"},
+		{Args: "stress --no-self-description -- ls", Want: "stress requires the compiled module, which the interpreter runs: --ir FILE.ll"},
 		{Args: "stress --ir x --probability 0 -- ls", Want: `--probability "0": a share of all exits, such as 0.01 or 1%, above 0 and up to 1`},
 		{Args: "stress --ir x --probability 101% -- ls", Want: `--probability "101%": a share`},
 		{Args: "stress --ir x --probability NaN -- ls", Want: `--probability "NaN": a share`},
 		{Args: "stress --ir x --only 0 -- ls", Want: `--only "0": the number of an exit, such as 17, or 2:17 of the second thread`},
-		{Args: "stress --ir x --only 3 --seed 1 -- ls", Want: "--only says which exits: --probability and --seed do not go with it"},
-		{Args: "stress --ir x --steps 0 -- ls", Want: "--steps 0: 1 to 1099511627776"},
-		{Args: "stress --ir x --time 0s -- ls", Want: "--time 0s: a time above 0"},
-		{Args: "stress --ir x --reruns 0 -- ls", Want: "--reruns 0: a number above 0"},
-		{Args: "stress --ir x --keep - -- ls", Want: "--keep -: a directory"},
-		{Args: "stress --ir x --at f --record 3 -- ls", Want: "--at takes the place of sites"},
+		{Args: "stress --ir x --only 3 --seed 1 -- ls", Want: "--only cannot be combined with --probability or --seed"},
+		{Args: "stress --ir x --steps 0 -- ls", Want: "--steps 0: must be from 1 to 1099511627776"},
+		{Args: "stress --ir x --time 0s -- ls", Want: "--time 0s: must be above 0"},
+		{Args: "stress --ir x --reruns 0 -- ls", Want: "--reruns 0: must be above 0"},
+		{Args: "stress --ir x --keep - -- ls", Want: "--keep -: expected a directory"},
+		{Args: "stress --ir x --at f --record 3 -- ls", Want: "--at cannot be combined with"},
 		{Args: "stress --ir x --site nosuch -- ls", Want: "--site nosuch: one of "},
 	})
 	host := strings.Join(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), " ")
@@ -201,8 +201,8 @@ func TestStressUsage(t *testing.T) {
 		"stress --ir " + module + " --stdin /nothing/here -- ls":      "/nothing/here",
 		"stress --keep /dev/null/x --ir " + module + " -- true":       "/dev/null",
 		"stress --ir " + module + " -- true":                          "there was no exit\n",
-		"stress -- true":                                              "there was no exit; there is no module that the interpreter could run: the target has none in it, and none was given with --ir FILE.ll\n",
-		"stress -- " + host:                                           "no exit that was chosen could be committed; there is no module that the interpreter could run: ",
+		"stress -- true":                                              "there was no exit; no module for the interpreter: the target contains none, and none was given with --ir FILE.ll\n",
+		"stress -- " + host:                                           "no exit that was chosen could be committed; no module for the interpreter: ",
 		"stress --ir " + module + " --only 5000 -- " + host:           "none of the exits of --only was among 1000 exits",
 		"stress --ir " + module + " --steps 10 --only 2:5 -- " + host: "no exit that was chosen could be committed",
 		"stress --ir " + module + " --probability 1e-9 -- " + host:    "none of 1000 exits was chosen",

@@ -183,17 +183,17 @@ func TestVerifyUsage(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
 	clitest.RequireRefusals(t, []clitest.Refusal{
-		{Args: "verify", Want: "verify needs a process: -p PID, or -- COMMAND"},
-		{Args: "verify --no-self-description -- ls", Want: "verify needs the module that was compiled: --ir FILE.ll; it is what the interpreter runs"},
-		{Args: "verify -p 1 -- ls", Want: "-p and a command to start: one of them"},
-		{Args: "verify --ir x -t 5 -- ls", Want: "-t 5: a command that is yet to be started has no thread of that number"},
-		{Args: "verify --ir x --every 0 -- ls", Want: "--every 0: a number above 0"},
-		{Args: "verify --ir x --limit 0 -- ls", Want: "--limit 0: a number above 0"},
-		{Args: "verify --ir x --steps 0 -- ls", Want: "--steps 0: 1 to 1099511627776"},
-		{Args: "verify --ir x --timeout 0s -- ls", Want: "--timeout 0s: a time above 0"},
-		{Args: "verify --ir x --tail 0 -- ls", Want: "--tail 0: 1 to 65536"},
-		{Args: "verify --ir x --memory 0 -- ls", Want: "--memory 0: a size such as 64M or 2G"},
-		{Args: "verify --ir x --at f --record 3 -- ls", Want: "--at takes the place of sites"},
+		{Args: "verify", Want: "verify requires a process: -p PID, or -- COMMAND"},
+		{Args: "verify --no-self-description -- ls", Want: "verify requires the compiled module, which the interpreter runs: --ir FILE.ll"},
+		{Args: "verify -p 1 -- ls", Want: "-p and a command to start cannot be combined"},
+		{Args: "verify --ir x -t 5 -- ls", Want: "-t 5 cannot be combined with a command to start: its thread ids are unknown"},
+		{Args: "verify --ir x --every 0 -- ls", Want: "--every 0: must be above 0"},
+		{Args: "verify --ir x --limit 0 -- ls", Want: "--limit 0: must be above 0"},
+		{Args: "verify --ir x --steps 0 -- ls", Want: "--steps 0: must be from 1 to 1099511627776"},
+		{Args: "verify --ir x --timeout 0s -- ls", Want: "--timeout 0s: must be above 0"},
+		{Args: "verify --ir x --tail 0 -- ls", Want: "--tail 0: must be from 1 to 65536"},
+		{Args: "verify --ir x --memory 0 -- ls", Want: "--memory 0: expected a size such as 64M or 2G"},
+		{Args: "verify --ir x --at f --record 3 -- ls", Want: "--at cannot be combined with"},
 		{Args: "verify --ir x --stop-at %i>3 -- ls", Want: "--stop-at"},
 	})
 	host := strings.Join(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), " ")
@@ -260,10 +260,10 @@ func TestVerifyFromEntry(t *testing.T) {
 		says string
 	}{
 		{[]string{"--entry", "plain_opt", "--baseline", "plan"}, "--baseline plan: no module defines @plan; nearest: plain"},
-		{[]string{"--baseline", "plain"}, "--baseline plain: with --from-entry or --entry only"},
-		{[]string{"--entry", "plain", "--from-entry"}, "--entry and --from-entry: one of them"},
-		{[]string{"--entry", "plain", "--at", "plain"}, "--entry and --at: one of them"},
-		{[]string{"--entry", "plain", "--record", "95"}, "--entry: no exits are looked at"},
+		{[]string{"--baseline", "plain"}, "--baseline plain requires --from-entry or --entry"},
+		{[]string{"--entry", "plain", "--from-entry"}, "--entry and --from-entry cannot be combined"},
+		{[]string{"--entry", "plain", "--at", "plain"}, "--entry and --at cannot be combined"},
+		{[]string{"--entry", "plain", "--record", "95"}, "--entry cannot be combined with --record or --site"},
 	} {
 		r := on(c.args...)
 		require.Equal(t, 64, r.Code, r.Stderr)

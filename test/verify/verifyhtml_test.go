@@ -93,7 +93,7 @@ func TestVerifyHTML(t *testing.T) {
 	before, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	require.NoError(t, err)
 	r = verify("--limit", "1")
-	r.FailsEmpty(t, 2, "--html "+dir+": there is an index.html; --force overwrites it")
+	r.FailsEmpty(t, 2, "--html "+dir+": index.html exists; --force overwrites it")
 	after, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
@@ -130,9 +130,9 @@ func TestVerifyHTMLWithoutDifference(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "No difference between interpreter and native code")
 	require.Contains(t, string(text), "2 same, 0 different, 0 not comparable")
-	verify("--html", "-").FailsEmpty(t, 64, "--html -: a directory; one of that name is ./-")
-	verify("--html", "").FailsEmpty(t, 64, "--html: the name of the directory is empty")
-	verify("--html", dir, "--interesting").FailsEmpty(t, 64, "--interesting and --html: one of them")
+	verify("--html", "-").FailsEmpty(t, 64, "--html -: expected a directory; use ./- for one of that name")
+	verify("--html", "").FailsEmpty(t, 64, "--html requires the name of a directory")
+	verify("--html", dir, "--interesting").FailsEmpty(t, 64, "--interesting and --html cannot be combined")
 }
 
 // For an exit that is compared with a baseline the page has both states; for an activation that is verified from its entry, the place where it

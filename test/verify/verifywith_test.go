@@ -101,9 +101,9 @@ func TestVerifyWithWrong(t *testing.T) {
 		says string
 	}{
 		{[]string{"--with", " "}, 64, "the command of --with is empty"},
-		{[]string{"--with", serve, "--from-entry"}, 64, "--with and --from-entry, --entry or --baseline: one of them"},
-		{[]string{"--with", serve, "--no-self-description"}, 64, "--with needs the layout of the virtual machine"},
-		{[]string{"--no-self-description"}, 64, "verify needs the module that was compiled: --ir FILE.ll"},
+		{[]string{"--with", serve, "--from-entry"}, 64, "--with cannot be combined with --from-entry, --entry or --baseline"},
+		{[]string{"--with", serve, "--no-self-description"}, 64, "--with requires the layout of the virtual machine"},
+		{[]string{"--no-self-description"}, 64, "verify requires the compiled module, which the interpreter runs: --ir FILE.ll"},
 		{[]string{"--with", serve, "--layout", "ark"}, 2, "ark"},
 		{[]string{"--with", "exec ./no-such-vm"}, 2, "exec ./no-such-vm: its answer to initialize (id 1): it has ended (exit status 127): sh has not found it"},
 	} {

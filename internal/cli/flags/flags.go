@@ -186,7 +186,7 @@ func (r *Resume) Read(f *pflag.FlagSet) error {
 	case f.Changed("with") && strings.TrimSpace(r.With) == "":
 		return errors.New("the command of --with is empty")
 	case r.With != "" && len(r.calls) > 0:
-		return errors.New("--with and --call: one of them; the VM's own interpreter calls what it calls")
+		return errors.New("--with and --call cannot be combined: the VM's own interpreter makes its own calls")
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func Record(f *pflag.FlagSet, o *ptrace.RecordOptions, u Usage) {
 // CheckMemory rejects an unknown value of --memory.
 func CheckMemory(m ptrace.CoreMemory) error {
 	if !slices.Contains([]ptrace.CoreMemory{ptrace.Minimal, ptrace.Writable, ptrace.All}, m) {
-		return fmt.Errorf("--memory %s: minimal, writable or all", m)
+		return fmt.Errorf("--memory %s: expected minimal, writable or all", m)
 	}
 	return nil
 }

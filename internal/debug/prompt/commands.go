@@ -26,12 +26,12 @@ func (c *command) name() string { return c.names[0] }
 // The groups of commands, in the order of help.
 const (
 	running    = "running the process"
-	stopping   = "where it stops"
-	looking    = "looking around"
+	stopping   = "breakpoints"
+	looking    = "frames, values and memory"
 	stepping   = "the interpreter, from the exit on"
-	comparing  = "native code beside the interpreter"
-	keeping    = "keeping what was found"
-	supporting = "help and the end"
+	comparing  = "comparing native code with the interpreter"
+	keeping    = "keeping results"
+	supporting = "help and quit"
 )
 
 var groups = []string{running, stopping, looking, stepping, comparing, keeping, supporting}
@@ -39,55 +39,55 @@ var groups = []string{running, stopping, looking, stepping, comparing, keeping, 
 // commands lists all commands, in the order of help. It is a function because help calls it.
 func commands() []*command {
 	return []*command{
-		{names: []string{"continue", "c"}, group: running, about: "let the process go on to the next breakpoint, or to its end. Ctrl-C stops it where it is. What the interpreter did since the exit is given up", do: (*Prompt).goOn, repeats: true},
+		{names: []string{"continue", "c"}, group: running, about: "resume the process to the next breakpoint, or to its end. Ctrl-C stops it. The run of the interpreter since the exit is discarded", do: (*Prompt).goOn, repeats: true},
 		{names: []string{"kill", "k"}, group: running, about: "end the process", do: (*Prompt).kill},
-		{names: []string{"detach"}, group: running, about: "let the process go, and end the session", do: (*Prompt).detach},
+		{names: []string{"detach"}, group: running, about: "detach from the process, and end the session", do: (*Prompt).detach},
 
-		{names: []string{"break", "b"}, group: stopping, usage: "[RECORD | KIND | [function] NAME | at SYMBOL]... [if COND]", about: "stop at exits: of a record by its id, of a kind of site (stackmap, patchpoint, statepoint, deoptimize), of a function by its name or a regular expression, at calls of a symbol; without any, at each exit. What is named must all fit. COND is about the exit's values: if %i > 100 && local[2] == 3 (reframe help conditions)", do: (*Prompt).breakAt, complete: (*Prompt).completeBreak},
-		{names: []string{"tbreak", "tb"}, group: stopping, usage: "...", about: "the same, once", do: (*Prompt).breakOnce, complete: (*Prompt).completeBreak},
-		{names: []string{"breakpoints", "bl"}, group: stopping, about: "the breakpoints that are set", do: (*Prompt).listBreakpoints},
-		{names: []string{"delete", "d"}, group: stopping, usage: "[N]...", about: "take breakpoints away; without a number, all", do: (*Prompt).deleteBreakpoints},
-		{names: []string{"disable"}, group: stopping, usage: "N...", about: "have breakpoints stop nothing", do: (*Prompt).disable},
-		{names: []string{"enable"}, group: stopping, usage: "N...", about: "have them stop it again", do: (*Prompt).enable},
-		{names: []string{"exits"}, group: stopping, usage: "[NAME]", about: "the places in the code, as it is now, at which exits can be seen; of functions of that name alone", do: (*Prompt).exits, complete: (*Prompt).completeFunctions},
+		{names: []string{"break", "b"}, group: stopping, usage: "[RECORD | KIND | [function] NAME | at SYMBOL]... [if COND]", about: "stop at exits: of a record by its id, of a kind of site (stackmap, patchpoint, statepoint, deoptimize), of a function by its name or a regular expression, at calls of a symbol; without arguments, at each exit. An exit must match all arguments. COND compares values of the exit: if %i > 100 && local[2] == 3 (reframe help conditions)", do: (*Prompt).breakAt, complete: (*Prompt).completeBreak},
+		{names: []string{"tbreak", "tb"}, group: stopping, usage: "...", about: "set a breakpoint that is deleted after its first hit", do: (*Prompt).breakOnce, complete: (*Prompt).completeBreak},
+		{names: []string{"breakpoints", "bl"}, group: stopping, about: "list the breakpoints", do: (*Prompt).listBreakpoints},
+		{names: []string{"delete", "d"}, group: stopping, usage: "[N]...", about: "delete breakpoints; without a number, all", do: (*Prompt).deleteBreakpoints},
+		{names: []string{"disable"}, group: stopping, usage: "N...", about: "disable breakpoints", do: (*Prompt).disable},
+		{names: []string{"enable"}, group: stopping, usage: "N...", about: "enable breakpoints", do: (*Prompt).enable},
+		{names: []string{"exits"}, group: stopping, usage: "[NAME]", about: "list the places in the present code that have exits, optionally only in functions of that name", do: (*Prompt).exits, complete: (*Prompt).completeFunctions},
 
-		{names: []string{"bt", "backtrace", "where"}, group: looking, about: "the backtrace: physical frames with the virtual machine's frames below them; where the interpreter goes on, its functions in their place", do: (*Prompt).backtrace},
-		{names: []string{"frame", "f"}, group: looking, usage: "[N]", about: "look at a frame of the backtrace", do: (*Prompt).frame},
-		{names: []string{"up"}, group: looking, usage: "[N]", about: "look at the caller", do: (*Prompt).up, repeats: true},
-		{names: []string{"down"}, group: looking, usage: "[N]", about: "look at what it has called", do: (*Prompt).down, repeats: true},
-		{names: []string{"threads"}, group: looking, about: "the threads of the process", do: (*Prompt).threads},
-		{names: []string{"thread", "t"}, group: looking, usage: "TID", about: "look at another thread", do: (*Prompt).thread},
-		{names: []string{"locals"}, group: looking, about: "the values of the frame", do: (*Prompt).locals},
-		{names: []string{"print", "p"}, group: looking, usage: "[/x] EXPR", about: "work out an expression of the frame's values: %acc + 1, local[2], object[4].x, $rsp, %i > 3 && %p == 0", do: (*Prompt).print, complete: (*Prompt).completeSlots},
-		{names: []string{"x"}, group: looking, usage: "/[N][FORMAT][SIZE] EXPR", about: "memory at an address: x/8gx $rsp. FORMAT is x, d, u, o, c, a or s (a string); SIZE is b, h, w or g: 1, 2, 4 or 8 bytes. Where the interpreter goes on it is memory as that has it", do: (*Prompt).memory, complete: (*Prompt).completeSlots},
-		{names: []string{"list", "l"}, group: looking, about: "the IR around the place, with the values that are known beside it. Where a virtual machine's interpreter stands: its instruction there, as far as it says", do: (*Prompt).list, repeats: true},
-		{names: []string{"disassemble", "disas"}, group: looking, usage: "[EXPR]", about: "the instructions around the frame's place, or around an address", do: (*Prompt).disassemble},
-		{names: []string{"registers"}, group: looking, about: "the registers as the frame's function sees them", do: (*Prompt).registers},
-		{names: []string{"info", "i"}, group: looking, usage: "breakpoints | registers | threads | locals | frame | exits", about: "the same as these commands, for who is used to gdb", do: (*Prompt).info, complete: completeInfo},
-		{names: []string{"explain"}, group: looking, usage: "[SLOT]", about: "how the frame came to be, or how one value was read", do: (*Prompt).explain, complete: (*Prompt).completeSlots},
+		{names: []string{"bt", "backtrace", "where"}, group: looking, about: "print the backtrace: physical frames with the virtual machine's frames below them. During a run of the interpreter, its functions replace the frame", do: (*Prompt).backtrace},
+		{names: []string{"frame", "f"}, group: looking, usage: "[N]", about: "select a frame of the backtrace", do: (*Prompt).frame},
+		{names: []string{"up"}, group: looking, usage: "[N]", about: "select the caller", do: (*Prompt).up, repeats: true},
+		{names: []string{"down"}, group: looking, usage: "[N]", about: "select the callee", do: (*Prompt).down, repeats: true},
+		{names: []string{"threads"}, group: looking, about: "list the threads of the process", do: (*Prompt).threads},
+		{names: []string{"thread", "t"}, group: looking, usage: "TID", about: "select a thread", do: (*Prompt).thread},
+		{names: []string{"locals"}, group: looking, about: "print the values of the frame", do: (*Prompt).locals},
+		{names: []string{"print", "p"}, group: looking, usage: "[/x] EXPR", about: "evaluate an expression with the frame's values: %acc + 1, local[2], object[4].x, $rsp, %i > 3 && %p == 0", do: (*Prompt).print, complete: (*Prompt).completeSlots},
+		{names: []string{"x"}, group: looking, usage: "/[N][FORMAT][SIZE] EXPR", about: "print memory at an address: x/8gx $rsp. FORMAT is x, d, u, o, c, a or s (a string); SIZE is b, h, w or g: 1, 2, 4 or 8 bytes. During a run of the interpreter, this is the memory of the run", do: (*Prompt).memory, complete: (*Prompt).completeSlots},
+		{names: []string{"list", "l"}, group: looking, about: "print the IR around the present place, with the known values beside it. For a virtual machine's interpreter, print its instruction, if it reports it", do: (*Prompt).list, repeats: true},
+		{names: []string{"disassemble", "disas"}, group: looking, usage: "[EXPR]", about: "print the machine instructions around the frame's pc, or around an address", do: (*Prompt).disassemble},
+		{names: []string{"registers"}, group: looking, about: "print the registers as the frame's function sees them", do: (*Prompt).registers},
+		{names: []string{"info", "i"}, group: looking, usage: "breakpoints | registers | threads | locals | frame | exits", about: "run the command of that name, as in gdb", do: (*Prompt).info, complete: completeInfo},
+		{names: []string{"explain"}, group: looking, usage: "[SLOT]", about: "explain how the frame was rebuilt, or how one value was read", do: (*Prompt).explain, complete: (*Prompt).completeSlots},
 
-		{names: []string{"step", "s"}, group: stepping, usage: "[-b | N]", about: "have the interpreter run an instruction of the IR, or N, into functions that are called. The process stands. With --with it is the virtual machine's own interpreter that runs, by its instructions. -b has native code go on too: see both", do: (*Prompt).step, repeats: true},
-		{names: []string{"next", "n"}, group: stepping, usage: "[N]", about: "the same, over calls", do: (*Prompt).next, repeats: true},
-		{names: []string{"finish", "fin"}, group: stepping, about: "to where the function has returned", do: (*Prompt).finish},
-		{names: []string{"until", "u"}, group: stepping, usage: "BLOCK", about: "to the beginning of a block of the function", do: (*Prompt).until, repeats: true, complete: (*Prompt).completeBlocks},
-		{names: []string{"resume"}, group: stepping, about: "to the end", do: (*Prompt).resume},
-		{names: []string{"back", "reverse-step", "rs"}, group: stepping, usage: "[N]", about: "back by an instruction, or by N", do: (*Prompt).back, repeats: true},
-		{names: []string{"restart"}, group: stepping, about: "back to the exit", do: (*Prompt).restart},
-		{names: []string{"leave"}, group: stepping, about: "give up what the interpreter did, and look at the physical frames again", do: (*Prompt).leaveRun},
-		{names: []string{"output"}, group: stepping, about: "what the program would have printed since the exit", do: (*Prompt).output},
-		{names: []string{"set"}, group: stepping, usage: "SLOT VALUE", about: "give a value of the exit another one for what the interpreter makes of it; the process stays as it is. The run begins anew", do: (*Prompt).set, complete: (*Prompt).completeSlots},
-		{names: []string{"result"}, group: stepping, usage: "VALUE", about: "say what the call returns for which the frame waits. The run begins anew", do: (*Prompt).result},
+		{names: []string{"step", "s"}, group: stepping, usage: "[-b | N]", about: "run one instruction of the IR in the interpreter, or N, and enter called functions. The process stays stopped. With --with the virtual machine's own interpreter runs one of its instructions. -b also runs native code: see both", do: (*Prompt).step, repeats: true},
+		{names: []string{"next", "n"}, group: stepping, usage: "[N]", about: "like step, but over calls", do: (*Prompt).next, repeats: true},
+		{names: []string{"finish", "fin"}, group: stepping, about: "run the interpreter until the function returns", do: (*Prompt).finish},
+		{names: []string{"until", "u"}, group: stepping, usage: "BLOCK", about: "run the interpreter to the start of a block of the function", do: (*Prompt).until, repeats: true, complete: (*Prompt).completeBlocks},
+		{names: []string{"resume"}, group: stepping, about: "run the interpreter to the end", do: (*Prompt).resume},
+		{names: []string{"back", "reverse-step", "rs"}, group: stepping, usage: "[N]", about: "go back by one instruction, or by N", do: (*Prompt).back, repeats: true},
+		{names: []string{"restart"}, group: stepping, about: "go back to the exit", do: (*Prompt).restart},
+		{names: []string{"leave"}, group: stepping, about: "discard the run of the interpreter, and return to the physical frames", do: (*Prompt).leaveRun},
+		{names: []string{"output"}, group: stepping, about: "print the output of the interpreted program since the exit", do: (*Prompt).output},
+		{names: []string{"set"}, group: stepping, usage: "SLOT VALUE", about: "set a value of the exit for the interpreter; the process does not change. The run restarts", do: (*Prompt).set, complete: (*Prompt).completeSlots},
+		{names: []string{"result"}, group: stepping, usage: "VALUE", about: "set the result of the call that the frame waits for. The run restarts", do: (*Prompt).result},
 
-		{names: []string{"both"}, group: comparing, usage: "[N]", about: "have native code and the interpreter go on, each to the next record of this activation that shows values, or to its return, N times or until they differ, and show both side by side. All other threads stand. step -b is the same", do: (*Prompt).both, repeats: true},
-		{names: []string{"diff"}, group: comparing, about: "what of that differs", do: (*Prompt).diff},
-		{names: []string{"bisect"}, group: comparing, about: "have both go on until they differ or return, and name the first instruction of the IR whose value native code does not have", do: (*Prompt).bisect},
+		{names: []string{"both"}, group: comparing, usage: "[N]", about: "run native code and the interpreter, each to the next record of this activation that shows values, or to its return, N times or until they differ, and print both side by side. All other threads stay stopped. step -b is the same", do: (*Prompt).both, repeats: true},
+		{names: []string{"diff"}, group: comparing, about: "print only the values that differ", do: (*Prompt).diff},
+		{names: []string{"bisect"}, group: comparing, about: "run both until they differ or return, and name the first instruction of the IR whose value differs in native code", do: (*Prompt).bisect},
 
-		{names: []string{"record"}, group: keeping, usage: "FILE", about: "keep this moment as a core", do: (*Prompt).record},
-		{names: []string{"script"}, group: keeping, usage: "FILE.txtar", about: "write a replay script for the moment that was recorded, with the values that were set: a test", do: (*Prompt).script},
-		{names: []string{"commit"}, group: keeping, about: "have the interpreter go on to the return, and make the process what that came to: the thread goes on in the caller", do: (*Prompt).commit},
+		{names: []string{"record"}, group: keeping, usage: "FILE", about: "write a core of the present state", do: (*Prompt).record},
+		{names: []string{"script"}, group: keeping, usage: "FILE.txtar", about: "write a replay script, a test, for the recorded core, with the values that were set", do: (*Prompt).script},
+		{names: []string{"commit"}, group: keeping, about: "run the interpreter to the return, and write its result into the process: the thread continues in the caller", do: (*Prompt).commit},
 
-		{names: []string{"help", "h"}, group: supporting, usage: "[COMMAND]", about: "what there is to be said, or what a command does", do: (*Prompt).help, complete: completeCommands},
-		{names: []string{"quit", "q", "exit"}, group: supporting, about: "end the session. A process that it has started is killed, another one goes on", do: (*Prompt).quit},
+		{names: []string{"help", "h"}, group: supporting, usage: "[COMMAND]", about: "list the commands, or explain one", do: (*Prompt).help, complete: completeCommands},
+		{names: []string{"quit", "q", "exit"}, group: supporting, about: "end the session. A process that it started is killed, another one continues", do: (*Prompt).quit},
 	}
 }
 
@@ -157,7 +157,7 @@ func (p *Prompt) help(_ context.Context, args string) error {
 			p.printf("  %-18s %s\n", name, head)
 		}
 	}
-	p.printf("help COMMAND says more. A beginning that is no other command's is enough; an empty line repeats the last step.\n")
+	p.printf("help COMMAND explains a command. An unambiguous prefix of a name is enough; an empty line repeats the last step.\n")
 	return nil
 }
 
