@@ -12,6 +12,7 @@ const (
 	CallReturned    Code = "call-returned"
 	CallRunning     Code = "call-running"
 	LinkRegister    Code = "link-register"
+	LinkLost        Code = "link-lost"
 	NotSaved        Code = "not-saved"
 	SignalFrame     Code = "signal-frame"
 	LeftWithoutCFI  Code = "left-without-cfi"
@@ -76,6 +77,7 @@ var texts = map[Code]string{
 	CallReturned:    "%s is caller-saved and the call of the %s has returned",                                                                         // register, kind of site
 	CallRunning:     "it will be in %s when the call returns, and the call is still running",                                                          // register
 	LinkRegister:    "%s is where the call left its return address",                                                                                   // register
+	LinkLost:        "the function has overwritten %s, which held its return address",                                                                 // register
 	NotSaved:        "the code of frame #%d changes %s, and its CFI does not say where it saved it",                                                   // frame, register
 	SignalFrame:     "frame #%d is a signal frame and does not say where %s was saved",                                                                // frame, register
 	LeftWithoutCFI:  "frame #%d was left by %s, which does not say where %s was saved",                                                                // frame, rule, register

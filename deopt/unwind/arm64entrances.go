@@ -64,7 +64,7 @@ func (w *walk) arm64Entered(f *Frame, s *step, start machine.Addr) arm64Entrance
 	at := *f
 	at.Overwritten, at.code, at.CFA, at.NoCFA = nil, w.Finder.Code(f.PC-1), sp, ""
 	regs := w.caller(&at, s, start).regs
-	regs.Forget(arm64Link, frame.Because(frame.PatchChanged, w.Arch.RegisterName(arm64Link)))
+	regs.Forget(arm64Link, frame.Because(frame.LinkLost, w.Arch.RegisterName(arm64Link)))
 	e := &entrancesSearch{reach, &at, sp, regs, arm64Entrances{all: reach.all}}
 	for _, pc := range reach.branches {
 		if len(e.out.list) == maxEntrances {
