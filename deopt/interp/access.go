@@ -52,8 +52,8 @@ func (in *Interp) store(addr machine.Addr, s *shape, w []word) error {
 	return nil
 }
 
-// lanes returns the bytes of an element of a vector that lies in one page at addr, and of all of it: 0 where it does not, or where its
-// elements are not what plain says.
+// lanes returns the size in bytes of one element of a vector and of the whole vector. It returns 0, 0 where the vector crosses a page boundary, or
+// plain does not support its elements.
 func (in *Interp) lanes(addr machine.Addr, s *shape) (size, all int) {
 	if s.typ.Kind != ir.VectorKind {
 		return 0, 0
@@ -65,7 +65,7 @@ func (in *Interp) lanes(addr machine.Addr, s *shape) (size, all int) {
 	return size, all
 }
 
-// loadLanes is load of a vector at once. It returns false where that is to be done piece by piece, as where some cannot be read.
+// loadLanes loads a whole vector at once. It returns false where load must do it lane by lane, for example because some bytes cannot be read.
 func (in *Interp) loadLanes(addr machine.Addr, s *shape, w []word) bool {
 	size, all := in.lanes(addr, s)
 	if size == 0 {
@@ -82,7 +82,7 @@ func (in *Interp) loadLanes(addr machine.Addr, s *shape, w []word) bool {
 	return true
 }
 
-// storeLanes is store of a vector at once, into memory for which no stores are counted.
+// storeLanes stores a whole vector at once. It returns false for memory other than the interpreter's own, where stores are counted.
 func (in *Interp) storeLanes(addr machine.Addr, s *shape, w []word) bool {
 	size, all := in.lanes(addr, s)
 	if size == 0 {
@@ -99,8 +99,8 @@ func (in *Interp) storeLanes(addr machine.Addr, s *shape, w []word) bool {
 	return true
 }
 
-// plain returns the bytes of a shape that is one integer, float or pointer of
-// 1, 2, 4 or 8 bytes in the byte order that loadPlain knows, else 0.
+// plain returns the size in bytes of a shape that is one integer, float or pointer of 1, 2, 4 or 8 bytes, and 0 for any other shape or for a
+// big-endian layout.
 func (in *Interp) plain(s *shape) int {
 	switch {
 	case in.layout.BigEndian:
@@ -111,7 +111,7 @@ func (in *Interp) plain(s *shape) int {
 	return 0
 }
 
-// loadPlain is load for the shapes of plain.
+// loadPlain is load for shapes that plain accepts.
 func (in *Interp) loadPlain(addr machine.Addr, s *shape, size int) (word, error) {
 	off := int(addr % pageSize)
 	if off+size > pageSize {
@@ -126,7 +126,7 @@ func (in *Interp) loadPlain(addr machine.Addr, s *shape, size int) (word, error)
 	return loaded(word{little(p.data[off : off+size]), little(p.shadow[off : off+size])}, maskAt(8*size, 0)), nil
 }
 
-// storePlain is store for the shapes of plain.
+// storePlain is store for shapes that plain accepts.
 func (in *Interp) storePlain(addr machine.Addr, s *shape, size int, w word) error {
 	off := int(addr % pageSize)
 	if off+size > pageSize {
@@ -194,7 +194,7 @@ func putLittle64(b *[pageSize]byte, off uint64, v uint64) {
 	binary.LittleEndian.PutUint64(b[off:off+8], v)
 }
 
-// pointer reads an address from the frame; an undefined one cannot be followed.
+// pointer reads an address from the frame. It returns an error for an undefined address.
 func pointer(fr *frame, at slot) (machine.Addr, error) {
 	w := fr.w[at.at]
 	if w.u != 0 {
@@ -203,7 +203,7 @@ func pointer(fr *frame, at slot) (machine.Addr, error) {
 	return machine.Addr(w.v), nil
 }
 
-// pointers reads two.
+// pointers reads two addresses as pointer does.
 func pointers(fr *frame, a, b slot) (p, q machine.Addr, err error) {
 	if p, err = pointer(fr, a); err == nil {
 		q, err = pointer(fr, b)
@@ -251,7 +251,7 @@ func (d *decoder) memory(i *ir.Instr, out slot) (step, error) {
 	case ir.OpAtomicRMW:
 		return d.atomicRMW(i, args, out)
 	}
-	// There is one thread here, so a fence has nothing to order.
+	// The interpreter runs one thread, so a fence orders nothing.
 	return func(*frame) error { return nil }, nil
 }
 
@@ -264,7 +264,7 @@ func (d *decoder) alloca(i *ir.Instr, args []slot, out slot) (step, error) {
 	if size == ir.NoSize {
 		return nil, troublef(KindModule, "alloca of %v, which has no size", i.Elem)
 	}
-	// Those of the entry block that are of one size lie in the frame, which no call takes apart.
+	// Fixed-size allocas of the entry block are part of the frame. A call releases none of them, unlike an inalloca argument.
 	fixed := i.Block.Index == 0 && i.Flags&ir.InAlloca == 0
 	if len(i.Args) > 0 && fixed {
 		_, fixed = i.Args[0].(*ir.Const)
@@ -343,9 +343,8 @@ func (d *decoder) store(i *ir.Instr, v, to slot) (step, error) {
 	}, nil
 }
 
-// aligned refuses an access that is not aligned as it promises to be, where
-// strictness is asked for: LLVM's semantics do not define it (LangRef, "load"),
-// and processors mostly do it.
+// aligned returns an error for a misaligned access if [Options].Strict is set. LLVM's semantics leave such an access undefined (LangRef, "load"),
+// but most processors perform it.
 func (in *Interp) aligned(a machine.Addr, i *ir.Instr, s *shape) error {
 	if !in.opt.Strict {
 		return nil
@@ -361,7 +360,7 @@ func (in *Interp) aligned(a machine.Addr, i *ir.Instr, s *shape) error {
 	return nil
 }
 
-// cmpxchg returns the old value and whether it was the expected one.
+// cmpxchg decodes a cmpxchg. It yields the old value, and whether that equals the expected value.
 func (d *decoder) cmpxchg(args []slot, out slot) (step, error) {
 	at, want, fresh := args[0], args[1], args[2]
 	if out.s.n != 2 || out.s.field == nil || !alike(out.s.field[0], want.s) || !alike(want.s, fresh.s) || want.s.bits == 0 {

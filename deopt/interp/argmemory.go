@@ -5,15 +5,15 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// passedMemory describes the memory that a byval argument points to. A variadic callee finds it among its arguments in place of the pointer.
+// passedMemory describes the memory that a byval argument points to. A variadic callee gets a copy of it among its arguments, in place of the
+// pointer.
 type passedMemory struct {
 	size  uint64
 	align int
 }
 
-// passInMemory gives the callee its own copy of memory that is passed by value
-// (LangRef, "Parameter Attributes": byval). An inalloca or preallocated argument
-// is the memory itself, which the caller made for the call (see given); so is sret.
+// passInMemory copies the memory of each byval argument for the callee (LangRef, "Parameter Attributes": byval). It copies no inalloca or
+// preallocated argument, whose memory the caller allocated for the call (see given), and no sret.
 func (in *Interp) passInMemory(i *ir.Instr, args []Value) error {
 	for k := range args {
 		if k >= len(i.Call.ArgAttrs) || i.Call.ArgAttrs[k].ByVal == nil {
@@ -25,7 +25,7 @@ func (in *Interp) passInMemory(i *ir.Instr, args []Value) error {
 		if !ok || size == ir.NoSize {
 			return undefined("the address of byval argument %d", k+1)
 		}
-		align := i.Call.ArgAttrs[k].Align // of the memory itself, be it less than the type's (LangRef, byval)
+		align := i.Call.ArgAttrs[k].Align // of the memory itself, even if less than the type's alignment (LangRef, byval)
 		if align == 0 {
 			align = in.layout.Align(t)
 		}
@@ -43,16 +43,15 @@ func (in *Interp) passInMemory(i *ir.Instr, args []Value) error {
 	return nil
 }
 
-// given is an inalloca or preallocated argument: memory in which the caller has made the value that is passed, and which is
-// the callee's from the call on.
+// given is an inalloca or preallocated argument: memory that holds the passed value. The caller fills it, and the callee owns it from the call on.
 type given struct {
 	arg      slot
 	name     string
 	inalloca bool
 }
 
-// given returns the memory that a call passes to its callee. That of a musttail call is the caller's own, which is released when the caller would
-// have returned.
+// given returns the memory that a call passes to its callee. It returns none for a musttail call, which passes the memory that its caller received:
+// that memory is released when the caller would have returned.
 func (d *decoder) given(i *ir.Instr) []given {
 	if i.Call.Tail == "musttail" {
 		return nil
@@ -69,9 +68,9 @@ func (d *decoder) given(i *ir.Instr) []given {
 	return list
 }
 
-// give notes the memory that goes with a call: what is in it is undefined when the callee has returned (InAlloca, "Callee-cleanup
-// Calling Conventions"). Memory of a target stays as it is in the view. An inalloca argument must be the latest allocation of
-// the stack (LangRef, "Parameter Attributes": inalloca), where code expects it.
+// give adds to owes the memory passed to the callee, which becomes undefined when the callee returns (InAlloca, "Callee-cleanup Calling
+// Conventions"). Memory of a target keeps its content in the view. An inalloca argument must be the latest allocation on the stack, because compiled
+// code expects it there (LangRef, "Parameter Attributes": inalloca).
 func (c *callSite) give(fr *frame, owes *debt) (*debt, error) {
 	in := fr.in
 	if owes == nil {
@@ -97,16 +96,16 @@ func (c *callSite) give(fr *frame, owes *debt) (*debt, error) {
 	return owes, nil
 }
 
-// taken makes the memory undefined that a call passed to its callee.
+// taken makes the memory that a call passed to its callee undefined.
 func (in *Interp) taken(given []span) {
 	for _, s := range given {
 		if object, ok := in.stack.holding(s.addr); ok && object == s {
-			_ = in.view.fill(s.addr, word{u: 0xff}, s.size) // all of it is there
+			_ = in.view.fill(s.addr, word{u: 0xff}, s.size) // cannot fail: the whole allocation is accessible
 		}
 	}
 }
 
-// latest is the last allocation from one on that no frame has by itself.
+// latest returns the last allocation, from index from on, that is neither part of a frame nor kept until its frame is left.
 func (s *stack) latest(from int) span {
 	for k := len(s.live) - 1; k >= from; k-- {
 		if !s.live[k].fixed && !s.live[k].kept {
@@ -116,8 +115,7 @@ func (s *stack) latest(from int) span {
 	return span{}
 }
 
-// preallocatedIntrinsics make the memory of preallocated arguments before their
-// call (LangRef, "Preallocated Calls").
+// preallocatedIntrinsics allocate the memory of preallocated arguments before their call (LangRef, "Preallocated Calls").
 var preallocatedIntrinsics = map[string]intrinsicDecoder{
 	"call.preallocated.setup": setupPreallocated, "call.preallocated.arg": preallocatedArg,
 	"call.preallocated.teardown": teardownPreallocated,
@@ -126,13 +124,12 @@ var preallocatedIntrinsics = map[string]intrinsicDecoder{
 // maxPreallocated bounds the arguments of one call.
 const maxPreallocated = 1 << 10
 
-// fromBefore marks, in the low bit of an address that is aligned, memory with the content that an earlier call left.
+// fromBefore is a flag in the low bit of an aligned address: the memory still has the content of an earlier call.
 const fromBefore = 1
 
-// preallocated are the places of a frame that hold the addresses of the arguments
-// of one call, known by its setup: 0 before the memory is made. It is made once in
-// a frame and used again when the setup is run again, as a call must be over
-// before the next.
+// preallocated returns the slots of the frame that hold the addresses of one call's arguments, identified by its setup. An address is 0 until its
+// memory is allocated. A frame allocates the memory once and reuses it when the setup runs again, because a call must end before the next one is set
+// up.
 func (d *decoder) preallocated(token ir.Value) ([]slot, error) {
 	setup, ok := token.(*ir.Instr)
 	if !ok || setup.Call == nil || len(setup.Args) != 1 || calleeName(setup) != "llvm.call.preallocated.setup" {
@@ -215,7 +212,7 @@ func preallocatedArg(d *decoder, i *ir.Instr, _ []slot, out slot) (step, error) 
 	}, nil
 }
 
-// teardownPreallocated is instead of the call, where it does not happen.
+// teardownPreallocated releases the arguments where the call does not happen.
 func teardownPreallocated(d *decoder, i *ir.Instr, _ []slot, _ slot) (step, error) {
 	if len(i.Args) != 1 {
 		return nil, wrongUse(i)

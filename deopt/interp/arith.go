@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// maxFree is the number of words up to which a lane may be wide, and the number of lanes that there may be, for arithmetic to count as one step. The
-// cost of wider arithmetic grows with the square of the width.
+// maxFree bounds the words of a lane and the number of lanes for which arithmetic counts as one step. The cost of wider arithmetic grows with the
+// square of the width.
 const maxFree = 64
 
 func charge(in *Interp, words int) error {
@@ -18,7 +18,7 @@ func charge(in *Interp, words int) error {
 	return in.work(uint64(words) * uint64(words))
 }
 
-// chargeLanes counts a step for each lane of many.
+// chargeLanes counts one step for each lane where there are more than maxFree.
 func chargeLanes(in *Interp, n int) error {
 	if n <= maxFree {
 		return nil
@@ -115,12 +115,12 @@ func narrowArith(op ir.Op, width int, flags ir.Flags) func(a, b word) (word, err
 	}
 }
 
-// divides reports whether a divisor that is not known is undefined behavior.
+// divides reports whether an operation is a division, whose behavior is undefined for an undefined divisor.
 func divides(op ir.Op) bool {
 	return op == ir.OpUDiv || op == ir.OpSDiv || op == ir.OpURem || op == ir.OpSRem
 }
 
-// narrowUndef is narrowArith of operands that are not poison.
+// narrowUndef is narrowArith for operands with undefined bits but no poison.
 func narrowUndef(op ir.Op, width int, flags ir.Flags) func(a, b word) (word, error) {
 	m := maskAt(width, 0)
 	poison := poisonOf(m)
@@ -147,7 +147,7 @@ func narrowUndef(op ir.Op, width int, flags ir.Flags) func(a, b word) (word, err
 		return func(a, b word) (word, error) {
 			r := wrap(op, a.v, b.v) & m
 			if u := a.u | b.u; u != 0 {
-				// Carries go upwards only: below the lowest undefined bit all is known.
+				// Carries only go upwards: all bits below the lowest undefined bit are known.
 				u = -(u & -u) & m
 				if op == ir.OpMul && flags == 0 {
 					u = productUndef(a, b) & m
@@ -163,8 +163,8 @@ func narrowUndef(op ir.Op, width int, flags ir.Flags) func(a, b word) (word, err
 	return func(a, b word) (word, error) { return narrowDivide(op, width, flags, a, b) }
 }
 
-// productUndef returns the bits of a product that are not known. An undefined bit reaches no bit below its own place plus that of the lowest bit of
-// the other factor that may be set.
+// productUndef returns the undefined bits of a product. An undefined bit at position i affects no bit below i+j, where j is the position of the
+// lowest bit of the other factor that may be set.
 func productUndef(a, b word) uint64 {
 	at := min(bits.TrailingZeros64(a.u)+bits.TrailingZeros64(b.v|b.u), bits.TrailingZeros64(b.u)+bits.TrailingZeros64(a.v|a.u))
 	if at >= 64 {
@@ -225,7 +225,7 @@ func narrowShift(op ir.Op, width int, flags ir.Flags, a, b word) word {
 	m := maskAt(width, 0)
 	switch {
 	case b.v >= uint64(width):
-		return poisonOf(m) // at least this far, whatever the undefined bits are
+		return poisonOf(m) // at least this much is poison, whatever the undefined bits are
 	case b.u != 0:
 		return word{u: m}
 	}
@@ -297,11 +297,11 @@ func wideArith(op ir.Op, width int, flags ir.Flags) func(dst, a, b []word) error
 	}
 }
 
-// wideUndef is wideArith of operands that are not poison.
+// wideUndef is wideArith for operands with undefined bits but no poison.
 func wideUndef(op ir.Op, width int, flags ir.Flags) func(dst, a, b []word) error {
 	switch op {
 	case ir.OpAnd, ir.OpOr, ir.OpXor:
-		// Bit by bit, so the words do not know of each other, but for poison.
+		// Bitwise operations treat each word independently, except for poison.
 		f := narrowUndef(op, 64, flags)
 		return func(dst, a, b []word) error {
 			for i := range dst {
@@ -339,10 +339,9 @@ func wideUndef(op ir.Op, width int, flags ir.Flags) func(dst, a, b []word) error
 	}
 }
 
-// wideCarry adds, subtracts or multiplies values that are not wholly known: carries only go upwards, so all bits below the lowest undefined one are
-// known.
+// wideCarry adds, subtracts or multiplies values with undefined bits. Carries only go upwards, so all bits below the lowest undefined bit are known.
 func wideCarry(op ir.Op, width int, flags ir.Flags, dst, a, b []word) {
-	r, _, _ := wideResult(op, width, 0, a, b) // without flags and division it cannot fail
+	r, _, _ := wideResult(op, width, 0, a, b) // cannot fail without flags and division
 	undef := func(w word) uint64 { return w.u }
 	set := func(w word) uint64 { return w.v | w.u }
 	lowest := min(lowestBit(a, undef), lowestBit(b, undef))
@@ -359,7 +358,7 @@ func wideCarry(op ir.Op, width int, flags ir.Flags, dst, a, b []word) {
 	}
 }
 
-// lowestBit returns the number of the lowest set bit that of selects from the words, or 64*len(w) where it selects none.
+// lowestBit returns the position of the lowest bit that of selects from the words, or 64*len(w) if it selects none.
 func lowestBit(w []word, of func(word) uint64) int {
 	for i := range w {
 		if b := of(w[i]); b != 0 {

@@ -8,31 +8,31 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// asmRule is inline assembly that runs: its text as clang hands it on, and its operands.
+// asmRule describes inline assembly that the interpreter can run: its text as clang emits it, and its operands.
 type asmRule struct {
 	texts []string
-	// operands are the constraints without clobbers, of which each list is one way to write them.
+	// operands lists the alternative forms of the constraints, without clobbers.
 	operands []string
-	width    int // of each operand in bits, 0 for any
-	// run makes the results of the arguments. False leaves them undefined. Of a rule without results it is nil.
+	width    int // of each operand in bits, 0 for any width
+	// run computes the results from the arguments. If it returns false, the results are undefined. It is nil for a rule without results.
 	run func(in *Interp, width int, args []uint64) ([]uint64, bool)
 }
 
-// The constraints of an instruction from one operand to another, and of one that changes its operand.
+// Constraints of an instruction with a separate source and destination, and of one that modifies its operand.
 var (
 	asmOneToOne = []string{"=r,r", "=&r,r", "=r,rm", "=&r,rm", "=r,g", "=r,mr"}
 	asmChanged  = []string{"=r,0", "=&r,0", "={ax},{ax}", "={ax},0", "=q,0", "=Q,0"}
 )
 
-// asmRules holds the x86 instructions that programs write by hand most often, each of which is one of the processor's (Intel SDM vol. 2). Any other
-// text is refused.
+// asmRules holds the x86 instructions that programs most often write by hand, one instruction a rule (Intel SDM vol. 2). The interpreter refuses any
+// other text.
 var asmRules = []asmRule{
-	// Fences and hints: memory is in order as it is.
+	// Fences and hints do nothing: memory accesses are already in order.
 	{texts: []string{"mfence", "lfence", "sfence", "pause", "nop", "rep; nop", "rep;nop", "rep nop", "rep ; nop", "cld",
 		"lock; addl $$0,0(%rsp)", "lock; addl $$0, 0(%rsp)", "lock; addl $$0,0(%esp)", "lock; addl $$0, 0(%esp)",
 		"lock; orl $$0,0(%rsp)", "lock; orl $$0,(%rsp)", "lock orl $$0,(%rsp)", "lock addl $$0,0(%rsp)", "lock addl $$0,-4(%rsp)"},
 		operands: []string{""}},
-	// The time, which advances by one with each step, as in clock_gettime.
+	// The time stamp advances by one with each step, as in clock_gettime.
 	{texts: []string{"rdtsc", "rdtscp", "mfence; rdtsc", "lfence; rdtsc", "lfence\n\trdtsc", "mfence\n\trdtsc"}, operands: []string{"={ax},={dx}", "={eax},={edx}"},
 		run: func(in *Interp, _ int, _ []uint64) ([]uint64, bool) {
 			now := in.run.steps + in.run.bulk
@@ -57,7 +57,7 @@ var asmRules = []asmRule{
 			high, low := bits.Mul64(args[0], args[1])
 			return []uint64{low, high}, true
 		}},
-	// From Snappy: a conditional move by the low half of a number, and a number modulo 4 with the flag for zero.
+	// Code of Snappy: a conditional move that tests the low half of a number, and a number modulo 4 with the zero flag.
 	{texts: []string{"testl ${2:k}, ${2:k}\n\tcmovzq $1, $0"}, operands: []string{"=r,r,r,0"}, width: 64,
 		run: func(_ *Interp, _ int, args []uint64) ([]uint64, bool) {
 			if uint32(args[1]) == 0 {
@@ -81,7 +81,7 @@ func counted(v uint64, _ int) uint64      { return uint64(bits.OnesCount64(v)) }
 func trailing(v uint64, width int) uint64 { return uint64(min(bits.TrailingZeros64(v), width)) }
 func leading(v uint64, width int) uint64  { return uint64(bits.LeadingZeros64(v) - 64 + width) }
 
-// scanForward returns the number of trailing zeros, and false for zero: bsf and bsr then leave their destination undefined.
+// scanForward returns the number of trailing zeros, and false for zero, for which bsf and bsr leave their destination undefined.
 func scanForward(_ *Interp, _ int, args []uint64) ([]uint64, bool) {
 	return []uint64{uint64(bits.TrailingZeros64(args[0]))}, args[0] != 0
 }
@@ -90,7 +90,7 @@ func scanReverse(_ *Interp, _ int, args []uint64) ([]uint64, bool) {
 	return []uint64{uint64(63 - bits.LeadingZeros64(args[0]))}, args[0] != 0
 }
 
-// withoutClobbers removes the clobbers from the constraints of inline assembly: they name nothing that a program of LLVM IR could see.
+// withoutClobbers removes the clobbers from the constraints of inline assembly: they have no effect that LLVM IR can observe.
 func withoutClobbers(constraints string) string {
 	operands := slices.DeleteFunc(strings.Split(constraints, ","), func(c string) bool { return strings.HasPrefix(c, "~") })
 	return strings.Join(operands, ",")
@@ -109,7 +109,7 @@ func knownAsm(a *ir.InlineAsm, widths []int) *asmRule {
 	return nil
 }
 
-// writtenAsm decodes inline assembly that the table has.
+// writtenAsm decodes inline assembly that matches a rule of the table.
 func (d *decoder) writtenAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, error) {
 	refusal := unsupported("build the module without it, or resume a frame further out", "inline assembly %q with %q", clipped(a.Text), clipped(a.Constraints))
 	if triple := i.Block.Func.Module.Triple; triple != "" && !ofX86(triple) || !d.in.knowsLists() {
@@ -119,7 +119,7 @@ func (d *decoder) writtenAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, erro
 	if err != nil {
 		return nil, err
 	}
-	var parts []*shape // of the results
+	var parts []*shape // shapes of the results
 	var at []int
 	if s := out.s; s != nil && s.words > 0 {
 		for k := range max(s.n, 1) {
@@ -171,7 +171,7 @@ func (d *decoder) writtenAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, erro
 	}, nil
 }
 
-// clipped is the start of a text that a message can bear.
+// clipped returns the start of a text, short enough for a message.
 func clipped(s string) string {
 	const most = 80
 	if len(s) > most {

@@ -9,8 +9,7 @@ import (
 // laneOp computes one lane from two.
 type laneOp func(dst, a, b []word) error
 
-// rmw is the operation of an atomicrmw (LangRef, "atomicrmw"): next comes of what
-// was there and the operand.
+// rmw returns the operation of an atomicrmw (LangRef, "atomicrmw"), which computes next from the old value and the operand.
 func rmw(op string, s *shape) (func(next, old, v []word) error, error) {
 	if op == "xchg" {
 		return func(next, old, v []word) error { copy(next, v); return nil }, nil
@@ -63,7 +62,7 @@ func floatRMW(op string, lane *shape) laneOp {
 
 var intRMWs = map[string]ir.Op{"add": ir.OpAdd, "sub": ir.OpSub, "and": ir.OpAnd, "or": ir.OpOr, "xor": ir.OpXor}
 
-// chosenRMWs are functions of unsigned integers; the result is reduced to the width.
+// chosenRMWs are the operations on unsigned integers; the result is reduced to the width.
 var chosenRMWs = map[string]func(width int, old, v *big.Int) *big.Int{
 	"nand": func(_ int, old, v *big.Int) *big.Int { r := new(big.Int).And(old, v); return r.Not(r) },
 	"umax": func(_ int, old, v *big.Int) *big.Int { return greater(old, v) },

@@ -17,10 +17,10 @@ type binding struct {
 	globals area
 	fixed   area // globals that are constant
 	text    machine.Addr
-	pending []*ir.Global // have memory and no content yet
+	pending []*ir.Global // have memory, but their initializers are not written yet
 	filling bool
-	listed  bool // funcs has every function that the target has
-	aliases int  // how many are being followed
+	listed  bool // funcs holds every function that the target has
+	aliases int  // aliases being followed now
 }
 
 func newBinding(in *Interp) binding {
@@ -32,8 +32,8 @@ func newBinding(in *Interp) binding {
 	}
 }
 
-// of returns the address of a global, function or alias. A global of its own
-// memory has its content, and so has all that its initializer points to.
+// of returns the address of a global, function or alias. It first initializes a global in the interpreter's own memory, and all globals that its
+// initializer points to.
 func (b *binding) of(v ir.Value) (machine.Addr, error) {
 	if a, ok := b.addr[v]; ok {
 		return a, nil
@@ -69,7 +69,7 @@ func (b *binding) symbol(m *ir.Module, name string) (machine.Addr, bool) {
 	if m == b.in.runtime {
 		m = b.in.mods[0]
 	}
-	// A name that starts with \1 is given to the linker as it stands (LangRef, "Identifiers").
+	// The linker uses a name that starts with \1 unchanged, without mangling (LangRef, "Identifiers").
 	return b.in.opt.Symbol(m, strings.TrimPrefix(name, "\x01"))
 }
 
@@ -119,7 +119,7 @@ func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	return v, nil
 }
 
-// among is defined of the program's modules alone.
+// among is defined for the program's modules only.
 func (b *binding) among(v ir.Value) (ir.Value, error) {
 	var name string
 	var own *ir.Module
@@ -139,7 +139,7 @@ func (b *binding) among(v ir.Value) (ir.Value, error) {
 		linkage, defines := definition(other)
 		switch {
 		case !defines || local(linkage):
-		case !strong(linkage): // any of them will do, the same for all
+		case !strong(linkage): // any of them will do, but every reference must get the same one
 			if found == nil {
 				found = other
 			}
@@ -155,8 +155,8 @@ func (b *binding) among(v ir.Value) (ir.Value, error) {
 	return found, nil
 }
 
-// elsewhere reports whether v is a definition that others may replace and its own module resolves name to another address than owner does: a JIT may
-// have known only the first definition when it resolved the name.
+// elsewhere reports whether v is a replaceable definition that its own module resolves to another address than owner does. This happens where a JIT
+// knew only the first definition when it resolved the name.
 func (b *binding) elsewhere(v ir.Value, own, owner *ir.Module, name string) bool {
 	if _, defines := definition(v); !defines {
 		return false
@@ -169,11 +169,10 @@ func (b *binding) elsewhere(v ir.Value, own, owner *ir.Module, name string) bool
 	return ok && at != meant
 }
 
-// strong reports whether a definition of such a linkage is the only one.
+// strong reports whether a definition with such a linkage must be the only one.
 func strong(linkage string) bool { return linkage == "" || linkage == "external" }
 
-// definition reports whether a module has more of a name than a declaration, and its
-// linkage.
+// definition returns the linkage of v, and whether v is more than a declaration.
 func definition(v ir.Value) (linkage string, defines bool) {
 	switch v := v.(type) {
 	case *ir.Func:
@@ -186,11 +185,10 @@ func definition(v ir.Value) (linkage string, defines bool) {
 	return "", false
 }
 
-// local reports whether other modules cannot mean a name of such a linkage (LangRef,
-// "Linkage Types").
+// local reports whether a name with such a linkage is invisible to other modules (LangRef, "Linkage Types").
 func local(linkage string) bool { return linkage == "private" || linkage == "internal" }
 
-// maxAliases bounds aliases of aliases, which may lead back to themselves.
+// maxAliases bounds chains of aliases, which may form a cycle.
 const maxAliases = 100
 
 func (b *binding) alias(v *ir.Alias) (machine.Addr, error) {
@@ -258,8 +256,7 @@ func (b *binding) global(g *ir.Global) (machine.Addr, error) {
 	return a, nil
 }
 
-// fill writes the initializers of pending globals. They refer to other globals,
-// which become pending in turn: a list and not recursion, as a chain of
+// fill writes the initializers of pending globals. An initializer may make other globals pending. A list replaces recursion, because a chain of
 // pointers can be as long as the module.
 func (b *binding) fill() error {
 	b.filling, b.in.view.unlocked = true, true
@@ -269,7 +266,7 @@ func (b *binding) fill() error {
 		g := b.pending[len(b.pending)-1]
 		b.pending = b.pending[:len(b.pending)-1]
 		if err := b.in.initialize(b.addr[g], g.ValueType, g.Init); err != nil {
-			// Without its content it must not be read as zeros.
+			// Make the global inaccessible: without its initializer it must not read as zeros.
 			b.in.view.shut(b.addr[g], b.in.layout.Size(g.ValueType), true)
 			if first == nil {
 				first = troublef(kindOf(err), "initializer of @%s: %w", g.Name, err)
@@ -279,7 +276,7 @@ func (b *binding) fill() error {
 	return first
 }
 
-// block gives a block the address that blockaddress stands for.
+// block returns the address that blockaddress yields for a block, and assigns one if needed.
 func (b *binding) block(blk *ir.Block) machine.Addr {
 	a, ok := b.blocks[blk]
 	if !ok {
@@ -289,8 +286,8 @@ func (b *binding) block(blk *ir.Block) machine.Addr {
 	return a
 }
 
-// funcAt finds the function whose address a is, and else its name, "" where
-// neither the module nor the target knows one.
+// funcAt returns the function at address a and its name. Without a function it returns the name alone, or "" if neither the module nor the target
+// knows one.
 func (b *binding) funcAt(a machine.Addr) (*ir.Func, string) {
 	if f := b.funcs[a]; f != nil {
 		return f, f.Name

@@ -5,23 +5,21 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Builtin runs a function that the module only declares. It returns no value
-// for a void function, else one of type c.Result.
+// Builtin runs a function that the module only declares. It returns no value for a void function, else a value of type c.Result.
 type Builtin func(c *Invocation) (Value, error)
 
 // Invocation is one call of a [Builtin].
 type Invocation struct {
-	Name   string       // "" where the program called an address of which no name is known
-	At     machine.Addr // the address that the program called, 0 where it called by the name
+	Name   string       // "" where the program called an address without a known name
+	At     machine.Addr // the address that the program called, 0 for a call by name
 	Args   []Value
 	Result *ir.Type
 	in     *Interp
 	ret    *shape
-	site   *callSite // nil where a function of the table calls it
+	site   *callSite // nil for a call from a built-in function
 }
 
-// Uint returns argument i, an integer or pointer, as an unsigned integer. It returns an error where the call has fewer arguments or a bit is
-// undefined.
+// Uint returns argument i, an integer or pointer, as an unsigned integer. It returns an error if the call has fewer arguments or a bit is undefined.
 func (c *Invocation) Uint(i int) (uint64, error) {
 	if i >= len(c.Args) {
 		return 0, troublef(KindModule, "@%s is called with %d arguments, too few", c.Name, len(c.Args))
@@ -60,7 +58,7 @@ func (c *Invocation) Float(i int) (float64, error) {
 	return f, nil
 }
 
-// Read reads memory as the running program sees it. Undefined bytes are an error.
+// Read reads memory as the running program sees it. It returns an error for undefined bytes.
 func (c *Invocation) Read(p []byte, addr machine.Addr) error {
 	if err := c.in.work(uint64(len(p))); err != nil {
 		return err
@@ -68,7 +66,7 @@ func (c *Invocation) Read(p []byte, addr machine.Addr) error {
 	return c.in.view.read(p, nil, addr)
 }
 
-// Write stores into the memory that the running program sees.
+// Write stores into memory as the running program would.
 func (c *Invocation) Write(addr machine.Addr, p []byte) error {
 	if err := c.in.work(uint64(len(p))); err != nil {
 		return err
@@ -76,7 +74,7 @@ func (c *Invocation) Write(addr machine.Addr, p []byte) error {
 	return c.in.view.write(addr, p, nil)
 }
 
-// CString reads up to the next zero byte, which is left out.
+// CString reads the string at addr, without its zero byte.
 func (c *Invocation) CString(addr machine.Addr) ([]byte, error) {
 	return c.in.cstring(addr, ^uint64(0))
 }
@@ -89,7 +87,7 @@ func (c *Invocation) Alloc(size uint64, zero bool) (machine.Addr, error) {
 // Print writes to the program's standard output.
 func (c *Invocation) Print(p []byte) error { return c.in.emit(1, p) }
 
-// Return makes the result from an integer or pointer, reduced to its width.
+// Return returns an integer or pointer as the result, reduced to the width of its type.
 func (c *Invocation) Return(v uint64) (Value, error) {
 	if c.ret.words == 0 {
 		return Value{}, nil
@@ -100,7 +98,7 @@ func (c *Invocation) Return(v uint64) (Value, error) {
 	return c.in.scalar(c.ret, v), nil
 }
 
-// ReturnFloat makes the result from a float, rounded to its type.
+// ReturnFloat returns a float as the result, rounded to its type.
 func (c *Invocation) ReturnFloat(f float64) (Value, error) {
 	if !narrowFloat(c.ret.typ) {
 		return Value{}, c.mistyped()
@@ -127,9 +125,10 @@ func (in *Interp) cstring(addr machine.Addr, limit uint64) ([]byte, error) {
 			return nil, err
 		}
 		a := addr + machine.Addr(len(s))
-		// As much in one read as can be had; where it cannot, the end may be nearer.
+		// Read as much as possible at once. If that fails, read less, because the string may end earlier.
 		step = min(2*step, 256)
-		// Read at least one byte, so that the view's error says why it refuses the address. That error takes long, so it is not used to find the end.
+		// Read at least one byte, so that the error of the view says why the address cannot be read. That error is slow to make, so it does not
+		// serve to find the end.
 		chunk := make([]byte, max(1, in.view.reach(a, min(limit-uint64(len(s)), step))))
 		if in.view.read(chunk, nil, a) != nil {
 			step, chunk = 1, chunk[:1]

@@ -1,8 +1,7 @@
 package interp
 
-// decode reads the leaf from bytes as memory holds them. shadow has the bits
-// that are not known, nil where there are none; as in a word, those are poison
-// that data has set. A scalar with any poison bit is poison.
+// decode reads the leaf from the bytes in memory. shadow marks the bits that are not known; nil means none. Of these bits, those that data has set
+// are poison, as in a word. One poison bit makes the whole scalar poison.
 func (l leaf) decode(w []word, data, shadow []byte, bigEndian bool) {
 	n := (l.bits + 63) / 64
 	for k := range l.packed {
@@ -23,8 +22,7 @@ func (l leaf) decode(w []word, data, shadow []byte, bigEndian bool) {
 	}
 }
 
-// encode is the inverse of decode. Bits of the last byte past the value are
-// written as zero, as LLVM's code does.
+// encode is the inverse of decode. It writes the bits of the last byte above the value as zero, as LLVM's code does.
 func (l leaf) encode(data, shadow []byte, w []word, bigEndian bool) {
 	n := (l.bits + 63) / 64
 	clear(data[:l.bytes()])
@@ -39,8 +37,7 @@ func (l leaf) encode(data, shadow []byte, w []word, bigEndian bool) {
 	}
 }
 
-// getBits reads width bits (at most 64) from bit number bit on, of a number
-// that fills size bytes.
+// getBits reads width bits (at most 64), starting at bit number bit, from a number of size bytes.
 func getBits(b []byte, bit, width, size int, bigEndian bool) uint64 {
 	var v uint64
 	for got := 0; got < width; {
@@ -54,7 +51,7 @@ func getBits(b []byte, bit, width, size int, bigEndian bool) uint64 {
 	return v
 }
 
-// putBits is the inverse of getBits; the bits it writes must be zero before.
+// putBits is the inverse of getBits. The bits that it writes must be zero before.
 func putBits(b []byte, bit, width int, v uint64, size int, bigEndian bool) {
 	for put := 0; put < width; {
 		i, skip := (bit+put)/8, (bit+put)%8

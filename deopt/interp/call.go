@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// nativeHint returns advice on a function that no module defines.
+// nativeHint returns advice for a call of a function that no module defines.
 func (in *Interp) nativeHint() string {
 	if in.opt.Hint != "" {
 		return onlyNative + in.opt.Hint
@@ -39,8 +39,7 @@ func (d *decoder) call(i *ir.Instr, out slot) (step, error) {
 	return d.callOf(i, i.Call.Callee, args, out)
 }
 
-// callOf decodes the call of callee, which of a statepoint or patchpoint is an
-// argument.
+// callOf decodes a call of callee. For a statepoint or patchpoint, the callee is one of the arguments.
 func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (step, error) {
 	if i.Call.Tail == "musttail" && !returned(i) {
 		return nil, troublef(KindModule, "a musttail call whose result is not returned at once")
@@ -57,7 +56,7 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 		}
 		target := callTarget{f: f, name: f.Name}
 		return func(fr *frame) error {
-			if c.fn != nil { // what the name stands for was found before
+			if c.fn != nil { // the name was resolved before
 				return c.enter(fr, c.fn.ir)
 			}
 			return c.call(fr, target)
@@ -83,8 +82,8 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 	}, nil
 }
 
-// returned reports whether a ret of what a call gives, perhaps cast, of undef or of
-// nothing follows the call, as it must where that is musttail (LangRef, "call").
+// returned reports whether a ret follows the call and returns its result, perhaps after a bitcast, undef or nothing. A musttail call requires such a
+// ret (LangRef, "call").
 func returned(i *ir.Instr) bool {
 	rest, v := i.Block.Instrs[i.Index+1:], ir.Value(i)
 	if len(rest) > 1 && rest[0].Op == ir.OpBitCast && rest[0].Args[0] == v {
@@ -114,12 +113,11 @@ func (in *Interp) callee(a machine.Addr) (callTarget, error) {
 	return callTarget{f, name, a}, nil
 }
 
-// callTarget is a function of the module, or a name that only the C library's
-// table can know, or an address of which no name is known.
+// callTarget is a function of the module, or a name that only the table of built-in functions may know, or an address without a known name.
 type callTarget struct {
 	f    *ir.Func
 	name string
-	at   machine.Addr // 0 where it was called by its name
+	at   machine.Addr // 0 for a call by name
 }
 
 // callSite describes one call instruction.
@@ -127,14 +125,14 @@ type callSite struct {
 	i      *ir.Instr
 	args   []slot
 	out    slot
-	plain  bool         // no argument is memory of which the callee gets a copy
-	gives  []given      // arguments that are memory of the callee's from then on
-	tail   bool         // the callee takes the caller's place
-	floats *callPromise // nil for none
-	fn     *function    // that was called last, and takes these arguments
+	plain  bool         // no argument points to memory that is copied for the callee
+	gives  []given      // arguments whose memory the callee owns from the call on
+	tail   bool         // the callee replaces the caller's frame
+	floats *callPromise // nil if the call promises nothing
+	fn     *function    // the last callee, which accepts these arguments
 }
 
-// passesMemory reports whether an argument is memory that the callee gets a copy of.
+// passesMemory reports whether an argument points to memory that is copied for the callee.
 func passesMemory(i *ir.Instr) bool {
 	for _, a := range i.Call.ArgAttrs {
 		if a.ByVal != nil {
@@ -144,8 +142,7 @@ func passesMemory(i *ir.Instr) bool {
 	return false
 }
 
-// call makes a frame of the callee the running one, or runs a function of the
-// table to its end.
+// call pushes a frame for a function of the module, or runs a built-in function to its end.
 func (c *callSite) call(fr *frame, t callTarget) error {
 	in := fr.in
 	f, err := in.body(t.f)
@@ -167,8 +164,7 @@ func (c *callSite) call(fr *frame, t callTarget) error {
 	return err
 }
 
-// body returns the function of a module that a call of f runs, nil where none has
-// a body.
+// body returns the function with a body that a call of f runs, or nil if no module has one.
 func (in *Interp) body(f *ir.Func) (*ir.Func, error) {
 	if f == nil {
 		return nil, nil
@@ -194,8 +190,8 @@ func (in *Interp) body(f *ir.Func) (*ir.Func, error) {
 	return nil, nil
 }
 
-// holds reports whether there is memory for copies of values: there can be more of them
-// than the frame has words, as each may be named many times.
+// holds returns an error if there is not enough memory for copies of the arguments. They can have more words than the frame, because one value may
+// be passed many times.
 func (in *Interp) holds(args []slot) error {
 	n := 0
 	for _, a := range args {
@@ -211,7 +207,7 @@ func (in *Interp) holds(args []slot) error {
 	return err
 }
 
-// values are the arguments as the callee gets them.
+// values returns the arguments as the callee receives them.
 func (c *callSite) values(fr *frame) ([]Value, error) {
 	if err := fr.in.holds(c.args); err != nil {
 		return nil, err
@@ -253,10 +249,10 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 			return err
 		}
 		if c.tail {
-			if f.Sig.Variadic { // what the caller got, it passes on
+			if f.Sig.Variadic { // the caller passes its own variadic arguments on
 				values = append(values, fr.variadic...)
 			}
-			// The callee takes the caller's place (LangRef, "call").
+			// The callee replaces the caller's frame (LangRef, "call").
 			if !alike(fn.ret, fr.fn.ret) {
 				return troublef(KindModule, "@%s returns %v and takes the place of @%s, which returns %v",
 					f.Name, fn.ret.typ, fr.fn.ir.Name, fr.fn.ret.typ)
@@ -287,8 +283,7 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 	return nil
 }
 
-// take gives a frame, the running one, its arguments. Where there is no memory for
-// those after the named ones, the frame goes.
+// take sets the arguments of the running frame. It removes the frame if there is not enough memory for the variadic arguments.
 func (fr *frame) take(args []Value) error {
 	for k, p := range fr.fn.params {
 		copy(p.in(fr), args[k].w)
@@ -307,7 +302,7 @@ func (fr *frame) take(args []Value) error {
 	return nil
 }
 
-// accepts reports whether a function can be called from here.
+// accepts returns an error if this call site cannot call the function.
 func (c *callSite) accepts(fn *function) error {
 	types := make([]*shape, len(c.args))
 	for k, a := range c.args {
@@ -322,7 +317,7 @@ func (c *callSite) accepts(fn *function) error {
 	return nil
 }
 
-// takes reports whether a function can be called with arguments of these shapes.
+// takes returns an error if the function cannot be called with arguments of these shapes.
 func (fn *function) takes(args []*shape) error {
 	f := fn.ir
 	if len(args) < len(fn.params) || len(args) > len(fn.params) && !f.Sig.Variadic {
@@ -336,12 +331,10 @@ func (fn *function) takes(args []*shape) error {
 	return nil
 }
 
-// maxNested bounds calls from the table into the module, as each takes of Go's own
-// stack.
+// maxNested bounds nested calls from built-in functions into the module, because each uses Go's own stack.
 const maxNested = 1000
 
-// enterCall runs a function to its end, for a caller that is no frame. ret has the
-// words of want, or none.
+// enterCall runs a function to its end for a built-in caller. ret has the words of want, or none.
 func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word) error {
 	f, err := in.body(t.f)
 	if err != nil {
@@ -363,7 +356,7 @@ func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word)
 	return err
 }
 
-// prepare makes a frame of a function with its arguments.
+// prepare pushes a frame of a function with its arguments.
 func (in *Interp) prepare(f *ir.Func, args []Value, want *shape, ret []word) error {
 	fn, err := in.function(f)
 	if err != nil {
@@ -401,7 +394,7 @@ func (in *Interp) move(to, from machine.Addr, size uint64) error {
 	return in.view.move(to, from, size)
 }
 
-// builtin runs a function of the table.
+// builtin runs a built-in function.
 func (in *Interp) builtin(t callTarget, args []Value, want *shape, ret []word) error {
 	name := t.name
 	f := in.external(name)
@@ -426,7 +419,7 @@ func (in *Interp) builtin(t callTarget, args []Value, want *shape, ret []word) e
 	return nil
 }
 
-// bundle finds the operands of a call's operand bundle.
+// bundle returns the operands of a call's operand bundle.
 func (d *decoder) bundle(i *ir.Instr, tag string) ([]slot, error) {
 	var list []slot
 	for _, b := range i.Call.Bundles {
@@ -444,7 +437,7 @@ func (d *decoder) bundle(i *ir.Instr, tag string) ([]slot, error) {
 	return list, nil
 }
 
-// deoptimizes ends the run with the values that the exit would hand over.
+// deoptimizes ends the run with the values that the exit passes to the runtime.
 func deoptimizes(fr *frame, callee string, args, live []slot) error {
 	if err := fr.in.holds(slices.Concat(args, live)); err != nil {
 		return err

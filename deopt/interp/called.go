@@ -1,14 +1,14 @@
 package interp
 
-// Called describes a function that a run called and no module of the program defines: one of the C library, one of [Options].Funcs, or an intrinsic
-// that stands for a function of <math.h>.
+// Called describes a function that a run called and that no module of the program defines. It is a function of the C library, of [Options].Funcs, or
+// an intrinsic that stands for a function of <math.h>.
 type Called struct {
-	Name   string // of an intrinsic "llvm.pow", without its types
+	Name   string // for an intrinsic, "llvm.pow" without its types
 	Effect Effect
 	Count  uint64
 }
 
-// called holds the functions that one run called.
+// called holds the external functions that one run called.
 type called struct {
 	byName map[string]*external
 	order  []*external
@@ -16,10 +16,10 @@ type called struct {
 
 type external struct {
 	Called
-	run Builtin // nil of an intrinsic
+	run Builtin // nil for an intrinsic
 }
 
-// external returns the function with a name, or nil where there is none.
+// external returns the function with this name, or nil if there is none.
 func (in *Interp) external(name string) *external {
 	if f := in.run.called.byName[name]; f != nil && f.run != nil {
 		return f
@@ -57,14 +57,14 @@ func (l *called) list() []Called {
 	return list
 }
 
-// Called returns the functions of [Result.Called], as far as the run has come. The run must not continue meanwhile: for example it waits for
+// Called returns the functions of [Result.Called] that have been called so far. The run must not continue meanwhile; it may, for example, wait in
 // [Options.Native].
 func (in *Interp) Called() []Called { return in.run.called.list() }
 
-// Frozen reports whether a freeze had to choose a value for undefined bits, as far as the run has come.
+// Frozen reports whether a freeze has chosen a value for undefined bits so far.
 func (in *Interp) Frozen() bool { return in.frozen }
 
-// keepsState raises the recorded effect of the function to at least [EffectState]: this call did what its usual [Effect] does not include.
+// keepsState raises the recorded effect of the function to at least [EffectState], because this call did more than its usual [Effect] includes.
 func (c *ccall) keepsState() {
 	if f := c.in.run.called.byName[c.Name]; f != nil {
 		f.Effect = max(f.Effect, EffectState)

@@ -4,8 +4,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// resize decodes the conversions between integers and pointers, which keep, cut
-// or extend the bits.
+// resize decodes the conversions between integers and pointers, which keep, truncate or extend the bits.
 func (d *decoder) resize(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, 1)
 	if err != nil {
@@ -51,8 +50,7 @@ func (d *decoder) resize(i *ir.Instr, out slot) (step, error) {
 	})
 }
 
-// extend copies an integer into one of another width, known and undefined bits
-// alike: the sign bit is extended as what it is.
+// extend copies an integer to another width, undefined bits included: an undefined sign bit extends as undefined bits.
 func extend(dst, src []word, from, to int, signed bool) {
 	n := copy(dst, src)
 	if to > from {

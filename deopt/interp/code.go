@@ -4,25 +4,25 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// function is a function decoded for running: its values are numbered words of a frame, its instructions are consecutive in code.
+// function is a function decoded for running. Its values are numbered words of a frame; its instructions are consecutive in code.
 type function struct {
 	ir       *ir.Func
 	blocks   []*block
 	code     []inst
-	src      []*ir.Instr // of each inst
-	template []word      // a fresh frame: constants in place, all else undefined
+	src      []*ir.Instr // the IR instruction of each inst
+	template []word      // the initial words of a frame: constants in place, all others undefined
 	params   []slot
 	ret      *shape
 	slots    map[ir.Value]slot
-	shorts   []shortWay         // of opShort
-	pairs    []shortPair        // of opPair
-	tables   []*table           // of opSwitch
-	targets  []map[uint64]*edge // of opIndirect: those that were gone to, by address
+	shorts   []shortWay         // indexed by k of opShort
+	pairs    []shortPair        // indexed by k of opPair
+	tables   []*table           // indexed by k of opSwitch
+	targets  []map[uint64]*edge // indexed by k of opIndirect: targets taken so far, by address
 	cost     uint64             // bytes charged for a frame
-	pads     map[*ir.Instr]*pad // of its invokes
+	pads     map[*ir.Instr]*pad // unwind edges of its invokes
 }
 
-// slot is the place of a value in the frame.
+// slot is the location of a value in the frame.
 type slot struct {
 	at int
 	s  *shape
@@ -30,50 +30,49 @@ type slot struct {
 
 func (p slot) in(fr *frame) []word { return fr.w[p.at : p.at+p.s.words] }
 
-// step runs one instruction that is no phi. A call of a function that has a body
-// leaves a new frame on top, ret takes the frame away, and a branch leaves the
-// edge to follow in frame.next.
+// step runs one instruction other than a phi. A call of a function with a body pushes a frame, a ret pops it, and a branch stores the edge to follow
+// in frame.next.
 type step func(fr *frame) error
 
-// inst is one instruction. Its step implements it for values of any type and any bits. Where op is not opStep, the loop has a faster way for the
-// common case (integers, floats and pointers of one word, every bit known, memory at hand, no flag broken), and runs the step in every other case.
+// inst is one instruction. Its step handles values of any type with any bits. Where op is not opStep, the loop has a fast path for the common case:
+// integers, floats and pointers of one word, every bit known, the page cached, no flag violated. In every other case the loop runs the step.
 type inst struct {
 	op        opcode
-	cut       uint8  // bits to shift out and back to extend an index or a signed number
-	count     uint8  // instructions of the IR: none is the branch of an invoke
-	top       uint8  // of opOffset and opIndex: the highest bit of an address, which must be clear
-	rest      uint32 // instructions of the block after this one
-	dst, a, b int32  // words of the frame
-	c         int32  // another, of opIndex2
+	cut       uint8  // shift count to sign-extend an index or a narrow signed number
+	count     uint8  // number of IR instructions; 0 for the branch of an invoke
+	top       uint8  // for opOffset and opIndex: the highest bit of an address, which must be clear
+	rest      uint32 // number of instructions after this one in the block
+	dst, a, b int32  // words of the frame: result and operands
+	c         int32  // third operand, for opIndex2
 	k, s      uint64
 	run       step
 	yes, no   *edge
 }
 
-// opcode selects the way in which the loop may run an instruction without its step.
+// opcode selects the fast path with which the loop may run an instruction.
 type opcode uint8
 
-// The shorter ways. Unless a comment says otherwise, k is a mask of the result and s is the sign bit that must not overflow.
+// The fast paths. Unless a comment says otherwise, k is a mask of the result and s is the sign bit that must not overflow.
 const (
 	opStep   opcode = iota
-	opCall          // the step may change the frame
-	opEnd           // a terminator: the step leaves an edge, or takes the frame away
-	opRet           // of one word a
-	opRetAny        // of none
+	opCall          // the step may push or pop a frame
+	opEnd           // a terminator: the step sets an edge or pops the frame
+	opRet           // returns the one word a
+	opRetAny        // returns nothing
 	opJump          // to yes
-	opBranch        // to yes or no, by a
+	opBranch        // to yes or no, depending on a
 	opMove
 	opAdd
 	opAddNUW
 	opSub
 	opSubNUW
 	opMul
-	opMulNSW // cut
-	opMulNUW // s: bits that no product may have
+	opMulNSW // uses cut
+	opMulNUW // s: the bits that must be clear in the product
 	opUDiv
 	opURem
-	opSDiv // cut
-	opSRem // cut
+	opSDiv // uses cut
+	opSRem // uses cut
 	opAnd
 	opOr // s: bits that must be disjoint
 	opXor
@@ -82,8 +81,8 @@ const (
 	opShlNUW
 	opShlBoth
 	opLShr // s: the width
-	opAShr // s: the width; cut
-	opEq   // of the comparisons s: a bit that both operands must have alike
+	opAShr // s: the width; uses cut
+	opEq   // comparisons: s is a bit that must be equal in both operands
 	opNe
 	opULT
 	opULE
@@ -95,20 +94,20 @@ const (
 	opULEBr
 	opSLTBr
 	opSLEBr
-	opSExt     // cut
-	opTrunc    // s: bits that must not be set
-	opTruncNSW // cut; s: that of the result
-	opSelect   // by word k between a and b
+	opSExt     // uses cut
+	opTrunc    // s: the bits that must be clear
+	opTruncNSW // uses cut; s: the shift count of the result
+	opSelect   // word k selects a or b
 	opOffset   // a + k
-	opIndex    // a + b*k + s, b extended by cut
-	opIndex2   // a + b*k + c*s + an offset, the upper half of s; b and c extended by cut
+	opIndex    // a + b*k + s, b sign-extended by cut
+	opIndex2   // a + b*k + c*s + an offset, in the upper half of s; b and c sign-extended by cut
 	opIndexNUW
 	opIndex2NUW
 	opLoad8
 	opLoad16
 	opLoad32
 	opLoad64
-	opStore8 // a at b
+	opStore8 // stores a at b
 	opStore16
 	opStore32
 	opStore64
@@ -120,43 +119,42 @@ const (
 	opFSub32
 	opFMul32
 	opFDiv32
-	opFCmp64 // k: a bit for each outcome, as in LLVM: 1 equal, 2 more, 4 less, 8 unordered
+	opFCmp64 // k: a bit for each outcome, as in LLVM: 1 equal, 2 greater, 4 less, 8 unordered
 	opFCmp32 // k
 	opSIToFP64
 	opFPExt
 	opFNeg     // k: the sign bit
-	opShort    // k: which of shorts, of a, b and c
-	opPair     // k: which of pairs, of a and b
-	opNothing  // but to be counted
-	opSwitch   // k: which of tables, by a
-	opIndirect // k: which of targets, by a
+	opShort    // k: index into shorts; operands a, b and c
+	opPair     // k: index into pairs; operands a and b
+	opNothing  // counts as a step, has no effect
+	opSwitch   // k: index into tables; selects by a
+	opIndirect // k: index into targets; selects by a
 )
 
-// block is a basic block. Its phis happen on the edges that lead to it.
+// block is a basic block. Its phis run on the edges that lead to it.
 type block struct {
 	ir    *ir.Block
 	phis  int
-	start int    // its first inst
+	start int    // index of its first inst
 	size  uint64 // instructions, phis included
 	runs  uint64 // how often it was entered
-	short int64  // instructions of it that were not run although it was entered, less those run of it where it was not
-	stop  bool   // a run is to halt before it
+	short int64  // instructions skipped although the block was entered, less instructions run without an entry
+	stop  bool   // a run halts before it
 }
 
 // edge goes to a block and gives its phis their values.
 type edge struct {
 	to    *block
 	moves []move
-	// simple: all moves are of one word, none reads what an earlier one wrote, and
-	// nothing is promised.
+	// simple is set where every move has one word, none reads a word that an earlier one wrote, and the phis promise nothing.
 	simple   bool
-	clash    bool // a move reads what an earlier one wrote, so all are read first
+	clash    bool // a move reads a word that an earlier one wrote, so all are read first
 	promises []promise
 }
 
 type move struct{ to, from, words int }
 
-// follow gives the phis their values.
+// follow sets the phis of the target block.
 func (e *edge) follow(fr *frame) {
 	e.move(fr)
 	for _, p := range e.promises {

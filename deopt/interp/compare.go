@@ -31,7 +31,7 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 			return poisonOf(1)
 		}
 		for k := len(x) - 1; k >= 0; k-- {
-			// Bits that are known and differ decide equality, whatever the others are.
+			// If known bits differ, the values are unequal, whatever the undefined bits are.
 			if test.equality && (x[k].v^y[k].v)&^(x[k].u|y[k].u) != 0 {
 				return bit(test.holds(-1))
 			}
@@ -52,8 +52,8 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 		if test.equality {
 			return word{u: 1}
 		}
-		// The order lies between that of the lowest x and the highest y and the reverse: fields of
-		// structs are compared in place, with undefined padding below them.
+		// The real order lies between two extremes: lowest x with highest y, and highest x with lowest y. Compilers compare fields of structs in
+		// place, with undefined padding below them.
 		holds := test.holds(intOrder(x, y, flip, 0, ^uint64(0)))
 		if holds != test.holds(intOrder(x, y, flip, ^uint64(0), 0)) {
 			return word{u: 1}
@@ -72,8 +72,8 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 	})
 }
 
-// intOrder compares two integers, as unsigned ones once flip has changed the sign bits, with xu and yu for the
-// bits that are undefined in x and y: it is negative, zero or positive.
+// intOrder compares two integers as unsigned numbers, after it flips the bits of flip in their highest words: flipping the sign bits gives the
+// signed order. xu and yu replace the undefined bits of x and y. The result is negative, zero or positive.
 func intOrder(x, y []word, flip, xu, yu uint64) int {
 	for k := len(x) - 1; k >= 0; k-- {
 		p, q := (x[k].v^flip)&^x[k].u|xu&x[k].u, (y[k].v^flip)&^y[k].u|yu&y[k].u
@@ -92,7 +92,7 @@ func bit(set bool) word {
 	return word{}
 }
 
-// intPredicate holds the outcomes of a comparison that make it true.
+// intPredicate holds the outcomes for which an integer comparison is true.
 type intPredicate struct {
 	less, equal, more bool
 	signed, equality  bool
@@ -117,7 +117,7 @@ var intPredicates = map[string]intPredicate{
 	"sgt": {more: true, signed: true}, "sge": {more: true, equal: true, signed: true},
 }
 
-// floatPredicate holds the outcomes of a comparison that make it true; unordered is the outcome for a pair with a NaN.
+// floatPredicate holds the outcomes for which a float comparison is true; unordered is the outcome for a pair with a NaN.
 type floatPredicate struct{ less, equal, more, unordered bool }
 
 func (p floatPredicate) holds(order int) bool {

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// constant evaluates an operand that is no parameter and no instruction.
+// constant evaluates an operand that is neither a parameter nor an instruction.
 func (in *Interp) constant(v ir.Value) ([]word, error) {
 	switch v := v.(type) {
 	case *ir.Const:
@@ -89,7 +89,7 @@ func (in *Interp) evaluate(c *ir.Const) ([]word, error) {
 		}
 	case ir.ConstBlockAddr:
 		return in.blockAddress(c)
-	case ir.ConstPtrAuth: // the key that signs it is the process's own
+	case ir.ConstPtrAuth: // the process has its own signing key
 		return nil, unsupported("", "the signed pointer %s", c.Ref())
 	case ir.ConstSplat:
 		return nil, unsupported("", "the scalable vector %s", c.Ref())
@@ -112,7 +112,7 @@ func (in *Interp) blockAddress(c *ir.Const) ([]word, error) {
 	return []word{{v: uint64(in.names.block(blk))}}, nil
 }
 
-// expression runs a constant expression as the instruction that it is.
+// expression evaluates a constant expression by running the corresponding instruction.
 func (in *Interp) expression(c *ir.Const) ([]word, error) {
 	i := &ir.Instr{Op: c.Op, Typ: c.Typ, Elem: c.Source, Pred: c.Pred, Flags: c.Flags, Path: c.Path}
 	for _, e := range c.Elems {
@@ -141,8 +141,8 @@ func (in *Interp) expression(c *ir.Const) ([]word, error) {
 	return out.in(fr), nil
 }
 
-// initialize writes a constant to memory that is zero. It goes by elements, as
-// an array in memory may be far larger than a value may be.
+// initialize writes a constant to memory that is zero. It writes arrays and structs by element, because an array in memory may be far larger than
+// the largest value.
 func (in *Interp) initialize(addr machine.Addr, t *ir.Type, c *ir.Const) error {
 	switch {
 	case c.Kind == ir.ConstZero || c.Kind == ir.ConstNull:

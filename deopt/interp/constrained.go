@@ -6,9 +6,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// constrainedOps are the constrained intrinsics that are instructions otherwise;
-// the others are the intrinsics of the same name (LangRef, "Constrained
-// Floating-Point Intrinsics").
+// constrainedOps are the constrained intrinsics that correspond to instructions. Each other constrained intrinsic corresponds to an intrinsic of the
+// same name (LangRef, "Constrained Floating-Point Intrinsics").
 var constrainedOps = map[string]ir.Op{
 	"fadd": ir.OpFAdd, "fsub": ir.OpFSub, "fmul": ir.OpFMul, "fdiv": ir.OpFDiv, "frem": ir.OpFRem,
 	"fptoui": ir.OpFPToUI, "fptosi": ir.OpFPToSI, "uitofp": ir.OpUIToFP, "sitofp": ir.OpSIToFP,
@@ -17,8 +16,8 @@ var constrainedOps = map[string]ir.Op{
 
 const constrainedPrefix = "experimental.constrained."
 
-// constrained decodes a constrained intrinsic as the operation without the constraints, in the environment of the thread: no instruction here changes
-// the rounding or reads exceptions. An intrinsic that names another rounding than the thread's is refused.
+// constrained decodes a constrained intrinsic as the unconstrained operation in the thread's environment: no instruction here changes the rounding
+// mode or reads exception flags. It refuses an intrinsic that names another rounding mode than the thread's.
 func (d *decoder) constrained(i *ir.Instr, name string, out slot) (step, error) {
 	plain := *i
 	plain.Args = nil

@@ -10,7 +10,7 @@ import (
 // terminator decodes the last instruction of a block.
 func (d *decoder) terminator(c *inst, i *ir.Instr) error {
 	edges := make([]*edge, len(i.Blocks))
-	made := map[*ir.Block]*edge{} // a switch may have many cases for one block
+	made := map[*ir.Block]*edge{} // a switch may have many cases that lead to one block
 	for k, to := range i.Blocks {
 		if made[to] == nil {
 			e, err := d.edge(i.Block, to)
@@ -45,7 +45,7 @@ func (d *decoder) terminator(c *inst, i *ir.Instr) error {
 	return err
 }
 
-// chargeEdges counts the work of a terminator with this many words of operands, and of the phis of the block it goes to.
+// chargeEdges makes a terminator count steps for its operands, of this many words, and for the phis of the block that it enters.
 func (d *decoder) chargeEdges(c *inst, words int, edges []*edge) {
 	most := 0
 	for _, e := range edges {
@@ -83,7 +83,7 @@ func (d *decoder) ret(c *inst, i *ir.Instr) error {
 	return nil
 }
 
-// edge decodes the moves that the phis of block to make when it is entered from block from.
+// edge decodes the moves for the phis of block to on entry from block from.
 func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
 	e := &edge{to: d.fn.blocks[to.Index], simple: true}
 	for _, phi := range to.Instrs[:e.to.phis] {
@@ -108,17 +108,16 @@ func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
 	return e, nil
 }
 
-// sorted bounds the moves that are put in order; of more of them all are read
-// before any is written.
+// sorted bounds the number of moves that are put in order. Where there are more, all are read before any is written.
 const sorted = 64
 
-// ordered sorts moves so that none reads a word that an earlier one wrote. It returns false where the moves form a cycle or are more than sorted.
+// ordered sorts moves so that none reads a word that an earlier one wrote. It returns false if the moves form a cycle or there are more than sorted.
 func ordered(moves []move) bool {
 	if len(moves) > sorted {
 		return false
 	}
 	for k := range moves {
-		// The next one may be any whose place no move after it reads.
+		// The next move must write a word that no remaining move reads.
 		found := false
 		for n := k; n < len(moves) && !found; n++ {
 			found = true
@@ -136,8 +135,8 @@ func ordered(moves []move) bool {
 	return true
 }
 
-// incoming finds the value that a phi takes from a block. The index is made
-// once for each phi: a block may have many phis and many predecessors.
+// incoming returns the value that a phi takes from a block. It indexes a phi's predecessors once, because a block may have many phis and many
+// predecessors.
 func (d *decoder) incoming(phi *ir.Instr, from *ir.Block) (slot, error) {
 	index := d.phis[phi]
 	if index == nil {
@@ -187,17 +186,17 @@ func (d *decoder) br(c *inst, i *ir.Instr, edges []*edge) error {
 	return troublef(KindModule, "br with %d targets", len(edges))
 }
 
-// goes follows one edge.
+// goes returns a step that follows one edge.
 func goes(e *edge) step {
 	return func(fr *frame) error { fr.next = e; return nil }
 }
 
 // table maps the values of a switch to edges.
 type table struct {
-	dense  []*edge // from least on, where they lie close together
+	dense  []*edge // indexed from least on, where the case values are close together
 	least  uint64
 	sparse map[uint64]*edge
-	wide   map[string]*edge // of more than 64 bits, in base 16
+	wide   map[string]*edge // case values of more than 64 bits, in base 16
 	other  *edge
 }
 
@@ -260,7 +259,7 @@ func (t *table) at(w []word) *edge {
 	return cmp.Or(t.wide[toBig(w).Text(16)], t.other)
 }
 
-// of is at for at most 64 bits.
+// of returns the edge for a value of at most 64 bits.
 func (t *table) of(v uint64) *edge {
 	switch k := v - t.least; {
 	case k < uint64(len(t.dense)):
@@ -300,7 +299,7 @@ func (d *decoder) indirectBr(c *inst, i *ir.Instr, edges []*edge) error {
 	return nil
 }
 
-// invoke decodes a call and the branch after it, which an exception skips.
+// invoke decodes a call and the branch after it. An exception skips the branch.
 func (d *decoder) invoke(at int, i *ir.Instr, out slot) error {
 	run, err := d.call(i, out)
 	if err != nil {

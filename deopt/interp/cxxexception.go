@@ -11,33 +11,32 @@ import (
 // cxx holds the state of the C++ runtime during a run (Itanium C++ ABI: Exception Handling, 2).
 type cxx struct {
 	thrown   map[machine.Addr]*thrown    // by the address of the object
-	flying   map[machine.Addr]*exception // by the address of the header: all that were thrown and are not destroyed
-	caught   []*exception                // the latest one last
+	flying   map[machine.Addr]*exception // by the address of the header: all that are thrown and not destroyed yet
+	caught   []*exception                // innermost handler last
 	uncaught int
 	ids      map[machine.Addr]uint32 // selectors of types
-	barriers []int                   // frames that an exception may not go below, as a function of the table catches all
-	handler  machine.Addr            // that set_terminate was given, 0 for the usual one
-	ending   bool                    // terminate was called
+	barriers []int                   // frames that no exception may unwind past, because a built-in function there catches everything
+	handler  machine.Addr            // set by set_terminate; 0 for the default handler
+	ending   bool                    // std::terminate was called
 }
 
-// thrown is the object of an exception, which exception_ptr counts the users of.
+// thrown is the object of an exception. users counts the references to it, such as those of exception_ptr.
 type thrown struct {
 	object     machine.Addr
 	typ        machine.Addr // its std::type_info
 	destructor machine.Addr
 	users      int
-	whole      machine.Addr // the memory that it lies in
+	whole      machine.Addr // the start of its memory block
 }
 
-// exception is one throw: of an object, again of the same one by rethrow_exception, or of something
-// that is no exception of C++.
+// exception is one throw. It throws a new object, an object again (rethrow_exception), or an exception of another language.
 type exception struct {
 	header   machine.Addr // of the _Unwind_Exception
 	object   machine.Addr
-	of       *thrown // nil of what is foreign
+	of       *thrown // nil for a foreign exception
 	adjusted machine.Addr
-	handlers int          // how many are in it; negative while it is thrown again
-	whole    machine.Addr // memory of a header that stands alone
+	handlers int          // number of active handlers; negative while it is rethrown
+	whole    machine.Addr // start of the memory block of a separate header
 }
 
 func (x *exception) typ() machine.Addr {
@@ -47,7 +46,7 @@ func (x *exception) typ() machine.Addr {
 	return x.of.typ
 }
 
-// The header before an object has room for what libstdc++ keeps there, the _Unwind_Exception last.
+// The header before an object has the size of libstdc++'s, with the _Unwind_Exception at its end.
 const (
 	headerSize = 128
 	unwindSize = 32
@@ -102,7 +101,7 @@ var exceptionFuncs = map[string]Builtin{
 	"_ZNSt15__exception_ptrneERKNS_13exception_ptrES2_":              scalar(func(c *ccall) uint64 { return truth(c.word(c.addr(0)) != c.word(c.addr(1))) }),
 }
 
-// word reads a pointer of the program.
+// word reads a pointer from the program's memory.
 func (c *ccall) word(a machine.Addr) machine.Addr {
 	return machine.Addr(c.get(a, c.in.layout.PointerBytes(0)))
 }
@@ -142,7 +141,7 @@ func (c *ccall) allocateException(size uint64) machine.Addr {
 	return t.object
 }
 
-// thrown finds the object of an exception.
+// thrown returns the exception object at an address.
 func (c *ccall) thrown(object machine.Addr) *thrown {
 	t := c.in.run.cxx.thrown[object]
 	switch {
@@ -164,7 +163,7 @@ func (c *ccall) freeException(object machine.Addr) {
 	}
 }
 
-// initException is the first half of a throw; it gives the header.
+// initException implements the first half of a throw and returns the address of the header.
 func initException(c *ccall) uint64 {
 	t := c.thrown(c.addr(0))
 	typ, destructor := c.addr(1), c.addr(2)
@@ -185,7 +184,7 @@ func throw(c *ccall) {
 	c.begin(&exception{header: t.object - unwindSize, object: t.object, of: t})
 }
 
-// begin throws an exception that has a header of its own.
+// begin throws an exception that has a separate header.
 func (c *ccall) begin(x *exception) {
 	c.put(x.header, 8, gnuClass)
 	if c.err != nil {
@@ -197,7 +196,7 @@ func (c *ccall) begin(x *exception) {
 	c.fly(x)
 }
 
-// fly unwinds to the handler of x. Where there is none, it ends the program and leaves the stack as it is.
+// fly starts unwinding to the handler of x. If there is no handler, it ends the program and leaves the stack unchanged.
 func (c *ccall) fly(x *exception) {
 	u, err := c.in.raise(x)
 	if err != nil {
@@ -233,7 +232,7 @@ func (c *ccall) exception(arg int) *exception {
 	return x
 }
 
-// beginCatch enters a handler, and returns the address of the object that it handles, 0 for a foreign exception.
+// beginCatch enters a handler. It returns the address of the object to handle, or 0 for a foreign exception.
 func (c *ccall) beginCatch(x *exception) machine.Addr {
 	if c.err != nil {
 		return 0
@@ -245,7 +244,7 @@ func (c *ccall) beginCatch(x *exception) machine.Addr {
 			return 0
 		}
 		cxx.caught = append(cxx.caught, x)
-		return 0 // nobody knows what it is
+		return 0 // the object of a foreign exception is unknown
 	}
 	if x.handlers < 0 {
 		x.handlers = -x.handlers
@@ -261,8 +260,7 @@ func (c *ccall) beginCatch(x *exception) machine.Addr {
 	return x.adjusted
 }
 
-// endCatch leaves a handler. The exception is destroyed with the last one, but not while it is
-// thrown again.
+// endCatch leaves a handler. Leaving the last handler destroys the exception, unless it is being rethrown.
 func endCatch(c *ccall) {
 	cxx := &c.in.run.cxx
 	if len(cxx.caught) == 0 {
@@ -306,7 +304,7 @@ func (c *ccall) dispose(x *exception) {
 	c.release(x.object)
 }
 
-// retain counts a user of an object more.
+// retain increments the reference count of an object.
 func (c *ccall) retain(object machine.Addr) {
 	if c.err != nil || object == 0 {
 		return
@@ -316,7 +314,7 @@ func (c *ccall) retain(object machine.Addr) {
 	}
 }
 
-// release counts one less; with the last one the object is destroyed.
+// release decrements the reference count of an object, and destroys the object when the count reaches zero.
 func (c *ccall) release(object machine.Addr) {
 	if c.err != nil || object == 0 {
 		return
@@ -336,7 +334,7 @@ func (c *ccall) release(object machine.Addr) {
 	}
 }
 
-// run calls a function of the program with pointers.
+// run calls a function of the program with pointers as arguments.
 func (c *ccall) run(f machine.Addr, args ...machine.Addr) Value {
 	if c.err != nil {
 		return Value{}
@@ -363,7 +361,7 @@ func exceptionPtr(c *ccall) uint64 {
 	return uint64(x.adjusted)
 }
 
-// rethrow throws the exception of the innermost handler again.
+// rethrow rethrows the exception of the innermost handler.
 func rethrow(c *ccall) {
 	cxx := &c.in.run.cxx
 	if len(cxx.caught) == 0 {
@@ -375,7 +373,7 @@ func rethrow(c *ccall) {
 		return
 	}
 	x := cxx.current()
-	cxx.uncaught++ // for ever of a foreign one, as with libstdc++
+	cxx.uncaught++ // never decremented for a foreign exception, as in libstdc++
 	if x.of == nil {
 		cxx.caught = cxx.caught[:len(cxx.caught)-1]
 	} else {
@@ -385,7 +383,7 @@ func rethrow(c *ccall) {
 	c.fly(x)
 }
 
-// currentException makes an exception_ptr, which is returned in memory.
+// currentException makes an exception_ptr, which the ABI returns in memory.
 func currentException(c *ccall) {
 	x := c.in.run.cxx.current()
 	if x.of == nil {
@@ -442,8 +440,7 @@ func ptrType(c *ccall) uint64 {
 	return 0
 }
 
-// rethrowException throws an object again, with a header of its own, as another thread may be in
-// a handler for the first one.
+// rethrowException throws an object again with a new header, because another thread may be handling it with the first header.
 func rethrowException(c *ccall) {
 	object := c.word(c.addr(0))
 	t := c.thrown(object)
@@ -459,7 +456,7 @@ func rethrowException(c *ccall) {
 	c.begin(&exception{header: whole + headerSize - unwindSize, object: object, of: t, whole: whole})
 }
 
-// raiseForeign throws an exception of another language, of which only the header is known. It returns _URC_END_OF_STACK where no handler takes it.
+// raiseForeign throws an exception of another language, of which only the header is known. It returns _URC_END_OF_STACK if no handler accepts it.
 func raiseForeign(c *ccall) uint64 {
 	header := c.addr(0)
 	if c.err != nil {
@@ -487,7 +484,7 @@ func raiseForeign(c *ccall) uint64 {
 	return 5
 }
 
-// deleteForeign destroys an exception by the function of the language that made it.
+// deleteForeign destroys a foreign exception with the cleanup function in its header.
 func deleteForeign(c *ccall) {
 	if x := c.exception(0); c.err == nil {
 		c.destroyForeign(x)
@@ -515,7 +512,7 @@ func (c *ccall) destroyForeign(x *exception) {
 	c.fail(err)
 }
 
-// resumeFrom continues the search from the function that calls _Unwind_Resume, which is left.
+// resumeFrom continues the search from the function that called _Unwind_Resume, whose frame is removed.
 func (in *Interp) resumeFrom(c *ccall, header machine.Addr) error {
 	if c.err != nil {
 		return c.err
@@ -523,7 +520,7 @@ func (in *Interp) resumeFrom(c *ccall, header machine.Addr) error {
 	return in.resumeException(header, in.frames.n-1)
 }
 
-// guarded calls a function of the program that no exception may leave. It returns the function's result, and whether an exception would have left it.
+// guarded calls a function of the program from which no exception may escape. left reports whether one would have.
 func (c *ccall) guarded(f machine.Addr, args ...machine.Addr) (v Value, left bool) {
 	cxx := &c.in.run.cxx
 	cxx.barriers = append(cxx.barriers, c.in.frames.n)
@@ -536,7 +533,7 @@ func (c *ccall) guarded(f machine.Addr, args ...machine.Addr) (v Value, left boo
 	return v, left
 }
 
-// refuse is a function that cannot be run: its call returns an error with the hint.
+// refuse returns a function that fails with the hint.
 func refuse(hint string) Builtin {
 	return func(c *Invocation) (Value, error) { return Value{}, unsupported(hint, "a call of @%s", c.Name) }
 }

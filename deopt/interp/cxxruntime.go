@@ -8,15 +8,15 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// The part of libstdc++ that is made of IR: the exceptions of <exception>, <new>, <typeinfo>, <functional>, <memory> and <stdexcept>,
-// with their type_infos and vtables, the functions that throw them, and the type_infos of fundamental types. It
-// is a module of its own, in which a name is looked for that no module of the program defines.
+// This is the part of libstdc++ that the interpreter provides as IR, in a module of its own. It defines the exceptions of <exception>, <new>,
+// <typeinfo>, <functional>, <memory> and <stdexcept>, with their type_infos, vtables and throwing functions, and the type_infos of fundamental
+// types. A name resolves here if no module of the program defines it.
 
 // stdException is a class of exceptions.
 type stdException struct {
 	name string
-	base string // "" of std::exception
-	what string // "" where a base's function says it
+	base string // "" for std::exception
+	what string // "" where the class inherits what()
 }
 
 var stdExceptions = []stdException{
@@ -28,7 +28,7 @@ var stdExceptions = []stdException{
 	{"bad_typeid", "exception", "std::bad_typeid"},
 	{"bad_function_call", "exception", "bad_function_call"},
 	{"bad_weak_ptr", "exception", "bad_weak_ptr"},
-	// These two have a text.
+	// Objects of these two classes hold a text.
 	{"logic_error", "exception", ""},
 	{"runtime_error", "exception", ""},
 	{"domain_error", "logic_error", ""},
@@ -40,7 +40,7 @@ var stdExceptions = []stdException{
 	{"underflow_error", "runtime_error", ""},
 }
 
-// stdThrows are the functions that throw one of them: with a text, or without.
+// stdThrows are the functions that throw a standard exception, with or without a text.
 var stdThrows = map[string]string{
 	"_ZSt17__throw_bad_allocv": "bad_alloc", "_ZSt28__throw_bad_array_new_lengthv": "bad_array_new_length", "_ZSt16__throw_bad_castv": "bad_cast",
 	"_ZSt18__throw_bad_typeidv": "bad_typeid", "_ZSt21__throw_bad_exceptionv": "bad_exception", "_ZSt25__throw_bad_function_callv": "bad_function_call",
@@ -50,7 +50,8 @@ var stdThrows = map[string]string{
 	"_ZSt19__throw_range_errorPKc": "range_error", "_ZSt22__throw_overflow_errorPKc": "overflow_error", "_ZSt23__throw_underflow_errorPKc": "underflow_error",
 }
 
-// fundamentals are the types of which libstdc++ has the type_info, and those of pointers to them and to const ones (Itanium C++ ABI 2.9.2).
+// fundamentals lists the types for which libstdc++ has a type_info. It also has those of pointers to them, and of pointers to const (Itanium C++ ABI
+// 2.9.2).
 const fundamentals = "v b w c h a s t i j l m x y f d e n o g Dn Ds Di Du"
 
 const runtimeHead = `
@@ -157,7 +158,7 @@ no:
 declare i32 @strcmp(ptr, ptr)
 `
 
-// nestedException is the IR of std::nested_exception: an exception_ptr after the pointer to the vtable.
+// nestedException is the IR of std::nested_exception, whose objects hold the vtable pointer and an exception_ptr.
 const nestedException = `
 @_ZTSSt16nested_exception = constant [21 x i8] c"St16nested_exception\00"
 @_ZTISt16nested_exception = constant { ptr, ptr } { ptr getelementptr (ptr, ptr @_ZTVN10__cxxabiv117__class_type_infoE, i32 2), ptr @_ZTSSt16nested_exception }
@@ -178,7 +179,7 @@ define void @_ZNSt16nested_exceptionD0Ev(ptr %this) {
 }
 `
 
-// runtimeText returns the text of the module for pointers of this many bits.
+// runtimeText returns the text of the module for pointers with this many bits.
 func runtimeText(bits int) string {
 	var b strings.Builder
 	b.WriteString(runtimeHead)
@@ -200,7 +201,7 @@ func runtimeText(bits int) string {
 	return strings.ReplaceAll(b.String(), "iW", fmt.Sprintf("i%d", bits))
 }
 
-// info writes a type_info; rest is its content after the name.
+// info writes a type_info; rest is its content after the name pointer.
 func info(b *strings.Builder, name, table, rest string) {
 	types := "ptr, ptr"
 	for _, f := range strings.Split(rest, ", ") {
@@ -215,7 +216,7 @@ func info(b *strings.Builder, name, table, rest string) {
 	fmt.Fprintf(b, "@_ZTI%s = constant { %s } { ptr getelementptr (ptr, ptr @%s, i32 2), ptr @_ZTS%s%s }\n", name, types, table, name, rest)
 }
 
-// mangled is the name of a class in namespace std.
+// mangled returns the mangled name of a class in namespace std.
 func mangled(class string) string { return fmt.Sprintf("St%d%s", len(class), class) }
 
 // root returns the name of the class whose what() function x uses.
@@ -226,7 +227,7 @@ func (x stdException) root() string {
 	return x.name
 }
 
-// hasText reports whether objects of the class have a text.
+// hasText reports whether objects of the class hold a text.
 func (x stdException) hasText() bool { return classOf(x.root()).what == "" }
 
 func classOf(name string) stdException {
@@ -253,7 +254,7 @@ func (x stdException) write(b *strings.Builder) {
 		fmt.Fprintf(b, "@what.%s = internal constant [%d x i8] c\"%s\\00\"\n", x.name, len(x.what)+1, x.what)
 		fmt.Fprintf(b, "define ptr @_ZNK%s4whatEv(ptr %%this) {\n  ret ptr @what.%s\n}\n", m, x.name)
 	}
-	// Destructors: of the base part, of the whole, and with the memory.
+	// Destructors: base object, complete object, and deleting.
 	drop := ""
 	switch {
 	case own:
@@ -279,7 +280,7 @@ func (x stdException) write(b *strings.Builder) {
 		fmt.Fprintf(b, "define void @_ZN%s%sEPKc(ptr %%this, ptr %%s) {\n%s  %%n = call iW @strlen(ptr %%s)\n  %%t = call ptr @text(ptr %%s, iW %%n)\n%s", m, c, table, put)
 		fmt.Fprintf(b, "define void @_ZN%s%sERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(ptr %%this, ptr %%string) {\n%s  %%s = load ptr, ptr %%string\n"+
 			"  %%l = getelementptr { ptr, iW }, ptr %%string, i32 0, i32 1\n  %%n = load iW, ptr %%l\n  %%t = call ptr @text(ptr %%s, iW %%n)\n%s", m, c, table, put)
-		// An exception that is moved from keeps its text, as one that is copied does: both share it.
+		// A moved-from exception keeps its text, as a copied one does: both share the text.
 		for _, from := range []string{"ERKS_", "EOS_"} {
 			fmt.Fprintf(b, "define void @_ZN%s%s%s(ptr %%this, ptr %%other) {\n%s  %%o = getelementptr ptr, ptr %%other, i32 1\n  %%t = load ptr, ptr %%o\n  call void @keep(ptr %%t)\n%s", m, c, from, table, put)
 		}
@@ -315,7 +316,7 @@ func (in *Interp) runtimeModule() (*ir.Module, error) {
 	return in.runtime, nil
 }
 
-// runtimeValue returns the definition of a name in that module, nil where it has none.
+// runtimeValue returns the definition of a name in that module, or nil.
 func (in *Interp) runtimeValue(name string) (ir.Value, error) {
 	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "__cxa_") || libc[name] != nil || in.opt.Funcs[name] != nil {
 		return nil, nil
@@ -331,7 +332,7 @@ func (in *Interp) runtimeValue(name string) (ir.Value, error) {
 	return v, nil
 }
 
-// runtimeAddr is the address of such a name, which in a target is the target's.
+// runtimeAddr returns the address of such a name. If the target defines the name, it is the target's address.
 func (in *Interp) runtimeAddr(name string) (machine.Addr, error) {
 	v, err := in.runtimeValue(name)
 	if err != nil {

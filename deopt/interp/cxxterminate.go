@@ -30,7 +30,7 @@ func (c *ccall) terminate() {
 		what = "an exception of type '" + c.in.typeName(x.of.typ) + "' ended the program"
 	}
 	if cxx.handler != 0 {
-		// One that returns, or throws, is aborted.
+		// The program is aborted if its handler returns or throws.
 		if c.guarded(cxx.handler); c.err != nil {
 			return
 		}
@@ -52,7 +52,7 @@ func (c *ccall) terminate() {
 	c.fail(troublef(KindAbort, "%s", what))
 }
 
-// what returns the text that std::exception::what returns for x, and false where x does not derive from std::exception. An error fails the call.
+// what returns the result of std::exception::what for x, and false if x does not derive from std::exception. An error fails the call.
 func (c *ccall) what(x *exception) (string, bool) {
 	base, err := c.in.runtimeAddr("_ZTISt9exception")
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *ccall) what(x *exception) (string, bool) {
 	return string(s), c.err == nil
 }
 
-// typeName is the name of a type as programs write it.
+// typeName returns the demangled name of a type.
 func (in *Interp) typeName(a machine.Addr) string {
 	t, err := in.typeAt(a)
 	if err != nil {

@@ -12,14 +12,14 @@ type typeKind uint8
 const (
 	plainType typeKind = iota // fundamental types, arrays, functions, enumerations
 	functionType
-	classType  // without bases
-	singleType // one public base at offset 0
+	classType  // a class without bases
+	singleType // a class with one public base at offset 0
 	multipleType
 	pointerType
 	memberType // a pointer to a member
 )
 
-// typeTables are the vtables of these classes.
+// typeTables maps the vtables of the type_info classes to their kinds.
 var typeTables = map[string]typeKind{
 	"_ZTVN10__cxxabiv123__fundamental_type_infoE": plainType, "_ZTVN10__cxxabiv117__array_type_infoE": plainType,
 	"_ZTVN10__cxxabiv116__enum_type_infoE": plainType, "_ZTVN10__cxxabiv120__function_type_infoE": functionType,
@@ -35,16 +35,16 @@ type typeInfo struct {
 	name string
 }
 
-// Flags of pointer types, of classes with many bases and of their bases.
+// Flags of pointer types, of classes with several bases, and of their bases.
 const (
 	constFlag      = 1
 	qualifierFlags = 7
-	effectFlags    = 0x60 // transaction_safe and noexcept of what is pointed to
+	effectFlags    = 0x60 // the pointee is transaction_safe or noexcept
 	virtualFlag    = 1
 	publicFlag     = 2
 )
 
-// maxBases bounds the bases that are looked through in one class: a hostile module has classes that are their own bases.
+// maxBases bounds the number of visited bases of one class: in a hostile module, a class can be its own base.
 const (
 	maxBases  = 1 << 12
 	maxLevels = 100
@@ -96,13 +96,13 @@ func (in *Interp) typeAt(a machine.Addr) (typeInfo, error) {
 	return t, err
 }
 
-// is reports whether both are the same type. It compares their names, or the addresses of types that are local to a module.
+// is reports whether both are the same type. It compares names, or for types local to a module the addresses.
 func (t typeInfo) is(u typeInfo) bool {
 	return t.addr == u.addr || t.name == u.name && (t.name == "" || t.name[0] != '*')
 }
 
-// catches reports whether a handler for the type at an address, 0 for all, takes an exception, and
-// what it is given: the object, its base, or the pointer that was thrown.
+// catches reports whether a handler accepts an exception. t is the address of the handler's type, 0 for catch(...). It also returns the value passed
+// to the handler: the address of the object or of its base, or the thrown pointer.
 func (in *Interp) catches(t machine.Addr, x *exception) (machine.Addr, bool, error) {
 	if t == 0 {
 		return x.object, true, nil
@@ -127,8 +127,8 @@ func (in *Interp) catches(t machine.Addr, x *exception) (machine.Addr, bool, err
 	return in.converts(threw, handler, at, 1)
 }
 
-// converts reports whether a handler of type to takes what is of type from, and what becomes of its address. consts is
-// odd where all pointers so far are to const; the rest counts them, by two (C++17 18.3, paragraph 3).
+// converts reports whether a handler of type to accepts a value of type from, and returns the adjusted address. The low bit of consts is set if all
+// pointers so far are to const; the other bits count the pointers (C++17 18.3, paragraph 3).
 func (in *Interp) converts(from, to typeInfo, at machine.Addr, consts int) (machine.Addr, bool, error) {
 	if from.is(to) {
 		return at, true, nil
@@ -144,7 +144,7 @@ func (in *Interp) converts(from, to typeInfo, at machine.Addr, consts int) (mach
 		return 0, false, nil
 	case to.class():
 		if consts >= 4 {
-			return 0, false, nil // pointers to pointers to them
+			return 0, false, nil // no conversion through pointers to pointers
 		}
 		return in.base(from, to, at)
 	case to.kind != pointerType && to.kind != memberType || consts&1 == 0:
@@ -169,8 +169,8 @@ func (in *Interp) converts(from, to typeInfo, at machine.Addr, consts int) (mach
 	}
 	switch {
 	case to.kind == memberType && !contexts[0].is(contexts[1]),
-		flags[1]&effectFlags&^flags[0] != 0,    // a handler may promise less
-		flags[0]&qualifierFlags&^flags[1] != 0: // and must not have fewer qualifiers
+		flags[1]&effectFlags&^flags[0] != 0,    // noexcept and transaction_safe may be dropped
+		flags[0]&qualifierFlags&^flags[1] != 0: // qualifiers may only be added
 		return 0, false, nil
 	}
 	if flags[1]&constFlag == 0 {
@@ -194,22 +194,21 @@ func (in *Interp) typeBehind(a machine.Addr) (typeInfo, error) {
 	return in.typeAt(t)
 }
 
-// part is a subobject of an object, and how one comes to it. Of a null pointer the address is
-// relative to the virtual base that it lies in.
+// part is a subobject, with the path to it. For a null pointer, at is relative to the virtual base that contains the subobject.
 type part struct {
 	t      typeInfo
 	at     machine.Addr
-	within machine.Addr // that virtual base's type, where the object is not there
-	path   []stepTo     // from the whole object on
+	within machine.Addr // the type of that virtual base, for a null pointer
+	path   []stepTo     // from the complete object
 }
 
 type stepTo struct {
 	t      typeInfo
 	at     machine.Addr
-	public bool // the base that leads there
+	public bool // the base is public
 }
 
-// parts visits the subobjects of an object, a virtual base as often as there are ways to it.
+// parts visits the subobjects of an object. It visits a virtual base once for each path to it.
 func (in *Interp) parts(t typeInfo, at machine.Addr, visit func(p part)) error {
 	seen := 0
 	null := at == 0
@@ -262,7 +261,7 @@ func (in *Interp) parts(t typeInfo, at machine.Addr, visit func(p part)) error {
 // baseClass is one base class of a class.
 type baseClass struct {
 	t               machine.Addr
-	offset          int64 // of a virtual one, where in the vtable its offset is
+	offset          int64 // for a virtual base: the offset in the vtable that holds its offset
 	virtual, public bool
 }
 
@@ -301,10 +300,10 @@ func (in *Interp) bases(t typeInfo) ([]baseClass, error) {
 	return nil, nil
 }
 
-// base finds the base of a class that is public and the only one of its type.
+// base returns the address of the base of type to, and whether it is public. It finds none if the base is ambiguous.
 func (in *Interp) base(from, to typeInfo, at machine.Addr) (machine.Addr, bool, error) {
 	type subobject struct{ at, within machine.Addr }
-	found := map[subobject]bool{} // and whether it is public
+	found := map[subobject]bool{} // the value is set for a public base
 	err := in.parts(from, at, func(p part) {
 		if p.t.is(to) {
 			s := subobject{p.at, p.within}
@@ -328,7 +327,7 @@ func (p part) public(from int) bool {
 	return !slices.ContainsFunc(p.path[from+1:], func(s stepTo) bool { return !s.public })
 }
 
-// dynamicCast is a cast of a pointer to a class with virtual functions (C++17 8.2.7, paragraph 8).
+// dynamicCast implements dynamic_cast for a class with virtual functions (C++17 8.2.7, paragraph 8).
 func dynamicCast(c *ccall) uint64 {
 	at, from, to := c.addr(0), c.addr(1), c.addr(2)
 	w := c.in.wordSize()
@@ -349,9 +348,9 @@ func dynamicCast(c *ccall) uint64 {
 			return 0
 		}
 	}
-	derived := map[machine.Addr]bool{} // objects of the type that is wanted which the given one is a base of, and whether a public one
-	wanted := map[machine.Addr]bool{}  // all of them, and whether they are public bases of the whole
-	public := false                    // the given one is a public base of the whole
+	derived := map[machine.Addr]bool{} // objects of the target type that contain the given one; true if it is a public base
+	wanted := map[machine.Addr]bool{}  // all objects of the target type; true if a public base of the complete object
+	public := false                    // the given object is a public base of the complete object
 	c.fail(c.in.parts(types[0], object, func(p part) {
 		if p.t.is(types[2]) {
 			wanted[p.at] = wanted[p.at] || p.public(0)

@@ -7,19 +7,19 @@ import (
 // maxFrame bounds the words of one frame.
 const maxFrame = 1 << 20
 
-// decoder makes a function from its IR.
+// decoder decodes a function from its IR.
 type decoder struct {
 	in      *Interp
 	fn      *function
 	consts  map[ir.Value]slot
 	fixed   map[int]bool // words of the template that are constants
 	phis    map[*ir.Instr]map[*ir.Block]ir.Value
-	setups  map[*ir.Instr][]slot    // see preallocated
+	setups  map[*ir.Instr][]slot    // see the method preallocated
 	invokes map[*ir.Block]*ir.Instr // see invokeOf
 }
 
-// function returns f decoded, which happens once. It errs where the text of the
-// body cannot be parsed; an instruction that cannot be run errs when it is run.
+// function returns f decoded, and decodes it at most once. It returns an error if the body cannot be parsed. An instruction that cannot run returns
+// its error only when it is reached.
 func (in *Interp) function(f *ir.Func) (*function, error) {
 	if fn := in.code[f]; fn != nil {
 		return fn, nil
@@ -55,14 +55,14 @@ func (in *Interp) function(f *ir.Func) (*function, error) {
 		d.block(d.fn.blocks[i], b)
 	}
 	d.fn.cost = frameCost(len(d.fn.template))
-	if err := in.view.charge(d.fn.cost); err != nil { // the template stays
+	if err := in.view.charge(d.fn.cost); err != nil { // the charge is never released: the template stays
 		return nil, err
 	}
 	in.code[f] = d.fn
 	return d.fn, nil
 }
 
-// values assigns a place in the frame to each parameter and result, so that an instruction may use a value that is defined further down.
+// values assigns a slot of the frame to each parameter and result, so that an instruction may use a value that is defined later in the text.
 func (d *decoder) values(f *ir.Func, body []*ir.Block) error {
 	for _, p := range f.Params {
 		s, err := d.place(p.Typ)
@@ -91,7 +91,7 @@ func (d *decoder) values(f *ir.Func, body []*ir.Block) error {
 	return nil
 }
 
-// place makes room for a value of type t, undefined until it is set.
+// place allocates a slot for a value of type t, initially undefined.
 func (d *decoder) place(t *ir.Type) (slot, error) {
 	s, err := d.in.shapes.of(t)
 	if err != nil {
@@ -105,7 +105,7 @@ func (d *decoder) place(t *ir.Type) (slot, error) {
 	return p, nil
 }
 
-// operand finds where a value lies; a constant is given a place in the template.
+// operand returns the slot of a value. It adds constants to the template.
 func (d *decoder) operand(v ir.Value) (slot, error) {
 	switch v.(type) {
 	case *ir.Param, *ir.Instr:
@@ -136,7 +136,7 @@ func (d *decoder) operand(v ir.Value) (slot, error) {
 	return s, nil
 }
 
-// operands finds the first n arguments of an instruction.
+// operands returns the slots of the first n arguments of an instruction.
 func (d *decoder) operands(i *ir.Instr, n int) ([]slot, error) {
 	if len(i.Args) < n {
 		return nil, troublef(KindModule, "%v has %d operands", i.Op, len(i.Args))
@@ -160,14 +160,14 @@ func (d *decoder) block(b *block, src *ir.Block) {
 		d.fn.code = append(d.fn.code, inst{count: 1, rest: uint32(last - b.phis - k)})
 		d.fn.src = append(d.fn.src, i)
 		if err := d.inst(at, i); err != nil {
-			// The error comes when the instruction is reached.
+			// Return the error only when the instruction runs.
 			d.fn.code[at].op, d.fn.code[at].run = opStep, func(*frame) error { return err }
 		}
 	}
 	d.fuse(b)
 }
 
-// inst decodes one instruction into its place.
+// inst decodes one instruction into code[at].
 func (d *decoder) inst(at int, i *ir.Instr) error {
 	out := d.out(i)
 	switch {
@@ -192,10 +192,10 @@ func (d *decoder) inst(at int, i *ir.Instr) error {
 	return nil
 }
 
-// wide is the number of words that an instruction may use and still count as one step.
+// wide is the maximum number of words that an instruction may use and still count as one step.
 const wide = 1 << 10
 
-// charged returns run, and counts the work of an instruction that uses more than wide words.
+// charged returns run, extended to count steps for an instruction that uses more than wide words.
 func (d *decoder) charged(run step, words int) step {
 	if words <= wide {
 		return run
@@ -208,7 +208,7 @@ func (d *decoder) charged(run step, words int) step {
 	}
 }
 
-// words returns the number of words of the result and the operands of an instruction.
+// words returns the number of words in the result and operands of an instruction.
 func (d *decoder) words(i *ir.Instr, out slot) int {
 	n := out.s.words
 	for _, v := range i.Args {
@@ -219,7 +219,7 @@ func (d *decoder) words(i *ir.Instr, out slot) int {
 	return n
 }
 
-// out returns the place for the result of an instruction, of no words when it has none.
+// out returns the slot for the result of an instruction; it has no words if there is no result.
 func (d *decoder) out(i *ir.Instr) slot {
 	out := d.fn.slots[i]
 	if out.s == nil {
@@ -228,7 +228,7 @@ func (d *decoder) out(i *ir.Instr) slot {
 	return out
 }
 
-// operation decodes an instruction that computes a value from values, or uses memory.
+// operation decodes an instruction that computes a value from values or accesses memory.
 func (d *decoder) operation(i *ir.Instr, out slot) (step, error) {
 	switch i.Op {
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpUDiv, ir.OpSDiv, ir.OpURem, ir.OpSRem, ir.OpShl, ir.OpLShr, ir.OpAShr,
