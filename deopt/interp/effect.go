@@ -6,22 +6,21 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Effect classifies how the result of a C library function in a run may be compared with that of the same call in the process. Later constants are
-// worse.
+// Effect classifies how the result of a C library function in a run compares with the result of the same call in the process. Larger constants allow
+// less comparison.
 type Effect int
 
 const (
-	// EffectNone: the result follows from arguments and memory, and nothing else changes.
+	// EffectNone: the result depends only on arguments and memory, and the call changes nothing else.
 	EffectNone Effect = iota
-	// EffectMemory: it stores only where its arguments say.
+	// EffectMemory: it stores only where its arguments point.
 	EffectMemory
-	// EffectMath: as EffectNone, but the process may have the last place of the result
-	// otherwise, and may have set errno.
+	// EffectMath: as EffectNone, but the process may differ in the last place of the result, and may have set errno.
 	EffectMath
-	// EffectState: it depends on, or changes, what is kept elsewhere: the C library's own
-	// variables and addresses, the time, the environment.
+	// EffectState: it depends on, or changes, state outside of its arguments: the C library's own variables and addresses, the time, the
+	// environment.
 	EffectState
-	// EffectOutside: it reaches outside of the process, or ends it; and all of which nothing is known.
+	// EffectOutside: it has effects outside of the process, or ends it. Unknown functions also have this effect.
 	EffectOutside
 	// EffectNative: [Options].Native ran it.
 	EffectNative
@@ -31,8 +30,8 @@ func (e Effect) String() string {
 	return [...]string{"none", "memory", "math", "state", "outside", "native"}[e]
 }
 
-// EffectOf returns the effect of a function that is built in; of a name that is not,
-// EffectOutside. A call may have more of it than is usual: [Called] says.
+// EffectOf returns the effect of a built-in function, and EffectOutside for any other name. A call may have a worse effect than is usual: see
+// [Called].
 func EffectOf(name string) Effect {
 	if e, ok := effects[name]; ok {
 		return e
@@ -42,10 +41,9 @@ func EffectOf(name string) Effect {
 
 var effects = effectTable()
 
-// effectNames are the functions by effect. Of a name with an asterisk there are also the forms for
-// float and long double.
+// effectNames lists the functions by effect. An asterisk also adds the forms for float and long double.
 var effectNames = map[Effect]string{
-	// atoi and its kin have undefined behavior for a number out of range (C17 7.22.1).
+	// atoi and the related functions have undefined behavior for a number out of range (C17 7.22.1).
 	EffectNone: `memcmp bcmp memchr rawmemchr memrchr memmem strlen strnlen strcmp strcoll strncmp strcasecmp strncasecmp
 		strchr index strrchr rindex strchrnul strspn strcspn strpbrk strstr strcasestr bsearch
 		isupper islower isalpha isdigit isxdigit isspace isprint isgraph isblank iscntrl ispunct isalnum tolower toupper isascii toascii
@@ -69,7 +67,7 @@ var effectNames = map[Effect]string{
 		llvm.exp llvm.exp2 llvm.exp10 llvm.log llvm.log2 llvm.log10 llvm.pow llvm.powi llvm.sin llvm.cos llvm.tan llvm.sincos
 		llvm.asin llvm.acos llvm.atan llvm.atan2 llvm.sinh llvm.cosh llvm.tanh llvm.fmuladd`,
 
-	// lgamma sets signgam; setjmp stores registers; a guard of C++ has more bytes than the one that says it is done.
+	// lgamma sets signgam; setjmp stores registers; a C++ guard has state besides the byte that marks it as initialized.
 	EffectState: `malloc calloc realloc reallocarray aligned_alloc memalign valloc posix_memalign malloc_usable_size free
 		strdup __strdup strndup asprintf vasprintf __asprintf_chk __vasprintf_chk strtok
 		lgamma lgammaf
@@ -102,7 +100,7 @@ func effectTable() map[string]Effect {
 	return table
 }
 
-// C++'s own functions call those of the program, and so are known later than the table is made.
+// The C++ functions call functions of the program and so refer to this table: add them here, after its initialization.
 func init() {
 	for _, table := range []map[string]Builtin{exceptionFuncs, cxxFuncs} {
 		for name := range table {
@@ -135,7 +133,7 @@ func (x noted) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, err
 type note struct {
 	name string
 	f    *external
-	of   *Execution // whose f that is
+	of   *Execution // the execution that f belongs to
 }
 
 func (n *note) count(in *Interp) {
@@ -148,7 +146,7 @@ func (n *note) count(in *Interp) {
 	n.f.Count++
 }
 
-// short returns a shorter way that also counts.
+// short returns a shortcut that also counts the run.
 func (n *note) short(in *Interp, f shortWay) shortWay {
 	return func(a, b, c uint64) (uint64, bool) {
 		r, ok := f(a, b, c)

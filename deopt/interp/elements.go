@@ -41,7 +41,8 @@ func (d *decoder) selection(i *ir.Instr, out slot) (step, error) {
 	}, nil
 }
 
-// either stores the result of a select between a and b by an undefined condition: the bits on which both agree, and poison where either has poison.
+// either stores the result of a select between a and b by an undefined condition. A bit on which both agree keeps its value; the result is poison
+// where either is poison.
 func either(s *shape, dst, a, b []word) {
 	for _, l := range s.leaf {
 		n := (l.bits + 63) / 64
@@ -59,7 +60,7 @@ func either(s *shape, dst, a, b []word) {
 	}
 }
 
-// elements decodes the instructions that take values apart and put them together.
+// elements decodes the instructions that extract and insert elements.
 func (d *decoder) elements(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, len(i.Args))
 	if err != nil {
@@ -95,7 +96,7 @@ func (d *decoder) elements(i *ir.Instr, out slot) (step, error) {
 	return nil, troublef(KindModule, "%v with %d operands", i.Op, len(args))
 }
 
-// inside finds the part of an aggregate that a path of indices leads to.
+// inside returns the slot of the part of an aggregate that a path of indices selects.
 func inside(a slot, path []int) (slot, error) {
 	for _, k := range path {
 		s, at, ok := a.s.part(k)
@@ -107,8 +108,7 @@ func inside(a slot, path []int) (slot, error) {
 	return a, nil
 }
 
-// index reads the index of an element; false where it is not known or too
-// large, which makes the result poison.
+// index reads the index of an element. It returns false for an index that is undefined or too large, which makes the result poison.
 func index(fr *frame, at slot, n int) (int, bool) {
 	w := at.in(fr)
 	if !defined(w) {
@@ -154,7 +154,7 @@ func insertElement(out, v, e, at slot) (step, error) {
 	}, nil
 }
 
-// shuffle takes mask elements of a and b, numbered through; -1 is poison.
+// shuffle selects elements by mask. Indices count through a and then b; -1 is poison.
 func shuffle(out, a, b slot, mask []int) (step, error) {
 	if out.s.typ.Kind != ir.VectorKind || a.s.typ.Kind != ir.VectorKind || !alike(a.s, b.s) ||
 		!alike(a.s.elem, out.s.elem) || len(mask) != out.s.n {

@@ -11,19 +11,19 @@ import (
 // environment is the floating-point environment of the thread that a run continues.
 type environment struct {
 	known bool
-	// rules holds the rules of the kinds of float whose operations differ from those in the default environment.
+	// rules holds the rules of each kind of float whose operations differ from those in the default environment.
 	rules     map[ir.TypeKind]*floatRules
 	direction softfloat.Direction // of floats and doubles
 	x87       softfloat.Direction
-	text      string // "" of the default one
+	text      string // "" for the default environment
 }
 
 // floatRules holds the rules by which operations on one kind of float compute, where these differ from the defaults. A nil pointer means the
 // defaults.
 type floatRules struct {
 	softfloat.Environment
-	long    bool  // of x86_fp80, whose functions are those of the C library alone
-	refusal error // of arithmetic on this kind, which is not supported
+	long    bool  // set for x86_fp80, whose functions are those of the C library alone
+	refusal error // not nil where arithmetic on this kind is not supported
 }
 
 // Bits of the control registers: MXCSR (Intel SDM vol. 1, 10.2.3), the x87 control word (8.1.5) and FPCR (Arm ARM, C5.2.8).
@@ -34,19 +34,19 @@ const (
 	fpcrFZ, fpcrDefaultNaN, fpcrDirection       = 1 << 24, 1 << 25, 22
 )
 
-// The directions as MXCSR and the x87 control word number them, and as FPCR does.
+// The rounding directions by their numbers in MXCSR and the x87 control word, and in FPCR.
 var (
 	x86Directions   = [4]softfloat.Direction{softfloat.Nearest, softfloat.Downward, softfloat.Upward, softfloat.TowardZero}
 	arm64Directions = [4]softfloat.Direction{softfloat.Nearest, softfloat.Upward, softfloat.Downward, softfloat.TowardZero}
 )
 
-// environmentOf reads the control registers of a thread.
+// environmentOf decodes the control registers of a thread.
 func environmentOf(a *machine.Arch, c *machine.FloatControl) environment {
 	if c == nil || a != machine.AMD64 && a != machine.ARM64 {
 		return environment{}
 	}
 	e, narrow := environment{known: true}, softfloat.Environment{}
-	var unsupported16 bool // operations on half are none of those that are supported
+	var unsupported16 bool // arithmetic on half is not supported
 	flush := func(set bool) softfloat.Flush {
 		if set {
 			return softfloat.SignedZero
@@ -80,7 +80,7 @@ func environmentOf(a *machine.Arch, c *machine.FloatControl) environment {
 		e.text = strings.TrimSuffix(text+"; "+e.text, "; ")
 	}
 	e.set(narrow, refusal, ir.FloatKind, ir.DoubleKind)
-	// Code computes with these by calls of a library or in wider formats, and which of the two is the compiler's choice.
+	// Compilers compute these types with library calls or in a wider format; the choice cannot be determined here.
 	why := func(kind string) error {
 		return unsupported("", "arithmetic on %s in the floating-point environment of the thread (%v)", kind, narrow)
 	}
@@ -103,14 +103,14 @@ func (e *environment) set(env softfloat.Environment, refusal error, kinds ...ir.
 	}
 }
 
-// UsesFloats reports whether code was decoded whose results depend on the floating-point environment.
+// UsesFloats reports whether any decoded instruction depends on the floating-point environment.
 func (in *Interp) UsesFloats() bool { return in.usesFloats }
 
-// FloatEnvironment names the differences from the default floating-point environment; "" where there are none.
+// FloatEnvironment returns the differences from the default floating-point environment as text, "" for none.
 func (in *Interp) FloatEnvironment() string { return in.environment.text }
 
-// rulesOf returns the rules for a kind of float in the function: those of the thread where they are known. The attribute denormal-fp-math is the
-// compiler's assumption about the thread's mode.
+// rulesOf returns the rules for a kind of float in the function. The thread's mode wins where it is known, because the attribute denormal-fp-math is
+// only the compiler's assumption about it.
 func (d *decoder) rulesOf(kind ir.TypeKind) *floatRules {
 	if _, ok := formats[kind]; !ok {
 		return nil
@@ -137,11 +137,11 @@ func (d *decoder) rulesOf(kind ir.TypeKind) *floatRules {
 	return r
 }
 
-// flushNamed are the modes of denormal-fp-math (LangRef, "Function Attributes"). "ieee" and "dynamic" keep subnormal numbers here: the
-// default environment does.
+// flushNamed maps the modes of denormal-fp-math (LangRef, "Function Attributes"). "ieee" and "dynamic" are absent: they keep subnormal numbers here,
+// as the default environment does.
 var flushNamed = map[string]softfloat.Flush{"preserve-sign": softfloat.SignedZero, "positive-zero": softfloat.PlainZero}
 
-// unusual reports whether an instruction depends on an environment that is not the default one.
+// unusual reports whether the environment is not the default one and changes the result of an instruction.
 func (d *decoder) unusual(op ir.Op, shapes ...*shape) bool {
 	switch op {
 	case ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFRem, ir.OpFCmp, ir.OpFPTrunc, ir.OpFPExt, ir.OpSIToFP, ir.OpUIToFP:
@@ -154,7 +154,7 @@ func (d *decoder) unusual(op ir.Op, shapes ...*shape) bool {
 	return false
 }
 
-// number is the value that an operation takes a float for.
+// number decodes a float as an operation sees it, with subnormal operands flushed if the environment does so.
 func (r *floatRules) number(kind ir.TypeKind, w []word) softfloat.Number {
 	if r == nil {
 		return floatNumber(kind, w)
@@ -162,7 +162,7 @@ func (r *floatRules) number(kind ir.TypeKind, w []word) softfloat.Number {
 	return r.Operand(formats[kind], floatNumber(kind, w))
 }
 
-// exact are the rules for operations that do not round and do not flush their results.
+// exact returns the rules for operations that neither round nor flush their results.
 func (r *floatRules) exact() *floatRules {
 	if r == nil {
 		return nil
@@ -180,7 +180,7 @@ func (r *floatRules) set(kind ir.TypeKind, dst []word, n softfloat.Number) {
 	setBig(dst, r.Encode(f, n, true), f.Bits())
 }
 
-// arith is an operation whose caller rounds its result.
+// arith computes an operation exactly; the caller rounds the result.
 func (r *floatRules) arith(op ir.Op, f softfloat.Format, x, y softfloat.Number) softfloat.Number {
 	switch {
 	case op == ir.OpFAdd:
@@ -191,8 +191,8 @@ func (r *floatRules) arith(op ir.Op, f softfloat.Format, x, y softfloat.Number) 
 	return softOp(op, f, x, y)
 }
 
-// remainder is frem, which code calls the C library for: exact, and where a number is subnormal that is flushed elsewhere, it depends on
-// the library's version.
+// remainder computes frem, for which compiled code calls the C library. The result is exact. If the thread flushes subnormal numbers and one occurs,
+// remainder refuses: the result depends on the library's version.
 func (r *floatRules) remainder(kind ir.TypeKind, dst, x, y []word) error {
 	if r.refusal != nil {
 		return r.refusal
@@ -207,7 +207,7 @@ func (r *floatRules) remainder(kind ir.TypeKind, dst, x, y []word) error {
 	return nil
 }
 
-// settled errs where one of the numbers is subnormal and the environment flushes such.
+// settled returns an error if one of the numbers is subnormal and the environment flushes subnormal numbers.
 func (r *floatRules) settled(f softfloat.Format, what string, list ...softfloat.Number) error {
 	if r.Operands == softfloat.Kept && r.Results == softfloat.Kept {
 		return nil
@@ -221,12 +221,12 @@ func (r *floatRules) settled(f softfloat.Format, what string, list ...softfloat.
 	return nil
 }
 
-// unlike refuses a function that would not compute as it does in the default environment.
+// unlike returns the error for an operation that is not supported in this environment.
 func (r *floatRules) unlike(what string) error {
 	return unsupported("", "%s in the floating-point environment of the thread (%v)", what, r.Environment)
 }
 
-// unlikeOperand refuses an intrinsic on a float that has rules of its own.
+// unlikeOperand returns an error for an intrinsic on a float that has special rules.
 func (d *decoder) unlikeOperand(i *ir.Instr, args []slot) error {
 	if len(args) > 0 {
 		lane, _ := args[0].s.lane()
@@ -237,7 +237,7 @@ func (d *decoder) unlikeOperand(i *ir.Instr, args []slot) error {
 	return nil
 }
 
-// wholeDirection is the direction of an intrinsic that rounds to an integer: lrint goes by the environment.
+// wholeDirection returns the direction of an intrinsic that rounds to an integer. Only rounding to nearest, as in lrint, follows the environment.
 func (d *decoder) wholeDirection(to softfloat.Rounding, args []slot) (softfloat.Rounding, error) {
 	if len(args) == 0 {
 		return to, nil
@@ -255,13 +255,13 @@ func (d *decoder) wholeDirection(to softfloat.Rounding, args []slot) (softfloat.
 	return to, nil
 }
 
-// softFunc is a function of floats that may refuse its operands. It gets them as they are.
+// softFunc is a function of floats that may refuse its operands. It receives them without flushing.
 type softFunc func(f softfloat.Format, v []softfloat.Number) (softfloat.Number, error)
 
-// sameEverywhere are functions that round to an integer in one direction, whatever the environment is.
+// sameEverywhere lists functions that round to an integer in one direction, independent of the environment.
 var sameEverywhere = map[string]bool{"floor": true, "ceil": true, "trunc": true, "roundeven": true, "round": true}
 
-// function is an intrinsic in an environment that is not the default one, and the rules for its result.
+// function returns an intrinsic for an environment that is not the default one, and the rules for its result.
 func (r *floatRules) function(x laneFunc, i *ir.Instr) (softFunc, *floatRules, error) {
 	if r == nil {
 		return nil, nil, nil
@@ -278,7 +278,7 @@ func (r *floatRules) function(x laneFunc, i *ir.Instr) (softFunc, *floatRules, e
 	return f, out, nil
 }
 
-// named is the function of that name, nil where it is not supported.
+// named returns the function with that name, nil if it is not supported.
 func (r *floatRules) named(name string, x laneFunc) (softFunc, *floatRules) {
 	operands := func(f softfloat.Format, v []softfloat.Number) []softfloat.Number {
 		var list []softfloat.Number
@@ -329,7 +329,8 @@ func (r *floatRules) named(name string, x laneFunc) (softFunc, *floatRules) {
 	}, r.exact()
 }
 
-// conversion is a conversion from or to a float in an environment that is not the default one, nil where it is as in the default one.
+// conversion returns a conversion from or to a float for an environment that is not the default one. It returns nil where the default conversion is
+// right.
 func (d *decoder) conversion(i *ir.Instr, from, to *shape) (func(dst, src []word) error, error) {
 	p, q := from.typ.Kind, to.typ.Kind
 	hardware := func(k ir.TypeKind) bool { return k == ir.FloatKind || k == ir.DoubleKind }
@@ -338,7 +339,7 @@ func (d *decoder) conversion(i *ir.Instr, from, to *shape) (func(dst, src []word
 	switch i.Op {
 	case ir.OpFPExt:
 		if r = d.rulesOf(q).exact(); r == nil || !hardware(p) || !hardware(q) {
-			return nil, nil // exact, by integers or by x87
+			return nil, nil // exact in every environment
 		}
 		number = func(src []word) (softfloat.Number, error) { return r.number(p, src), nil }
 	case ir.OpFPTrunc:
@@ -415,27 +416,26 @@ func (r *floatRules) integer(i *ir.Instr, from, to *shape) func(src []word) (sof
 		}
 		n := softfloat.FromInt(toBig(src))
 		if n.Class == softfloat.Zero && r.Direction == softfloat.Downward && to.typ.Kind != ir.X86FP80Kind {
-			// Code that subtracts a constant from itself makes -0 of it, and code that has an instruction for it +0.
+			// Code for processors without such an instruction subtracts a constant from itself, which gives -0 here. The instruction gives +0.
 			return n, unsupported("", "uitofp of 0 where the thread rounds downward")
 		}
 		return n, nil
 	}
 }
 
-// exactFuncs are functions of the C library that round nothing, in whatever direction results are rounded.
+// exactFuncs are functions of the C library that never round their results.
 var exactFuncs = map[string]bool{
 	"floor": true, "ceil": true, "trunc": true, "round": true, "roundeven": true, "fmin": true, "fmax": true, "fmod": true, "remainder": true, "drem": true,
 	"logb": true, "ilogb": true, "lround": true, "llround": true, "frexp": true, "modf": true,
 }
 
-// bitFuncs look at the bits of a float, and flush none.
+// bitFuncs only inspect or copy bits of a float, and flush nothing.
 var bitFuncs = map[string]bool{
 	"fabs": true, "copysign": true, "isnan": true, "isinf": true, "finite": true, "signbit": true, "nan": true,
 	"__isnan": true, "__isinf": true, "__finite": true, "__signbit": true, "conj": true, "creal": true, "cimag": true,
 }
 
-// inEnvironment runs a function of the table. One of floats whose result may depend on the environment is refused where that is not the
-// default one.
+// inEnvironment runs a built-in function. It refuses a function of floats whose result may depend on an environment that is not the default one.
 func (in *Interp) inEnvironment(c *Invocation, f *external) (Value, error) {
 	e := &in.environment
 	if e.rules == nil || f.Effect == EffectNative || in.opt.Funcs[c.Name] != nil {
@@ -495,7 +495,7 @@ func (in *Interp) inEnvironment(c *Invocation, f *external) (Value, error) {
 	return v, nil
 }
 
-// inDirection runs functions that go by the direction of the environment; done is false of others.
+// inDirection runs functions that follow the rounding direction of the environment; done is false for others.
 func (in *Interp) inDirection(c *Invocation, name string, r *floatRules) (v Value, done bool, err error) {
 	x, ok := floatIntrinsics[name]
 	if n, is := x.(noted); is {
@@ -528,7 +528,7 @@ func (in *Interp) inDirection(c *Invocation, name string, r *floatRules) (v Valu
 	return Value{c.ret, w}, true, nil
 }
 
-// getRounding is llvm.get.rounding, which x86-64 reads from the x87 control word.
+// getRounding implements llvm.get.rounding, which x86-64 reads from the x87 control word.
 func getRounding(d *decoder, _ *ir.Instr, _ []slot, out slot) (step, error) {
 	direction := d.in.environment.direction
 	if d.in.opt.Arch == machine.AMD64 {
@@ -541,7 +541,7 @@ func getRounding(d *decoder, _ *ir.Instr, _ []slot, out slot) (step, error) {
 	}, nil
 }
 
-// roundingNamed are the directions that constrained intrinsics name (LangRef, "Constrained Floating-Point Intrinsics").
+// roundingNamed maps the direction names of constrained intrinsics (LangRef, "Constrained Floating-Point Intrinsics").
 var roundingNamed = map[string]softfloat.Direction{
 	"round.tonearest": softfloat.Nearest, "round.downward": softfloat.Downward, "round.upward": softfloat.Upward, "round.towardzero": softfloat.TowardZero,
 }

@@ -13,19 +13,19 @@ type Kind uint8
 
 // The kinds of error.
 const (
-	KindInternal    Kind = iota // a bug of the interpreter
-	KindSteps                   // [Options].MaxSteps were run
-	KindMemory                  // [Options].MaxMemory is not enough
+	KindInternal    Kind = iota // a bug in the interpreter
+	KindSteps                   // the run reached [Options].MaxSteps
+	KindMemory                  // the run needs more than [Options].MaxMemory
 	KindDepth                   // calls are nested deeper than [Options].MaxDepth
-	KindUnsupported             // an instruction or a callee that cannot be run here
+	KindUnsupported             // an instruction or a callee that the interpreter does not support
 	KindFault                   // memory that cannot be read or written
-	KindUnreachable             // unreachable or llvm.trap was run, or what is assumed is false
+	KindUnreachable             // the run reached unreachable or llvm.trap, or an llvm.assume was false
 	KindDeoptimize              // the code would deoptimize: [*DeoptimizeError] has its values
 	KindDivision                // division by zero, or of the lowest value by -1
 	KindUndef                   // the run would depend on an undefined bit
 	KindAbort                   // abort was called
-	KindModule                  // the module contradicts itself
-	KindArgument                // the caller gave what the function does not take
+	KindModule                  // the module is inconsistent
+	KindArgument                // the caller passed an argument that the function does not accept
 	KindContext                 // the context was cancelled
 )
 
@@ -34,10 +34,10 @@ var kindNames = [...]string{
 	"unreachable", "deoptimize", "division", "undefined value", "abort", "invalid module", "invalid argument", "stopped",
 }
 
-// String names the kind in a word or two.
+// String returns the name of the kind.
 func (k Kind) String() string { return kindNames[k] }
 
-// RunError reports why a run could not go on, and the instruction at which it stopped.
+// RunError reports why a run ended early, and at which instruction.
 type RunError struct {
 	Kind  Kind
 	Func  string // without the @ sign
@@ -47,7 +47,7 @@ type RunError struct {
 	Err   error
 }
 
-// Error returns the place and the reason in one line.
+// Error returns the place and the reason on one line.
 func (e *RunError) Error() string {
 	if e.Func == "" {
 		return e.Err.Error()
@@ -58,8 +58,7 @@ func (e *RunError) Error() string {
 // Unwrap returns the cause.
 func (e *RunError) Unwrap() error { return e.Err }
 
-// MissingError names the values without which a frame cannot be resumed.
-// Nothing has been run.
+// MissingError names the missing values without which a frame cannot be resumed. The interpreter has not run any instruction.
 type MissingError struct {
 	Func, Block string
 	Names       []string // as operands are written: %i
@@ -91,13 +90,13 @@ func (e *FaultError) Error() string {
 // Unwrap returns the error of the target's memory.
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// UnsupportedError is something that the interpreter does not run.
+// UnsupportedError reports a feature that the interpreter does not support.
 type UnsupportedError struct {
 	What string
-	Hint string // what can be done, or ""
+	Hint string // advice on what to do, or ""
 }
 
-// Error names the unsupported feature, and gives the hint if there is one.
+// Error returns the unsupported feature, and the hint if there is one.
 func (e *UnsupportedError) Error() string {
 	if e.Hint == "" {
 		return e.What + " is not supported"
@@ -105,7 +104,7 @@ func (e *UnsupportedError) Error() string {
 	return e.What + " is not supported: " + e.Hint
 }
 
-// DeoptimizeError reports that the code reached an exit of its own.
+// DeoptimizeError reports that the code reached its own deoptimization exit.
 type DeoptimizeError struct {
 	Callee string  // llvm.experimental.deoptimize.i64, __llvm_deoptimize, llvm.experimental.guard
 	Args   []Value // of the call
@@ -117,7 +116,7 @@ func (e *DeoptimizeError) Error() string {
 	return fmt.Sprintf("the code deoptimizes: call of @%s with %d live values", e.Callee, len(e.Live))
 }
 
-// trouble is an error that does not know yet where it happened.
+// trouble is an error without a place: the loop adds the place.
 type trouble struct {
 	kind Kind
 	err  error
@@ -138,7 +137,7 @@ func undefined(format string, args ...any) error {
 	return troublef(KindUndef, format+" is undefined", args...)
 }
 
-// kindOf finds the kind of an error that is not located yet.
+// kindOf returns the kind of an error that has no place yet.
 func kindOf(err error) Kind {
 	var t *trouble
 	if errors.As(err, &t) {

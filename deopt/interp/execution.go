@@ -8,23 +8,23 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Execution is a run that can be stopped between two instructions, as a debugger needs. An Interp has one at a time; a new one ends the one before.
+// Execution is a run that can stop between two instructions, for a debugger. An Interp has one at a time; a new one ends the previous one.
 type Execution struct {
 	in     *Interp
 	ret    *shape
 	out    []word
 	writes int
-	after  func() error // what follows the outermost function's return, or nil
-	fresh  bool         // Run is to halt where the program begins, if that is asked for
+	after  func() error // runs after the outermost function has returned; may be nil
+	fresh  bool         // Run may still halt before the program's first instruction
 	done   bool
 	result *Result
 	err    error
 }
 
-// errEnded is the error of an execution after another one has taken its place.
+// errEnded is the error of an execution that a later one has ended.
 var errEnded = errors.New("the execution was ended by a later one")
 
-// start makes an execution of the frames that setup pushes.
+// start makes an execution with the frames that setup pushes.
 func (in *Interp) start(f *ir.Func, setup func(ret *shape, out []word) error) (x *Execution, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -51,7 +51,7 @@ func internal(f *ir.Func, r any) error {
 	return &RunError{Kind: KindInternal, Func: f.Name, Err: fmt.Errorf("interp: internal error: %v", r)}
 }
 
-// located wraps err in a RunError without a place, unless it is a RunError or a MissingError already.
+// located wraps err in a RunError without a place, unless it already is a RunError or a MissingError.
 func located(err error) error {
 	var r *RunError
 	var m *MissingError
@@ -61,7 +61,7 @@ func located(err error) error {
 	return &RunError{Kind: kindOf(err), Err: err}
 }
 
-// clear takes away the frames, the stack and the output of the last run.
+// clear removes the frames, the stack and the output of the last run.
 func (in *Interp) clear() {
 	in.unfinished(func(b *block, n int64) { b.short += n })
 	for in.frames.n > 0 {
@@ -76,21 +76,21 @@ func (in *Interp) clear() {
 	in.run = run{}
 }
 
-// StartCall is [Interp.Call], standing before the first instruction of f.
+// StartCall is [Interp.Call], but stops before the first instruction of f.
 func (in *Interp) StartCall(f *ir.Func, args []Value) (*Execution, error) {
 	if err := in.takes(f, args); err != nil {
 		return nil, located(err)
 	}
 	return in.start(f, func(ret *shape, out []word) error {
 		if f.Declared() {
-			// A function of the table has no instruction to stop before.
+			// A built-in function has no instruction to stop before.
 			return in.builtin(callTarget{f: f, name: f.Name}, args, ret, out)
 		}
 		return in.prepare(f, args, ret, out)
 	})
 }
 
-// takes reports whether f can be called with such arguments.
+// takes returns an error if f cannot be called with these arguments.
 func (in *Interp) takes(f *ir.Func, args []Value) error {
 	if len(args) < len(f.Sig.Fields) || len(args) > len(f.Sig.Fields) && !f.Sig.Variadic {
 		return troublef(KindArgument, "@%s takes %d arguments and is called with %d", f.Name, len(f.Sig.Fields), len(args))
@@ -103,8 +103,7 @@ func (in *Interp) takes(f *ir.Func, args []Value) error {
 	return nil
 }
 
-// StartStack is [Interp.ResumeStack], standing before the innermost activation's
-// next instruction.
+// StartStack is [Interp.ResumeStack], but stops before the innermost activation's next instruction.
 func (in *Interp) StartStack(stack []Activation) (*Execution, error) {
 	if len(stack) == 0 {
 		return nil, located(troublef(KindArgument, "no activation to resume"))
@@ -119,13 +118,13 @@ func (in *Interp) StartStack(stack []Activation) (*Execution, error) {
 // Deepest returns the greatest number of activations that existed at once in any run of the interpreter.
 func (in *Interp) Deepest() int { return len(in.frames.list) }
 
-// Run continues to the end, or to a block that [Execution.StopAt] named: then the result is nil and so is the error. A run that cannot finish returns
-// a [*RunError] and a Result with the counts and the output so far; its frames can still be read.
+// Run continues to the end, or to a block given to [Execution.StopAt]; at such a block it returns nil, nil. A run that cannot finish returns a
+// [*RunError] and a Result with the counts and the output so far. Its frames can still be read.
 func (x *Execution) Run(ctx context.Context) (*Result, error) {
 	return x.proceed(ctx, false, 0, 0)
 }
 
-// RunTo does what Run does, at the same speed, but also stops as soon as this many instructions were run since the beginning of the run.
+// RunTo is Run, at the same speed, but also stops as soon as the run has executed this many instructions since its beginning.
 func (x *Execution) RunTo(ctx context.Context, steps uint64) (*Result, error) {
 	if steps <= x.Steps() {
 		return nil, nil
@@ -133,7 +132,7 @@ func (x *Execution) RunTo(ctx context.Context, steps uint64) (*Result, error) {
 	return x.proceed(ctx, false, steps, 0)
 }
 
-// RunOut does what Run does, but also stops as soon as there are only this many frames: where a call has returned or was unwound.
+// RunOut is Run, but also stops as soon as only this many frames are left: after a call has returned or was unwound.
 func (x *Execution) RunOut(ctx context.Context, frames int) (*Result, error) {
 	if frames >= x.Depth() {
 		return nil, nil
@@ -169,7 +168,7 @@ func (x *Execution) proceed(ctx context.Context, once bool, halt uint64, floor i
 	return x.result, x.err
 }
 
-// guarded runs the loop. A panic is a bug here, and reaches the caller as an error.
+// guarded runs the loop. It turns a panic, which is a bug here, into an error.
 func (x *Execution) guarded() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -193,7 +192,7 @@ func (x *Execution) guarded() (err error) {
 	return err
 }
 
-// stages runs the parts of the program, one after the other.
+// stages runs the stages of the program, one after the other.
 func (x *Execution) stages() error {
 	in := x.in
 	fresh := x.fresh
@@ -218,7 +217,7 @@ func (x *Execution) stages() error {
 	}
 }
 
-// finish makes the result of how a run ended.
+// finish makes the Result of a run that has ended.
 func (x *Execution) finish(err error) (*Result, error) {
 	in := x.in
 	res := &Result{Type: x.ret.typ, Steps: in.run.steps, Writes: in.view.writes - x.writes}
@@ -247,9 +246,8 @@ func (x *Execution) complete(ctx context.Context) (*Result, error) {
 	return res, err
 }
 
-// StopAt stops Run whenever the block is entered, its phis done, or no
-// more; not where a function of the C library called back, as qsort does. It errs
-// where the function cannot be decoded.
+// StopAt makes Run stop whenever it has entered the block and set its phis, or no longer stop there. It does not stop inside a callback from the C
+// library, such as qsort's. It returns an error if the function cannot be decoded.
 func (x *Execution) StopAt(b *ir.Block, on bool) error {
 	fn, err := x.in.function(b.Func)
 	if err != nil {
@@ -270,7 +268,7 @@ func (x *Execution) Steps() uint64 {
 	return x.in.run.steps
 }
 
-// Output returns what the program has written to standard output so far, unless [Options].Stdout takes it.
+// Output returns what the program has written to standard output so far, unless [Options].Stdout receives it.
 func (x *Execution) Output() string {
 	switch {
 	case x.done:
@@ -281,7 +279,7 @@ func (x *Execution) Output() string {
 	return string(x.in.run.output)
 }
 
-// Depth is the number of frames, 0 when the run has ended without an error.
+// Depth returns the number of frames, 0 after the run has ended without an error.
 func (x *Execution) Depth() int {
 	if x.in.run.of != x {
 		return 0
@@ -289,8 +287,8 @@ func (x *Execution) Depth() int {
 	return x.in.frames.n
 }
 
-// At returns the current instruction of a frame, frame 0 being the innermost: of that frame the instruction to run next or the one that failed, of
-// the others the call that has not returned. It returns nil where there are fewer frames.
+// At returns the current instruction of a frame, where frame 0 is the innermost. For frame 0 it is the instruction to run next or the one that
+// failed; for other frames it is the call that has not returned. At returns nil if the frame does not exist.
 func (x *Execution) At(frame int) *ir.Instr {
 	if frame < 0 || frame >= x.Depth() {
 		return nil
@@ -299,8 +297,8 @@ func (x *Execution) At(frame int) *ir.Instr {
 	return fr.at(frame > 0 || x.done && !x.in.run.before)
 }
 
-// Value returns the value that a parameter or an instruction of a frame's function has in that frame. The value is undefined before the instruction
-// has run. Value returns false where the function has no such parameter or instruction.
+// Value returns the value of a parameter or an instruction of a frame's function in that frame. The value is undefined before the instruction has
+// run. Value returns false if the function has no such parameter or instruction.
 func (x *Execution) Value(frame int, v ir.Value) (Value, bool) {
 	if frame < 0 || frame >= x.Depth() {
 		return Value{}, false
@@ -313,7 +311,8 @@ func (x *Execution) Value(frame int, v ir.Value) (Value, bool) {
 	return Value{s.s, append([]word(nil), s.in(fr)...)}, true
 }
 
-// Operand is [Execution.Value] for an operand of an instruction in the frame's function, which may also be a constant, or the address of a global.
+// Operand is [Execution.Value] for an operand of an instruction in the frame's function. An operand may also be a constant or the address of a
+// global.
 func (x *Execution) Operand(frame int, v ir.Value) (Value, bool) {
 	switch v.(type) {
 	case *ir.Param, *ir.Instr:
@@ -333,11 +332,11 @@ func (x *Execution) Operand(frame int, v ir.Value) (Value, bool) {
 // Traced describes one instruction that was run.
 type Traced struct {
 	Instr *ir.Instr
-	Depth int   // frames below the one that ran it, 0 for the outermost
-	Value Value // its result; none where it has none or is a call that has not returned
+	Depth int   // number of frames below the frame that ran it, 0 for the outermost
+	Value Value // its result; none if it has no result or is a call that has not returned
 }
 
-// traced reports to [Options].Trace what an instruction of a frame did. depth is the number of frames when it was run.
+// traced reports to [Options].Trace the effect of an instruction of a frame. depth is the number of frames when it ran.
 func (in *Interp) traced(i *ir.Instr, fr *frame, depth int) {
 	t := Traced{Instr: i, Depth: depth - 1}
 	if s, ok := fr.fn.slots[i]; ok && in.frames.n == depth && s.s.words > 0 {

@@ -19,7 +19,7 @@ func special(k ir.TypeKind, w []word) (nan, inf bool) {
 	return math.IsNaN(f), math.IsInf(f, 0)
 }
 
-// promised reports whether floats are as the flags nnan and ninf promise. Where an operand or the result is not, the result is poison (LangRef,
+// promised reports whether the floats satisfy the flags nnan and ninf. If an operand or the result violates a flag, the result is poison (LangRef,
 // "Fast-Math Flags").
 func promised(flags ir.Flags, k ir.TypeKind, list ...[]word) bool {
 	if flags&(ir.NoNaNs|ir.NoInfs) == 0 {
@@ -34,7 +34,7 @@ func promised(flags ir.Flags, k ir.TypeKind, list ...[]word) bool {
 	return true
 }
 
-// promise holds the flags nnan and ninf for a value that an instruction passes on and does not compute: of a phi, a select or a call.
+// promise holds the flags nnan and ninf for a value that a phi, a select or a call passes on without computing it.
 type promise struct {
 	flags ir.Flags
 	value slot
@@ -53,12 +53,12 @@ func promises(flags ir.Flags, values ...slot) []promise {
 	return list
 }
 
-// broken reports whether a lane is not what is promised.
+// broken reports whether a lane violates the promise.
 func (p promise) broken(w []word, lane *shape) bool {
 	return defined(w) && !promised(p.flags, lane.typ.Kind, w)
 }
 
-// enforce makes poison of the lanes that are not what is promised.
+// enforce turns the lanes that violate the promise into poison.
 func (p promise) enforce(words []word) {
 	lane, n := p.value.s.lane()
 	for k := range n {
@@ -79,14 +79,14 @@ func (p promise) kept(fr *frame) bool {
 	return true
 }
 
-// callPromise holds the flags that a call promises of its arguments and its result. It is not known which argument a lane of the result comes from,
-// so one argument that breaks the promise makes all lanes poison.
+// callPromise holds the promises of a call about its arguments and its result. A lane of the result may depend on any argument, so one violated
+// argument turns all lanes into poison.
 type callPromise struct {
 	args   []promise
 	result promise
 }
 
-// callPromises of a call are nil where it promises nothing.
+// callPromises returns the promises of a call, nil for none.
 func callPromises(i *ir.Instr, args []slot, out slot) *callPromise {
 	result := promises(i.Flags, out)
 	if result == nil {
@@ -95,14 +95,14 @@ func callPromises(i *ir.Instr, args []slot, out slot) *callPromise {
 	return &callPromise{promises(i.Flags, args...), result[0]}
 }
 
-// debt holds the work that a running call has to do when it returns, nil for none.
+// debt holds the work that a running call must do when it returns, nil for none.
 type debt struct {
 	result promise
-	broken bool   // an argument was not as promised
-	given  []span // memory whose content goes
+	broken bool   // an argument violated the promise
+	given  []span // memory that becomes undefined
 }
 
-// owed returns the work that a call has to do when it returns, nil for most calls.
+// owed returns the work that a call must do when it returns, nil for most calls.
 func (c *callPromise) owed(fr *frame) *debt {
 	if c == nil {
 		return nil
@@ -110,7 +110,7 @@ func (c *callPromise) owed(fr *frame) *debt {
 	return c.debt(fr)
 }
 
-// debt looks at the arguments.
+// debt checks the arguments.
 func (c *callPromise) debt(fr *frame) *debt {
 	d := &debt{result: c.result}
 	for _, p := range c.args {
@@ -119,7 +119,7 @@ func (c *callPromise) debt(fr *frame) *debt {
 	return d
 }
 
-// with is the debt of a callee that takes its caller's place.
+// with merges the debt of a callee that replaces its caller's frame with the caller's debt.
 func (d *debt) with(callers *debt) *debt {
 	if d == nil || callers == nil {
 		return cmp.Or(d, callers)
@@ -133,7 +133,7 @@ func (d *debt) with(callers *debt) *debt {
 	return d
 }
 
-// settle looks at the result.
+// settle checks the result.
 func (d *debt) settle(words []word) {
 	switch {
 	case d == nil || len(words) == 0 || d.result.value.s == nil:

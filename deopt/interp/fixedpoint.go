@@ -6,9 +6,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// fixedPoint is a product or quotient of fixed-point numbers, integers in units
-// of 2^-scale, where scale is the constant last operand (LangRef, "Fixed Point
-// Arithmetic Intrinsics"). It rounds down, which may be either way there.
+// fixedPoint is a product or quotient of fixed-point numbers: integers in units of 2^-scale, where scale is the constant last operand (LangRef,
+// "Fixed Point Arithmetic Intrinsics"). It rounds down; LLVM allows either direction.
 type fixedPoint struct {
 	divides, isSigned, saturates bool
 }

@@ -2,16 +2,16 @@ package interp
 
 import "errors"
 
-// flight is a pending non-local jump: the run continues in a frame further out. Until it reaches that frame, the jump is passed up as an error, also
-// through functions of the table that called back.
+// flight is a pending non-local jump: the run continues in a frame further out. Until the jump reaches that frame, it is passed up as an error, also
+// through built-in functions that called back.
 type flight interface {
 	error
-	// land removes frames down to the one where the run continues, which is left before its next instruction or with its next edge chosen. Where that
-	// one is not among those above base, land removes these and returns the jump itself.
+	// land removes frames down to the one where the run continues, and sets its next instruction or edge. If that frame is not above base, land
+	// removes the frames above base and returns the jump itself.
 	land(in *Interp, base int) error
 }
 
-// arrive continues after an error of the running frame, where that is a pending jump.
+// arrive handles an error of the running frame. It lands a pending non-local jump and returns any other error.
 func (in *Interp) arrive(base int, err error) error {
 	var f flight
 	if !errors.As(err, &f) {
@@ -37,12 +37,12 @@ func (in *Interp) arrive(base int, err error) error {
 	return nil
 }
 
-// leave removes the running frame, which waits for a call and will not continue.
+// leave removes the running frame, which waits for a call that will not return.
 func (in *Interp) leave() {
 	fr := in.top()
 	fr.abandon(true)
 	if fr.owes != nil {
-		fr.owes.result.value.s = nil // nothing is returned
+		fr.owes.result.value.s = nil // the frame returns nothing
 	}
 	in.pop()
 }

@@ -63,7 +63,7 @@ func (d *decoder) floatArith(i *ir.Instr, out slot) (step, error) {
 	})
 }
 
-// floatLanes is an operation on two floats of which every bit is known, in the environment of the function.
+// floatLanes returns the operation on two floats with all bits known, in the environment of the function.
 func (d *decoder) floatLanes(op ir.Op, kind ir.TypeKind) (func(dst, x, y []word), error) {
 	r := d.rulesOf(kind)
 	if r == nil {
@@ -74,7 +74,7 @@ func (d *decoder) floatLanes(op ir.Op, kind ir.TypeKind) (func(dst, x, y []word)
 	}, r.refusal
 }
 
-// floatLanes is an operation on two floats of which every bit is known, in the default environment.
+// floatLanes returns the operation on two floats with all bits known, in the default environment.
 func floatLanes(op ir.Op, kind ir.TypeKind) func(dst, x, y []word) {
 	if f := formats[kind]; kind == ir.X86FP80Kind || kind == ir.FP128Kind {
 		return func(dst, x, y []word) {
@@ -102,10 +102,8 @@ func softOp(op ir.Op, f softfloat.Format, x, y softfloat.Number) softfloat.Numbe
 	return softfloat.Rem(x, y)
 }
 
-// floatOp calculates in the format's own precision. For half and bfloat it
-// calculates in float64 and rounds once more, which is exact for + - * and /:
-// 53 bits are more than twice the bits of either and two more. The remainder
-// is always exact.
+// floatOp computes in the format's own precision. For half and bfloat it computes in float64 and rounds once more. That is exact for + - * and /,
+// because 53 is at least 2p+2 for the precision p of either. The remainder is always exact.
 func floatOp(op ir.Op, kind ir.TypeKind, a, b uint64) uint64 {
 	if kind == ir.FloatKind && op != ir.OpFRem {
 		x, y := math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b))
@@ -153,7 +151,7 @@ func (d *decoder) unary(i *ir.Instr, out slot) (step, error) {
 		return nil, troublef(KindModule, "%v of %v to %v", i.Op, a.s.typ, out.s.typ)
 	}
 	if i.Op == ir.OpFreeze {
-		// Any value is right for an undefined bit, as long as it stays the same.
+		// Any value is correct for an undefined bit if it never changes.
 		return func(fr *frame) error {
 			for k, w := range a.in(fr) {
 				fr.in.frozen = fr.in.frozen || w.u != 0

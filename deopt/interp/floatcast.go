@@ -34,7 +34,7 @@ func (d *decoder) floatCast(i *ir.Instr, out slot) (step, error) {
 		}
 		return lanes1(out, a, special)
 	}
-	// As of intIntrinsic, a scalar takes the longer way here.
+	// As in intIntrinsic, a scalar does not use the shortcut here.
 	quick := shortWay(nil)
 	if a.s.typ.Kind == ir.VectorKind {
 		quick = conversionShort(i.Op, i.Flags, from, to)
@@ -55,7 +55,7 @@ func (d *decoder) floatCast(i *ir.Instr, out slot) (step, error) {
 	})
 }
 
-// betweenFloats is fpext and fptrunc.
+// betweenFloats returns the conversion of fpext or fptrunc.
 func betweenFloats(flags ir.Flags, from, to *shape) func(dst, src []word) {
 	p, q := from.typ.Kind, to.typ.Kind
 	narrow := narrowFloat(from.typ) && narrowFloat(to.typ)
@@ -71,7 +71,7 @@ func betweenFloats(flags ir.Flags, from, to *shape) func(dst, src []word) {
 	}
 }
 
-// intToFloat rounds once, from the integer to the float.
+// intToFloat returns a conversion that rounds once, from the integer to the float.
 func intToFloat(signed, notNegative bool, from, to *shape) func(dst, src []word) {
 	kind, top := to.typ.Kind, (from.bits-1)/64
 	return func(dst, src []word) {
@@ -91,7 +91,7 @@ func intToFloat(signed, notNegative bool, from, to *shape) func(dst, src []word)
 	}
 }
 
-// floatToInt truncates the fraction. A value that does not fit is poison (LangRef, "fptoui").
+// floatToInt returns a conversion that drops the fraction. A value that does not fit is poison (LangRef, "fptoui").
 func floatToInt(signed bool, from, to *shape) func(dst, src []word) {
 	kind := from.typ.Kind
 	return func(dst, src []word) {
@@ -114,8 +114,8 @@ func floatToInt(signed bool, from, to *shape) func(dst, src []word) {
 	}
 }
 
-// saturatingCast is a conversion to an integer that has a result for every
-// float: the nearest integer of the type, 0 for NaN (LangRef, "llvm.fptosi.sat").
+// saturatingCast is a conversion to an integer with a result for every float: the nearest integer of the type, 0 for NaN (LangRef,
+// "llvm.fptosi.sat").
 type saturatingCast struct{ isSigned bool }
 
 func (x saturatingCast) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {

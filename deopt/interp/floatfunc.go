@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/deopt/interp/internal/libm"
 )
 
-// floatFunc is a function of doubles in the C library. Package libm rounds its functions of <math.h> correctly, and its documentation says how often
-// glibc differs in the last place. The others are Go's, and only exact ones: Go's approximations differ from one processor to the next.
+// floatFunc is a function of doubles in the C library. Package libm rounds its functions of <math.h> correctly; its documentation gives how often
+// glibc differs in the last place. The other functions are Go's, but only exact ones: Go's approximations differ between processors.
 type floatFunc struct {
 	args int
 	f    func(v []float64) float64
@@ -32,8 +32,8 @@ func two(f func(a, b float64) float64) floatFunc {
 	}}
 }
 
-// correct is a function that is rounded correctly. Where it has no result, the NaN that comes out is what glibc makes by dividing zeros
-// or subtracting infinities: the processor's, which is negative (see nan.go).
+// correct returns a correctly rounded function. If there is no result, glibc divides zeros or subtracts infinities. So the result is the processor's
+// NaN, which is negative (see nan.go).
 func correct(x libm.Func) floatFunc {
 	return floatFunc{x.Args, func(v []float64) float64 {
 		r := x.Float64(v...)
@@ -44,12 +44,12 @@ func correct(x libm.Func) floatFunc {
 	}}
 }
 
-// constantNaN is correct for those whose NaN is a constant of glibc's (2.36, w_log10_compat.c and k_standard.c), which is positive.
+// constantNaN is correct for the functions whose NaN is a constant in glibc, and positive (2.36, w_log10_compat.c and k_standard.c).
 func constantNaN(x libm.Func) floatFunc {
 	return floatFunc{x.Args, func(v []float64) float64 { return x.Float64(v...) }}
 }
 
-// minNum and maxNum return the number where the other operand is a NaN.
+// minNum and maxNum return the other operand if one is a NaN.
 func minNum(a, b float64) float64 {
 	if math.IsNaN(a) {
 		return b

@@ -9,15 +9,14 @@ import (
 )
 
 // laneFunc is a function of floats of one type, applied lane by lane. soft computes it in any format; the caller rounds its result once. narrow, if
-// not nil, computes it on the bits of a format that is exact in a float64.
+// not nil, computes it on the bits of a format whose values a float64 holds exactly.
 type laneFunc struct {
 	args   int
 	soft   func(f softfloat.Format, v []softfloat.Number) softfloat.Number
 	narrow func(k ir.TypeKind, v []uint64) uint64
 }
 
-// rounds is a rounding to an integer, which a float64 does for all formats that
-// are exact in it.
+// rounds returns a rounding to an integer, which float64 computes for all formats that it holds exactly.
 func rounds(f func(float64) float64, to softfloat.Rounding) laneFunc {
 	return laneFunc{1,
 		func(_ softfloat.Format, v []softfloat.Number) softfloat.Number { return v[0].Round(to) },
@@ -25,7 +24,7 @@ func rounds(f func(float64) float64, to softfloat.Rounding) laneFunc {
 	}
 }
 
-// fromC is a function of the C library, rounded correctly.
+// fromC returns a function of the C library, rounded correctly.
 func fromC(x libm.Func) laneFunc {
 	return laneFunc{x.Args, func(f softfloat.Format, v []softfloat.Number) softfloat.Number { return x.Call(f, v...) }, nil}
 }
@@ -37,8 +36,7 @@ type floatIntrinsic interface {
 var floatIntrinsics = map[string]floatIntrinsic{
 	"sqrt": laneFunc{1,
 		func(f softfloat.Format, v []softfloat.Number) softfloat.Number { return softfloat.Sqrt(v[0], f.Prec) },
-		// 53 bits are more than twice those of the narrower formats and two more,
-		// so that to round a root twice is to round it once.
+		// 53 is at least 2p+2 for the precision p of each narrower format, so rounding the root twice equals rounding it once.
 		func(k ir.TypeKind, v []uint64) uint64 {
 			return floatBits(k, one(math.Sqrt).f([]float64{floatOf(k, v[0])}))
 		},
@@ -63,7 +61,7 @@ var floatIntrinsics = map[string]floatIntrinsic{
 			return fused(k, floatOf(k, v[0]), floatOf(k, v[1]), floatOf(k, v[2]))
 		},
 	},
-	// A target may fuse it or not (LangRef, "llvm.fmuladd"); plain x86-64 does not.
+	// A target may fuse the operations or not (LangRef, "llvm.fmuladd"); x86-64 without FMA does not.
 	"fmuladd": laneFunc{3,
 		func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 			return softfloat.Add(f.Decode(f.Encode(softfloat.Mul(v[0], v[1]))), v[2])
@@ -82,12 +80,10 @@ var floatIntrinsics = map[string]floatIntrinsic{
 	"vector.reduce.fminimum": extremum{-1, false}, "vector.reduce.fmaximum": extremum{1, false},
 }
 
-// fused is x*y + z rounded once, of a format that is exact in a float64. In the
-// narrower ones the product is exact; the sum is rounded to odd, so that
-// rounding it again gives what rounding once would (Boldo and Melquiond,
-// "Emulation of FMA and correctly rounded sums", 2008).
+// fused computes x*y + z, rounded once, for a format whose values a float64 holds exactly. In the narrower formats the product is exact. The sum is
+// rounded to odd, so that rounding it again equals rounding once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 func fused(kind ir.TypeKind, x, y, z float64) uint64 {
-	p := float64(x * y) // rounded: Go may fuse it with the sum on processors that can
+	p := float64(x * y) // the conversion rounds: it keeps Go from fusing the product with the sum
 	s := p + z
 	if kind == ir.DoubleKind {
 		s = math.FMA(x, y, z)
@@ -110,7 +106,7 @@ func fused(kind ir.TypeKind, x, y, z float64) uint64 {
 	return floatBits(kind, s)
 }
 
-// decode makes the step of a function whose operands and result have one type.
+// decode returns the step of a function whose operands and result have one type.
 func (x laneFunc) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	lane, n := out.s.lane()
 	if len(args) != x.args || !lane.typ.Float() {
@@ -172,8 +168,7 @@ func (x laneFunc) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, 
 	}, nil
 }
 
-// signFunc is fabs of one operand and copysign of two: what they do to a NaN is
-// as defined as for any other float (LangRef, "llvm.fabs").
+// signFunc is fabs with one operand and copysign with two. Both define the result for a NaN as for any other float (LangRef, "llvm.fabs").
 type signFunc struct{ args int }
 
 func (x signFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
@@ -198,9 +193,8 @@ func (x signFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, 
 	})
 }
 
-// extremum is the lesser (-1) or the greater (1) of two floats. -0 is less than
-// +0, which minnum and maxnum leave open (LangRef, "llvm.minnum"). A NaN is
-// passed over or is the result.
+// extremum is the lesser (-1) or the greater (1) of two floats. It orders -0 below +0, which minnum and maxnum leave open (LangRef, "llvm.minnum").
+// overNaNs selects whether a NaN is ignored or is the result.
 type extremum struct {
 	sign     int
 	overNaNs bool

@@ -10,7 +10,7 @@ import (
 
 type powi struct{}
 
-// decode multiplies as compiler-rt's __powidf2 does, in the type's precision.
+// decode multiplies in the type's precision and in the order of compiler-rt's __powidf2.
 func (powi) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	lane, n := out.s.lane()
 	if len(args) != 2 || !alike(args[0].s, out.s) || args[1].s.typ.Kind != ir.IntKind || args[1].s.words != 1 || !lane.typ.Float() {
@@ -58,7 +58,7 @@ func (powi) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error)
 
 type scaling struct{}
 
-// decode takes a float and an integer of any width for each lane.
+// decode decodes a function of a float and an integer of any width, lane by lane.
 func (scaling) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if err := d.unlikeOperand(i, args); err != nil {
 		return nil, err
@@ -84,8 +84,7 @@ func (scaling) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, err
 	})
 }
 
-// pair decodes a function of a float whose result is a struct of two values with
-// as many lanes as the float.
+// pair decodes a function of a float whose result is a struct of two values, each with as many lanes as the float.
 func pair(i *ir.Instr, args []slot, out slot, fits func(first, second *shape) bool, f func(first, second, x []word)) (step, error) {
 	if len(args) != 1 || out.s.field == nil || out.s.n != 2 {
 		return nil, wrongUse(i)
@@ -136,8 +135,7 @@ func (splitExponent) decode(d *decoder, i *ir.Instr, args []slot, out slot) (ste
 
 type splitFraction struct{}
 
-// decode gives the fraction and the whole part, both with the sign of the
-// operand; of an infinity the fraction is zero (C17 F.10.3.12).
+// decode yields the fraction and the whole part, both with the sign of the operand. The fraction of an infinity is zero (C17 F.10.3.12).
 func (splitFraction) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if err := d.unlikeOperand(i, args); err != nil {
 		return nil, err
@@ -214,11 +212,11 @@ func (classTest) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, e
 	}, nil
 }
 
-// floatClass is the bit of a float's class (LangRef, "llvm.is.fpclass").
+// floatClass returns the bit of a float's class (LangRef, "llvm.is.fpclass").
 func floatClass(f softfloat.Format, w []word) uint {
 	bits := toBig(w)
 	n := f.Decode(bits)
-	distance := uint(0) // from a zero
+	distance := uint(0) // class distance from the zero of the same sign
 	switch {
 	case f.Signaling(bits):
 		return 0

@@ -7,18 +7,16 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// narrowFloat reports whether every value of t is exact in a float64, so that Go's
-// arithmetic serves for it. x86_fp80 and fp128 are calculated with in software.
+// narrowFloat reports whether a float64 holds every value of t exactly, so that Go's arithmetic can be used. Software computes x86_fp80 and fp128.
 func narrowFloat(t *ir.Type) bool { return t.Kind >= ir.HalfKind && t.Kind <= ir.DoubleKind }
 
-// formats are the float types (LangRef, "Floating-Point Types"). ppc_fp128, which
-// is a pair of doubles, is not among them: the shape of it is refused.
+// formats are the supported float types (LangRef, "Floating-Point Types"). It lacks ppc_fp128, which is a pair of doubles: shapes refuse that type.
 var formats = map[ir.TypeKind]softfloat.Format{
 	ir.HalfKind: softfloat.Half, ir.BFloatKind: softfloat.BFloat, ir.FloatKind: softfloat.Single,
 	ir.DoubleKind: softfloat.Double, ir.X86FP80Kind: softfloat.X87, ir.FP128Kind: softfloat.Quad,
 }
 
-// floatNumber decodes a float of any type, and setFloat rounds one into words.
+// floatNumber decodes a float of any type; setFloat rounds a number into words.
 func floatNumber(k ir.TypeKind, w []word) softfloat.Number { return formats[k].Decode(toBig(w)) }
 
 func setFloat(k ir.TypeKind, dst []word, n softfloat.Number) {
@@ -26,8 +24,7 @@ func setFloat(k ir.TypeKind, dst []word, n softfloat.Number) {
 	setBig(dst, f.Encode(n), f.Bits())
 }
 
-// floatOf decodes the bits of a half, bfloat, float or double. Every value of
-// the smaller formats is exact in a float64.
+// floatOf decodes the bits of a half, bfloat, float or double. A float64 holds every value of the smaller formats exactly.
 func floatOf(k ir.TypeKind, bits uint64) float64 {
 	switch k {
 	case ir.DoubleKind:
@@ -51,8 +48,8 @@ func floatOf(k ir.TypeKind, bits uint64) float64 {
 	return math.Float64frombits(sign<<63 | uint64(exp-15+1023)<<52 | frac<<42)
 }
 
-// floatBits rounds f to nearest even in the format k. Payloads of NaN keep
-// their upper bits and become quiet, as the conversions of x86-64 do.
+// floatBits rounds f to the format k: to nearest, ties to even. A NaN keeps the upper bits of its payload and becomes quiet, as in the conversions
+// of x86-64.
 func floatBits(k ir.TypeKind, f float64) uint64 {
 	switch k {
 	case ir.DoubleKind:
@@ -69,8 +66,7 @@ func floatBits(k ir.TypeKind, f float64) uint64 {
 	return roundBits(f, 5, 10)
 }
 
-// roundBits rounds to a format of 16 bits in one step from the float64, so
-// that nothing is rounded twice.
+// roundBits rounds a float64 to a format of 16 bits in one step, to avoid double rounding.
 func roundBits(f float64, expBits, fracBits int) uint64 {
 	b := math.Float64bits(f)
 	sign := b >> 63 << (expBits + fracBits)
@@ -85,12 +81,12 @@ func roundBits(f float64, expBits, fracBits int) uint64 {
 	}
 	frac, exp := math.Frexp(math.Abs(f)) // frac in [0.5, 1)
 	bias := 1<<(expBits-1) - 1
-	// The unit of the last place: of the lowest normal exponent for subnormals.
+	// ulp is the exponent of the last place; subnormals share that of the lowest normal exponent.
 	ulp := max(exp-1, 1-bias) - fracBits
 	units := math.RoundToEven(math.Ldexp(frac, exp-ulp))
 	if math.Ldexp(units, ulp) >= math.Ldexp(1, bias+1) {
 		return sign | inf
 	}
-	// Units of a normal number hold its leading one, which carries into the exponent.
+	// The significand of a normal number contains its leading one, which carries into the exponent.
 	return sign | (uint64(ulp+fracBits+bias-1)<<fracBits + uint64(units))
 }

@@ -9,9 +9,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// FrameType is the plain type of an IR type, with the IR's spelling beside it. A type
-// that has no kind of its own there, or too many parts to be spelled, is opaque; one that is
-// larger than a frame's slot can be (64 KiB) has no type at all.
+// FrameType returns the plain type for an IR type, with the IR's spelling. A type without a plain kind, or with too many parts to spell, is opaque.
+// A type larger than a frame's slot (64 KiB) gives the zero type.
 func FrameType(dl *ir.DataLayout, t *ir.Type) abstract.Type {
 	parts := maxParts
 	return frameType(dl, t, &parts)
@@ -41,7 +40,7 @@ func frameType(dl *ir.DataLayout, t *ir.Type, parts *int) abstract.Type {
 	return out
 }
 
-// compose gives a vector, array or struct its parts, if it has no more than that.
+// compose adds the parts of a vector, array or struct, unless there are more than the limit.
 func compose(dl *ir.DataLayout, t *ir.Type, out *abstract.Type, parts *int) {
 	switch {
 	case t.Kind == ir.StructKind && !t.Opaque:
@@ -82,9 +81,8 @@ var floatWidths = map[ir.TypeKind]int{ir.HalfKind: 16, ir.FloatKind: 32, ir.Doub
 
 const maxOpaque = 1 << 16
 
-// Format is the value in its type's natural form, a scalar as [abstract.Type.Format]
-// spells it: <…> for vectors, […] for arrays, {…} for structs. A scalar with an
-// undefined bit is undef, one that is poison is poison. No value is void.
+// Format returns the value in the natural form of its type, and a scalar as [abstract.Type.Format] spells it: <…> for vectors, […] for arrays, {…}
+// for structs. A scalar with an undefined bit is "undef", a poison one is "poison". No value is "void".
 func (v Value) Format() string {
 	if v.s == nil {
 		return "void"
@@ -125,7 +123,7 @@ func (v Value) formatScalar() string {
 var ownLayout = func() *ir.DataLayout {
 	dl, err := ir.ParseDataLayout("")
 	if err != nil {
-		panic(err) // the empty layout is the default one
+		panic(err) // cannot fail: the empty layout is the default one
 	}
 	return dl
 }()
@@ -135,7 +133,7 @@ func ones(n uint) *big.Int {
 	return new(big.Int).Sub(new(big.Int).Lsh(one, n), one)
 }
 
-// IRType returns the type of the IR for the type of a slot, or nil where no value of such a type can be given.
+// IRType returns the IR type for the type of a slot, or nil if a slot of that type cannot be given a value.
 func IRType(t abstract.Type) *ir.Type {
 	switch t.Kind {
 	case abstract.Int:

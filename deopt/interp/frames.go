@@ -9,39 +9,37 @@ type frame struct {
 	in       *Interp
 	fn       *function
 	w        []word
-	ret      []word  // where the result goes, in the caller's frame
-	pc       int     // of the next inst; of a frame that waits, its call is the one before
-	next     *edge   // what a terminator's step chose
-	mark     int     // allocations of the stack that are not this frame's
-	variadic []Value // the arguments after the named ones, nil in a resumed frame
-	held     uint64  // charged for them
-	va       *vaArea // where va_start put them, nil before the first
+	ret      []word  // destination of the result, in the caller's frame
+	pc       int     // index of the next inst; in a waiting frame, the call is the one before
+	next     *edge   // the edge that a terminator's step chose
+	mark     int     // number of stack allocations that belong to outer frames
+	variadic []Value // the variadic arguments, nil in a resumed frame
+	held     uint64  // memory charged for the variadic arguments
+	va       *vaArea // where va_start stored the variadic arguments, nil before the first va_start
 
-	owes *debt // what the result is to be
+	owes *debt // work to do on return
 
-	jumps   []*jump    // of setjmp calls in it, nil of most
-	resumed *activated // nil of a frame that a call made
+	jumps   []*jump    // of setjmp calls in this frame, usually nil
+	resumed *activated // nil for a frame that a call made
 
-	chunk, top int // of the word stack before this frame
+	chunk, top int // top of the word stack before this frame
 }
 
-// chunkWords are the words that the word stack grows by.
+// chunkWords is the number of words by which the word stack grows.
 const chunkWords = 1 << 14
 
-// frames are the activations, outermost first. Frames and their words are used
-// again: a call costs a copy of the template.
+// frames holds the activations, outermost first. It reuses frames and their words, so that a call costs only a copy of the template.
 type frames struct {
 	list       []*frame
-	n          int // how many of list are active
+	n          int // number of active entries of list
 	chunks     [][]word
-	chunk, top int // where the next frame's words go
+	chunk, top int // position of the next frame's words
 }
 
-// top is the running frame.
+// top returns the running frame.
 func (in *Interp) top() *frame { return in.frames.list[in.frames.n-1] }
 
-// push makes a frame of fn the running one. Allocations of the stack from mark on
-// go when it goes.
+// push makes a new frame of fn the running one. Popping the frame releases the stack allocations from mark on.
 func (in *Interp) push(fn *function, ret []word, mark int) (*frame, error) {
 	s := &in.frames
 	if s.n >= in.opt.MaxDepth {
@@ -68,7 +66,7 @@ func (in *Interp) push(fn *function, ret []word, mark int) (*frame, error) {
 	return fr, nil
 }
 
-// words takes n words from the stack of words.
+// words allocates n words on the word stack.
 func (s *frames) words(n int) []word {
 	if len(s.chunks) == 0 {
 		s.chunks = append(s.chunks, make([]word, max(chunkWords, n)))
@@ -79,7 +77,7 @@ func (s *frames) words(n int) []word {
 		case s.chunk == len(s.chunks):
 			s.chunks = append(s.chunks, make([]word, max(chunkWords, n)))
 		case n > len(s.chunks[s.chunk]):
-			// The chunks after it are free, and may be as large where frames were before.
+			// The later chunks are unused. Release them: they may hold large frames of the past.
 			clear(s.chunks[s.chunk+1:])
 			s.chunks = append(s.chunks[:s.chunk], make([]word, n))
 		}
@@ -89,7 +87,7 @@ func (s *frames) words(n int) []word {
 	return w
 }
 
-// pop ends the running frame.
+// pop removes the running frame.
 func (in *Interp) pop() {
 	s := &in.frames
 	s.n--
@@ -108,13 +106,13 @@ func (in *Interp) pop() {
 	}
 }
 
-// freeFrame is the size up to which a frame counts as one step of its call.
+// freeFrame bounds the size of a frame that counts as one step of its call.
 const freeFrame = 1 << 16
 
 // frameCost returns the bytes charged for a frame of this many words.
 func frameCost(words int) uint64 { return 16*uint64(words) + 256 }
 
-// at returns the instruction that a frame is at: in the running frame the one that it is about to run, in one that waits its call.
+// at returns the current instruction of a frame: the next one to run, or the call if the frame waits for a callee.
 func (fr *frame) at(waits bool) *ir.Instr {
 	pc := fr.pc
 	if waits {

@@ -13,8 +13,7 @@ type scaled struct {
 	by    uint64
 }
 
-// gep decodes getelementptr: base + constant + the sum of index*scale, modulo
-// the width of the pointer (LangRef, "getelementptr").
+// gep decodes getelementptr: base + constant + the sum of index*scale, modulo 2^width of the pointer (LangRef, "getelementptr").
 func (d *decoder) gep(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, len(i.Args))
 	if err != nil {
@@ -38,7 +37,7 @@ func (d *decoder) gep(i *ir.Instr, out slot) (step, error) {
 		}
 	}
 	m := maskAt(lane.bits, 0)
-	// An address of 32 bits is calculated in the upper half of 64, where it wraps as it must.
+	// Compute a 32-bit address in the upper half of 64 bits, where it wraps correctly.
 	shift := 64 - lane.bits
 	return func(fr *frame) error {
 		for k := range n {
@@ -64,15 +63,15 @@ func (d *decoder) gep(i *ir.Instr, out slot) (step, error) {
 	}, nil
 }
 
-// address is the sum that a getelementptr computes: a base and an offset to it.
+// address is the result of a getelementptr: a base and an offset to it.
 type address struct {
 	word
 	offset           uint64
 	poison           bool
-	signed, unsigned bool // the offset overflowed, seen as such a number
+	signed, unsigned bool // the offset overflowed as a signed or as an unsigned number
 }
 
-// cut takes an index to the upper bits, and notes where a wider one loses some.
+// cut shifts an index into the upper bits, and records whether an index wider than the pointer loses bits.
 func (a *address) cut(index word, s *shape, shift int) word {
 	low := index.v << shift
 	if index.u == 0 {
@@ -91,7 +90,7 @@ func (a *address) add(index word, by uint64) {
 	hi, lo := bits.Mul64(index.v, by)
 	sum, carry := bits.Add64(a.offset, lo, 0)
 	a.unsigned = a.unsigned || hi != 0 || carry != 0
-	// From the unsigned to the signed high half (Hacker's Delight, §8-3).
+	// Convert the unsigned high half to the signed one (Hacker's Delight, §8-3).
 	if int64(index.v) < 0 {
 		hi -= by
 	}
@@ -99,10 +98,8 @@ func (a *address) add(index word, by uint64) {
 	a.offset = sum
 }
 
-// wraps reports whether the flags make poison of the sum: inbounds and nusw where a
-// signed offset overflows or leads around the ends of the address space, nuw where
-// an unsigned one does (LangRef, "getelementptr"). Whether the address stays inside
-// of its object is not looked at before it is used.
+// wraps reports whether the flags turn the address into poison (LangRef, "getelementptr"). inbounds and nusw do so if the signed offset overflows or
+// the sum wraps around the address space, nuw if the unsigned offset or sum does. inbounds does not check the bounds of the object: the access does.
 func (a *address) wraps(flags ir.Flags) bool {
 	if a.u != 0 {
 		return false
@@ -114,8 +111,7 @@ func (a *address) wraps(flags ir.Flags) bool {
 	return flags&ir.NUW != 0 && (a.unsigned || sum < a.v)
 }
 
-// pick reads the k-th lane of an index, or its only one, sign-extended or cut to
-// 64 bits.
+// pick reads lane k of an index, or its only lane, sign-extended or truncated to 64 bits.
 func pick(fr *frame, a slot, k int) word {
 	lane, n := a.s.lane()
 	if n == 1 {
@@ -128,7 +124,7 @@ func pick(fr *frame, a slot, k int) word {
 	return w
 }
 
-// path walks the source element type along the indices.
+// path follows the indices through the source element type.
 func (d *decoder) path(i *ir.Instr, args []slot) (uint64, []scaled, error) {
 	var offset uint64
 	var indices []scaled
@@ -158,7 +154,7 @@ func (d *decoder) path(i *ir.Instr, args []slot) (uint64, []scaled, error) {
 	return offset, indices, nil
 }
 
-// constantIndex reads a field number, or the splat of one.
+// constantIndex returns a constant field number, or the element of a constant splat.
 func constantIndex(v ir.Value) (uint64, bool) {
 	c, ok := v.(*ir.Const)
 	if ok && c.Kind == ir.ConstAggregate && len(c.Elems) > 0 {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// ranges are where the interpreter's own things lie, each up to the next. See the package comment.
+// ranges holds the start of each address range of the interpreter; each range ends at the next. See the package comment.
 type ranges struct{ heap, stack, globals, fixed, unknown, text, end machine.Addr }
 
 // wideRanges holds the ranges of modules whose pointers have 64 bits.
@@ -20,29 +20,28 @@ var wideRanges = ranges{
 	unknown: 0x5800_0000_0000_0000, text: 0x6000_0000_0000_0000, end: 0x8000_0000_0000_0000,
 }
 
-// narrowRanges holds the ranges of modules whose pointers have 32 bits: below 2 GiB, so that no sum of two addresses carries, and such that the first
-// pages of each have places of their own in [view].recent.
+// narrowRanges holds the ranges for modules whose pointers have 32 bits. They lie below 2 GiB, so that no sum of two addresses carries, and the
+// first pages of each use different entries of [view].recent.
 var narrowRanges = ranges{
 	heap: 0x0800_0000, stack: 0x500c_0000, globals: 0x6018_0000, fixed: 0x6c24_0000,
 	unknown: 0x7830_0000, text: 0x7c3c_0000, end: 0x7fe0_0000,
 }
 
-// own reports whether addr lies in the ranges that the interpreter makes.
+// own reports whether addr lies in the interpreter's address ranges.
 func (r *ranges) own(addr machine.Addr) bool { return addr-r.heap < r.end-r.heap }
 
-// gap keeps neighbours apart, so that an access just past one is found.
+// gap separates neighbouring allocations, so that an access just past one fails.
 const gap = 16
 
-// area is a range that is handed out from its start upwards.
+// area is a range that is allocated from its start upwards.
 type area struct {
 	v         *view
 	next, end machine.Addr
 }
 
-// take makes [addr, addr+size) accessible at the next aligned address, zero or
-// undefined. align is a power of two.
+// take makes size bytes accessible at the next aligned address, either zero or undefined. align is a power of two.
 func (a *area) take(size uint64, align int, zero bool) (machine.Addr, error) {
-	if size > a.v.limit { // and so the sums below cannot wrap
+	if size > a.v.limit { // prevents overflow of the sums below
 		return 0, a.v.charge(size)
 	}
 	addr := alignUp(a.next, align)
@@ -62,7 +61,7 @@ var errUsedUp = troublef(KindMemory, "the addresses that the interpreter gives a
 // entryCost is the number of bytes charged for the record of an allocation.
 const entryCost = 32
 
-// allot is take for memory that is released piece by piece: its record counts, too.
+// allot is take for memory that is released individually: it also charges for the record of the allocation.
 func (a *area) allot(size uint64, align int, zero bool) (machine.Addr, error) {
 	if err := a.v.charge(entryCost); err != nil {
 		return 0, err
@@ -74,8 +73,8 @@ func (a *area) allot(size uint64, align int, zero bool) (machine.Addr, error) {
 	return addr, err
 }
 
-// absent counts the pages of own bytes that are not there yet. Memory is charged by
-// its pages: an alignment, or one block that is left of many, can keep a whole one.
+// absent counts the pages of the range that do not exist yet. Memory is charged by the page, because an alignment, or the last block on a page, can
+// keep a whole page allocated.
 func (v *view) absent(addr machine.Addr, size uint64) (n uint64) {
 	if size == 0 {
 		return 0
@@ -93,7 +92,7 @@ func alignUp(addr machine.Addr, align int) machine.Addr {
 	return (addr + m) &^ m
 }
 
-// open makes own bytes accessible; their charge is the caller's.
+// open makes bytes of the interpreter's own memory accessible; the caller charges for them.
 func (v *view) open(addr machine.Addr, size uint64, zero bool) {
 	for size > 0 {
 		off := int(addr % pageSize)
@@ -120,11 +119,11 @@ func (v *view) open(addr machine.Addr, size uint64, zero bool) {
 	}
 }
 
-// allUndefined is the shadow of memory that was given and not written.
+// allUndefined is the shadow of allocated memory that was never written.
 var allUndefined = [pageSize]byte(bytes.Repeat([]byte{0xff}, pageSize))
 
-// shut makes own bytes inaccessible again. Pages that have none left are let go
-// unless keep is set: the stack needs them again soon.
+// shut makes bytes of the interpreter's own memory inaccessible again. It drops a page without accessible bytes unless keep is set: the stack soon
+// needs its pages again.
 func (v *view) shut(addr machine.Addr, size uint64, keep bool) {
 	for size > 0 {
 		off := int(addr % pageSize)
@@ -141,7 +140,7 @@ func (v *view) shut(addr machine.Addr, size uint64, keep bool) {
 	}
 }
 
-// trim releases pages of the stack after that of an address, except for some that it will need again soon.
+// trim drops the stack's pages after an address, except for the first keep of them.
 func (v *view) trim(from machine.Addr, keep int) {
 	last := uint64(from) >> pageBits
 	for n := len(v.kept); n > keep && v.kept[n-1-keep] > last && v.kept[n-1] > last; n-- {
@@ -151,8 +150,8 @@ func (v *view) trim(from machine.Addr, keep int) {
 	}
 }
 
-// heap allocates memory for malloc and its kin. It does not reuse addresses, so that it detects a pointer to freed memory, until all of the range was
-// used once: where pointers have 32 bits, a program may well need more.
+// heap allocates memory for malloc and related functions. It does not reuse addresses until the whole range was used once, so that accesses through
+// pointers to freed memory fail. Reuse is needed for 32-bit pointers, whose range a program may exhaust.
 type heap struct {
 	area
 	whole area // the range
@@ -173,12 +172,12 @@ func (h *heap) alloc(size uint64, align int, zero bool) (machine.Addr, error) {
 	return addr, err
 }
 
-// again continues in the largest gap between the existing blocks.
+// again makes the heap continue in the largest gap between the existing blocks.
 func (h *heap) again() error {
 	if err := h.work(64 * uint64(len(h.sizes))); err != nil {
 		return err
 	}
-	end := h.whole.next // of the blocks so far
+	end := h.whole.next // end of the blocks visited so far
 	h.next, h.end = end, end
 	widen := func(to machine.Addr) {
 		if to > end && to-end > h.end-h.next {
@@ -193,7 +192,8 @@ func (h *heap) again() error {
 	return nil
 }
 
-// free releases what alloc returned. Memory of the target's own heap stays as it is in the view: only the target's allocator knows its extent.
+// free releases a block that alloc returned. Blocks of the target's heap keep their content in the view: only the target's allocator knows their
+// extent.
 func (h *heap) free(addr machine.Addr) error {
 	if addr == 0 || !h.v.ranges.own(addr) {
 		return nil
@@ -212,13 +212,13 @@ func (h *heap) free(addr machine.Addr) error {
 type stack struct {
 	area
 	live []span
-	top  machine.Addr // past all that it ever gave
+	top  machine.Addr // the highest address ever allocated
 }
 
 type span struct {
 	addr  machine.Addr
 	size  uint64
-	kept  bool // until its frame is left, also by a stackrestore
+	kept  bool // lasts until its frame is popped, even across a stackrestore
 	fixed bool // an alloca that is part of the frame
 }
 
@@ -231,7 +231,7 @@ func (s *stack) alloc(size uint64, align int) (machine.Addr, error) {
 	return addr, err
 }
 
-// holding finds the allocation that an address lies in.
+// holding returns the allocation that contains an address.
 func (s *stack) holding(addr machine.Addr) (span, bool) {
 	n := sort.Search(len(s.live), func(k int) bool { return s.live[k].addr > addr })
 	if n == 0 || uint64(addr-s.live[n-1].addr) >= s.live[n-1].size {
@@ -252,7 +252,7 @@ func (s *stack) unwind(n int) {
 	s.v.trim(s.next, keptPages)
 }
 
-// keptPages is the number of pages of the stack that are kept for the next calls.
+// keptPages is the number of the stack's pages that are kept for later calls.
 const keptPages = 64
 
 // unknown is the range of globals whose value cannot be known.
@@ -277,7 +277,7 @@ func (u *unknown) reserve(size uint64, why string) (machine.Addr, error) {
 	return addr, nil
 }
 
-// explain returns the reason why the view refuses an address.
+// explain returns why an access to an address fails.
 func (in *Interp) explain(addr machine.Addr) string {
 	r := in.view.ranges
 	switch {

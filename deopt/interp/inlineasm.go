@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// inlineAsm decodes a call of inline assembly. Most of it has no text: programs use it to keep the compiler from moving code or knowing values. It
-// does nothing, and an output is the input that must be in the same register; any other output is not known.
+// inlineAsm decodes a call of inline assembly. Most inline assembly has an empty text: programs use it as an optimization barrier. It does nothing;
+// an output tied to an input has the input's value, and any other output is undefined.
 func (d *decoder) inlineAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, error) {
 	if !a.Empty() {
 		return d.writtenAsm(i, a, out)
@@ -48,16 +48,16 @@ func (d *decoder) inlineAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, error
 	}, nil
 }
 
-// tiesOf returns for each output that is a result the argument that must be in the same place, or -1 (LangRef, "Inline Asm Constraint String"). It
-// returns false where the constraints do not match this many arguments.
+// tiesOf returns for each result the argument that must be in the same place, or -1 (LangRef, "Inline Asm Constraint String"). It returns false if
+// the constraints do not match the number of arguments.
 func tiesOf(constraints string, args int) (ties []int, ok bool) {
-	var results []int // of each operand: which result it is, or -1
+	var results []int // for each operand: the number of the result, or -1
 	arg := 0
 	for _, c := range strings.Split(constraints, ",") {
 		result := -1
 		switch {
 		case c == "" || c[0] == '~' || c[0] == '!':
-			continue // a clobber or a label is no operand
+			continue // a clobber or a label is not an operand
 		case c[0] == '=' && !strings.Contains(c, "*"):
 			result = len(ties)
 			ties = append(ties, -1)

@@ -9,57 +9,48 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Options bind a module to a target and bound a run. The zero value runs a
-// module by itself, without a target.
+// Options bind a module to a target and bound a run. The zero value runs a module without a target.
 type Options struct {
-	// Memory is the target's memory, nil where there is no target. It is read
-	// as the run touches it and never written.
+	// Memory is the target's memory, nil without a target. The interpreter reads it on first access and never writes it.
 	Memory machine.Memory
-	// Arch is the target's architecture. The default is machine.AMD64, and machine.I386 where the module's pointers
-	// have 4 bytes.
+	// Arch is the target's architecture. The default is machine.AMD64, or machine.I386 for a module whose pointers have 4 bytes.
 	Arch *machine.Arch
-	// Floats are the registers of the thread that control floating-point arithmetic, nil where they are not known. Then results are
-	// rounded to nearest, and what becomes of subnormal numbers is what the function's attribute denormal-fp-math says.
+	// Floats are the thread's floating-point control registers, nil if unknown. Then results are rounded to nearest, and the function's attribute
+	// denormal-fp-math says whether subnormal numbers are flushed.
 	Floats *machine.FloatControl
-	// Modules are those that belong to the program beside the main one: what one
-	// declares another may define. Their data layouts must be the same.
+	// Modules lists the other modules of the program: one module may define what another declares. Their data layouts must be the same.
 	Modules []*ir.Module
-	// Symbol returns the address in the target of a module's global or function
-	// of that name. It must not answer for a thread-local variable.
+	// Symbol returns the address in the target of a module's global or function of that name. It must return false for a thread-local variable.
 	Symbol func(m *ir.Module, name string) (machine.Addr, bool)
-	// SymbolAt names the function that starts at an address of the target, so
-	// that a call through a pointer finds its function in the module.
+	// SymbolAt returns the name of the function that starts at an address of the target, so that a call through a pointer finds its function in the
+	// module.
 	SymbolAt func(addr machine.Addr) (string, bool)
-	// Funcs run functions that the module only declares, by name. They come
-	// before the C library functions that are built in.
+	// Funcs holds functions that the module only declares, by name. They take precedence over the built-in C library functions.
 	Funcs map[string]Builtin
-	// Native runs what exists only as native code: functions that the module only declares and that are not built in, or whose [Effect] is
+	// Native runs functions that exist only as native code: those that the module only declares and that are not built in or have the [Effect]
 	// [EffectState] or [EffectOutside], and code at an address without a name. Functions that do not return to the place after their call (setjmp,
-	// exceptions) stay built in. With nil the call of a function that is not built in ends the run.
+	// exceptions) stay built in. If Native is nil, a call of a function that is not built in ends the run.
 	Native Builtin
-	// Hint advises what to do, in the error of a run that ends at a call of native code; "" for the usual advice.
+	// Hint is advice in the error of a run that ends at a call of native code; "" for the default advice.
 	Hint string
-	// Stdin is the program's standard input; nil is an empty one.
+	// Stdin is the program's standard input; nil means empty.
 	Stdin io.Reader
-	// Stdout and Stderr take the output of the program. With nil it is collected, in [Result].Output and [Result].Errors.
+	// Stdout and Stderr receive the output of the program. If nil, [Result].Output and [Result].Errors collect it.
 	Stdout, Stderr io.Writer
-	// MaxSteps bounds the instructions run; 0 means 1e9. Bulk work, such as
-	// memset, counts one step for each 64 bytes.
+	// MaxSteps bounds the number of instructions; 0 means 1e9. Bulk work, such as memset, counts one step for each 64 bytes.
 	MaxSteps uint64
-	// MaxMemory bounds the bytes of the program's own memory, of the pages
-	// copied from the target and of the output together; 0 means 1 GiB. The
-	// interpreter itself needs up to about twice as much, to know which bits are
-	// undefined.
+	// MaxMemory bounds the sum of the program's own memory, the pages copied from the target and the output, in bytes; 0 means 1 GiB. The
+	// interpreter itself needs up to about twice as much, because it tracks undefined bits.
 	MaxMemory uint64
-	// MaxDepth bounds nested calls; 0 means 50000.
+	// MaxDepth bounds the depth of calls; 0 means 50000.
 	MaxDepth int
-	// Strict ends a run at an access that is not aligned as its instruction
-	// promises, which processors mostly do and LLVM's semantics do not define.
+	// Strict ends a run at an access that is not aligned as its instruction promises. Most processors perform such an access, but LLVM's semantics
+	// leave it undefined.
 	Strict bool
-	// Shift moves the run's own memory and the addresses of its functions up by this many bytes, a multiple of 16 below 2^40: it shows whether
-	// results depend on those addresses. Where pointers have 4 bytes it is taken modulo 2^24.
+	// Shift moves the run's own memory and the addresses of its functions up by this many bytes, a multiple of 16 below 2^40. A run with another
+	// shift shows whether results depend on those addresses. For 4-byte pointers it is taken modulo 2^24.
 	Shift uint64
-	// Trace is called for every instruction after it was run. Runs are slower with it.
+	// Trace is called after every instruction. It makes runs slower.
 	Trace func(Traced)
 }
 
@@ -75,7 +66,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// setArch chooses the architecture where none is given, and errs where the module cannot be run for it.
+// setArch sets the default architecture, and returns an error if the module cannot run on the architecture.
 func (o *Options) setArch(m *ir.Module, dl *ir.DataLayout) error {
 	n := dl.PointerBytes(0)
 	if n != 4 && n != 8 {
@@ -99,7 +90,7 @@ func (o *Options) setArch(m *ir.Module, dl *ir.DataLayout) error {
 // maxNarrowShift is the modulus of [Options].Shift where pointers have 4 bytes.
 const maxNarrowShift = 1 << 24
 
-// Point is the start of a run: before instruction Index of Block. At index 0 of a block with phis the values of the phis themselves are inputs.
+// Point is the start of a run: before instruction Index of Block. At index 0 the values of the block's phis are inputs.
 type Point struct {
 	Block *ir.Block
 	Index int
@@ -108,20 +99,20 @@ type Point struct {
 // Result holds the results of a run.
 type Result struct {
 	Type     *ir.Type // of the function's result
-	Value    Value    // none when the type is void or the program called exit
-	Steps    uint64   // instructions run, phis and terminators included
-	Output   string   // what the program wrote to standard output, "" where [Options].Stdout took it
-	Errors   string   // what it wrote to standard error, "" where [Options].Stderr took it
-	Writes   int      // store operations into the target's addresses, kept in the view
-	ExitCode *int     // what exit was called with
+	Value    Value    // none if the type is void or the program called exit
+	Steps    uint64   // instructions executed, phis and terminators included
+	Output   string   // what the program wrote to standard output, "" if [Options].Stdout received it
+	Errors   string   // what it wrote to standard error, "" if [Options].Stderr received it
+	Writes   int      // number of stores to the target's addresses, which stay in the view
+	ExitCode *int     // the argument of exit; nil if the program did not call it
 	Called   []Called // functions that no module defines, in the order of their first calls
 }
 
-// Interp runs functions of one module over one view of one target. Runs share
-// the view: what one stored, the next sees. It is not safe for concurrent use.
+// Interp runs functions of one module over one view of one target. Runs share the view: each sees the stores of earlier runs. It is not safe for
+// concurrent use.
 type Interp struct {
 	mods    []*ir.Module // the main one first
-	runtime *ir.Module   // of libstdc++, nil before it is needed
+	runtime *ir.Module   // the interpreter's part of libstdc++, nil before its first use
 	opt     Options
 	layout  *ir.DataLayout
 	shapes  *shapes
@@ -135,16 +126,16 @@ type Interp struct {
 	clib    clib
 
 	environment environment
-	usesFloats  bool // a floating-point operation was decoded
+	usesFloats  bool // a decoded instruction uses floating point
 
 	run     run
 	frozen  bool // a freeze chose a value for undefined bits
 	frames  frames
-	scratch []word // of a block's phis, while they are read
+	scratch []word // holds a block's phis while they are read
 }
 
-// New binds m to the options. It reads nothing of the target, and decodes no function, before a run needs it. It returns an error where the module's
-// pointers are not as wide as the architecture's.
+// New binds m to the options. It neither reads the target nor decodes a function before a run needs it. It returns an error if the module's pointers
+// are not as wide as the architecture's.
 func New(m *ir.Module, o Options) (*Interp, error) {
 	o.setDefaults()
 	dl := m.Layout
@@ -183,7 +174,7 @@ func New(m *ir.Module, o Options) (*Interp, error) {
 	return in, nil
 }
 
-// Call runs f from its start with one argument for each parameter, and more for a variadic function. A run that cannot finish returns a [*RunError],
+// Call runs f from its start with one argument for each parameter, and more for a variadic function. A run that cannot finish returns a [*RunError]
 // and a Result with the counts and the output so far.
 func (in *Interp) Call(ctx context.Context, f *ir.Func, args []Value) (*Result, error) {
 	x, err := in.StartCall(f, args)
@@ -193,26 +184,21 @@ func (in *Interp) Call(ctx context.Context, f *ir.Func, args []Value) (*Result, 
 	return x.complete(ctx)
 }
 
-// Resume resumes at p, in the middle of a function, with the values that are
-// live there: keys are the *ir.Param and *ir.Instr of p's function. Values that
-// are not live are ignored.
+// Resume resumes at p, in the middle of a function, with the values that are live there. Their keys are the *ir.Param and *ir.Instr of p's function.
+// Resume ignores values that are not live.
 //
-// A phi of the block is an input when p.Index is 0. After a call its result is
-// an input under the call's *ir.Instr; of a statepoint that is the value of its
-// gc.result, under the statepoint or the gc.result itself. A gc.relocate is the
-// value of its operand in the gc-live bundle: nothing moves here.
+// A phi of the block is an input if p.Index is 0. After a call, its result is an input under the call's *ir.Instr. After a statepoint, the value of
+// its gc.result is an input, under the statepoint or the gc.result. A gc.relocate has the value of its operand in the gc-live bundle, because
+// nothing moves here.
 //
-// Where a live value is missing nothing is run and the error is a
-// [*MissingError]. A run that cannot finish is a [*RunError] beside a Result, as
-// of Call.
+// If a live value is missing, Resume runs nothing and returns a [*MissingError]. A run that cannot finish returns a [*RunError] and a Result, as in
+// Call.
 func (in *Interp) Resume(ctx context.Context, p Point, values map[ir.Value]Value) (*Result, error) {
 	return in.ResumeStack(ctx, []Activation{{Point: p, Values: values}})
 }
 
-// ResumeStack resumes with a whole stack of activations, innermost first: what one
-// returns, the next gets as the result of its Call. The result is that of the outermost
-// one. Errors are as of [Interp.Resume]; where a live value is missing in any of the
-// activations, nothing is run.
+// ResumeStack resumes a whole stack of activations, innermost first: the result of each is the result of the next one's Call. The Result is that of
+// the outermost activation. Errors are as in [Interp.Resume]. If a live value is missing in any activation, nothing runs.
 func (in *Interp) ResumeStack(ctx context.Context, stack []Activation) (*Result, error) {
 	x, err := in.StartStack(stack)
 	if err != nil {

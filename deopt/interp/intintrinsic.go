@@ -6,12 +6,11 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// intIntrinsic is a function of integers, applied lane by lane: its operands are unsigned, and its result is any integer, which is then reduced to
-// the width. It also returns whether the result is poison. args counts the integers it takes; a constant i1 that follows them is passed as the last
-// element of v.
+// intIntrinsic is a function of integers, applied lane by lane. Its operands are unsigned; its result is any integer, which is then reduced to the
+// width. It also returns whether the result is poison. args counts the integer operands; a constant i1 that follows them is the last element of v.
 type intIntrinsic struct {
 	args int
-	flag bool // an i1 follows that is one for all lanes
+	flag bool // an i1 follows, the same for all lanes
 	f    func(width int, v []*big.Int) (*big.Int, bool)
 }
 
@@ -71,7 +70,7 @@ func population(v *big.Int) int {
 	return n
 }
 
-// leadingZeros and trailingZeros are poison for zero where the flag is set.
+// leadingZeros and trailingZeros return poison for zero if the flag is set.
 func leadingZeros(w int, v []*big.Int) (*big.Int, bool) {
 	return big.NewInt(int64(w - v[0].BitLen())), v[0].Sign() == 0 && v[1].Sign() != 0
 }
@@ -88,7 +87,7 @@ func absolute(w int, v []*big.Int) (*big.Int, bool) {
 	return r, r.BitLen() == w && v[1].Sign() != 0
 }
 
-// reverse turns the order of units of n bits around.
+// reverse reverses the order of units of n bits.
 func reverse(v *big.Int, width, n int) *big.Int {
 	r := new(big.Int)
 	for k := range width {
@@ -134,8 +133,7 @@ func shiftSaturating(isSigned bool) func(int, []*big.Int) (*big.Int, bool) {
 	}
 }
 
-// funnel shifts the double word v[0]:v[1] by v[2] modulo the width, and takes
-// its high half, or shifting right its low half.
+// funnel shifts the double word v[0]:v[1] by v[2] modulo the width. It returns the high half, or for a right shift the low half.
 func funnel(w int, v []*big.Int, right bool) *big.Int {
 	by := uint(new(big.Int).Mod(v[2], big.NewInt(int64(w))).Uint64())
 	double := new(big.Int).Or(new(big.Int).Lsh(v[0], uint(w)), v[1])
@@ -163,7 +161,7 @@ func (x intIntrinsic) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (st
 	if x.flag && args[want-1].s.bits != 1 {
 		return nil, wrongUse(i)
 	}
-	// A scalar has its shorter way in the loop: here it takes the longer one, so that a run by single steps finds where the two differ.
+	// The loop has a shortcut for scalars. Do not use it here, so that a single-stepped run exposes a difference between the two.
 	quick := shortWay(nil)
 	if f, _, ok := overloaded(intShorts, i.Call.Callee.(*ir.Func).Name); ok && n > 1 && in.bits <= 64 && to.bits <= 64 {
 		quick = f(in.bits, to.bits)
@@ -204,10 +202,10 @@ func (x intIntrinsic) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (st
 	}, nil
 }
 
-// overflowIntrinsic yields a result and whether it overflowed.
+// overflowIntrinsic returns a result and whether it overflowed.
 type overflowIntrinsic struct {
 	op       func(z, a, b *big.Int) *big.Int
-	kind     ir.Op // the same for at most 64 bits
+	kind     ir.Op // the operation for at most 64 bits
 	isSigned bool
 }
 

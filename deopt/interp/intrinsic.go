@@ -9,10 +9,10 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// intrinsicDecoder makes the step of an intrinsic whose arguments are values.
+// intrinsicDecoder returns the step of an intrinsic whose arguments are values.
 type intrinsicDecoder func(d *decoder, i *ir.Instr, args []slot, out slot) (step, error)
 
-// silent holds the intrinsics that give an optimizer or a debugger information, and do nothing.
+// silent lists the intrinsics that only inform an optimizer or a debugger, and do nothing.
 var silent = []string{
 	"dbg", "donothing", "experimental.stackmap", "webkit.stackmap", "experimental.noalias.scope.decl",
 	"sideeffect", "prefetch", "invariant.end", "pseudoprobe", "var.annotation", "fake.use",
@@ -22,7 +22,7 @@ func isSilent(name string) bool {
 	return slices.ContainsFunc(silent, func(s string) bool { return name == s || strings.HasPrefix(name, s+".") })
 }
 
-// same intrinsics yield their first argument.
+// same lists intrinsics that yield their first argument.
 var same = []string{
 	"expect", "expect.with.probability", "launder.invariant.group", "strip.invariant.group", "ptr.annotation",
 	"annotation", "ssa.copy", "threadlocal.address",
@@ -31,7 +31,7 @@ var same = []string{
 var intrinsics = map[string]intrinsicDecoder{
 	"memcpy": copies, "memcpy.inline": copies, "memmove": copies,
 	"memset": sets, "memset.inline": sets,
-	// No other thread observes here that these copy element by element.
+	// A copy by element is the same as any copy here, because no other thread observes it.
 	"memcpy.element.unordered.atomic": copies, "memmove.element.unordered.atomic": copies, "memset.element.unordered.atomic": sets,
 	"stacksave": stackSave, "stackrestore": stackRestore,
 	"frameaddress": noValue,
@@ -41,7 +41,7 @@ var intrinsics = map[string]intrinsicDecoder{
 	"assume":                  assume,
 	"experimental.guard":      guard,
 	"experimental.deoptimize": deoptimize,
-	// Either would be right; with true, which the code generator takes too, guards fail for their own conditions alone.
+	// LLVM allows true and false. The code generator also chooses true, so that guards fail only because of their own conditions.
 	"experimental.widenable.condition": yields(1),
 	"experimental.gc.result":           gcResult,
 	"get.rounding":                     getRounding, "flt.rounds": getRounding,
@@ -69,7 +69,7 @@ func init() {
 	for name, f := range floatIntrinsics {
 		if full := "llvm." + name; EffectOf(full) == EffectMath {
 			f = noted{f, full}
-			floatIntrinsics[name] = f // of which the constrained ones are made
+			floatIntrinsics[name] = f // also used by the constrained intrinsics
 		}
 		intrinsics[name] = f.decode
 	}
@@ -105,7 +105,7 @@ func (d *decoder) intrinsic(i *ir.Instr, full string, out slot) (step, error) {
 		}
 		return copyOf(from, out)
 	}
-	// The types that an overloaded name is given come last.
+	// The type suffixes of an overloaded name are at its end.
 	for key := name; ; {
 		if f := intrinsics[key]; f != nil {
 			args, err := d.operands(i, len(i.Args))
@@ -144,7 +144,7 @@ func wrongUse(i *ir.Instr) error {
 	return troublef(KindModule, "%s is called with arguments that it does not take", i.Call.Callee.Ref())
 }
 
-// gcResult copies the result of the statepoint's callee, which is in the place of its token.
+// gcResult copies the result of the statepoint's callee from the slot of the statepoint's token.
 func gcResult(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 1 {
 		return nil, wrongUse(i)
@@ -165,7 +165,7 @@ func scalars(args []slot, n int) bool {
 	return true
 }
 
-// length reads a number that must be known.
+// length reads a length, which must be defined.
 func length(fr *frame, at slot) (uint64, error) {
 	w := fr.w[at.at]
 	if w.u != 0 {
@@ -208,7 +208,7 @@ func sets(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	}, nil
 }
 
-// set fills memory with one byte, known or not.
+// set fills memory with one byte, defined or not.
 func (in *Interp) set(to machine.Addr, b word, n uint64) error {
 	if err := in.work(n); err != nil {
 		return err
@@ -229,7 +229,7 @@ func stackSave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	}, nil
 }
 
-// stackRestore releases what this function allocated since the stacksave.
+// stackRestore releases the allocations that this function made since the stacksave.
 func stackRestore(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	if !scalars(args, 1) {
 		return nil, wrongUse(i)
@@ -249,8 +249,8 @@ func stackRestore(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	}, nil
 }
 
-// lifetime makes the content of an alloca undefined: it has no value before its life begins and after it ended (LangRef, "llvm.lifetime.start"). The
-// pointer is the last argument; from LLVM 22 on it is the only one. Other memory keeps its content.
+// lifetime makes the content of an alloca undefined, because it has no value before its lifetime starts and after it ends (LangRef,
+// "llvm.lifetime.start"). The pointer is the last argument; since LLVM 22 it is the only one. Other memory keeps its content.
 func lifetime(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	if len(args) == 0 || args[len(args)-1].s.typ.Kind != ir.PointerKind {
 		return nil, wrongUse(i)
@@ -266,7 +266,7 @@ func lifetime(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	}, nil
 }
 
-// assume ends the run where an assumption of the program does not hold (LangRef, "llvm.assume"). It ignores the assumptions in its bundles.
+// assume ends the run if the assumed condition is false (LangRef, "llvm.assume"). It ignores the operand bundles.
 func assume(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	if !scalars(args, 1) || args[0].s.bits != 1 {
 		return nil, wrongUse(i)
@@ -296,7 +296,7 @@ func yields(v uint64) intrinsicDecoder {
 	}
 }
 
-// noValue decodes an intrinsic whose result, an address in the stack of compiled code, is not known: it is undefined.
+// noValue decodes an intrinsic whose result is an address in the stack of compiled code. The address is unknown, so the result is undefined.
 func noValue(_ *decoder, _ *ir.Instr, _ []slot, out slot) (step, error) {
 	return func(fr *frame) error {
 		out.s.fillUndefined(out.in(fr))
@@ -304,8 +304,7 @@ func noValue(_ *decoder, _ *ir.Instr, _ []slot, out slot) (step, error) {
 	}, nil
 }
 
-// objectSize gives the answer for an object of which nothing is known: 0 where
-// the minimum is asked for, else -1 (LangRef, "llvm.objectsize").
+// objectSize yields the result for an unknown object: 0 if the minimum is requested, else -1 (LangRef, "llvm.objectsize").
 func objectSize(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(i.Args) < 2 {
 		return nil, wrongUse(i)

@@ -5,23 +5,23 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// pad is a landingpad as an invoke comes to it (LangRef, "landingpad").
+// pad is a landingpad as seen from one invoke (LangRef, "landingpad").
 type pad struct {
 	to      *edge
 	in      *ir.Instr
 	out     slot
 	clauses []clause
 	cleanup bool
-	err     error // why it cannot be landed at
+	err     error // why an exception cannot land here
 }
 
-// clause is one clause of a landing pad: a catch, which matches its type, or a filter, which matches everything but its types.
+// clause is one clause of a landing pad: a catch, which matches its type, or a filter, which matches everything except its types.
 type clause struct {
 	filter bool
-	types  slot // an address, or an array of them
+	types  slot // an address, or an array of addresses
 }
 
-// pad decodes the unwinding side of an invoke.
+// pad decodes the unwind edge of an invoke.
 func (d *decoder) pad(i *ir.Instr) *pad {
 	p := &pad{}
 	if len(i.Blocks) < 2 {
@@ -61,12 +61,12 @@ func (d *decoder) pad(i *ir.Instr) *pad {
 	return p
 }
 
-// landing reports whether values of a shape are an exception and a selector.
+// landing reports whether the shape is that of a landingpad's result: an exception and a selector.
 func (s *shape) landing() bool {
 	return s.typ.Kind == ir.StructKind && s.n == 2 && s.words == 2 && s.field[0].typ.Kind == ir.PointerKind && s.field[1].bits == 32
 }
 
-// landingPad decodes the instruction itself: its value was set by the jump that landed there.
+// landingPad decodes the landingpad instruction. The jump that landed there has already set its value.
 func (d *decoder) landingPad(_ *ir.Instr) (step, error) {
 	return func(fr *frame) error {
 		if !fr.in.run.landed {
@@ -77,7 +77,7 @@ func (d *decoder) landingPad(_ *ir.Instr) (step, error) {
 	}, nil
 }
 
-// resume decodes the instruction that continues with an exception in the frames further out.
+// resume decodes the resume instruction, which continues unwinding in the outer frames.
 func (d *decoder) resume(i *ir.Instr) (step, error) {
 	args, err := d.operands(i, 1)
 	if err != nil {
@@ -95,7 +95,7 @@ func (d *decoder) resume(i *ir.Instr) (step, error) {
 	}, nil
 }
 
-// waits is the pad of the invoke that a frame waits for, nil where it waits for a call.
+// waits returns the pad of the invoke that a frame waits for, nil if it waits for a call.
 func (fr *frame) waits() *pad {
 	if k := fr.pc - 1; k >= 0 && k < len(fr.fn.src) && fr.fn.src[k].Op == ir.OpInvoke {
 		return fr.fn.pads[fr.fn.src[k]]
@@ -103,7 +103,7 @@ func (fr *frame) waits() *pad {
 	return nil
 }
 
-// typeidFor is the selector of a type, as landing pads yield it.
+// typeidFor yields the selector of a type, as landing pads do.
 func typeidFor(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if !scalars(args, 1) || out.s.bits != 32 {
 		return nil, wrongUse(i)
@@ -113,7 +113,7 @@ func typeidFor(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 		if err != nil {
 			return err
 		}
-		if fr.in.opt.Native != nil { // its landing pads yield what the code generator numbered
+		if fr.in.opt.Native != nil { // native landing pads use the numbers of the code generator
 			return unsupported("", "the selector that native code has for a type of exceptions")
 		}
 		id, err := fr.in.typeid(a)
@@ -122,7 +122,7 @@ func typeidFor(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	}, nil
 }
 
-// typeid numbers the types that clauses name, from 1 on. It counts as memory, as a hostile module asks for any address.
+// typeid returns the number of a type in clauses, counted from 1. It charges memory, because a hostile module can ask for any number of addresses.
 func (in *Interp) typeid(a machine.Addr) (uint32, error) {
 	cxx := &in.run.cxx
 	id := cxx.ids[a]

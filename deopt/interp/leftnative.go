@@ -7,10 +7,10 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// elsewhere holds the functions that do not return to the place after their call, and those that no program calls.
+// elsewhere holds the functions that do not return to the place after their call, and those that no program calls directly.
 var elsewhere = map[string]bool{}
 
-func init() { // the table refers to what refers to this
+func init() { // in init, because the table and its functions refer to each other
 	for name := range jumpFuncs {
 		elsewhere[name] = true
 	}
@@ -34,10 +34,10 @@ func LeftToNative(name string) bool {
 	return leftToNative(name, libc[name], EffectOf(name))
 }
 
-// Own reports whether m is the interpreter's own module in place of libstdc++, and none of the program's.
+// Own reports whether m is the interpreter's own module for libstdc++, and not one of the program's.
 func (in *Interp) Own(m *ir.Module) bool { return m == in.runtime }
 
-// Site is the instruction of the module that called, nil where a function of the C library did.
+// Site returns the instruction of the module that made the call, nil if a C library function made it.
 func (c *Invocation) Site() *ir.Instr {
 	if c.site == nil {
 		return nil
@@ -45,8 +45,8 @@ func (c *Invocation) Site() *ir.Instr {
 	return c.site.i
 }
 
-// Extent returns how many bytes may be accessed from an address of the interpreter's own memory on, at most limit: the rest of an alloca, a block of
-// the heap or a global.
+// Extent returns how many bytes from an address of the interpreter's own memory are accessible, at most limit: the rest of an alloca, a heap block
+// or a global.
 func (in *Interp) Extent(addr machine.Addr, limit uint64) (n uint64) {
 	for in.view.ranges.own(addr) && n < limit {
 		page := min(limit-n, pageSize-uint64(addr)%pageSize)
@@ -63,8 +63,8 @@ func (in *Interp) Extent(addr machine.Addr, limit uint64) (n uint64) {
 	return n
 }
 
-// Changed records that memory of the target has changed since it was read: data is at addr now. Pages that no run has read yet are read later. Memory
-// of the interpreter's own gets the same bytes. Changed returns a [*FaultError] where it cannot store to that memory.
+// Changed records that memory of the target has changed since it was read: addr now contains data. Pages that no run has read are read later. Memory
+// of the interpreter's own receives the same bytes. Changed returns a [*FaultError] if it cannot store to that memory.
 func (in *Interp) Changed(addr machine.Addr, data []byte) error {
 	if in.view.ranges.own(addr) {
 		if err := in.view.put(addr, data, nil); err != nil {
@@ -85,7 +85,7 @@ func (in *Interp) Changed(addr machine.Addr, data []byte) error {
 	return nil
 }
 
-// Gone records that pages of the target were unmapped or replaced: the view forgets what runs read of them and what they stored to them.
+// Gone records that pages of the target were unmapped or replaced. The view drops its copies of them and the runs' stores to them.
 func (in *Interp) Gone(addr machine.Addr, size uint64) {
 	v := &in.view
 	for number, p := range v.pages {
