@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// libc holds the functions that a module may declare and call without any native code: those that compiled code calls everywhere, of the C standard
-// (ISO C17, clause 7) and POSIX, with the results of glibc on x86 where the standards leave them open.
+// libc holds the functions that a module may declare and call without native code: those of the C standard (ISO C17, clause 7) and POSIX that
+// compiled code calls everywhere. Where the standards leave a result open, it is that of glibc on x86.
 var libc = map[string]Builtin{}
 
 func init() {
@@ -22,16 +22,14 @@ func init() {
 	}
 }
 
-// ccall is a call of a C function. Its first error sticks, and what is read
-// after it is zero, so that a function checks err only where it loops or where
-// zero would mislead it.
+// ccall is a call of a C function. It keeps the first error; later reads return zero. A function therefore checks err only in loops and where a zero
+// would mislead it.
 type ccall struct {
 	*Invocation
 	err error
 }
 
-// scalar is a C function whose result is an integer or a pointer; of a void
-// function it is ignored.
+// scalar makes a Builtin of a C function that returns an integer or a pointer. It ignores the result of a void function.
 func scalar(f func(c *ccall) uint64) Builtin {
 	return func(i *Invocation) (Value, error) {
 		c := &ccall{Invocation: i}
@@ -43,7 +41,7 @@ func scalar(f func(c *ccall) uint64) Builtin {
 	}
 }
 
-// procedure is a C function without a result.
+// procedure makes a Builtin of a C function without a result.
 func procedure(f func(c *ccall)) Builtin {
 	return func(i *Invocation) (Value, error) {
 		c := &ccall{Invocation: i}
@@ -52,7 +50,7 @@ func procedure(f func(c *ccall)) Builtin {
 	}
 }
 
-// floating is a C function whose result is a float or double.
+// floating makes a Builtin of a C function that returns a float or double.
 func floating(f func(c *ccall) float64) Builtin {
 	return func(i *Invocation) (Value, error) {
 		c := &ccall{Invocation: i}
@@ -64,7 +62,7 @@ func floating(f func(c *ccall) float64) Builtin {
 	}
 }
 
-// always is a C function that gives one answer whatever it is asked.
+// always makes a Builtin that always returns v.
 func always(v uint64) Builtin { return scalar(func(*ccall) uint64 { return v }) }
 
 func (c *ccall) fail(err error) {
@@ -106,7 +104,7 @@ func (c *ccall) textAt(a machine.Addr, limit uint64) []byte {
 	return s
 }
 
-// bytes reads n bytes, none after an error.
+// bytes reads n bytes, or none after an error.
 func (c *ccall) bytes(a machine.Addr, n uint64) []byte {
 	if c.err == nil && n > c.in.view.limit {
 		c.err = troublef(KindMemory, "@%s reads %d bytes, more than the %d bytes of memory allowed", c.Name, n, c.in.view.limit)
@@ -128,7 +126,7 @@ func (c *ccall) write(a machine.Addr, p []byte) {
 	}
 }
 
-// put writes an integer of size bytes, as the program's own stores would.
+// put writes an integer of size bytes, as the program's own store would.
 func (c *ccall) put(a machine.Addr, size int, v uint64) {
 	var p [8]byte
 	c.in.opt.Arch.Order.PutUint64(p[:], v)
@@ -148,11 +146,11 @@ func (c *ccall) get(a machine.Addr, size int) uint64 {
 	return getBits(p, 0, 8*size, size, c.in.layout.BigEndian)
 }
 
-// longSize is the size of a pointer and of C's long, size_t and time_t in bytes, which are the same on Linux (the
-// psABIs of x86-64, §3.1.2, and of i386, §2.1.1).
+// longSize returns the size in bytes of a pointer and of C's long, size_t and time_t, which are equal on Linux (the psABIs of x86-64, §3.1.2, and of
+// i386, §2.1.1).
 func (c *ccall) longSize() int { return c.in.layout.PointerBytes(0) }
 
-// resultBits is the width of a function of which there are forms for long and long long, by what it returns.
+// resultBits returns the width of the result of a function that has forms for long and long long.
 func (c *ccall) resultBits() int { return min(max(c.ret.bits, 8*c.longSize()), 64) }
 
 // move copies memory with its undefined bits.
@@ -162,15 +160,14 @@ func (c *ccall) move(to, from machine.Addr, n uint64) {
 	}
 }
 
-// fill sets n bytes.
+// fill sets n bytes to b.
 func (c *ccall) fill(to machine.Addr, b byte, n uint64) {
 	if c.err == nil && n > 0 {
 		c.err = c.in.set(to, word{v: uint64(b)}, n)
 	}
 }
 
-// own takes memory that no free can give back, cleared: what a C library keeps
-// in variables of its own.
+// own allocates zeroed memory that free cannot release, for the C library's own variables.
 func (c *ccall) own(size uint64) machine.Addr {
 	if c.err != nil {
 		return 0
@@ -180,7 +177,7 @@ func (c *ccall) own(size uint64) machine.Addr {
 	return a
 }
 
-// constantText is a string in the C library's own memory, made once.
+// constantText returns the address of a string in the C library's own memory. Equal strings share one copy.
 func (c *ccall) constantText(s string) uint64 {
 	if a, ok := c.in.clib.texts[s]; ok || c.err != nil {
 		return uint64(a)
@@ -193,14 +190,13 @@ func (c *ccall) constantText(s string) uint64 {
 	return uint64(a)
 }
 
-// cursor reads memory from an address on byte by byte, and never a byte past
-// those that were asked for unless it can be had: what follows the end of a
-// string need not be there.
+// cursor reads memory byte by byte from an address on. It reads ahead only where the bytes are accessible, because the bytes after the end of a
+// string may not be.
 type cursor struct {
 	c    *ccall
 	at   machine.Addr // of have[0]
 	have []byte
-	step uint64 // how much was read last
+	step uint64 // size of the last read
 }
 
 func (c *ccall) from(a machine.Addr) *cursor { return &cursor{c: c, at: a, step: 64} }
@@ -226,7 +222,7 @@ func (r *cursor) fetch() {
 		return
 	}
 	r.step = min(2*r.step, 64)
-	// Do not read past the end of a block: the error for that takes long to explain.
+	// Do not read past the end of a block: explaining that error takes long.
 	block := make([]byte, max(1, r.c.in.view.reach(r.at, r.step)))
 	if r.c.in.view.read(block, nil, r.at) != nil {
 		r.step, block = 1, block[:1]

@@ -2,11 +2,12 @@ package interp
 
 import "example.com/reframe/internal/machine"
 
-// checkedFuncs are the forms that _FORTIFY_SOURCE makes of calls: with the size
-// of the object that is written, and an end of the program where it is too small.
+// checkedFuncs are the functions that _FORTIFY_SOURCE calls instead. They take the size of the written object, and end the program if it is too
+// small.
 var checkedFuncs = checkedTable()
 
-// fortified gives the argument that is the object's size, and the bytes of it that a call needs. The size is the last argument unless at is set.
+// fortified describes a checked function: at is the index of the argument with the object's size, and needs returns the number of bytes that a call
+// needs.
 type fortified struct {
 	name  string
 	at    int

@@ -2,8 +2,7 @@ package interp
 
 import "example.com/reframe/internal/machine"
 
-// The classes of <ctype.h> as glibc keeps them (bits/types of its ctype.h), in
-// the byte order of x86-64.
+// The character classes of <ctype.h> as glibc encodes them (bits/types of its ctype.h), in the byte order of x86-64.
 const (
 	classUpper  = 0x0100
 	classLower  = 0x0200
@@ -19,7 +18,7 @@ const (
 	classAlnum  = 0x0008
 )
 
-// class has the classes of a character in the "C" locale (C17 7.4.1).
+// class returns the classes of a character in the "C" locale (C17 7.4.1).
 func class(b int) uint64 {
 	within := func(low, high byte) bool { return b >= int(low) && b <= int(high) }
 	var v uint64
@@ -68,7 +67,7 @@ func upper(b byte) byte {
 	return b
 }
 
-// lowered changes s.
+// lowered converts s to lower case in place.
 func lowered(s []byte) []byte {
 	for k, b := range s {
 		s[k] = lower(b)
@@ -88,7 +87,7 @@ func ctypeTable() map[string]Builtin {
 		"toascii": scalar(func(c *ccall) uint64 { return c.uint(0) & 0x7f }),
 		"__ctype_b_loc": ctypeTableOf(2, func(b int) uint64 {
 			if b < 0 {
-				return 0 // EOF and the bytes above 127 read as negative
+				return 0 // EOF, and a byte above 127 read as a negative number
 			}
 			return class(b)
 		}),
@@ -125,8 +124,8 @@ func cased(b int, as func(byte) byte) uint64 {
 	return uint64(as(byte(b)))
 }
 
-// ctypeTableOf is a function that returns the address of a pointer to entry 0 of a
-// table for -128 to 255, as glibc's ctype.h wants it.
+// ctypeTableOf makes a function that returns the address of a pointer to a table. The pointer refers to the entry for 0; the table covers -128 to
+// 255, as glibc's ctype.h requires.
 func ctypeTableOf(size int, entry func(b int) uint64) Builtin {
 	return func(i *Invocation) (Value, error) {
 		c := &ccall{Invocation: i}

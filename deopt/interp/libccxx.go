@@ -1,18 +1,18 @@
 package interp
 
-// cxxFuncs holds the functions of the C++ runtime beside exceptions: memory (ISO C++17 21.6.2, by their names in the Itanium C++ ABI 5.1) and the
-// guards of static variables (Itanium C++ ABI 3.3.3).
+// cxxFuncs holds the functions of the C++ runtime other than exceptions: memory (ISO C++17 21.6.2, by their names in the Itanium C++ ABI 5.1) and
+// the guards of static variables (Itanium C++ ABI 3.3.3).
 var cxxFuncs = cxxTable()
 
 func cxxTable() map[string]Builtin {
 	table := map[string]Builtin{
-		// The first byte of a guard is set once its variable has been made.
+		// The first byte of a guard is set once its variable is initialized.
 		"__cxa_guard_acquire": scalar(func(c *ccall) uint64 { return truth(c.get(c.addr(0), 1) == 0) }),
 		"__cxa_guard_release": procedure(func(c *ccall) { c.put(c.addr(0), 1, 1) }),
 		"__cxa_guard_abort":   procedure(func(*ccall) {}),
 		"__cxa_pure_virtual":  procedure(func(c *ccall) { c.pureVirtual() }),
 	}
-	for _, operator := range []string{"_Znwm", "_Znam", "_Znwj", "_Znaj"} { // new, new[] of a size_t of 64 and of 32 bits
+	for _, operator := range []string{"_Znwm", "_Znam", "_Znwj", "_Znaj"} { // new and new[], for a size_t of 64 or 32 bits
 		table[operator] = scalar(func(c *ccall) uint64 { return c.created(c.allocate(c.uint(0), 16, false)) })
 		table[operator+"St11align_val_t"] = scalar(func(c *ccall) uint64 { return c.created(c.allocateAligned(c.uint(1), c.uint(0))) })
 		table[operator+"RKSt9nothrow_t"] = scalar(func(c *ccall) uint64 { return c.allocate(c.uint(0), 16, false) })
@@ -23,13 +23,13 @@ func cxxTable() map[string]Builtin {
 			table[operator+also] = procedure(func(c *ccall) { c.free(c.addr(0)) })
 		}
 	}
-	// Constructors and destructors of std::allocator<char> and <wchar_t>, which libstdc++ has compiled: they do nothing.
+	// The constructors and destructors of std::allocator<char> and <wchar_t>, which libstdc++ contains as code, do nothing.
 	for _, class := range []string{"_ZNSaIc", "_ZNSaIw"} {
 		for _, member := range []string{"C1Ev", "C2Ev", "C1ERKS_", "C2ERKS_", "D1Ev", "D2Ev"} {
 			table[class+"E"+member] = procedure(func(*ccall) {})
 		}
 	}
-	// The operators in the names of Microsoft's C++ for 32-bit x86.
+	// The names of new and new[] in Microsoft's C++ for 32-bit x86.
 	for _, operator := range []string{"??2@YAPAXI@Z", "??_U@YAPAXI@Z"} {
 		table[operator] = table["_Znwj"]
 	}
@@ -39,7 +39,7 @@ func cxxTable() map[string]Builtin {
 	return table
 }
 
-// created returns the result of operator new, which is never a null pointer: it throws bad_alloc for one.
+// created returns the result of operator new. It throws bad_alloc instead of returning a null pointer.
 func (c *ccall) created(a uint64) uint64 {
 	if c.err == nil && a == 0 {
 		f, err := c.in.runtimeAddr("_ZSt17__throw_bad_allocv")

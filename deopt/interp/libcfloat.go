@@ -9,20 +9,19 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// decimal is the exact number that strtod read (C17 7.22.1.3): mantissa · base^exponent, where base is 10 or 2.
+// decimal is the exact number that strtod has read (C17 7.22.1.3): mantissa · base^exponent, where base is 10 or 2.
 type decimal struct {
-	n        int // bytes it took, 0: no number
+	n        int // bytes consumed; 0 if there is no number
 	negative bool
 	special  byte // 'i' infinity, 'n' NaN
 	payload  uint64
 	mantissa *big.Int
 	base     int
 	exponent int64
-	text     string // of a decimal number, as strconv reads it
+	text     string // the text of a decimal number, for strconv
 }
 
-// Bounds on the text of a number, past which digits and exponents change nothing
-// in any format there is but the direction of a tie.
+// Bounds on the text of a number. More digits and larger exponents change no result in any format, except for the direction of a tie.
 const (
 	maxDigits   = 20000
 	maxExponent = 100000
@@ -74,7 +73,7 @@ func parseFloat(s []byte) decimal {
 	if !any {
 		return decimal{}
 	}
-	if dropped { // what was left out lies strictly between two numbers that are kept
+	if dropped { // the dropped digits lie strictly between two numbers that are kept
 		digits, point = append(digits, '1'), point-1
 	}
 	if len(digits) > 0 {
@@ -99,7 +98,7 @@ func hexFollows(s []byte) bool {
 	return len(s) > 0 && digit(s[0]) < 16
 }
 
-// parseExponent reads e+5, and nothing where no digit follows.
+// parseExponent reads an exponent such as e+5. It reads nothing if no digit follows.
 func parseExponent(s []byte, mark byte) (int64, int) {
 	if len(s) == 0 || s[0]|0x20 != mark {
 		return 0, 0
@@ -122,7 +121,7 @@ func parseExponent(s []byte, mark byte) (int64, int) {
 	return v, k
 }
 
-// parseSpecial reads inf, infinity, nan and nan(…), and returns how much that is.
+// parseSpecial reads inf, infinity, nan and nan(…), and returns the number of bytes read.
 func parseSpecial(s []byte, v *decimal) int {
 	has := func(word string) bool {
 		return len(s) >= len(word) && string(lowered(append([]byte{}, s[:len(word)]...))) == word
@@ -163,7 +162,8 @@ var (
 	formatX87    = floatFormat{64, -16382, 16383}
 )
 
-// round returns the nearest number of a format as significand · 2^exponent, the even one of two. outOfRange reports whether errno is set: the number
+// round returns the nearest number of a format as significand · 2^exponent; ties go to the even one. outOfRange reports whether errno is set,
+// because the number is too large, or tiny and inexact.
 // is too large, or tiny and inexact.
 func (v decimal) round(f floatFormat) (significand uint64, exponent int, infinite, outOfRange bool) {
 	if v.mantissa.Sign() == 0 {
@@ -183,7 +183,7 @@ func (v decimal) round(f floatFormat) (significand uint64, exponent int, infinit
 	} else {
 		den.Set(power)
 	}
-	// The exponent of the last place: of the value, but not below the subnormal one.
+	// The exponent of the last place: that of the value, but at least that of subnormals.
 	top := num.BitLen() - den.BitLen()
 	if below := new(big.Int).Lsh(den, uint(max(top, 0))); new(big.Int).Lsh(num, uint(max(-top, 0))).Cmp(below) < 0 {
 		top--
@@ -209,7 +209,7 @@ func (v decimal) round(f floatFormat) (significand uint64, exponent int, infinit
 	return q.Uint64(), last, false, inexact && top < f.least
 }
 
-// convert is strtod and strtof on a string.
+// convert implements strtod and strtof on a string.
 func (c *ccall) convert(s []byte, end machine.Addr, f floatFormat) float64 {
 	v := parseFloat(s)
 	c.endedAt(end, v.n)
@@ -225,7 +225,7 @@ func (c *ccall) convert(s []byte, end machine.Addr, f floatFormat) float64 {
 	case v.n > 0:
 		fast, err := strconv.ParseFloat(v.text, map[floatFormat]int{formatSingle: 32, formatDouble: 64}[f])
 		if v.text != "" && err == nil && math.Abs(fast) >= math.Ldexp(1, f.least+1) {
-			return fast // rounded correctly too, and faster
+			return fast // the fast path, also rounded correctly
 		}
 		significand, exponent, infinite, outOfRange := v.round(f)
 		if x = math.Ldexp(float64(significand), exponent); infinite {
@@ -244,7 +244,7 @@ func (c *ccall) convert(s []byte, end machine.Addr, f floatFormat) float64 {
 func (c *ccall) double(s []byte, end machine.Addr) float64 { return c.convert(s, end, formatDouble) }
 func (c *ccall) single(s []byte, end machine.Addr) float64 { return c.convert(s, end, formatSingle) }
 
-// x87 is strtold on a string: the two words of an x86_fp80.
+// x87 implements strtold on a string. It returns the two words of an x86_fp80.
 func (c *ccall) x87(s []byte, end machine.Addr) (low, high uint64) {
 	v := parseFloat(s)
 	c.endedAt(end, v.n)

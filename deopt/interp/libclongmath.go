@@ -10,9 +10,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// longMathFuncs are the functions of <math.h> for long double, whose names end in
-// l: x86_fp80 or fp128, as the module declares them. Their results are rounded
-// once, in that format.
+// longMathFuncs are the functions of <math.h> for long double, whose names end in l. The module's declaration selects x86_fp80 or fp128. Results are
+// rounded once, in that format.
 var longMathFuncs = longMathTable()
 
 func longMathTable() map[string]Builtin {
@@ -26,7 +25,7 @@ func longMathTable() map[string]Builtin {
 		"llroundl": longToInt(longWhole(softfloat.TiesAway)),
 		"lrintl":   longToInt(longWhole(softfloat.TiesToEven)),
 		"llrintl":  longToInt(longWhole(softfloat.TiesToEven)),
-		// The classes of C17 7.12.3 as glibc's functions give them.
+		// The classes of C17 7.12.3 by the numbers that glibc's functions return.
 		"isnanl":  longToInt(func(n softfloat.Number, _ int) uint64 { return truth(n.Class == softfloat.NaN) }),
 		"finitel": longToInt(func(n softfloat.Number, _ int) uint64 { return truth(n.Class <= softfloat.Finite) }),
 		"isinfl": longToInt(func(n softfloat.Number, _ int) uint64 {
@@ -37,7 +36,7 @@ func longMathTable() map[string]Builtin {
 	for _, name := range []string{"isnan", "isinf", "finite", "signbit"} {
 		table["__"+name+"l"] = table[name+"l"]
 	}
-	// Those that are intrinsics too.
+	// Functions that are also intrinsics.
 	for c, intrinsic := range map[string]string{"fmin": "minnum", "fmax": "maxnum"} {
 		table[c+"l"] = longLane(floatIntrinsics[intrinsic].(laneFunc))
 	}
@@ -60,13 +59,13 @@ func longMathTable() map[string]Builtin {
 	return table
 }
 
-// longCall is a call whose first argument is a long double of that kind.
+// longCall is a call whose first argument is a long double of the kind kind.
 type longCall struct {
 	*ccall
 	kind ir.TypeKind
 }
 
-// longArgs reads the first n arguments, which are long doubles.
+// longArgs reads the first n arguments, which must be long doubles.
 func longArgs(i *Invocation, n int) (*longCall, []softfloat.Number, error) {
 	c, v := &longCall{ccall: &ccall{Invocation: i}}, make([]softfloat.Number, n)
 	for k := range v {
@@ -85,7 +84,7 @@ func longArgs(i *Invocation, n int) (*longCall, []softfloat.Number, error) {
 	return c, v, nil
 }
 
-// long returns a function of n long doubles that returns one; f reads the arguments that follow them.
+// long makes a function of n long doubles that returns a long double; f reads the arguments that follow.
 func long(n int, f func(c *longCall, v []softfloat.Number) softfloat.Number) Builtin {
 	return func(i *Invocation) (Value, error) {
 		c, v, err := longArgs(i, n)
@@ -109,7 +108,7 @@ func longLane(x laneFunc) Builtin {
 	return long(x.args, func(c *longCall, v []softfloat.Number) softfloat.Number { return x.soft(formats[c.kind], v) })
 }
 
-// longToInt is a function of a long double to an int or a long.
+// longToInt makes a function of a long double that returns an int or a long.
 func longToInt(f func(n softfloat.Number, width int) uint64) Builtin {
 	return func(i *Invocation) (Value, error) {
 		c, v, err := longArgs(i, 1)
@@ -128,8 +127,7 @@ func longFrexp(c *longCall, v []softfloat.Number) softfloat.Number {
 	return fraction
 }
 
-// longModf stores the whole part. Both parts have the sign of the argument, zeros
-// too (C17 7.12.6.12, F.10.3.12).
+// longModf stores the whole part and returns the fraction. Both have the sign of the argument, even if zero (C17 7.12.6.12, F.10.3.12).
 func longModf(c *longCall, v []softfloat.Number) softfloat.Number {
 	x := v[0]
 	whole, fraction := x.Round(softfloat.ToZero), softfloat.Number{Neg: x.Neg}
@@ -145,7 +143,7 @@ func longModf(c *longCall, v []softfloat.Number) softfloat.Number {
 	stored := f.Encode(whole).FillBytes(make([]byte, 16))
 	p := binary.LittleEndian.AppendUint64(nil, binary.BigEndian.Uint64(stored[8:]))
 	p = binary.LittleEndian.AppendUint64(p, binary.BigEndian.Uint64(stored))
-	// A store of an x86_fp80 writes ten bytes of the sixteen (System V ABI, AMD64, §3.1.2).
+	// A store of an x86_fp80 writes ten of the sixteen bytes (System V ABI, AMD64, §3.1.2).
 	c.write(c.addr(1), p[:f.Bits()/8])
 	return fraction
 }
@@ -162,7 +160,7 @@ func longLogb(_ *longCall, v []softfloat.Number) softfloat.Number {
 	}
 }
 
-// longIlogb has the answers of ilogb where there is no exponent.
+// longIlogb returns ilogb's results for numbers without an exponent.
 func longIlogb(n softfloat.Number, _ int) uint64 {
 	switch n.Class {
 	case softfloat.Finite:
@@ -174,7 +172,7 @@ func longIlogb(n softfloat.Number, _ int) uint64 {
 	return 1 << 31
 }
 
-// longWhole rounds to a long or long long; a result that does not fit is x86's integer indefinite.
+// longWhole rounds to a long or long long. A result that does not fit is x86's integer indefinite value.
 func longWhole(to softfloat.Rounding) func(n softfloat.Number, width int) uint64 {
 	return func(n softfloat.Number, width int) uint64 {
 		v, ok := n.Round(to).Int()

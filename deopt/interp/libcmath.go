@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// mathFuncs holds the functions of <math.h> from floats to a float, each with its float form of the same name and an f. See floatFunc for how exact
-// they are.
+// mathFuncs holds the functions of <math.h> from floats to a float. Each also has a float form, whose name ends in f. See floatFunc for their
+// accuracy.
 var mathFuncs = map[string]floatFunc{
 	"sqrt": one(math.Sqrt), "cbrt": correct(libm.Cbrt), "sin": correct(libm.Sin), "cos": correct(libm.Cos), "tan": correct(libm.Tan),
 	"asin": constantNaN(libm.Asin), "acos": constantNaN(libm.Acos), "atan": correct(libm.Atan), "atan2": correct(libm.Atan2),
@@ -23,7 +23,7 @@ var mathFuncs = map[string]floatFunc{
 	"erf": correct(libm.Erf), "erfc": correct(libm.Erfc), "tgamma": constantNaN(libm.Tgamma), "lgamma": correct(libm.Lgamma),
 }
 
-// fdim is the positive difference (C17 7.12.12.1); a NaN stays one.
+// fdim returns the positive difference (C17 7.12.12.1); a NaN stays a NaN.
 func fdim(x, y float64) float64 {
 	if x <= y {
 		return 0
@@ -42,8 +42,7 @@ func (x floatFunc) builtin(c *Invocation) (Value, error) {
 	return c.ReturnFloat(x.f(v))
 }
 
-// mathLibFuncs holds the other functions of <math.h>, which are not from floats to a float of the same type, each also for float under its name and
-// an f.
+// mathLibFuncs holds the other functions of <math.h>, whose result or arguments have another type. Each also has a float form, whose name ends in f.
 var mathLibFuncs = mathLibTable()
 
 func mathLibTable() map[string]Builtin {
@@ -77,8 +76,7 @@ func mathLibTable() map[string]Builtin {
 	return table
 }
 
-// nextafter steps in the type that it returns; from a zero to the other one it
-// gives the other (C17 7.12.11.3).
+// nextafter returns the next number in the result's type. From a zero to the other zero, it returns the other zero (C17 7.12.11.3).
 func nextafter(c *ccall) float64 {
 	x, y := c.float(0), c.float(1)
 	switch {
@@ -104,13 +102,13 @@ func floating3(i *Invocation) (Value, error) {
 	return c.in.scalar(c.ret, fused(c.ret.typ.Kind, x, y, z)), nil
 }
 
-// scaled is x · 2^n, rounded once: in the type that is returned.
+// scaled returns x · 2^n, rounded once, in the result's type.
 func (c *ccall) scaled(x float64, n int64) float64 {
 	n = min(max(n, -5000), 5000)
 	if c.ret.typ.Kind != ir.FloatKind {
 		return math.Ldexp(x, int(n))
 	}
-	// 2^±600 is past both ends of a float, and its 24 bits are exact in a double there.
+	// Scaling by 2^±600 moves every float out of its range, and a double still holds the 24 bits exactly.
 	return math.Ldexp(x, int(min(max(n, -600), 600)))
 }
 
@@ -121,7 +119,7 @@ func frexp(c *ccall) float64 {
 	return f
 }
 
-// modf stores the whole part in the type of its argument.
+// modf stores the whole part, in the type of its argument, and returns the fraction.
 func modf(c *ccall) float64 {
 	x := c.float(0)
 	whole, fraction := math.Modf(x)
@@ -139,7 +137,7 @@ func modf(c *ccall) float64 {
 	return math.Copysign(fraction, x)
 }
 
-// whole rounds to a long or long long; a result that does not fit is x86's integer indefinite.
+// whole rounds to a long or long long. A result that does not fit is x86's integer indefinite value.
 func (c *ccall) whole(round func(float64) float64) uint64 {
 	x := round(c.float(0))
 	width := c.resultBits()
@@ -150,8 +148,8 @@ func (c *ccall) whole(round func(float64) float64) uint64 {
 	return 1 << (width - 1)
 }
 
-// ilogb has glibc's answers on x86-64 where there is no exponent: FP_ILOGB0 and
-// FP_ILOGBNAN are INT_MIN, that of an infinity INT_MAX.
+// ilogb returns glibc's results on x86-64 for numbers without an exponent: FP_ILOGB0 and FP_ILOGBNAN are INT_MIN; the result for an infinity is
+// INT_MAX.
 func ilogb(c *ccall) uint64 {
 	switch x := c.float(0); {
 	case x == 0 || math.IsNaN(x):
@@ -164,7 +162,7 @@ func ilogb(c *ccall) uint64 {
 	}
 }
 
-// isinf is glibc's function: -1 for the negative one.
+// isinf is glibc's function, which returns -1 for negative infinity.
 func isinf(c *ccall) uint64 {
 	x := c.float(0)
 	return truth(math.IsInf(x, 1)) - truth(math.IsInf(x, -1))

@@ -7,8 +7,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Memory management (C17 7.22.3, POSIX) and the functions of <string.h> that
-// work on bytes (C17 7.24.2.1, 7.24.4.1, 7.24.5.1).
+// memoryFuncs holds memory management (C17 7.22.3, POSIX) and the functions of <string.h> on bytes (C17 7.24.2.1, 7.24.4.1, 7.24.5.1).
 var memoryFuncs = map[string]Builtin{
 	"malloc":             scalar(func(c *ccall) uint64 { return c.allocate(c.uint(0), 16, false) }),
 	"calloc":             scalar(func(c *ccall) uint64 { return c.allocate(c.product(0, 1), 16, true) }),
@@ -29,8 +28,8 @@ var memoryFuncs = map[string]Builtin{
 	"memrchr": scalar(memrchr), "memmem": scalar(memmem),
 }
 
-// tooMuch returns the size from which on malloc fails however much memory is free: the addresses of an x86-64 process end below it (Linux,
-// Documentation/arch/x86/x86_64/mm.rst), and where pointers have 32 bits no object is larger than a ptrdiff_t can express (glibc's malloc.c).
+// tooMuch returns the smallest size for which malloc always fails, however much memory is free. The addresses of an x86-64 process end below it
+// (Linux, Documentation/arch/x86/x86_64/mm.rst). With 32-bit pointers, no object is larger than PTRDIFF_MAX (glibc's malloc.c).
 func (c *ccall) tooMuch() uint64 {
 	if c.longSize() == 4 {
 		return 1 << 31
@@ -38,7 +37,7 @@ func (c *ccall) tooMuch() uint64 {
 	return 1 << 47
 }
 
-// allocate implements malloc. A size above the limit of the run ends the run. A size from tooMuch on gives the null pointer that C promises.
+// allocate implements malloc. A size above the run's limit ends the run. A size of tooMuch or more returns a null pointer, as C requires.
 func (c *ccall) allocate(n uint64, align int, zero bool) uint64 {
 	if c.err != nil {
 		return 0
@@ -55,8 +54,7 @@ func (c *ccall) allocate(n uint64, align int, zero bool) uint64 {
 	return uint64(a)
 }
 
-// product is the size of argument i elements of argument j bytes, which is too
-// much where it does not fit.
+// product returns the product of arguments i and j. An overflow gives a size that is too large for any allocation.
 func (c *ccall) product(i, j int) uint64 {
 	high, low := bits.Mul64(c.uint(i), c.uint(j))
 	if high > 0 {
@@ -123,7 +121,7 @@ func (c *ccall) reallocate(a machine.Addr, n uint64) uint64 {
 	case c.foreign(a):
 		c.err = unsupported("only the target's own allocator knows how large the block at that address is", "realloc of %v, memory of the target,", a)
 		return 0
-	case !ok: // the error that a wrong free is
+	case !ok: // let free report the error
 		c.free(a)
 		return 0
 	case n == 0:
@@ -132,7 +130,7 @@ func (c *ccall) reallocate(a machine.Addr, n uint64) uint64 {
 	}
 	to := c.allocate(n, 16, false)
 	if to == 0 {
-		return 0 // the old block stays
+		return 0 // the old block stays allocated
 	}
 	c.move(machine.Addr(to), a, min(old, n))
 	c.free(a)
@@ -146,7 +144,7 @@ func memmove(c *ccall) uint64 {
 
 func mempcpy(c *ccall) uint64 { return memmove(c) + c.uint(2) }
 
-// memccpy copies up to the first byte that is argument 2, and that.
+// memccpy copies up to and including the first byte that equals argument 2.
 func memccpy(c *ccall) uint64 {
 	to, from, limit := c.addr(0), c.addr(1), c.uint(3)
 	at := c.findByte(from, byte(c.uint(2)), limit)
@@ -166,7 +164,7 @@ func memset(c *ccall) uint64 {
 
 func bzero(c *ccall) { c.fill(c.addr(0), 0, c.uint(1)) }
 
-// memcmp reads nothing past the first difference.
+// memcmp reads nothing after the first difference.
 func memcmp(c *ccall) uint64 {
 	a, b := c.from(c.addr(0)), c.from(c.addr(1))
 	for n := c.uint(2); n > 0 && c.err == nil; n-- {
@@ -179,7 +177,7 @@ func memcmp(c *ccall) uint64 {
 
 func memchr(c *ccall) uint64 { return c.findByte(c.addr(0), byte(c.uint(1)), c.uint(2)) }
 
-// findByte is the address of the first byte b among limit, or 0.
+// findByte returns the address of the first byte b among limit bytes, or 0.
 func (c *ccall) findByte(a machine.Addr, b byte, limit uint64) uint64 {
 	r := c.from(a)
 	for n := uint64(0); n < limit && c.err == nil; n++ {

@@ -6,8 +6,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// numberFuncs are the integers of <stdlib.h> and <inttypes.h> (C17 7.22.1,
-// 7.22.6, 7.8.2), and their floats.
+// numberFuncs are the integer and float functions of <stdlib.h> and <inttypes.h> (C17 7.22.1, 7.22.6, 7.8.2).
 var numberFuncs = numberTable()
 
 func numberTable() map[string]Builtin {
@@ -20,7 +19,7 @@ func numberTable() map[string]Builtin {
 		"strtof": floating(func(c *ccall) float64 { return c.single(c.text(0), c.addr(1)) }), "strtold": strtold,
 	}
 	table["llabs"], table["imaxabs"] = table["labs"], table["labs"]
-	for _, name := range []string{"atoi", "atol", "atoll"} { // by strtol, as glibc defines them
+	for _, name := range []string{"atoi", "atol", "atoll"} { // glibc defines these by strtol
 		table[name] = scalar(func(c *ccall) uint64 {
 			v, _ := parseInteger(c.text(0), 10, false).signed(c.resultBits())
 			return v
@@ -42,16 +41,16 @@ func numberTable() map[string]Builtin {
 	return table
 }
 
-// integer is the number that strtol read: a magnitude, and the number of bytes it took.
+// integer is the number that strtol has read: its magnitude, and the number of bytes read.
 type integer struct {
 	v        uint64
 	negative bool
-	overflow bool // of 64 bits
+	overflow bool // the magnitude does not fit in 64 bits
 	n        int
 }
 
-// signed clamps to a signed integer of width bits, unsigned to an unsigned one, in which a minus sign negates. clamped reports whether the value did
-// not fit.
+// signed clamps to a signed integer of width bits. unsigned clamps to an unsigned integer, and negates it after a minus sign. clamped reports
+// whether the value did not fit.
 func (i integer) signed(width int) (v uint64, clamped bool) {
 	lowest := uint64(1) << (width - 1)
 	switch {
@@ -75,7 +74,7 @@ func (i integer) unsigned(width int) (v uint64, clamped bool) {
 	return i.v, false
 }
 
-// integer implements strtol and its kin; it sets errno where the value was clamped.
+// integer implements strtol and related functions. It sets errno if the value was clamped.
 func (c *ccall) integer(result func(i integer, width int) (uint64, bool), binary bool) uint64 {
 	s, base := c.text(0), c.int(2)
 	if c.err == nil && (base < 0 || base == 1 || base > 36) {
@@ -91,7 +90,7 @@ func (c *ccall) integer(result func(i integer, width int) (uint64, bool), binary
 	return r
 }
 
-// endedAt stores where a number ended, unless the pointer for it is null.
+// endedAt stores the end of a number, unless the pointer for it is null.
 func (c *ccall) endedAt(end machine.Addr, n int) {
 	if end != 0 {
 		c.put(end, c.longSize(), c.uint(0)+uint64(n))
@@ -146,13 +145,13 @@ func digit(b byte) int {
 	return 99
 }
 
-// division is div and ldiv (C17 7.22.6.2): {quot, rem} as the ABI returns it, in
-// one integer of 64 bits or as two of them, or in memory (i386 psABI, §2.2.4, "Returning Structures and Unions").
+// division implements div and ldiv (C17 7.22.6.2). The ABI returns {quot, rem} in one integer of 64 bits, in two of them, or in memory (i386 psABI,
+// §2.2.4, "Returning Structures and Unions").
 func division(i *Invocation) (Value, error) {
 	c := &ccall{Invocation: i}
 	first := 0
 	if len(c.Args) == 3 {
-		first = 1 // behind the address of the result
+		first = 1 // the first argument is the address of the result
 	}
 	a, b := c.int(first), c.int(first+1)
 	switch {

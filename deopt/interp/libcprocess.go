@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// processFuncs holds functions that begin and end a program, and report errors: of <stdlib.h>, <errno.h>, <assert.h>, <signal.h> and <unistd.h>.
+// processFuncs holds functions that start or end a program or report errors: those of <stdlib.h>, <errno.h>, <assert.h>, <signal.h> and <unistd.h>.
 var processFuncs = map[string]Builtin{
 	"exit": procedure(exit), "_exit": procedure(quickExit), "_Exit": procedure(quickExit), "quick_exit": procedure(quickExit),
 	"atexit": scalar(atexit), "__cxa_atexit": scalar(cxaAtexit),
@@ -20,13 +20,13 @@ var processFuncs = map[string]Builtin{
 	"__assert_fail":      procedure(assertFail),
 	"__stack_chk_fail":   procedure(func(c *ccall) { c.terminated("stack smashing detected") }),
 	"__chk_fail":         procedure(func(c *ccall) { c.terminated("buffer overflow detected") }),
-	"signal":             always(0), // SIG_DFL: no signal arrives here
-	"__sysv_signal":      always(0), // signal of a program that asks for no BSD extensions
+	"signal":             always(0), // returns SIG_DFL: no signal arrives here
+	"__sysv_signal":      always(0), // signal without BSD extensions
 	"pthread_self":       always(1),
-	"pthread_mutex_lock": always(0), "pthread_mutex_unlock": always(0), // there is one thread
+	"pthread_mutex_lock": always(0), "pthread_mutex_unlock": always(0), // there is only one thread
 }
 
-// exit calls the handlers of atexit and ends the program (C17 7.22.4.4).
+// exit runs the handlers of atexit and ends the program (C17 7.22.4.4).
 func exit(c *ccall) {
 	code := c.int(0)
 	if c.err == nil {
@@ -35,7 +35,7 @@ func exit(c *ccall) {
 	c.fail(&exited{int(code)})
 }
 
-// quickExit ends the program and calls no handler of atexit (C17 7.22.4.5). No output is lost, as streams have no buffers.
+// quickExit ends the program without running the handlers of atexit (C17 7.22.4.5). No output is lost, as streams have no buffers.
 func quickExit(c *ccall) { c.fail(&exited{int(c.int(0))}) }
 
 func atexit(c *ccall) uint64 {
@@ -43,7 +43,7 @@ func atexit(c *ccall) uint64 {
 	return 0
 }
 
-// cxaAtexit registers destructors of C++, each with its object (Itanium C++ ABI, 3.3.6.3 "Runtime API").
+// cxaAtexit registers a C++ destructor with its object (Itanium C++ ABI, 3.3.6.3 "Runtime API").
 func cxaAtexit(c *ccall) uint64 {
 	if c.uint(1); c.err == nil {
 		c.handle(c.Args[1])
@@ -51,7 +51,7 @@ func cxaAtexit(c *ccall) uint64 {
 	return 0
 }
 
-// handle adds a handler with its argument.
+// handle registers a handler with its argument.
 func (c *ccall) handle(arg Value) {
 	f := c.addr(0)
 	if c.err == nil && f == 0 {
@@ -65,11 +65,10 @@ func (c *ccall) handle(arg Value) {
 	}
 }
 
-// handlerCost is the number of bytes that a handler takes of the run's memory.
+// handlerCost is the number of bytes charged for a handler.
 const handlerCost = 64
 
-// runHandlers calls the handlers of atexit, the last first. Where a handler calls exit again, the remaining handlers are called before the program
-// ends.
+// runHandlers runs the handlers of atexit, the last one first. If a handler calls exit, the remaining handlers run before the program ends.
 func (in *Interp) runHandlers() error {
 	for len(in.clib.handler) > 0 {
 		last := len(in.clib.handler) - 1
@@ -88,10 +87,8 @@ func (in *Interp) runHandlers() error {
 	return nil
 }
 
-// Call calls the function of the program at address f, which runs until it
-// returns. Beside the value it returns, none where it is void, it errs as a call
-// by the program would, and with whatever ends the run: a builtin must hand such
-// an error on.
+// Call calls the function of the program at address f and returns its result, none for a void function. It returns the errors that a call by the
+// program would, and any error that ends the run. A builtin must return such an error.
 func (c *Invocation) Call(f machine.Addr, args ...Value) (Value, error) {
 	fn, name := c.in.names.funcAt(f)
 	switch {
@@ -118,7 +115,7 @@ func errorText(n int64) string {
 	return fmt.Sprintf("Unknown error %d", int32(n))
 }
 
-// strerrorR is the form of POSIX.
+// strerrorR implements the POSIX form of strerror_r.
 func strerrorR(c *ccall) uint64 {
 	text, size := errorText(c.int(0)), c.uint(2)
 	c.truncated(c.addr(1), []byte(text), size)
@@ -138,7 +135,7 @@ func assertFail(c *ccall) {
 	c.fail(troublef(KindAbort, "the assertion `%s' of %s:%d failed", text, file, uint32(line)))
 }
 
-// terminated is the end that glibc makes where a guard of its own finds damage.
+// terminated ends the program as glibc does when one of its checks detects corruption.
 func (c *ccall) terminated(what string) {
 	c.print(2, []byte("*** "+what+" ***: terminated\n"))
 	c.fail(troublef(KindAbort, "%s", what))

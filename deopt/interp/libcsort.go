@@ -5,7 +5,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// sortFuncs holds the searching and sorting functions of <stdlib.h> (C17 7.22.5): they compare by a function of the program.
+// sortFuncs holds the searching and sorting functions of <stdlib.h> (C17 7.22.5), which call a comparison function of the program.
 var sortFuncs = map[string]Builtin{
 	"qsort":   procedure(func(c *ccall) { c.sort(c.addr(3)) }),
 	"qsort_r": procedure(func(c *ccall) { c.sort(c.addr(3), c.pointer(c.uint(4))) }),
@@ -38,8 +38,8 @@ func (c *ccall) order(f machine.Addr, a, b uint64, more []Value) int {
 	return int(int32(n))
 }
 
-// sort merges, as glibc does up to 2.36, and so keeps the order of equal elements. The elements are moved only after all comparisons. An inconsistent
-// order gives some permutation.
+// sort is a merge sort, as in glibc up to 2.36, so equal elements keep their order. It moves the elements after all comparisons. With an
+// inconsistent comparison, the result is some permutation.
 func (c *ccall) sort(f machine.Addr, more ...Value) {
 	base, n, size := c.uint(0), c.uint(1), c.uint(2)
 	if c.err != nil || n < 2 || size == 0 {
@@ -50,7 +50,7 @@ func (c *ccall) sort(f machine.Addr, more ...Value) {
 		return
 	}
 	if n*size >= 1024 {
-		c.keepsState() // glibc up to 2.36 sorts so much in memory that it takes from malloc
+		c.keepsState() // for this size, glibc up to 2.36 allocates memory with malloc
 	}
 	cost := n * (2*size + 16)
 	if c.err = c.in.view.charge(cost); c.err != nil {
@@ -80,8 +80,7 @@ func (c *ccall) merge(f machine.Addr, a, b, to []uint64, more []Value) {
 	}
 }
 
-// permute puts the elements at the addresses into their order, with their
-// undefined bits.
+// permute puts the elements at the addresses into the given order. It keeps their undefined bits.
 func (c *ccall) permute(base machine.Addr, size uint64, order []uint64) {
 	if c.err == nil {
 		c.err = c.in.work(2 * size * uint64(len(order)))

@@ -6,26 +6,26 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// clib holds the state of the C library between calls, in memory that the program can see or out of its sight. It lasts as long as the Interp.
+// clib holds the state of the C library between calls, in the program's memory or outside of it. It lasts as long as the Interp.
 type clib struct {
-	program string // the program's name without its directories
+	program string // the program's base name
 	errno   machine.Addr
-	token   machine.Addr // where strtok goes on
+	token   machine.Addr // where strtok continues
 	texts   map[string]machine.Addr
 	tables  map[string]machine.Addr
-	handler []handler // of atexit, in the order given
+	handler []handler // handlers of atexit, in the order of registration
 	streams [3]stream
-	jumps   uint64 // numbers that setjmp gave
+	jumps   uint64 // numbers that setjmp has assigned
 
-	typeKinds map[machine.Addr]typeKind // by what a type_info points to first
+	typeKinds map[machine.Addr]typeKind // type_info kinds by vtable address
 	stdin     *bufio.Reader
 	shared    map[string]machine.Addr // variables that the program shares with the C library
 }
 
-// handler is a function to call at the program's end, with an argument if it takes one.
+// handler is a function to call when the program ends, with an optional argument.
 type handler struct {
 	f   machine.Addr
-	arg Value // none of a handler of atexit
+	arg Value // none for a handler of atexit
 }
 
 func (l *clib) keepText(s string, a machine.Addr) {
@@ -48,11 +48,11 @@ const (
 	errNoMemory  = 12
 	errInvalid   = 22
 	errRange     = 34
-	errIllegalCh = 84 // a wide character that the locale has not
+	errIllegalCh = 84 // EILSEQ: a wide character that the locale cannot encode
 )
 
-// errnoAddr returns the address of errno. It is in the interpreter's own memory even with a target: errno is thread-local, and its address in the
-// target is not known.
+// errnoAddr returns the address of errno. With a target, errno is also in the interpreter's own memory: it is thread-local, and its address in the
+// target is unknown.
 func (c *ccall) errnoAddr() machine.Addr {
 	if c.in.clib.errno == 0 {
 		c.in.clib.errno = c.own(4)
@@ -65,20 +65,19 @@ func (c *ccall) setErrno(n uint64) {
 	c.put(c.errnoAddr(), 4, n)
 }
 
-// libcGlobals are the variables of the C library that a module may declare,
-// each of eight bytes or less. Their memory is made when they are first used.
+// libcGlobals are the variables of the C library that a module may declare, each of at most eight bytes. Their memory is allocated at first use.
 var libcGlobals = map[string]func(in *Interp) (uint64, error){
 	"stdin":  func(in *Interp) (uint64, error) { return in.streamAddr(0) },
 	"stdout": func(in *Interp) (uint64, error) { return in.streamAddr(1) },
 	"stderr": func(in *Interp) (uint64, error) { return in.streamAddr(2) },
-	// There is no environment; environ points to an empty array.
+	// The environment is empty: environ points to an empty array.
 	"environ":   func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
 	"__environ": func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
-	// A char that is 1 as long as there is one thread, which std::shared_ptr looks at; in any byte order.
+	// A char that is 1 while the process has one thread; std::shared_ptr reads it. Set all bytes, so that the byte order does not matter.
 	"__libc_single_threaded": func(*Interp) (uint64, error) { return 0x0101010101010101, nil },
 }
 
-// libcGlobal gives a variable of the C library its memory, the same for all that ask.
+// libcGlobal returns the address of a variable of the C library, the same for every module.
 func (in *Interp) libcGlobal(name string) (machine.Addr, bool, error) {
 	f := libcGlobals[name]
 	if f == nil {

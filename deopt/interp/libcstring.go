@@ -7,8 +7,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// The functions of <string.h> that copy and compare strings (C17 7.24.2 to
-// 7.24.4), and those that POSIX adds.
+// stringFuncs holds the functions of <string.h> that copy and compare strings (C17 7.24.2 to 7.24.4), and those of POSIX.
 var stringFuncs = map[string]Builtin{
 	"strlen":  scalar(func(c *ccall) uint64 { return uint64(len(c.text(0))) }),
 	"strnlen": scalar(func(c *ccall) uint64 { return uint64(len(c.textAt(c.addr(0), c.uint(1)))) }),
@@ -33,8 +32,7 @@ var stringFuncs = map[string]Builtin{
 
 func same8(b byte) byte { return b }
 
-// compare compares two strings of at most limit bytes after mapping each byte;
-// nothing past the first difference is read.
+// compare compares two strings of at most limit bytes after mapping each byte. It reads nothing after the first difference.
 func (c *ccall) compare(limit uint64, as func(byte) byte) uint64 {
 	a, b := c.from(c.addr(0)), c.from(c.addr(1))
 	for ; limit > 0 && c.err == nil; limit-- {
@@ -68,8 +66,7 @@ func stpcpy(c *ccall) uint64 {
 	return c.copyText(c.addr(0), s) + uint64(len(s))
 }
 
-// copyPadded is strncpy, which fills up with zeros. It returns how many bytes
-// were not fill.
+// copyPadded implements strncpy, which pads with zeros. It returns the number of bytes before the padding.
 func (c *ccall) copyPadded() uint64 {
 	to, limit := c.addr(0), c.uint(2)
 	s := c.textAt(c.addr(1), limit)
@@ -85,8 +82,7 @@ func (c *ccall) appendText(s []byte) uint64 {
 	return c.uint(0)
 }
 
-// strlcpy and strlcat are BSD's, in glibc since 2.38: they truncate, and return
-// the length that they tried to make.
+// strlcpy and strlcat are BSD functions, in glibc since 2.38. They truncate, and return the length of the untruncated string.
 func strlcpy(c *ccall) uint64 {
 	s, size := c.text(1), c.uint(2)
 	c.truncated(c.addr(0), s, size)
@@ -102,21 +98,21 @@ func strlcat(c *ccall) uint64 {
 	return head + uint64(len(tail))
 }
 
-// truncated writes as much of s as fits into size bytes, with a zero byte.
+// truncated writes as much of s as fits into size bytes, including a zero byte.
 func (c *ccall) truncated(to machine.Addr, s []byte, size uint64) {
 	if size > 0 {
 		c.copyText(to, s[:min(uint64(len(s)), size-1):len(s)])
 	}
 }
 
-// strxfrm copies in the "C" locale, as far as it fits.
+// strxfrm copies as much as fits: in the "C" locale it transforms nothing.
 func strxfrm(c *ccall) uint64 {
 	s, size := c.text(1), c.uint(2)
 	c.truncated(c.addr(0), s, size)
 	return uint64(len(s))
 }
 
-// searchFuncs find a byte, or one of a set, or a string in a string.
+// searchFuncs search a string for a byte, for a byte of a set, or for a string.
 var searchFuncs = map[string]Builtin{
 	"strchr": scalar(func(c *ccall) uint64 { return c.find(bytes.IndexByte) }), "index": scalar(func(c *ccall) uint64 { return c.find(bytes.IndexByte) }),
 	"strrchr": scalar(func(c *ccall) uint64 { return c.find(bytes.LastIndexByte) }), "rindex": scalar(func(c *ccall) uint64 { return c.find(bytes.LastIndexByte) }),
@@ -148,9 +144,9 @@ func strchrnul(c *ccall) uint64 {
 	return c.uint(0) + uint64(k)
 }
 
-// spanOf counts the bytes at the start of s that are in the set, or are not.
+// spanOf counts the bytes at the start of s that are in the set, or with in false those that are not.
 func spanOf(s, set []byte, in bool) int {
-	var has [256]bool // a set may be as long as s
+	var has [256]bool // a table, because a set may be as long as s
 	for _, b := range set {
 		has[b] = true
 	}
@@ -179,7 +175,7 @@ func (c *ccall) locate(s, part []byte) uint64 {
 	return c.uint(0) + uint64(k)
 }
 
-// index returns where part starts in s, or -1, and charges the steps of the search.
+// index returns the position of part in s, or -1, and charges for the search.
 func (c *ccall) index(s, part []byte) int {
 	if c.err == nil {
 		c.err = c.in.work(uint64(len(s)))
@@ -187,7 +183,7 @@ func (c *ccall) index(s, part []byte) int {
 	return bytes.Index(s, part)
 }
 
-// tokenFuncs cut strings into pieces.
+// tokenFuncs split strings into tokens.
 var tokenFuncs = map[string]Builtin{
 	"strtok": scalar(strtok), "strtok_r": scalar(strtokR), "__strtok_r": scalar(strtokR), "strsep": scalar(strsep),
 }

@@ -2,8 +2,8 @@ package interp
 
 import "example.com/reframe/internal/machine"
 
-// timeFuncs holds the clocks of <time.h> and its kin. Every run must give the same results, so the date is constantly the epoch, 1970-01-01 00:00:00
-// UTC, and clocks for intervals advance by one nanosecond for each step.
+// timeFuncs holds the clocks of <time.h> and related functions. Every run must give the same results, so the date is always 1970-01-01 00:00:00 UTC,
+// and interval clocks advance by one nanosecond for each step.
 var timeFuncs = map[string]Builtin{
 	"time": scalar(func(c *ccall) uint64 {
 		if a := c.addr(0); a != 0 {
@@ -17,8 +17,7 @@ var timeFuncs = map[string]Builtin{
 	"difftime":      floating(func(c *ccall) float64 { return float64(c.int(0) - c.int(1)) }),
 }
 
-// clockGettime reads CLOCK_REALTIME, 0, as the date, and every other clock as
-// one that measures.
+// clockGettime returns the date for CLOCK_REALTIME (0), and the elapsed time for every other clock.
 func clockGettime(c *ccall) uint64 {
 	if c.uint(0) == 0 {
 		return c.timespec(c.addr(1), 0)
@@ -35,7 +34,7 @@ func (c *ccall) timespec(a machine.Addr, ns uint64) uint64 {
 	return 0
 }
 
-// localeFuncs know one locale, "C" (C17 7.11), in which a byte is a character.
+// localeFuncs support one locale, "C" (C17 7.11), in which a byte is a character.
 var localeFuncs = map[string]Builtin{
 	"setlocale": scalar(func(c *ccall) uint64 {
 		if a := c.addr(1); a != 0 {
@@ -50,7 +49,7 @@ var localeFuncs = map[string]Builtin{
 	"localeconv": scalar(localeconv),
 }
 
-// localeconv is a struct lconv: ten pointers to text, fourteen chars.
+// localeconv returns a struct lconv: ten pointers to strings and fourteen chars.
 func localeconv(c *ccall) uint64 {
 	if a, ok := c.in.clib.tables["localeconv"]; ok {
 		return uint64(a)
@@ -70,5 +69,5 @@ func localeconv(c *ccall) uint64 {
 	return uint64(a)
 }
 
-// elapsed is the time of the run in nanoseconds.
+// elapsed returns the time of the run in nanoseconds.
 func (c *ccall) elapsed() uint64 { return c.in.run.steps + c.in.run.bulk }

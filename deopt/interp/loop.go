@@ -5,13 +5,11 @@ import (
 	"math"
 )
 
-// errHalted ends a loop before a block where the run is to halt, or after the
-// one instruction that was asked for.
+// errHalted ends a loop before a block where the run halts, or after one instruction when single-stepping.
 var errHalted = errors.New("halted")
 
-// loop runs until base frames are left. It runs blocks at a time where it can,
-// and one instruction at a time where that is asked for or where not all of a
-// block may run.
+// loop runs until base frames are left. It runs whole blocks where it can. It runs one instruction at a time if the caller asks for that, or if the
+// limits do not allow a whole block.
 func (in *Interp) loop(base int) error {
 	for in.frames.n > base {
 		var err error
@@ -29,8 +27,7 @@ func (in *Interp) loop(base int) error {
 	return nil
 }
 
-// singly runs one instruction after the other by their steps, until base frames
-// are left.
+// singly runs instructions one by one, each by its step, until base frames are left.
 func (in *Interp) singly(base int) error {
 	for in.frames.n > base {
 		if in.there() {
@@ -66,7 +63,7 @@ func (in *Interp) singly(base int) error {
 	return nil
 }
 
-// enterBlock follows the edge that a terminator chose, and returns whether the run is to halt there.
+// enterBlock follows the edge that a terminator chose, and reports whether the run halts there.
 func (in *Interp) enterBlock(fr *frame) bool {
 	e := fr.next
 	fr.next = nil
@@ -82,7 +79,7 @@ func (in *Interp) enterBlock(fr *frame) bool {
 	return e.to.stop
 }
 
-// admit charges the rest of the block that the running frame is in. Where not all of it may be run, the run continues in single steps.
+// admit charges for the rest of the running frame's block. If the limits do not allow all of it, the run continues in single steps.
 func (in *Interp) admit(fr *frame) error {
 	i := &fr.fn.code[fr.pc]
 	n := uint64(i.rest) + uint64(i.count)
@@ -100,9 +97,8 @@ func (in *Interp) admit(fr *frame) error {
 	return err
 }
 
-// blocks runs with the count and the limits looked at once a block.
-//
-// Everything that is out of the ordinary leaves the switch, and the step does it.
+// blocks runs instructions and checks the count and the limits once a block. A case that a fast path does not cover leaves the switch, and the
+// instruction's step runs instead.
 func (in *Interp) blocks(base int) error {
 	var (
 		fr   = in.top()
@@ -183,7 +179,7 @@ func (in *Interp) blocks(base int) error {
 			}
 		case opSDiv:
 			a, b := &w[i.a], &w[i.b]
-			if y := extended(b.v, i.cut); a.u|b.u == 0 && uint64(y+1) > 1 { // neither 0 nor -1
+			if y := extended(b.v, i.cut); a.u|b.u == 0 && uint64(y+1) > 1 { // the divisor is neither 0 nor -1
 				w[i.dst] = word{v: uint64(extended(a.v, i.cut)/y) & i.k}
 				continue
 			}
@@ -594,7 +590,7 @@ func (in *Interp) blocks(base int) error {
 					goto follow
 				}
 			}
-			// The step finds it, and the next time it is known.
+			// The step finds the edge and adds it to targets.
 			fr.pc = pc
 			if err := i.run(fr); err != nil {
 				return in.located(err, true)
@@ -632,7 +628,7 @@ func (in *Interp) blocks(base int) error {
 			continue
 		case opCall:
 			fr.pc = pc
-			in.run.steps -= uint64(i.rest) // the callee's steps come first, and clocks count them
+			in.run.steps -= uint64(i.rest) // the callee's steps count first, because clocks read the count
 			if err := i.run(fr); err != nil {
 				return in.located(err, true)
 			}
@@ -664,7 +660,7 @@ func (in *Interp) blocks(base int) error {
 				fr.next = nil
 				goto follow
 			}
-			// It was a ret of what is no single word.
+			// The step was a ret of more than one word.
 			fr = in.top()
 			if err := in.admit(fr); err != nil || in.run.single {
 				return err
@@ -673,7 +669,7 @@ func (in *Interp) blocks(base int) error {
 			continue
 		}
 		fr.pc = pc
-		in.run.steps -= uint64(i.rest) // what counts as many steps is counted before what follows
+		in.run.steps -= uint64(i.rest) // bulk work of this instruction counts before the instructions that follow
 		if err := i.run(fr); err != nil {
 			return in.located(err, true)
 		}
@@ -705,15 +701,15 @@ func (in *Interp) blocks(base int) error {
 	}
 }
 
-// extended moves the sign of a narrow number to bit 63 and back.
+// extended sign-extends a narrow number to 64 bits.
 func extended(v uint64, cut uint8) int64 { return int64(v<<(cut&63)) >> (cut & 63) }
 
-// small reports whether a product of two such numbers fits 64 bits.
+// small reports whether x fits in 32 bits, so that a product of two such numbers fits in 64.
 func small(x int64) bool { return uint64(x+1<<31) < 1<<32 }
 
 func float(v uint64) float32 { return math.Float32frombits(uint32(v)) }
 
-// order is the outcome of a comparison, as the predicates of fcmp count them.
+// order returns the outcome of a comparison as a bit, as the predicates of fcmp count them.
 func order(a, b float64) uint64 {
 	switch {
 	case a == b:

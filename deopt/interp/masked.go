@@ -5,12 +5,12 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// masked is an access of the elements of a vector that a mask selects (LangRef, "Masked Vector Load and Store Intrinsics"). Its operands are the
-// stored value, the address or addresses, before LLVM 22 the alignment, the mask, and the values of elements that are not loaded.
+// masked accesses the elements of a vector that a mask selects (LangRef, "Masked Vector Load and Store Intrinsics"). Its operands are the stored
+// value, the address or addresses, the alignment (before LLVM 22), the mask, and the values of elements that are not loaded.
 type masked struct {
 	stores    bool
-	scattered bool // each element has an address of its own
-	packed    bool // the chosen elements lie one after the other
+	scattered bool // each element has its own address
+	packed    bool // the selected elements are adjacent in memory
 }
 
 var maskeds = map[string]masked{
@@ -78,7 +78,7 @@ func (x masked) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, er
 	}, nil
 }
 
-// address returns the address of element k, behind bytes after the first.
+// address returns the address of element k; unless addresses are per element, it lies behind bytes after the first.
 func (x masked) address(fr *frame, at slot, k, behind int) (machine.Addr, error) {
 	if x.scattered {
 		return pointer(fr, slot{at.at + k, at.s.elem})

@@ -12,23 +12,22 @@ const (
 	pageSize = 1 << pageBits
 )
 
-// page is 4 KiB of the view: a copy of the target's, or the interpreter's own.
+// page is 4 KiB of the view: a copy of the target's page, or the interpreter's own.
 type page struct {
 	data [pageSize]byte
-	// shadow has the undefined bits of data. Of a byte that may not be accessed all
-	// are undefined, so that to look at them is enough for one that is known.
+	// shadow marks the undefined bits of data. All bits of an inaccessible byte are undefined, so a byte without undefined bits is also accessible.
 	shadow [pageSize]byte
-	valid  [pageSize / 64]uint64 // a bit for each byte that may be accessed
+	valid  [pageSize / 64]uint64 // a bit for each accessible byte
 	kind   pageKind
-	stored *[pageSize / 8]byte // of a targetPage that was stored to: see [Touched]
+	stored *[pageSize / 8]byte // bytes of a targetPage that were stored to: see [Touched]
 }
 
 type pageKind uint8
 
 const (
 	ownPage    pageKind = iota
-	targetPage          // stores are counted; bytes that were refused are asked for again
-	fixedPage           // constants, which no store may change
+	targetPage          // stores are counted; a byte that could not be read is read again at the next access
+	fixedPage           // constants: no store may change them
 )
 
 // allows reports whether bytes [off, off+n) may be accessed.
@@ -44,7 +43,7 @@ func (p *page) allows(off, n int) bool {
 	return true
 }
 
-// setValid makes bytes [off, off+n) accessible, or not.
+// setValid makes bytes [off, off+n) accessible or inaccessible.
 func (p *page) setValid(off, n int, on bool) {
 	for n > 0 {
 		run := min(n, 64-off%64)
@@ -58,7 +57,7 @@ func (p *page) setValid(off, n int, on bool) {
 	}
 }
 
-// note keeps that bytes [off, off+n) of a targetPage were stored to, whatever was there before.
+// note records that bytes [off, off+n) of a targetPage were stored to, even if the store did not change them.
 func (p *page) note(off, n int) {
 	if p.stored == nil {
 		p.stored = new([pageSize / 8]byte)
@@ -70,33 +69,32 @@ func (p *page) note(off, n int) {
 	}
 }
 
-// view is the memory that a run sees: the target's pages, copied when they are
-// touched, and what the program allocated itself.
+// view is the memory that a run sees: copies of the target's pages, made at first access, and the memory that the program allocated.
 type view struct {
 	target      machine.Memory
 	ranges      *ranges
 	pages       map[uint64]*page
-	recent      [recentPages]recentPage // in front of pages
+	recent      [recentPages]recentPage // a cache for pages
 	used, limit uint64
-	writes      int      // store operations into the target's addresses
-	unlocked    bool     // constants are being given their values
-	kept        []uint64 // numbers of the stack's pages, which stay when what lay in them goes
+	writes      int      // number of stores to the target's addresses
+	unlocked    bool     // set while constants are initialized
+	kept        []uint64 // numbers of the stack's pages, which outlive the allocations in them
 	why         func(addr machine.Addr) string
 }
 
-// recentPages is the number of pages that are found without the map.
+// recentPages is the number of pages in the cache.
 const recentPages = 1024
 
 type recentPage struct {
-	number uint64 // plus one; 0 where there is none
+	number uint64 // page number plus one; 0 for an empty entry
 	page   *page
 }
 
-// recentAt returns the index at which a page is cached. The interpreter's ranges all start at low numbers, so the bits from 47 on, which tell them
-// apart, are mixed in.
+// recentAt returns the index of a page in the cache. The interpreter's ranges differ only from bit 47 on and start at low numbers, so these bits are
+// mixed in.
 func recentAt(number uint64) uint64 { return (number + number>>47*37) % recentPages }
 
-// hot returns the page of addr where it is at hand, else nil.
+// hot returns the page of addr if it is in the cache, else nil.
 func (v *view) hot(addr uint64) *page {
 	number := addr >> pageBits
 	if r := &v.recent[recentAt(number)]; r.number == number+1 {
@@ -105,7 +103,7 @@ func (v *view) hot(addr uint64) *page {
 	return nil
 }
 
-// hotOwn is hot for a store of which no count is kept.
+// hotOwn is hot for stores, and returns only pages whose stores are not counted.
 func (v *view) hotOwn(addr uint64) *page {
 	if p := v.hot(addr); p != nil && p.kind == ownPage {
 		return p
@@ -123,7 +121,7 @@ func (v *view) charge(n uint64) error {
 
 func (v *view) release(n uint64) { v.used -= min(n, v.used) }
 
-// lookup returns the page of addr, or nil where the view has none yet.
+// lookup returns the page of addr, or nil if the view does not have it yet.
 func (v *view) lookup(addr machine.Addr) *page {
 	number := uint64(addr) >> pageBits
 	slot := &v.recent[recentAt(number)]
@@ -144,7 +142,7 @@ func (v *view) drop(number uint64) {
 	}
 }
 
-// reach returns how many of the n bytes at addr may be accessed, as far as is known before the access: in a page of the target all that lie in it.
+// reach returns how many of the n bytes at addr, within its page, may be accessible. It reads nothing: all bytes of a target's page count.
 func (v *view) reach(addr machine.Addr, n uint64) uint64 {
 	off := uint64(addr % pageSize)
 	n = min(n, pageSize-off)
@@ -155,7 +153,7 @@ func (v *view) reach(addr machine.Addr, n uint64) uint64 {
 	have := uint64(0)
 	for have < n {
 		at := off + have
-		run := uint64(bits.TrailingZeros64(^(p.valid[at/64] >> (at % 64)))) // ones as far as the word goes
+		run := uint64(bits.TrailingZeros64(^(p.valid[at/64] >> (at % 64)))) // length of the run of ones in this word
 		have += run
 		if run < 64-at%64 {
 			break
@@ -164,8 +162,7 @@ func (v *view) reach(addr machine.Addr, n uint64) uint64 {
 	return min(have, n)
 }
 
-// touch returns the page of addr with bytes [addr, addr+n) accessible; they lie
-// in one page.
+// touch returns the page of addr with bytes [addr, addr+n) accessible. They must lie in one page.
 func (v *view) touch(addr machine.Addr, n int, write bool) (*page, error) {
 	p := v.lookup(addr)
 	off := int(addr % pageSize)
@@ -193,8 +190,8 @@ func (v *view) touch(addr machine.Addr, n int, write bool) (*page, error) {
 	return p, nil
 }
 
-// fetch copies a page of the target. Where the target does not give it whole
-// (a snapshot keeps pieces), it starts empty and is filled as it is read.
+// fetch copies a page of the target. If the target cannot supply the whole page (a snapshot contains pieces), the copy starts empty and is filled by
+// later reads.
 func (v *view) fetch(addr machine.Addr) (*page, error) {
 	if err := v.charge(pageSize); err != nil {
 		return nil, err
@@ -210,7 +207,7 @@ func (v *view) fetch(addr machine.Addr) (*page, error) {
 	return p, nil
 }
 
-// fill reads those of the bytes that are not there yet; written bytes stay.
+// fill reads those of the bytes that are not accessible yet. It keeps stored bytes.
 func (p *page) fill(target machine.Memory, addr machine.Addr, n int) error {
 	fresh := make([]byte, n)
 	if err := target.ReadMemory(fresh, addr); err != nil {
@@ -234,8 +231,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// read copies len(data) bytes and their undefined bits from addr. shadow is as
-// long as data, or nil where undefined bits are an error.
+// read copies len(data) bytes and their undefined bits from addr. shadow is as long as data; if it is nil, undefined bits are an error.
 func (v *view) read(data, shadow []byte, addr machine.Addr) error {
 	return v.each(addr, uint64(len(data)), false, func(p *page, off, at, n int) error {
 		copy(data[at:at+n], p.data[off:])
@@ -253,12 +249,12 @@ func (v *view) read(data, shadow []byte, addr machine.Addr) error {
 	})
 }
 
-// write stores data and its undefined bits at addr; shadow is nil for none.
+// write stores data and its undefined bits at addr; a nil shadow means none.
 func (v *view) write(addr machine.Addr, data, shadow []byte) error {
 	return v.counted(addr, v.put(addr, data, shadow))
 }
 
-// put is write without the count.
+// put is write without counting the store.
 func (v *view) put(addr machine.Addr, data, shadow []byte) error {
 	return v.each(addr, uint64(len(data)), true, func(p *page, off, at, n int) error {
 		if p.kind == targetPage {
@@ -270,12 +266,12 @@ func (v *view) put(addr machine.Addr, data, shadow []byte) error {
 	})
 }
 
-// check reports whether n bytes at addr may be accessed, before memory is taken for them.
+// check returns an error if n bytes at addr cannot be accessed. Callers check before they allocate memory for the bytes.
 func (v *view) check(addr machine.Addr, n uint64, write bool) error {
 	return v.each(addr, n, write, func(*page, int, int, int) error { return nil })
 }
 
-// counted counts a store that succeeded, where it was into the target's addresses.
+// counted counts a successful store to the target's addresses.
 func (v *view) counted(addr machine.Addr, err error) error {
 	if err == nil && !v.ranges.own(addr) {
 		v.writes++
@@ -283,7 +279,7 @@ func (v *view) counted(addr machine.Addr, err error) error {
 	return err
 }
 
-// fill stores the byte b, known or not, n times at addr.
+// fill stores the byte b, which may have undefined bits, n times at addr.
 func (v *view) fill(addr machine.Addr, b word, n uint64) error {
 	return v.counted(addr, v.each(addr, n, true, func(p *page, off, _, n int) error {
 		if p.kind == targetPage {
@@ -296,8 +292,7 @@ func (v *view) fill(addr machine.Addr, b word, n uint64) error {
 	}))
 }
 
-// move copies n bytes and their undefined bits; the ranges may overlap. It takes a page at
-// a time, so that a length that is too long needs no memory.
+// move copies n bytes and their undefined bits; the ranges may overlap. It copies a page at a time, so that a huge length needs no memory.
 func (v *view) move(to, from machine.Addr, n uint64) error {
 	if err := v.check(from, n, false); err != nil {
 		return err
@@ -309,7 +304,7 @@ func (v *view) move(to, from machine.Addr, n uint64) error {
 	for done := uint64(0); done < n; {
 		run := min(n-done, pageSize)
 		at := machine.Addr(done)
-		if to > from { // from the end, as the start of one may be the end of the other
+		if to > from { // copy from the end, because the ranges may overlap
 			at = machine.Addr(n - done - run)
 		}
 		if err := v.read(data[:run], shadow[:run], from+at); err != nil {
@@ -331,8 +326,7 @@ func (p *page) setShadow(off, n int, shadow []byte, at int) {
 	}
 }
 
-// each visits the pages of [addr, addr+n). All of them are checked before the
-// first is visited, so that a store that fails has stored nothing.
+// each visits the pages of [addr, addr+n). It checks all of them before the first visit, so that a failed store stores nothing.
 func (v *view) each(addr machine.Addr, n uint64, write bool, visit func(p *page, off, at, n int) error) error {
 	if n == 0 {
 		return nil

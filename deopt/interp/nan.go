@@ -6,16 +6,15 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Which NaN an operation results in is up to the processor that this runs on: of several operands one takes the first, another
-// a signaling one, a third none of them, and the one that is made of no NaN is negative here and positive there. A program that prints
-// or stores it sees that, and what it sees must not depend on where it is interpreted. So the rule is that of
-// x86-64 everywhere (Intel SDM vol. 1, 4.8.3.5 and table 4-7): the first operand that is a NaN, made quiet, or else the default one.
+// Processors differ in the NaN that an operation yields: the first NaN operand, a signaling one, or a default NaN, whose sign also differs. A
+// program can print or store it, and the result must not depend on the processor that runs the interpreter. So the rule is that of x86-64 everywhere
+// (Intel SDM vol. 1, 4.8.3.5 and table 4-7): the first operand that is a NaN, made quiet, else the default NaN.
 const (
 	defaultNaN = 0xfff8 << 48 // "QNaN floating-point indefinite"
 	quietBit   = 1 << 51
 )
 
-// nanOf is the NaN that an operation on doubles results in.
+// nanOf returns the NaN that an operation on doubles yields.
 func nanOf(operands ...float64) float64 {
 	for _, x := range operands {
 		if math.IsNaN(x) {
@@ -25,7 +24,7 @@ func nanOf(operands ...float64) float64 {
 	return math.Float64frombits(defaultNaN)
 }
 
-// double is the bits of a result of the doubles a and b, and single that of floats.
+// double returns the bits of the result r of an operation on the doubles a and b; single does so for floats.
 func double(r float64, a, b uint64) uint64 {
 	if r != r {
 		return nanBits(ir.DoubleKind, a, b)
@@ -44,7 +43,7 @@ func nanBits(k ir.TypeKind, a, b uint64) uint64 {
 	return floatBits(k, nanOf(floatOf(k, a), floatOf(k, b)))
 }
 
-// widened makes a double of a float, and of a NaN a quiet one.
+// widened converts a float to a double. A NaN becomes quiet.
 func widened(bits uint32) float64 {
 	if f := math.Float32frombits(bits); f == f {
 		return float64(f)

@@ -1,17 +1,15 @@
 package interp
 
-// Poison and undefined bits are told apart in the word itself: an undefined bit
-// has u set and v clear, a poison bit has both set. Poison is a matter of whole
-// scalars (LangRef, "Poison Values"), so where one bit of a scalar is poison all
-// of them are, and one bit is enough to look at.
+// A word distinguishes poison from undefined bits: an undefined bit has u set and v clear, a poison bit has both set. Poison applies to whole
+// scalars (LangRef, "Poison Values"). So if one bit of a scalar is poison, all are, and checking one bit is enough.
 
-// poisonOf is poison of the bits of a mask.
+// poisonOf returns a word whose bits in the mask are poison.
 func poisonOf(m uint64) word { return word{m, m} }
 
 // isPoison reports whether a word belongs to a scalar that is poison.
 func isPoison(w word) bool { return w.v&w.u != 0 }
 
-// anyPoison reports whether a scalar is poison, or some scalar of many.
+// anyPoison reports whether any of the scalars is poison.
 func anyPoison(list ...[]word) bool {
 	for _, words := range list {
 		for _, w := range words {
@@ -23,22 +21,22 @@ func anyPoison(list ...[]word) bool {
 	return false
 }
 
-// poisonWords makes a scalar poison.
+// poisonWords sets a scalar to poison.
 func poisonWords(w []word, width int) {
 	for i := range w {
 		w[i] = poisonOf(maskAt(width, i))
 	}
 }
 
-// undefWords makes each bit of a scalar undefined.
+// undefWords sets all bits of a scalar to undefined.
 func undefWords(w []word, width int) {
 	for i := range w {
 		w[i] = word{u: maskAt(width, i)}
 	}
 }
 
-// unknownWords is a result that cannot be computed bit by bit from operands of
-// which some bit is not known: poison where one of them is, else undefined.
+// unknownWords sets dst to the result of an operation that cannot be computed bit by bit and has an operand with unknown bits: poison if an operand
+// is poison, else undefined.
 func unknownWords(dst []word, width int, operands ...[]word) {
 	if anyPoison(operands...) {
 		poisonWords(dst, width)
@@ -47,8 +45,7 @@ func unknownWords(dst []word, width int, operands ...[]word) {
 	undefWords(dst, width)
 }
 
-// loaded is a word of a scalar as memory gave it: one poison bit in the whole
-// makes poison of it (LangRef, "load").
+// loaded returns a word of a scalar loaded from memory: one poison bit makes the whole word poison (LangRef, "load").
 func loaded(w word, m uint64) word {
 	if isPoison(w) {
 		return poisonOf(m)
@@ -56,14 +53,14 @@ func loaded(w word, m uint64) word {
 	return w
 }
 
-// poison is a value of this shape that is all poison.
+// poison returns a value of this shape that is all poison.
 func (s *shape) poison() []word {
 	w := s.undefined()
 	poisonAll(w)
 	return w
 }
 
-// fillPoison makes poison of every scalar of a value of this shape.
+// fillPoison sets every scalar of a value of this shape to poison.
 func (s *shape) fillPoison(w []word) {
 	s.fillUndefined(w)
 	poisonAll(w)
@@ -75,7 +72,7 @@ func poisonAll(w []word) {
 	}
 }
 
-// notKnown returns the error of a run that would depend on bits that are not known. The error says whether they are poison or undefined.
+// notKnown returns the error of a run that would depend on unknown bits. The error says whether they are poison or undefined.
 func notKnown(w []word, format string, args ...any) error {
 	if anyPoison(w) {
 		return troublef(KindUndef, format+" is poison", args...)

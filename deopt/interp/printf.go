@@ -10,14 +10,14 @@ import (
 // maxField bounds the width and precision of one conversion.
 const maxField = 1 << 16
 
-// printer describes where the arguments of one form of printf are.
+// printer describes the positions of the arguments of one form of printf.
 type printer struct {
 	to     sink
-	dest   int // of the stream, descriptor or buffer
-	size   int // of the buffer's size, -1: it is trusted
-	object int // of the size that _FORTIFY_SOURCE knows, -1: not given
+	dest   int // position of the stream, descriptor or buffer
+	size   int // position of the buffer's size, -1 if there is no limit
+	object int // position of the object's size for _FORTIFY_SOURCE, -1 for none
 	format int
-	list   bool // a va_list follows the format, not the arguments themselves
+	list   bool // a va_list follows the format, instead of the arguments
 }
 
 type sink uint8
@@ -32,8 +32,8 @@ const (
 
 var printfFuncs = printfTable()
 
-// The forms of C17 7.21.6, POSIX and glibc, those of _FORTIFY_SOURCE with a flag
-// more, each also with a va_list.
+// printfTable returns the forms of C17 7.21.6, POSIX and glibc. Those of _FORTIFY_SOURCE have an additional flag. Each form also exists with a
+// va_list.
 func printfTable() map[string]Builtin {
 	table := map[string]Builtin{}
 	for name, p := range map[string]printer{
@@ -103,29 +103,28 @@ func (p printer) store(c *ccall, out []byte) {
 	c.truncated(c.addr(p.dest), out, limit)
 }
 
-// conversion is one % of a format (C17 7.21.6.1). Arguments are counted from 0,
-// -1 where there is none.
+// conversion is one % of a format (C17 7.21.6.1). Arguments count from 0; -1 means none.
 type conversion struct {
 	minus, plus, space, alt, zero bool
-	width, precision              int // precision -1: not given
+	width, precision              int // precision is -1 if not given
 	widthArg, precisionArg, arg   int
 	length                        string
 	verb                          byte
-	before                        []byte // text in front of it
+	before                        []byte // text before the conversion
 }
 
-// formatter formats by a string and the arguments of a call, or of a va_list.
+// formatter formats the arguments of a call or of a va_list.
 type formatter struct {
 	c    *ccall
 	list bool
 	next int          // the first argument of the call after the format
-	va   machine.Addr // of the va_list, once it is read
+	va   machine.Addr // address of the va_list, once known
 	args []argument
 	out  []byte
 }
 
-// format returns the text. It returns false where printf fails by the C standard: then errno is set, and the text is the part before the conversion
-// that failed, which glibc prints.
+// format returns the formatted text. It returns false if printf fails by the C standard. Then errno is set, and the text is the part before the
+// failed conversion, which glibc prints.
 func (f *formatter) format(format []byte) ([]byte, bool) {
 	list, rest, err := parseFormat(format)
 	f.c.fail(err)
@@ -150,11 +149,11 @@ func (f *formatter) add(text []byte) {
 		f.c.err = troublef(KindMemory, "formatted text of more than %d bytes", f.c.in.view.limit)
 	}
 	if f.c.err == nil {
-		f.out = append(f.out, text...) // what is written is counted then
+		f.out = append(f.out, text...) // makes %n count the text before it
 	}
 }
 
-// parseFormat takes a format apart; rest is the text after the last conversion.
+// parseFormat splits a format into conversions; rest is the text after the last one.
 func parseFormat(format []byte) (list []conversion, rest []byte, err error) {
 	next := 0
 	for {
@@ -175,7 +174,7 @@ func parseFormat(format []byte) (list []conversion, rest []byte, err error) {
 
 type formatParser struct {
 	rest []byte
-	next *int // the argument that comes next where none is numbered
+	next *int // the next argument for a conversion without a number
 }
 
 func (p *formatParser) at() byte {
@@ -187,7 +186,7 @@ func (p *formatParser) at() byte {
 
 func (p *formatParser) take() { p.rest = p.rest[1:] }
 
-// number reads digits; past maxField they only count as too many.
+// number reads digits. Above maxField it only records that the number is too large.
 func (p *formatParser) number() (n int) {
 	for ; p.at() >= '0' && p.at() <= '9'; p.take() {
 		n = min(10*n+int(p.at()-'0'), maxField+1)
@@ -195,8 +194,7 @@ func (p *formatParser) number() (n int) {
 	return n
 }
 
-// position reads the n$ of an argument that is numbered (POSIX), or takes the
-// next one.
+// position reads the n$ of a numbered argument (POSIX), or returns the next one.
 func (p *formatParser) position() int {
 	saved := p.rest
 	if n := p.number(); n > 0 && p.at() == '$' {
@@ -218,7 +216,7 @@ func (p *formatParser) conversion() (v conversion, err error) {
 		p.rest = saved
 	}
 	for flags := map[byte]*bool{'-': &v.minus, '+': &v.plus, ' ': &v.space, '#': &v.alt, '0': &v.zero, '\'': new(bool), 'I': new(bool)}; flags[p.at()] != nil; p.take() {
-		*flags[p.at()] = true // ' and I change nothing in the "C" locale
+		*flags[p.at()] = true // ' and I have no effect in the "C" locale
 	}
 	if p.at() == '*' {
 		p.take()
@@ -259,7 +257,7 @@ func (p *formatParser) conversion() (v conversion, err error) {
 	return v, v.bounded()
 }
 
-// maxPositions bounds the arguments of one format, of which C promises 127.
+// maxPositions bounds the arguments of one format; C guarantees 127.
 const maxPositions = 4096
 
 func (v conversion) bounded() error {
@@ -292,7 +290,7 @@ func (f *formatter) convert(v conversion) bool {
 		f.add([]byte(v.clipped(errorText(int64(int32(f.c.get(f.c.errnoAddr(), 4)))))))
 	case 'n':
 		f.c.put(machine.Addr(f.args[v.arg].low), v.size(f.c.longSize())/8, uint64(len(f.out)))
-	default: // parse and fetch let nothing else through
+	default: // parse and fetch accept nothing else
 		x := f.args[v.arg].number(v.length == "L")
 		if f.c.fail(f.c.in.work(x.cost())); f.c.err == nil {
 			f.add([]byte(v.float(x)))
@@ -301,7 +299,7 @@ func (f *formatter) convert(v conversion) bool {
 	return f.c.err == nil
 }
 
-// stars puts the arguments of * in their places.
+// stars sets the width and the precision from the arguments of *.
 func (f *formatter) stars(v *conversion) bool {
 	if v.widthArg >= 0 {
 		v.width = int(int32(f.args[v.widthArg].low))

@@ -8,11 +8,10 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// argument is one argument of a format: the bits of a number or pointer; high
-// is sign and exponent of a long double.
+// argument is one argument of a format: the bits of a number or pointer. high holds sign and exponent of a long double.
 type argument struct{ low, high uint64 }
 
-// The types of argument that a conversion can ask for.
+// The argument types of conversions.
 const (
 	argInt  = 'i' // promoted to 32 bits
 	argLong = 'l' // 64 bits: long, or long long
@@ -25,7 +24,7 @@ var argTypes = map[byte]*ir.Type{
 	argInt: ir.I32, argLong: ir.I64, argPtr: ir.Ptr, argDbl: {Kind: ir.DoubleKind}, argWide: {Kind: ir.X86FP80Kind},
 }
 
-// asks is the type of the argument of a conversion (C17 7.21.6.1p7), or an error.
+// asks returns the type of a conversion's argument (C17 7.21.6.1p7), or an error.
 func (v conversion) asks(long int) (byte, error) {
 	switch v.verb {
 	case 'd', 'i', 'u', 'x', 'X', 'o':
@@ -57,7 +56,7 @@ func (v conversion) asks(long int) (byte, error) {
 	return 0, unsupported("", "the conversion %%%s%c", v.length, v.verb)
 }
 
-// size returns the width of an integer conversion in bits, 0 where its length is invalid. A long has long bytes.
+// size returns the width of an integer conversion in bits, 0 for an invalid length modifier. A long has long bytes.
 func (v conversion) size(long int) int {
 	switch v.length {
 	case "":
@@ -74,7 +73,7 @@ func (v conversion) size(long int) int {
 	return 0
 }
 
-// fit reduces an integer to the width of the conversion, sign-extended for d and i.
+// fit reduces an integer to the width of the conversion, and sign-extends it for d and i.
 func (v conversion) fit(n uint64, long int) uint64 {
 	n &= maskAt(v.size(long), 0)
 	if v.verb == 'd' || v.verb == 'i' {
@@ -83,8 +82,7 @@ func (v conversion) fit(n uint64, long int) uint64 {
 	return n
 }
 
-// fetch reads the arguments that the conversions ask for, in their order. One
-// that none asks for, between others, is an int, as in glibc.
+// fetch reads the arguments of the conversions, in order. If no conversion uses an argument between others, it counts as an int, as in glibc.
 func (f *formatter) fetch(list []conversion) {
 	var kinds []byte
 	var by []conversion
@@ -123,8 +121,7 @@ func (f *formatter) fetch(list []conversion) {
 	}
 }
 
-// passed reads argument i of the call, whose type must be one that the
-// conversion can mean.
+// passed reads argument i of the call, whose type must fit the conversion.
 func (f *formatter) passed(kind byte, i int, v conversion) argument {
 	low := f.c.uint(i)
 	if f.c.err != nil {
@@ -163,8 +160,8 @@ func (f *formatter) listed(kind byte) argument {
 	return argument{low, high}
 }
 
-// vaArg reads the next argument of a va_list that a function was given. Where a va_list is an array, as on x86-64, that is
-// its address, and it goes on; where it is a pointer, as on 32-bit x86, a copy of it, which goes on in list.
+// vaArg reads the next argument of a va_list that a function received. On x86-64 a va_list is an array: list holds its address, and the array
+// advances. On 32-bit x86 it is a pointer: list holds a copy, which advances.
 func (c *ccall) vaArg(list *machine.Addr, kind byte) (low, high uint64) {
 	if !c.in.knowsLists() {
 		c.fail(unsupported("", "@%s for %s, whose va_list has another layout,", c.Name, c.in.opt.Arch.Title))
@@ -187,19 +184,17 @@ func (c *ccall) vaArg(list *machine.Addr, kind byte) (low, high uint64) {
 	return c.get(a, s.bits/8), 0
 }
 
-// number is a float that is printed: a double, or the exact value of a long
-// double.
+// number is a float to print: a double, or the exact value of a long double.
 type number struct {
 	negative bool
 	special  string // "nan", "inf" or ""
 	double   float64
 	wide     *big.Float // instead of double
-	high     uint64     // of the wide: exponent
-	low      uint64     // of the wide: significand
+	high     uint64     // exponent bits of wide
+	low      uint64     // significand bits of wide
 }
 
-// cost is the bulk work of printing a number: the decimal digits of a power of two
-// take time as the square of its exponent.
+// cost returns the bulk work of printing a number: printing the decimal digits of a power of two takes time quadratic in the exponent.
 func (x number) cost() uint64 {
 	if x.wide == nil {
 		return 64
@@ -225,7 +220,7 @@ func (a argument) number(wide bool) number {
 	case n.high == 0x7fff && n.low<<1 == 0:
 		n.special = "inf"
 	case n.high == 0x7fff, n.high > 0 && n.low>>63 == 0:
-		n.special = "nan" // or an encoding that x87 takes for an invalid operand
+		n.special = "nan" // or an encoding that x87 treats as an invalid operand
 	default:
 		n.wide = new(big.Float).SetMantExp(new(big.Float).SetPrec(64).SetUint64(n.low), max(int(n.high), 1)-16383-63)
 	}

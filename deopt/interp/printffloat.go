@@ -31,7 +31,7 @@ func (v conversion) float(x number) string {
 	return v.pad(sign, body, zero)
 }
 
-// text is the number with as many digits after the point, in the style e or f.
+// text returns the number in the style e or f, with digits digits after the point.
 func (x number) text(style byte, digits int) string {
 	if x.wide != nil {
 		return x.wide.Text(style, digits)
@@ -50,7 +50,7 @@ func (v conversion) decimal(x number) string {
 	case 'e', 'E':
 		return v.point(x.text('e', precision))
 	}
-	// %g: the exponent that %e would print chooses the style.
+	// For %g, the exponent that %e would print selects the style.
 	precision = max(precision, 1)
 	s := x.text('e', precision-1)
 	e := strings.IndexByte(s, 'e')
@@ -61,7 +61,7 @@ func (v conversion) decimal(x number) string {
 	return v.trim(x.text('f', precision-1-exponent))
 }
 
-// point adds the point that # asks for where there are no digits after it.
+// point appends the decimal point that # requires if no digits follow.
 func (v conversion) point(s string) string {
 	if !v.alt || strings.Contains(s, ".") {
 		return s
@@ -72,7 +72,7 @@ func (v conversion) point(s string) string {
 	return s + "."
 }
 
-// trim removes the zeros at the end that %g does not print; with # they stay.
+// trim removes trailing zeros, which %g does not print without #.
 func (v conversion) trim(s string) string {
 	if v.alt || !strings.Contains(s, ".") {
 		return v.point(s)
@@ -80,9 +80,8 @@ func (v conversion) trim(s string) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// hexadecimal is %a without its 0x. The digit in front of the point is glibc's
-// choice: 1 for a double, 0 for a subnormal one, the upper four bits of the
-// significand of a long double.
+// hexadecimal formats %a without its 0x. The first digit is glibc's choice: 1 for a double, 0 for a subnormal double, the upper four bits of the
+// significand for a long double.
 func (v conversion) hexadecimal(x number) string {
 	lead, fraction, digits, exponent := uint64(0), uint64(0), 13, 0
 	if x.wide != nil {
@@ -101,8 +100,8 @@ func (v conversion) hexadecimal(x number) string {
 		exponent = 0
 	}
 	if keep := v.precision; keep >= 0 && keep < digits {
-		// To nearest, and of two that are as near to the even one.
-		unit := uint64(1) << (60 - 4*keep) << 4 // 0 where no digit of the fraction is kept
+		// Round to nearest, ties to even.
+		unit := uint64(1) << (60 - 4*keep) << 4 // 0 if no digit of the fraction is kept
 		rest := fraction & (unit - 1)
 		half := uint64(1) << (63 - 4*keep)
 		odd := fraction&unit != 0 || unit == 0 && lead&1 == 1

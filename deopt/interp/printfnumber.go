@@ -47,7 +47,7 @@ func (v conversion) integer(n uint64) string {
 	return v.pad(sign, digits, v.zero && v.precision < 0)
 }
 
-// pad fills up to the width; zeros go between the sign and the digits.
+// pad pads to the width; zeros go between the sign and the digits.
 func (v conversion) pad(sign, body string, zero bool) string {
 	n := v.width - len(sign) - len(body)
 	switch {
@@ -61,7 +61,7 @@ func (v conversion) pad(sign, body string, zero bool) string {
 	return strings.Repeat(" ", n) + sign + body
 }
 
-// pointer prints as glibc does: as %#lx, signs included, and a word for null.
+// pointer formats as glibc does: like %#lx, including the sign flags, and (nil) for null.
 func (v conversion) pointer(p uint64) string {
 	if p == 0 {
 		return v.pad("", "(nil)", false)
@@ -80,7 +80,7 @@ func (v conversion) pointer(p uint64) string {
 	return v.pad(sign, digits, v.zero && v.precision < 0)
 }
 
-// clipped returns a string cut to at most as many bytes as the precision.
+// clipped returns a string cut to the precision, in bytes, and padded.
 func (v conversion) clipped(s string) string {
 	if v.precision >= 0 {
 		s = s[:min(len(s), v.precision)]
@@ -88,7 +88,7 @@ func (v conversion) clipped(s string) string {
 	return v.pad("", s, false)
 }
 
-// wideByte is a wide character in the "C" locale, where only ASCII has bytes.
+// wideByte converts a wide character in the "C" locale, which has only ASCII.
 func (f *formatter) wideByte(w uint64) (byte, bool) {
 	if w > 127 {
 		f.c.setErrno(errIllegalCh)
@@ -111,7 +111,7 @@ func (f *formatter) character(v conversion) bool {
 
 func (f *formatter) str(v conversion) bool {
 	a := machine.Addr(f.args[v.arg].low)
-	if a == 0 { // glibc prints a word, where it fits
+	if a == 0 { // glibc prints (null) if it fits
 		word := "(null)"
 		if v.precision >= 0 && v.precision < len(word) {
 			word = ""

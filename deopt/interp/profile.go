@@ -6,16 +6,16 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Profiled counts how often a block was entered, and the instructions of it that ran. A block in which a run ended or is stopped was not run as a
-// whole.
+// Profiled counts how often a block was entered, and how many of its instructions ran. A run may end or stop inside a block, so Instrs is not always
+// a multiple of the block's size.
 type Profiled struct {
 	Block  *ir.Block
 	Runs   uint64
 	Instrs uint64 // phis included, as [Result].Steps counts
 }
 
-// Profile counts the blocks that ran of all functions that were called, since the Interp
-// was made, in the order of the modules, and those of libstdc++ that are IR last.
+// Profile returns counts for the blocks that have run since the Interp was made, for all functions, in the order of the modules. The IR of libstdc++
+// comes last.
 func (in *Interp) Profile() []Profiled {
 	open := map[*block]int64{}
 	in.unfinished(func(b *block, n int64) { open[b] += n })
@@ -41,7 +41,7 @@ func (in *Interp) Profile() []Profiled {
 	return list
 }
 
-// unfinished calls tell for each active frame with the block that it is in, and with how many of its instructions have not been run.
+// unfinished calls tell for each active frame with its current block, and with the number of instructions of that block that have not run.
 func (in *Interp) unfinished(tell func(b *block, n int64)) {
 	x := in.run.of
 	begun := x != nil && x.done && !in.run.before
@@ -50,7 +50,7 @@ func (in *Interp) unfinished(tell func(b *block, n int64)) {
 	}
 }
 
-// unfinished is [Interp.unfinished] for one frame. In a frame that waits, the instructions after the one that was begun are not run.
+// unfinished is [Interp.unfinished] for one frame. In a waiting frame, the instruction at which it waits counts as run.
 func (fr *frame) unfinished(waits bool, tell func(b *block, n int64)) {
 	i := fr.at(waits)
 	if i == nil {
@@ -65,7 +65,7 @@ func (fr *frame) unfinished(waits bool, tell func(b *block, n int64)) {
 	tell(b, int64(next.rest)+int64(next.count))
 }
 
-// abandon records the instructions that a removed frame will not run.
+// abandon records the instructions of its block that a removed frame will not run.
 func (fr *frame) abandon(waits bool) {
 	fr.unfinished(waits, func(b *block, n int64) { b.short += n })
 }

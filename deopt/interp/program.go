@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Main runs the module as a program: its constructors, then @main with argc, argv and an empty environment, or as many of them as it takes, and then
-// the handlers of atexit. args[0] is the program's name.
+// Main runs the module as a program: its constructors, then @main, then the handlers of atexit. @main receives argc, argv and an empty environment,
+// or as many of these as it declares. args[0] is the program's name.
 func (in *Interp) Main(ctx context.Context, args []string) (*Result, error) {
 	x, err := in.StartMain(args)
 	if err != nil {
@@ -18,8 +18,7 @@ func (in *Interp) Main(ctx context.Context, args []string) (*Result, error) {
 	return x.complete(ctx)
 }
 
-// StartMain is [Interp.Main], standing before its first instruction: see
-// [Interp.StartProgram].
+// StartMain is [Interp.Main], but stops before the first instruction: see [Interp.StartProgram].
 func (in *Interp) StartMain(args []string) (*Execution, error) {
 	f := in.mods[0].Func("main")
 	if f == nil || f.Declared() {
@@ -55,8 +54,7 @@ func (in *Interp) StartMain(args []string) (*Execution, error) {
 	return in.StartProgram(f, values)
 }
 
-// pointers puts strings into memory and an array of pointers to them, with a
-// null pointer at its end.
+// pointers writes strings to memory, and a null-terminated array of pointers to them.
 func (in *Interp) pointers(list []string) (machine.Addr, error) {
 	size := uint64(in.layout.PointerBytes(0))
 	array, err := in.heap.alloc(size*uint64(len(list)+1), 16, true)

@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// quick finds the shorter way of an instruction, where it has one: all values are scalars of one word, and no flag requires a check that the loop
-// does not make.
+// quick selects the fast path of an instruction, if it has one: all values must be scalars of one word, and no flag may require a check that the
+// loop does not make.
 func (d *decoder) quick(c *inst, i *ir.Instr, out slot) {
 	if i.Op == ir.OpAlloca || len(i.Args) == 0 || len(i.Args) > 3 && i.Op != ir.OpGEP {
 		return
@@ -109,7 +109,7 @@ func (d *decoder) quickInt(c *inst, i *ir.Instr, args []slot, out slot) {
 	}
 }
 
-// quickExtract makes a move of taking a scalar out of a struct.
+// quickExtract turns the extraction of a scalar from a struct into a move.
 func (d *decoder) quickExtract(c *inst, i *ir.Instr, from, out slot) {
 	if part, err := inside(from, i.Path); err == nil && out.s.words == 1 && part.s.words == 1 {
 		c.op, c.dst, c.a = opMove, int32(out.at), int32(part.at)
@@ -123,7 +123,7 @@ func pickOp(first bool, a, b opcode) opcode {
 	return b
 }
 
-// comparisons holds the comparisons of integers; "greater" exchanges the operands.
+// comparisons maps the predicates of icmp to opcodes; a "greater" predicate swaps the operands.
 var comparisons = map[string]opcode{
 	"eq": opEq, "ne": opNe, "ult": opULT, "ule": opULE, "slt": opSLT, "sle": opSLE,
 	"ugt": opULT, "uge": opULE, "sgt": opSLT, "sge": opSLE,
@@ -143,7 +143,7 @@ func quickICmp(c *inst, i *ir.Instr, bits int) {
 	}
 }
 
-// outcomes are the bits of the results of order for which a predicate holds.
+// outcomes maps each fcmp predicate to the results of order for which it holds.
 var outcomes = map[string]uint64{
 	"false": 0, "oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "one": 6, "ord": 7,
 	"uno": 8, "ueq": 9, "ugt": 10, "uge": 11, "ult": 12, "ule": 13, "une": 14, "true": 15,
@@ -176,7 +176,7 @@ func quickCast(c *inst, i *ir.Instr, from, to *shape) {
 	case i.Op == ir.OpSExt:
 		c.op = opSExt
 	case i.Op == ir.OpTrunc && i.Flags&ir.NSW != 0 && i.Flags&ir.NUW != 0:
-		c.op, c.s = opTrunc, ^(c.k >> 1) // neither a bit that is lost nor the sign bit
+		c.op, c.s = opTrunc, ^(c.k >> 1) // neither a dropped bit nor the sign bit of the result may be set
 	case i.Op == ir.OpTrunc && i.Flags&ir.NSW != 0:
 		c.op, c.s = opTruncNSW, uint64(64-to.bits)
 	case i.Op == ir.OpTrunc && i.Flags&ir.NUW != 0:
@@ -202,7 +202,7 @@ func (d *decoder) quickConversion(c *inst, i *ir.Instr, from, to slot) {
 	}
 }
 
-// loads and stores hold the opcodes by the number of bytes.
+// loads and stores map a number of bytes to the opcode.
 var (
 	loads  = map[int]opcode{1: opLoad8, 2: opLoad16, 4: opLoad32, 8: opLoad64}
 	stores = map[int]opcode{1: opStore8, 2: opStore16, 4: opStore32, 8: opStore64}
@@ -223,13 +223,11 @@ func (d *decoder) quickAccess(c *inst, i *ir.Instr, args []slot, out slot) {
 	}
 }
 
-// maxScale bounds an element that is indexed: two of them, each times a small index,
-// and an offset do not add up to 63 bits.
+// maxScale bounds the size of an indexed element, so that two products with small indices and an offset stay below 63 bits.
 const maxScale = 1 << 30
 
-// quickGEP takes a constant offset with at most two indices. The loop goes on only
-// where no part can overflow, which is what inbounds, nusw and nuw ask for; a
-// negative index or offset with nuw is left to the step.
+// quickGEP handles a constant offset with at most two indices. The fast path requires that nothing overflows, which satisfies inbounds, nusw and
+// nuw. The step handles a negative index or offset with nuw.
 func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	offset, indices, err := d.path(i, args)
 	if err != nil || args[0].s.bits != 64 && args[0].s.bits != 32 || d.in.opt.Strict {
@@ -238,7 +236,7 @@ func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	var rest []scaled
 	at := address{offset: offset}
 	for _, x := range indices {
-		// An index that is a constant lies in the template.
+		// A constant index is in the template.
 		if w := d.fn.template[x.index.at]; d.fixed[x.index.at] && w.u == 0 {
 			at.add(word{v: uint64(extended(w.v, uint8(64-x.index.s.bits)))}, x.by)
 			continue
@@ -249,8 +247,8 @@ func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	if offset = at.offset; at.signed || nuw && int64(offset) < 0 || int64(offset) >= math.MaxInt32 || int64(offset) <= math.MinInt32 {
 		return
 	}
-	// An address of 32 bits may not get out of their lower half, as one of 64 bits may not; that no part of the sum does is
-	// sure for one index and a small offset.
+	// The address must stay in the lower half of the address space. For 32-bit addresses the loop can check that only with one index and a small
+	// offset.
 	if c.top = 63; args[0].s.bits == 32 {
 		if c.top = 31; len(rest) > 1 || len(rest) == 1 && (offset >= 1<<20 || rest[0].index.s.bits > 32) {
 			return
@@ -268,7 +266,7 @@ func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	}
 }
 
-// fuse makes one of a comparison and the branch on it that ends the block.
+// fuse merges a comparison with the branch on it that ends the block.
 func (d *decoder) fuse(b *block) {
 	n := len(d.fn.code)
 	if n-b.start < 2 {

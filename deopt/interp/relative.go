@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// relativeLoad is llvm.load.relative: it adds to a pointer the distance that a table holds, as 32 bits, at an
-// offset from it (LangRef, "llvm.load.relative"). clang makes such tables of constant arrays of strings.
+// relativeLoad implements llvm.load.relative: it loads a 32-bit offset from a table at the pointer and adds it to the pointer (LangRef,
+// "llvm.load.relative"). clang emits such tables for constant arrays of strings.
 func relativeLoad(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if !scalars(args, 2) || out.s.words != 1 {
 		return nil, wrongUse(i)

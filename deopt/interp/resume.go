@@ -6,8 +6,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// pendingResults finds the gc.results that can be reached from p and whose
-// statepoint is not run again before: their statepoint ran before p.
+// pendingResults returns the gc.results that are reachable from p without running their statepoint again: their statepoint ran before p.
 func pendingResults(p Point) []*ir.Instr {
 	body, err := p.Block.Func.Body()
 	if err != nil {
@@ -27,8 +26,7 @@ func pendingResults(p Point) []*ir.Instr {
 	return found
 }
 
-// pending reports whether the statepoint token ran before p and its result r is
-// still to come.
+// pending reports whether the statepoint token ran before p and its result r is still to run.
 func pending(p Point, r, token *ir.Instr) bool {
 	if r.Block != token.Block {
 		return reaches(p, r, token)
@@ -36,8 +34,7 @@ func pending(p Point, r, token *ir.Instr) bool {
 	return p.Block == r.Block && token.Index < p.Index && p.Index <= r.Index
 }
 
-// reaches reports whether some path from p comes to the instruction to without
-// running the instruction before first.
+// reaches reports whether a path from p reaches the instruction to without running the instruction before.
 func reaches(p Point, to, before *ir.Instr) bool {
 	seen := map[*ir.Block]bool{}
 	blocks, start := []*ir.Block{p.Block}, p.Index

@@ -8,33 +8,33 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// run holds what one run counts and collects.
+// run holds the counters and collected output of one run.
 type run struct {
 	of      *Execution
 	ctx     context.Context
-	steps   uint64         // instructions
-	bulk    uint64         // bulk work in steps, what MaxSteps bounds beside steps
-	seen    uint64         // bulk at which the context was looked at
-	look    uint64         // steps at which the limits are looked at again
-	halt    uint64         // halt where so many steps have been run; 0: nowhere
-	floor   int            // halt where there are fewer frames; 0: nowhere
-	single  bool           // an instruction at a time: what is left does not allow a block, or all are traced
+	steps   uint64         // instructions run
+	bulk    uint64         // bulk work in steps, which MaxSteps bounds together with steps
+	seen    uint64         // value of bulk at the last check of the context
+	look    uint64         // value of steps at which to check the limits again
+	halt    uint64         // value of steps at which to halt; 0 for none
+	floor   int            // halt when there are fewer frames; 0 for none
+	single  bool           // single-step: the limits do not allow a whole block, or the run is traced
 	once    bool           // halt after one instruction
-	stages  []func() error // what makes the frames of the program's parts that have not begun
-	nested  int            // runs that a function of the table began
-	entered bool           // the step that was run made a frame
-	before  bool           // the error came before an instruction was begun
-	stops   []*block       // where StopAt halts
-	output  []byte         // standard output and standard error that is collected, or not passed on yet
+	stages  []func() error // parts of the program that have not started; each makes its frames
+	nested  int            // number of nested runs that built-in functions started
+	entered bool           // the last step pushed a frame
+	before  bool           // the error occurred before an instruction started
+	stops   []*block       // blocks of StopAt
+	output  []byte         // standard output and standard error, collected or not written yet
 	errors  []byte
 	called  called
-	site    *callSite        // that calls a function of the table
-	jumps   map[uint64]*jump // that can be gone on at, by their numbers
+	site    *callSite        // call site that is calling a built-in function
+	jumps   map[uint64]*jump // valid targets of longjmp, by number
 	cxx     cxx
-	landed  bool // an exception came to the landingpad that is next
+	landed  bool // an exception has landed; the landingpad runs next
 }
 
-// between is the number of steps from one check of the context to the next, about a tenth of a millisecond.
+// between is the number of steps between two checks of the context, about a tenth of a millisecond.
 const between = 1 << 16
 
 // exited ends the run of a program that calls exit.
@@ -42,7 +42,7 @@ type exited struct{ code int }
 
 func (e *exited) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// enough returns an error if the limits do not allow this many more steps, or the context has ended.
+// enough returns an error if the limits do not allow this many more steps, or the context is cancelled.
 func (in *Interp) enough(more uint64) error {
 	if in.run.steps+in.run.bulk+more > in.opt.MaxSteps {
 		return troublef(KindSteps, "not finished after %d steps", in.opt.MaxSteps)
@@ -57,11 +57,11 @@ func (in *Interp) enough(more uint64) error {
 	if in.run.halt > 0 {
 		in.run.look = min(in.run.look, in.run.halt)
 	}
-	return in.flush() // who watches the output does not wait for more of it
+	return in.flush() // do not delay output for a user who watches it
 }
 
-// pause looks at the limits before a block that was counted. Where not all of it
-// may be run it is taken back, to be run by single steps.
+// pause checks the limits before a block whose steps are already counted. If the run cannot finish the block, pause subtracts its steps, and the
+// block runs in single steps.
 func (in *Interp) pause(b *block) error {
 	err := in.enough(0)
 	halts, beyond := b.stop && in.run.nested == 0, in.run.beyond(0)
@@ -79,16 +79,16 @@ func (in *Interp) pause(b *block) error {
 	return in.located(err, false)
 }
 
-// beyond reports whether the run is to halt before it has run this many more steps.
+// beyond reports whether the run would pass its halt within this many more steps.
 func (r *run) beyond(more uint64) bool { return r.halt > 0 && r.steps+more > r.halt }
 
-// there reports whether the run has come to where it is to halt.
+// there reports whether the run has reached its halt.
 func (in *Interp) there() bool {
 	r := &in.run
 	return (r.halt > 0 && r.steps >= r.halt || in.frames.n < r.floor) && r.nested == 0
 }
 
-// work counts bulk work, a step for 64 bytes.
+// work counts bulk work: one step for 64 bytes.
 func (in *Interp) work(n uint64) error {
 	r := &in.run
 	r.bulk += n / 64
@@ -106,8 +106,8 @@ func (in *Interp) work(n uint64) error {
 	return nil
 }
 
-// located adds the place to an error, unless an inner run has added it: before the next instruction of the running frame, or in the one that was
-// begun.
+// located adds the place to an error, unless an inner run has added one. If begun is set, the place is the instruction that has started, else the
+// next one.
 func (in *Interp) located(err error, begun bool) error {
 	var r *RunError
 	var x *exited
@@ -119,7 +119,7 @@ func (in *Interp) located(err error, begun bool) error {
 	return placed(err, in.top().at(begun))
 }
 
-// placed returns a RunError for err at an instruction.
+// placed returns a RunError for err at instruction i.
 func placed(err error, i *ir.Instr) error {
 	return &RunError{
 		Kind: kindOf(err), Func: i.Block.Func.Name, Block: i.Block.Name,
@@ -127,7 +127,7 @@ func placed(err error, i *ir.Instr) error {
 	}
 }
 
-// describe is an instruction in a few words: its name, operation and callee or type.
+// describe returns the name, operation and callee or type of an instruction.
 func describe(i *ir.Instr) string {
 	s := i.Op.String()
 	if i.Call != nil && i.Call.Callee != nil {
@@ -141,7 +141,7 @@ func describe(i *ir.Instr) string {
 	return s
 }
 
-// fits reports whether a value from outside can be one of type t here.
+// fits returns an error if a value from outside does not have type t.
 func (in *Interp) fits(v Value, t *ir.Type) error {
 	s, err := in.shapes.of(t)
 	if err != nil {
@@ -153,8 +153,7 @@ func (in *Interp) fits(v Value, t *ir.Type) error {
 	return nil
 }
 
-// alike reports whether the words of both shapes mean the same: pointers are
-// alike whatever they point to, structs whatever their names.
+// alike reports whether the words of both shapes have the same meaning. Pointers are alike whatever they point to, structs whatever their names.
 func alike(a, b *shape) bool {
 	if a == b {
 		return true

@@ -6,12 +6,11 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// The intrinsics of stack maps: LLVM's "Stack maps and patch points" and
-// "Garbage Collection Safepoints in LLVM".
+// This file implements the intrinsics of stack maps: LLVM's "Stack maps and patch points" and "Garbage Collection Safepoints in LLVM".
 
 const statepointPrefix = "llvm.experimental.gc.statepoint"
 
-// calleeName is the name of the function that a call names, or "".
+// calleeName returns the name of the function that a call names, or "".
 func calleeName(i *ir.Instr) string {
 	if i.Call == nil {
 		return ""
@@ -23,8 +22,8 @@ func calleeName(i *ir.Instr) string {
 	return f.Name
 }
 
-// statepointResult is the type that the callee of a statepoint returns, nil
-// where i is no statepoint. The token's place in the frame holds that value.
+// statepointResult returns the result type of a statepoint's callee, nil if i is not a statepoint. The token's slot in the frame holds the callee's
+// result.
 func statepointResult(i *ir.Instr) *ir.Type {
 	if !strings.HasPrefix(calleeName(i), statepointPrefix) || len(i.Args) < 5 {
 		return nil
@@ -42,8 +41,7 @@ func statepointResult(i *ir.Instr) *ir.Type {
 	return t.Elem
 }
 
-// counted reads the number of call arguments at position n and returns the
-// arguments after position first.
+// counted reads the number of call arguments at position n and returns that many arguments from position first on.
 func (d *decoder) counted(i *ir.Instr, n, first int) ([]slot, error) {
 	args, err := d.operands(i, len(i.Args))
 	if err != nil {
@@ -57,8 +55,8 @@ func (d *decoder) counted(i *ir.Instr, n, first int) ([]slot, error) {
 	return nil, troublef(KindModule, "%s does not say how many arguments it passes", i.Call.Callee.Ref())
 }
 
-// patchpoint (id, bytes, target, count, arguments…, live values…) calls its
-// target; with a null target it is a place for code that is not there yet.
+// patchpoint decodes patchpoint(id, bytes, target, count, arguments…, live values…). It calls its target; a null target reserves space for code that
+// is patched in later.
 func (d *decoder) patchpoint(i *ir.Instr, out slot) (step, error) {
 	args, err := d.counted(i, 3, 4)
 	if err != nil {
@@ -70,7 +68,7 @@ func (d *decoder) patchpoint(i *ir.Instr, out slot) (step, error) {
 	return d.callOf(i, i.Args[2], args, out)
 }
 
-// sled runs the nops of a statepoint that was not patched: it calls nothing, and the result is whatever its registers contain.
+// sled returns the step of a statepoint or patchpoint whose nops were not patched: it calls nothing, and its result is undefined.
 func sled(out slot) step {
 	return func(fr *frame) error {
 		out.s.fillUndefined(out.in(fr))
@@ -78,7 +76,7 @@ func sled(out slot) step {
 	}
 }
 
-// statepoint (id, bytes, target, count, flags, arguments…, 0, 0) calls its target, but where bytes are to be patched.
+// statepoint decodes statepoint(id, bytes, target, count, flags, arguments…, 0, 0). It calls its target, unless bytes reserves space to patch.
 func (d *decoder) statepoint(i *ir.Instr, out slot) (step, error) {
 	args, err := d.counted(i, 3, 5)
 	if err != nil {
@@ -90,7 +88,8 @@ func (d *decoder) statepoint(i *ir.Instr, out slot) (step, error) {
 	return d.callOf(i, i.Args[2], args, out)
 }
 
-// relocated returns the gc-live operand that a gc.relocate(token, base, derived) refers to. Nothing moves here, so its value is the operand's own.
+// relocated returns the gc-live operand to which a gc.relocate(token, base, derived) refers. The interpreter moves no objects, so its value is that
+// of the operand.
 func (d *decoder) relocated(i *ir.Instr) (slot, error) {
 	if len(i.Args) == 3 {
 		token, ok := i.Args[0].(*ir.Instr)
@@ -112,8 +111,7 @@ func (d *decoder) relocated(i *ir.Instr) (slot, error) {
 	return slot{}, unsupported("", "a gc.relocate whose token is no statepoint with a gc-live bundle")
 }
 
-// invokeOf is the invoke that unwinds to a block, nil where none does. Of a block where statepoints do it is
-// the only one.
+// invokeOf returns the invoke that unwinds to a block, or nil. A block with statepoint results has only one such invoke.
 func (d *decoder) invokeOf(pad *ir.Block) *ir.Instr {
 	if d.invokes == nil {
 		d.invokes = map[*ir.Block]*ir.Instr{}

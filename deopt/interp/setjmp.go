@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// jumpFuncs holds setjmp and longjmp (C17 7.13) by their names in glibc. A buffer holds a number of the interpreter's own in its first word; the
-// state that the number refers to is kept with the frame.
+// jumpFuncs holds setjmp and longjmp (C17 7.13) by their names in glibc. The first word of a buffer holds a number of the interpreter's; the frame
+// keeps the state for that number.
 var jumpFuncs = map[string]Builtin{
 	"setjmp": setJump, "_setjmp": setJump, "sigsetjmp": setJump, "__sigsetjmp": setJump,
 	"longjmp": longJump, "_longjmp": longJump, "siglongjmp": longJump, "__longjmp_chk": longJump,
@@ -17,23 +17,23 @@ var jumpFuncs = map[string]Builtin{
 // jump is the place where longjmp continues.
 type jump struct {
 	fr     *frame
-	pc     int // behind the call that returns twice
+	pc     int // after the call that returns twice
 	out    slot
 	buffer machine.Addr
-	number uint64 // what the buffer holds
-	words  []word // of the frame at that time
-	live   int    // allocations of the stack at that time
+	number uint64 // the number in the buffer
+	words  []word // words of the frame at the time of setjmp
+	live   int    // number of stack allocations at the time of setjmp
 }
 
-// jumpMark is set in the number of a jump, which is then no address of any process and unlike
-// what a program has at hand: in the upper half, and where pointers have 32 bits in the highest byte.
+// jumpMark marks the numbers of jumps. A marked number is not an address of any process, and unlikely as other data. The mark is in the upper half,
+// or with 32-bit pointers in the highest byte.
 const (
 	jumpMark       = 0xa5e7 << 48
 	narrowJumpMark = 0xa5 << 24
 	maxNarrowJumps = 1 << 24
 )
 
-// setJump notes where the program is, and gives 0.
+// setJump records the current place, and returns 0.
 func setJump(c *Invocation) (Value, error) {
 	a, err := c.Addr(0)
 	if err != nil {
@@ -64,7 +64,7 @@ func longJump(i *Invocation) (Value, error) {
 	return Value{}, &jumping{j, v}
 }
 
-// setJump makes a jump of the running frame, which waits for the call whose result is out.
+// setJump records a jump to the running frame, which waits for the call whose result is out.
 func (in *Interp) setJump(buffer machine.Addr, out slot) error {
 	fr := in.top()
 	if err := in.work(8 * uint64(len(fr.w))); err != nil {
@@ -135,7 +135,7 @@ func (in *Interp) forget(fr *frame) {
 	fr.jumps = nil
 }
 
-// jumping is a longjmp on its way.
+// jumping is a longjmp in progress.
 type jumping struct {
 	to    *jump
 	value uint64
@@ -165,12 +165,12 @@ func (f *jumping) land(in *Interp, base int) error {
 		fr.w[j.out.at+k] = word{v: f.value >> min(64*k, 63) & maskAt(j.out.s.bits, k)}
 		f.value = 0
 	}
-	fr.unfinished(true, func(b *block, n int64) { b.short -= n }) // what follows is run again
+	fr.unfinished(true, func(b *block, n int64) { b.short -= n }) // the rest of the block runs again
 	return nil
 }
 
-// uncertain makes those values of a frame undefined that have changed since setjmp was called: compiled code has the old value where it was in a
-// register, and the new one where it was on the stack (C17 7.13.2.1, paragraph 3). Memory, also of an alloca, keeps its content.
+// uncertain makes the frame's values that changed since setjmp undefined. Compiled code has the old value of a register and the new value of a stack
+// slot (C17 7.13.2.1, paragraph 3). Memory, including allocas, keeps its content.
 func (fr *frame) uncertain(then []word) {
 	if slices.Equal(fr.w, then) {
 		return
@@ -182,9 +182,8 @@ func (fr *frame) uncertain(then []word) {
 	}
 }
 
-// jumpIntrinsics holds the intrinsics to which clang compiles __builtin_setjmp and __builtin_longjmp. The words of their buffers are the frame's
-// address, the address to continue at and the stack's address; the program sets the first and the last (LLVM's "Exception Handling",
-// llvm.eh.sjlj.setjmp).
+// jumpIntrinsics holds the intrinsics for clang's __builtin_setjmp and __builtin_longjmp. A buffer holds the frame address, the address to continue
+// at and the stack address. The program sets the first and the last (LLVM's "Exception Handling", llvm.eh.sjlj.setjmp).
 var jumpIntrinsics = map[string]intrinsicDecoder{"eh.sjlj.setjmp": sjljSetJump, "eh.sjlj.longjmp": sjljLongJump}
 
 func sjljSetJump(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {

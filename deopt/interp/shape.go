@@ -6,34 +6,31 @@ import (
 
 // Bounds on the size of one value.
 const (
-	maxWords = 1 << 16 // 64-bit words, and elements of a sequence
-	maxNest  = 64      // types inside types
+	maxWords = 1 << 16 // in 64-bit words, and in elements of an array or vector
+	maxNest  = 64      // depth of nested types
 )
 
-// word is 64 bits of a value, or fewer in its last word. A bit that is clear in u
-// is known, and v has it. One that is set in u is undefined where v has it clear,
-// and poison where v has it set; a scalar is poison as a whole or not at all, so
-// a word of it then has v = u = all of its bits. Bits past the width are clear in
-// both. u != 0 is the test for anything out of the ordinary.
+// word is 64 bits of a value; the last word may have fewer. A bit whose u is clear is known, and v holds it. If u is set, the bit is undefined with
+// v clear and poison with v set. A scalar is poison as a whole, so each word of a poison scalar has all its bits set in v and u. Bits above the
+// width are clear in both. u != 0 is the test for anything unusual.
 type word struct{ v, u uint64 }
 
-// shape is the layout of a value of a type in words and in memory. A scalar takes ceil(bits/64) words, least significant first; any other type
-// consists of its elements one after the other.
+// shape is the layout of a value of a type, in words and in memory. A scalar takes ceil(bits/64) words, least significant first. Any other type is
+// its elements one after the other.
 type shape struct {
 	typ   *ir.Type
-	bits  int // of a scalar, else 0
+	bits  int // for a scalar, else 0
 	words int
 	elem  *shape   // of vectors and arrays
 	n     int      // elements of vectors and arrays, fields of structs
 	field []*shape // of structs
 	at    []int    // word at which each field starts
-	leaf  []leaf   // in memory; complete before the shape is used
+	leaf  []leaf   // scalars in memory; complete before the shape is used
 
-	memory *passedMemory // of a byval argument of a call, else nil
+	memory *passedMemory // for a byval argument of a call, else nil
 }
 
-// leaf is a scalar inside a value as memory holds it. With packed > 1 it is a
-// vector whose elements are not whole bytes: packed elements of bits each.
+// leaf is a scalar inside a value, as in memory. If packed > 1, it is a vector of packed elements of bits each, whose elements are not whole bytes.
 type leaf struct {
 	off    uint64 // in memory
 	at     int    // first word
@@ -43,9 +40,9 @@ type leaf struct {
 
 func (l leaf) bytes() int { return (l.bits*l.packed + 7) / 8 }
 
-// shapes makes shapes of types under one data layout and keeps them.
+// shapes makes and caches the shapes of types for one data layout.
 type shapes struct {
-	layout *ir.DataLayout // nil: pointers of 8 bytes, little-endian
+	layout *ir.DataLayout // nil means pointers of 8 bytes, little-endian
 	known  map[*ir.Type]*shape
 }
 
@@ -121,7 +118,7 @@ func (c *shapes) sequence(s *shape, depth int) error {
 	}
 	s.elem, s.n = elem, int(s.typ.Len)
 	s.words = s.n * elem.words
-	// A vector is its elements' bits without padding (LangRef, "Vector Type").
+	// A vector holds its elements' bits without padding (LangRef, "Vector Type").
 	if s.typ.Kind == ir.VectorKind && elem.bits%8 != 0 {
 		s.leaf = []leaf{{bits: elem.bits, packed: s.n}}
 		return nil
@@ -169,8 +166,7 @@ func (c *shapes) layoutOrDefault() *ir.DataLayout {
 	return c.layout
 }
 
-// lane returns the shape of the scalar that an operation works on, and how many
-// of them the value has: a scalar is one lane, a vector its elements.
+// lane returns the shape of the scalar on which an operation works, and the number of lanes: one for a scalar, the number of elements for a vector.
 func (s *shape) lane() (*shape, int) {
 	if s.typ.Kind == ir.VectorKind {
 		return s.elem, s.n
@@ -189,7 +185,7 @@ func (s *shape) part(i int) (*shape, int, bool) {
 	return s.elem, i * s.elem.words, true
 }
 
-// undefined is a value of this shape with no bit known and none poison.
+// undefined returns a value of this shape with all bits undefined.
 func (s *shape) undefined() []word {
 	w := make([]word, s.words)
 	s.fillUndefined(w)
@@ -205,7 +201,7 @@ func (s *shape) fillUndefined(w []word) {
 	}
 }
 
-// maskAt is the bits that word i of a scalar of that width has.
+// maskAt returns a mask of the bits in word i of a scalar of that width.
 func maskAt(bits, i int) uint64 {
 	if left := bits - 64*i; left < 64 {
 		return 1<<uint(left) - 1

@@ -6,15 +6,14 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// shortWay is a shorter way of an operation on at most three scalars of one word each, all bits of which are known: it gives the
-// result, or false where the step is to say what happens, as where that is poison or an error. Bits past the width are clear in what it
-// is given, and in what it gives.
+// shortWay is the fast path of an operation on at most three scalars of one word with all bits known. It returns the result, or false where the step
+// must run, for example for poison or an error. Bits above the width are clear in operands and results.
 type shortWay func(a, b, c uint64) (uint64, bool)
 
-// shortPair is the shorter way of an operation on two scalars with two results: one as wide as they are, and whether that one is too small.
+// shortPair is the fast path of an operation on two scalars with two results, such as add with overflow: the number, and whether it overflowed.
 type shortPair func(a, b uint64) (uint64, bool)
 
-// shorten lets the loop run an instruction by f.
+// shorten makes the loop run an instruction with f.
 func (d *decoder) shorten(c *inst, f shortWay, out slot, args ...slot) {
 	c.op, c.k, c.dst = opShort, uint64(len(d.fn.shorts)), int32(out.at)
 	d.fn.shorts = append(d.fn.shorts, f)
@@ -28,7 +27,7 @@ func (d *decoder) shorten(c *inst, f shortWay, out slot, args ...slot) {
 	}
 }
 
-// quickCall finds the shorter way of a call of an intrinsic, where it has one.
+// quickCall selects the fast path for a call of an intrinsic, if it has one.
 func (d *decoder) quickCall(c *inst, i *ir.Instr, out slot) {
 	f, ok := i.Call.Callee.(*ir.Func)
 	if !ok || !f.Declared() || !strings.HasPrefix(f.Name, "llvm.") {
@@ -68,7 +67,7 @@ func (d *decoder) quickCall(c *inst, i *ir.Instr, out slot) {
 	}
 }
 
-// overloaded returns the entry of a table for the intrinsic llvm.NAME.TYPES, and NAME.
+// overloaded finds the entry of a table for the intrinsic llvm.NAME.TYPES; key is NAME.
 func overloaded[T any](table map[string]T, full string) (x T, key string, ok bool) {
 	for key = strings.TrimPrefix(full, "llvm."); ; {
 		if x, ok = table[key]; ok {
@@ -82,7 +81,7 @@ func overloaded[T any](table map[string]T, full string) (x T, key string, ok boo
 	}
 }
 
-// lane is f of element k of the operands, and of a constant that is one for all: false where it is to be calculated otherwise.
+// lane applies f to element k of the operands; a scalar operand applies to all elements. It returns false if the slow path must compute the element.
 func (f shortWay) lane(fr *frame, out int, k int, args []slot) bool {
 	var v [3]uint64
 	for j, a := range args {

@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// floatShort is a function of doubles and of floats, nil for a type that has no shorter way. Where the result is a NaN, the step computes which.
+// floatShort holds the fast paths of a function for doubles and for floats, nil if there is none. If the result is a NaN, the step computes it.
 type floatShort struct{ double, single shortWay }
 
 func (x floatShort) of(k ir.TypeKind) shortWay {
@@ -20,7 +20,7 @@ func (x floatShort) of(k ir.TypeKind) shortWay {
 }
 
 var floatShorts = map[string]floatShort{
-	// To round a root or a whole number of 53 bits to 24 is to round it once: see floatIntrinsics.
+	// Rounding a root or a whole number from 53 bits to 24 equals rounding it once: see floatIntrinsics.
 	"sqrt": ofOne(math.Sqrt), "floor": ofOne(math.Floor), "ceil": ofOne(math.Ceil), "trunc": ofOne(math.Trunc),
 	"rint": ofOne(math.RoundToEven), "nearbyint": ofOne(math.RoundToEven), "roundeven": ofOne(math.RoundToEven), "round": ofOne(math.Round),
 	"minnum": extreme(-1), "minimumnum": extreme(-1), "minimum": extreme(-1),
@@ -45,7 +45,7 @@ var floatShorts = map[string]floatShort{
 			return fused(ir.FloatKind, x, y, z), true
 		},
 	},
-	"fmuladd": { // Go may fuse a product and a sum unless the product is converted
+	"fmuladd": { // the conversion keeps Go from fusing the product with the sum
 		func(a, b, c uint64) (uint64, bool) {
 			return finishDouble(float64(math.Float64frombits(a)*math.Float64frombits(b)) + math.Float64frombits(c))
 		},
@@ -64,7 +64,7 @@ func ofOne(f func(float64) float64) floatShort {
 	}
 }
 
-// extreme is the lesser (-1) or the greater (1) of two floats of which none is a NaN. Zeros with different signs are left to the step.
+// extreme returns the lesser (-1) or the greater (1) of two floats without NaNs. It leaves zeros with different signs to the step.
 func extreme(sign int) floatShort {
 	pick := func(a, b uint64, x, y float64) (uint64, bool) {
 		switch {
@@ -83,7 +83,7 @@ func extreme(sign int) floatShort {
 	}
 }
 
-// conversionShort is a conversion from or to double or float, nil where it has no shorter way.
+// conversionShort returns the fast path of a conversion from or to double or float, nil if there is none.
 func conversionShort(op ir.Op, flags ir.Flags, from, to *shape) shortWay {
 	if flags&(ir.NoNaNs|ir.NoInfs) != 0 || from.words != 1 || to.words != 1 {
 		return nil
@@ -127,7 +127,7 @@ func intToFloatShort(signed, notNegative bool, bits int, to ir.TypeKind) shortWa
 	return nil
 }
 
-// floatToIntShort converts in ranges in which Go's own conversion is defined; a NaN is in none.
+// floatToIntShort converts numbers for which Go's conversion is defined. That excludes NaN.
 func floatToIntShort(signed bool, from ir.TypeKind, bits int) shortWay {
 	var value func(a uint64) float64
 	switch from {
@@ -150,7 +150,7 @@ func floatToIntShort(signed bool, from ir.TypeKind, bits int) shortWay {
 		}
 	}
 	return func(a, _, _ uint64) (uint64, bool) {
-		f := math.Trunc(value(a)) // from above -1 on it is -0, which is 0
+		f := math.Trunc(value(a)) // numbers above -1 truncate to -0, which is 0
 		if !(f >= 0 && f < 1<<64) {
 			return 0, false
 		}

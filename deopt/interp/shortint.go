@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// intShorts holds the intrinsics of integers, each for operands of width bits and a result of to bits. A constant of one bit follows the integers.
+// intShorts holds the fast paths of integer intrinsics, for operands of width bits and a result of to bits. An i1 constant may follow the integers.
 var intShorts = map[string]func(width, to int) shortWay{
 	"ctpop":      bitsOf(func(w int, a uint64) uint64 { return uint64(bits.OnesCount64(a)) }),
 	"bitreverse": bitsOf(func(w int, a uint64) uint64 { return bits.Reverse64(a) >> (64 - w) }),
@@ -44,7 +44,7 @@ func bitsOf(f func(w int, a uint64) uint64) func(int, int) shortWay {
 	return func(w, _ int) shortWay { return func(a, _, _ uint64) (uint64, bool) { return f(w, a), true } }
 }
 
-// flipped is the bit that makes a signed order of the unsigned one.
+// flipped returns the bit whose inversion turns a signed order into an unsigned one.
 func flipped(w int, isSigned bool) uint64 {
 	if isSigned {
 		return 1 << (w - 1)
@@ -52,7 +52,7 @@ func flipped(w int, isSigned bool) uint64 {
 	return 0
 }
 
-// chosen takes the first of two numbers where first says so of its being less, else the second.
+// chosen returns the first number if first is true for "the first is less", else the second.
 func chosen(isSigned bool, first func(less bool) bool) func(int, int) shortWay {
 	return func(w, _ int) shortWay {
 		flip := flipped(w, isSigned)
@@ -63,7 +63,7 @@ func chosen(isSigned bool, first func(less bool) bool) func(int, int) shortWay {
 	}
 }
 
-// threeWay is -1, 0 or 1 in the width of the result.
+// threeWay returns -1, 0 or 1 in the width of the result.
 func threeWay(isSigned bool) func(int, int) shortWay {
 	return func(w, to int) shortWay {
 		flip, less := flipped(w, isSigned), maskAt(to, 0)
@@ -79,7 +79,7 @@ func threeWay(isSigned bool) func(int, int) shortWay {
 	}
 }
 
-// saturated is a sum or difference that stops at the ends of the range.
+// saturated is a sum or difference that is clamped to the range.
 func saturated(op ir.Op, isSigned bool) func(int, int) shortWay {
 	return func(w, _ int) shortWay {
 		m, sign := maskAt(w, 0), uint64(1)<<(w-1)
@@ -148,7 +148,7 @@ func funnelled(right bool) func(int, int) shortWay {
 	}
 }
 
-// short returns the shorter way of the intrinsic for operands of w bits.
+// short returns the fast path of the intrinsic for operands of w bits.
 func (x overflowIntrinsic) short(w int) shortPair {
 	m, over := maskAt(w, 0), overflowsUnsigned
 	if x.isSigned {
@@ -160,7 +160,7 @@ func (x overflowIntrinsic) short(w int) shortPair {
 	}
 }
 
-// exactShort is a division or a shift to the right that gives poison where a bit would be lost.
+// exactShort is a division or right shift whose result is poison if it loses a bit.
 func exactShort(op ir.Op, w int) shortWay {
 	cut, m, n := uint8(64-w), maskAt(w, 0), uint64(w)
 	switch op {
@@ -184,7 +184,7 @@ func exactShort(op ir.Op, w int) shortWay {
 	}
 	return func(a, b, _ uint64) (uint64, bool) {
 		x, y := extended(a, cut), extended(b, cut)
-		if uint64(y+1) <= 1 || x%y != 0 { // 0 or -1
+		if uint64(y+1) <= 1 || x%y != 0 { // the divisor is 0 or -1
 			return 0, false
 		}
 		return uint64(x/y) & m, true

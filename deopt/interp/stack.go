@@ -9,18 +9,16 @@ import (
 
 // Activation is one abstract frame to resume.
 type Activation struct {
-	// Point is the next instruction to run. Of an activation that waits for a callee it is after the call: after an invoke it is the start of its
+	// Point is the next instruction to run. In an activation that waits for a callee, it follows the call; for an invoke it is the start of the
 	// normal destination.
 	Point Point
-	// Call is the call, invoke or statepoint whose result the activation waits for, nil where it waits for none. The result of a void call is
-	// dropped.
+	// Call is the call, invoke or statepoint for whose result the activation waits, nil if it does not wait. The result of a void call is ignored.
 	Call *ir.Instr
 	// Values holds the values that are live at Point, as for [Interp.Resume].
 	Values map[ir.Value]Value
 }
 
-// Missing names the values that are live at the activation's point and are not given. The
-// result of its Call is not among them.
+// Missing returns the names of the values that are live at the activation's point and are not given. It excludes the result of Call.
 func (a Activation) Missing() ([]string, error) {
 	_, missing, err := complete(a.Point, a.Values)
 	if err != nil {
@@ -36,8 +34,8 @@ func (a Activation) Missing() ([]string, error) {
 	return names, nil
 }
 
-// results returns the instructions whose values are the result of Call: itself, the gc.results of a statepoint, and the phis after an invoke that
-// take it.
+// results returns the instructions that receive the result of Call: Call itself, the gc.results of a statepoint, and the phis after an invoke that
+// use it.
 func (a Activation) results() []*ir.Instr {
 	if a.Call == nil {
 		return nil
@@ -56,7 +54,7 @@ func (a Activation) results() []*ir.Instr {
 	return results
 }
 
-// taken returns the phis after an invoke, and the values that they take from its block.
+// taken returns the phis after an invoke, each with its value for the invoke's block.
 func (a Activation) taken() map[*ir.Instr]ir.Value {
 	if a.Call == nil || a.Call.Op != ir.OpInvoke {
 		return nil
@@ -73,7 +71,7 @@ func (a Activation) taken() map[*ir.Instr]ir.Value {
 	return taken
 }
 
-// check reports whether an activation can be made a frame.
+// check returns an error if the activation cannot be resumed.
 func (a Activation) check() error {
 	p := a.Point
 	switch {
@@ -96,8 +94,8 @@ func (a Activation) check() error {
 	return nil
 }
 
-// behind reports whether Point follows Call in its block, with at most instructions without code between them, such as a lifetime.end: the frame
-// continues there after the call has returned.
+// behind reports whether Point follows Call in its block, or for an invoke is the start of the normal destination. Execution continues there after
+// the call has returned.
 func (a Activation) behind() bool {
 	if a.Call.Op == ir.OpInvoke {
 		return a.Point.Index == 0 && len(a.Call.Blocks) > 0 && a.Call.Blocks[0] == a.Point.Block
@@ -105,7 +103,7 @@ func (a Activation) behind() bool {
 	return a.Call.Op == ir.OpCall && a.Call.Block == a.Point.Block && a.Call.Index < a.Point.Index
 }
 
-// activate makes a frame of an activation whose result goes to ret.
+// activate pushes a frame for an activation whose result goes to ret.
 func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 	p := a.Point
 	fn, err := in.function(p.Block.Func)
@@ -133,18 +131,18 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 		}
 		fr.resumed.given[key] = true
 	}
-	defer fr.unfinished(false, func(b *block, n int64) { b.short -= n }) // nothing entered it
+	defer fr.unfinished(false, func(b *block, n int64) { b.short -= n }) // no entry of the block was counted
 	if a.Call == nil || a.Call.Op != ir.OpInvoke {
 		return fr, nil
 	}
-	// The frame is at the branch of the invoke, which gives the phis their values: set each value that a phi takes there.
+	// The frame stops at the branch of the invoke, which will set the phis. So set the values from which the phis read.
 	from := fn.blocks[a.Call.Block.Index]
 	fr.pc = from.start + a.Call.Index - from.phis + 1
 	given := map[ir.Value]*ir.Instr{}
 	for _, phi := range p.Block.Instrs[:b.phis] {
 		v, value := taken[phi], values[phi]
 		if _, computed := fn.slots[v]; !computed || value.IsNone() || v == ir.Value(a.Call) {
-			continue // a phi that nothing reads need not be given
+			continue // the frame lacks such a value only if nothing reads the phi
 		}
 		if other := given[v]; other != nil && !values[other].Equal(value) {
 			return nil, troublef(KindArgument, "%s and %s both take %s and are given different values", other.Ref(), phi.Ref(), v.Ref())
@@ -170,8 +168,7 @@ func (fr *frame) set(key ir.Value, v Value) error {
 	return nil
 }
 
-// complete returns the values that start a frame at p, and the live ones that
-// were not given.
+// complete returns the values for a frame that starts at p, and the live ones that were not given.
 func complete(p Point, given map[ir.Value]Value) (values map[ir.Value]Value, missing []ir.Value, err error) {
 	live, err := ir.LiveAt(p.Block, p.Index)
 	if err != nil {
@@ -202,7 +199,7 @@ func complete(p Point, given map[ir.Value]Value) (values map[ir.Value]Value, mis
 	return values, missing, nil
 }
 
-// Tell adds the values that those in values determine ([ir.Told]). All have to be of one moment, such as those that a site has recorded.
+// Tell adds the values that follow from those in values ([ir.Told]). All values must come from one point in time, such as a recorded site.
 func Tell(values map[ir.Value]Value) {
 	for _, t := range ir.Told(slices.Collect(maps.Keys(values))) {
 		of := t.Value.Type()
@@ -216,7 +213,7 @@ func Tell(values map[ir.Value]Value) {
 		complete := err == nil
 		for n, by := range t.By {
 			part, _ := whole.Elem(n)
-			v := values[by] // a telling that it comes from may have failed
+			v := values[by] // missing if it is itself derived and that failed
 			if complete = complete && v.s != nil && part.s != nil && alike(part.s, v.s); complete {
 				copy(part.w, v.w)
 			}
@@ -227,7 +224,7 @@ func Tell(values map[ir.Value]Value) {
 	}
 }
 
-// stacked makes frames of activations, innermost first; the result of the outermost one is stored in ret.
+// stacked pushes frames for activations, given innermost first. ret receives the result of the outermost one.
 func (in *Interp) stacked(stack []Activation, ret []word) error {
 	for _, a := range stack {
 		if err := a.check(); err != nil {
@@ -243,14 +240,14 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 		fr.owes, owes = owes, nil
 		if k == 0 {
 			if stack[0].Point.Index == 0 && stack[0].Call == nil {
-				// To start at a block is to enter it, and its phis count with it.
+				// Starting at a block counts as entering it, so its phis count as steps.
 				b := fr.fn.blocks[stack[0].Point.Block.Index]
 				in.run.steps += uint64(b.phis)
 				b.short -= int64(b.phis)
 			}
 			return nil
 		}
-		// The result of the next inner frame is the result of the call that waits.
+		// The call waits for the result of the next inner frame.
 		call := stack[k].Call
 		if call == nil {
 			return troublef(KindArgument, "@%s does not wait for a call", fr.fn.ir.Name)
@@ -266,7 +263,7 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 					stack[k-1].Point.Block.Func.Name, inner.typ, call.Ref(), out.s.typ)
 			}
 			ret = out.in(fr)
-			owes = callPromises(call, nil, out).owed(fr) // its arguments were passed elsewhere
+			owes = callPromises(call, nil, out).owed(fr) // its arguments were passed before the run
 		}
 	}
 	return nil

@@ -8,9 +8,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// StartProgram is [Interp.StartCall] for a program that has not begun: it runs the functions of @llvm.global_ctors before f, such as the constructors
-// of C++ globals, and after f has returned the handlers of atexit and the functions of @llvm.global_dtors. The execution is stopped before the first
-// instruction of all that.
+// StartProgram is [Interp.StartCall] for a program that has not started. Before f it runs the functions of @llvm.global_ctors, such as the
+// constructors of C++ globals. After f it runs the handlers of atexit and the functions of @llvm.global_dtors. The execution stops before the first
+// instruction of all these.
 func (in *Interp) StartProgram(f *ir.Func, args []Value) (*Execution, error) {
 	if err := in.takes(f, args); err != nil {
 		return nil, located(err)
@@ -23,7 +23,7 @@ func (in *Interp) StartProgram(f *ir.Func, args []Value) (*Execution, error) {
 	if err != nil {
 		return nil, located(err)
 	}
-	// The loader goes through these from the last one, after all handlers.
+	// As the loader does, run these after all handlers, the last one first.
 	for _, d := range end {
 		if err := in.view.charge(handlerCost); err != nil {
 			return nil, located(err)
@@ -43,15 +43,14 @@ func (in *Interp) StartProgram(f *ir.Func, args []Value) (*Execution, error) {
 	return x, err
 }
 
-// nextStage makes the frame of the part of a program that runs next.
+// nextStage pushes the frame for the next part of a program.
 func (in *Interp) nextStage() error {
 	stage := in.run.stages[0]
 	in.run.stages = in.run.stages[1:]
 	return stage()
 }
 
-// prepareHandler makes a frame of a function without arguments, whose result, if it
-// has any, is ignored.
+// prepareHandler pushes a frame of a function without arguments, and ignores its result.
 func (in *Interp) prepareHandler(a machine.Addr) error {
 	f, name := in.names.funcAt(a)
 	f, err := in.body(f)
@@ -70,9 +69,8 @@ func (in *Interp) prepareHandler(a machine.Addr) error {
 	return in.prepare(f, nil, ret, ret.undefined())
 }
 
-// structors are the functions of such a list in all modules, by ascending priority and
-// by their places in the list (LangRef, "The 'llvm.global_ctors' Global Variable"). A
-// null function ends a list. One whose associated data is defined elsewhere is left out.
+// structors returns the functions of such a list in all modules, by ascending priority and then by position (LangRef, "The 'llvm.global_ctors'
+// Global Variable"). A null function ends a list. An entry whose associated data is defined elsewhere is skipped.
 func (in *Interp) structors(list string) ([]machine.Addr, error) {
 	type entry struct {
 		priority uint64

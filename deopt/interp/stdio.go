@@ -10,22 +10,22 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// stream is a FILE of the program: standard input, output or error. All three are pipes.
+// stream is a FILE of the program: standard input, output or error. All three behave as pipes.
 type stream struct {
-	addr   machine.Addr // of its FILE, 0 until the program asks
-	pushed []byte       // by ungetc, the next to be read last
+	addr   machine.Addr // address of its FILE, 0 before the program uses it
+	pushed []byte       // bytes pushed by ungetc; the last one is read next
 	flags  uint64       // streamEOF and streamError
 }
 
-// The bits of FILE._flags that glibc's own macros read (its struct_FILE.h).
+// The bits of FILE._flags that glibc's macros read (its struct_FILE.h).
 const (
 	streamEOF   = 0x10
 	streamError = 0x20
 	fileSize    = 216 // sizeof(FILE)
 )
 
-// streamAddr returns the address of the FILE of stream fd. But for the flags its content is private to the library; zeros make the inline functions
-// of <stdio.h> call __uflow and __overflow.
+// streamAddr returns the address of the FILE of stream fd. All members except for the flags are zero, which makes the inline functions of <stdio.h>
+// call __uflow and __overflow.
 func (in *Interp) streamAddr(fd int) (uint64, error) {
 	s := &in.clib.streams[fd]
 	if s.addr == 0 {
@@ -38,10 +38,10 @@ func (in *Interp) streamAddr(fd int) (uint64, error) {
 	return uint64(s.addr), nil
 }
 
-// noStream is the stream of a call that failed.
+// noStream is the stream number of a failed lookup.
 const noStream = -1
 
-// stream finds the stream whose FILE argument i points to.
+// stream returns the number of the stream whose FILE argument i points to.
 func (c *ccall) stream(i int) int {
 	a := c.addr(i)
 	if c.err != nil {
@@ -63,12 +63,12 @@ func (c *ccall) stream(i int) int {
 	return noStream
 }
 
-// foreign reports whether an address is outside of the interpreter's own memory, and there is a target that it may belong to.
+// foreign reports whether an address may belong to the target: there is a target, and the address is not in the interpreter's own memory.
 func (c *ccall) foreign(a machine.Addr) bool {
 	return c.in.view.target != nil && !c.in.view.ranges.own(a)
 }
 
-// targetStream is the address of a FILE of glibc in the target, or 0.
+// targetStream returns the address of glibc's FILE in the target, or 0.
 func (c *ccall) targetStream(fd int) machine.Addr {
 	a, _ := c.in.names.symbol(c.in.mods[0], []string{"_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_"}[fd])
 	return a
@@ -82,11 +82,10 @@ func (c *ccall) mark(fd int, flags uint64) {
 	}
 }
 
-// flushAt is the number of bytes of output that are buffered before they are passed on.
+// flushAt is the number of buffered bytes that triggers a flush.
 const flushAt = 1 << 15
 
-// emit writes to standard output or standard error. Nothing that a program
-// wrote is lost when it aborts, as if stdout had no buffer.
+// emit writes to standard output or standard error. A program that aborts loses no output, as if stdout had no buffer.
 func (in *Interp) emit(fd int, p []byte) error {
 	if err := in.work(uint64(len(p))); err != nil {
 		return err
@@ -105,7 +104,7 @@ func (in *Interp) emit(fd int, p []byte) error {
 	return in.pass(&in.run.output, in.opt.Stdout)
 }
 
-// pass hands output on to its writer, if it has one.
+// pass writes buffered output to its writer, if there is one.
 func (in *Interp) pass(buffer *[]byte, w io.Writer) error {
 	if w == nil || len(*buffer) == 0 {
 		return nil
@@ -121,8 +120,7 @@ func (in *Interp) pass(buffer *[]byte, w io.Writer) error {
 
 func (in *Interp) flush() error { return in.pass(&in.run.output, in.opt.Stdout) }
 
-// print writes to a stream; to one that only reads it is an error of the stream
-// (errno EBADF).
+// print writes to a stream. Writing to standard input sets the stream's error flag and errno EBADF.
 func (c *ccall) print(fd int, p []byte) bool {
 	if c.err != nil {
 		return false
@@ -136,10 +134,10 @@ func (c *ccall) print(fd int, p []byte) bool {
 	return c.err == nil
 }
 
-// eof is EOF, and the -1 of POSIX.
+// eof is EOF, and the -1 of POSIX functions.
 const eof = ^uint64(0)
 
-// streamFuncs holds the output functions of <stdio.h> but for printf (C17 7.21.7, 7.21.8), and those for a stream as a whole.
+// streamFuncs holds the output functions of <stdio.h> other than printf (C17 7.21.7, 7.21.8), and the functions for whole streams.
 var streamFuncs = streamTable()
 
 func streamTable() map[string]Builtin {
@@ -180,7 +178,7 @@ const (
 	errSeek  = 29
 )
 
-// putByte writes argument i.
+// putByte writes the byte in argument i.
 func (c *ccall) putByte(i, fd int) uint64 {
 	b := byte(c.uint(i))
 	if !c.print(fd, []byte{b}) {
@@ -194,7 +192,7 @@ func puts(c *ccall) uint64 {
 	if !c.print(1, s) {
 		return eof
 	}
-	return uint64(len(s)) // C: not negative; glibc: the bytes written
+	return uint64(len(s)) // C requires a number that is not negative; glibc returns the bytes written
 }
 
 func fputs(c *ccall) uint64 {
@@ -227,13 +225,13 @@ func fflush(c *ccall) uint64 {
 	return 0
 }
 
-// fclose flushes a stream. The standard three stay open, as later output needs a destination.
+// fclose flushes a stream. It does not close the three standard streams: later output still needs them.
 func fclose(c *ccall) uint64 {
 	c.stream(0)
 	return fflush(c)
 }
 
-// closeDescriptor implements close(2). The standard three stay open.
+// closeDescriptor implements close(2). It does not close the three standard descriptors.
 func closeDescriptor(c *ccall) uint64 {
 	if fd := c.int(0); fd < 0 || fd > 2 {
 		return c.failed(errBadFile)
@@ -241,16 +239,16 @@ func closeDescriptor(c *ccall) uint64 {
 	return 0
 }
 
-// seekPipe implements the functions that move or tell the position of a stream or descriptor, which a pipe does not have.
+// seekPipe implements functions that set or return the position of a stream or descriptor: a pipe has none.
 func seekPipe(c *ccall) uint64 { return c.failed(errSeek) }
 
-// failed is the -1 of a call, with its reason.
+// failed sets errno and returns -1.
 func (c *ccall) failed(errno uint64) uint64 {
 	c.setErrno(errno)
 	return eof
 }
 
-// perror writes its text and the text for errno to standard error (C17 7.21.10.4).
+// perror writes its argument and the text for errno to standard error (C17 7.21.10.4).
 func perror(c *ccall) {
 	var line bytes.Buffer
 	if c.uint(0) != 0 {
@@ -264,7 +262,7 @@ func perror(c *ccall) {
 	c.print(2, line.Bytes())
 }
 
-// write is POSIX's, on descriptors 1 and 2.
+// write implements POSIX's write for descriptors 1 and 2.
 func write(c *ccall) uint64 {
 	fd, n := c.int(0), c.uint(2)
 	if fd != 1 && fd != 2 {

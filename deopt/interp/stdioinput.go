@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// inputFuncs hold the functions of <stdio.h> that read bytes and lines of standard input (C17 7.21.7, 7.21.8), and POSIX's read.
+// inputFuncs holds the functions of <stdio.h> that read bytes and lines from standard input (C17 7.21.7, 7.21.8), and POSIX's read.
 var inputFuncs = inputTable()
 
 func inputTable() map[string]Builtin {
@@ -28,7 +28,7 @@ func inputTable() map[string]Builtin {
 	return table
 }
 
-// next takes the next byte of a stream, and returns false where there is none.
+// next reads the next byte of a stream. It returns false at the end.
 func (c *ccall) next(fd int) (byte, bool) {
 	if c.err == nil {
 		c.err = c.in.work(64)
@@ -47,7 +47,7 @@ func (c *ccall) next(fd int) (byte, bool) {
 		c.setErrno(errBadFile)
 		return 0, false
 	}
-	if s.flags&streamEOF != 0 { // it sticks (C17 7.21.7.1)
+	if s.flags&streamEOF != 0 { // end of file is permanent (C17 7.21.7.1)
 		return 0, false
 	}
 	c.beforeRead()
@@ -59,14 +59,14 @@ func (c *ccall) next(fd int) (byte, bool) {
 	return b, true
 }
 
-// beforeRead flushes the output where the next read might wait: a user may wait for that output.
+// beforeRead flushes the output where the next read might block, so that a user sees a prompt.
 func (c *ccall) beforeRead() {
 	if c.in.input().Buffered() == 0 {
 		c.fail(c.in.flush())
 	}
 }
 
-// ended notes the end of standard input. That it cannot be read is no end.
+// ended records the end of standard input. A read error is not the end.
 func (c *ccall) ended(err error) {
 	if !errors.Is(err, io.EOF) {
 		c.fail(&trouble{KindContext, fmt.Errorf("the program's input cannot be read: %w", err)})
@@ -74,7 +74,7 @@ func (c *ccall) ended(err error) {
 	c.mark(0, c.in.clib.streams[0].flags|streamEOF)
 }
 
-// back undoes next.
+// back pushes a byte back.
 func (c *ccall) back(fd int, b byte) {
 	s := &c.in.clib.streams[fd]
 	s.pushed = append(s.pushed, b)
@@ -91,7 +91,7 @@ func (c *ccall) getChar(fd int) uint64 {
 	return uint64(b)
 }
 
-// maxPushed bounds the bytes that ungetc pushes back: C promises one byte.
+// maxPushed bounds the bytes that ungetc pushes back; C guarantees one.
 const maxPushed = 4096
 
 func ungetc(c *ccall) uint64 {
@@ -104,7 +104,7 @@ func ungetc(c *ccall) uint64 {
 	return uint64(byte(b))
 }
 
-// gets is fgets.
+// gets implements fgets.
 func (c *ccall) gets(to machine.Addr, size int64, fd int) uint64 {
 	if c.err != nil || size <= 0 {
 		return 0
@@ -116,7 +116,7 @@ func (c *ccall) gets(to machine.Addr, size int64, fd int) uint64 {
 	return c.copyText(to, line)
 }
 
-// line reads up to and including the end of a line, at most limit bytes. ended reports whether the stream has no more.
+// line reads up to and including the end of a line, at most limit bytes. ended reports whether the stream is at its end.
 func (c *ccall) line(limit uint64, fd int) (line []byte, ended bool) {
 	for uint64(len(line)) < limit && c.err == nil {
 		b, ok := c.next(fd)
@@ -134,7 +134,7 @@ func (c *ccall) line(limit uint64, fd int) (line []byte, ended bool) {
 	return line, false
 }
 
-// fread reads as many elements as argument count gives, each of as many bytes as argument size gives.
+// fread reads count elements of size bytes each.
 func (c *ccall) fread(to machine.Addr, size, count, fd int) uint64 {
 	total := c.product(size, count)
 	if c.err != nil || total == 0 {
@@ -147,7 +147,7 @@ func (c *ccall) fread(to machine.Addr, size, count, fd int) uint64 {
 	return c.readInto(to, total, true) / c.uint(size)
 }
 
-// read is POSIX's, on descriptor 0.
+// read implements POSIX's read for descriptor 0.
 func read(c *ccall) uint64 {
 	if c.int(0) != 0 {
 		return c.failed(errBadFile)
@@ -158,7 +158,7 @@ func read(c *ccall) uint64 {
 	return c.readInto(c.addr(1), c.uint(2), false)
 }
 
-// readInto reads standard input into memory, a block at a time: all bytes requested, or those that one read returns.
+// readInto reads standard input into memory, a block at a time. With all it reads every requested byte, else those that one read returns.
 func (c *ccall) readInto(to machine.Addr, total uint64, all bool) uint64 {
 	got := uint64(0)
 	s := &c.in.clib.streams[0]
@@ -178,7 +178,7 @@ func (c *ccall) readInto(to machine.Addr, total uint64, all bool) uint64 {
 		c.write(to+machine.Addr(got), block[:n])
 		got += uint64(n)
 		if err == nil && n == 0 {
-			err = c.in.work(64) // a reader may give nothing for a while
+			err = c.in.work(64) // a reader may return no bytes for some time
 			c.fail(err)
 			continue
 		}

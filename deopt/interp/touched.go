@@ -7,22 +7,22 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Touched is a page of the target's addresses that the runs of an Interp stored to, as they left it: the bytes that they stored, and else those of
-// the target. Its slices are valid until the next run.
+// Touched is a page of the target's addresses to which the runs of an Interp stored. It has the stored bytes, and elsewhere the target's. Its slices
+// are valid until the next run.
 type Touched struct {
-	Addr machine.Addr // of the first byte
-	Data []byte       // [PageSize]
-	// Undefined has a bit for each of Data that is not known: it was stored so, or, where all of
-	// a byte are set, the target may not have the byte at all.
+	Addr machine.Addr // address of the first byte
+	Data []byte       // PageSize bytes
+	// Undefined has a bit for each bit of Data that is not known, because such a bit was stored. If all bits of a byte are set, the target may also
+	// lack that byte.
 	Undefined []byte
-	// Stored has a bit for each byte of Data, the lowest of a byte first, that was stored to: also where the same was there before.
-	Stored []byte // [PageSize / 8]
+	// Stored has a bit for each byte of Data, lowest byte first, that was stored to, even if the store did not change it.
+	Stored []byte // PageSize / 8 bytes
 }
 
-// PageSize is the number of bytes of a [Touched]; its address is a multiple of it.
+// PageSize is the size in bytes of a [Touched], whose address is a multiple of it.
 const PageSize = pageSize
 
-// Touched yields the pages that were stored to, in ascending order.
+// Touched yields the pages that were stored to, in ascending order of address.
 func (in *Interp) Touched() iter.Seq[Touched] {
 	return func(yield func(Touched) bool) {
 		var stored []uint64
@@ -41,9 +41,8 @@ func (in *Interp) Touched() iter.Seq[Touched] {
 	}
 }
 
-// Made reports whether v is an address that the Interp has given to something of its own: the
-// native code has what lies there elsewhere, so that a pointer to it never is what the native
-// pointer is.
+// Made reports whether v is an address of the Interp's own. Native code has the corresponding object at another address, so a pointer to it never
+// equals the native pointer.
 func (in *Interp) Made(v uint64) bool {
 	own := in.view.ranges
 	for _, r := range [...]machine.Range{
@@ -61,7 +60,7 @@ func (in *Interp) Made(v uint64) bool {
 	return false
 }
 
-// Unknown reports whether v is an address of a global whose value cannot be known: native code has one there.
+// Unknown reports whether v is an address of a global whose value is unknown. Native code has that global at another address.
 func (in *Interp) Unknown(v uint64) bool {
 	return machine.Addr(v) >= in.view.ranges.unknown && machine.Addr(v) < in.unknown.next
 }

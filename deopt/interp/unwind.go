@@ -8,12 +8,12 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// unwinding is an exception on its way: the second phase, in which cleanups run, up to the frame
-// that the first phase found (Itanium C++ ABI: Exception Handling, 1.3).
+// unwinding is an exception in flight. It is in the second phase, which runs cleanups up to the frame that the first phase found (Itanium C++ ABI:
+// Exception Handling, 1.3).
 type unwinding struct {
 	x *exception
-	// handler is the place among the frames of the one that handles it, or -1 less the number of
-	// frames that are left where a function of the table does.
+	// handler is the index of the frame that handles the exception. If a built-in function handles it, handler is -1 less the number of frames that
+	// remain.
 	handler  int
 	selector uint32
 	adjusted machine.Addr
@@ -21,7 +21,7 @@ type unwinding struct {
 
 func (u *unwinding) Error() string { return "an exception is on its way" }
 
-// search is the first phase: it finds the handler of x, from frame number from on outwards. It returns nil where there is none.
+// search is the first phase: it finds the handler of x, from frame number from outwards. It returns nil if there is none.
 func (in *Interp) search(x *exception, from int) (*unwinding, error) {
 	least := 0
 	if b := in.run.cxx.barriers; len(b) > 0 {
@@ -57,7 +57,7 @@ func (in *Interp) search(x *exception, from int) (*unwinding, error) {
 	return nil, nil
 }
 
-// handles finds the first clause that takes the exception, with its selector and the value that the handler gets.
+// handles finds the first clause that accepts the exception. It sets the selector and the value for the handler.
 func (in *Interp) handles(fr *frame, p *pad, u *unwinding) (bool, error) {
 	for _, c := range p.clauses {
 		words := c.types.in(fr)
@@ -88,7 +88,7 @@ func (in *Interp) handles(fr *frame, p *pad, u *unwinding) (bool, error) {
 			taken = taken && !ok
 		}
 		if taken {
-			// Negative: the program has nothing to compare it with but zero.
+			// The selector of a filter is negative; programs only compare it with zero.
 			u.selector, u.adjusted = ^uint32(0), u.x.object
 			return true, nil
 		}
@@ -128,7 +128,7 @@ func (u *unwinding) land(in *Interp, base int) error {
 	return u
 }
 
-// raise throws x from the running frame. It returns nil where no frame handles it.
+// raise throws x from the running frame. It returns nil if no frame handles it.
 func (in *Interp) raise(x *exception) (*unwinding, error) {
 	u, err := in.search(x, in.frames.n-1)
 	if err == nil && u == nil && !in.whole() {
@@ -138,11 +138,11 @@ func (in *Interp) raise(x *exception) (*unwinding, error) {
 	return u, err
 }
 
-// whole reports whether the frames are all that the program has.
+// whole reports whether the frames include the program's outermost one.
 func (in *Interp) whole() bool { return in.run.of != nil && in.run.of.after != nil }
 
-// resumeException goes on with the second phase at the frame of that place. Where the
-// first one is done again it finds the same handler: the frames that it looks at do not change.
+// resumeException continues the second phase at frame number from. It repeats the first phase, which finds the same handler because the frames have
+// not changed.
 func (in *Interp) resumeException(header machine.Addr, from int) error {
 	x, err := in.exceptionAt(header)
 	if err != nil {
@@ -161,14 +161,14 @@ func (in *Interp) resumeException(header machine.Addr, from int) error {
 	return u
 }
 
-// activated holds the additional state of a frame that was made from an [Activation].
+// activated holds additional state of a frame made from an [Activation].
 type activated struct {
-	call  *ir.Instr // that it waits for at first
+	call  *ir.Instr // the call at which it waits when it is resumed
 	given map[ir.Value]bool
 }
 
-// landable reports whether the frame of that place has what its landing pad needs: one that was resumed while it waited
-// was given what is live where the call returns. Once it went on by itself, it has all that can be asked for.
+// landable returns an error if the frame lacks a value that its landing pad needs. A frame resumed at a call was given only the values that are live
+// where the call returns. Once it has run, it has all values.
 func (in *Interp) landable(at int, p *pad) error {
 	fr := in.frames.list[at]
 	if fr.resumed == nil || at+1 >= in.frames.n || in.frames.list[at+1].resumed == nil || fr.resumed.call != fr.at(true) {

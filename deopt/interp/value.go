@@ -9,16 +9,16 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Value is one value of an IR type, each bit of it known, undefined or poison. The zero Value is no value. Values are immutable.
+// Value is one value of an IR type. Each of its bits is known, undefined or poison. The zero Value holds no value. Values are immutable.
 type Value struct {
 	s *shape
 	w []word
 }
 
-// IsNone reports whether there is no value: the result of a void function.
+// IsNone reports whether there is no value, as for a void function.
 func (v Value) IsNone() bool { return v.s == nil }
 
-// Type returns the value's type, void where there is none.
+// Type returns the value's type, void for no value.
 func (v Value) Type() *ir.Type {
 	if v.s == nil {
 		return ir.Void
@@ -26,10 +26,8 @@ func (v Value) Type() *ir.Type {
 	return v.s.typ
 }
 
-// FromBytes decodes a value of type t as memory holds it: raw[0] is at the
-// lowest address, in the byte order of the data layout. Bytes and bits past the
-// type's store size may be anything. A nil layout means pointers of 8 bytes,
-// little-endian.
+// FromBytes decodes a value of type t from memory: raw[0] is at the lowest address, in the byte order of the data layout. It ignores bytes and bits
+// past the type's store size. A nil layout means pointers of 8 bytes, little-endian.
 func FromBytes(dl *ir.DataLayout, t *ir.Type, raw []byte) (Value, error) {
 	s, err := newShapes(dl).of(t)
 	if err != nil {
@@ -45,15 +43,13 @@ func FromBytes(dl *ir.DataLayout, t *ir.Type, raw []byte) (Value, error) {
 	return Value{s, w}, nil
 }
 
-// FromUint makes a scalar (integer, pointer or the bits of a float) from its
-// low 64 bits; the bits above are zero. For a type that is no scalar it panics,
-// as that is a mistake of the program and not of its input.
+// FromUint makes a scalar (integer, pointer or the bits of a float) from its low 64 bits; the bits above are zero. It panics for a type that is not
+// a scalar, because that is a bug of the caller.
 func FromUint(t *ir.Type, v uint64) Value {
 	return FromBig(t, new(big.Int).SetUint64(v))
 }
 
-// FromBig makes a scalar from an integer, reduced modulo two to the width of
-// the type; of a float, v is the bits. It panics as [FromUint] does.
+// FromBig makes a scalar from an integer, reduced modulo 2^width. For a float, v is its bits. It panics as [FromUint] does.
 func FromBig(t *ir.Type, v *big.Int) Value {
 	s, err := newShapes(nil).of(t)
 	if err != nil || s.bits == 0 {
@@ -64,8 +60,7 @@ func FromBig(t *ir.Type, v *big.Int) Value {
 	return Value{s, w}
 }
 
-// FromFloat64 makes a float of type t, rounded to nearest. It panics where t is
-// not half, bfloat, float or double.
+// FromFloat64 makes a float of type t, rounded to nearest. It panics if t is not half, bfloat, float or double.
 func FromFloat64(t *ir.Type, f float64) Value {
 	if !narrowFloat(t) {
 		panic(fmt.Sprintf("interp: %v is not half, bfloat, float or double", t))
@@ -73,7 +68,7 @@ func FromFloat64(t *ir.Type, f float64) Value {
 	return FromUint(t, floatBits(t.Kind, f))
 }
 
-// Undef makes a value of type t of which every bit is undefined.
+// Undef makes a value of type t with all bits undefined.
 func Undef(t *ir.Type) (Value, error) {
 	s, err := newShapes(nil).of(t)
 	if err != nil {
@@ -82,7 +77,7 @@ func Undef(t *ir.Type) (Value, error) {
 	return Value{s, s.undefined()}, nil
 }
 
-// FromScalars makes a value of an aggregate type of its scalars, in order.
+// FromScalars makes a value of an aggregate type from its scalars, in order.
 func FromScalars(t *ir.Type, scalars []Value) (Value, error) {
 	v, err := Undef(t)
 	if err != nil {
@@ -101,7 +96,7 @@ func FromScalars(t *ir.Type, scalars []Value) (Value, error) {
 // Defined reports whether every bit of the value is known.
 func (v Value) Defined() bool { return v.s != nil && defined(v.w) }
 
-// Uint returns the low 64 bits of a scalar, and false where there is no value, or it is not a scalar or not wholly known.
+// Uint returns the low 64 bits of a scalar. It returns false for no value, for an aggregate and for a value with unknown bits.
 func (v Value) Uint() (uint64, bool) {
 	if !v.Defined() || v.s.bits == 0 {
 		return 0, false
@@ -109,7 +104,7 @@ func (v Value) Uint() (uint64, bool) {
 	return v.w[0].v, true
 }
 
-// Int returns a scalar as a signed integer, with the same refusals as Uint.
+// Int returns a scalar as a signed integer. It returns false as Uint does.
 func (v Value) Int() (int64, bool) {
 	u, ok := v.Uint()
 	if ok && v.s.bits < 64 {
@@ -126,7 +121,7 @@ func (v Value) Big() (*big.Int, bool) {
 	return toBig(v.w), true
 }
 
-// Float64 returns a half, bfloat, float or double.
+// Float64 returns the value of a half, bfloat, float or double.
 func (v Value) Float64() (float64, bool) {
 	if !v.Defined() || !narrowFloat(v.s.typ) {
 		return 0, false
@@ -134,9 +129,8 @@ func (v Value) Float64() (float64, bool) {
 	return floatOf(v.s.typ.Kind, v.w[0].v), true
 }
 
-// Bits returns the words of a scalar, the lowest bits first, and which of their bits are not
-// known: those may be anything in the first. Bits past the width are clear in both. Of what is no
-// scalar it returns none.
+// Bits returns the words of a scalar, lowest bits first, and a mask of the unknown bits, whose values in bits are arbitrary. Bits above the width
+// are clear in both. It returns nil for an aggregate.
 func (v Value) Bits() (bits, unknown []uint64) {
 	if v.s == nil || v.s.bits == 0 {
 		return nil, nil
@@ -167,12 +161,10 @@ func (v Value) Len() int {
 	return v.s.n
 }
 
-// Equal reports whether both values have the same bits, known, undefined and poison. Types
-// are not compared.
+// Equal reports whether both values have the same bits, known, undefined and poison. It does not compare types.
 func (v Value) Equal(u Value) bool { return slices.Equal(v.w, u.w) }
 
-// Bytes encodes the value as memory holds it, the inverse of [FromBytes].
-// Padding is zero. It returns false where a bit is undefined or poison.
+// Bytes encodes the value as in memory, the inverse of [FromBytes]. Padding is zero. It returns false if a bit is undefined or poison.
 func (v Value) Bytes(dl *ir.DataLayout) ([]byte, bool) {
 	if !v.Defined() {
 		return nil, false
@@ -209,7 +201,7 @@ func toBig(w []word) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// toSigned is toBig in two's complement.
+// toSigned is toBig for a number in two's complement.
 func toSigned(w []word, bits int) *big.Int {
 	z := toBig(w)
 	if z.Bit(bits-1) == 1 {
@@ -218,7 +210,7 @@ func toSigned(w []word, bits int) *big.Int {
 	return z
 }
 
-// setBig writes v modulo 2^bits, every bit known.
+// setBig writes v modulo 2^bits, with all bits known.
 func setBig(w []word, v *big.Int, bits int) {
 	if v.Sign() < 0 || v.BitLen() > bits {
 		v = new(big.Int).And(v, ones(uint(bits)))

@@ -5,8 +5,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// A va_list of x86-64 (System V psABI, AMD64, §3.5.7): where the next argument
-// of each kind lies, and two areas.
+// A va_list of x86-64 (System V psABI, AMD64, §3.5.7) holds the positions of the next arguments of each kind, and the addresses of two areas:
 //
 //	0   gp_offset          i32  of the next general register in the save area; 48: none is left
 //	4   fp_offset          i32  of the next vector register in it; 176: none is left
@@ -14,24 +13,23 @@ import (
 //	16  reg_save_area      ptr  to 6 general registers of 8 bytes, 8 vector registers of 16
 const (
 	vaSize     = 24
-	vaGeneral  = 48  // where the general registers end
-	vaVector   = 176 // where the vector registers end
+	vaGeneral  = 48  // end of the general registers
+	vaVector   = 176 // end of the vector registers
 	vaOverflow = 8
 	vaSaved    = 16
 )
 
-// vaArea holds the va_list of the variadic arguments of one frame, laid out as the caller would have left them: all va_lists of the frame start as
-// copies of it.
+// vaArea holds the va_list for the variadic arguments of one frame. Every va_list of the frame starts as a copy of it.
 type vaArea struct{ list [vaSize]byte }
 
 // vaIntrinsics holds the intrinsics of <stdarg.h> (LangRef, "Variable Argument Handling Intrinsics").
 var vaIntrinsics = map[string]intrinsicDecoder{"va_start": vaStart, "va_copy": vaCopy, "va_end": vaEnd}
 
-// On 32-bit x86 a va_list is a pointer to the next argument. All arguments lie in memory, one after the other, each in a whole number of words
+// On 32-bit x86 a va_list is a pointer to the next argument. All arguments are in memory, one after the other, each in a whole number of words
 // (System V psABI, i386, §2.2.3; Microsoft's compilers do the same).
 const vaWord = 4
 
-// listSize returns the size of a va_list of the target.
+// listSize returns the size of the target's va_list.
 func (in *Interp) listSize() uint64 {
 	if in.opt.Arch.Pointer == vaWord {
 		return vaWord
@@ -39,12 +37,12 @@ func (in *Interp) listSize() uint64 {
 	return vaSize
 }
 
-// knowsLists reports whether the layout of the target's va_lists is known.
+// knowsLists reports whether the interpreter supports the layout of the target's va_lists.
 func (in *Interp) knowsLists() bool {
 	return in.opt.Arch.Name == machine.AMD64.Name || in.opt.Arch.Name == machine.I386.Name
 }
 
-// sysV refuses the layouts of other targets.
+// sysV returns an error for a target with another va_list layout.
 func (d *decoder) sysV(what string) error {
 	if !d.in.knowsLists() {
 		return unsupported("run a caller that is not variadic", "%s for %s, whose va_list has another layout,", what, d.in.opt.Arch.Title)
@@ -96,7 +94,7 @@ func vaCopy(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	}, nil
 }
 
-// vaEnd makes the list's content undefined: reading on after va_end is found.
+// vaEnd makes the list's content undefined, so that a read after va_end fails.
 func vaEnd(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	if !scalars(args, 1) {
 		return nil, wrongUse(i)
@@ -113,10 +111,10 @@ func vaEnd(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	}, nil
 }
 
-// passing counts the registers that the convention hands out.
+// passing counts the registers that the arguments have used.
 type passing struct{ general, vector uint64 }
 
-// spill puts the variadic arguments of a frame where va_lists find them.
+// spill stores the variadic arguments of a frame where its va_lists refer to.
 func (fr *frame) spill() (*vaArea, error) {
 	if fr.in.opt.Arch.Pointer != vaWord {
 		return fr.in.spill(fr.fn.ir, fr.variadic)
@@ -127,8 +125,8 @@ func (fr *frame) spill() (*vaArea, error) {
 	return fr.in.spillWords(fr.variadic)
 }
 
-// behindInAlloca finds the variadic arguments after the named ones: with inalloca the caller has put all of them into one struct, of which the callee
-// knows the first part.
+// behindInAlloca returns a va_list for a variadic function with inalloca. The caller puts all arguments into one struct, and the variadic ones
+// follow the part that the callee declares.
 func (fr *frame) behindInAlloca(n int) (*vaArea, error) {
 	a, err := pointer(fr, fr.fn.params[n])
 	if err != nil {
@@ -140,7 +138,7 @@ func (fr *frame) behindInAlloca(n int) (*vaArea, error) {
 	return area, nil
 }
 
-// spillWords lays out variadic arguments as 32-bit x86 passes them.
+// spillWords stores variadic arguments as 32-bit x86 passes them.
 func (in *Interp) spillWords(args []Value) (*vaArea, error) {
 	over := overflow{word: vaWord}
 	for _, a := range args {
@@ -165,7 +163,7 @@ func (in *Interp) spillWords(args []Value) (*vaArea, error) {
 	return area, in.view.write(memory, over.data, over.shadow)
 }
 
-// wordAlign returns the alignment of a piece where all arguments are passed in memory: 16 for vectors of 16 bytes or more, else that of a word.
+// wordAlign returns the alignment of a piece when all arguments are in memory: 16 for vectors of 16 bytes or more, else that of a word.
 func (p piece) wordAlign() int {
 	if p.s.typ.Kind == ir.VectorKind && vectorBytes(p.s) >= 16 {
 		return 16
@@ -173,8 +171,7 @@ func (p piece) wordAlign() int {
 	return vaWord
 }
 
-// spill lays out variadic arguments as the convention passes them (psABI §3.2.3)
-// after the named ones of fn took their registers.
+// spill stores variadic arguments as the calling convention passes them (psABI §3.2.3), after the named arguments of fn have used their registers.
 func (in *Interp) spill(fn *ir.Func, args []Value) (*vaArea, error) {
 	var p passing
 	for _, n := range fn.Params {
@@ -193,7 +190,7 @@ func (in *Interp) spill(fn *ir.Func, args []Value) (*vaArea, error) {
 	regsShadow := make([]byte, vaVector)
 	over := overflow{word: 8}
 	for k := range regsShadow {
-		regsShadow[k] = 0xff // a register that no argument is in
+		regsShadow[k] = 0xff // a register without an argument is undefined
 	}
 	for _, a := range args {
 		if a.s.memory != nil {
@@ -235,8 +232,7 @@ func (in *Interp) spill(fn *ir.Func, args []Value) (*vaArea, error) {
 	return area, nil
 }
 
-// piece is a part of an argument that is passed by itself: LLVM takes structs
-// and arrays apart.
+// piece is a part of an argument that is passed separately: LLVM splits structs and arrays.
 type piece struct {
 	s  *shape
 	at int // first word
@@ -254,8 +250,8 @@ func pieces(s *shape, at int) []piece {
 	return list
 }
 
-// take gives a piece its registers, as an offset into the save area. It has none
-// where they are used up, and x86_fp80 and vectors of more than 16 bytes never have.
+// take allocates registers for a piece and returns their offset in the save area. It returns false if none are left, and for x86_fp80 and vectors of
+// more than 16 bytes, which never use registers.
 func (p *passing) take(s *shape) (uint64, bool) {
 	switch k := s.typ.Kind; {
 	case s.words == 0:
@@ -277,7 +273,7 @@ func vectorBytes(s *shape) uint64 {
 	return last.off + uint64(last.bytes())
 }
 
-// align returns the alignment of a piece in the overflow area: that of its type, and for a 128-bit integer that of C's __int128.
+// align returns the alignment of a piece in the overflow area: that of its type, or of C's __int128 for a 128-bit integer.
 func (p piece) align(in *Interp) int {
 	if p.s.typ.Kind == ir.IntKind && p.s.bits > 64 {
 		return 16
@@ -285,8 +281,7 @@ func (p piece) align(in *Interp) int {
 	return in.layout.Align(p.s.typ)
 }
 
-// image returns the bytes of a value in memory, extended to 8 bytes. The caller's C does not promote integers narrower than an int, so the bits above
-// are undefined.
+// image returns the bytes of a value in memory, extended to 8 bytes. The bits above the value are undefined.
 func (in *Interp) image(s *shape, w []word) (data, shadow []byte) {
 	size := roundUp8(in.layout.StoreSize(s.typ))
 	data, shadow = make([]byte, size), make([]byte, size)
@@ -303,14 +298,14 @@ func roundUp8(n uint64) uint64 { return roundUpTo(n, 8) }
 
 func roundUpTo(n, word uint64) uint64 { return (n + word - 1) &^ (word - 1) }
 
-// overflow collects the arguments that are passed in memory, in slots of word bytes.
+// overflow collects the arguments passed in memory, in slots of word bytes.
 type overflow struct {
 	data, shadow []byte
 	align        int
 	word         int
 }
 
-// add appends an argument of a whole number of slots.
+// add appends an argument that fills whole slots.
 func (o *overflow) add(data, shadow []byte, align int) {
 	o.align = max(o.align, align, 16)
 	for len(o.data)%max(align, o.word) != 0 {
@@ -319,7 +314,7 @@ func (o *overflow) add(data, shadow []byte, align int) {
 	o.data, o.shadow = append(o.data, data...), append(o.shadow, shadow...)
 }
 
-// passCopy puts the memory of a byval argument in place.
+// passCopy appends the memory of a byval argument.
 func (in *Interp) passCopy(o *overflow, a Value) error {
 	from, ok := a.Uint()
 	size := roundUpTo(a.s.memory.size, uint64(o.word))
@@ -340,8 +335,7 @@ func (in *Interp) passCopy(o *overflow, a Value) error {
 	return nil
 }
 
-// vaArg decodes va_arg, which clang has no use for on x86-64: it reads the list
-// itself.
+// vaArg decodes va_arg. clang does not emit it for x86-64, but reads the list itself.
 func (d *decoder) vaArg(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, 1)
 	if err != nil {
@@ -380,7 +374,7 @@ func (in *Interp) vaNext(list machine.Addr, s *shape) (machine.Addr, error) {
 	}
 	order := in.opt.Arch.Order
 	used := passing{uint64(order.Uint32(raw[0:])), uint64(order.Uint32(raw[4:]))}
-	// As registers of each kind that are taken; what a broken list says is kept in bounds.
+	// Convert the offsets to counts of used registers; clamp them, because a corrupt list may hold anything.
 	now := passing{min(used.general, vaGeneral) / 8, (min(max(used.vector, vaGeneral), vaVector) - vaGeneral) / 16}
 	if at, ok := now.take(s); ok {
 		order.PutUint32(raw[0:], uint32(8*now.general))
@@ -392,7 +386,7 @@ func (in *Interp) vaNext(list machine.Addr, s *shape) (machine.Addr, error) {
 	return a, in.view.write(list+vaOverflow, raw[vaOverflow:vaSaved], nil)
 }
 
-// allocKept is alloc for memory that lasts as long as the frame: a stackrestore keeps it.
+// allocKept is alloc for memory that lasts until the frame is popped: a stackrestore keeps it.
 func (s *stack) allocKept(size uint64, align int) (machine.Addr, error) {
 	a, err := s.alloc(size, align)
 	if err == nil {
@@ -413,7 +407,7 @@ func (in *Interp) vaNextWord(list machine.Addr, s *shape) (machine.Addr, error) 
 	return a, in.view.write(list, raw[:], nil)
 }
 
-// vaWords returns the address of an argument of shape s, and that of the next one.
+// vaWords returns the address of an argument of shape s, and the address of the next one.
 func (in *Interp) vaWords(at machine.Addr, s *shape) (a, next machine.Addr) {
 	a = alignUp(at, piece{s: s}.wordAlign())
 	return a, a + machine.Addr(roundUpTo(in.layout.StoreSize(s.typ), vaWord))

@@ -6,14 +6,13 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// moves are the intrinsics that put elements of vectors into another order. In
-// LLVM before 17 to 19 their names begin with experimental.
+// moves are the intrinsics that reorder elements of vectors. Before LLVM 17 to 19 their names begin with experimental.
 var moves = map[string]intrinsicDecoder{
 	"vector.extract": vectorExtract, "vector.insert": vectorInsert, "vector.reverse": vectorReverse,
 	"vector.splice": vectorSplice, "vector.interleave2": interleave, "vector.deinterleave2": deinterleave,
 }
 
-// permute copies elements of the frame, each from the word where it starts.
+// permute copies elements of the frame; from holds the word where each starts.
 func permute(out slot, from []int) step {
 	n := out.s.elem.words
 	return func(fr *frame) error {
@@ -80,8 +79,8 @@ func vectorReverse(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error)
 	return permute(out, from), nil
 }
 
-// vectorSplice takes elements of both vectors one after the other, from a
-// constant index on; a negative one counts from the end of the first.
+// vectorSplice selects consecutive elements of the two concatenated vectors, from a constant index on. A negative index counts from the end of the
+// first.
 func vectorSplice(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 3 || !vectors(args[0], args[1], out) || !alike(args[0].s, out.s) || !alike(args[1].s, out.s) {
 		return nil, wrongUse(i)
@@ -117,7 +116,7 @@ func interleave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	return permute(out, from), nil
 }
 
-// deinterleave yields the elements of even and of odd index.
+// deinterleave yields the elements with even and with odd indices.
 func deinterleave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 1 || out.s.field == nil || out.s.n != 2 {
 		return nil, wrongUse(i)
@@ -139,7 +138,7 @@ func deinterleave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) 
 	}, nil
 }
 
-// stepVector counts up from zero, modulo two to the width.
+// stepVector counts up from zero, modulo 2^width.
 func stepVector(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 0 || out.s.typ.Kind != ir.VectorKind || out.s.elem.typ.Kind != ir.IntKind {
 		return nil, wrongUse(i)
@@ -153,8 +152,8 @@ func stepVector(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	}, nil
 }
 
-// activeLanes computes for each lane whether base+lane is below a limit, without wrapping around (LangRef, "llvm.get.active.lane.mask"). A limit of
-// zero makes the result poison there.
+// activeLanes computes for each lane whether base+lane, without wrapping around, is below a limit (LangRef, "llvm.get.active.lane.mask"). A limit of
+// zero makes the result poison.
 func activeLanes(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 2 || !alike(args[0].s, args[1].s) || args[0].s.typ.Kind != ir.IntKind ||
 		out.s.typ.Kind != ir.VectorKind || out.s.elem.bits != 1 {

@@ -6,11 +6,11 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// x87 is a normal number of x86_fp80: m, whose highest bit is set, times a power of two (Intel SDM vol. 1, 4.2.2 and 4.4.2). The softfloat package
-// computes results that involve zeros, subnormals, infinities and NaNs.
+// x87 is a normal number of x86_fp80: m, whose highest bit is set, times a power of two (Intel SDM vol. 1, 4.2.2 and 4.4.2). Package softfloat
+// computes operations on zeros, subnormals, infinities and NaNs.
 type x87 struct {
 	neg bool
-	exp int // as the format has it, with its bias
+	exp int // biased exponent
 	m   uint64
 }
 
@@ -19,13 +19,13 @@ const (
 	x87Most = 1<<15 - 2
 )
 
-// x87Of reads words of which every bit is known. It returns false for anything but a normal number.
+// x87Of decodes words with all bits known. It returns false unless the number is normal.
 func x87Of(w []word) (x87, bool) {
 	e := int(w[1].v & (1<<15 - 1))
 	return x87{w[1].v>>15 == 1, e, w[0].v}, w[0].v>>63 == 1 && e >= 1 && e <= x87Most
 }
 
-// put rounds m and the 64 bits after it to nearest, ties to even, into dst: false where that is no normal number.
+// put rounds m and the 64 bits after it to nearest, ties to even, into dst. It returns false if the result is not a normal number.
 func (x x87) put(dst []word, rest uint64) bool {
 	if rest > 1<<63 || rest == 1<<63 && x.m&1 == 1 {
 		if x.m++; x.m == 0 {
@@ -43,7 +43,7 @@ func (x x87) put(dst []word, rest uint64) bool {
 	return true
 }
 
-// x87Short is an operation on two x86_fp80, false where the step of any float is to do it.
+// x87Short is the fast path of an operation on two x86_fp80. It returns false if the general step must compute it.
 func x87Short(op ir.Op, dst, a, b []word) bool {
 	x, ok := x87Of(a)
 	y, also := x87Of(b)
@@ -57,7 +57,7 @@ func x87Short(op ir.Op, dst, a, b []word) bool {
 	case ir.OpFAdd:
 		return x.sum(y, dst)
 	case ir.OpFMul:
-		hi, lo := bits.Mul64(x.m, y.m) // from 2^126 on, below 2^128
+		hi, lo := bits.Mul64(x.m, y.m) // at least 2^126 and below 2^128
 		r := x87{x.neg != y.neg, x.exp + y.exp - x87Bias + 1, hi}
 		if hi>>63 == 0 {
 			r.m, lo, r.exp = hi<<1|lo>>63, lo<<1, r.exp-1
@@ -72,7 +72,7 @@ func x87Short(op ir.Op, dst, a, b []word) bool {
 			r.m, rem = bits.Div64(x.m, 0, y.m)
 			r.exp--
 		}
-		// The remainder as a part of the divisor: less than half of it, half, or more.
+		// Describe the remainder by its size relative to the divisor: less than half, half, or more.
 		rest := uint64(0)
 		switch half := y.m - rem; {
 		case rem > half:
@@ -89,7 +89,7 @@ func (x x87) sum(y x87, dst []word) bool {
 	if x.exp < y.exp || x.exp == y.exp && x.m < y.m {
 		x, y = y, x
 	}
-	// y lies d bits lower: of what falls off the lower word one bit stays, for the rounding.
+	// y is shifted right by d bits. One sticky bit stands for the bits shifted out of the lower word.
 	var hi, lo uint64
 	switch d := uint(x.exp - y.exp); {
 	case d < 64:
@@ -112,7 +112,7 @@ func (x x87) sum(y x87, dst []word) bool {
 	x.m, _ = bits.Sub64(x.m, hi, borrow)
 	if x.m == 0 {
 		if lo == 0 {
-			return false // a zero, whose sign is another matter
+			return false // a zero: the general step computes its sign
 		}
 		x.m, lo, x.exp = lo, 0, x.exp-64
 	}
