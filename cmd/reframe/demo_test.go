@@ -160,7 +160,7 @@ func TestDemoKeep(t *testing.T) {
 		require.Regexp(t, `(?m)^ +%i +i64 +26 `, screens)
 		require.Equal(t, 3, strings.Count(screens, "sum returned i64 "+clitest.SumOfSquaresBelow1000+" after 6819 instructions"), screens)
 		require.Contains(t, screens, "the thread goes on at call_optimized+0x20")
-		require.Contains(t, screens, "it describes itself")
+		require.Contains(t, screens, "using the layout and IR found in the process")
 		require.Contains(t, screens, ordersFrames)
 		require.Contains(t, screens, "  1    Shop.total @ 18, in call  (frame #1)")
 		for _, number := range numbers {

@@ -81,7 +81,7 @@ func TestHints(t *testing.T) {
 		{"another thread", args("frames", "--core", ticks, "--ir", tick), 0, ` -t \d+ -f 0$`, "", 0, `tick returned i64 `},
 		{"verify", args("verify", "--ir", keep(wrongIR, "wrong.ll"), "--skip", "4", "--limit", "1", "--", wrongHost), 3, `^reframe verify .* --skip 4 --limit 1 -- `, "", 3, ``},
 		{"no such flag", args("frames", "--nosuch"), 64, `^reframe frames --help$`, "", 0, `^frames stops the process`},
-		{"no such verb", args("nosuch"), 64, `^reframe --help$`, "", 0, `^Reframe looks`},
+		{"no such verb", args("nosuch"), 64, `^reframe --help$`, "", 0, `^Reframe inspects`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := clitest.Run(t, c.args...)

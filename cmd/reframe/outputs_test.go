@@ -113,7 +113,7 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 			{[]string{"instrument", at("tick.ll"), "-o", at("soft.ll")}, "cannot overwrite the input of instrument"},
 			{[]string{"replay", at("pass.txtar"), "--junit", at("pass.txtar")}, "cannot overwrite the input of replay"},
 			{[]string{"replay", "--cores", dir, "--ir", at("tick.ll"), "--junit", at("soft.ll")}, "cannot overwrite the input of --ir"},
-			{[]string{"replay", at("pass.txtar"), "--junit", at("new"), "--journal", at("new")}, "--journal and --junit: two files"},
+			{[]string{"replay", at("pass.txtar"), "--junit", at("new"), "--journal", at("new")}, "--journal and --junit: must be different files"},
 		} {
 			if c.args[0] == "replay" && strings.Contains(c.want, "by replay") && len(force) == 0 {
 				continue // refused for another reason: not a report, not a journal
@@ -172,8 +172,8 @@ func TestStandardOutput(t *testing.T) {
 		"-o -: standard output belongs to the command":       append([]string{"record", "-o", "-", "--"}, host...),
 		"--script -: standard output belongs to the command": append([]string{"record", "-o", "x.core", "--script", "-", "--"}, host...),
 		"-o - cannot be combined with --script":              {"record", "--core", core, "-o", "-", "--script", "x.txtar"},
-		"--junit -: the name of a file":                      {"replay", ".", "--junit", "-"},
-		"--journal -: the name of a file":                    {"replay", ".", "--journal", "-"},
+		"--junit -: must be the name of a file":              {"replay", ".", "--junit", "-"},
+		"--journal -: must be the name of a file":            {"replay", ".", "--journal", "-"},
 		"--keep -: expected a directory":                     append([]string{"verify", "--ir", module, "--keep", "-", "--"}, host...),
 	} {
 		run(args...).FailsEmpty(t, 64, text)

@@ -296,8 +296,8 @@ func TestRecordOverOddFiles(t *testing.T) {
 	info, err := os.Lstat(at("pipe"))
 	require.NoError(t, err)
 	require.Equal(t, os.ModeNamedPipe, info.Mode().Type())
-	clitest.Run(t, "record", "-p", clitest.PID(p), "-o", at("link"), "--script", at("file")).FailsEmpty(t, 64, "-o and --script: two files")
-	clitest.Run(t, "record", "-p", clitest.PID(p), "-o", at("new"), "--script", dir+"/./new").FailsEmpty(t, 64, "-o and --script: two files")
+	clitest.Run(t, "record", "-p", clitest.PID(p), "-o", at("link"), "--script", at("file")).FailsEmpty(t, 64, "-o and --script: must be different files")
+	clitest.Run(t, "record", "-p", clitest.PID(p), "-o", at("new"), "--script", dir+"/./new").FailsEmpty(t, 64, "-o and --script: must be different files")
 
 	long := at(strings.Repeat("n", 255))
 	for _, core := range []string{at("link"), long} {
