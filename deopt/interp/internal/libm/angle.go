@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
-// sinCos is the sine and the cosine of |r| < 2, by Taylor's series of both.
+// sinCos returns the sine and the cosine of |r| < 2, by their Taylor series.
 func sinCos(r *big.Int, frac int) (sin, cos *big.Int) {
 	wide := frac + 8
 	x := new(big.Int).Lsh(r, 8)
@@ -30,19 +30,18 @@ func sinCos(r *big.Int, frac int) (sin, cos *big.Int) {
 	}
 }
 
-// quadrant takes an angle apart into k*pi/2 + r, |r| <= pi/4, k modulo 4.
+// quadrant splits an angle into k*pi/2 + r, |r| <= pi/4, with k modulo 4.
 func quadrant(x softfloat.Number, frac int) (k int, r *big.Int) {
 	wide := frac + max(0, lead(x)) + 8
 	y, right := fixed(x, wide), pi.at(wide+1)
 	right.Rsh(right, 2)
 	q := new(big.Int).Rsh(right, 1)
-	q.Add(q, y).Div(q, right) // rounded down: the nearest multiple
+	q.Add(q, y).Div(q, right) // adding half of a right angle and rounding down gives the nearest multiple
 	r = y.Sub(y, new(big.Int).Mul(q, right))
 	return int(new(big.Int).And(q, big.NewInt(3)).Int64()), r.Rsh(r, uint(wide-frac))
 }
 
-// circular is a function of the sine and the cosine of an angle. Near zero it is
-// the angle itself, or one where even is set.
+// circular returns a function of the sine and the cosine of an angle. Near zero its value is the angle itself, or one if even is set.
 func circular(even bool, of func(sin, cos *big.Int, frac int) *big.Int) Func {
 	return Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]
@@ -56,7 +55,7 @@ func circular(even bool, of func(sin, cos *big.Int, frac int) *big.Int) Func {
 			return x
 		}
 		return settle(f, func(prec int) approx {
-			// An angle comes about as near to a multiple of pi/2 as it has bits.
+			// The distance of an angle to a multiple of pi/2 can have about as many leading zeros as the angle has bits.
 			wide := prec + 2*f.Prec + 24
 			k, r := quadrant(x, wide)
 			frac := prec + 24 + max(0, min(wide-r.BitLen(), 2*f.Prec))
@@ -81,13 +80,12 @@ var (
 	Tan = circular(false, div)
 )
 
-// arcTan is the angle of the point (x, y), in (-pi, pi], for x and y in fixed
-// point and not both zero: a guess g and the angle that is left after turning
-// the point by -g.
+// arcTan returns the angle of the point (x, y), in (-pi, pi]. x and y are in fixed point and not both zero. The angle is a guess g plus the angle
+// that is left after the point is turned by -g.
 func arcTan(y, x *big.Int, frac int) *big.Int {
 	guess := math.Atan2(near(y, frac), near(x, frac))
 	if math.Abs(guess) > 0.9 {
-		// Turned by a right angle or two it is less, as sinCos needs it.
+		// Turn the point by one or two right angles: sinCos requires a small angle.
 		turn := int64(math.RoundToEven(guess / (math.Pi / 2)))
 		py, px := y, x
 		switch turn {
@@ -108,14 +106,14 @@ func arcTan(y, x *big.Int, frac int) *big.Int {
 	return g.Add(g, arc(div(up, along, frac), frac, -1))
 }
 
-// arcOf is the angle of the point (x, y), finite and not both zero.
+// arcOf returns the angle of the point (x, y), which must be finite and not the origin.
 func arcOf(f softfloat.Format, y, x softfloat.Number, exact func(prec, frac int) (y, x *big.Int)) softfloat.Number {
 	extra := 0
 	if y.Class == softfloat.Finite && x.Class == softfloat.Finite && !x.Neg {
-		extra = max(0, lead(x)-lead(y)) // the result is that small
+		extra = max(0, lead(x)-lead(y)) // number of leading zero bits of the result
 	}
 	if extra > 2*f.Prec {
-		// y/x, less so little that only a tie notices.
+		// The result is less than y/x, but by so little that it only breaks a tie.
 		n := softfloat.Div(y, x, f.Prec)
 		n.Mant.Lsh(n.Mant, 1).Sub(n.Mant, big.NewInt(1))
 		n.Exp--
@@ -128,8 +126,7 @@ func arcOf(f softfloat.Format, y, x softfloat.Number, exact func(prec, frac int)
 	})
 }
 
-// point scales (x, y) so that the longer side is about one, which the angle does
-// not depend on.
+// point returns a function that scales (x, y) so that the longer side is about one. Scaling does not change the angle.
 func point(y, x softfloat.Number) func(prec, frac int) (*big.Int, *big.Int) {
 	up := -1 << 30
 	for _, n := range []softfloat.Number{y, x} {
@@ -140,7 +137,7 @@ func point(y, x softfloat.Number) func(prec, frac int) (*big.Int, *big.Int) {
 	return func(_, frac int) (*big.Int, *big.Int) { return fixed(y, frac-up), fixed(x, frac-up) }
 }
 
-// arcs is a function of x and sqrt(1-x^2), |x| <= 1.
+// arcs returns asin or acos, for |x| <= 1, computed from x and sqrt(1-x^2).
 func arcs(sine bool) Func {
 	return Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x, unit := v[0], softfloat.FromInt(big.NewInt(1))
@@ -167,7 +164,7 @@ func arcs(sine bool) Func {
 	}}
 }
 
-// The angles of a sine, a cosine, a tangent and a point: Atan2 takes y and x.
+// The inverse trigonometric functions; Atan2 takes y and x.
 var (
 	Asin = arcs(true)
 	Acos = arcs(false)
@@ -181,7 +178,7 @@ var (
 	Atan2 = Func{2, atan2}
 )
 
-// atan2 has the special cases of C17 F.10.1.4.
+// atan2 implements atan2, with the special cases of C17 F.10.1.4.
 func atan2(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	y, x := v[0], v[1]
 	turn := func(eighths int64) softfloat.Number {
@@ -208,6 +205,6 @@ func atan2(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		return softfloat.Number{Neg: y.Neg}
 	}
 	r := arcOf(f, y, x, point(y, x))
-	r.Neg = y.Neg // also of what is nothing beside x
+	r.Neg = y.Neg // also for a y that is negligible beside x
 	return r
 }

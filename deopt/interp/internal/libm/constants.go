@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// constant is a number that is computed when it is first wanted, and again where
-// more bits of it are. The largest fp128 as an angle wants some 17,000 bits of pi.
+// constant is a number that is computed at first use, and again when more bits are needed. Reducing the largest fp128 angle needs some 17,000 bits
+// of pi.
 type constant struct {
 	mu    sync.Mutex
 	bits  int
@@ -14,7 +14,7 @@ type constant struct {
 	make  func(frac int) *big.Int
 }
 
-// at is the constant with frac bits after the point.
+// at returns the constant with frac bits after the point.
 func (c *constant) at(frac int) *big.Int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,8 +49,7 @@ var (
 	}}
 )
 
-// inverseArc is the sum of sign^k / ((2k+1) n^(2k+1)): atanh(1/n) for sign 1,
-// atan(1/n) for -1.
+// inverseArc returns the sum of sign^k / ((2k+1) n^(2k+1)): atanh(1/n) for sign 1, atan(1/n) for -1.
 func inverseArc(n, frac int, sign int64) *big.Int {
 	power := one(frac)
 	power.Quo(power, big.NewInt(int64(n)))

@@ -1,21 +1,16 @@
-// Package libm computes the functions of C's <math.h> (C17 7.12) that IEEE 754 does not require to be correctly rounded. It rounds them correctly, to
-// nearest with ties to even, in any format. C libraries differ from each other in the last place of these, and glibc differs from itself between
-// processors with FMA and without; the right result is the one that most of them give for most arguments.
+// Package libm computes the functions of C's <math.h> (C17 7.12) for which IEEE 754 does not require correct rounding. It rounds them correctly, to
+// nearest with ties to even, in any format. The results of C libraries differ in the last place, and those of glibc differ between processors with
+// and without FMA. For most arguments, most of them return the correctly rounded result.
 //
-// Of 1000 random doubles for each function, glibc 2.36 on x86-64 with FMA gives
-// another last bit for none to 2 with exp, exp2, log, log2, log10, sin, cos, tan,
-// asin, acos, atan, atan2, pow and hypot; for 6 with log1p, 12 with expm1 and cosh,
-// 103 with sinh, 189 with exp10, 213 with tanh and 517 with cbrt; for 28 with erfc, 77 with erf, 111 with acosh, 124 with
-// atanh, 176 with lgamma, 203 with asinh and 307 with tgamma. The test of the package counts them.
+// Of 1000 random doubles for each function, glibc 2.36 on x86-64 with FMA returns a different last bit for at most 2 with exp, exp2, log, log2,
+// log10, sin, cos, tan, asin, acos, atan, atan2, pow and hypot. The counts for other functions are: log1p 6, expm1 and cosh 12, erfc 28, erf 77,
+// sinh 103, acosh 111, atanh 124, lgamma 176, exp10 189, asinh 203, tanh 213, tgamma 307 and cbrt 517. The package's test counts them.
 //
-// Its main type is [Func]. Functions are evaluated in fixed point with a bound on
-// the error, and again with more bits where both ends of the bound do not
-// round to the same number (Ziv, "Fast evaluation of elementary mathematical
-// functions with correctly rounded last bit", 1991).
+// Its main type is [Func]. A function is evaluated in fixed point with an error bound. If both ends of the bound do not round to the same number, it
+// is evaluated again with more bits (Ziv, "Fast evaluation of elementary mathematical functions with correctly rounded last bit", 1991).
 //
 // # Security
 //
-// Arguments may be anything. The work is bounded by the format's exponents, which
-// the reduction of a large angle needs as many bits of pi for. That of erfc grows with the fourth power of its argument: it is for doubles, of
-// which the largest with a result is 27.
+// Arguments may be anything. The exponent range of the format bounds the work: it determines how many bits of pi the reduction of a large angle
+// needs. The work of erfc grows with the fourth power of its argument. So use it only for doubles, where 27 is the largest argument with a result.
 package libm

@@ -6,14 +6,14 @@ import (
 	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
-// The error function and its complement to one (C17 7.12.8).
+// The error function and the complementary error function (C17 7.12.8).
 var (
 	Erf = Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]
 		switch {
 		case x.Class == softfloat.Zero:
 			return x
-		case x.Class == softfloat.Inf || lead(x) >= 4: // e^-256 from one
+		case x.Class == softfloat.Inf || lead(x) >= 4: // within e^-256 of one
 			return odd(x, func(softfloat.Number) softfloat.Number { return plusOne(false) })
 		}
 		return odd(x, func(x softfloat.Number) softfloat.Number {
@@ -32,7 +32,7 @@ var (
 			return softfloat.FromInt(big.NewInt(2))
 		case x.Class == softfloat.Inf:
 			return softfloat.Number{}
-		case lead(x) >= f.ExpBits/2: // below all exponents
+		case lead(x) >= f.ExpBits/2: // smaller than every number of the format
 			return past(true)
 		}
 		return settle(f, func(prec int) approx {
@@ -46,15 +46,15 @@ var (
 	}}
 )
 
-// smallness returns an upper estimate of the number of bits by which e^-x^2 lies below one.
+// smallness returns an upper bound of n, where e^-x^2 is 2^-n.
 func smallness(x softfloat.Number) int {
 	y := fixed(x.Abs(), 8)
 	y.Mul(y, y).Rsh(y, 16)
 	return int(y.Int64())*3/2 + 8
 }
 
-// errorFunction is erf x for 0 < x < 2^8: 2/sqrt(pi) times the sum of (-1)^n x^(2n+1) / (n! (2n+1)), whose terms, and the
-// errors in them, grow to e^x^2 before they fall.
+// errorFunction returns erf x for 0 < x < 2^8: 2/sqrt(pi) times the sum of (-1)^n x^(2n+1) / (n! (2n+1)). The terms and their errors grow to e^x^2
+// before they shrink.
 func errorFunction(x softfloat.Number, frac int) *big.Int {
 	wide := frac + smallness(x) + 16
 	y := fixed(x, wide)

@@ -7,13 +7,13 @@ import (
 	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
-// expOf is e^r for |r| < 2, by Taylor's series of r/2^s squared s times.
+// expOf returns e^r for |r| < 2. It sums the Taylor series for r/2^s and squares the sum s times.
 func expOf(r *big.Int, frac int) *big.Int {
 	const s = 8
 	wide := frac + 2*s + 8
 	x := new(big.Int).Lsh(r, uint(wide-frac-s))
 	sum, term := one(wide), one(wide)
-	product, n := new(big.Int), new(big.Int) // kept, as most of the time goes into making numbers
+	product, n := new(big.Int), new(big.Int) // reused, because allocating numbers takes most of the time
 	for k := int64(1); ; k++ {
 		term.Rsh(product.Mul(term, x), uint(wide))
 		if term.Quo(term, n.SetInt64(k)); term.Sign() == 0 {
@@ -27,7 +27,7 @@ func expOf(r *big.Int, frac int) *big.Int {
 	return sum.Rsh(sum, uint(wide-frac))
 }
 
-// reduce takes y apart into k*ln2 + r, |r| < 1/2, for |y| < 2^40.
+// reduce splits y into k*ln2 + r, |r| < 1/2, for |y| < 2^40.
 func reduce(y *big.Int, frac int) (k int, r *big.Int) {
 	k = int(math.RoundToEven(near(y, frac) / math.Ln2))
 	wide := frac + 44
@@ -36,14 +36,14 @@ func reduce(y *big.Int, frac int) (k int, r *big.Int) {
 	return k, r.Rsh(r, 44)
 }
 
-// expFixed is e^y as an approximation to prec bits; |y| < 2^40.
+// expFixed returns an approximation of e^y to prec bits, for |y| < 2^40.
 func expFixed(y *big.Int, frac, prec int) approx {
 	k, r := reduce(y, frac)
 	r.Rsh(r, uint(frac-prec))
 	return approx{expOf(r, prec), prec - k}
 }
 
-// exponential is b^x for the base whose logarithm is c, 1 where c is nil.
+// exponential returns the function b^x for the base with logarithm c; a nil c stands for 1.
 func exponential(c *constant) Func {
 	return Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]
@@ -54,7 +54,7 @@ func exponential(c *constant) Func {
 			return x
 		case x.Class == softfloat.Zero || lead(x) < -f.Prec-4:
 			return softfloat.FromInt(big.NewInt(1))
-		case lead(x) > f.ExpBits: // past all exponents, of base 2 too
+		case lead(x) > f.ExpBits: // outside of the exponent range, also for base 2
 			return past(x.Neg)
 		}
 		return settle(f, func(prec int) approx {
@@ -68,7 +68,7 @@ func exponential(c *constant) Func {
 	}}
 }
 
-// past is a number that every format rounds to infinity, or to zero.
+// past returns a number that every format rounds to infinity, or to zero if small is set.
 func past(small bool) softfloat.Number {
 	n := softfloat.FromInt(big.NewInt(1))
 	n.Exp = 1 << 16
@@ -102,11 +102,11 @@ func infinite(neg bool) softfloat.Number {
 	return n
 }
 
-// plusOne and minusOne are one, less or more than rounding to nearest notices.
+// plusOne and minusOne return the limits 1 and -1, which the function reaches after rounding to nearest.
 func plusOne(bool) softfloat.Number  { return softfloat.FromInt(big.NewInt(1)) }
 func minusOne(bool) softfloat.Number { return softfloat.FromInt(big.NewInt(-1)) }
 
-// hyperbolic returns a function of e^x and e^-x that is x itself near zero. high and low are its limits where x is large, with the sign of x.
+// hyperbolic returns a function of e^x and e^-x that equals x near zero. high and low return its limits for large positive and negative x.
 func hyperbolic(of func(e, inverse *big.Int, frac int) *big.Int, high, low func(neg bool) softfloat.Number) func(softfloat.Format, []softfloat.Number) softfloat.Number {
 	return func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]
@@ -120,7 +120,7 @@ func hyperbolic(of func(e, inverse *big.Int, frac int) *big.Int, high, low func(
 			return x
 		}
 		return settle(f, func(prec int) approx {
-			// A small result loses as many bits as it is small.
+			// A small result loses leading bits, so compute more.
 			frac := prec + max(0, -2*lead(x)) + 24
 			y := fixed(x, frac+24)
 			e := expFixed(y, frac+24, frac)
@@ -131,7 +131,7 @@ func hyperbolic(of func(e, inverse *big.Int, frac int) *big.Int, high, low func(
 	}
 }
 
-// cut drops the bits of an approximation that it has too many of.
+// cut drops the surplus low bits of an approximation.
 func (a approx) cut(prec int) approx {
 	by := a.v.BitLen() - prec - 4
 	if by <= 0 {

@@ -15,5 +15,5 @@ func toFloat(n softfloat.Number) float64 {
 	return math.Float64frombits(softfloat.Double.Encode(n).Uint64())
 }
 
-// near is a first guess of a number, as precise as a double is.
+// near returns a first guess of a number, with the precision of a double.
 func near(v *big.Int, frac int) float64 { return toFloat(approx{v, frac}.number()) }

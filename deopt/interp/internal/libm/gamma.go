@@ -13,7 +13,7 @@ var (
 	Lgamma = Func{1, lgamma}
 )
 
-// tgamma has the special cases of C17 F.10.5.4.
+// tgamma implements the gamma function, with the special cases of C17 F.10.5.4.
 func tgamma(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	x := v[0]
 	whole, _ := isInteger(x)
@@ -28,9 +28,9 @@ func tgamma(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	neg := x.Neg && belowIsOdd(x)
 	var r softfloat.Number
 	switch {
-	case lead(x) >= f.ExpBits: // past all exponents, or below them
+	case lead(x) >= f.ExpBits: // overflow, or underflow for a negative x
 		r = past(x.Neg)
-	case lead(x) < -f.Prec-4: // 1/x, less than its last place
+	case lead(x) < -f.Prec-4: // gamma(x) differs from 1/x by less than its last place
 		r = softfloat.Div(softfloat.FromInt(big.NewInt(1)), x.Abs(), f.Prec)
 	default:
 		r = settle(f, func(prec int) approx {
@@ -46,7 +46,7 @@ func tgamma(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	return r
 }
 
-// lgamma has the special cases of C17 F.10.5.3.
+// lgamma implements log |gamma(x)|, with the special cases of C17 F.10.5.3.
 func lgamma(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	x := v[0]
 	whole, _ := isInteger(x)
@@ -57,17 +57,17 @@ func lgamma(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		return softfloat.Number{}
 	}
 	return settle(f, func(prec int) approx {
-		frac := prec + f.Prec + 40 // near its zeros it is as small as what x lies beside them
+		frac := prec + f.Prec + 40 // near a zero, the result is about as small as the distance of x from it
 		return approx{logGamma(x, frac), frac}.cut(prec)
 	})
 }
 
-// belowIsOdd reports whether the integer below a negative number, itself not an integer, is odd.
+// belowIsOdd reports whether the next lower integer is odd. The number must be negative and not an integer.
 func belowIsOdd(x softfloat.Number) bool {
 	return x.Exp < 0 && new(big.Int).Rsh(x.Mant, uint(-x.Exp)).Bit(0) == 0
 }
 
-// logGamma returns the logarithm of |gamma(x)| with frac bits after the point; x is no pole. For a large x, frac counts the correct bits.
+// logGamma returns the logarithm of |gamma(x)| with frac bits after the point; x must not be a pole. For a large x, frac counts correct bits.
 func logGamma(x softfloat.Number, frac int) *big.Int {
 	unit := softfloat.FromInt(big.NewInt(1))
 	switch {
@@ -77,7 +77,7 @@ func logGamma(x softfloat.Number, frac int) *big.Int {
 	case !x.Neg:
 		return logGammaFrom(fixed(x, frac), frac)
 	}
-	// gamma(x) gamma(1-x) = pi / sin(pi x), and for the sine the distance to the nearest integer is all that counts.
+	// Use gamma(x) gamma(1-x) = pi / sin(pi x). The absolute value of the sine depends only on the distance to the nearest integer.
 	y := fixed(x, frac)
 	z := logGammaFrom(new(big.Int).Sub(one(frac), y), frac)
 	y.Sub(y, new(big.Int).Lsh(nearest(y, frac), uint(frac)))
@@ -86,8 +86,8 @@ func logGamma(x softfloat.Number, frac int) *big.Int {
 	return z.Sub(lnPi.at(frac), z)
 }
 
-// logGammaFrom is the logarithm of gamma(z) for z >= 1/2, by Stirling's series of a number so large that the series
-// gets as close as it has to, and that gamma is the product of what lies between times gamma of z (NIST DLMF 5.5.1, 5.11.1).
+// logGammaFrom returns the logarithm of gamma(z) for z >= 1/2. It evaluates Stirling's series at y = z+n, large enough for the precision. Then
+// gamma(z) is gamma(y) divided by the product z (z+1) ... (y-1) (NIST DLMF 5.5.1, 5.11.1).
 func logGammaFrom(z *big.Int, frac int) *big.Int {
 	wide := frac + 32
 	y := new(big.Int).Lsh(z, 32)
@@ -117,7 +117,7 @@ func logGammaFrom(z *big.Int, frac int) *big.Int {
 
 var lnPi = &constant{make: func(frac int) *big.Int { return logFixed(approx{pi.at(frac), frac}.number(), frac) }}
 
-// coefficients are those of Stirling's series, B(2k) / (2k (2k-1)) for k from 1 on, as far as they were wanted.
+// coefficients holds the coefficients of Stirling's series, B(2k) / (2k (2k-1)) for k from 1 on, as far as computed.
 type coefficients struct {
 	mu        sync.Mutex
 	bernoulli []*big.Rat // B(0), B(1), B(2) ...

@@ -6,9 +6,9 @@ import (
 	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
-// The inverse hyperbolic functions, as logarithms.
+// The inverse hyperbolic functions, computed as logarithms.
 var (
-	// asinh x = log(x + sqrt(x^2+1)), and odd.
+	// asinh is odd, and asinh x = log(x + sqrt(x^2+1)).
 	Asinh = Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]
 		if x.Class != softfloat.Finite || lead(x) < -f.Prec/2-2 {
@@ -16,7 +16,7 @@ var (
 		}
 		return odd(x, func(x softfloat.Number) softfloat.Number {
 			return settle(f, func(prec int) approx {
-				frac := prec + f.Prec + 24 // it is about x where that is small
+				frac := prec + f.Prec + 24 // for small x, the result is about x
 				return logOfSum(fixed(x, frac), 1, frac).cut(prec)
 			})
 		})
@@ -37,7 +37,7 @@ var (
 			return logOfSum(fixed(x, frac), -1, frac).cut(prec)
 		})
 	}}
-	// atanh x = log((1+x)/(1-x)) / 2, and odd.
+	// atanh is odd, and atanh x = log((1+x)/(1-x)) / 2.
 	Atanh = Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]
 		order := softfloat.Cmp(x.Abs(), softfloat.FromInt(big.NewInt(1)))
@@ -60,14 +60,14 @@ var (
 	}}
 )
 
-// odd is a function of which f is the part for positive numbers.
+// odd evaluates an odd function; f computes it for positive numbers.
 func odd(x softfloat.Number, f func(x softfloat.Number) softfloat.Number) softfloat.Number {
 	r := f(x.Abs())
 	r.Neg = x.Neg
 	return r
 }
 
-// logOfSum is log(y + sqrt(y^2+sign)).
+// logOfSum returns log(y + sqrt(y^2+sign)).
 func logOfSum(y *big.Int, sign int64, frac int) approx {
 	square := new(big.Int).Mul(y, y)
 	square.Add(square, new(big.Int).Lsh(big.NewInt(sign), uint(2*frac)))

@@ -7,13 +7,13 @@ import (
 	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
-// logFixed is the logarithm of a finite n > 0 with frac bits after the point.
+// logFixed returns the logarithm of a finite n > 0 with frac bits after the point.
 func logFixed(n softfloat.Number, frac int) *big.Int {
 	k := lead(n)
-	n.Exp -= k // now in [1, 2)
+	n.Exp -= k // n is now in [1, 2)
 	m := fixed(n, frac+8)
 	if m.Cmp(new(big.Int).Lsh(big.NewInt(3), uint(frac+7))) > 0 {
-		// Near a power of two from below k*ln2 and the rest would cancel.
+		// Move n below one: just below a power of two, k*ln2 and the rest would cancel.
 		k++
 		n.Exp--
 		m = fixed(n, frac+8)
@@ -26,8 +26,7 @@ func logFixed(n softfloat.Number, frac int) *big.Int {
 	return z.Rsh(z, 8)
 }
 
-// logNear is log m for m in [3/4, 3/2]: with a guess g of it, g plus the
-// logarithm of m/e^g, which is close to one.
+// logNear returns log m for m in [3/4, 3/2]: a guess g plus the logarithm of m/e^g, which is close to one.
 func logNear(m *big.Int, frac int) *big.Int {
 	guess := fixed(fromFloat(math.Log(near(m, frac))), frac)
 	rest := mul(m, expOf(new(big.Int).Neg(guess), frac), frac)
@@ -37,7 +36,7 @@ func logNear(m *big.Int, frac int) *big.Int {
 	return guess.Add(guess, new(big.Int).Lsh(arc(s, frac, 1), 1))
 }
 
-// arc is the sum of sign^k s^(2k+1)/(2k+1) for a small s: atanh or atan.
+// arc returns the sum of sign^k s^(2k+1)/(2k+1) for a small s: atanh or atan.
 func arc(s *big.Int, frac int, sign int64) *big.Int {
 	square := mul(s, s, frac)
 	sum, power := new(big.Int).Set(s), s
@@ -51,7 +50,7 @@ func arc(s *big.Int, frac int, sign int64) *big.Int {
 	}
 }
 
-// logarithm is log x to the base whose logarithm is c, e where c is nil.
+// logarithm returns the logarithm to the base whose natural logarithm is c; a nil c stands for base e.
 func logarithm(c *constant) Func {
 	return Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		return logOf(f, v[0], 0, c)
@@ -70,7 +69,7 @@ func logOf(f softfloat.Format, x softfloat.Number, extra int, c *constant) softf
 		return softfloat.Number{}
 	}
 	return settle(f, func(prec int) approx {
-		frac := prec + f.Prec + extra + 24 // a logarithm near zero is about x-1
+		frac := prec + f.Prec + extra + 24 // the logarithm of x near one is about x-1, so its leading bits are zero
 		z := logFixed(x, frac)
 		if c != nil {
 			z = div(z, c.at(frac), frac)

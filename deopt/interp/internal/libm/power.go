@@ -13,7 +13,7 @@ var (
 	Hypot = Func{2, hypot}
 )
 
-// pow has the special cases of C17 F.10.4.4.
+// pow implements x^y, with the special cases of C17 F.10.4.4.
 func pow(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	x, y := v[0], v[1]
 	unit := softfloat.FromInt(big.NewInt(1))
@@ -23,7 +23,7 @@ func pow(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		n.Neg = neg
 		return n
 	}
-	size := 0 // how |x| compares with one
+	size := 0 // result of comparing |x| with one
 	if x.Class != softfloat.NaN {
 		size = softfloat.Cmp(x.Abs(), unit)
 	}
@@ -46,9 +46,9 @@ func pow(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		return softfloat.Number{Class: softfloat.NaN}
 	case size == 0:
 		return signed(unit)
-	case lead(y) > f.Prec+f.ExpBits: // |log x| > 2^-Prec: past all exponents
+	case lead(y) > f.Prec+f.ExpBits: // |log x| > 2^-Prec: the result is outside of the exponent range
 		return signed(past(size > 0 == y.Neg))
-	case lead(y) < -f.Prec-f.ExpBits-2: // |log x| < 2^ExpBits: one, to rounding
+	case lead(y) < -f.Prec-f.ExpBits-2: // |log x| < 2^ExpBits: the result rounds to one
 		return unit
 	}
 	x.Neg = false
@@ -70,7 +70,7 @@ func pow(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	}))
 }
 
-// isInteger reports whether n has no fraction, and whether it is odd then.
+// isInteger reports whether n is an integer, and if so whether it is odd.
 func isInteger(n softfloat.Number) (whole, odd bool) {
 	switch n.Class {
 	case softfloat.Zero:
@@ -82,7 +82,7 @@ func isInteger(n softfloat.Number) (whole, odd bool) {
 	return false, false
 }
 
-// cbrt is an integer root with a bit below it for the rest.
+// cbrt computes an integer root, followed by a sticky bit for the remainder.
 func cbrt(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	x := v[0]
 	if x.Class != softfloat.Finite {
@@ -93,7 +93,7 @@ func cbrt(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		up++
 	}
 	n := new(big.Int).Lsh(x.Mant, uint(up))
-	// Newton's method from above.
+	// Newton's method, starting above the root.
 	root := one(n.BitLen()/3 + 1)
 	for {
 		next := new(big.Int).Mul(root, root)
@@ -111,7 +111,7 @@ func cbrt(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	return softfloat.Number{Class: softfloat.Finite, Neg: x.Neg, Mant: root, Exp: (x.Exp-up)/3 - 1}
 }
 
-// hypot is infinite where a side is, even if the other is NaN (C17 F.10.4.3).
+// hypot is infinite if one argument is, even if the other is NaN (C17 F.10.4.3).
 func hypot(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	for _, n := range v {
 		if n.Class == softfloat.Inf {

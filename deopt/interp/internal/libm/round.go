@@ -6,14 +6,13 @@ import (
 	"example.com/reframe/deopt/interp/internal/softfloat"
 )
 
-// Func is a function of one or two numbers, rounded to a format: the number that
-// it returns is one of the format.
+// Func is a function of one or two numbers whose result is rounded to a format.
 type Func struct {
 	Args int
 	f    func(f softfloat.Format, v []softfloat.Number) softfloat.Number
 }
 
-// Call evaluates the function. The arguments are values of the format.
+// Call evaluates the function. The arguments must be values of the format.
 func (x Func) Call(f softfloat.Format, v ...softfloat.Number) softfloat.Number {
 	for _, n := range v {
 		if n.Class == softfloat.NaN && !(x.Args == 2) {
@@ -32,7 +31,7 @@ func (x Func) Float64(v ...float64) float64 {
 	return toFloat(x.Call(softfloat.Double, args...))
 }
 
-// approx is an approximation: v * 2^-frac, wrong by less than 2^slack units of v.
+// approx is an approximation v * 2^-frac. Its error is less than 2^slack units of v.
 type approx struct {
 	v    *big.Int
 	frac int
@@ -40,15 +39,12 @@ type approx struct {
 
 const slack = 12
 
-// The precisions at which a result is tried, in bits past those of the format.
-// After the last what is still open is exact: no argument of a double is
-// known for which the functions here come closer to the middle between two
-// numbers than 2^-65 of a unit without being there (Lefèvre and Muller, "Worst
-// cases for correct rounding of the elementary functions in double precision",
-// 2001).
+// tries holds the precisions to try, in bits above the format's precision. A result that is still undecided after the last one is exact. For
+// doubles, no known argument brings these functions closer than 2^-65 of a unit to the middle between two numbers without reaching it (Lefèvre and
+// Muller, "Worst cases for correct rounding of the elementary functions in double precision", 2001).
 var tries = []int{36, 280}
 
-// settle rounds the approximations that eval makes until the rounding is sure.
+// settle increases the precision of eval's approximations until the rounding is certain.
 func settle(f softfloat.Format, eval func(prec int) approx) softfloat.Number {
 	for _, more := range tries {
 		a := eval(f.Prec + more)
@@ -62,7 +58,7 @@ func settle(f softfloat.Format, eval func(prec int) approx) softfloat.Number {
 			return f.Decode(f.Encode(approx{exact, a.frac - slack - 20}.number()))
 		}
 	}
-	panic("libm: no precision to try") // tries is not empty
+	panic("libm: no precision to try") // unreachable: tries is not empty
 }
 
 func (a approx) number() softfloat.Number {
@@ -71,16 +67,16 @@ func (a approx) number() softfloat.Number {
 	return n
 }
 
-// nearest is v/2^by rounded to the nearest integer.
+// nearest returns v/2^by rounded to the nearest integer.
 func nearest(v *big.Int, by int) *big.Int {
 	half := new(big.Int).Lsh(big.NewInt(1), uint(by-1))
 	return half.Rsh(half.Add(v, half), uint(by))
 }
 
-// lead is the exponent of two of a finite number: 1 <= |n|/2^lead < 2.
+// lead returns the binary exponent of a finite number: 1 <= |n|/2^lead < 2.
 func lead(n softfloat.Number) int { return n.Exp + n.Mant.BitLen() - 1 }
 
-// fixed is a finite number with frac bits after the point, cut off.
+// fixed returns a finite number with frac bits after the point, truncated.
 func fixed(n softfloat.Number, frac int) *big.Int {
 	if n.Class != softfloat.Finite {
 		return new(big.Int)
@@ -97,7 +93,7 @@ func fixed(n softfloat.Number, frac int) *big.Int {
 	return v
 }
 
-// mul is the product of two fixed-point numbers, and div the quotient.
+// mul returns the product of two fixed-point numbers, and div the quotient.
 func mul(a, b *big.Int, frac int) *big.Int {
 	z := new(big.Int).Mul(a, b)
 	return z.Rsh(z, uint(frac))

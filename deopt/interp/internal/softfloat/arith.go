@@ -2,10 +2,10 @@ package softfloat
 
 import "math/big"
 
-// invalid returns the result of an operation that has no value (IEEE 754-2019 §7.2).
+// invalid returns the result of an invalid operation (IEEE 754-2019 §7.2).
 func invalid() Number { return Number{Class: NaN}.quiet() }
 
-// eitherNaN is the NaN that an operation passes on.
+// eitherNaN returns the NaN that an operation propagates from its operands.
 func eitherNaN(list ...Number) (Number, bool) {
 	for _, n := range list {
 		if n.Class == NaN {
@@ -15,19 +15,19 @@ func eitherNaN(list ...Number) (Number, bool) {
 	return Number{}, false
 }
 
-// Negated is n with the other sign.
+// Negated returns n with the opposite sign.
 func (n Number) Negated() Number {
 	n.Neg = !n.Neg
 	return n
 }
 
-// Abs is n without its sign.
+// Abs returns n without its sign.
 func (n Number) Abs() Number {
 	n.Neg = false
 	return n
 }
 
-// FromInt is an integer, exactly.
+// FromInt returns an integer as an exact number.
 func FromInt(v *big.Int) Number {
 	if v.Sign() == 0 {
 		return Number{}
@@ -35,7 +35,7 @@ func FromInt(v *big.Int) Number {
 	return Number{Class: Finite, Neg: v.Sign() < 0, Mant: new(big.Int).Abs(v)}
 }
 
-// signed is the significand with the sign, in units of 2^exp, exp <= n.Exp.
+// signed returns the signed significand in units of 2^exp, for exp <= n.Exp.
 func (n Number) signed(exp int) *big.Int {
 	if n.Class == Zero {
 		return new(big.Int)
@@ -47,7 +47,7 @@ func (n Number) signed(exp int) *big.Int {
 	return v
 }
 
-// Add is a+b, exactly.
+// Add returns a+b, exactly.
 func Add(a, b Number) Number {
 	if nan, ok := eitherNaN(a, b); ok {
 		return nan
@@ -72,15 +72,15 @@ func Add(a, b Number) Number {
 	return sum
 }
 
-// Sub is a-b, exactly.
+// Sub returns a-b, exactly.
 func Sub(a, b Number) Number {
 	if b.Class == NaN {
-		return Add(a, b) // whose sign is kept
+		return Add(a, b) // b is a NaN: keep its sign
 	}
 	return Add(a, b.Negated())
 }
 
-// Mul is a*b, exactly.
+// Mul returns a*b, exactly.
 func Mul(a, b Number) Number {
 	if nan, ok := eitherNaN(a, b); ok {
 		return nan
@@ -97,7 +97,7 @@ func Mul(a, b Number) Number {
 	return Number{Class: Finite, Neg: neg, Mant: new(big.Int).Mul(a.Mant, b.Mant), Exp: a.Exp + b.Exp}
 }
 
-// FMA is a*b + c, exactly.
+// FMA returns a*b + c, exactly.
 func FMA(a, b, c Number) Number {
 	if nan, ok := eitherNaN(a, b, c); ok {
 		return nan
@@ -105,7 +105,7 @@ func FMA(a, b, c Number) Number {
 	return Add(Mul(a, b), c)
 }
 
-// Div is a/b, good for one rounding to a format of at most prec bits.
+// Div returns a/b, precise enough for one rounding to a format of at most prec bits.
 func Div(a, b Number, prec int) Number {
 	if nan, ok := eitherNaN(a, b); ok {
 		return nan
@@ -124,7 +124,7 @@ func Div(a, b Number, prec int) Number {
 	return Number{Class: Finite, Neg: neg, Mant: sticky(q, rem), Exp: a.Exp - up - b.Exp - 1}
 }
 
-// sticky appends a bit to v that is set if rest, the part that was cut off, is not zero.
+// sticky appends to v a bit that is set if rest, the bits that were dropped, is not zero.
 func sticky(v, rest *big.Int) *big.Int {
 	v.Lsh(v, 1)
 	if rest.Sign() != 0 {
@@ -133,8 +133,7 @@ func sticky(v, rest *big.Int) *big.Int {
 	return v
 }
 
-// Rem is the remainder of a/b with the quotient cut towards zero, exactly: it
-// has the sign of a (C17 7.12.10.1; LangRef, "frem").
+// Rem returns the exact remainder of a/b, with the quotient truncated towards zero. It has the sign of a (C17 7.12.10.1; LangRef, "frem").
 func Rem(a, b Number) Number {
 	if nan, ok := eitherNaN(a, b); ok {
 		return nan
@@ -153,7 +152,7 @@ func Rem(a, b Number) Number {
 	return Number{Class: Finite, Neg: a.Neg, Mant: r, Exp: exp}
 }
 
-// Sqrt is the square root, good for one rounding to a format of at most prec bits.
+// Sqrt returns the square root, precise enough for one rounding to a format of at most prec bits.
 func Sqrt(a Number, prec int) Number {
 	switch {
 	case a.Class == NaN:
@@ -173,7 +172,7 @@ func Sqrt(a Number, prec int) Number {
 	return Number{Class: Finite, Mant: sticky(root, rest), Exp: (a.Exp-up)/2 - 1}
 }
 
-// Cmp orders two numbers that are no NaN: -1, 0 or 1. Zeros are equal.
+// Cmp compares two numbers other than NaN: -1, 0 or 1. Zeros are equal.
 func Cmp(a, b Number) int {
 	rank := func(n Number) int {
 		r := map[Class]int{Finite: 1, Inf: 2}[n.Class]

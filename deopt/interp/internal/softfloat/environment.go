@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// Flush selects what replaces a subnormal number (LangRef, "denormal-fp-math").
+// Flush selects the replacement for subnormal numbers (LangRef, "denormal-fp-math").
 type Flush uint8
 
-// The ways.
+// The replacements.
 const (
-	Kept       Flush = iota // it stays
-	SignedZero              // it becomes a zero of its sign
-	PlainZero               // it becomes +0
+	Kept       Flush = iota // the number itself
+	SignedZero              // a zero with the number's sign
+	PlainZero               // +0
 )
 
-// Environment is a floating-point environment. The zero value is the default one: results are rounded to nearest, ties to even,
-// to the precision of their format, and subnormal numbers stay.
+// Environment is a floating-point environment. The zero value is the default environment: results are rounded to nearest, ties to even, to the
+// precision of their format, and subnormal numbers are kept.
 type Environment struct {
 	Direction Direction
-	Precision int // of the results of arithmetic, in bits; 0 is that of the format. The range of exponents stays.
+	Precision int // precision of results in bits; 0 means that of the format. The exponent range does not change.
 	Operands  Flush
 	Results   Flush
-	// TinyBefore flushes a result that is subnormal before it is rounded, as arm64 does. Without it a result is flushed that is
-	// subnormal after it was rounded with exponents without bounds, as on x86-64.
+	// TinyBefore makes operations flush a result that is subnormal before rounding, as arm64 does. Otherwise they flush a result that is subnormal
+	// after rounding with unbounded exponents, as x86-64 does.
 	TinyBefore bool
-	// DefaultNaN makes all NaNs that operations result in the positive quiet one without payload.
+	// DefaultNaN replaces each NaN result by the positive quiet NaN without payload.
 	DefaultNaN bool
 }
 
-// Direction is the direction in which results are rounded.
+// Direction is the rounding direction of results.
 type Direction uint8
 
 // The directions.
@@ -38,20 +38,20 @@ const (
 	Nearest    Direction = iota // ties to even
 	Downward                    // towards negative infinity
 	Upward                      // towards positive infinity
-	TowardZero                  // cuts off
+	TowardZero                  // truncates
 )
 
-// Whole is the direction for numbers that become integers.
+// Whole returns the corresponding direction for rounding to an integer.
 func (d Direction) Whole() Rounding {
 	return [...]Rounding{TiesToEven, Down, Up, ToZero}[d]
 }
 
-// String names the direction.
+// String returns the name of the direction.
 func (d Direction) String() string {
 	return [...]string{"to nearest", "downward", "upward", "toward zero"}[d]
 }
 
-// String lists the differences from the default environment.
+// String returns the differences from the default environment.
 func (e Environment) String() string {
 	var list []string
 	if e.Direction != Nearest {
@@ -76,7 +76,7 @@ func (e Environment) String() string {
 
 func (w Flush) of(n Number) Number { return Number{Neg: n.Neg && w == SignedZero} }
 
-// Operand returns a number of format f as an operation uses it.
+// Operand returns a number of format f as an operation reads it, flushed if the environment flushes operands.
 func (e *Environment) Operand(f Format, n Number) Number {
 	if e.Operands != Kept && n.Class == Finite && f.tiny(n) {
 		return e.Operands.of(n)
@@ -84,11 +84,10 @@ func (e *Environment) Operand(f Format, n Number) Number {
 	return n
 }
 
-// tiny reports whether a finite number is less than the least normal one.
+// tiny reports whether the magnitude of a finite number is below the least normal number.
 func (f Format) tiny(n Number) bool { return n.Exp+n.Mant.BitLen()-1 < 1-f.bias() }
 
-// Sum returns a+b, exactly: a sum that is zero and of no zeros alone, or of zeros with different signs, is -0 where the direction is
-// downward (IEEE 754-2019 §6.3).
+// Sum returns a+b, exactly. When rounding downward, a zero sum is -0 unless both operands are +0 (IEEE 754-2019 §6.3).
 func (e *Environment) Sum(a, b Number) Number {
 	sum := Add(a, b)
 	if e.Direction == Downward && sum.Class == Zero {
@@ -97,7 +96,7 @@ func (e *Environment) Sum(a, b Number) Number {
 	return sum
 }
 
-// MultiplyAdd returns a*b + c, exactly, with the sign of a zero as of [Environment.Sum].
+// MultiplyAdd returns a*b + c, exactly, with the sign of a zero as in [Environment.Sum].
 func (e *Environment) MultiplyAdd(a, b, c Number) Number {
 	if nan, ok := eitherNaN(a, b, c); ok {
 		return nan
@@ -105,7 +104,7 @@ func (e *Environment) MultiplyAdd(a, b, c Number) Number {
 	return e.Sum(Mul(a, b), c)
 }
 
-// Encode rounds a number to the format as the environment says, to its precision where arithmetic is true.
+// Encode rounds a number to the format in this environment. Precision applies only if arithmetic is set.
 func (e *Environment) Encode(f Format, n Number, arithmetic bool) *big.Int {
 	switch n.Class {
 	case NaN:
@@ -136,7 +135,7 @@ func (e *Environment) Encode(f Format, n Number, arithmetic bool) *big.Int {
 	return f.Encode(Number{Neg: n.Neg})
 }
 
-// at rounds n to prec bits of which the first stands for 2^lead. The mantissa may have one bit more then, or be zero.
+// at rounds n to prec bits, the first of which stands for 2^lead. The rounded mantissa may have one bit more, or be zero.
 func (e *Environment) at(n Number, lead, prec int) Number {
 	unit := lead - prec + 1
 	by := n.Exp - unit
@@ -152,12 +151,12 @@ func (e *Environment) at(n Number, lead, prec int) Number {
 	return Number{Class: Finite, Neg: n.Neg, Mant: v, Exp: unit}
 }
 
-// away reports whether the direction leads away from zero.
+// away reports whether the direction rounds away from zero.
 func (e *Environment) away(negative bool) bool {
 	return e.Direction == Upward && !negative || e.Direction == Downward && negative
 }
 
-// overflow is the result of an operation whose own result is too large: infinite, or the greatest number (IEEE 754-2019 §7.4).
+// overflow returns the result of an operation whose exact result is too large: infinity or the greatest finite number (IEEE 754-2019 §7.4).
 func (e *Environment) overflow(f Format, n Number, prec int) *big.Int {
 	if e.Direction == Nearest || e.away(n.Neg) {
 		return f.Encode(Number{Class: Inf, Neg: n.Neg})

@@ -5,8 +5,8 @@ import "math/big"
 // Format is a binary format: a sign, an exponent, and a significand.
 type Format struct {
 	ExpBits int
-	Prec    int // bits of the significand, its leading one included
-	// Explicit formats store the leading one (Intel SDM vol. 1, §4.2.2).
+	Prec    int // bits of the significand, including its leading one
+	// Explicit is set for a format that stores the leading one (Intel SDM vol. 1, §4.2.2).
 	Explicit bool
 }
 
@@ -23,7 +23,7 @@ var (
 // Class is the class of a number.
 type Class uint8
 
-// The classes. A NaN has its payload as far as an operation keeps it.
+// The classes. Operations preserve the payload of a NaN where IEEE 754 does.
 const (
 	Zero Class = iota
 	Finite
@@ -31,9 +31,8 @@ const (
 	NaN
 )
 
-// Number is a floating-point value: of class Finite Mant*2^Exp with Mant > 0,
-// negated where Neg is set. Of a NaN, Mant*2^Exp is the payload as a fraction
-// below one, the bit that makes it quiet included. The zero Number is +0.
+// Number is a floating-point value. In class Finite it is Mant*2^Exp with Mant > 0, negative if Neg is set. In class NaN, Mant*2^Exp is the payload
+// as a fraction below one, including the quiet bit. The zero Number is +0.
 type Number struct {
 	Class Class
 	Neg   bool
@@ -41,7 +40,7 @@ type Number struct {
 	Exp   int
 }
 
-// Bits is the width of the format.
+// Bits returns the width of the format.
 func (f Format) Bits() int {
 	if f.Explicit {
 		return 1 + f.ExpBits + f.Prec
@@ -51,7 +50,7 @@ func (f Format) Bits() int {
 
 func (f Format) bias() int { return 1<<(f.ExpBits-1) - 1 }
 
-// split takes the bits apart: biased exponent, and the significand as stored.
+// split splits the bits into sign, biased exponent, and the significand as stored.
 func (f Format) split(bits *big.Int) (neg bool, exp int, mant *big.Int) {
 	stored := f.Prec - 1
 	if f.Explicit {
@@ -67,8 +66,7 @@ func low(v *big.Int, bits int) *big.Int {
 	return m.And(m.Sub(m, big.NewInt(1)), v)
 }
 
-// Decode is the value that bits have. Of x86_fp80 the encodings that the
-// processor does not take as operands (unnormal, pseudo-NaN, pseudo-infinity;
+// Decode returns the number that the bits encode. x86_fp80 encodings that the processor rejects as operands (unnormal, pseudo-NaN, pseudo-infinity;
 // Intel SDM vol. 1, §8.2.2) are NaN.
 func (f Format) Decode(bits *big.Int) Number {
 	neg, exp, mant := f.split(bits)
@@ -95,8 +93,8 @@ func (f Format) Decode(bits *big.Int) Number {
 	return Number{Class: Finite, Neg: neg, Mant: frac, Exp: max(exp, 1) - f.bias() - f.Prec + 1}
 }
 
-// Encode rounds a number to the format. Too large a number becomes infinite. A
-// NaN becomes quiet and keeps what fits of its payload.
+// Encode rounds a number to the format. A number that is too large becomes infinite. A NaN becomes quiet and keeps the part of its payload that
+// fits.
 func (f Format) Encode(n Number) *big.Int {
 	top := new(big.Int).Lsh(big.NewInt(1<<f.ExpBits-1), uint(f.Prec-1)) // infinity, without sign
 	r := new(big.Int)
@@ -115,22 +113,20 @@ func (f Format) Encode(n Number) *big.Int {
 	return f.join(n.Neg, r)
 }
 
-// round gives the exponent and the fraction in one integer, so that a carry out
-// of the one goes into the other.
+// round returns exponent and fraction in one integer, so that a carry out of the fraction increments the exponent.
 func (f Format) round(n Number) *big.Int {
 	lead := n.Exp + n.Mant.BitLen() - 1
 	ulp := max(lead, 1-f.bias()) - f.Prec + 1
 	if lead > f.bias()+1 {
-		return new(big.Int).Lsh(big.NewInt(1), uint(f.ExpBits+f.Prec)) // far too large
+		return new(big.Int).Lsh(big.NewInt(1), uint(f.ExpBits+f.Prec)) // larger than every finite number
 	}
 	units := nearest(n.Mant, n.Exp-ulp)
-	// Units of a normal number hold its leading one, which counts the exponent up.
+	// The significand of a normal number contains its leading one, which increments the exponent.
 	field := big.NewInt(int64(ulp + f.Prec - 1 + f.bias() - 1))
 	return units.Add(units, field.Lsh(field, uint(f.Prec-1)))
 }
 
-// join puts the sign, and where the format stores it the leading one, to the
-// exponent and fraction.
+// join adds the sign to the exponent and fraction, and the leading one if the format stores it.
 func (f Format) join(neg bool, r *big.Int) *big.Int {
 	if f.Explicit {
 		exp := new(big.Int).Rsh(r, uint(f.Prec-1))
@@ -150,18 +146,18 @@ func (f Format) join(neg bool, r *big.Int) *big.Int {
 	return r
 }
 
-// Signaling reports whether bits are a NaN that is not quiet.
+// Signaling reports whether the bits are a signaling NaN.
 func (f Format) Signaling(bits *big.Int) bool {
 	return f.Decode(bits).Class == NaN && bits.Bit(f.Prec-2) == 0
 }
 
-// Subnormal reports whether bits are a number with the least exponent.
+// Subnormal reports whether the bits are a subnormal number.
 func (f Format) Subnormal(bits *big.Int) bool {
 	_, exp, _ := f.split(bits)
 	return exp == 0 && f.Decode(bits).Class == Finite
 }
 
-// shift is v*2^by, cut off towards zero.
+// shift returns v*2^by, truncated towards zero.
 func shift(v *big.Int, by int) *big.Int {
 	if by >= 0 {
 		return new(big.Int).Lsh(v, uint(by))
@@ -169,7 +165,7 @@ func shift(v *big.Int, by int) *big.Int {
 	return new(big.Int).Rsh(v, uint(-by))
 }
 
-// nearest is v*2^by for v >= 0, rounded to an integer, ties to even.
+// nearest returns v*2^by for v >= 0, rounded to the nearest integer, ties to even.
 func nearest(v *big.Int, by int) *big.Int {
 	r := shift(v, by)
 	if by >= 0 || v.Bit(-by-1) == 0 {
@@ -181,7 +177,7 @@ func nearest(v *big.Int, by int) *big.Int {
 	return r
 }
 
-// quiet is a NaN with the bit set that makes it quiet.
+// quiet returns a NaN with its quiet bit set.
 func (n Number) quiet() Number {
 	if n.Mant == nil {
 		n.Mant, n.Exp = big.NewInt(1), -1

@@ -2,7 +2,7 @@ package softfloat
 
 import "math/big"
 
-// Rounding is a direction in which a number is made an integer.
+// Rounding is the direction in which a number is rounded to an integer.
 type Rounding uint8
 
 // The directions.
@@ -14,8 +14,7 @@ const (
 	TiesAway
 )
 
-// Round makes an integer of a number and keeps its sign, of zero too (IEEE
-// 754-2019 §5.9).
+// Round rounds a number to an integer and keeps its sign, even for zero (IEEE 754-2019 §5.9).
 func (n Number) Round(r Rounding) Number {
 	if n.Class == NaN {
 		return n.quiet()
@@ -38,7 +37,7 @@ func (n Number) Round(r Rounding) Number {
 	return Number{Class: Finite, Neg: n.Neg, Mant: v}
 }
 
-// Int is the number without its fraction; false where it is infinite or NaN.
+// Int returns the number without its fraction; false for an infinity or a NaN.
 func (n Number) Int() (*big.Int, bool) {
 	switch n.Class {
 	case Inf, NaN:
@@ -53,8 +52,7 @@ func (n Number) Int() (*big.Int, bool) {
 	return v, true
 }
 
-// Scale is n*2^by. Exponents past those of all formats are cut, which rounding
-// does not notice.
+// Scale returns n*2^by. It clamps exponents beyond those of all formats, which does not change the rounded result.
 func (n Number) Scale(by *big.Int) Number {
 	if n.Class != Finite {
 		return n
@@ -68,8 +66,7 @@ func (n Number) Scale(by *big.Int) Number {
 	return n
 }
 
-// Frexp takes a number apart into a fraction in [0.5, 1) and an exponent of two;
-// of what is not finite the exponent is 0.
+// Frexp splits a number into a fraction in [0.5, 1) and an exponent of two. The exponent is 0 if the number is not finite.
 func (n Number) Frexp() (Number, int) {
 	if n.Class != Finite {
 		return n, 0
