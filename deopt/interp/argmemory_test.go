@@ -52,8 +52,8 @@ define i32 @main() {
 	sameAsLinked(t, src, "19")
 }
 
-// llc takes preallocated for x86-64 and makes code that crashes, so what is
-// expected is written down. TestPreallocatedIsAsNative has 32-bit x86.
+// llc accepts preallocated for x86-64, but the code that it makes crashes, so the expected results are literal. TestPreallocatedIsAsNative compares
+// with native code on 32-bit x86.
 func TestPreallocatedArguments(t *testing.T) {
 	const src = `declare token @llvm.call.preallocated.setup(i32)
 declare ptr @llvm.call.preallocated.arg(token, i32)
@@ -117,7 +117,7 @@ end:
 	require.Equal(t, "undef", res.Value.Format())
 }
 
-// The instruction va_arg is not clang's on x86-64, but LLVM compiles it.
+// clang does not emit va_arg on x86-64, but LLVM compiles it.
 func TestVAArgIsAsNative(t *testing.T) {
 	const src = `declare void @llvm.va_start(ptr)
 declare void @llvm.va_copy(ptr, ptr)
@@ -262,7 +262,7 @@ define i32 @main() {
 	require.Equal(t, "9", res.Value.Format())
 }
 
-// failing is a writer that takes nothing.
+// failing is a writer that always fails.
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("no room") }
@@ -315,7 +315,7 @@ done:
 	require.ErrorContains(t, err, "the program's input cannot be read: broken")
 }
 
-// In a target, the streams are those of its own C library.
+// With a target, the streams are those of the target's own C library.
 func TestStreamsOfATarget(t *testing.T) {
 	m := parse(t, `declare i32 @fputs(ptr, ptr)
 @stderr = external global ptr

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// BenchmarkLoop runs the sum of squares: seven instructions a turn.
+// BenchmarkLoop runs the sum of squares: seven instructions an iteration.
 func BenchmarkLoop(b *testing.B) {
 	m := parse(b, sumOfSquares)
 	in, err := interp.New(m, interp.Options{MaxSteps: 1 << 62})
@@ -25,7 +25,7 @@ func BenchmarkLoop(b *testing.B) {
 	b.ReportMetric(float64(steps)/b.Elapsed().Seconds()/1e6, "Minstr/s")
 }
 
-// measured holds instructions that current clang emits often: the time of each is that of twenty of it in a loop.
+// measured holds instructions that current clang often emits. The benchmark measures a loop with twenty copies of one instruction.
 var measured = []struct{ name, declared, instr string }{
 	{"add nsw", "", "add nsw i32 %x, 7"},
 	{"mul", "", "mul i64 %w, 7"},

@@ -15,10 +15,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// FuzzBlocksAgainstSteps runs a function that the seed makes up twice: instruction
-// by instruction, and by blocks with their shorter ways. Both are the same run:
-// values, error, place, count of steps and memory, also where a limit or a halt
-// ends it early.
+// FuzzBlocksAgainstSteps runs a random function twice: instruction by instruction, and by blocks with fast paths. Both runs must agree in values,
+// error, place, step count and memory, even where a limit or a halt ends them early.
 func FuzzBlocksAgainstSteps(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed, seed%7*29)
@@ -36,8 +34,7 @@ func FuzzBlocksAgainstSteps(f *testing.F) {
 	})
 }
 
-// observed is all that can be seen of a run of @f that halts at each entry of the
-// block "stop".
+// observed returns everything observable of a run of @f that halts at each entry of the block "stop".
 func observed(t *testing.T, src string, o interp.Options) (seen []string) {
 	m := parse(t, src)
 	in, err := interp.New(m, o)
@@ -79,13 +76,13 @@ func observed(t *testing.T, src string, o interp.Options) (seen []string) {
 	return append(seen, fmt.Sprint(data, undefined))
 }
 
-// blocks makes up functions of few values and all flags, of widths that registers do
-// not have, with constants at the edges, undefined and poison among them.
+// blocks generates functions with few values and all flags. They use widths that registers do not have, and constants at the edges, undefined and
+// poison among them.
 type blocks struct {
 	*rand.Rand
 	text strings.Builder
-	n    int                 // values so far
-	have map[string][]string // by type, what may be used
+	n    int                 // number of values so far
+	have map[string][]string // usable values, by type
 }
 
 func newBlocks(seed uint64) *blocks { return &blocks{Rand: rand.New(rand.NewPCG(seed, 5))} }
@@ -98,7 +95,7 @@ func (g *blocks) width() int {
 
 func (g *blocks) integer() string { return fmt.Sprintf("i%d", g.width()) }
 
-// flags chooses among words, each or none.
+// flags selects some of the words at random.
 func (g *blocks) flags(list ...string) string {
 	s := ""
 	for _, f := range list {
@@ -109,7 +106,7 @@ func (g *blocks) flags(list ...string) string {
 	return s
 }
 
-// value is something of that type: a value of before, or a constant.
+// value returns an earlier value of that type, or a constant.
 func (g *blocks) value(typ string) string {
 	if list := g.have[typ]; len(list) > 0 && g.IntN(4) != 0 {
 		return list[max(g.IntN(len(list)), g.IntN(len(list)))]
@@ -134,7 +131,7 @@ func (g *blocks) value(typ string) string {
 	return fmt.Sprint(v & (top<<1 - 1))
 }
 
-// def adds an instruction that gives a value of the type.
+// def adds an instruction with a result of that type.
 func (g *blocks) def(typ, format string, args ...any) string {
 	g.n++
 	name := fmt.Sprintf("%%v%d", g.n)
@@ -199,7 +196,7 @@ func (g *blocks) instruction() {
 			g.def("i32", "call i32 @half(i32 %s)", g.value("i32"))
 		case 3:
 			fmt.Fprintf(&g.text, "  call void @llvm.memset.p0.i64(ptr @b, i8 0, i64 %d, i1 false)\n", g.IntN(3000))
-		case 4: // a nanosecond a step
+		case 4: // clocks advance by a nanosecond a step
 			fmt.Fprintf(&g.text, "  %%t%d = call i32 @clock_gettime(i32 1, ptr @b)\n", g.n)
 			g.def("i64", "load i64, ptr getelementptr (i8, ptr @b, i64 8)")
 		case 6:
@@ -313,7 +310,7 @@ func (g *blocks) address() {
 	}
 }
 
-// access loads or stores in the memory that there is, or a little past its end.
+// access adds a load or store of the available memory, or slightly past its end.
 func (g *blocks) access() {
 	p := "@m"
 	if g.IntN(5) > 0 {
@@ -330,8 +327,7 @@ func (g *blocks) access() {
 	}
 }
 
-// function makes up @f and what it calls. A block uses its own values and those of
-// the first block; its phis take what each block before it has.
+// function generates @f and its callees. A block uses its own values and those of the first block; its phis take values of each predecessor.
 func (g *blocks) function() string {
 	n := 2 + g.IntN(4)
 	label := func(k int) string {
@@ -386,7 +382,7 @@ func (g *blocks) function() string {
 			ends[k] = fmt.Sprintf("br i1 %s, label %s, label %s", c, next[0], next[1])
 		}
 		for j := range n {
-			var in []string // the same on each edge from one block
+			var in []string // the same for each edge from one block
 			for _, t := range types {
 				in = append(in, fmt.Sprintf("[ %s, %%%s ]", g.value(t), label(k)))
 			}
@@ -408,7 +404,7 @@ func (g *blocks) function() string {
 			if k == 0 {
 				break
 			}
-			if len(before[k]) == 0 { // of a block that nothing leads to
+			if len(before[k]) == 0 { // the block has no predecessor
 				s += fmt.Sprintf("  %%phi%d.%d = freeze %s poison\n", k, j, t)
 			}
 			var in []string
@@ -424,7 +420,7 @@ func (g *blocks) function() string {
 	return s + "pad:\n  %pad.v = landingpad { ptr, i32 } cleanup\n  unreachable\n}\n"
 }
 
-// declared are the declarations of the intrinsics that are called.
+// declared returns the declarations of the intrinsics that the bodies call.
 func declared(bodies []string) string {
 	var list []string
 	call := regexp.MustCompile(`call(?: nnan| nsz)* (\S+|{ \S+, i1 }) (@llvm\.\S+?)\((.*)\)`)

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Ranges that overlap are copied as if all were read first, whichever pages they lie in.
+// A move of overlapping ranges behaves as if it read everything first, also across pages.
 func TestMoveAcrossPagesAsGoCopies(t *testing.T) {
 	const size = 4 * 4096
 	for _, c := range []struct{ to, from, n int }{
@@ -57,7 +57,7 @@ e:
 	}
 }
 
-// A length that is too long is refused before memory is taken for it.
+// A length that is too large is refused before memory is allocated for it.
 func TestLengthsThatAreTooLongTakeNoMemory(t *testing.T) {
 	for _, call := range []string{
 		"call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 549755813888, i1 false)",
@@ -82,8 +82,7 @@ define void @f() {
 	}
 }
 
-// Strings end where their blocks do, and a comparison does not go through all blocks
-// for that: of as many as these it would not come to an end.
+// A string ends at its heap block at the latest. Finding that end must not visit all blocks: with this many, the run would not end.
 func TestStringsAtTheEndsOfManyBlocks(t *testing.T) {
 	in, m := machineOf(t, `declare ptr @malloc(i64)
 declare i32 @strcmp(ptr, ptr)

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Every function that can be run has an effect, and only one.
+// Every built-in function has exactly one effect.
 func TestEveryBuiltinHasAnEffect(t *testing.T) {
 	of := map[string]Effect{}
 	for effect, names := range effectNames {
@@ -53,17 +53,17 @@ func inOrder(m map[string]Builtin) []string {
 	return names
 }
 
-// TestEffectsAgreeWithLLVM requires that the effect of a C library function agrees with the memory that LLVM takes it to read and write (LangRef,
+// TestEffectsAgreeWithLLVM requires that the effect of a C library function agrees with the memory attribute that LLVM infers for it (LangRef,
 // "memory").
 func TestEffectsAgreeWithLLVM(t *testing.T) {
 	livetest.Slow(t)
 	const headers = "#define _GNU_SOURCE\n#include <string.h>\n#include <stdlib.h>\n#include <math.h>\n#include <stdio.h>\n#include <ctype.h>\n" +
 		"#include <time.h>\n#include <inttypes.h>\n#include <unistd.h>\n#include <sys/time.h>\n#include <malloc.h>\n"
-	names := slices.DeleteFunc(inOrder(libc), func(n string) bool { return n[0] == '?' }) // no names of C
+	names := slices.DeleteFunc(inOrder(libc), func(n string) bool { return n[0] == '?' }) // not a C name
 	path := filepath.Join(t.TempDir(), "names.c")
 	undeclared := regexp.MustCompile(`undeclared identifier '(\w+)'`)
 	var ir []byte
-	for range 2 { // once to learn what the headers do not declare
+	for range 2 { // the first compilation finds names that the headers do not declare
 		source := headers + "void *functions[] = {" + strings.Join(names, ",") + "};\n"
 		require.NoError(t, os.WriteFile(path, []byte(source), 0o600))
 		cmd := exec.Command(livetest.LLVM(t, 19, "clang"), "-w", "-O0", "-ferror-limit=0", "-S", "-emit-llvm", "-o", "-", path)
@@ -95,7 +95,7 @@ func TestEffectsAgreeWithLLVM(t *testing.T) {
 	checked := 0
 	for _, m := range regexp.MustCompile(`(?m)^declare .*@(\w+)\(.*\) (#\d+)$`).FindAllStringSubmatch(string(out), -1) {
 		says, ok := memory[m[2]]
-		// Skip functions of which LLVM knows nothing, and those that it takes to set errno.
+		// Skip functions without a memory attribute, and those that set errno according to LLVM.
 		if !ok || slices.Contains([]string{"isascii", "toascii"}, m[1]) {
 			continue
 		}

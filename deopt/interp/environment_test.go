@@ -22,10 +22,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// environments are floating-point environments: each is one that programs are in.
+// environments are floating-point environments that real programs use.
 var environments = map[*machine.Arch][]machine.FloatControl{
 	machine.AMD64: {
-		{MXCSR: 0x1f80, X87: 0x37f},                                                           // the default one
+		{MXCSR: 0x1f80, X87: 0x37f},                                                           // the default environment
 		{MXCSR: 0x9fc0, X87: 0x37f},                                                           // -ffast-math: FTZ and DAZ
 		{MXCSR: 0x9f80, X87: 0x27f},                                                           // FTZ alone; x87 with 53 bits
 		{MXCSR: 0x1fc0, X87: 0x07f},                                                           // DAZ alone; x87 with 24 bits
@@ -37,7 +37,7 @@ var environments = map[*machine.Arch][]machine.FloatControl{
 	machine.ARM64: {{}, {FPCR: 1 << 24}, {FPCR: 1 << 22}, {FPCR: 2 << 22}, {FPCR: 3 << 22}, {FPCR: 1<<24 | 1<<22}, {FPCR: 1<<24 | 3<<22}, {FPCR: 1 << 25}},
 }
 
-// TestFloatEnvironmentIsTheProcessors requires that the interpreter computes what the processor computes, in each environment.
+// TestFloatEnvironmentIsTheProcessors requires that the interpreter computes the processor's results in each environment.
 func TestFloatEnvironmentIsTheProcessors(t *testing.T) {
 	livetest.Slow(t)
 	for arch, list := range environments {
@@ -101,7 +101,7 @@ func TestFloatEnvironmentIsTheProcessors(t *testing.T) {
 	}
 }
 
-// functionsOf are the names in the order in which the program numbers them.
+// functionsOf returns the function names in the order of the program's numbers.
 func functionsOf(t *testing.T) (names []string) {
 	source, err := os.ReadFile("testdata/environment/environment.c")
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func called(in *interp.Interp, m *ir.Module, name string, args [3]uint64) (uint6
 	return v, nil
 }
 
-// undetermined reports results that LLVM leaves open: which zero a minimum is, which NaN, and integers that do not fit.
+// undetermined reports whether LLVM leaves a result open: the sign of a zero minimum, the NaN, or an integer that does not fit.
 func undetermined(name string, args [3]uint64, want, got uint64) bool {
 	x := math.Float64frombits(args[0])
 	isNaN := func(v uint64) bool {
@@ -151,7 +151,7 @@ type environmentCall struct {
 	args     [3]uint64
 }
 
-// environmentCalls are calls of each function with operands at the ends of the formats, and random ones.
+// environmentCalls returns calls of each function with operands at the ends of the formats, and random ones.
 func environmentCalls(order []string) (calls []environmentCall) {
 	r := rand.New(rand.NewPCG(35, 2))
 	special := []float64{0, math.Copysign(0, -1), 1, -1, 1.0 / 3, 0.5, 1.5, 5e-324, -5e-324, 0x1p-1022, -0x1p-1022, 0x1.fffffffffffffp-1023, 0x1.8p-1023,
@@ -203,7 +203,7 @@ attributes #0 = { "denormal-fp-math"="preserve-sign,preserve-sign" }
 attributes #1 = { "denormal-fp-math"="positive-zero" "denormal-fp-math-f32"="ieee" }
 `
 
-// Without the registers of a thread the attribute denormal-fp-math decides; with them they do.
+// The attribute denormal-fp-math applies only if the thread's registers are unknown.
 func TestDenormalAttributeCountsWithoutRegisters(t *testing.T) {
 	standard, fast := machine.FloatControl{MXCSR: 0x1f80, X87: 0x37f}, machine.FloatControl{MXCSR: 0x9fc0, X87: 0x37f}
 	for _, c := range []struct {
@@ -232,8 +232,8 @@ func TestDenormalAttributeCountsWithoutRegisters(t *testing.T) {
 	}
 }
 
-// A function of the C library whose result in another direction is not known is refused, and one of normal numbers that flushing does
-// not change is run.
+// The interpreter refuses a C library function whose result in another rounding direction is unknown. It runs one whose numbers are normal, so that
+// flushing does not change them.
 func TestLibraryFunctionsInOtherEnvironments(t *testing.T) {
 	m := parse(t, fmt.Sprintf(flushing, "", ""))
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// ended are functions @f whose run ends with an error, under small limits.
+// ended lists functions @f whose run ends with an error, under small limits.
 var ended = []struct {
 	name, src string
 	kind      interp.Kind
@@ -326,7 +326,7 @@ func TestOnlyPointersOfTheTargetsWidth(t *testing.T) {
 	require.EqualError(t, err, "the module's byte order is not that of x86-64")
 }
 
-// TestUndefinedBitsTravel requires which bits of a result are known where a part of a value is undefined.
+// TestUndefinedBitsTravel checks which bits of a result are known if a part of an operand is undefined.
 func TestUndefinedBitsTravel(t *testing.T) {
 	for _, c := range []struct{ body, result, want string }{
 		{"%r = and i8 undef, 0", "i8", "0"},
@@ -351,7 +351,7 @@ func TestUndefinedBitsTravel(t *testing.T) {
 		{"%r = sub nuw i128 0, 1", "i128", "poison"},
 		{"%r = shl nsw i128 1, 127", "i128", "poison"},
 		{"%a = shl i128 undef, 64\n  %b = or i128 %a, 9\n  %r = trunc i128 %b to i64", "i64", "9"},
-		// Bits of a product that no undefined bit of a factor reaches are known.
+		// Bits of a product that no undefined bit can affect are known.
 		{"%a = shl i32 undef, 24\n  %b = or i32 %a, 5\n  %r = mul i32 %b, -16777216", "i32", "-83886080"},
 		{"%a = shl i32 undef, 24\n  %b = or i32 %a, 5\n  %c = mul i32 -8, %b\n  %r = and i32 %c, 134217727", "i32", "134217688"},
 		{"%a = shl i32 undef, 24\n  %b = or i32 %a, 5\n  %c = mul i32 %b, 8\n  %r = and i32 %c, 134217728", "i32", "undef"},
@@ -362,7 +362,7 @@ func TestUndefinedBitsTravel(t *testing.T) {
 		{"%a = shl i128 undef, 64\n  %b = or i128 %a, 5\n  %r = mul i128 %b, 18446744073709551616", "i128", "92233720368547758080"},
 		{"%a = shl i128 undef, 64\n  %b = or i128 %a, 5\n  %c = mul i128 %b, 8\n  %d = lshr i128 %c, 3\n  %r = trunc i128 %d to i64", "i64", "5"},
 		{"%r = mul i128 undef, 0", "i128", "0"},
-		// A bit-field in memory that was never stored to.
+		// A bit-field in memory that is not initialized.
 		{"%p = alloca i8\n  %a = load i8, ptr %p\n  %b = and i8 %a, -8\n  %c = or i8 %b, 5\n  store i8 %c, ptr %p\n" +
 			"  %d = load i8, ptr %p\n  %r = and i8 %d, 7", "i8", "5"},
 	} {

@@ -37,7 +37,7 @@ func hostAdd(c *interp.Invocation) (interp.Value, error) {
 	return c.Return(a + b)
 }
 
-// A function of a module, run from its start. A Go function implements a function that the module only declares.
+// This example runs a function of a module from its start. A Go function implements a function that the module only declares.
 func ExampleInterp_Call() {
 	m, err := ir.Parse("addition.ll", []byte(addition))
 	if err != nil {
@@ -56,7 +56,7 @@ func ExampleInterp_Call() {
 	// i32 5050 after 602 instructions
 }
 
-// A run that is stopped wherever a block is entered, and then continued.
+// This example stops a run whenever it enters a block, and then continues it.
 func ExampleExecution() {
 	m, err := ir.Parse("addition.ll", []byte(addition))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// endedAs returns how the interpreter ends the IR of a program that may abort. It requires that blocks and single instructions give the same result
-// and the same count, which is that of the traced instructions or at most two more.
+// endedAs returns how the interpreter ends the IR of a program that may abort. It requires that runs by blocks and by single instructions have the
+// same result and count. That count is the number of traced instructions, or at most two more.
 func endedAs(t *testing.T, path string, args ...string) ran {
 	t.Helper()
 	fast, steps := endedWith(t, path, nil, args...)
@@ -26,7 +26,7 @@ func endedAs(t *testing.T, path string, args ...string) ran {
 	slow, again := endedWith(t, path, func(interp.Traced) { traced++ }, args...)
 	same(t, fast, slow)
 	require.Equal(t, steps, again)
-	require.GreaterOrEqual(t, steps, traced) // one that ends the run is not traced
+	require.GreaterOrEqual(t, steps, traced) // the instruction that ends the run is not traced
 	require.LessOrEqual(t, steps, traced+2)
 	return fast
 }
@@ -60,14 +60,14 @@ func endedWith(t *testing.T, path string, trace func(interp.Traced), args ...str
 	return ran{res.Output, res.Errors, status}, res.Steps
 }
 
-// arguments of a program that does another thing with each: their number.
+// exceptionArguments holds the number of test cases of a program that selects one by its argument.
 var exceptionArguments = map[string]int{"endings": 24, "foreign": 4, "specs": 7}
 
-// exceptionStandards are those that are not of C++17.
+// exceptionStandards holds the standard of each program that is not C++17.
 var exceptionStandards = map[string]string{"specs": "c++14"}
 
-// TestExceptionsAreAsNative compiles programs that throw to an executable and to IR; both must do the
-// same. One that ends by SIGABRT has the status -1. Without FIDELITY=all it is done with two of the compilers' ways.
+// TestExceptionsAreAsNative compiles throwing programs to an executable and to IR. Both must behave the same; the status is -1 for an end by
+// SIGABRT. Without FIDELITY=all it tests only two combinations of compiler and level.
 func TestExceptionsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	files, err := filepath.Glob("testdata/exceptions/*.cc")

@@ -43,7 +43,7 @@ func startMain(t *testing.T, src string, o interp.Options) (*interp.Interp, *int
 	return in, x, m
 }
 
-// TestRunTo requires that a run to a number of instructions stops where single steps arrive, with the same values, and can continue from there.
+// TestRunTo requires that RunTo stops at the same place as that many single steps, with the same values, and can continue.
 func TestRunTo(t *testing.T) {
 	for name, src := range map[string]string{"two functions": twoFunctions, "a function of the library calls back": callsBack} {
 		type place struct {
@@ -69,7 +69,7 @@ func TestRunTo(t *testing.T) {
 			res, err := x.RunTo(t.Context(), to)
 			require.NoError(t, err)
 			require.Nil(t, res, "%s, %d", name, to)
-			k := 0 // the first of the places that is not before it
+			k := 0 // the first recorded place that is not earlier
 			for before[k] < to {
 				k++
 			}
@@ -87,7 +87,7 @@ func TestRunTo(t *testing.T) {
 	}
 }
 
-// TestRunOut requires that a run out of a call stops where single steps first have that few frames.
+// TestRunOut requires that RunOut stops where single steps first have so few frames.
 func TestRunOut(t *testing.T) {
 	for name, src := range map[string]string{"two functions": twoFunctions, "in calls": inCalls} {
 		_, x, _ := startMain(t, src, interp.Options{})
@@ -126,7 +126,7 @@ func TestRunOut(t *testing.T) {
 	require.NotNil(t, res, "it has returned")
 }
 
-// inCalls has calls in calls, results of no single word, and none.
+// inCalls has nested calls, with results of more than one word, and without a result.
 const inCalls = `%pair = type { i32, i32 }
 define %pair @both(i32 %x) {
 entry:
@@ -188,7 +188,7 @@ func TestSteps(t *testing.T) {
 		require.NoError(t, err)
 		if res != nil {
 			require.Equal(t, "4", res.Value.Format())
-			// The br, three turns of six with their phi, and the ret; in each turn the two of @twice.
+			// The br, three iterations with six instructions including the phi, and the ret; each iteration also runs two in @twice.
 			require.EqualValues(t, 1+3*(5+2)+1, res.Steps)
 			break
 		}
@@ -201,7 +201,7 @@ func TestSteps(t *testing.T) {
 	require.Equal(t, append(want, "main:16/1"), places)
 	require.Zero(t, x.Depth())
 	require.Nil(t, x.At(0))
-	_, err := x.Step(context.Background()) // it has ended, and says the same again
+	_, err := x.Step(context.Background()) // the run has ended: the error is repeated
 	require.NoError(t, err)
 }
 
@@ -229,7 +229,7 @@ func TestStopAtShowsEveryFrame(t *testing.T) {
 		require.False(t, ok, "a value of another function")
 		_, ok = x.Value(2, twice.Params[0])
 		require.False(t, ok, "a frame that is not there")
-		product := twice.Block("entry").Instrs[0].Args // of %x and 2
+		product := twice.Block("entry").Instrs[0].Args // the operands %x and 2
 		for n, want := range []string{fmt.Sprint(turn), "2"} {
 			v, ok := x.Operand(0, product[n])
 			require.True(t, ok)
@@ -239,7 +239,7 @@ func TestStopAtShowsEveryFrame(t *testing.T) {
 		require.False(t, ok, "a frame that is not there")
 	}
 	require.NoError(t, x.StopAt(twice.Block("entry"), false))
-	require.NoError(t, x.StopAt(loop, true)) // not entered any more
+	require.NoError(t, x.StopAt(loop, true)) // the run does not enter it again
 	res, err := x.Run(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, "4", res.Value.Format())
@@ -258,7 +258,7 @@ func TestOneExecutionAtATime(t *testing.T) {
 	require.Equal(t, "4", res.Value.Format())
 }
 
-// A run that failed can be looked at: where, and who called.
+// The frames of a failed run can still be read.
 func TestFramesOfAFailedRun(t *testing.T) {
 	src := strings.Replace(twoFunctions, "mul i32 %x, 2", "udiv i32 2, %x", 1)
 	_, x, m := startMain(t, src, interp.Options{})
@@ -313,7 +313,7 @@ func TestProfile(t *testing.T) {
 	require.Equal(t, map[string]uint64{"main:entry": 1, "main:loop": 3, "main:end": 1, "twice:entry": 3}, runs)
 }
 
-// By single steps and by blocks is the same run: result, output and count of steps.
+// Runs by single steps and by blocks have the same result, output and step count.
 func TestSingleStepsAreAsBlocks(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.ll")
 	require.NoError(t, err)
@@ -332,7 +332,7 @@ func TestSingleStepsAreAsBlocks(t *testing.T) {
 	}
 }
 
-// A musttail call takes the place of its caller, so that a loop of them is no recursion.
+// A musttail call replaces its caller's frame, so a loop of them does not nest.
 func TestMustTail(t *testing.T) {
 	in, m := machineOf(t, `define i64 @down(i64 %n, i64 %sum) {
   %done = icmp eq i64 %n, 0

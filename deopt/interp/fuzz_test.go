@@ -11,9 +11,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// FuzzRun runs every function of whatever parses, from its start and from the
-// start of each block, under small limits. No module may make the interpreter
-// fail in a way of its own.
+// FuzzRun runs every function of each module that parses, from its start and from the start of each block, under small limits. No module may cause
+// an internal error.
 func FuzzRun(f *testing.F) {
 	for _, pattern := range []string{"testdata/*.ll", "../../testdata/programs/*.ll"} {
 		files, err := filepath.Glob(pattern)
@@ -76,7 +75,7 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// made is some value of a type: the seed for an integer, else undefined.
+// made returns a value of a type: the seed for an integer, else undefined.
 func made(t *ir.Type, seed uint64) (interp.Value, error) {
 	if t.Kind == ir.IntKind && t.Bits <= 128 {
 		return interp.FromUint(t, seed), nil

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// guards has the three forms of a guard: the intrinsic, a branch on a widenable condition, and in @after the lowered form of the second.
+// guards has three forms of a guard: the intrinsic, a branch on a widenable condition, and in @after that branch as LLVM lowers it.
 const guards = `declare void @llvm.experimental.guard(i1, ...)
 declare i1 @llvm.experimental.widenable.condition()
 declare i32 @llvm.experimental.deoptimize.i32(...)

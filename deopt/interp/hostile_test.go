@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// TestBoundsHoldForWhatIsCheapToWrite requires that large values from a short text count as memory, and that long work of one instruction counts as
-// steps.
+// TestBoundsHoldForWhatIsCheapToWrite requires that large values from a short text count as memory, and that the long work of one instruction counts
+// as steps.
 func TestBoundsHoldForWhatIsCheapToWrite(t *testing.T) {
 	const big = "<65536 x i64>"
 	var functions strings.Builder
@@ -25,7 +25,7 @@ func TestBoundsHoldForWhatIsCheapToWrite(t *testing.T) {
 		name, src string
 		memory    uint64
 		kind      interp.Kind
-		most      uint64 // steps
+		most      uint64 // maximum number of steps
 	}{
 		{"an alloca that is alone in its page", `define void @f() {
   br label %l
@@ -75,7 +75,7 @@ l:
 	}
 }
 
-// TestMemoryThatIsGivenBackCounts requires that released memory can be used again: blocks of the heap, and the stack of calls that have returned.
+// TestMemoryThatIsGivenBackCounts requires that released memory can be used again: heap blocks, and the stack of calls that have returned.
 func TestMemoryThatIsGivenBackCounts(t *testing.T) {
 	m := parse(t, `declare ptr @malloc(i64)
 declare void @free(ptr)

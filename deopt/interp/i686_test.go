@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// TestNarrowPointers requires how addresses of 32 bits are calculated, kept and passed, and the errors for wrong ones.
+// TestNarrowPointers checks how 32-bit addresses are computed, stored and passed, and the errors for invalid ones.
 func TestNarrowPointers(t *testing.T) {
 	for _, c := range []struct{ name, src, says string }{
 		{"a pointer has four bytes", `  %p = getelementptr ptr, ptr null, i32 3
@@ -147,7 +147,7 @@ define i64 @f() {
 	}
 }
 
-// va_arg of LLVM itself: no C compiler writes it for this target.
+// These lists are read by LLVM's va_arg, which no C compiler emits for this target.
 func TestVAArgOfNarrowLists(t *testing.T) {
 	in, m := machineOf(t, `target triple = "i686-linux-gnu"
 declare void @llvm.va_start(ptr)

@@ -15,9 +15,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestInAllocaOfCxxIsAsNative compares IR with inalloca, from C++ for Windows on 32-bit x86, with native code. It has no Windows, so it compiles
-// clang's IR for Linux, with only the target and some names changed: the linker would take an @ in a name for the start of a version. inalloca and
-// its calling conventions do not depend on the system.
+// TestInAllocaOfCxxIsAsNative compares IR with inalloca, from C++ for Windows on 32-bit x86, with native code. Without Windows, it compiles that IR
+// for Linux and changes only the target and some names, because the linker reads an @ in a name as a version. inalloca and its calling conventions
+// do not depend on the system.
 func TestInAllocaOfCxxIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	target := regexp.MustCompile(`(?m)^target (datalayout|triple) = .*\n`)
@@ -47,7 +47,7 @@ func TestInAllocaOfCxxIsAsNative(t *testing.T) {
 	}
 }
 
-// LLVM compiles preallocated for 32-bit x86, for which it was made. opt writes the attribute of llvm.call.preallocated.arg into a group.
+// LLVM supports preallocated on 32-bit x86. opt moves the attribute of llvm.call.preallocated.arg into an attribute group.
 func TestPreallocatedIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {

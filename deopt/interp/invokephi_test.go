@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// TestResumeBehindInvokeOfPhis resumes a frame that waits in an invoke with phis after it. A phi that nothing reads need not be given, and two phis
-// that take the same value cannot be given different ones.
+// TestResumeBehindInvokeOfPhis resumes a frame that waits in an invoke followed by phis. A phi without uses needs no value. Two phis that take the
+// same value must have the same one.
 func TestResumeBehindInvokeOfPhis(t *testing.T) {
 	m := parse(t, `declare i32 @personality(...)
 define i64 @g() {

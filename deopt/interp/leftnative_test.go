@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestLeftToNative requires that functions of libstdc++ are left to native code, also those that exist as IR, and those for exceptions that return to
-// their caller.
+// TestLeftToNative requires that native code runs the functions of libstdc++, even those that exist as IR, and the exception functions that return
+// to their caller.
 func TestLeftToNative(t *testing.T) {
 	for name, want := range map[string]bool{"printf": true, "elsewhere": true, "strlen": false, "longjmp": false, "_ZNSt9exceptionD2Ev": true,
 		"_ZNSt11logic_erroraSERKS_": true, "_ZN5Other4nameEv": true, "__cxa_begin_catch": true, "__cxa_throw": false, "_Unwind_Resume": false} {
@@ -21,7 +21,7 @@ func TestLeftToNative(t *testing.T) {
 	}
 }
 
-// TestNative requires that functions without IR are run by Options.Native, but not built-in ones that do not depend on the process.
+// TestNative requires that Options.Native runs functions without IR, except for built-in ones that do not depend on the process.
 func TestNative(t *testing.T) {
 	m, err := ir.Parse("native.ll", []byte(`
 declare i32 @elsewhere(i32, ptr)
@@ -136,7 +136,7 @@ func TestNativeHint(t *testing.T) {
 	}
 }
 
-// TestGone requires that a store to a page is forgotten after native code has unmapped that page and mapped it anew.
+// TestGone requires that a store to a page is dropped after native code has unmapped that page and mapped it again.
 func TestGone(t *testing.T) {
 	m, err := ir.Parse("gone.ll", []byte(`
 declare void @native()

@@ -26,12 +26,12 @@ type ran struct {
 	Status         int
 }
 
-// native runs a command with an input; an exit status of any kind is a result.
+// native runs a command with an input; every exit status is a valid result.
 func native(t *testing.T, input []byte, name string, args ...string) ran {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
-	// Descriptors that the parent of the test process left open would change the numbers of the program's.
+	// Close descriptors inherited by the test process: they would shift the program's descriptor numbers.
 	require.NoError(t, unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC))
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC0"}
@@ -45,7 +45,7 @@ func native(t *testing.T, input []byte, name string, args ...string) ran {
 	return ran{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// clang has one make the file that follows "-o" among its arguments, unless that was done before.
+// clang builds the file named after "-o" in its arguments, unless it was built before.
 func clang(t *testing.T, version string, args ...string) {
 	t.Helper()
 	livetest.Make(t, "clang-"+version, append(slices.Clone(args), "-Werror")...)
@@ -70,7 +70,7 @@ func interpretedC(t *testing.T, path string, input []byte, args ...string) ran {
 	return ran{res.Output, res.Errors, int(v & 0xff)}
 }
 
-// same compares line by line, so that a failure shows the lines that differ.
+// same compares line by line, so that a failure shows only the lines that differ.
 func same(t *testing.T, want, got ran) {
 	t.Helper()
 	lines := strings.SplitAfter(got.Stdout, "\n")
@@ -84,8 +84,7 @@ func same(t *testing.T, want, got ran) {
 // targets holds the compiler flags for each target, by the suffix of its name.
 var targets = map[string][]string{"": nil, "-i686": livetest.I686}
 
-// TestCProgramsAreAsNative compiles each program of testdata/c to an executable
-// and to IR; both must do the same with the same input.
+// TestCProgramsAreAsNative compiles each program of testdata/c to an executable and to IR. Both must behave the same with the same input.
 func TestCProgramsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	files, err := filepath.Glob("testdata/c/*.c")
@@ -101,10 +100,10 @@ func TestCProgramsAreAsNative(t *testing.T) {
 			for _, level := range []string{"-O0", "-O2"} {
 				for target, flags := range targets {
 					if flags != nil && (version == "14") == (level == "-O0") {
-						continue // two of the four say enough of the other target
+						continue // two of the four combinations suffice for the other target
 					}
 					if (version != "19" || level != "-O2" || flags != nil) && !livetest.Share(4, name, version, level, target) {
-						continue // one always, and others by lot
+						continue // test one combination always, and a share of the others
 					}
 					t.Run(name+"/"+version+level+target, func(t *testing.T) {
 						dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// compiled is the IR of a C program.
+// compiled returns the IR of a C program.
 func compiled(t *testing.T, src string) *ir.Module {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,13 +29,13 @@ func compiled(t *testing.T, src string) *ir.Module {
 	return m
 }
 
-// TestCProgramsThatEndWithAnError requires the errors that end a run in the C library: errors of a program, and functions that are missing.
+// TestCProgramsThatEndWithAnError checks the errors of the C library that end a run: errors of a program, and missing functions.
 func TestCProgramsThatEndWithAnError(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {
 		name, body string
 		kind       interp.Kind
-		message    string // the end of it
+		message    string // suffix of the message
 		stderr     string
 	}{
 		{"abort", `abort();`, interp.KindAbort, "the program called abort", ""},
@@ -90,8 +90,8 @@ void late(jmp_buf b) { setjmp(b); }
 	}
 }
 
-// TestFunctionsOutsideTheLibraryAreRefusedByName requires that a call of a function of libc or libstdc++ that is not modelled ends the run with the
-// error of any function without IR.
+// TestFunctionsOutsideTheLibraryAreRefusedByName requires that a call of a libc or libstdc++ function that is not built in ends the run with the
+// error for any function without IR.
 func TestFunctionsOutsideTheLibraryAreRefusedByName(t *testing.T) {
 	for _, name := range []string{"regcomp", "getopt_long", "strftime", "localtime", "csqrt", "__muldc3", "fopen", "fdopen", "open", "stat64", "getline", "sscanf", "__isoc99_sscanf",
 		"wcslen", "rand", "sem_wait", "getrandom", "pthread_create", "system", "sysconf", "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base",
@@ -109,8 +109,8 @@ func TestFunctionsOutsideTheLibraryAreRefusedByName(t *testing.T) {
 	}
 }
 
-// FuzzFormats requires that printf and the functions that read numbers end within the limits of the run for arbitrary formats and memory, and never by
-// an error of the interpreter itself.
+// FuzzFormats requires that printf and the functions that read numbers stay within the limits of the run for arbitrary formats and memory, without
+// internal errors.
 func FuzzFormats(f *testing.F) {
 	for _, format := range []string{"%d", "%*.*Lf%n", "%2$s%1$lld", "%a%A%La", "%ls%lc%hhn", "%-+ #0'I20.5jx", "%[^]a-z]%*5s%i", "%m%p%%", "%4095$d", "%65535d%65536d"} {
 		f.Add([]byte(format), []byte("0x1f -7 1e5 nan word"), uint64(3))
@@ -148,7 +148,7 @@ define void @number(ptr %f, ptr %m, i64 %n) {
 	})
 }
 
-// flat is a target with a format at one address and bytes at another, each followed by a zero.
+// flat is a target with a format at one address and bytes at another. A zero follows each.
 type flat struct{ format, memory []byte }
 
 const formatAt, memoryAt = 0x100000, 0x2000000

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheDocumentListsTheLibrary requires that the list of functions in doc/interpreter.md is that of the table. With DOC=update in the environment
-// it writes the list.
+// TestTheDocumentListsTheLibrary requires that the list of functions in doc/interpreter.md matches the table. With DOC=update in the environment it
+// writes the list.
 func TestTheDocumentListsTheLibrary(t *testing.T) {
 	const path, begin, end = "../../doc/interpreter.md", "<!-- library -->\n", "<!-- end -->"
 	text, err := os.ReadFile(path)
@@ -32,7 +32,7 @@ func TestTheDocumentListsTheLibrary(t *testing.T) {
 	require.ElementsMatch(t, strings.Fields(list), strings.Fields(shown), "DOC=update writes the list")
 }
 
-// wrapped breaks a text into lines.
+// wrapped wraps a text into lines.
 func wrapped(text string) string {
 	var lines strings.Builder
 	width := 0

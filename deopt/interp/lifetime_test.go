@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// TestOutsideOfItsLifeAnAllocaHasNoValue requires the content of an alloca before and after its life (LangRef, "llvm.lifetime.start"), with the
-// intrinsics of releases before 22 and from 22 on.
+// TestOutsideOfItsLifeAnAllocaHasNoValue requires that an alloca is undefined before and after its lifetime (LangRef, "llvm.lifetime.start"). It
+// tests the intrinsics of releases before 22 and since 22.
 func TestOutsideOfItsLifeAnAllocaHasNoValue(t *testing.T) {
 	const declared = `declare void @llvm.lifetime.start.p0(i64, ptr)
 declare void @llvm.lifetime.end.p0(i64, ptr)

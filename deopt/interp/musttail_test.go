@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMusttailReturnsAtOnce requires that nothing lies between a musttail call and the ret, and that both functions return the same type: the callee
+// TestMusttailReturnsAtOnce requires that a ret directly follows a musttail call, and that both functions return the same type, because the callee
 // returns in place of its caller (LangRef, "call").
 func TestMusttailReturnsAtOnce(t *testing.T) {
 	const g = `define i64 @g(i64 %x) {

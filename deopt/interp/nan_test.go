@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// TestNaNsAreThoseOfX86 requires that each operation has the NaN of SSE2 (Intel SDM vol. 1, table 4-7), on every processor that this test runs on.
+// TestNaNsAreThoseOfX86 requires that each operation yields the NaN of SSE2 (Intel SDM vol. 1, table 4-7), on every processor.
 func TestNaNsAreThoseOfX86(t *testing.T) {
 	const (
 		first, second = "0x7ff8000000001234", "0xfff8000000005678"
@@ -23,7 +23,7 @@ func TestNaNsAreThoseOfX86(t *testing.T) {
 	)
 	for _, c := range []struct {
 		typ, op string
-		args    []string // bits
+		args    []string // bit patterns
 		want    uint64
 	}{
 		{"double", "fdiv", []string{"0", "0"}, 0xfff8000000000000},

@@ -23,7 +23,7 @@ type outcome struct {
 	Status int
 }
 
-// parse reads a module and all of its bodies.
+// parse parses a module and all of its bodies.
 func parse(t testing.TB, src string) *ir.Module {
 	t.Helper()
 	m, err := ir.Parse("test.ll", []byte(src))
@@ -32,7 +32,7 @@ func parse(t testing.TB, src string) *ir.Module {
 	return m
 }
 
-// machineOf binds a module to no target.
+// machineOf returns an interpreter for a module without a target.
 func machineOf(t testing.TB, src string) (*interp.Interp, *ir.Module) {
 	t.Helper()
 	m := parse(t, src)
@@ -55,7 +55,7 @@ func interpreted(t *testing.T, src string) outcome {
 	return outcome{res.Output, int(v & 0xff)}
 }
 
-// status runs a command that may end with any exit status.
+// status runs a command, which may end with any exit status.
 func status(t *testing.T, name string, args ...string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
@@ -72,7 +72,7 @@ func status(t *testing.T, name string, args ...string) outcome {
 	return outcome{stdout.String(), cmd.ProcessState.ExitCode()}
 }
 
-// written puts a module into a file.
+// written writes a module to a file.
 func written(t *testing.T, src string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.ll")
@@ -80,7 +80,7 @@ func written(t *testing.T, src string) string {
 	return path
 }
 
-// sameAsJIT runs a module here and as native code, compiled by lli.
+// sameAsJIT compares the interpreter with native code, compiled by lli.
 func sameAsJIT(t *testing.T, src string, versions ...string) {
 	t.Helper()
 	path := written(t, src)
@@ -90,8 +90,8 @@ func sameAsJIT(t *testing.T, src string, versions ...string) {
 	}
 }
 
-// sameAsLinked runs a module here and as a native program, compiled by llc and
-// linked by gcc with the functions of libgcc that lli cannot find.
+// sameAsLinked compares the interpreter with a native program, compiled by llc and linked by gcc, which adds the functions of libgcc that lli cannot
+// find.
 func sameAsLinked(t *testing.T, src, version string) {
 	t.Helper()
 	path := written(t, src)
@@ -115,7 +115,7 @@ func TestProgramsAreAsNative(t *testing.T) {
 	}
 }
 
-// rewritten runs LLVM's own pass that makes statepoints of calls.
+// rewritten runs LLVM's pass that turns calls into statepoints.
 func rewritten(t *testing.T, file, version string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "rewritten.ll")
@@ -135,7 +135,7 @@ func TestTypedPointersAndStatepointsAreAsNative(t *testing.T) {
 	sameAsJIT(t, rewritten(t, file, "14"), "14")
 	for _, version := range []string{"16", "19", "22"} {
 		if version == "16" {
-			sameAsJIT(t, string(plain), version) // 16 reads typed pointers and prints opaque ones
+			sameAsJIT(t, string(plain), version) // LLVM 16 reads typed pointers and prints opaque ones
 			sameAsJIT(t, rewritten(t, file, version), version)
 			continue
 		}
@@ -175,8 +175,7 @@ func TestSharedProgramWithStackmapIsAsNative(t *testing.T) {
 	sameAsJIT(t, string(src), "19")
 }
 
-// The shared patchpoint program waits forever in @blocker; here it returns, and
-// main returns what came of it.
+// The shared patchpoint program waits forever in @blocker. Here @blocker returns, and main returns the result.
 func TestSharedProgramWithPatchpointIsAsNative(t *testing.T) {
 	src, err := os.ReadFile("../../testdata/programs/jit_pp.ll")
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// results runs bodies of @f that compute %r.
+// results checks %r for bodies of @f.
 func results(t *testing.T, list []struct{ body, result, want string }) {
 	t.Helper()
 	for _, c := range list {
@@ -54,7 +54,7 @@ declare { double, i32 } @llvm.frexp.f64.i32(double)
 declare <2 x i1> @llvm.get.active.lane.mask.v2i1.i32(i32, i32)
 `
 
-// TestFlagsMakePoison requires what makes a result poison (LangRef, "Poison Values" and each instruction's flags).
+// TestFlagsMakePoison checks which operations result in poison (LangRef, "Poison Values" and each instruction's flags).
 func TestFlagsMakePoison(t *testing.T) {
 	results(t, []struct{ body, result, want string }{
 		{"%r = add nsw i8 127, 1", "i8", "poison"}, {"%r = add nsw i8 127, -1", "i8", "126"},
@@ -87,7 +87,7 @@ func TestFlagsMakePoison(t *testing.T) {
 	})
 }
 
-// TestPoisonTravels requires which results poison reaches, and which not.
+// TestPoisonTravels checks which results an operand that is poison affects.
 func TestPoisonTravels(t *testing.T) {
 	results(t, []struct{ body, result, want string }{
 		{"%r = and i8 poison, 0", "i8", "poison"}, {"%r = or i8 poison, -1", "i8", "poison"}, {"%r = mul i8 poison, 0", "i8", "poison"},
@@ -113,7 +113,7 @@ func TestPoisonTravels(t *testing.T) {
 		{"%r = call double @llvm.fabs.f64(double poison)", "double", "poison"}, {"%r = call double @llvm.copysign.f64(double 1.0, double poison)", "double", "poison"},
 		{"%r = call i32 @llvm.fptosi.sat.i32.f64(double poison)", "i32", "poison"}, {"%r = call i64 @llvm.lrint.i64.f64(double 1.0e300)", "i64", "undef"},
 		{"%r = call { double, i32 } @llvm.frexp.f64.i32(double 0x7FF0000000000000)", "{ double, i32 }", "{inf, undef}"},
-		// Memory keeps poison by the bit; a load of a scalar with any is poison.
+		// Memory keeps poison by the bit; a load of a scalar with any poison bit is poison.
 		{"%p = alloca i32\n  store i32 0, ptr %p\n  store i8 poison, ptr %p\n  %r = load i32, ptr %p", "i32", "poison"},
 		{"%p = alloca i32\n  store i32 258, ptr %p\n  store i8 poison, ptr %p\n  %r = load <4 x i8>, ptr %p", "<4 x i8>", "<poison, 1, 0, 0>"},
 		{"%p = alloca i32\n  store i32 poison, ptr %p\n  store i32 9, ptr %p\n  %r = load i32, ptr %p", "i32", "9"},
@@ -151,13 +151,12 @@ func TestPoisonValue(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestFloatsThatAreHandedOnArePromised requires the effect of the flags of instructions that pass floats on (LangRef, "Fast-Math Flags": phi, select,
-// call).
+// TestFloatsThatAreHandedOnArePromised checks the flags of instructions that pass floats on (LangRef, "Fast-Math Flags": phi, select, call).
 func TestFloatsThatAreHandedOnArePromised(t *testing.T) {
 	const nan, inf = "double 0x7FF8000000000000", "double 0x7FF0000000000000"
 	results(t, []struct{ body, result, want string }{
 		{"%r = select nnan i1 true, " + nan + ", double 1.0", "double", "poison"},
-		{"%r = select nnan i1 false, " + nan + ", double 1.0", "double", "1.0"}, // what is not chosen is no result
+		{"%r = select nnan i1 false, " + nan + ", double 1.0", "double", "1.0"}, // an operand that is not selected is not a result
 		{"%r = select ninf i1 true, " + nan + ", double 1.0", "double", "nan"},
 		{"%r = select ninf <2 x i1> <i1 true, i1 false>, <2 x double> <" + inf + ", double 1.0>, <2 x double> <double 3.0, double 2.0>", "<2 x double>", "<poison, 2.0>"},
 		{"br label %b\nb:\n  %r = phi nnan double [ 0x7FF8000000000000, %0 ]", "double", "poison"},
@@ -166,7 +165,7 @@ func TestFloatsThatAreHandedOnArePromised(t *testing.T) {
 		{"%r = call nnan double @same(" + nan + ")", "double", "poison"},
 		{"%r = call double @same(" + nan + ")", "double", "nan"},
 		{"%r = call nnan double @same(double 2.0)", "double", "2.0"},
-		{"%r = call ninf double @one(" + inf + ")", "double", "poison"}, // an argument that is not as promised
+		{"%r = call ninf double @one(" + inf + ")", "double", "poison"}, // an argument that violates the promise
 		{"%r = call nnan double @one(" + inf + ")", "double", "1.0"},
 		{"%r = call nnan double @passed(" + nan + ")", "double", "poison"},
 		{"%r = call double @promised(" + nan + ")", "double", "poison"},

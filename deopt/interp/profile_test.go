@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// profiled adds up the instructions of a profile.
+// profiled returns the sum of the instructions of a profile.
 func profiled(in *interp.Interp) (sum uint64) {
 	for _, p := range in.Profile() {
 		sum += p.Instrs
@@ -18,7 +18,7 @@ func profiled(in *interp.Interp) (sum uint64) {
 	return sum
 }
 
-// However a run ends, the blocks' instructions are those that were run.
+// The profile's instructions add up to the steps of the run, however it ends.
 func TestProfileAddsUp(t *testing.T) {
 	const (
 		trailing = "\nwith:\n  %y = add i32 %x, 1\n  %z = add i32 %y, 1\n  ret i32 %z\n}\n"
@@ -44,14 +44,14 @@ func TestProfileAddsUp(t *testing.T) {
 		for limit := range uint64(20) {
 			for _, trace := range []func(interp.Traced){nil, func(interp.Traced) {}} {
 				in, x, _ := startMain(t, head+src, interp.Options{MaxSteps: limit + 1, Trace: trace})
-				_, _ = x.Run(t.Context()) // many a limit ends it
+				_, _ = x.Run(t.Context()) // many runs end at a limit
 				require.Equal(t, x.Steps(), profiled(in), "%s, at most %d steps", name, limit+1)
 			}
 		}
 	}
 }
 
-// TestProfileOfStepsAddsUp requires that a profile can be read wherever a run is stopped.
+// TestProfileOfStepsAddsUp requires that a profile can be read wherever a run stops.
 func TestProfileOfStepsAddsUp(t *testing.T) {
 	in, x, _ := startMain(t, twoFunctions, interp.Options{})
 	for range 23 {

@@ -2,7 +2,7 @@ package interp_test
 
 import "testing"
 
-// TestRelativeLoadIsAsNative uses the table that clang 19 makes of a constant array of strings at -O2.
+// TestRelativeLoadIsAsNative uses the table that clang 19 emits for a constant array of strings at -O2.
 func TestRelativeLoadIsAsNative(t *testing.T) {
 	sameAsJIT(t, `
 @a = private unnamed_addr constant [4 x i8] c"one\00"

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// given makes the values of a frame by name.
+// given returns the values of a frame, by name.
 func given(t *testing.T, f *ir.Func, values map[string]interp.Value) map[ir.Value]interp.Value {
 	t.Helper()
 	_, err := f.Body()
@@ -55,7 +55,7 @@ func TestResumeFinishesTheSum(t *testing.T) {
 	require.Equal(t, "i64", res.Type.String())
 	require.EqualValues(t, 975*7+1, res.Steps)
 
-	// In the middle of the block: %acc1 is known, %acc is not needed.
+	// In the middle of the block: %acc1 is live, %acc is not.
 	values = given(t, f, map[string]interp.Value{"i": i64(25), "acc1": i64(5525), "n": i64(1000)})
 	res, err = in.Resume(context.Background(), interp.Point{Block: f.Block("loop"), Index: 4}, values)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestResumeNamesAllThatIsMissing(t *testing.T) {
 	require.EqualError(t, err, "cannot resume @sum in block %loop: no value for %n, %i")
 }
 
-// TestResumeOfWhatIsTold requires that a value follows from others: from its extension, or from its elements.
+// TestResumeOfWhatIsTold requires that a missing value is derived from others: from its extension, or from its elements.
 func TestResumeOfWhatIsTold(t *testing.T) {
 	in, m := machineOf(t, `define i32 @f(i1 %c, i8 %n, { i32, { i8, i1 } } %s) {
 entry:
@@ -105,7 +105,7 @@ on:
 		require.NoError(t, err)
 		require.Equal(t, want, res.Value.Format())
 	}
-	// Of %s one element is missing, of %c all of them.
+	// One element of %s is missing, and all elements of %c.
 	values := given(t, f, map[string]interp.Value{"n.wide": i64(-2), "s.0": i32(1000), "s.1.1.wide": i32(1)})
 	interp.Tell(values)
 	_, err := in.Resume(context.Background(), at, values)
@@ -124,7 +124,7 @@ func TestResumeRefusesWhatDoesNotFit(t *testing.T) {
 	require.EqualError(t, err, "no instruction is at index 99 of the block")
 }
 
-// pieces is a target of a few ranges.
+// pieces is a target with a few ranges.
 type pieces map[machine.Addr][]byte
 
 func (p pieces) ReadMemory(b []byte, addr machine.Addr) error {
@@ -164,7 +164,7 @@ entry:
 
 func TestResumeAfterStatepointReadsTheTarget(t *testing.T) {
 	target := pieces{
-		0x10008: {100, 0, 0, 0, 0, 0, 0, 0},                  // the heap: a few bytes of a page
+		0x10008: {100, 0, 0, 0, 0, 0, 0, 0},                  // the heap: a few bytes of one page
 		0x7ff00: append(make([]byte, 8), make([]byte, 8)...), // the stack
 	}
 	target[0x7ff00][8] = 5
@@ -176,7 +176,7 @@ func TestResumeAfterStatepointReadsTheTarget(t *testing.T) {
 		"o":    interp.FromUint(f.Params[0].Typ, 0x10000),
 		"d":    interp.FromUint(f.Params[0].Typ, 0x10008),
 		"slot": interp.FromUint(ir.Ptr, 0x7ff08),
-		"t":    i64(1000), // what @callee returned
+		"t":    i64(1000), // the result of @callee
 	})
 	p := interp.Point{Block: f.Block("entry"), Index: 2}
 	res, err := in.Resume(context.Background(), p, values)
@@ -191,16 +191,16 @@ func TestResumeAfterStatepointReadsTheTarget(t *testing.T) {
 	values[f.Value("r")] = i64(2000)
 	res, err = in.Resume(context.Background(), p, values)
 	require.NoError(t, err)
-	require.Equal(t, "2300", res.Value.Format()) // the slot now has 100, in the view
+	require.Equal(t, "2300", res.Value.Format()) // the slot now contains 100, in the view
 
-	// From its start the statepoint calls its callee.
+	// A run from the start calls the statepoint's callee.
 	res, err = in.Call(context.Background(), f, []interp.Value{
 		interp.FromUint(f.Params[0].Typ, 0x10000), interp.FromUint(ir.Ptr, 0x7ff08),
 	})
 	require.NoError(t, err)
 	require.Equal(t, "342", res.Value.Format())
 
-	// The bytes beside those of the target stay refused.
+	// Bytes beside those of the target remain inaccessible.
 	values[f.Value("d")] = interp.FromUint(f.Params[0].Typ, 0x10010)
 	_, err = in.Resume(context.Background(), p, values)
 	var fault *interp.FaultError

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Copies by unordered atomic elements ("RewriteStatepointsForGC intrinsic lowering"): llc makes calls of a runtime's functions of
-// them, which the program has itself.
+// The copies are element by element and atomic ("RewriteStatepointsForGC intrinsic lowering"). llc turns them into calls of runtime functions, which
+// the program defines itself.
 func TestElementsCopiedAtomicallyAreAsNative(t *testing.T) {
 	const src = `declare i32 @printf(ptr, ...)
 declare ptr @memcpy(ptr, ptr, i64)
@@ -54,7 +54,7 @@ define i32 @main() {
 }
 
 // TestBasesOfPointersAreAsNative requires that intrinsics for the base of a pointer, which rewrite-statepoints-for-gc replaces ("GC Transitions"),
-// are refused where they are reached, and that the output of that pass runs as native code does.
+// are refused when they are reached. It also requires that the output of that pass runs as native code does.
 func TestBasesOfPointersAreAsNative(t *testing.T) {
 	const src = `declare i32 @printf(ptr, ...)
 declare ptr addrspace(1) @llvm.experimental.gc.get.pointer.base.p1.p1(ptr addrspace(1))
@@ -95,7 +95,7 @@ define i32 @main() {
 	}
 }
 
-// The call of a statepoint that has bytes to be patched is nops: nothing is called until somebody patches them.
+// A statepoint that reserves bytes to patch consists of nops: it calls nothing until they are patched.
 func TestStatepointsToBePatchedAreAsNative(t *testing.T) {
 	const src = `declare i32 @printf(ptr, ...)
 define i32 @personality() {

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// A value that a loop changed between setjmp and longjmp is in the register or on the stack, and
-// not known; one that it did not change is known, and so is one that came to be the same again.
+// A value that changed between setjmp and longjmp is unknown: it may be in a register or on the stack. A value that did not change, or changed back,
+// is known.
 func TestValuesBehindLongjmp(t *testing.T) {
 	const head = `declare i32 @_setjmp(ptr) returns_twice
 declare void @longjmp(ptr, i32) noreturn

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// TestShift requires that all of a run's own addresses are higher by the shift, and that its results are the same.
+// TestShift requires that the shift moves all of a run's own addresses, and that the results do not change.
 func TestShift(t *testing.T) {
 	m := parse(t, `
 target datalayout = "e-p:64:64-i64:64"

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// edges returns numbers of width bits: all of few bits, else those at the ends, at powers of two and beside them, and random ones.
+// edges returns numbers of width bits: all of them if there are few bits, else the limits, the powers of two and their neighbours, and random ones.
 func edges(width int, r *mathrand.Rand) (list []uint64) {
 	if width <= 4 {
 		for v := range uint64(1) << width {
@@ -32,8 +32,8 @@ func edges(width int, r *mathrand.Rand) (list []uint64) {
 	return append(list, uint64(width)&m, m-1)
 }
 
-// TestIntShortsAreExact compares the shorter ways of the intrinsics of integers with the same in integers of any width, for all values of few bits
-// and the edges of more.
+// TestIntShortsAreExact compares the fast paths of integer intrinsics with arithmetic on integers of any width. It tests all values of few bits, and
+// the edges of wider ones.
 func TestIntShortsAreExact(t *testing.T) {
 	r := mathrand.New(mathrand.NewPCG(1, 2))
 	require.Len(t, intShorts, len(intIntrinsics))
@@ -102,8 +102,8 @@ func TestOverflowShortsAreExact(t *testing.T) {
 	}
 }
 
-// TestShortWays requires that what clang emits at -O1 to -O3 for scalars of at most 64 bits takes a shorter way. It has one instruction for each
-// form.
+// TestShortWays requires that the instructions which clang emits at -O1 to -O3 for scalars of at most 64 bits have a fast path. It tests one
+// instruction of each form.
 func TestShortWays(t *testing.T) {
 	var forms []string
 	form := func(format string, args ...any) { forms = append(forms, fmt.Sprintf(format, args...)) }
@@ -236,7 +236,7 @@ y:
 
 func parseModule(src string) (*ir.Module, error) { return ir.Parse("test.ll", []byte(src)) }
 
-// declarationOf is the declaration of the intrinsic that an instruction calls, "" of one that calls none.
+// declarationOf returns the declaration of the intrinsic that an instruction calls, "" if it calls none.
 func declarationOf(instr string) string {
 	m := regexp.MustCompile(`^call (\S+|{ \S+, i1 }) (@llvm\.\S+?)\((.*)\)$`).FindStringSubmatch(instr)
 	if m == nil {
@@ -246,8 +246,8 @@ func declarationOf(instr string) string {
 	return fmt.Sprintf("declare %s %s(%s)\n", m[1], m[2], types)
 }
 
-// TestShortLanesAreAsScalars requires that a vector's lanes equal the results of the same operation on each scalar, by the longer way of single
-// steps: known, undefined and poison.
+// TestShortLanesAreAsScalars requires that a vector's lanes equal the results of the same operation on each scalar, computed without fast paths.
+// Lanes are known, undefined and poison.
 func TestShortLanesAreAsScalars(t *testing.T) {
 	lanes := []string{"0", "-1", "2147483647", "-2147483648", "undef", "poison", "7", "31"}
 	floats := []string{"0.0", "-0.5", "0x41EFFFFFFFE00000", "0x41DFFFFFFFC00000", "undef", "poison", "0x7FF8000000000000", "-2147483648.0"}

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCxxProgramsAreAsNative is TestCProgramsAreAsNative for C++ without exceptions.
+// TestCxxProgramsAreAsNative is like TestCProgramsAreAsNative, for C++ without exceptions.
 func TestCxxProgramsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	files, err := filepath.Glob("testdata/cxx/*.cc")
@@ -28,7 +28,7 @@ func TestCxxProgramsAreAsNative(t *testing.T) {
 					program, module := filepath.Join(dir, name), filepath.Join(dir, name+".ll")
 					standard := "-std=c++17"
 					if name == "strings" {
-						standard = "-std=c++20" // of an earlier one std::string is compiled in the library
+						standard = "-std=c++20" // with an earlier standard, the library contains the code of std::string
 					}
 					clang(t, version, standard, "-fno-exceptions", level, "-o", program, file, "-lstdc++", "-lm")
 					clang(t, version, standard, "-fno-exceptions", level, "-S", "-emit-llvm", "-o", module, file)
@@ -39,7 +39,7 @@ func TestCxxProgramsAreAsNative(t *testing.T) {
 	}
 }
 
-// startup has a list of constructors, each of which prints its letter.
+// startup returns a module with a list of constructors, each of which prints its letter.
 func startup(list string) string {
 	return `@text = constant [4 x i8] c"abc\00"
 @there = global i8 1
@@ -97,7 +97,7 @@ func TestConstructorsThatCannotRun(t *testing.T) {
 	}
 }
 
-// A debugger sees the constructors too, and can stop where main begins.
+// A debugger can step through the constructors and stop at the start of main.
 func TestStepsThroughConstructors(t *testing.T) {
 	const list = `@llvm.global_ctors = appending global [2 x { i32, ptr }] [{ i32, ptr } { i32 1, ptr @a }, { i32, ptr } { i32 1, ptr @b }]`
 	in, m := machineOf(t, startup(list))
@@ -140,7 +140,7 @@ func TestStepsThroughConstructors(t *testing.T) {
 	}
 }
 
-// A function that is called in the middle of a program has no startup of its own.
+// A function that is called in the middle of a program runs no constructors.
 func TestCallRunsNoConstructors(t *testing.T) {
 	in, m := machineOf(t, startup(`@llvm.global_ctors = appending global [1 x { i32, ptr }] [{ i32, ptr } { i32 1, ptr @a }]`))
 	res, err := in.Call(context.Background(), m.Func("b"), nil)

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestStringsOfLibstdcxx requires what doc/interpreter.md states of std::string and libstdc++: with these flags the module has all of it. Without
-// them the library has it, which -D_GLIBCXX_EXTERN_TEMPLATE=0 does not change.
+// TestStringsOfLibstdcxx checks the statements of doc/interpreter.md about std::string in libstdc++. With the flags given there, the module contains
+// all of its code. Otherwise the library contains it, even with -D_GLIBCXX_EXTERN_TEMPLATE=0.
 func TestStringsOfLibstdcxx(t *testing.T) {
 	livetest.Slow(t)
 	const program = `#include <cstdio>

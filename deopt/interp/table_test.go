@@ -12,15 +12,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The table tests run one instruction at a time on operands from memory, and
-// compare the bytes of the result with those that native code leaves. The native
-// code is llc's, of the same IR; it cannot fold anything, as each instruction is in
-// a function of its own that is called through a pointer.
+// The table tests run one instruction at a time on operands from memory. They compare the bytes of the result with those of native code, which llc
+// compiles from the same IR. llc cannot fold constants, because each instruction is in a function of its own that is called through a pointer.
 //
-// What LangRef leaves open is left out by rule: rows with undefined behavior or
-// a poison result are not made, and every NaN is one NaN before it is stored.
+// The tables skip what LangRef leaves open: they have no rows with undefined behavior or a poison result, and they replace every NaN by one NaN
+// before it is stored.
 
-// edges are integers of a width at which operations change their minds.
+// edges returns integers of a width at which operations change their behavior.
 func edges(width int) []*big.Int {
 	one := big.NewInt(1)
 	top := new(big.Int).Lsh(one, uint(width-1))
@@ -38,8 +36,7 @@ func edges(width int) []*big.Int {
 	return list
 }
 
-// typ is a type as the tables use it: lanes scalars of bits each, lanes 0 for
-// one that is no vector.
+// typ is a type of the tables: lanes scalars of bits each. lanes is 0 for a scalar.
 type typ struct {
 	ir    string
 	bits  int
@@ -51,7 +48,7 @@ func (t typ) vector(n int) typ { return typ{fmt.Sprintf("<%d x %s>", n, t.ir), t
 func (t typ) count() int       { return max(t.lanes, 1) }
 func (t typ) bytes() int       { return (t.bits*t.count() + 7) / 8 }
 
-// with is a type of as many lanes of another element.
+// with returns a type with the same number of lanes and another element.
 func (t typ) with(elem typ) typ {
 	if t.lanes == 0 {
 		return elem
@@ -59,7 +56,7 @@ func (t typ) with(elem typ) typ {
 	return elem.vector(t.lanes)
 }
 
-// element is the type of a lane.
+// element returns the type of a lane.
 func (t typ) element() string {
 	if t.lanes == 0 {
 		return t.ir
@@ -67,7 +64,7 @@ func (t typ) element() string {
 	return t.ir[strings.Index(t.ir, "x ")+2 : len(t.ir)-1]
 }
 
-// suffix is the type's part of an intrinsic's name.
+// suffix returns the type's part of an intrinsic's name.
 func (t typ) suffix() string {
 	elem, n := t.element(), ""
 	if t.lanes > 0 {
@@ -80,7 +77,7 @@ func (t typ) suffix() string {
 	return n + elem
 }
 
-// raw is the lanes as memory holds them, the first in the lowest bits.
+// raw returns the lanes as in memory, the first in the lowest bits.
 func (t typ) raw(lanes ...*big.Int) []byte {
 	all := new(big.Int)
 	mod := new(big.Int).Lsh(big.NewInt(1), uint(t.bits))
@@ -95,7 +92,7 @@ func (t typ) raw(lanes ...*big.Int) []byte {
 	return b
 }
 
-// table is a module of cases under construction.
+// table is a module of test cases under construction.
 type table struct {
 	text  strings.Builder
 	calls strings.Builder
@@ -103,7 +100,7 @@ type table struct {
 	rows  int
 }
 
-// add makes a case: a body that computes %r of type out from %a, %b, %c of the
+// add adds a case: a body that computes %r of type out from %a, %b, %c of the types in, run for each row of operands.
 // types in, run for each row of operands.
 func (g *table) add(name string, in []typ, out typ, body string, rows [][]byte) {
 	if len(rows) == 0 {
@@ -189,7 +186,7 @@ func (g *table) module() string {
 	return runner + g.text.String() + "define i32 @main() {\n" + g.calls.String() + "  ret i32 0\n}\n"
 }
 
-// check runs the table here and as native code of both ends of llc's optimizer.
+// check compares the table's results with native code, for the lowest and highest optimization level of llc.
 func (g *table) check(t *testing.T, versions ...string) {
 	t.Helper()
 	src := g.module()
@@ -200,8 +197,7 @@ func (g *table) check(t *testing.T, versions ...string) {
 		for _, level := range []string{"-O0", "-O2"} {
 			object, program := path+".o", path+".exe"
 			livetest.Make(t, "llc-"+version, level, "-filetype=obj", "-relocation-model=pic", "-o", object, path)
-			// libgcc 12 lacks the conversions of bfloat. The functions that it has are correct; in compiler-rt 19 the product of a subnormal fp128 is
-			// off by one unit.
+			// Prefer libgcc: in compiler-rt 19 the product of a subnormal fp128 is off by one unit. But libgcc 12 lacks the conversions of bfloat.
 			livetest.Make(t, "gcc", "-o", program, object, "-lgcc", runtime, "-lm")
 			sameTable(t, status(t, program), ours, "llc-"+version+" "+level)
 		}
@@ -224,7 +220,7 @@ func sameTable(t *testing.T, want, got outcome, by string) {
 	require.Equal(t, want, got, by)
 }
 
-// cross makes rows of all combinations of operands for which keep holds.
+// cross returns rows of all combinations of operands for which keep is true.
 func cross(types []typ, values [][]*big.Int, keep func(v []*big.Int) bool) [][]byte {
 	var rows [][]byte
 	var walk func(v []*big.Int)
@@ -247,8 +243,7 @@ func cross(types []typ, values [][]*big.Int, keep func(v []*big.Int) bool) [][]b
 	return rows
 }
 
-// mixed makes rows of vectors whose lanes differ: lane k of row n takes the
-// operands of the scalar row n+7k.
+// mixed returns rows of vectors whose lanes differ: lane k of row n has the operands of the scalar row n+7k.
 func mixed(types []typ, values [][]*big.Int, keep func(v []*big.Int) bool, limit int) [][]byte {
 	var good [][]*big.Int
 	r := rand.New(rand.NewPCG(3, 4))
@@ -276,7 +271,7 @@ func mixed(types []typ, values [][]*big.Int, keep func(v []*big.Int) bool, limit
 	return rows
 }
 
-// rowsOf makes the rows of operands of a type with any number of lanes.
+// rowsOf returns rows of operands of a type with any number of lanes.
 func rowsOf(types []typ, values [][]*big.Int, keep func(v []*big.Int) bool) [][]byte {
 	for _, t := range types {
 		if t.lanes > 0 {

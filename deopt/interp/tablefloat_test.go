@@ -8,15 +8,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// float is a format of the tables: its bits of exponent and of fraction, and the
-// bits of a quiet NaN as a literal.
+// float is a format of the tables: its exponent and fraction bits, and the bits of a quiet NaN as a literal.
 type float struct {
 	typ
 	exp, frac int
 	nan       string
 }
 
-// explicit reports whether the leading one of the significand is stored.
+// explicit reports whether the format stores the leading one of the significand.
 func (f float) explicit() bool { return f.ir == "x86_fp80" }
 
 var tableFloats = []float{
@@ -25,8 +24,7 @@ var tableFloats = []float{
 	{typ{"x86_fp80", 80, 0}, 15, 63, "0xK7FFFC000000000000000"}, {typ{"fp128", 128, 0}, 15, 112, "0xL00000000000000007FFF800000000000"},
 }
 
-// number is a float of an exponent of two and a fraction, of which the leading
-// bits and the last ones are given.
+// number returns a float with a binary exponent, and a fraction with the given leading and last bits.
 func (f float) number(neg bool, exp int, high, low int64) *big.Int {
 	bias := 1<<(f.exp-1) - 1
 	frac := new(big.Int).Lsh(big.NewInt(high), uint(f.frac-4))
@@ -50,9 +48,8 @@ func (f float) join(neg bool, biased int, frac *big.Int) *big.Int {
 	return v
 }
 
-// values are zeros, infinities, NaN, the ends of the subnormal and the normal
-// numbers, and numbers whose sums, products and quotients are exact, round
-// either way, tie, cancel, overflow and underflow.
+// values returns zeros, infinities, NaN, the limits of subnormal and normal numbers, and numbers for arithmetic. Sums, products and quotients of
+// these are exact, round either way, tie, cancel, overflow and underflow.
 func (f float) values() []*big.Int {
 	top := 1<<f.exp - 1
 	bias := top >> 1
@@ -71,7 +68,7 @@ func (f float) values() []*big.Int {
 	return list
 }
 
-// oneNaN ends a body: %r is %x with every NaN of it made the same.
+// oneNaN returns the end of a body: %r is %x with every NaN replaced by the same NaN.
 func oneNaN(t typ, nan string) string {
 	constant := nan
 	one := t.with(intType(1))
@@ -88,8 +85,8 @@ func oneNaN(t typ, nan string) string {
 	return fmt.Sprintf("  %%nan = fcmp uno %s %%x, %%x\n  %%r = select %s %%nan, %s %s, %s %%x\n", t.ir, one.ir, t.ir, constant, t.ir)
 }
 
-// lanesOf are the forms in which a format is tried. A vector of x86_fp80 is
-// not: llc gives its elements the stride of an array in memory, LangRef none.
+// lanesOf returns the vector and scalar forms of a format to test. Vectors of x86_fp80 are not among them: llc gives their elements the stride of an
+// array in memory, but LangRef says there is no padding.
 func (f float) lanesOf() []typ {
 	if f.explicit() {
 		return []typ{f.typ}
@@ -109,7 +106,7 @@ func TestFloatsAreAsNative(t *testing.T) {
 			rows := rowsOf(pair, [][]*big.Int{f.values(), f.values()}, nil)
 			for _, op := range []string{"fadd", "fsub", "fmul", "fdiv", "frem"} {
 				if op == "frem" && f.ir == "fp128" {
-					continue // a call of fmodl, which on x86-64 takes x86_fp80
+					continue // frem calls fmodl, which takes x86_fp80 on x86-64
 				}
 				g.add(op+" "+x.ir, pair, x, fmt.Sprintf("  %%x = %s %s %%a, %%b\n", op, x.ir)+oneNaN(x, f.nan), rows)
 			}
@@ -129,7 +126,7 @@ func TestFloatCastsAreAsNative(t *testing.T) {
 	for _, f := range tableFloats {
 		for _, to := range tableFloats {
 			if f.bits == to.bits || to.ir == "bfloat" && f.bits > 64 || f.ir == "bfloat" && to.bits > 64 {
-				continue // between bfloat and the wide formats llc 19 stops, or reads what it has not written
+				continue // llc 19 fails between bfloat and the wide formats, or reads memory that it has not written
 			}
 			op := "fptrunc"
 			if f.bits < to.bits {
@@ -167,8 +164,7 @@ func TestFloatCastsAreAsNative(t *testing.T) {
 	g.check(t, "19")
 }
 
-// inRange reports whether a float's integer part fits an integer type, judged by
-// its exponent alone: some that fit are left out.
+// inRange reports whether a float's integer part fits an integer type. It looks only at the exponent, so it excludes some that fit.
 func (f float) inRange(v *big.Int, bits int, signed bool) bool {
 	width := f.frac
 	if f.explicit() {
@@ -178,9 +174,9 @@ func (f float) inRange(v *big.Int, bits int, signed bool) bool {
 	negative := v.Bit(f.bits-1) == 1
 	switch {
 	case exp > 1<<(f.exp-1)-1:
-		return false // infinite, or NaN
+		return false // infinity or NaN
 	case exp < 0:
-		return true // the fraction is cut off
+		return true // the fraction is truncated
 	case negative && !signed:
 		return false
 	case signed:

@@ -8,14 +8,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestFloatIntrinsicTableIsAsNative compares the functions that IEEE 754 requires to be rounded correctly, and those that take floats apart. Package
-// libm compares those that C libraries round differently.
+// TestFloatIntrinsicTableIsAsNative compares the functions for which IEEE 754 requires correct rounding, and those that split floats. Package libm
+// tests those that C libraries round differently.
 func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	var g table
 	for _, f := range tableFloats {
 		if f.ir == "bfloat" {
-			continue // llc 19 has no functions of bfloat
+			continue // llc 19 lacks the functions of bfloat
 		}
 		for _, x := range []typ{f.typ, f.vector(3)} {
 			if x.lanes > 0 && (f.explicit() || f.bits == 128) {
@@ -33,13 +33,13 @@ func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 			single, pairs := rowsOf(one, [][]*big.Int{v}, nil), rowsOf(two, [][]*big.Int{v, v}, nil)
 			names := []string{"fabs", "sqrt", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven"}
 			if f.bits == 128 {
-				names = names[:1] // the others are calls of sqrtl and so on, which take x86_fp80
+				names = names[:1] // the others call sqrtl and so on, which take x86_fp80
 			}
 			for _, name := range names {
 				add(name, one, x, single, "."+x.suffix())
 			}
 			add("copysign", two, x, pairs, "."+x.suffix())
-			// LangRef does not define which zero results from two, nor whether a NaN that is not quiet counts.
+			// LangRef does not define the sign of a result from two zeros, nor whether a signaling NaN counts as a NaN.
 			if f.bits <= 64 {
 				noZeros := func(v []*big.Int) bool {
 					return v[0].BitLen() > 0 && v[1].BitLen() > 0 && v[0].Bit(f.bits-1)+v[1].Bit(f.bits-1) < 2
@@ -51,7 +51,7 @@ func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 					add(name, two, x, pairs, "."+x.suffix())
 				}
 			}
-			// Without an instruction for it fma of a half is float's, rounded twice.
+			// Without an fma instruction, llc computes fma of a half as that of a float, and rounds twice.
 			if f.ir == "float" || f.ir == "double" || f.explicit() {
 				add("fma", three, x, rowsOf(three, [][]*big.Int{v, v[5:], v[:12]}, nil), "."+x.suffix())
 			}
@@ -59,7 +59,7 @@ func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 				for _, name := range []string{"fptosi.sat", "fptoui.sat"} {
 					to := x.with(intType(bits))
 					if f.bits == 128 || x.lanes > 0 && bits == 100 {
-						continue // maxnum of fp128, which llc uses for it, calls fmaxl
+						continue // llc uses maxnum of fp128 for it, which calls fmaxl
 					}
 					add(name, one, to, single, "."+to.suffix()+"."+x.suffix())
 				}

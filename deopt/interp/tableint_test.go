@@ -23,7 +23,7 @@ var tableInts = func() []typ {
 	return append(list, intType(1).vector(17), intType(8).vector(16), intType(32).vector(8), intType(128).vector(2))
 }()
 
-// fewEdges are edges, fewer of them for wide types whose rows are long.
+// fewEdges returns edges, fewer of them for wide types, whose rows are long.
 func fewEdges(bits int) []*big.Int {
 	list := edges(bits)
 	if bits > 256 {
@@ -32,7 +32,7 @@ func fewEdges(bits int) []*big.Int {
 	return list
 }
 
-// definedInt reports whether an operation of integers has a result.
+// definedInt returns a function that reports whether an integer operation has a defined result.
 func definedInt(op string, bits int) func(v []*big.Int) bool {
 	mod := new(big.Int).Lsh(big.NewInt(1), uint(bits))
 	lowest := new(big.Int).Rsh(mod, 1)
@@ -60,7 +60,7 @@ func TestIntegersAreAsNative(t *testing.T) {
 		pair := []typ{x, x}
 		for _, op := range []string{"add", "sub", "mul", "and", "or", "xor", "udiv", "urem", "sdiv", "srem", "shl", "lshr", "ashr"} {
 			if op == "mul" && x.bits > 1000 {
-				continue // llc makes 4096 multiplications of one
+				continue // llc expands one of these to 4096 multiplications
 			}
 			g.add(op+" "+x.ir, pair, x, fmt.Sprintf("  %%r = %s %s %%a, %%b\n", op, x.ir), rowsOf(pair, [][]*big.Int{e, shifts}, definedInt(op, x.bits)))
 		}
@@ -93,7 +93,7 @@ func TestIntegerCastsAreAsNative(t *testing.T) {
 			}
 		}
 	}
-	// A vector of any elements has the bits of an integer of the same size.
+	// A vector can be cast to an integer of the same size.
 	for _, pair := range [][2]typ{
 		{intType(1).vector(8), intType(8)}, {intType(1).vector(17), intType(17)}, {intType(8).vector(3), intType(24)},
 		{intType(7).vector(3), intType(21)}, {intType(4).vector(2), intType(8)}, {intType(16).vector(4), intType(64)},

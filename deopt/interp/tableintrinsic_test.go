@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// call is the text of a call of an intrinsic whose operands are %a, %b, ... of
-// the types in, followed by constants; it declares the intrinsic once.
+// call returns the text of a call of an intrinsic. Its operands are %a, %b, ... of the types in, followed by constants. call also declares the
+// intrinsic, once.
 func (g *table) call(intrinsic string, in []typ, result string, constants ...string) string {
 	var params, args []string
 	for k, t := range in {
@@ -60,7 +60,7 @@ func TestIntegerIntrinsicTableIsAsNative(t *testing.T) {
 		for _, name := range []string{"ushl.sat", "sshl.sat"} {
 			add(name, two, rowsOf(two, [][]*big.Int{e, {big.NewInt(0), big.NewInt(1), big.NewInt(int64(x.bits - 1))}}, definedInt("shl", x.bits)))
 		}
-		// The amount is taken modulo the width, whatever it is.
+		// Any amount is valid: it is taken modulo the width.
 		for _, name := range []string{"fshl", "fshr"} {
 			amounts := []*big.Int{big.NewInt(0), big.NewInt(1), big.NewInt(int64(x.bits)), big.NewInt(int64(x.bits - 1)), big.NewInt(-3)}
 			add(name, three, rowsOf(three, [][]*big.Int{e[:4], e[1:5], amounts}, nil))
@@ -81,7 +81,7 @@ func TestIntegerIntrinsicTableIsAsNative(t *testing.T) {
 				g.add("vector.reduce."+name+" "+x.ir, one, elem, "  %r = "+g.call("llvm.vector.reduce."+name+"."+x.suffix(), one, elem.ir), single)
 			}
 		}
-		// Both roundings are right, so scales are those with nothing to round.
+		// LLVM allows both rounding directions, so test only scales without rounding.
 		if x.lanes == 0 && slices.Contains([]int{8, 16, 32, 64}, x.bits) {
 			for _, name := range []string{"smul.fix.sat", "umul.fix.sat"} {
 				add(name, two, pairs, "i32 0")
@@ -95,7 +95,7 @@ func TestVectorIntrinsicTableIsAsNative(t *testing.T) {
 	var g table
 	for _, elem := range []typ{intType(8), intType(32), intType(64), {"float", 32, 0}, {"double", 64, 0}} {
 		e := edges(elem.bits)
-		// Whole registers: llc 19 cannot put smaller vectors into each other.
+		// Use whole registers: llc 19 cannot insert smaller vectors into each other.
 		n := 128 / elem.bits
 		two, four, eight := elem.vector(n), elem.vector(2*n), elem.vector(4*n)
 		rows := func(list ...typ) [][]byte {
@@ -128,7 +128,7 @@ func TestVectorIntrinsicTableIsAsNative(t *testing.T) {
 		g.add("get.active.lane.mask "+out.ir, []typ{i32, i32}, out, "  %r = "+g.call("llvm.get.active.lane.mask."+out.suffix()+".i32", []typ{i32, i32}, out.ir),
 			cross([]typ{i32, i32}, [][]*big.Int{edges(32), edges(32)[1:]}, func(v []*big.Int) bool { return v[1].Sign() != 0 }))
 	}
-	// Accesses under a mask, through the operands' own memory.
+	// Masked accesses, through the operands' own memory.
 	for _, x := range []typ{intType(8).vector(4), intType(32).vector(4), intType(64).vector(3), typ{"double", 64, 0}.vector(4)} {
 		mask := intType(1).vector(x.lanes)
 		in := []typ{x, x, mask}
@@ -152,7 +152,7 @@ func TestVectorIntrinsicTableIsAsNative(t *testing.T) {
 		g.add("masked.store "+x.ir, in, x, spill+"  "+masked("store."+x.suffix()+".p0", "void", b, "ptr %p", "i32 1", c)+back, list)
 		g.add("masked.compressstore "+x.ir, in, x, spill+"  "+masked("compressstore."+x.suffix(), "void", b, "ptr %p", c)+back, list)
 		pointers := fmt.Sprintf("<%d x ptr>", x.lanes)
-		// Backwards, so that elements change places.
+		// In reverse, so that elements change places.
 		indices := make([]string, x.lanes)
 		for k := range indices {
 			indices[k] = fmt.Sprintf("i64 %d", x.lanes-1-k)

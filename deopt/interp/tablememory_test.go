@@ -10,10 +10,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// opaque is a type without lanes of its own, of that many bytes in memory.
+// opaque returns a type without lanes and with this size in memory.
 func opaque(text string, bytes int) typ { return typ{text, 8 * bytes, 0} }
 
-// bytesOf makes rows of any bytes, but for those that a type does not use.
+// bytesOf returns rows of random bytes, in which the bytes that a type does not use are fixed.
 func bytesOf(n int, size int, unused ...int) [][]byte {
 	r := rand.New(rand.NewPCG(5, 6))
 	var rows [][]byte
@@ -23,7 +23,7 @@ func bytesOf(n int, size int, unused ...int) [][]byte {
 			row[k] = byte(r.Uint32())
 		}
 		for _, k := range unused {
-			row[k] = 0xaa // what the result has there before
+			row[k] = 0xaa // the initial content of the result
 		}
 		rows = append(rows, row)
 	}
@@ -47,7 +47,7 @@ func TestLoadsAndStoresAreAsNative(t *testing.T) {
 	g.check(t, "19", "22")
 }
 
-// aggregates with the bytes of padding that a store leaves as they are.
+// aggregates are types with the bytes of padding that a store leaves unchanged.
 var aggregates = []struct {
 	typ
 	padding []int
@@ -91,7 +91,7 @@ func TestAggregatesAreAsNative(t *testing.T) {
 	g.check(t, "19", "22")
 }
 
-// fixed makes byte k of each row one of an i1.
+// fixed sets byte k of each row to a valid i1.
 func fixed(rows [][]byte, k int) [][]byte {
 	for _, r := range rows {
 		r[k] &= 1
@@ -133,7 +133,7 @@ func TestElementsAreAsNative(t *testing.T) {
 	g.check(t, "19")
 }
 
-// The layouts are clang's for x86-64, the default one and packed ones.
+// The layouts are clang's for x86-64: the default one and packed ones.
 func TestAddressesAreAsNative(t *testing.T) {
 	var g table
 	p := typ{"ptr", 64, 0}
@@ -169,7 +169,7 @@ func TestAddressesAreAsNative(t *testing.T) {
 
 func TestAtomicsAreAsNative(t *testing.T) {
 	var g table
-	// The result is the old content and the new one.
+	// both adds two cases: one results in the old content, the other in the new content.
 	both := func(name string, x typ, body string, in []typ, rows [][]byte) {
 		for _, v := range []string{"old", "new"} {
 			g.add(name+" "+x.ir+" "+v, in, x, fmt.Sprintf("  %%p = alloca %s, align 16\n  store %s %%a, ptr %%p, align 16\n%s  %%new = load %s, ptr %%p, align 16\n  %%r = select i1 true, %s %%%s, %s %%%s\n",
@@ -193,7 +193,7 @@ func TestAtomicsAreAsNative(t *testing.T) {
 	for _, f := range tableFloats[2:4] {
 		in := []typ{f.typ, f.typ}
 		v := append(f.values()[:4:4], f.values()[5:]...)
-		same := func(x []*big.Int) bool { // no sum without a value
+		same := func(x []*big.Int) bool { // exclude sums of infinities, which may be NaN
 			return !(x[0].Cmp(v[2]) == 0 || x[0].Cmp(v[3]) == 0) || x[1].Cmp(v[2]) != 0 && x[1].Cmp(v[3]) != 0
 		}
 		for _, op := range []string{"fadd", "fsub"} {

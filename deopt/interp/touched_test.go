@@ -66,7 +66,7 @@ text:
 }
 `
 
-// Five pages of a target at 0x10000, the fourth of which is not there, and some of the last.
+// storingTarget returns five pages at 0x10000. The fourth is missing, and the last is incomplete.
 func storingTarget() pieces {
 	return pieces{0x10000: make([]byte, 3*interp.PageSize), 0x14000: {9, 9, 9, 9, 9, 9, 9, 9}}
 }
@@ -116,8 +116,7 @@ func TestTouchedPages(t *testing.T) {
 	}
 }
 
-// TestTouchedBytesThatWereThere requires that Touched marks stored bytes even where the same bytes were there before, whatever instruction stored
-// them.
+// TestTouchedBytesThatWereThere requires that Touched marks stored bytes for every kind of store, even if the store did not change them.
 func TestTouchedBytesThatWereThere(t *testing.T) {
 	m := parse(t, `target datalayout = "e-p:64:64-i64:64"
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -176,7 +175,7 @@ func TestCalledFunctions(t *testing.T) {
 	for range 2 {
 		require.Equal(t, want, call("calls", pointerTo(0x10000), x))
 	}
-	want[3].Effect = interp.EffectState // it set errno
+	want[3].Effect = interp.EffectState // it has set errno
 	require.Equal(t, want, call("calls", pointerTo(0x11000), x))
 	require.Empty(t, call("look", pointerTo(0x10000)))
 	require.Equal(t, want[1].Name, call("exits", pointerTo(0x10000))[0].Name, "of a run that failed too")
@@ -191,7 +190,7 @@ func TestMadeAddresses(t *testing.T) {
 	m := parse(t, storing)
 	in, err := interp.New(m, interp.Options{Memory: storingTarget()})
 	require.NoError(t, err)
-	// Doubles such as 2.0 have the bits of such addresses: only what was given is one.
+	// Doubles such as 2.0 have the same bits as such addresses: only allocated addresses count.
 	for _, v := range []uint64{0, 0x10000, 0x4000000000000000, 0x4800000000000000, 0x5000000000000000, 0x5400000000000000, 0x5800000000000000, 0x6000000000000000, 0x7fffffffffffffff} {
 		require.False(t, in.Made(v), "%#x", v)
 	}

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// LLVM 19 declares an intrinsic that is called without a declaration, and adds the types to its name.
+// LLVM 19 accepts a call of an intrinsic without a declaration: it adds the declaration and the types in its name.
 func TestIntrinsicsWithoutADeclarationAreAsNative(t *testing.T) {
 	sameAsJIT(t, `
 @g = global i64 -5
@@ -32,7 +32,7 @@ define i32 @main() {
 `, "19", "22")
 }
 
-// The sites of the proposal of 2013 run as those of today.
+// Sites in the syntax of the 2013 proposal run like those of today.
 func TestSitesOfTheProposalRun(t *testing.T) {
 	in, _ := machineOf(t, `
 declare void @llvm.webkit.stackmap(i32, i32, ...)
@@ -53,8 +53,8 @@ define i32 @main() {
 	require.Equal(t, "42", res.Value.Format())
 }
 
-// TestConstantsThatOnlyAProcessKnows requires that a run which reaches a signed pointer, whose key it does not know, or a length of a scalable vector
-// ends with an error.
+// TestConstantsThatOnlyAProcessKnows requires an error when a run reaches a signed pointer, whose key is unknown, or the length of a scalable
+// vector.
 func TestConstantsThatOnlyAProcessKnows(t *testing.T) {
 	for want, body := range map[string]string{
 		"the signed pointer ptrauth (ptr @main, i32 0)": "  %p = load ptr, ptr @signed\n",

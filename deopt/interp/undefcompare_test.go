@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// undefinedCompare prints the result of icmp for an i16 of which one byte is undefined.
+// undefinedCompare returns a program that prints the result of icmp for an i16 with one undefined byte.
 func undefinedCompare(memory, predicate string, than int) string {
 	return fmt.Sprintf(`
 @g = global { i8, i8 } { %s }
@@ -28,14 +28,14 @@ define i32 @main() {
 `, memory, predicate, than)
 }
 
-// csmith's seed 181 at -O1 compares a field of a struct in place, with undefined padding in the bits below it.
+// csmith's seed 181 at -O1 compares a field of a struct in place, with undefined padding in the bits below the field.
 func TestOrderIsKnownWhereUndefinedBitsHaveNoSay(t *testing.T) {
 	livetest.Slow(t)
 	const low, high, negative = "i8 undef, i8 5", "i8 5, i8 undef", "i8 undef, i8 -123"
 	for _, c := range []struct {
 		memory, predicate string
 		than              int
-		want              string // "" is undefined
+		want              string // "" if undefined
 	}{
 		{low, "ult", 0x500, "0"}, {low, "ult", 0x501, ""}, {low, "ult", 0x5ff, ""}, {low, "ult", 0x600, "1"},
 		{low, "ule", 0x4ff, "0"}, {low, "ule", 0x500, ""}, {low, "ule", 0x5ff, "1"},

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Landing pads that clang does not write: tokens of statepoints among them.
+// Landing pads that clang does not emit, such as those with tokens of statepoints.
 func TestLandingPadsAreAsNative(t *testing.T) {
 	const file = "testdata/unwind/statepoint.ll"
 	program := filepath.Join(t.TempDir(), "program")
@@ -20,7 +20,7 @@ func TestLandingPadsAreAsNative(t *testing.T) {
 	same(t, native(t, nil, program), endedAs(t, file, program))
 }
 
-// stackOf makes activations of @outer and @inner at the invoke of the first; given names the values of @outer that are set.
+// stackOf returns activations of @outer, at its invoke, and @inner; given names the values of @outer that are set.
 func stackOf(t *testing.T, m *ir.Module, given ...string) []interp.Activation {
 	outer, err := m.Func("outer").Body()
 	require.NoError(t, err)
@@ -60,8 +60,8 @@ declare ptr @__cxa_begin_catch(ptr)
 declare void @__cxa_end_catch()
 `
 
-// TestResumedFramesAreUnwound requires that a frame that is resumed while it waits at an invoke is unwound to as others are, with the values live at
-// its landing pad.
+// TestResumedFramesAreUnwound requires that an exception unwinds to a frame resumed at an invoke as to any other, with the values live at its
+// landing pad.
 func TestResumedFramesAreUnwound(t *testing.T) {
 	outer := func(clause string) *ir.Module {
 		return parse(t, throwing+`define i64 @outer(i64 %a, i64 %b) personality ptr @__gxx_personality_v0 {
@@ -94,7 +94,7 @@ pad:
 	require.Equal(t, "23", res.Value.Format()) // 5 * 4 + 3
 	_, err = run(m, "a")
 	require.ErrorContains(t, err, "cannot resume with the exception in @outer, block %pad: no value for %b, %c")
-	// No frame here handles it, and the next outer one is not known: no cleanup runs.
+	// No frame here handles it, and the next outer frame is unknown: no cleanup runs.
 	_, err = run(outer("cleanup catch ptr @_ZTIi"), "a", "b", "c")
 	require.ErrorContains(t, err, "an exception of type 'long', which leaves the outermost of the frames that run, is not supported: resume a frame further out")
 }

@@ -24,7 +24,7 @@ var (
 	fp128  = &ir.Type{Kind: ir.FP128Kind}
 )
 
-// TestFrameTypeIsBounded requires that a frame's type has parts where it is small enough, and else only its bits.
+// TestFrameTypeIsBounded requires that a small frame type has parts, and a large one only its number of bits.
 func TestFrameTypeIsBounded(t *testing.T) {
 	dl, err := ir.ParseDataLayout("")
 	require.NoError(t, err)
@@ -49,8 +49,7 @@ func vector(n uint64, elem *ir.Type) *ir.Type {
 	return &ir.Type{Kind: ir.VectorKind, Len: n, Elem: elem}
 }
 
-// The bytes of floats are gcc's for constants of _Float16, __bf16, float,
-// double, long double and __float128.
+// The bytes of floats are those of gcc for constants of _Float16, __bf16, float, double, long double and __float128.
 func TestFormatOfBytes(t *testing.T) {
 	dl, err := ir.ParseDataLayout("")
 	require.NoError(t, err)

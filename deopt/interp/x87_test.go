@@ -9,12 +9,12 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// TestX87ShortsAreExact compares the shorter way of x86_fp80 with package softfloat, which calculates in integers of any width.
+// TestX87ShortsAreExact compares the fast path of x86_fp80 with package softfloat, which computes with integers of any width.
 func TestX87ShortsAreExact(t *testing.T) {
 	r := mathrand.New(mathrand.NewPCG(3, 4))
 	some := func(near uint64) []word {
 		m, one, other := r.Uint64(), r.IntN(64), r.IntN(64)
-		switch r.IntN(4) { // few bits set, few clear, or all of them at random
+		switch r.IntN(4) { // few bits set, few bits clear, or random bits
 		case 0:
 			m = 1<<one | 1<<other
 		case 1:

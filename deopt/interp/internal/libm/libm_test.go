@@ -21,7 +21,7 @@ import (
 var functions = []struct {
 	name string
 	f    libm.Func
-	// arguments are 2^low to 2^high, or the other way round where negative.
+	// The magnitudes of the arguments range from 2^low to 2^high.
 	low, high int
 	// disagree bounds how many of 1000 results of glibc may differ.
 	disagree int
@@ -36,15 +36,14 @@ var functions = []struct {
 	{"cbrt", libm.Cbrt, -1022, 1023, 600}, {"pow", libm.Pow, -5, 5, 20}, {"atan2", libm.Atan2, -30, 30, 100}, {"hypot", libm.Hypot, -300, 300, 400},
 }
 
-// edges are arguments with results of their own, or at which functions turn.
+// edges are arguments with special results, or at which a function changes its behavior.
 var edges = []float64{
 	0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 10, 22, 100, 1024, -1074, -1075, -1076, 709.782712893384, 710, -745.2, 1e22,
 	math.Inf(1), math.Inf(-1), math.NaN(), math.Pi, math.Pi / 2, 6381956970095103 * 0x1p797, 0x1p-26, 0x1p-1074, 0x1p-1022, math.MaxFloat64,
 	1 + 0x1p-52, 1 - 0x1p-53, 27, 0.001, -0x1p-1074,
 }
 
-// TestResultsAreRoundedCorrectly requires the results of libquadmath, whose 113 bits are rounded to 53. It bounds how far glibc differs, so that the
-// bound in this table holds for what programs see.
+// TestResultsAreRoundedCorrectly compares with libquadmath, rounded from 113 bits to 53. It also bounds how many results of glibc differ.
 func TestResultsAreRoundedCorrectly(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "libm")
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)

@@ -15,7 +15,7 @@ func decode(d float64) softfloat.Number {
 	return softfloat.Double.Decode(new(big.Int).SetUint64(math.Float64bits(d)))
 }
 
-// same reports whether a number rounds to a double, with one NaN for all.
+// same requires that a number rounds to the double want. All NaNs are equal.
 func same(t *testing.T, want float64, n softfloat.Number, what ...any) {
 	t.Helper()
 	got := math.Float64frombits(softfloat.Double.Encode(n).Uint64())
@@ -24,7 +24,7 @@ func same(t *testing.T, want float64, n softfloat.Number, what ...any) {
 	}
 }
 
-// TestDoublesAreAsTheProcessorsAre requires that the software gives the results of the processor's own arithmetic of doubles.
+// TestDoublesAreAsTheProcessorsAre requires that the software computes the results of the processor's arithmetic on doubles.
 func TestDoublesAreAsTheProcessorsAre(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	special := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1.5, 2.5, math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, -5e-324, 0x1p-1022, math.MaxFloat64}
@@ -32,7 +32,7 @@ func TestDoublesAreAsTheProcessorsAre(t *testing.T) {
 		switch r.IntN(4) {
 		case 0:
 			return special[r.IntN(len(special))]
-		case 1: // close to each other, so that they cancel
+		case 1: // close to each other, so that digits cancel
 			return math.Ldexp(float64(r.IntN(1<<20)-1<<19), r.IntN(60)-30)
 		}
 		return math.Float64frombits(r.Uint64())
@@ -75,14 +75,13 @@ func number(t *testing.T, hex string) *big.Int {
 	return v
 }
 
-// Encodings of x86_fp80 that hardware makes none of (Intel SDM vol. 1, §8.2.2),
-// and the ends of the formats.
+// The encodings of x86_fp80 that hardware never generates (Intel SDM vol. 1, §8.2.2), and the limits of the formats.
 func TestEncodings(t *testing.T) {
 	for _, c := range []struct {
 		f     softfloat.Format
 		bits  string
 		class softfloat.Class
-		out   string // encoded again
+		out   string // after encoding again
 	}{
 		{softfloat.X87, "3fff8000000000000000", softfloat.Finite, "3fff8000000000000000"},
 		{softfloat.X87, "00008000000000000000", softfloat.Finite, "00018000000000000000"}, // pseudo-denormal
@@ -106,7 +105,7 @@ func TestEncodings(t *testing.T) {
 	require.False(t, softfloat.Single.Subnormal(number(t, "800000")))
 }
 
-// Halfway between two numbers the even one is taken, at the ends of a format too.
+// A number halfway between two others rounds to the even one, also at the limits of a format.
 func TestTiesGoToEven(t *testing.T) {
 	for _, c := range []struct {
 		double float64
