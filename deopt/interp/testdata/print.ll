@@ -1,4 +1,4 @@
-; printf and its kin, and the string functions.
+; printf and related functions, and the string functions.
 @d = private constant [45 x i8] c"[%d] [%5d] [%-5d] [%05d] [%+d] [% d] [%.3d]\0A\00"
 @u = private constant [44 x i8] c"[%u] [%x] [%X] [%#x] [%o] [%#o] [%08x] [%c]\00"
 @l = private constant [43 x i8] c"[%ld] [%lld] [%lu] [%zu] [%hhd] [%hu] [%p]\00"

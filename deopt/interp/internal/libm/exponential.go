@@ -43,7 +43,7 @@ func expFixed(y *big.Int, frac, prec int) approx {
 	return approx{expOf(r, prec), prec - k}
 }
 
-// exponential returns the function b^x for the base with logarithm c; a nil c stands for 1.
+// exponential returns the function b^x for the base whose natural logarithm is c; a nil c stands for base e.
 func exponential(c *constant) Func {
 	return Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]

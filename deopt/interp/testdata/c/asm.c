@@ -1,4 +1,4 @@
-// The inline assembly that programs have most often.
+// The inline assembly that programs use most often.
 #include <stdint.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// Inline assembly without text: what keeps the compiler from knowing a value.
+// Inline assembly without text, which hides a value from the compiler.
 #include <stdio.h>
 
 static int hidden(int x) {

@@ -1,4 +1,4 @@
-// What _FORTIFY_SOURCE makes of calls, where nothing is wrong.
+// The checked calls of _FORTIFY_SOURCE, without any overflow.
 #define _FORTIFY_SOURCE 2
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Reading standard input every way there is.
+// All functions that read standard input.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// setjmp and longjmp as programs use them; what is changed after setjmp and read after longjmp is volatile.
+// setjmp and longjmp as programs use them. Variables that change after setjmp and are read after longjmp are volatile.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void deep(void) {
   }
 }
 
-// try, catch and finally in the manner of many C programs: a chain of handlers.
+// try, catch and finally as a chain of handlers, as in many C programs.
 struct handler {
   struct handler *outer;
   jmp_buf buf;
@@ -83,7 +83,7 @@ static void handlers(void) {
     printf("twice %d is %d\n", x, guarded(twice, x));
 }
 
-// A jump out of what the C library calls.
+// A jump out of a callback of the C library.
 static int calls;
 static int order(const void *a, const void *b) {
   if (++calls == 5)
@@ -114,12 +114,12 @@ static void library(void) {
     qsort(list, 10, sizeof *list, order);
   printf("left qsort after %d comparisons\n", got);
   for (int k = 0; k < 10; k++)
-    list[k] = 9 - k; // in which order they were left nobody says
+    list[k] = 9 - k; // qsort leaves them in an unspecified order
   qsort(list, 3, sizeof *list, inner);
   printf("%d %d %d\n", list[0], list[1], list[2]);
 }
 
-// A coroutine is none: but a buffer may be copied, and lie in the heap.
+// A buffer may be copied, and may be on the heap.
 static void copied(void) {
   jmp_buf *a = malloc(sizeof *a), *b = malloc(sizeof *b);
   volatile int n = 0;
@@ -142,7 +142,7 @@ static void masks(void) {
     siglongjmp(buf, 100 + n);
 }
 
-// What lies in memory keeps what was stored last, also where it grows with the call.
+// Memory keeps the last stored value, also in an array of variable length.
 static void arrays(int n) {
   volatile int fixed[4] = {1, 2, 3, 4};
   volatile int growing[n];
@@ -159,7 +159,7 @@ static void arrays(int n) {
   printf("later %d\n", later[n - 1 + got]);
 }
 
-// Locals that do not change between have their values.
+// Locals that do not change after setjmp keep their values.
 __attribute__((noinline)) static long many(long a, long b, double c, const char *d) {
   jmp_buf here;
   long e = a * b, f = a - b;

@@ -30,7 +30,7 @@ int main(void) {
       printf("%.15Lg %.15Lg %.15Lg\n", logl(x), log2l(x), log10l(x));
     for (int j = 0; j < n; j++) {
       long double y = values[j];
-      if (x != 0 || y != 0) // which zero is the smaller one is not said
+      if (x != 0 || y != 0) // C leaves the order of the two zeros open
         printf("%La %La ", fminl(x, y), fmaxl(x, y));
       printf("%La ", copysignl(x, y));
       if (!isnan(x) && !isnan(y)) {

@@ -23,7 +23,7 @@ int main(void) {
       printf("%ld %ld %lld\n", lround(x), lrint(x), llround(x));
     for (int j = 0; j < n; j++) {
       double y = values[j];
-      if (x != 0 || y != 0) // which zero is the smaller one is not said
+      if (x != 0 || y != 0) // C leaves the order of the two zeros open
         printf("%a %a ", fmin(x, y), fmax(x, y));
       printf("%a %a %a ", copysign(x, y), nextafter(x, y), nextafterf(f, (float)y));
       if (!isnan(x) && !isnan(y))

@@ -1,4 +1,4 @@
-// The signs of NaNs that functions result in, of numbers and of other NaNs.
+// The signs of NaN results, for operands that are numbers or NaNs.
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>

@@ -87,7 +87,7 @@ int main(void) {
   printf("%d %s\n", n, small);
   fprintf(stderr, "to stderr %d\n", 5);
   dprintf(2, "and %s\n", "so");
-  // A wide character that "C" has no byte for: what stands before it is printed.
+  // A wide character that the "C" locale cannot encode: printf prints the text before it.
   n = printf("before %lc after\n", (wint_t)300);
   printf("\n%d\n", n);
   char partly[16] = "0123456789";

@@ -1,4 +1,4 @@
-// qsort and bsearch, whose comparison functions are the program's.
+// qsort and bsearch with comparison functions of the program.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

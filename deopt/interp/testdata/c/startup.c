@@ -1,4 +1,4 @@
-// What runs before main and after it, and in which order.
+// The functions that run before and after main, in order.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-// Variadic functions of the program itself: every class of argument, more of them
-// than there are registers, lists that are copied and handed on.
+// Variadic functions of the program: every class of argument, more arguments
+// than registers, and lists that are copied and passed on.
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -100,13 +100,13 @@ int main(void) {
   show(3, 3.5, "dddddddddddd", 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12.);
   show(4, 4.5, "idLsidLsidLs", 1, 1., 1.L, "one", 2, 2., 2.L, "two", 3, 3., 3.L, "three");
   show(5, 5.5, "mpfBou", m, p, f, b, o, u);
-  struct loose v = {{5, 6, 7, 8, 9, 10, 11, 12}}; // of less alignment than its LLVM type has
+  struct loose v = {{5, 6, 7, 8, 9, 10, 11, 12}}; // less aligned than its LLVM type
   show(5, 5.5, "BvBv", b, v, b, v);
   show(6, 6.5, "mpfBoumpfBoumpfBou", m, p, f, b, o, u, m, p, f, b, o, u, m, p, f, b, o, u);
 #ifdef __SIZEOF_INT128__
   __int128 q = (__int128)0x1122334455667788 << 64 | 0x99;
   struct wide w = {-q};
-  show(7, 7.5, "qiLid", q, 1, 3.L, 2, 4.); // past the registers clang itself gets __int128 wrong
+  show(7, 7.5, "qiLid", q, 1, 3.L, 2, 4.); // clang misplaces an __int128 that does not fit in the registers
   show(8, 8.5, "wiwwiLw", w, 1, w, w, 2, 3.L, w);
 #endif
   show(9, 9.5, "BiBLB", b, 1, b, 2.L, b);

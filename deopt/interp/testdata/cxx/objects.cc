@@ -1,4 +1,4 @@
-// Objects with a beginning and an end, on the heap, static and global.
+// Objects with constructors and destructors, on the heap, static and global.
 #include <algorithm>
 #include <cstdio>
 #include <memory>

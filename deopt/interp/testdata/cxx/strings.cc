@@ -1,4 +1,4 @@
-// Strings, whose code is in the module since C++20.
+// std::string, whose code is in the module since C++20.
 #include <algorithm>
 #include <cstdio>
 #include <string>

@@ -1,5 +1,5 @@
-// Calls the functions of environment.ll in a floating-point environment: the arguments are the control registers, standard input has a
-// line for each call, with the number of the function and three operands, and standard output gets the results.
+// Calls the functions of environment.ll in a floating-point environment. The arguments are the control registers. Standard input has a
+// line for each call, with the number of the function and three operands. The program prints the results.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-; Operations whose results depend on the floating-point environment. The functions after the line "; x87" are for x86-64 alone.
+; Operations whose results depend on the floating-point environment. The functions after the line "; x87" are for x86-64 only.
 declare double @llvm.sqrt.f64(double)
 declare float @llvm.sqrt.f32(float)
 declare double @llvm.fma.f64(double, double, double)

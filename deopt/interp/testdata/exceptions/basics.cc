@@ -1,4 +1,4 @@
-// What is thrown, caught and passed by, and in which order things are destroyed.
+// Exceptions that are thrown, caught and not caught, and the order of destruction.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -19,9 +19,9 @@ struct A { int a = 1; virtual ~A() {} };
 struct B : A { int b = 2; };
 struct C : virtual A { int c = 3; };
 struct D : virtual A { int d = 4; };
-struct E : C, D { int e = 5; };      // one A
+struct E : C, D { int e = 5; };      // one A subobject
 struct F : B { int f = 6; };
-struct G : B, C { int g = 7; };      // two As
+struct G : B, C { int g = 7; };      // two A subobjects
 struct H : private A { int h = 8; };
 struct I : H, B { int i = 9; };
 struct Big { long data[40]; Big() { for (int k = 0; k < 40; k++) data[k] = k * k; } };
@@ -117,7 +117,7 @@ static void narrow(int kind) {
   std::printf("\n");
 }
 
-// Passed by: handlers that do not fit, in many frames, each with something to destroy.
+// Unwinding past handlers of other types, in many frames, each with an object to destroy.
 [[gnu::noinline]] static int pass(int depth, int kind) {
   Note n("pass", depth);
   try {
@@ -228,7 +228,7 @@ static void destructors() {
   } catch (int x) {
     std::printf("thrown %d\n", x);
   }
-  // An exception inside of a destructor that runs because of another one.
+  // An exception in a destructor that runs because of another exception.
   struct Busy {
     ~Busy() {
       try {
@@ -247,7 +247,7 @@ static void destructors() {
   }
 }
 
-// Out of what the library calls.
+// Exceptions thrown out of a callback of the library.
 static int compare(const void *a, const void *b) {
   Note n("compare");
   if (*(const int *)a == 3 || *(const int *)b == 3)

@@ -1,4 +1,4 @@
-// How programs end that nobody handles an exception of: the argument says which.
+// Programs that end with an unhandled exception; the argument selects the case.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -1,4 +1,4 @@
-// Exceptions that are none of C++: as another language makes them.
+// Foreign exceptions, thrown as another language does.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -72,13 +72,13 @@ int main(int, char **argv) {
   std::printf("%d\n", caught(2, false));
   std::printf("%d\n", again(3));
   switch (std::atoi(argv[1])) {
-  case 0: raised(5, true); // nobody handles it, and nothing is cleaned up
+  case 0: raised(5, true); // no handler, so no cleanup runs
   case 1: quiet(0);
   case 2:
     try {
       raised(7, true);
     } catch (...) {
-      throw 8; // beside it
+      throw 8; // a second exception
     }
   case 3:
     try {
@@ -86,7 +86,7 @@ int main(int, char **argv) {
     } catch (...) {
       try {
         raised(10, true);
-      } catch (...) { // two at a time cannot be
+      } catch (...) { // cannot catch two foreign exceptions at once
       }
     }
   }

@@ -109,7 +109,7 @@ static void nested() {
   std::printf("\n");
 }
 
-// What a function may throw, in the manner of C++14 and before, is not part of C++17: noexcept is.
+// C++17 has noexcept, but no dynamic exception specifications.
 static int quiet(int x) noexcept {
   try {
     if (x)

@@ -1,4 +1,4 @@
-// What a function may throw, as C++14 and before said it; C's cleanups; setjmp beside exceptions.
+// Dynamic exception specifications of C++14 and earlier, cleanups of C, and setjmp together with exceptions.
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>

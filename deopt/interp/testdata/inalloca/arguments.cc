@@ -1,5 +1,5 @@
-// What docs/InAlloca is about: objects that are not trivial, passed by value, with Microsoft's C++ ABI for 32-bit x86, where they
-// are made in the memory of the arguments. Every constructor and destructor says what it does.
+// The subject of docs/InAlloca: objects that are not trivial, passed by value, with Microsoft's C++ ABI for 32-bit x86. The caller
+// constructs them in the memory of the arguments. Every constructor and destructor prints a line.
 extern "C" int printf(const char *, ...);
 
 static int alive;
@@ -14,13 +14,13 @@ struct Foo {
 
 #define NOINLINE __attribute__((noinline))
 
-// The example of the document's "Intended Usage".
+// The example in "Intended Usage" of the document.
 static int NOINLINE g(Foo a, Foo b) { printf("g %d %d\n", a.a, b.b); return a.a - b.a; }
 
-// That of "Nested Calls and Copy Elision".
+// The example in "Nested Calls and Copy Elision".
 static Foo NOINLINE bar(Foo b) { b.a++; return b; }
 
-// Scalars lie among the objects; the callee may change its own.
+// Scalars are among the objects; the callee may change its arguments.
 static long long NOINLINE mixed(char c, Foo a, long long n, double d, Foo b) {
   a.a += c;
   printf("mixed %c %d %lld %g %d\n", c, a.a, n, d, b.a);
@@ -29,7 +29,7 @@ static long long NOINLINE mixed(char c, Foo a, long long n, double d, Foo b) {
 
 struct Shape {
   int base;
-  virtual int area(Foo f) { return base * f.a; }                // thiscall: the callee takes its arguments away
+  virtual int area(Foo f) { return base * f.a; }                // thiscall: the callee pops its arguments
   int NOINLINE plain(Foo f, int k) { return base + f.b + k; }
   static int __attribute__((stdcall, noinline)) standard(Foo f, int k) { return f.a * k; }
   static int __attribute__((fastcall, noinline)) fast(int k, int l, Foo f) { return f.a * k + l; }

@@ -1,4 +1,4 @@
-; Invokes of statepoints, whose landing pads are tokens; a cleanup in C's manner; a landing pad that two invokes share.
+; Invokes of statepoints, whose landing pads are tokens; a cleanup as in C; a landing pad that two invokes share.
 declare i32 @__gxx_personality_v0(...)
 declare ptr @__cxa_allocate_exception(i64)
 declare void @__cxa_throw(ptr, ptr, ptr)
