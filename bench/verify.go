@@ -37,7 +37,7 @@ func (b *bench) verifications() {
 		{"recursion.ll", "recursion.ll", 4, []string{"--limit", "300"}, true},
 		{"tick.ll: a loop, each 50th", "tick.ll", 4, []string{"--every", "50"}, true},
 		{"crossing.ll: ten native calls a round", "crossing.ll", 10, nil, true},
-		{"baseline.ll, whose layout says what it is held against from the entry on", "baseline.ll", 100, []string{"--layout", livetest.Testdata(b, "programs", "baseline.layout.json")}, true},
+		{"baseline.ll, whose layout names the baseline to compare with from the entry on", "baseline.ll", 100, []string{"--layout", livetest.Testdata(b, "programs", "baseline.layout.json")}, true},
 		{"crossing.ll, from the entry", "crossing.ll", 10, []string{"--from-entry"}, false},
 	} {
 		object, module := livetest.PICObject(b, 19, c.program, "-O2"), livetest.IR(b, 19, c.program)

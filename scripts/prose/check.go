@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // pattern is a way of writing that a reader has to read twice.
@@ -25,13 +27,16 @@ const (
 var patterns = []pattern{
 	{regexp.MustCompile(`^(?:[A-Z]\w*|[a-z]\w*[A-Z]\w*) (?:is|are) (?:what|that|who|where|why|how|whether|those|the one)\b`), "a noun or a verb: X returns, X holds, X reports whether", inComments},
 	{regexp.MustCompile(`(?i)\b(?:nobody|whoever|thereof|wherefrom|therein|whereof)\b`), "the subject", anywhere},
-	{regexp.MustCompile(`(?i)\bit is (?:said|told)\b|\bare told\b|\bis told\b`), "who reports it", anywhere},
+	{regexp.MustCompile(`(?i)\bit is (?:said|told)\b`), "who reports it", anywhere},
 	{regexp.MustCompile(`(?i)\bstands (?:at|on|where|before|behind)\b`), "stopped at", anywhere},
 	{regexp.MustCompile(`(?i)\bheld against\b|\bholds? \w+ against\b`), "compared with", anywhere},
-	{regexp.MustCompile(`(?i)\bwhat there is of\b|\bthere is no such\b|\bis none yet\b`), "what it is, not found", anywhere},
+	{regexp.MustCompile(`(?i)\bwhat there is of\b|\bis none yet\b`), "what it is, not found", anywhere},
 	{regexp.MustCompile(`(?i)\bso many\b`), "the number", anywhere},
 	{regexp.MustCompile(`(?i)\b(?:teh|recieve|occured|seperate|adress|lenght|wich|becuase|existance|neccessary|succesful|refered)\b`), "the right spelling", anywhere},
 }
+
+// userNobody is the account of Unix, which is no riddle.
+var userNobody = regexp.MustCompile("(?i)user `?nobody`?")
 
 // check reports the texts that match a pattern.
 func check(names []string) error {
@@ -43,16 +48,22 @@ func check(names []string) error {
 	}
 	found := 0
 	for _, name := range names {
+		if filepath.Dir(name) == "scripts/prose" { // which spells the patterns
+			continue
+		}
 		texts, err := textsOf(name)
 		if err != nil {
 			return err
 		}
 		for _, t := range texts {
+			if !t.comment && (strings.HasSuffix(name, "_test.go") || !strings.Contains(t.words, " ")) { // names, and messages of tests, which quote what they test
+				continue
+			}
 			for _, p := range patterns {
-				if p.only == inComments && !t.comment || name == "scripts/prose/check.go" {
+				if p.only == inComments && !t.comment {
 					continue
 				}
-				if m := p.matches.FindString(t.words); m != "" {
+				if m := p.matches.FindString(userNobody.ReplaceAllString(t.words, "user")); m != "" {
 					found++
 					fmt.Printf("%s:%d: %q: write %s\n", t.file, t.line, m, p.say)
 				}

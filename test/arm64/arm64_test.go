@@ -290,7 +290,7 @@ func TestWatcherKilledOnARM64(t *testing.T) {
 		return
 	}
 	_, program := ticksOnARM64(t, 1000)
-	const threads, rounds = 2, 2000 // so many exits that nobody is there when they have been told
+	const threads, rounds = 2, 2000 // enough exits to be killed while they are reported
 	var script, names []string
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL} {
 		for _, ms := range livetest.ShareOf([]int{0, 30, 100}, "killed", signal) {

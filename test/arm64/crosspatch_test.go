@@ -106,7 +106,7 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 	type run struct {
 		args   []string
 		record int  // whose frame it is, 0 for none
-		bare   bool // it is told without the module, too
+		bare   bool // reported without the module, too
 	}
 	runs := []run{{[]string{"ordinary"}, 0, true}, {[]string{"constant"}, 11, true}}
 	if !m.noSymbol {
@@ -133,7 +133,7 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 			require.NoError(t, err)
 			pc := strings.TrimSpace(string(said))
 
-			if r.record == 0 { // where nothing is found without the program, it is said what may be missing
+			if r.record == 0 { // nothing is found without the program: a note says what may be missing
 				for _, verb := range []string{"frames", "resume", "explain"} {
 					x := clitest.Run(t, verb, "--core", core)
 					require.Contains(t, x.Stderr, "the core names none of its files; --exe says which program it is of")

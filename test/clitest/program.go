@@ -67,14 +67,14 @@ func Run(t *testing.T, args ...string) Result {
 	return Finish(t, Command(t, args...))
 }
 
-// Nobody is the number of a user without privileges.
-const Nobody = 65534
+// NobodyUID is the uid of a user without privileges.
+const NobodyUID = 65534
 
 // AsNobody makes a command run as another user, which requires root.
 func AsNobody(t *testing.T, c *exec.Cmd) *exec.Cmd {
 	t.Helper()
 	require.Zero(t, os.Geteuid(), "this test gives up root's rights: run it as root")
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: NobodyUID, Gid: NobodyUID}}
 	c.Dir = "/"
 	return c
 }

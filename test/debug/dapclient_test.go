@@ -27,7 +27,7 @@ type editor struct {
 	seq    int
 	come   chan dap.Message
 	ended  error
-	events []dap.Message // that nobody has asked for yet
+	events []dap.Message // that no request has asked for yet
 	output map[string]string
 	said   *strings.Builder // standard error
 }

@@ -132,7 +132,7 @@ func TestDAPLogpointWithoutReader(t *testing.T) {
 
 // raw sends bytes that are not a request.
 func (e *editor) raw(text string) {
-	_, _ = e.in.Write([]byte(text)) // whoever reads may be gone
+	_, _ = e.in.Write([]byte(text)) // the reader may have exited
 }
 
 func message(text string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(text), text) }

@@ -151,7 +151,7 @@ func (p *exiting) verified(t *testing.T, w way, every, limit, steps uint64) (sum
 	s, err := ptrace.LaunchWith(t.Context(), command, ptrace.LaunchOptions{Dir: dir, Stdin: filepath.Join(dir, "stdin"), Stdout: os.DevNull, Stderr: os.DevNull, Bound: true})
 	require.NoError(t, err)
 	defer func() {
-		_ = syscall.Kill(s.PID(), syscall.SIGKILL) // it may go on for long, and nobody needs what it prints
+		_ = syscall.Kill(s.PID(), syscall.SIGKILL) // it may run for long, and its output is not needed
 		_ = s.Detach()
 	}()
 	o := verify.Options{Options: deopt.Options{Modules: []*ir.Module{m}}, Every: every, Limit: limit, Steps: steps,

@@ -7,7 +7,7 @@
 //   - programs of Debian source packages on real input (source_test.go, script_test.go), and on files that
 //     testdata/host keeps in their memory (program_test.go).
 //
-// Beside that, native code is held against the interpreter at exits of such programs, into which package instrument writes sites (exits_test.go).
+// Beside that, native code is compared with the interpreter at exits of such programs, into which package instrument writes sites (exits_test.go).
 //
 // The native side is compiled from the very IR that the interpreter runs. No program is left out for what the interpreter
 // makes of it. By itself the test runs a share of them, by rules that are written beside each; with FIDELITY=all in its

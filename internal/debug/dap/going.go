@@ -292,7 +292,7 @@ func (c *conn) interpreter(request int, run *session.Run, at *stopped, f func(co
 	printed := len(run.Output())
 	c.begin(request, false, func(ctx context.Context) (o outcome) {
 		if o.err = f(ctx); errors.Is(o.err, errPaused) {
-			at.reason, at.description = "pause", "Given up: the interpreter stands where it was"
+			at.reason, at.description = "pause", "Given up: the interpreter has not moved"
 		}
 		if out := run.Output(); len(out) > printed {
 			c.print("stdout", out[printed:])

@@ -297,7 +297,7 @@ func TestExplainTwoPlaces(t *testing.T) {
 	require.Empty(t, idle.Frames)
 	require.Nil(t, idle.Code)
 	require.Len(t, idle.Records, 1)
-	require.Regexp(t, `^its place is the start of its region; a frame that waits for its call stands at 0x[0-9a-f]+$`, idle.Records[0].Why)
+	require.Regexp(t, `^its place is the start of its region; a frame that waits for its call is at 0x[0-9a-f]+$`, idle.Records[0].Why)
 	require.Equal(t, "1007", valueOf(t, &running, "%x").Value)
 	require.Equal(t, "no symbol covers it", running.In.Why)
 	require.Nil(t, running.In.Object)

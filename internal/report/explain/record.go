@@ -176,7 +176,7 @@ func meaning(m *deopt.Match, by *deopt.Matcher) string {
 		return "its place is the point itself"
 	case m.Kind == ir.PatchPointSite:
 		if end := by.PatchpointCall(m.Entry.Addr); end != 0 {
-			return fmt.Sprintf("its place is the start of its region; a frame that waits for its call stands at %v", end)
+			return fmt.Sprintf("its place is the start of its region; a frame that waits for its call is at %v", end)
 		}
 		return "its place is the start of its region"
 	}

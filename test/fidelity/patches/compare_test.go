@@ -273,7 +273,7 @@ func (o *one) function(f *function, e entry, shown *deopt.Frame) {
 	o.Forms[kind] = counts
 }
 
-// guessed reports whether a frame that is marked stands at the site of a function.
+// guessed reports whether a marked frame is at the site of a function.
 func (o *one) guessed(of *function) bool {
 	return slices.ContainsFunc(o.thread.Frames, func(f *deopt.Frame) bool {
 		return (f.Guess() != "" || f.Frame.Guess != "") && f.Record != nil && uint64(f.Record.ID) == of.id && f.Function == of.name()

@@ -286,7 +286,7 @@ func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, wha
 			got = got[:len(want)]
 		}
 	}
-	if extra := v.Type.bits % 8; extra != 0 && len(got) == len(want) { // the bits above are nobody's
+	if extra := v.Type.bits % 8; extra != 0 && len(got) == len(want) { // ignore the bits above the value
 		top := len(want) - 1
 		if c.order == binary.BigEndian {
 			top = 0

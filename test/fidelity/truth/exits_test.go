@@ -34,7 +34,7 @@ type exit struct {
 	Function string
 	Block    string
 	Names    []*named // of each operand of the site, nil where it is none of its values
-	Record   bool     // it is told by the record's id
+	Record   bool     // the record's id identifies it
 	Key      bool     // and by operand 0, a constant that no other site of the function has
 	Unsigned bool     // the key is written so
 }

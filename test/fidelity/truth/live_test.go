@@ -99,7 +99,7 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	}
 	if sum.End.Kind == trace.EndKilled && (sum.End.Signal == int(unix.SIGXCPU) || sum.End.Signal == int(unix.SIGKILL)) {
 		why := fmt.Sprintf("it took more than %d seconds of the processor", c.seconds)
-		if c.How != "aot" && hits == 0 { // as it does to llc, where it is told in the same way
+		if c.How != "aot" && hits == 0 { // as with llc, where the report is the same
 			return &notBuilt{c.How, why}
 		}
 		c.Stuck++

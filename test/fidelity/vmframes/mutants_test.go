@@ -20,7 +20,7 @@ import (
 // A mutant is the layout simple with one change.
 type mutant struct {
 	name, old, new string
-	reason         string // why nobody can find it, or ""
+	reason         string // why it cannot be found, or ""
 }
 
 var mutants = []mutant{
