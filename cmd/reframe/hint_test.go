@@ -70,7 +70,7 @@ func TestHints(t *testing.T) {
 		{"another module", args("frames", "-p", clitest.PID(exit), "--ir", tick), 0, "", `^\nfor names and types of the values of frame #2, sum_opt, give the module that it was compiled from, --ir FILE.ll\n$`, 0, ""},
 		{"no module, a layout", args("frames", "-p", clitest.PID(exit), "--layout", exitLayout), 0, "", `^\nframe #2, sum_opt, resumes in @sum: give the module that defines it, --ir FILE.ll\n$`, 0, ""},
 		{"a call that returns", args("frames", "-p", clitest.PID(chain), "--ir", chain.IR), 0, ` --result 0$`, `(?m)^frame #\d+, f, waits for a call: use --result for its result, of type i32$`, 0, `f returned i64 `},
-		{"a patchpoint that returns", args("frames", "-p", clitest.PID(patch), "--ir", patch.IR), 1, ` --result 0$`, `--result says what it returns, of type i64\n`, 0, `jf returned i64 8007 `},
+		{"a patchpoint that returns", args("frames", "-p", clitest.PID(patch), "--ir", patch.IR), 1, ` --result 0$`, `waits for a call: use --result for its result, of type i64\n`, 0, `jf returned i64 8007 `},
 		{"a value that is lost", args("frames", "-p", clitest.PID(call), "--ir", call.IR), 1, `^reframe explain .* -f 2$`, "", 1, `caller-saved`},
 		{"a stack that was cut", args("frames", "-p", clitest.PID(field), "--stack-bytes", "524288"), 1, `^reframe frames -p \d+ --stack-bytes 524288 --hold$`, "", 0, `_start`},
 		{"record", args("record", "-p", clitest.PID(exit), "-o", in("exit.core"), exitFiles), 0, `^reframe frames --core .* --ir .* --layout `, "", 0, `→ sum, block %loop`},

@@ -32,7 +32,7 @@ func TestReadFunction(t *testing.T) {
 					got = rowText(t, row)
 					require.Equal(t, pc, row.Start)
 					require.Equal(t, pc+machine.Addr(len(codeOf(t, l.code))), row.End)
-				case strings.HasPrefix(err.Error(), "where the frame"):
+				case strings.HasPrefix(err.Error(), "the CFA at "):
 					got = "?"
 				}
 				require.Equal(t, l.row, got, "%v %s", pc, l.text)
