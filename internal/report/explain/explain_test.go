@@ -144,7 +144,7 @@ func TestExplainDeoptimize(t *testing.T) {
 	o.Layouts = nil
 	at = only(t, explained(t, p, o, Question{Frame: 2}))
 	require.Nil(t, at.Carries.Resume)
-	require.Contains(t, at.Carries.Why, "give a layout that says where it resumes")
+	require.Contains(t, at.Carries.Why, "--layout FILE.json says where the interpreter resumes")
 	at = only(t, explained(t, p, deopt.Options{}, Question{Frame: 2}))
 	require.Equal(t, "statepoint", at.Records[0].Site)
 	require.Equal(t, "no type is known: all 8 bytes, as one number", at.Values[0].Reading)
