@@ -198,7 +198,7 @@ func TestDAPSenselessRequests(t *testing.T) {
 		{"attach", map[string]any{"processId": "many"}, "a number"},
 		{"attach", map[string]any{"core": "/no/such.core"}, "/no/such.core"},
 		{"attach", map[string]any{"pid": 1, "core": "x"}, "expected either \"pid\" or \"core\""},
-		{"attach", map[string]any{"pid": 1, "sysroot": "x"}, "for a core"},
+		{"attach", map[string]any{"pid": 1, "sysroot": "x"}, "require a core"},
 		{"attach", map[string]any{"program": "x"}, `"launch"`},
 	} {
 		e.refused(c.request, c.arguments, c.says)
