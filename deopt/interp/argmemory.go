@@ -25,7 +25,7 @@ func (in *Interp) passInMemory(i *ir.Instr, args []Value) error {
 		if !ok || size == ir.NoSize {
 			return undefined("the address of byval argument %d", k+1)
 		}
-		align := i.Call.ArgAttrs[k].Align // of the memory itself, even if less than the type's alignment (LangRef, byval)
+		align := i.Call.ArgAttrs[k].Align // alignment of the memory itself, even if less than the type's (LangRef, byval)
 		if align == 0 {
 			align = in.layout.Align(t)
 		}

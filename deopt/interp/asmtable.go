@@ -13,7 +13,7 @@ type asmRule struct {
 	texts []string
 	// operands lists the alternative forms of the constraints, without clobbers.
 	operands []string
-	width    int // of each operand in bits, 0 for any width
+	width    int // width of each operand in bits, 0 for any width
 	// run computes the results from the arguments. If it returns false, the results are undefined. It is nil for a rule without results.
 	run func(in *Interp, width int, args []uint64) ([]uint64, bool)
 }
@@ -57,7 +57,7 @@ var asmRules = []asmRule{
 			high, low := bits.Mul64(args[0], args[1])
 			return []uint64{low, high}, true
 		}},
-	// Code of Snappy: a conditional move that tests the low half of a number, and a number modulo 4 with the zero flag.
+	// From Snappy: a conditional move that tests the low half of a number, and a number modulo 4 with the zero flag.
 	{texts: []string{"testl ${2:k}, ${2:k}\n\tcmovzq $1, $0"}, operands: []string{"=r,r,r,0"}, width: 64,
 		run: func(_ *Interp, _ int, args []uint64) ([]uint64, bool) {
 			if uint32(args[1]) == 0 {

@@ -59,8 +59,8 @@ const (
 	opEnd           // a terminator: the step sets an edge or pops the frame
 	opRet           // returns the one word a
 	opRetAny        // returns nothing
-	opJump          // to yes
-	opBranch        // to yes or no, depending on a
+	opJump          // follows the edge yes
+	opBranch        // follows the edge yes or no, depending on a
 	opMove
 	opAdd
 	opAddNUW

@@ -29,9 +29,9 @@ type thrown struct {
 	whole      machine.Addr // the start of its memory block
 }
 
-// exception is one throw. It throws a new object, an object again (rethrow_exception), or an exception of another language.
+// exception is one throw. It throws a new object, throws an existing object again (rethrow_exception), or throws an exception of another language.
 type exception struct {
-	header   machine.Addr // of the _Unwind_Exception
+	header   machine.Addr // address of the _Unwind_Exception
 	object   machine.Addr
 	of       *thrown // nil for a foreign exception
 	adjusted machine.Addr

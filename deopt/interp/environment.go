@@ -13,7 +13,7 @@ type environment struct {
 	known bool
 	// rules holds the rules of each kind of float whose operations differ from those in the default environment.
 	rules     map[ir.TypeKind]*floatRules
-	direction softfloat.Direction // of floats and doubles
+	direction softfloat.Direction // rounding direction of floats and doubles
 	x87       softfloat.Direction
 	text      string // "" for the default environment
 }
@@ -339,7 +339,7 @@ func (d *decoder) conversion(i *ir.Instr, from, to *shape) (func(dst, src []word
 	switch i.Op {
 	case ir.OpFPExt:
 		if r = d.rulesOf(q).exact(); r == nil || !hardware(p) || !hardware(q) {
-			return nil, nil // exact in every environment
+			return nil, nil // computed exactly by integer code or by x87
 		}
 		number = func(src []word) (softfloat.Number, error) { return r.number(p, src), nil }
 	case ir.OpFPTrunc:

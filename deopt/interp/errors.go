@@ -43,7 +43,7 @@ type RunError struct {
 	Func  string // without the @ sign
 	Block string // without the % sign
 	Instr string // such as "%x = sdiv i32"
-	Line  int    // of the instruction in the module's text
+	Line  int    // line of the instruction in the module's text
 	Err   error
 }
 
@@ -61,7 +61,7 @@ func (e *RunError) Unwrap() error { return e.Err }
 // MissingError names the missing values without which a frame cannot be resumed. The interpreter has not run any instruction.
 type MissingError struct {
 	Func, Block string
-	Names       []string // as operands are written: %i
+	Names       []string // spelled as operands: %i
 }
 
 // Error lists the names.
@@ -72,7 +72,7 @@ func (e *MissingError) Error() string {
 // FaultError is an access to memory that failed. Err is the error of the target's memory, or nil where the interpreter's own memory refused.
 type FaultError struct {
 	Addr  machine.Addr
-	Size  uint64 // bytes
+	Size  uint64 // in bytes
 	Write bool
 	Why   string
 	Err   error
@@ -107,8 +107,8 @@ func (e *UnsupportedError) Error() string {
 // DeoptimizeError reports that the code reached its own deoptimization exit.
 type DeoptimizeError struct {
 	Callee string  // llvm.experimental.deoptimize.i64, __llvm_deoptimize, llvm.experimental.guard
-	Args   []Value // of the call
-	Live   []Value // of its "deopt" bundle
+	Args   []Value // arguments of the call
+	Live   []Value // values of its "deopt" bundle
 }
 
 // Error names the exit that the code called, and counts its live values.

@@ -133,7 +133,7 @@ func (d *debt) with(callers *debt) *debt {
 	return d
 }
 
-// settle checks the result.
+// settle makes the result poison if it or an argument violates the promise.
 func (d *debt) settle(words []word) {
 	switch {
 	case d == nil || len(words) == 0 || d.result.value.s == nil:

@@ -154,7 +154,7 @@ func (v *view) trim(from machine.Addr, keep int) {
 // pointers to freed memory fail. Reuse is needed for 32-bit pointers, whose range a program may exhaust.
 type heap struct {
 	area
-	whole area // the range
+	whole area // the whole address range of the heap
 	sizes map[machine.Addr]uint64
 	work  func(bytes uint64) error
 }

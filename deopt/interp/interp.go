@@ -98,7 +98,7 @@ type Point struct {
 
 // Result holds the results of a run.
 type Result struct {
-	Type     *ir.Type // of the function's result
+	Type     *ir.Type // type of the function's result
 	Value    Value    // none if the type is void or the program called exit
 	Steps    uint64   // instructions executed, phis and terminators included
 	Output   string   // what the program wrote to standard output, "" if [Options].Stdout received it

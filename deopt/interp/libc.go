@@ -194,7 +194,7 @@ func (c *ccall) constantText(s string) uint64 {
 // string may not be.
 type cursor struct {
 	c    *ccall
-	at   machine.Addr // of have[0]
+	at   machine.Addr // address of have[0]
 	have []byte
 	step uint64 // size of the last read
 }

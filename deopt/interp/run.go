@@ -141,7 +141,7 @@ func describe(i *ir.Instr) string {
 	return s
 }
 
-// fits returns an error if a value from outside does not have type t.
+// fits returns an error if a value from the caller does not have type t.
 func (in *Interp) fits(v Value, t *ir.Type) error {
 	s, err := in.shapes.of(t)
 	if err != nil {

@@ -169,8 +169,8 @@ func (f *jumping) land(in *Interp, base int) error {
 	return nil
 }
 
-// uncertain makes the frame's values that changed since setjmp undefined. Compiled code has the old value of a register and the new value of a stack
-// slot (C17 7.13.2.1, paragraph 3). Memory, including allocas, keeps its content.
+// uncertain marks the frame's values that changed since setjmp as undefined. Compiled code has the old value of a register and the new value of a
+// stack slot (C17 7.13.2.1, paragraph 3). Memory, including allocas, keeps its content.
 func (fr *frame) uncertain(then []word) {
 	if slices.Equal(fr.w, then) {
 		return

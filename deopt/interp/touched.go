@@ -12,8 +12,8 @@ import (
 type Touched struct {
 	Addr machine.Addr // address of the first byte
 	Data []byte       // PageSize bytes
-	// Undefined has a bit for each bit of Data that is not known, because such a bit was stored. If all bits of a byte are set, the target may also
-	// lack that byte.
+	// Undefined has a bit for each bit of Data, set if that bit is not known because the program stored an undefined bit. If all bits of a byte are
+	// set, the target may also lack that byte.
 	Undefined []byte
 	// Stored has a bit for each byte of Data, lowest byte first, that was stored to, even if the store did not change it.
 	Stored []byte // PageSize / 8 bytes
