@@ -203,7 +203,7 @@ func reason(t *testing.T, request string) string {
 	require.NoError(t, err)
 	m := regexp.MustCompile(`(?m)^\t"` + request + `": +"(.*)",$`).FindStringSubmatch(string(text))
 	if m == nil {
-		return "there is no such request here"
+		return "not supported"
 	}
 	return m[1]
 }
