@@ -24,7 +24,7 @@ func TestModuleOfAFork(t *testing.T) {
 	r := clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", path, "--layout", clitest.DeoptimizeLayout(t), "--json")
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Equal(t, 1, strings.Count(r.Stderr, "unknown calling convention 'hotspotcc'; the places of its arguments and results are unknown"), r.Stderr)
-	require.Equal(t, 1, strings.Count(r.Stderr, "unknown attribute 'jeandle_slot'; what it changes is not known"), r.Stderr)
+	require.Equal(t, 1, strings.Count(r.Stderr, "unknown attribute 'jeandle_slot'; its effect is unknown; it is ignored"), r.Stderr)
 	require.Contains(t, r.Stdout, `"name": "%acc"`)
 
 	r = clitest.Run(t, "lint", path, "--layout", clitest.DeoptimizeLayout(t))

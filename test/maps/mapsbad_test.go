@@ -182,7 +182,7 @@ func TestMapsWrongDialect(t *testing.T) {
 	clitest.Run(t, "maps", section, "--arch", "s390x").FailsEmpty(t, 2, "16777216 functions in ")
 	// An object file states its own architecture.
 	r := clitest.Run(t, "maps", livetest.Object(t, 19, "jit_pp.ll"), "--arch", "s390x")
-	r.FailsEmpty(t, 2, "an object file tells its architecture", "--arch requires a file with the raw bytes of a section")
+	r.FailsEmpty(t, 2, "an object file states its architecture", "--arch requires a file with the raw bytes of a section")
 }
 
 // An unreadable file is reported as such.

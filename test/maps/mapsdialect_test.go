@@ -181,7 +181,7 @@ func TestMapsOfVersion1WithSeveralFunctions(t *testing.T) {
 	require.NotContains(t, r.Stdout, "(0x401") // the address of no site
 	// It has a number, but no address.
 	require.Equal(t, 0, clitest.Run(t, "maps", path, "--record", "78").Code)
-	clitest.Run(t, "maps", path, "--address", "0x40100c").Fails(t, 1, "none of its 2 records fits")
+	clitest.Run(t, "maps", path, "--address", "0x40100c").Fails(t, 1, "none of its 2 records matches the filters")
 }
 
 // Maps of several layouts in one section are each recognized.

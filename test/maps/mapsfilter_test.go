@@ -162,7 +162,7 @@ func TestMapsNothingFits(t *testing.T) {
 		{path, []string{"--function", "plain", "--record", "3"}, []string{"none of its 5 records matches the filters"}},
 		{path, []string{"--address", "0"}, []string{"nearest to 0x0 is record 1 at " + near("_ZN3foo3barEi")}},
 		{path, []string{"--address", "0xffffffffffffffff"}, []string{"nearest to 0xffffffffffffffff is record 3 at " + near("plainer")}},
-		{path, []string{"--address", near("plainer"), "--record", "1"}, []string{"none of its 5 records fits"}},
+		{path, []string{"--address", near("plainer"), "--record", "1"}, []string{"none of its 5 records matches the filters"}},
 		{object, []string{"--address", "0x0"}, []string{"an unlinked object has no addresses"}},
 		{object, []string{"--record", "4"}, []string{"none of its 5 records matches the filters"}},
 	} {

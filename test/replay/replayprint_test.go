@@ -54,7 +54,7 @@ func TestScriptsTopic(t *testing.T) {
 	for line := range strings.Lines(r.Stdout) {
 		require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 110, line)
 	}
-	_, list, _ := strings.Cut(r.Stdout, "The commands of this field:\n")
+	_, list, _ := strings.Cut(r.Stdout, "Reframe adds these commands:\n")
 	var names []string
 	for _, found := range regexp.MustCompile(`(?m)^([a-z]+)( |$)`).FindAllStringSubmatch(list, -1) {
 		names = append(names, found[1])

@@ -120,7 +120,7 @@ func (m *Maps) read(r io.ReaderAt, size int64, o Options) error {
 		}
 	}
 	if o.Arch != nil && images > 0 {
-		return fmt.Errorf("%s: an object file tells its architecture; --arch is for the bytes of a section alone", m.Source)
+		return fmt.Errorf("%s: an object file states its architecture; --arch requires a file with the raw bytes of a section", m.Source)
 	}
 	switch {
 	case len(m.Images) == 0 && images == 0:
