@@ -49,8 +49,12 @@ func (r *arm64Reach) from(start machine.Addr) evidence {
 func (r *arm64Reach) search(start machine.Addr) evidence {
 	seen := map[machine.Addr]evidence{}
 	var queue []machine.Addr
+	callee, _ := r.rangeOf(r.callee)
 	add := func(to machine.Addr, how evidence) {
-		if to = r.ThunkTo(to); how > seen[to] {
+		if to = r.ThunkTo(to); callee.Contains(to) {
+			to = r.callee // the callee may have other entries: stubs often share one FDE
+		}
+		if how > seen[to] {
 			seen[to] = how
 			queue = append(queue, to)
 		}
@@ -92,7 +96,7 @@ func (r *arm64Reach) edges(function machine.Addr, edge func(to machine.Addr, how
 			to = r.arm64Target(at + arm64.Size)
 		}
 		if to == 0 {
-			to = r.arm64Through(r.arm64Read(own.Start), at)
+			to = r.arm64Number(r.arm64Read(own.Start), at)
 		}
 		switch {
 		case to == 0:
@@ -121,11 +125,12 @@ func (r *arm64Reach) rangeOf(function machine.Addr) (own machine.Range, known bo
 	return machine.Range{Start: start, End: end}, start != 0 && end > start
 }
 
-// hasFrame reports whether a function that starts at an address certainly has a frame at a branch.
+// hasFrame reports whether a function that starts at an address certainly has a frame at a branch. CFI proves that only at calls: without uwtable(async),
+// LLVM does not describe epilogues for AArch64, so that the row at a jump after one still has the frame.
 func (r *arm64Reach) hasFrame(at machine.Addr, call bool, function machine.Addr) bool {
 	if s, err := r.Finder.Code(at).cfi(at); err != nil {
 		return false
-	} else if s != nil {
+	} else if s != nil && call {
 		return s.row.CFA.Kind == cfi.CFARegister && (s.row.CFA.Register != arm64SP || s.row.CFA.Offset > 0)
 	}
 	course := r.arm64Read(function)

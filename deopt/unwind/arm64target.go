@@ -98,15 +98,8 @@ func (w *walk) arm64Target(pc machine.Addr) machine.Addr {
 	return w.ThunkTo(pc - arm64.Size + machine.Addr(int64(int32(code<<6)>>4)))
 }
 
-// arm64Through returns the number in the register that the branch at an address goes to, through thunks; 0 if it is unknown.
-func (w *walk) arm64Through(course *ARM64Course, at machine.Addr) machine.Addr {
-	if v := w.arm64BranchTo(course, at); v.n != 0 {
-		return w.ThunkTo(machine.Addr(v.n))
-	}
-	return 0
-}
-
-// arm64Number is arm64Through for a register whose number the code itself holds: memory may have held another one before.
+// arm64Number returns the number in the register that the branch at an address goes to, through thunks; 0 if it is unknown, or was loaded from memory, which
+// may have held another number before.
 func (w *walk) arm64Number(course *ARM64Course, at machine.Addr) machine.Addr {
 	if v := w.arm64BranchTo(course, at); v.n != 0 && v.reg != arm64Loaded {
 		return w.ThunkTo(machine.Addr(v.n))

@@ -38,6 +38,9 @@ func (p *Finder) readBranches(to *arm64Branches) {
 		if !m.Exec {
 			continue
 		}
+		if m.End > ^machine.Addr(0)-comparedChunk { // addresses would wrap
+			return
+		}
 		if size := uint64(m.End - m.Start); size > left {
 			return
 		} else {
