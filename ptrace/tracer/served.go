@@ -33,7 +33,7 @@ func serving(tid int) *served {
 func (s *server) listServed() {
 	for tid := range s.threads {
 		if s.memory.served != nil && !system.Ended(s.pid, tid) {
-			s.memory.served.maps = system.Served(tid)
+			s.memory.served = serving(tid) // the thread that it read by may have ended
 			return
 		}
 	}
