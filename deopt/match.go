@@ -426,7 +426,7 @@ type storedMemory struct {
 func (s storedMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	for _, r := range s.stored {
 		if addr < r.End && r.Start < addr+machine.Addr(len(p)) {
-			return &machine.MemoryError{Addr: addr, Len: len(p), Why: "the code that was written over the function's has changed it"}
+			return &machine.MemoryError{Addr: addr, Len: len(p), Why: "the code that was written over the function's has changed it", Code: frame.PatchChanged}
 		}
 	}
 	return s.Memory.ReadMemory(p, addr)
@@ -437,5 +437,5 @@ type staleMemory struct{}
 
 // ReadMemory implements [machine.Memory].
 func (staleMemory) ReadMemory(p []byte, addr machine.Addr) error {
-	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "code between the record and the patched call after it has changed the frame"}
+	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "code between the record and the patched call after it has changed the frame", Code: frame.MayHaveChanged}
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/system"
 )
@@ -49,17 +50,18 @@ func (l *liveMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	case n == len(p):
 		return nil
 	case err == nil || errors.Is(err, syscall.EFAULT):
-		return &machine.MemoryError{Addr: addr, Len: len(p), Why: l.why(addr + machine.Addr(n))}
+		if l.pending(addr + machine.Addr(n)) {
+			return &machine.MemoryError{Addr: addr, Len: len(p), Why: awaited, Code: frame.MemoryPending}
+		}
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not mapped"}
 	}
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: err.Error()}
 }
 
-// why returns the reason why the byte at an address cannot be read.
-func (l *liveMemory) why(addr machine.Addr) string {
-	if _, mapped := findMapping(l.maps, addr); mapped && l.provided.has(addr, 1) {
-		return awaited
-	}
-	return "not mapped"
+// pending reports whether the byte at an address is in a page that userfaultfd has not provided.
+func (l *liveMemory) pending(addr machine.Addr) bool {
+	_, mapped := findMapping(l.maps, addr)
+	return mapped && l.provided.has(addr, 1)
 }
 
 // readUpTo reads until p is full or memory ends, and returns the number of bytes read.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/system"
 	"example.com/reframe/test/livetest"
@@ -80,7 +81,7 @@ func TestCopied(t *testing.T) {
 		b := make([]byte, k.n)
 		err := c.ReadMemory(b, k.addr)
 		if k.Want == "" {
-			require.Equal(t, &machine.MemoryError{Addr: k.addr, Len: k.n, Why: "because"}, err)
+			require.Equal(t, &machine.MemoryError{Addr: k.addr, Len: k.n, Why: "because", Code: frame.MemoryNotCopied}, err)
 			require.Equal(t, make([]byte, k.n), b)
 			continue
 		}

@@ -43,7 +43,7 @@ const NotCopied = "not copied while the process was stopped"
 // copied is copied memory: ranges that do not overlap, in order of address.
 type copied struct {
 	ranges []span
-	why    string // the reason for a failed read outside of the ranges
+	why    string // the reason for a failed read outside of the ranges, which has the code [frame.MemoryNotCopied]
 }
 
 type span struct {
@@ -77,7 +77,7 @@ func newCopied(ranges []span, why string) *copied {
 func (c *copied) ReadMemory(p []byte, addr machine.Addr) error {
 	b, _ := c.from(addr, len(p))
 	if len(b) < len(p) {
-		return &machine.MemoryError{Addr: addr, Len: len(p), Why: c.why}
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: c.why, Code: frame.MemoryNotCopied}
 	}
 	copy(p, b)
 	return nil
@@ -104,13 +104,13 @@ type moment struct {
 	provided *provisions
 }
 
-// why returns the reason why a range of memory is unavailable. reason is why the files do not have it.
-func (m moment) why(addr machine.Addr, size int, reason string) string {
+// missing returns the error for a range of memory that was neither copied nor read from the files, which gave the reason other.
+func (m moment) missing(addr machine.Addr, size int, other *machine.MemoryError) *machine.MemoryError {
 	r := machine.Range{Start: addr, End: addr + machine.Addr(size)}
 	if len(overlaps(m.unread, r)) > 0 && m.provided.has(addr, size) {
-		return awaited
+		return &machine.MemoryError{Why: awaited, Code: frame.MemoryPending}
 	}
-	return reason
+	return &machine.MemoryError{Why: other.Why, Code: other.Code}
 }
 
 // ReadMemory implements [machine.Memory].
@@ -120,8 +120,9 @@ func (m moment) ReadMemory(p []byte, addr machine.Addr) error {
 		if unknown > 0 {
 			b = p[n : n+unknown]
 			if err := m.files.ReadMemory(b, addr+machine.Addr(n)); err != nil {
-				why := err.(*machine.MemoryError).Why
-				return &machine.MemoryError{Addr: addr, Len: len(p), Why: m.why(addr+machine.Addr(n), unknown, why)}
+				missing := m.missing(addr+machine.Addr(n), unknown, err.(*machine.MemoryError))
+				missing.Addr, missing.Len = addr, len(p)
+				return missing
 			}
 		}
 		n += copy(p[n:], b)

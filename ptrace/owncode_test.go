@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/elfcore"
 	"example.com/reframe/test/livetest"
@@ -241,5 +242,6 @@ func TestFileWrittenLater(t *testing.T) {
 	require.Equal(t, want, got)
 	err = target.ReadMemory(got, at+elfcore.Page/2)
 	require.ErrorContains(t, err, NotCopied)
+	require.Equal(t, frame.MemoryNotCopied, frame.CodeOf(err))
 	require.ErrorContains(t, err, "of/copy has been written to since")
 }

@@ -271,14 +271,14 @@ func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
 		row.Interpreted = frame.Slot{Index: native.Index, Name: native.Name, Type: native.Type, Status: frame.Missing}
 		if native.Index >= len(site.Live) {
 			row.Why = "it is none of the values that the module hands over"
-			row.Interpreted.Reason = row.Why
+			row.Interpreted.Code, row.Interpreted.Reason = frame.NotReached, row.Why
 			list = append(list, row)
 			continue
 		}
 		row.value = site.Live[native.Index]
 		row.is, row.Why = r.valueOf(row.value)
 		if row.Why != "" {
-			row.Interpreted.Reason = row.Why
+			row.Interpreted.Code, row.Interpreted.Reason = frame.NotReached, row.Why
 		} else {
 			row.Interpreted = r.slot(native.Index, native.Name, dl, row.is)
 			row.Same, row.Why = r.same(dl, &row)
