@@ -109,6 +109,7 @@ lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'd: $$unformatted"; exit 1; }
 	go vet ./...
 	go tool staticcheck ./...
+	go run ./scripts/prose check
 
 # Builds for every system on which the offline verbs work (doc/platforms.md).
 cross:

@@ -135,7 +135,7 @@ func (in *Interp) converts(from, to typeInfo, at machine.Addr, consts int) (mach
 	}
 	switch {
 	case consts > maxLevels:
-		return 0, false, unsupported("", "a type of so many pointers")
+		return 0, false, unsupported("", "a type with more than %d levels of pointers", maxLevels)
 	case to.kind == pointerType && from.kind == plainType && from.name == "Dn":
 		return 0, true, nil // a null pointer of any type
 	case to.kind == memberType && from.kind == plainType && from.name == "Dn":
@@ -215,7 +215,7 @@ func (in *Interp) parts(t typeInfo, at machine.Addr, visit func(p part)) error {
 	var walk func(p part) error
 	walk = func(p part) error {
 		if seen++; seen > maxBases || len(p.path) > maxLevels {
-			return unsupported("", "a class of so many bases as '%s'", t.name)
+			return unsupported("", "'%s', a class with more than %d bases", t.name, maxBases)
 		}
 		visit(p)
 		bases, err := in.bases(p.t)
@@ -277,7 +277,7 @@ func (in *Interp) bases(t typeInfo) ([]baseClass, error) {
 			return nil, err
 		}
 		if n > maxBases {
-			return nil, unsupported("", "a class of so many bases as '%s'", t.name)
+			return nil, unsupported("", "'%s', a class with more than %d bases", t.name, maxBases)
 		}
 		var list []baseClass
 		for k := range machine.Addr(n) {

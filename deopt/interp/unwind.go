@@ -156,7 +156,7 @@ func (in *Interp) resumeException(header machine.Addr, from int) error {
 		if !in.whole() {
 			return unsupported("resume a frame further out", "an exception that leaves the outermost of the frames that run")
 		}
-		return troublef(KindAbort, "an exception was gone on with that nobody handles")
+		return troublef(KindAbort, "an exception without a handler was resumed")
 	}
 	return u
 }

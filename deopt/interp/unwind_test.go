@@ -132,7 +132,7 @@ pad:
   ret void
 }
 @u = global { ptr, ptr } { ptr getelementptr (ptr, ptr @_ZTVN10__cxxabiv117__class_type_infoE, i32 2), ptr @m }
-@m = constant [2 x i8] c"U\00"`, interp.KindUnsupported, "a class of so many bases"},
+@m = constant [2 x i8] c"U\00"`, interp.KindUnsupported, "a class with more than"},
 		{"throw again and again", pad + "  %l = landingpad { ptr, i32 } catch ptr null\n  %x = extractvalue { ptr, i32 } %l, 0\n  br label %again\nagain:\n" +
 			"  invoke void @_Unwind_Resume(ptr %x) to label %again unwind label %back\nback:\n  %k = landingpad { ptr, i32 } cleanup catch ptr null\n  br label %again\n}\ndeclare void @_Unwind_Resume(ptr)", interp.KindSteps, ""},
 	} {
