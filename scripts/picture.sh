@@ -11,9 +11,7 @@ go build -o "$work/reframe" ./cmd/reframe
 TMPDIR=$work "$work/reframe" demo --keep >"$work/said" 2>&1
 read -ra pids < <(sed -n 's/^ *kill \([0-9 ]*\)#.*/\1/p' "$work/said")
 cd "$(sed -n 's/^ *cd //p' "$work/said")"
-# Of a core: a page of a process has the pause in it, which differs each time.
-"$work/reframe" record "${pids[0]}" --ir target.ll --layout target.layout.json -o "$work/exit.core" >/dev/null 2>&1
-"$work/reframe" explain "$work/exit.core" --ir target.ll --layout target.layout.json --html "$work/exit.html" '#1' >/dev/null
+"$work/reframe" explain "${pids[0]}" --ir target.ll --layout target.layout.json --html "$work/exit.html" '#1' >/dev/null
 chromium-headless-shell --no-sandbox --hide-scrollbars --window-size=1100,1180 --screenshot="$work/exit.png" "file://$work/exit.html" >/dev/null 2>&1
 cd "$OLDPWD"
 cp "$work/exit.png" doc/exit.png
