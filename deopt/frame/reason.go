@@ -14,7 +14,7 @@ type Reason struct {
 	args []any
 }
 
-// Because returns a reason. args are what the text of the code names, in that order (see texts).
+// Because returns a reason. args fill in the text of the code, in the order that texts gives.
 func Because(code Code, args ...any) *Reason { return &Reason{code, args} }
 
 // Error returns the reason as text.
