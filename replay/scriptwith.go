@@ -19,7 +19,7 @@ func (c *call) resumeWith(v *deopt.View, o *flags.Resume, json bool) error {
 	}
 	if o.Result != "" {
 		if stack.Returned, err = handover.Given(o.Result); err != nil {
-			return c.wrong("--result %v", err)
+			return c.wrong("--result: %v", err)
 		}
 	}
 	request, err := stack.Request()

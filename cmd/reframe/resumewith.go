@@ -65,7 +65,7 @@ func pickVM(view *deopt.View, c deopt.Choice, result string) (*handover.Stack, e
 	stack, err := handover.Pick(view, c)
 	if err == nil && result != "" {
 		if stack.Returned, err = handover.Given(result); err != nil {
-			err = usage("--result %v", err)
+			err = usage("--result: %v", err)
 		}
 	}
 	return stack, err

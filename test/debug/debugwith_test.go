@@ -85,7 +85,7 @@ func TestDebugWithSaysWhy(t *testing.T) {
 		{plain, "restart\nprint $rsp", 2, "the interpreter has no registers"},
 		{plain, "until loop", 2, "step, next and finish go by its instructions"},
 		{plain, "back", 2, "the interpreter has not gone on from the exit"},
-		{plain, "result 7\nresume", 2, "its innermost frame has no pending call"},
+		{plain, "result 7\nresume", 2, "its innermost VM frame has no pending call"},
 		{cannot, "resume\nlist", 0, "\nsh cannot go on: no bytecode 0xba at Foo.bar @ 17\n#0   vm      Foo.bar @ 17\n"},
 		{threw, "resume", 0, "\nFoo.main was left by an exception: \uFFFD[2J, says sh after 0 instructions\n"},
 		{"exec ./no-such-vm", "resume", 2, "its answer to initialize (id 1): it has ended (exit status 127): sh has not found it"},

@@ -198,8 +198,8 @@ func TestResumeWithCommitRefuses(t *testing.T) {
 	}
 	const greets = `read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1"}}'; `
 	clitest.Run(t, committed(p, greets+"read l; exit 9")...).FailsEmpty(t, 2, "reframe: nothing is committed: ", "its answer to resume (id 2): it has ended (exit status 9) (process "+clitest.PID(p)+" was stopped for ")
-	clitest.Run(t, committed(p, "true", "--result", "seven")...).FailsEmpty(t, 64, `--result "seven" is no integer, pointer or float`)
-	clitest.Run(t, committed(p, "true", "--result", "7")...).FailsEmpty(t, 2, "nothing is committed: frame #2, compiled: its innermost frame has no pending call, and --result says what one returned")
+	clitest.Run(t, committed(p, "true", "--result", "seven")...).FailsEmpty(t, 64, `--result: expected an integer, pointer or float, got "seven"`)
+	clitest.Run(t, committed(p, "true", "--result", "7")...).FailsEmpty(t, 2, "nothing is committed: frame #2, compiled: --result cannot be used: its innermost VM frame has no pending call")
 	command, _ := clitest.AnsweringInterpreter(t, clitest.Returned42)
 	clitest.Run(t, "resume", "-p", clitest.PID(p), "--layout", "simple", "--with", command, "--commit").FailsEmpty(t, 2, "reframe: nothing is committed: no given module defines the function of frame #", ", compiled, so that what its caller waits for is not known; give it with --ir")
 	p.Signal(t, syscall.SIGUSR1)

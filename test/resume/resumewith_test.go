@@ -117,12 +117,12 @@ func TestResumeWithRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"-p", clitest.PID(p), "--ir", p.IR}, 2, "no layout of a virtual machine has frames for record 2882400"},
+		{[]string{"-p", clitest.PID(p), "--ir", p.IR}, 2, "no layout has VM frames for record 2882400"},
 		{[]string{"-p", clitest.PID(p), "--ir", p.IR, "--layout", star}, 2, "vmframes.star:"},
 		{[]string{"-p", clitest.PID(p), "--layout", "simple", "-f", "0"}, 2, "no frame to resume"},
-		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--result", "7"}, 2, "its innermost frame has no pending call, and --result says what one returned"},
-		{[]string{"-p", clitest.PID(call), "--layout", star}, 2, "its innermost frame, Point.norm, waits for a call that is still running; --result says what it is to return"},
-		{[]string{"-p", clitest.PID(call), "--layout", star, "--result", "seven"}, 64, `"seven" is no integer, pointer or float`},
+		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--result", "7"}, 2, "--result cannot be used: its innermost VM frame has no pending call"},
+		{[]string{"-p", clitest.PID(call), "--layout", star}, 2, "its innermost VM frame, Point.norm, waits for a call that is still running; use --result for its result"},
+		{[]string{"-p", clitest.PID(call), "--layout", star, "--result", "seven"}, 64, `--result: expected an integer, pointer or float, got "seven"`},
 		{[]string{"--core", "x", "--layout", "simple", "--commit"}, 64, "--commit requires a process, not a core: -p PID"},
 		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--commit", "--force"}, 64, "--force cannot be combined with --commit"},
 		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--dry-run"}, 64, "--dry-run requires --commit"},

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"errors"
 	"fmt"
 
 	"example.com/reframe/deopt"
@@ -23,7 +24,7 @@ type Stack struct {
 
 // Pick returns the selected frames: the innermost with VM frames, or the chosen one, and its callers.
 func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
-	why := ""
+	var missing error // the first reason, or that of the chosen frame
 	for i := range v.Threads {
 		t := &v.Threads[i]
 		for at, f := range t.Frames {
@@ -32,52 +33,56 @@ func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
 				continue
 			}
 			if f.VM == nil || f.VM.Error != "" {
-				if w := whyNone(f); w != "" && (why == "" || chosen) {
-					why = w
+				if err := noVMFrames(f); err != nil && (missing == nil || chosen) {
+					missing = err
 				}
 				continue
 			}
 			s := &Stack{View: v, Thread: t, Frames: []*deopt.Frame{f}}
-			if refused := unsure(f, c.Force); refused != "" {
-				return nil, fmt.Errorf("%s: %s", f.Title(), refused)
+			if err := certain(f, c.Force); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.Title(), err)
 			}
 			return s, s.extend(t.Frames[at+1:], c)
 		}
 	}
 	switch {
-	case why != "":
+	case missing != nil:
 	case c.Numbered():
-		why = fmt.Sprintf("there is no frame %d; %s", c.Number(), v.HowMany())
+		missing = fmt.Errorf("there is no frame %d; %s", c.Number(), v.HowMany())
 	case c.Function != nil:
-		why = fmt.Sprintf("no frame is of %s%s", c.Function.Text, v.NearFunction(c.Function))
+		missing = fmt.Errorf("no frame of %s has a stack map record%s", c.Function.Text, v.NearFunction(c.Function))
 	case v.Records() == 0:
-		why = v.WhyNone()
+		missing = errors.New(v.WhyNone())
 	default:
-		why = "no layout of a virtual machine has frames for any record; give it with --layout"
+		missing = errors.New("no layout has VM frames for any record; use --layout")
 	}
-	return nil, fmt.Errorf("%w: %s", deopt.ErrNoFrame, why)
+	return nil, fmt.Errorf("%w: %w", deopt.ErrNoFrame, missing)
 }
 
-// whyNone returns the reason why a frame has no VM frames, or "" if none are expected.
-func whyNone(f *deopt.Frame) string {
+// noVMFrames returns an error with the reason why a frame with a record has no VM frames. It returns nil for a frame without a record.
+func noVMFrames(f *deopt.Frame) error {
 	switch {
 	case f.VM != nil:
-		return fmt.Sprintf("%s: %s", f.Title(), f.VM.Error)
+		return fmt.Errorf("%s: %s", f.Title(), f.VM.Error)
 	case f.Record == nil:
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("%s: no layout of a virtual machine has frames for record %d; give it with --layout", f.Title(), f.Record.ID)
+	return fmt.Errorf("%s: no layout has VM frames for record %d; use --layout", f.Title(), f.Record.ID)
 }
 
-// unsure returns the reason why the VM frames of a physical frame cannot be passed, or "".
-func unsure(f *deopt.Frame, force bool) string {
-	if why := f.Uncertain(); why != "" {
-		if !force {
-			return "it is a guess: " + why + "; --force takes it nevertheless"
-		}
-		return ""
+// certain returns an error if the VM frames of a physical frame are not certain. force accepts a frame that is a guess.
+func certain(f *deopt.Frame, force bool) error {
+	why := f.Uncertain()
+	switch {
+	case why != "" && !force:
+		return fmt.Errorf("it is a guess: %s; resume it anyway with --force", why)
+	case why != "":
+		return nil
 	}
-	return f.VM.Lacks()
+	if why = f.VM.Lacks(); why != "" {
+		return errors.New(why)
+	}
+	return nil
 }
 
 // extend adds callers up to the chosen frame, or as many as can resume together.
@@ -91,11 +96,13 @@ func (s *Stack) extend(callers []*deopt.Frame, c deopt.Choice) error {
 		}
 		switch {
 		case f.VM == nil || f.VM.Error != "":
-			s.End = f.Title() + " has no frames of the virtual machine"
+			s.End = f.Title() + " has no VM frames"
 		case f.VM.Frames[0].Resume != frame.Calling:
-			s.End = f.Title() + " does not wait for a call"
+			s.End = f.Title() + " has no pending call"
 		default:
-			s.End = unsure(f, c.Force)
+			if err := certain(f, c.Force); err != nil {
+				s.End = err.Error()
+			}
 		}
 		if s.End != "" {
 			break
@@ -107,7 +114,7 @@ func (s *Stack) extend(callers []*deopt.Frame, c deopt.Choice) error {
 		return nil
 	}
 	if s.End == "" {
-		s.End = last.Title() + " is the last frame that is known"
+		s.End = last.Title() + " is the last known frame"
 	}
 	if c.To > 0 {
 		return fmt.Errorf("%w up to frame #%d: %s", deopt.ErrNoFrame, c.To, s.End)
@@ -142,12 +149,12 @@ func (s *Stack) Request() (*protocol.Resume, error) {
 		}
 		first += most + 1
 	}
-	waits := r.Frames[0].Resume == frame.Calling
+	pending := r.Frames[0].Resume == frame.Calling
 	switch {
-	case r.Returned != nil && !waits:
-		return nil, fmt.Errorf("%s: its innermost frame has no pending call, and --result says what one returned", s.Frames[0].Title())
-	case r.Returned == nil && waits && !s.Came:
-		return nil, fmt.Errorf("%s: its innermost frame, %s, waits for a call that is still running; --result says what it is to return", s.Frames[0].Title(), r.Frames[0].Method)
+	case r.Returned != nil && !pending:
+		return nil, fmt.Errorf("%s: --result cannot be used: its innermost VM frame has no pending call", s.Frames[0].Title())
+	case r.Returned == nil && pending && !s.Came:
+		return nil, fmt.Errorf("%s: its innermost VM frame, %s, waits for a call that is still running; use --result for its result", s.Frames[0].Title(), r.Frames[0].Method)
 	}
 	return r, nil
 }
@@ -175,7 +182,7 @@ func (s *Stack) frameOf(f *frame.VMFrame, shift int64) (*protocol.Frame, error) 
 	for k := range f.Monitors {
 		owner, err := s.valueOf(&f.Monitors[k].Owner, shift)
 		if err != nil {
-			return nil, fmt.Errorf("a lock of %s: %w", f.Method, err)
+			return nil, fmt.Errorf("monitor of %s: %w", f.Method, err)
 		}
 		is.Monitors = append(is.Monitors, protocol.Monitor{Owner: owner, Eliminated: f.Monitors[k].Eliminated})
 	}

@@ -29,7 +29,7 @@ func (s *Stack) valueOf(v *frame.VMValue, shift int64) (protocol.Value, error) {
 		is.Dead = true
 		return is, nil
 	case v.Status == frame.Undefined:
-		return is, errors.New("the module has undef there, and the layout does not say that it is dead")
+		return is, errors.New("the value is undef in the module, and the layout does not mark it as dead")
 	case v.Status != frame.OK && v.Status != frame.Guessed:
 		return is, fmt.Errorf("unavailable: %s", v.Reason)
 	}
@@ -72,7 +72,7 @@ func Given(text string) (*protocol.Native, error) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no integer, pointer or float", text)
+		return nil, fmt.Errorf("expected an integer, pointer or float, got %q", text)
 	}
 	return &protocol.Native{Type: "f64", Bits: protocol.WordOf(math.Float64bits(f)), Text: text}, nil
 }
@@ -81,24 +81,24 @@ func Given(text string) (*protocol.Native, error) {
 // call that returns nothing. If the registers are nil, the call is still running, which is an error.
 func Returned(f *deopt.Frame, regs *machine.Registers) (*protocol.Native, error) {
 	if regs == nil {
-		return nil, errors.New("its innermost frame waits for a call that is still running")
+		return nil, errors.New("its innermost VM frame waits for a call that is still running")
 	}
 	call, result, why := f.Awaited()
 	if call == nil {
-		return nil, fmt.Errorf("its innermost frame waits for a call, and which that is is not known: %s", why)
+		return nil, fmt.Errorf("cannot find the call for which its innermost VM frame waits: %s", why)
 	}
 	var t *ir.Type
 	if result != nil {
 		t = result.Typ
-	} else if t = returns(call); t == nil {
-		return nil, errors.New("its innermost frame waits for a call, and of which type its result is is not known")
+	} else if t = resultType(call); t == nil {
+		return nil, errors.New("cannot find the result type of the call for which its innermost VM frame waits")
 	}
 	if t.Kind == ir.VoidKind {
 		return nil, nil
 	}
 	v, err := abi.ReturnedValue(t, call.Call.CC, regs)
 	if err != nil {
-		return nil, fmt.Errorf("what the call returned for which its innermost frame waits: %w", err)
+		return nil, fmt.Errorf("cannot read the result of the call for which its innermost VM frame waits: %w", err)
 	}
 	name := ""
 	switch t.Kind {
@@ -113,13 +113,13 @@ func Returned(f *deopt.Frame, regs *machine.Registers) (*protocol.Native, error)
 	}
 	bits, ok := v.Uint()
 	if !ok || name == "" || t.Bits > 64 {
-		return nil, fmt.Errorf("the call for which its innermost frame waits returns a value of type %v", t)
+		return nil, fmt.Errorf("its innermost VM frame waits for a call that returns %v, which is not supported", t)
 	}
 	return &protocol.Native{Type: name, Bits: protocol.WordOf(bits)}, nil
 }
 
-// returns returns the type of a call's result, or nil if it is not known: a statepoint, whose own type is token, has it in the type of its callee.
-func returns(call *ir.Instr) *ir.Type {
+// resultType returns the type of a call's result, or nil if it is not known: a statepoint, whose own type is token, has it in the type of its callee.
+func resultType(call *ir.Instr) *ir.Type {
 	if call.Typ.Kind != ir.TokenKind {
 		return call.Typ
 	}

@@ -42,7 +42,7 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	stack := &handover.Stack{View: v.watcher.View(), Thread: x.Stack().Thread, Frames: []*deopt.Frame{x.Frame}}
 	switch vm := x.Frame.VM; {
 	case vm == nil:
-		return none("no layout of a virtual machine has frames for its record")
+		return none("no layout has VM frames for its record")
 	case vm.Lacks() != "":
 		return none(vm.Lacks())
 	case vm.Frames[0].Resume == frame.Calling:
