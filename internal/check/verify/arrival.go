@@ -132,7 +132,7 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 		s.Why = failed.Error()
 		return s
 	}
-	if s.Why = p.raised(); s.Why != "" {
+	if s.Why = p.native.raised(); s.Why != "" {
 		return s
 	}
 	if s.Why = p.comesNoFurther(s.Arrivals); s.Why != "" {
@@ -210,9 +210,9 @@ func (p *prediction) untilNext(v *verifier) bool {
 	switch {
 	case s.same():
 		p.out.Status = Same
-	case p.signal != 0:
+	case p.native.signal != 0:
 		p.out.Again = nil
-		p.out.notComparable(p.raised())
+		p.out.notComparable(p.native.raised())
 	case p.result != nil && p.loose() != "":
 		return false
 	default:

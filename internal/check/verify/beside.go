@@ -101,7 +101,7 @@ func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err e
 		return nil, err.Error(), nil
 	}
 	f := x.Frames[at]
-	p := &prediction{out: &Verified{Exit: x}, frame: f, fn: f.To(), first: image, before: image, memory: &imageMemory{image: image, now: target}, calls: map[machine.Addr]bool{}, symbol: f.Symbols(f.To())}
+	p := &prediction{out: &Verified{Exit: x}, frame: f, fn: f.To(), first: image, before: image, memory: &imageMemory{image: image, now: target}, symbol: f.Symbols(f.To())}
 	p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
 		run, err := stack.Prepare(o)
 		if err != nil {
@@ -233,6 +233,7 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 	v.ctx, b.came, b.told = ctx, nil, nil
 	p.out, p.runner = &Verified{Exit: b.exit}, newRunner(v.options.Time)
 	p.ask, p.result, p.failed, p.gone = nil, nil, nil, ""
+	p.native.called = nil // the calls of earlier runs were compared at the site
 	b.goes, v.followed = true, 0
 	defer func() { b.goes = false }()
 	p.runner.start(ctx, run)
@@ -243,7 +244,7 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 	}
 	v.pending, v.crossings, v.now = []*prediction{p}, nil, p.call
 	if err = b.set(); err == nil {
-		err = v.native()
+		err = v.runNative()
 	} else {
 		p.runner.finish()
 	}
@@ -312,8 +313,8 @@ func (b *Beside) arrival() *Arrival {
 		return a
 	}
 	switch {
-	case p.signal != 0:
-		a.Why = p.raised()
+	case p.native.signal != 0:
+		a.Why = p.native.raised()
 	case p.ask != nil:
 		a.Why = fmt.Sprintf("native code came to the site of record %d without the call of %s, or made it in a way that was not seen", a.Exit.Point.Record, p.called(p.ask))
 	case p.failed != nil && (p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):

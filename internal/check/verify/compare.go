@@ -11,16 +11,15 @@ import (
 	"example.com/reframe/internal/llvm/abi"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa"
-	"example.com/reframe/ptrace"
 )
 
 // compare compares native code with the prediction, at the return of the function.
 func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	out := p.out
-	out.Native.Steps = p.steps
+	out.Native.Steps = p.native.steps
 	switch {
-	case p.signal != 0:
-		out.notComparable(p.raised())
+	case p.native.signal != 0:
+		out.notComparable(p.native.raised())
 	case p.gone != "":
 		out.notComparable(p.gone)
 	case p.with != nil:
@@ -42,20 +41,11 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	}
 }
 
-// raised returns why native code that raised a signal cannot be compared, or "": the handler may do anything, such as make memory accessible or
-// record which memory was stored to.
-func (p *prediction) raised() string {
-	if p.signal == 0 {
-		return ""
-	}
-	return "native code raised " + ptrace.SignalName(p.signal)
-}
-
 // compareFailed compares a run that did not reach the return with native code, which did.
 func (p *prediction) compareFailed(v *verifier) {
 	out := p.out
 	limit := p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth
-	if limit && out.Interpreter.Steps < p.atMost() {
+	if limit && out.Interpreter.Steps < p.native.atMost() {
 		out.notComparable("the interpreter does not get to the return: " + p.failed.Error())
 		return
 	}
@@ -67,17 +57,10 @@ func (p *prediction) compareFailed(v *verifier) {
 	out.Interpreter.Failed = p.failed.Error()
 }
 
-// atMost returns an upper bound of what native code can have run, in instructions of the interpreter: 1000 for each of its own instructions (some
-// fill memory), and for outside code, which ran at full speed, as many as a processor can run in that time.
-func (p *prediction) atMost() uint64 {
-	const each, eachNanosecond = 1000, 50
-	return each*p.steps + eachNanosecond*uint64(p.outside)
-}
-
 func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	out := p.out
 	result := abi.CompareResult(p.result.Value, p.cc, regs, p.machine.Made)
-	memory := v.withoutShared(compareMemory(p.before, v.watcher.View().Target(), p.machine.Touched(), p.dead, p.below, p.left, p.machine.Made))
+	memory := v.withoutShared(compareMemory(p.before, v.watcher.View().Target(), p.machine.Touched(), p.dead, p.below, p.native.ranOutside, p.machine.Made))
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
 		why := p.loose()
@@ -93,7 +76,7 @@ func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 		out.Result = append(out.Result, ResultPart{Path: part.Path, Register: part.Register, Type: part.Interp.Type().String(),
 			Interpreter: part.Interp.Format(), Native: part.Native.Format(), Same: part.Same})
 	}
-	out.NativeOnly, out.Words = !p.left, memory.Words
+	out.NativeOnly, out.Words = !p.native.ranOutside, memory.Words
 	for _, d := range memory.Diffs {
 		out.Memory = append(out.Memory, d.report())
 	}
@@ -155,11 +138,11 @@ func (p *prediction) explain(v *verifier) {
 	if v.aside {
 		return // the owner has the state of both
 	}
-	for _, at := range out.outside {
+	for _, at := range p.native.called {
 		out.Outside = append(out.Outside, n.called(at))
 	}
 	text := isa.NewWindow(v.watcher.View().Target(), isa.Of(v.watcher.View().Target().Arch()))
-	for _, at := range p.tail {
+	for _, at := range p.native.tail {
 		out.Native.Tail = append(out.Native.Tail, v.instruction(text, at))
 	}
 	if p.with != nil {

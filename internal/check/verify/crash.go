@@ -47,7 +47,7 @@ func (v *verifier) ends(f fatal) error {
 	pending, beside := v.pending, v.beside()
 	v.pending, v.crossings, v.now = nil, nil, nil
 	for _, p := range pending {
-		p.out.Native.Steps = p.steps
+		p.out.Native.Steps = p.native.steps
 		switch {
 		case slices.Contains(beside, p):
 			if err := p.skipFrees(v); err != nil {
@@ -141,8 +141,8 @@ func (p *prediction) mayHaveMade(v *verifier, c *interp.Invocation) bool {
 	code := func(at machine.Addr) bool {
 		return err != nil || slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Exec && m.Contains(at) })
 	}
-	if len(p.out.outside) > 0 && !slices.ContainsFunc(p.out.outside, code) {
-		p.left = false
+	if len(p.native.called) > 0 && !slices.ContainsFunc(p.native.called, code) {
+		p.native.ranOutside = false
 	}
 	return p.leftOut(c)
 }

@@ -133,7 +133,7 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 	var told []*prediction
 	for _, p := range v.beside() {
 		if p.ask == nil || p.callee != run.Entered {
-			p.left = true // this prediction's interpreter does not make the call, or not yet
+			p.native.ranOutside = true // this prediction's interpreter does not make the call, or not yet
 			continue
 		}
 		p.out.Calls++
@@ -557,17 +557,17 @@ func (p *prediction) leftOut(c *interp.Invocation) bool {
 	if site := c.Site(); site != nil && c.Name != "" {
 		callee = site.Block.Func.Module.Func(c.Name)
 	}
-	return p.left || callee == nil || callee.StoresNothing() || allocates(c.Name)
+	return p.native.ranOutside || callee == nil || callee.StoresNothing() || allocates(c.Name)
 }
 
 // extra returns a call that the module's native code makes and that the interpreter did not reach, or nil.
 func (p *prediction) extra(v *verifier) *CallDifference {
-	if !p.left || p.fn != p.native() { // a layout's baseline: native code calls through a runtime
+	if !p.native.ranOutside || p.fn != p.nativeFunction() { // a layout's baseline: native code calls through a runtime
 		return nil
 	}
 	unwinder := v.watcher.View().Unwinder()
 	went := map[machine.Addr]bool{}
-	for _, at := range p.out.outside {
+	for _, at := range p.native.called {
 		went[at] = true
 		for to := range unwinder.Stubs(at) {
 			went[to] = true

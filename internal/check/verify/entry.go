@@ -156,7 +156,7 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 		run = append(run, e.fn)
 	}
 	for n, fn := range run {
-		p := &prediction{entry: e, fn: fn, frame: f, cc: fn.CC, args: args, calls: map[machine.Addr]bool{}, first: v.memory}
+		p := &prediction{entry: e, fn: fn, frame: f, cc: fn.CC, args: args, first: v.memory}
 		if e.fn != nil {
 			p.cc = e.fn.CC
 		}
@@ -258,8 +258,8 @@ func (v *verifier) arguments(x *trace.Exited, e *entry, baseline *ir.Func) (args
 	return args, "", nil
 }
 
-// native returns the function whose native code runs, nil if it is not known.
-func (p *prediction) native() *ir.Func {
+// nativeFunction returns the function whose native code runs, nil if it is not known.
+func (p *prediction) nativeFunction() *ir.Func {
 	if p.entry != nil {
 		return p.entry.fn
 	}

@@ -1,13 +1,11 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"syscall"
-	"time"
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/interp"
@@ -34,6 +32,7 @@ type prediction struct {
 	between uint64                // number of hits before next that were not verified
 	blurred bool                  // between is not exact
 	to      ptrace.Return
+	native  nativeRun
 	call    *call // the call of the activation
 	cc      string
 	machine *interp.Interp
@@ -54,15 +53,8 @@ type prediction struct {
 	handed   []handed // in order; nil if too large to be kept
 	kept     int      // bytes in handed
 	dead     []machine.Range
-	below    machine.Range         // what may be stack below the function's frame, or other memory
-	unused   machine.Range         // the part of the stack that is mapped only when it is touched
-	calls    map[machine.Addr]bool // outside code that native code called
-	left     bool                  // native code called outside code
-	steps    uint64                // of native code
-	outside  time.Duration         // time spent in outside code
-	signal   int                   // that its instructions raised, or 0
-	handling bool                  // the handler of such a signal is not known to have returned
-	tail     []machine.Addr
+	below    machine.Range // what may be stack below the function's frame, or other memory
+	unused   machine.Range // the part of the stack that is mapped only when it is touched
 	// For a run from an entry: its arrivals, the number of values kept of them, and a run that is stopped at an arrival, or nil.
 	arrivals map[*ir.Instr]*arrivals
 	values   int
@@ -91,7 +83,7 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 		out.notComparable(why)
 		return nil, nil
 	}
-	p.out, p.first, p.calls = out, v.memory, map[machine.Addr]bool{}
+	p.out, p.first = out, v.memory
 	out.Before = &imageMemory{image: p.first, now: v.watcher.View().Target()}
 	if why, err = p.begin(v); err != nil || why != "" {
 		p.runner.finish()
@@ -207,7 +199,7 @@ func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.
 	p.call = v.activation(p, x)
 	// A coroutine's stack may lie in the heap, among other data.
 	p.below = machine.Range{Start: maps[at].Start, End: sp}
-	p.dead = []machine.Range{{Start: sp, End: f.Physical().CFA + machine.Addr(abi.ArgumentArea(p.native(), v.watcher.View().Target().Arch()))}, {Start: kernel.Start, End: kernel.End}}
+	p.dead = []machine.Range{{Start: sp, End: f.Physical().CFA + machine.Addr(abi.ArgumentArea(p.nativeFunction(), v.watcher.View().Target().Arch()))}, {Start: kernel.Start, End: kernel.End}}
 	return "", nil
 }
 
@@ -218,7 +210,7 @@ func (v *verifier) activation(p *prediction, x *trace.Exited) *call {
 		return c
 	}
 	to := p.to
-	to.Pops = abi.ArgumentArea(p.native(), v.watcher.View().Target().Arch())
+	to.Pops = abi.ArgumentArea(p.nativeFunction(), v.watcher.View().Target().Arch())
 	return &call{to: to, outer: c}
 }
 
@@ -287,24 +279,4 @@ func outside(list []interp.Called) string {
 		}
 	}
 	return ""
-}
-
-// ran records what native code did.
-func (p *prediction) ran(run *ptrace.AloneRun, tail int) {
-	p.steps += run.Steps
-	p.outside += run.Outside
-	p.signal, p.handling = cmp.Or(p.signal, run.Signal), run.Handling
-	p.tail = append(p.tail, run.Tail...)
-	p.tail = p.tail[max(0, len(p.tail)-tail):]
-}
-
-// went records the outside code that native code called.
-func (p *prediction) went(calls []machine.Addr) {
-	p.left = p.left || len(calls) > 0
-	for _, at := range calls {
-		if !p.calls[at] {
-			p.calls[at] = true
-			p.out.outside = append(p.out.outside, at)
-		}
-	}
 }

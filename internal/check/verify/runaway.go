@@ -23,7 +23,7 @@ const least = time.Millisecond
 
 // firstLook is the number of instructions before the stack is checked for the first time; each later check comes after twice as many. Most exits
 // return before the first. At the default [Options].Steps it is also large enough that a run of the interpreter which used up [interpSteps] ends
-// without a comparison ([prediction.atMost]).
+// without a comparison ([nativeRun.atMost]).
 const firstLook = 1 << 14
 
 func newStretch(o *Options) *stretch { return &stretch{o.Steps, o.Time, firstLook, firstLook} }
@@ -81,7 +81,7 @@ const manyLevels = 1024
 // is a nested call of its IR: compilers remove calls by inlining and tail calls, and add none. So one place cannot have called more often than the
 // interpreter nests calls. This holds only for the function's own IR: another baseline may loop instead.
 func (p *prediction) runaway(v *verifier, nested []returns) string {
-	if p.ask != nil || p.gone != "" || p.with != nil || p.atLimit() || p.fn != p.native() {
+	if p.ask != nil || p.gone != "" || p.with != nil || p.atLimit() || p.fn != p.nativeFunction() {
 		return ""
 	}
 	end := slices.IndexFunc(nested, func(r returns) bool { return r.to == p.call.to.Addr && r.cfa == p.call.to.CFA })
@@ -111,7 +111,7 @@ func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 	}
 	vain := true
 	for _, p := range v.pending {
-		vain = vain && p.atLimit() && p.machine.Deepest() >= manyLevels && p.out.Interpreter.Steps < p.atMost() && (p.entry == nil || v.options.EntriesOf != nil)
+		vain = vain && p.atLimit() && p.machine.Deepest() >= manyLevels && p.out.Interpreter.Steps < p.native.atMost() && (p.entry == nil || v.options.EntriesOf != nil)
 	}
 	away, found := map[*prediction]string{}, false
 	if !vain && v.mayRunAway(run.Thread.Registers) {
@@ -128,7 +128,7 @@ func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 	v.pending, v.crossings, v.now = nil, nil, nil
 	for _, p := range pending {
 		p.finish()
-		p.out.Native.Steps = p.steps
+		p.out.Native.Steps = p.native.steps
 		switch {
 		case away[p] != "":
 			p.differs(v, away[p])

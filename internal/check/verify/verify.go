@@ -165,7 +165,7 @@ var errEnough = errors.New("enough exits are verified")
 // run verifies until the end, and returns the kind of the end if the watcher does not know it.
 func (v *verifier) run() (end string, err error) {
 	err = v.watcher.Run(v.ctx, func() error {
-		if err := v.native(); err != nil {
+		if err := v.runNative(); err != nil {
 			if !errors.Is(err, ptrace.ErrGone) {
 				return err
 			}
@@ -441,8 +441,8 @@ func (v *verifier) tell(out *Verified) error {
 	return v.told(out)
 }
 
-// native runs native code until no prediction is pending.
-func (v *verifier) native() error {
+// runNative runs native code until no prediction is pending.
+func (v *verifier) runNative() error {
 	defer func() {
 		for _, p := range v.pending { // after an error
 			p.finish()
@@ -474,12 +474,12 @@ func (v *verifier) native() error {
 		switch {
 		case v.now == nil: // the stack has no pending prediction
 			for _, p := range v.pending {
-				p.left = true
+				p.native.ranOutside = true
 			}
 		case v.now.native != nil:
 		case hurries, atSpeed:
 			for _, p := range v.pending {
-				p.left = true // it may have called outside code, unseen
+				p.native.ranOutside = true // it may have called outside code, unseen
 			}
 		default:
 			o.Inside = v.watcher.Code()
@@ -516,10 +516,10 @@ func (v *verifier) native() error {
 			}
 		}
 		for _, p := range v.pending {
-			p.ran(run, v.options.Tail)
+			p.native.add(run, v.options.Tail)
 		}
 		for _, p := range v.beside() { // for the others, these calls are part of a native call
-			p.went(run.Calls)
+			p.native.addCalls(run.Calls)
 		}
 		look := stretch.took(run, began)
 		v.followed += run.Steps
@@ -620,8 +620,8 @@ func (v *verifier) pass(before []ptrace.Hits, run *ptrace.AloneRun) error {
 // ended handles the end of the process.
 func (v *verifier) ended(why string) error {
 	for _, p := range v.beside() {
-		if p.signal != 0 && p.handling && !v.aside {
-			return v.ends(fatal{signal: p.signal, handler: true})
+		if p.native.signal != 0 && p.native.handling && !v.aside {
+			return v.ends(fatal{signal: p.native.signal, handler: true})
 		}
 	}
 	return v.abandon(why)
@@ -633,7 +633,7 @@ func (v *verifier) abandon(why string) error {
 	v.pending, v.crossings, v.now = nil, nil, nil
 	for _, p := range pending {
 		p.finish()
-		p.out.Native.Steps = p.steps
+		p.out.Native.Steps = p.native.steps
 		if e := p.entry; e != nil && v.byLayout() {
 			v.unfollow(p.to, "the run from its entry was given up: "+why)
 			if e.exits == 0 { // so would be the next activation

@@ -1,0 +1,60 @@
+package verify
+
+import (
+	"cmp"
+	"time"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// nativeRun records what native code did since the start of a prediction.
+type nativeRun struct {
+	steps      uint64         // instructions that were single-stepped
+	outside    time.Duration  // time spent in outside code: code that no given module contains
+	tail       []machine.Addr // its last instructions, oldest first
+	signal     int            // the first signal that its instructions raised, or 0
+	handling   bool           // the handler of such a signal is not known to have returned
+	ranOutside bool           // it called outside code, or may have called it while it was not single-stepped
+	called     []machine.Addr // the outside code that it called, each address once
+	seen       map[machine.Addr]bool
+}
+
+// add records a run. tail is the number of last instructions to keep.
+func (n *nativeRun) add(run *ptrace.AloneRun, tail int) {
+	n.steps += run.Steps
+	n.outside += run.Outside
+	n.signal, n.handling = cmp.Or(n.signal, run.Signal), run.Handling
+	n.tail = append(n.tail, run.Tail...)
+	n.tail = n.tail[max(0, len(n.tail)-tail):]
+}
+
+// addCalls records calls of outside code.
+func (n *nativeRun) addCalls(calls []machine.Addr) {
+	if n.seen == nil {
+		n.seen = map[machine.Addr]bool{}
+	}
+	n.ranOutside = n.ranOutside || len(calls) > 0
+	for _, at := range calls {
+		if !n.seen[at] {
+			n.seen[at] = true
+			n.called = append(n.called, at)
+		}
+	}
+}
+
+// raised returns why native code that raised a signal cannot be compared, or "": the handler may do anything, such as make memory accessible or
+// record which memory was stored to.
+func (n *nativeRun) raised() string {
+	if n.signal == 0 {
+		return ""
+	}
+	return "native code raised " + ptrace.SignalName(n.signal)
+}
+
+// atMost returns an upper bound of what native code can have run, in instructions of the interpreter: 1000 for each of its own instructions (some
+// fill memory), and for outside code, which ran at full speed, as many as a processor can run in that time.
+func (n *nativeRun) atMost() uint64 {
+	const each, eachNanosecond = 1000, 50
+	return each*n.steps + eachNanosecond*uint64(n.outside)
+}
