@@ -91,8 +91,8 @@ func (s *stateOf) memory(v *verifier, a *arrival) (comparedMemory, error) {
 	if err := s.p.bring(v, s.at, a); err != nil {
 		return comparedMemory{}, err
 	}
-	now := &imageMemory{image: s.exit.first, now: v.watcher.View().Target()}
-	return v.withoutShared(compareMemory(s.p.before, now, a.in.Touched(), s.dead, s.exit.below, true, a.in.Made)), nil
+	now := &imageMemory{image: s.exit.effects.first, now: v.watcher.View().Target()}
+	return v.withoutShared(compareMemory(s.p.effects.now, now, a.in.Touched(), s.dead, s.exit.below, true, a.in.Made)), nil
 }
 
 // nearest records the differences of an arrival.

@@ -35,21 +35,21 @@ type arrived struct {
 // arrivals holds the arrivals of a run from an entry at one place. One repeated run collects them for all exits of the activation. It waits at calls
 // that native code has not made yet.
 type arrivals struct {
-	of     []ir.Value // the values that are kept
-	list   []arrival
-	why    string                  // why there may be more arrivals
-	many   bool                    // there were too many to keep
-	more   func() (struct{}, bool) // lets the run continue; false: it has ended
-	stop   func()
-	late   context.CancelFunc
-	handed int // number of calls that native code had made when the run last continued
-	over   bool
+	of    []ir.Value // the values that are kept
+	list  []arrival
+	why   string                  // why there may be more arrivals
+	many  bool                    // there were too many to keep
+	more  func() (struct{}, bool) // lets the run continue; false: it has ended
+	stop  func()
+	late  context.CancelFunc
+	calls int // number of calls that native code had made when the run last continued
+	over  bool
 }
 
 // each calls look with each arrival of a run from an entry at an instruction, up to where native code is, until look returns false. The arrival holds
 // the given values, in this order. each returns why there may be unknown arrivals, or "".
 func (p *prediction) each(v *verifier, at *ir.Instr, values []ir.Value, look func(*arrival) bool) (why string) {
-	if p.kept > maxHanded {
+	if p.effects.tooLarge() {
 		return errTooMuch.Error()
 	}
 	t := p.arrivals[at]
@@ -61,7 +61,7 @@ func (p *prediction) each(v *verifier, at *ir.Instr, values []ir.Value, look fun
 		}
 		t = p.keep(v, at, of)
 	}
-	if t.goOn(v, len(p.handed)); t.many {
+	if t.goOn(v, len(p.effects.calls)); t.many {
 		ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 		defer cancel()
 		return p.visit(ctx, v, at, nil, func(in *interp.Interp, x *interp.Execution) bool {
@@ -89,7 +89,7 @@ func (p *prediction) keep(v *verifier, at *ir.Instr, of []ir.Value) *arrivals {
 	if p.arrivals == nil {
 		p.arrivals = map[*ir.Instr]*arrivals{}
 	}
-	t := &arrivals{of: of, handed: -1}
+	t := &arrivals{of: of, calls: -1}
 	ctx, cancel := context.WithCancel(v.ctx)
 	more, stop := iter.Pull(func(yield func(struct{}) bool) {
 		t.why = p.visit(ctx, v, at, func() bool { return yield(struct{}{}) }, func(in *interp.Interp, x *interp.Execution) bool {
@@ -120,11 +120,11 @@ func (p *prediction) forget(at *ir.Instr) {
 }
 
 // goOn lets the run continue to where native code is, which has made this many calls.
-func (t *arrivals) goOn(v *verifier, handed int) {
-	if t.over || t.handed == handed {
+func (t *arrivals) goOn(v *verifier, calls int) {
+	if t.over || t.calls == calls {
 		return
 	}
-	t.handed = handed
+	t.calls = calls
 	late := time.AfterFunc(v.options.Time, t.late)
 	defer late.Stop()
 	if _, waits := t.more(); !waits {

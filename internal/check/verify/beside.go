@@ -101,7 +101,7 @@ func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err e
 		return nil, err.Error(), nil
 	}
 	f := x.Frames[at]
-	p := &prediction{out: &Verified{Exit: x}, frame: f, fn: f.To(), first: image, before: image, memory: &imageMemory{image: image, now: target}, symbol: f.Symbols(f.To())}
+	p := &prediction{out: &Verified{Exit: x}, frame: f, fn: f.To(), effects: effects{first: image, now: image}, memory: &imageMemory{image: image, now: target}, symbol: f.Symbols(f.To())}
 	p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
 		run, err := stack.Prepare(o)
 		if err != nil {
@@ -198,19 +198,19 @@ func (b *Beside) Site(i *ir.Instr) bool { return b.sites[i] }
 // [Beside.Machine].
 func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 	p := b.p
-	if p.kept > maxHanded {
+	if p.effects.tooLarge() {
 		return o, errTooMuch
 	}
-	memory := &imageMemory{image: p.first, now: p.memory.now}
+	memory := &imageMemory{image: p.effects.first, now: p.memory.now}
 	p.memory = memory
 	n := 0 // number of native calls handed over so far
 	o.Memory = memory
 	o.Native = func(c *interp.Invocation) (interp.Value, error) {
 		n++
-		if n <= len(p.handed) {
-			h := p.handed[n-1]
+		if n <= len(p.effects.calls) {
+			h := &p.effects.calls[n-1]
 			memory.image = memory.image.with(h.memory, h.after)
-			return h.value, p.take(p.machine, h)
+			return h.value, h.applyTo(p.machine)
 		}
 		if !b.goes {
 			return interp.Value{}, fmt.Errorf("%s exists only as native code: the interpreter goes over it together with that", p.called(c))

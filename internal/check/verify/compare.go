@@ -60,7 +60,7 @@ func (p *prediction) compareFailed(v *verifier) {
 func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	out := p.out
 	result := abi.CompareResult(p.result.Value, p.cc, regs, p.machine.Made)
-	memory := v.withoutShared(compareMemory(p.before, v.watcher.View().Target(), p.machine.Touched(), p.dead, p.below, p.native.ranOutside, p.machine.Made))
+	memory := v.withoutShared(compareMemory(p.effects.now, v.watcher.View().Target(), p.machine.Touched(), p.dead, p.below, p.native.ranOutside, p.machine.Made))
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
 		why := p.loose()

@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -23,22 +22,13 @@ type crossing struct {
 	members []*prediction
 }
 
-// handed holds the effects of native code that ran in place of one call of the interpreter.
-type handed struct {
-	value   interp.Value
-	memory  []changed
-	after   *memoryImage // the image that memory belongs to
-	objects []changed    // changes in the interpreter's own memory
-}
-
 // twin is a pair of objects: memory that the interpreter made, and the memory that native code has in its place.
 type twin struct{ own, native machine.Range }
 
-// Bounds of the objects behind passed pointers, and of the effects that are kept for a repeated run.
+// Bounds of the objects that passed pointers refer to.
 const (
 	maxPointee = 64 << 10
 	maxTwins   = 1024
-	maxHanded  = 64 << 20
 )
 
 // asked handles the interpreter when it stops: at a native call, at the end of the run, or with a reason why nothing can be compared. A run from an
@@ -166,7 +156,7 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 		return v.drop(c.members)
 	}
 	for _, p := range c.members {
-		p.dead = append(p.dead, bound(p.before, c.before, run.Entered, maps)...)
+		p.dead = append(p.dead, bound(p.effects.now, c.before, run.Entered, maps)...)
 	}
 	v.memory, v.now = c.before, c.call
 	v.crossings = append(v.crossings, c)
@@ -267,7 +257,7 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 	if floats, err := regs.FloatControl(); err == nil && p.floats != nil && floats != *p.floats {
 		return fmt.Sprintf("%s changed the floating-point environment, which the interpreter cannot follow", p.called(c)), nil
 	}
-	h := handed{memory: list, after: after}
+	h := callEffects{memory: list, after: after}
 	if c.Result.Kind != ir.VoidKind {
 		site := c.Site()
 		if h.value, err = abi.ReturnedValue(c.Result, site.Call.CC, regs); err != nil {
@@ -277,75 +267,29 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 	}
 	p.retained = p.retained || p.keeps(list, after)
 	h.objects = p.changedObjects(list, after)
-	p.keepHanded(h)
-	p.before = p.before.with(list, after)
-	p.memory.image = p.before
-	if err := p.take(p.machine, h); err != nil {
+	p.effects.add(h)
+	p.memory.image = p.effects.now
+	if err := h.applyTo(p.machine); err != nil {
 		return "the interpreter cannot take what native code stored: " + err.Error(), nil
 	}
 	return p.asked(v, p.runner.tell(h.value))
 }
 
-// keepHanded keeps the effects for [prediction.rerun], unless they are too large.
-func (p *prediction) keepHanded(h handed) {
-	for _, c := range h.memory {
-		p.kept += len(c.data)
-	}
-	if p.kept > maxHanded {
-		p.handed = nil
-		return
-	}
-	p.handed = append(p.handed, h)
-}
-
-// take passes the memory that native code changed to an interpreter.
-func (p *prediction) take(in *interp.Interp, h handed) error {
-	for _, c := range slices.Concat(h.memory, h.objects) {
-		if c.gone > 0 {
-			in.Gone(c.addr, c.gone)
-			continue
-		}
-		if err := in.Changed(c.addr, c.data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// errTooMuch is the reason why a run cannot be repeated.
-var errTooMuch = errors.New("native code stored too much for the run to be done again")
-
 // rerun makes the interpreter again, for a run that gets the effects of native code as the first one did. It returns an error if it cannot, for
 // example because those effects were too large to be kept. wait is as in [prediction.visit].
 func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() bool) (in *interp.Interp, run func(context.Context) (*interp.Result, error), err error) {
-	if p.kept > maxHanded {
+	if p.effects.tooLarge() {
 		return nil, nil, errTooMuch
 	}
 	p.runs++
 	var native interp.Builtin
-	memory := &imageMemory{image: p.first, now: v.watcher.View().Target()}
+	memory := &imageMemory{image: p.effects.first, now: v.watcher.View().Target()}
 	o := v.interpreter()
 	o.Trace, o.Memory, o.Native = trace, memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
 	if in, run, err = p.prepare(o); err == nil {
-		native = p.again(in, memory, wait)
+		native = p.effects.replay(in, memory, wait)
 	}
 	return in, run, err
-}
-
-// again returns the function that passes the effects of native code to a repeated run.
-func (p *prediction) again(in *interp.Interp, memory *imageMemory, wait func() bool) interp.Builtin {
-	n := 0
-	return func(*interp.Invocation) (interp.Value, error) {
-		for n >= len(p.handed) {
-			if wait == nil || !wait() {
-				return interp.Value{}, errAbandoned
-			}
-		}
-		h := p.handed[n]
-		n++
-		memory.image = memory.image.with(h.memory, h.after)
-		return h.value, p.take(in, h)
-	}
 }
 
 // CallDifference is a native call that only one of the two makes, or the first argument of it that differs.

@@ -156,7 +156,8 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 		run = append(run, e.fn)
 	}
 	for n, fn := range run {
-		p := &prediction{entry: e, fn: fn, frame: f, cc: fn.CC, args: args, first: v.memory}
+		p := &prediction{entry: e, fn: fn, frame: f, cc: fn.CC, args: args}
+		p.effects.start(v.memory)
 		if e.fn != nil {
 			p.cc = e.fn.CC
 		}

@@ -41,13 +41,13 @@ type imageRange struct {
 }
 
 type imageOf struct {
-	addr    machine.Addr
-	size    int
-	data    []byte // nil: all zero
-	missing uint16 // a bit for each page that could not be read
-	gone    uint16 // of these, the pages that native code has unmapped since
-	zero    bool   // the block stands for untouched memory, and exists only for a comparison
-	shared  bool
+	addr     machine.Addr
+	size     int
+	data     []byte // nil: all zero
+	missing  uint16 // a bit for each page that could not be read
+	unmapped uint16 // of these, the pages that native code has unmapped since
+	zero     bool   // the block stands for untouched memory, and exists only for a comparison
+	shared   bool
 }
 
 // copyImage copies the writable mappings of maps, which are in ascending order, except those larger than maxImageMapping. If they have more than
@@ -306,7 +306,7 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 				seen++
 			}
 			switch bit := uint16(1) << (at / imagePage); {
-			case b.gone&bit != 0, b.zero && missing&bit != 0:
+			case b.unmapped&bit != 0, b.zero && missing&bit != 0:
 				continue // its content is meaningless: the program has unmapped it
 			case b.missing&bit != 0 && !ok:
 				continue // it could not be read before, and the interpreter did not store to it

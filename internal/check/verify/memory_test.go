@@ -350,7 +350,7 @@ func TestChangesOfReservedMemory(t *testing.T) {
 	list = changes(after, nothing, flatPages{})
 	sum := uint64(0)
 	for _, c := range list {
-		sum += c.gone
+		sum += c.unmapped
 	}
 	require.EqualValues(t, size, sum)
 	gone := after.with(list, nothing)

@@ -39,8 +39,7 @@ type prediction struct {
 	run     func(context.Context) (*interp.Result, error)
 	result  *interp.Result
 	failed  *interp.RunError // the error that ended the run, or nil if it returned
-	first   *memoryImage     // at the exit
-	before  *memoryImage     // first, with the effects of native calls
+	effects effects          // of native calls
 	memory  *imageMemory     // the memory of the interpreter
 	runner  *runner
 	ask     *interp.Invocation // the call that the interpreter waits for, or nil
@@ -50,8 +49,6 @@ type prediction struct {
 	passed  map[machine.Addr]machine.Addr // the passed objects: address in the process to that in the interpreter
 	// retained reports whether native code has stored a pointer to one of them where the interpreter may load it.
 	retained bool
-	handed   []handed // in order; nil if too large to be kept
-	kept     int      // bytes in handed
 	dead     []machine.Range
 	below    machine.Range // what may be stack below the function's frame, or other memory
 	unused   machine.Range // the part of the stack that is mapped only when it is touched
@@ -83,8 +80,9 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 		out.notComparable(why)
 		return nil, nil
 	}
-	p.out, p.first = out, v.memory
-	out.Before = &imageMemory{image: p.first, now: v.watcher.View().Target()}
+	p.out = out
+	p.effects.start(v.memory)
+	out.Before = &imageMemory{image: v.memory, now: v.watcher.View().Target()}
 	if why, err = p.begin(v); err != nil || why != "" {
 		p.runner.finish()
 		if err == nil {
@@ -97,7 +95,7 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 
 // begin lets the interpreter run from the exit.
 func (p *prediction) begin(v *verifier) (why string, err error) {
-	p.before, p.memory.image = p.first, p.first
+	p.memory.image = p.effects.first
 	p.runner.start(v.ctx, p.run)
 	return p.asked(v, p.runner.next())
 }

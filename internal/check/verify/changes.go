@@ -10,9 +10,9 @@ import (
 
 // changed is memory that native code has changed: its new content, or the number of bytes of whole pages that were unmapped.
 type changed struct {
-	addr machine.Addr
-	data []byte
-	gone uint64
+	addr     machine.Addr
+	data     []byte
+	unmapped uint64
 }
 
 // changes returns the differences between two images in ascending order: words with different bytes, memory that only the second has, with its data,
@@ -61,18 +61,18 @@ func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 			if now.ReadMemory(page[:], addr) == nil {
 				continue // a page that is only read-only now is in no image
 			}
-			if n := len(list); n > 0 && list[n-1].gone > 0 && list[n-1].addr+machine.Addr(list[n-1].gone) == addr {
-				list[n-1].gone += imagePage
+			if n := len(list); n > 0 && list[n-1].unmapped > 0 && list[n-1].addr+machine.Addr(list[n-1].unmapped) == addr {
+				list[n-1].unmapped += imagePage
 				continue
 			}
-			list = append(list, changed{addr: addr, gone: imagePage})
+			list = append(list, changed{addr: addr, unmapped: imagePage})
 		}
 	}
 	for _, r := range before.zero {
 		for _, part := range after.zero.without(r) {
 			for _, hole := range after.holes(part) {
 				if now.ReadMemory(page[:], hole.Start) != nil {
-					list = append(list, changed{addr: hole.Start, gone: uint64(hole.End - hole.Start)})
+					list = append(list, changed{addr: hole.Start, unmapped: uint64(hole.End - hole.Start)})
 				}
 			}
 		}
@@ -121,7 +121,7 @@ func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []chang
 func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), zero: img.zero.with(after.zero), shared: after.shared, larger: img.larger}
 	for _, c := range list {
-		if b := after.block(c.addr); b != nil && c.gone == 0 && out.index(c.addr) < 0 { // a block that later became zero is not in after
+		if b := after.block(c.addr); b != nil && c.unmapped == 0 && out.index(c.addr) < 0 { // a block that later became zero is not in after
 			out.take(b)
 		}
 	}
@@ -134,7 +134,7 @@ func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 			b.data, own[i] = data, true
 		}
 		there := ^(uint16(1) << (at / imagePage)) // a page that could not be read is complete now
-		b.missing, b.gone = b.missing&there, b.gone&there
+		b.missing, b.unmapped = b.missing&there, b.unmapped&there
 		copy(b.data[at:], data)
 	}
 	for _, r := range after.zero { // memory that was unmapped and mapped again
@@ -147,8 +147,8 @@ func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 		}
 	}
 	for _, c := range list {
-		if c.gone > 0 {
-			out.remove(machine.Range{Start: c.addr, End: c.addr + machine.Addr(c.gone)})
+		if c.unmapped > 0 {
+			out.remove(machine.Range{Start: c.addr, End: c.addr + machine.Addr(c.unmapped)})
 			continue
 		}
 		if i := out.index(c.addr); i >= 0 {
@@ -170,7 +170,7 @@ func (img *memoryImage) remove(r machine.Range) {
 		for at := 0; at < b.size; at += imagePage {
 			if r.Contains(b.addr + machine.Addr(at)) {
 				bit := uint16(1) << (at / imagePage)
-				b.missing, b.gone = b.missing|bit, b.gone|bit
+				b.missing, b.unmapped = b.missing|bit, b.unmapped|bit
 			}
 		}
 	}
