@@ -172,12 +172,12 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 func (p *prediction) comesNoFurther(times uint64) string {
 	why := ""
 	switch {
-	case p.gone != "":
-		why = p.gone
-	case p.failed != nil && (times == 0 || p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):
-		why = p.failed.Error()
-	case p.ask != nil && (times == 0 || p.leftOut(p.ask)):
-		why = "it waits for the call of " + p.called(p.ask)
+	case p.interp.incomparable != "":
+		why = p.interp.incomparable
+	case p.interp.failed != nil && (times == 0 || p.interp.atLimit()):
+		why = p.interp.failed.Error()
+	case p.interp.pending != nil && (times == 0 || p.leftOut(p.interp.pending)):
+		why = "it waits for the call of " + calleeName(p.interp.pending)
 	}
 	switch {
 	case why == "":
@@ -199,7 +199,7 @@ type Again struct {
 // untilNext decides an exit whose function does not return, by comparing it at the next hit of its record. It returns false if there was no next hit,
 // or if the comparison proves nothing.
 func (p *prediction) untilNext(v *verifier) bool {
-	if p.next == nil || p.gone != "" {
+	if p.next == nil || p.interp.incomparable != "" {
 		return false
 	}
 	s := p.stateAtNext(v)
@@ -213,7 +213,7 @@ func (p *prediction) untilNext(v *verifier) bool {
 	case p.native.signal != 0:
 		p.out.Again = nil
 		p.out.notComparable(p.native.raised())
-	case p.result != nil && p.loose() != "":
+	case p.interp.result != nil && p.loose() != "":
 		return false
 	default:
 		p.out.Status = Different

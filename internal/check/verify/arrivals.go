@@ -202,7 +202,7 @@ func (p *prediction) visit(ctx context.Context, v *verifier, at *ir.Instr, wait 
 		switch {
 		case ctx.Err() != nil:
 			return tookLong(v).Error()
-		case !errors.Is(err, errAbandoned) && errors.As(err, &run) && p.failed == nil && p.gone == "":
+		case !errors.Is(err, errAbandoned) && errors.As(err, &run) && p.interp.failed == nil && p.interp.incomparable == "":
 			return fmt.Sprintf("its run from the entry cannot be made once more: %v", err)
 		}
 		return ""

@@ -101,7 +101,7 @@ func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err e
 		return nil, err.Error(), nil
 	}
 	f := x.Frames[at]
-	p := &prediction{out: &Verified{Exit: x}, frame: f, fn: f.To(), effects: effects{first: image, now: image}, memory: &imageMemory{image: image, now: target}, symbol: f.Symbols(f.To())}
+	p := &prediction{out: &Verified{Exit: x}, frame: f, fn: f.To(), effects: effects{first: image, now: image}, interp: interpreted{memory: &imageMemory{image: image, now: target}, symbol: f.Symbols(f.To())}}
 	p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
 		run, err := stack.Prepare(o)
 		if err != nil {
@@ -201,8 +201,8 @@ func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 	if p.effects.tooLarge() {
 		return o, errTooMuch
 	}
-	memory := &imageMemory{image: p.effects.first, now: p.memory.now}
-	p.memory = memory
+	memory := &imageMemory{image: p.effects.first, now: p.interp.memory.now}
+	p.interp.memory = memory
 	n := 0 // number of native calls handed over so far
 	o.Memory = memory
 	o.Native = func(c *interp.Invocation) (interp.Value, error) {
@@ -210,43 +210,43 @@ func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 		if n <= len(p.effects.calls) {
 			h := &p.effects.calls[n-1]
 			memory.image = memory.image.with(h.memory, h.after)
-			return h.value, h.applyTo(p.machine)
+			return h.value, h.applyTo(p.interp.machine)
 		}
 		if !b.goes {
-			return interp.Value{}, fmt.Errorf("%s exists only as native code: the interpreter goes over it together with that", p.called(c))
+			return interp.Value{}, fmt.Errorf("%s exists only as native code: the interpreter goes over it together with that", calleeName(c))
 		}
-		return p.runner.native(c)
+		return p.interp.runner.native(c)
 	}
 	return o, nil
 }
 
 // Machine sets the interpreter, which was made with [Beside.Options].
-func (b *Beside) Machine(in *interp.Interp) { b.p.machine = in }
+func (b *Beside) Machine(in *interp.Interp) { b.p.interp.machine = in }
 
 // Made reports whether an address exists only in the interpreter.
-func (b *Beside) Made(addr uint64) bool { return b.p.machine.Made(addr) }
+func (b *Beside) Made(addr uint64) bool { return b.p.interp.machine.Made(addr) }
 
 // Go lets both continue. run runs the interpreter to the next site, where it returns nil and no error. When ctx is done, native code is stopped where
 // it is, and the error is the cause. The end of the process is not an error.
 func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Result, error)) (a *Arrival, err error) {
 	v, p := b.v, b.p
 	v.ctx, b.came, b.told = ctx, nil, nil
-	p.out, p.runner = &Verified{Exit: b.exit}, newRunner(v.options.Time)
-	p.ask, p.result, p.failed, p.gone = nil, nil, nil, ""
+	p.out, p.interp.runner = &Verified{Exit: b.exit}, newRunner(v.options.Time)
+	p.interp.pending, p.interp.result, p.interp.failed, p.interp.incomparable = nil, nil, nil, ""
 	p.native.called = nil // the calls of earlier runs were compared at the site
 	b.goes, v.followed = true, 0
 	defer func() { b.goes = false }()
-	p.runner.start(ctx, run)
-	why, err := p.asked(v, p.runner.next())
+	p.interp.runner.start(ctx, run)
+	why, err := p.stopped(v, p.interp.runner.next())
 	if err != nil || why != "" {
-		p.runner.finish()
+		p.interp.runner.finish()
 		return &Arrival{Why: why}, err
 	}
 	v.pending, v.crossings, v.now = []*prediction{p}, nil, p.call
 	if err = b.set(); err == nil {
 		err = v.runNative()
 	} else {
-		p.runner.finish()
+		p.interp.runner.finish()
 	}
 	v.pending = nil
 	if !v.gone { // else the memory is gone with the process
@@ -302,7 +302,7 @@ func (b *Beside) arrival() *Arrival {
 	a := &Arrival{Exit: b.came, Moved: true, Gone: b.v.gone}
 	if a.Exit == nil {
 		switch out := b.told; {
-		case p.gone != "" && out.Why == atSite:
+		case p.interp.incomparable != "" && out.Why == atSite:
 			a.Returned = true
 			a.Why = p.unsure(b.v)
 		case out.Status == NotComparable:
@@ -315,12 +315,12 @@ func (b *Beside) arrival() *Arrival {
 	switch {
 	case p.native.signal != 0:
 		a.Why = p.native.raised()
-	case p.ask != nil:
-		a.Why = fmt.Sprintf("native code came to the site of record %d without the call of %s, or made it in a way that was not seen", a.Exit.Point.Record, p.called(p.ask))
-	case p.failed != nil && (p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):
-		a.Why = "the interpreter does not get to a site: " + p.failed.Error()
-	case p.failed != nil:
-		a.Failed = p.failed.Error()
+	case p.interp.pending != nil:
+		a.Why = fmt.Sprintf("native code came to the site of record %d without the call of %s, or made it in a way that was not seen", a.Exit.Point.Record, calleeName(p.interp.pending))
+	case p.interp.atLimit():
+		a.Why = "the interpreter does not get to a site: " + p.interp.failed.Error()
+	case p.interp.failed != nil:
+		a.Failed = p.interp.failed.Error()
 	}
 	return a
 }
@@ -329,11 +329,7 @@ func (b *Beside) arrival() *Arrival {
 func (b *Beside) Unsure() string { return b.p.unsure(b.v) }
 
 func (p *prediction) unsure(v *verifier) string {
-	called := p.machine.Called()
-	if p.result != nil {
-		called = p.result.Called
-	}
-	if why := outside(called); why != "" {
+	if why := outside(p.interp.called()); why != "" {
 		return why
 	}
 	if why := p.loose(); why != "" {
@@ -354,7 +350,7 @@ const followed = 20_000
 
 // hurries reports whether native code no longer needs single-stepping.
 func (v *verifier) hurries() bool {
-	return v.aside && v.followed >= followed && !slices.ContainsFunc(v.beside(), func(p *prediction) bool { return p.ask != nil })
+	return v.aside && v.followed >= followed && !slices.ContainsFunc(v.beside(), func(p *prediction) bool { return p.interp.pending != nil })
 }
 
 // alone lets the thread run.

@@ -20,14 +20,14 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 	switch {
 	case p.native.signal != 0:
 		out.notComparable(p.native.raised())
-	case p.gone != "":
-		out.notComparable(p.gone)
+	case p.interp.incomparable != "":
+		out.notComparable(p.interp.incomparable)
 	case p.with != nil:
 		p.compareWith(v, regs)
 		return
-	case p.ask != nil:
+	case p.interp.pending != nil:
 		p.missed()
-	case p.failed != nil:
+	case p.interp.failed != nil:
 		p.compareFailed(v)
 	default:
 		if out.Call = p.extra(v); out.Call != nil {
@@ -44,9 +44,8 @@ func (p *prediction) compare(v *verifier, regs *machine.Registers) {
 // compareFailed compares a run that did not reach the return with native code, which did.
 func (p *prediction) compareFailed(v *verifier) {
 	out := p.out
-	limit := p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth
-	if limit && out.Interpreter.Steps < p.native.atMost() {
-		out.notComparable("the interpreter does not get to the return: " + p.failed.Error())
+	if p.interp.atLimit() && out.Interpreter.Steps < p.native.atMost() {
+		out.notComparable("the interpreter does not get to the return: " + p.interp.failed.Error())
 		return
 	}
 	if why := p.patched(v); why != "" {
@@ -54,13 +53,13 @@ func (p *prediction) compareFailed(v *verifier) {
 		return
 	}
 	out.Status = Different
-	out.Interpreter.Failed = p.failed.Error()
+	out.Interpreter.Failed = p.interp.failed.Error()
 }
 
 func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	out := p.out
-	result := abi.CompareResult(p.result.Value, p.cc, regs, p.machine.Made)
-	memory := v.withoutShared(compareMemory(p.effects.now, v.watcher.View().Target(), p.machine.Touched(), p.dead, p.below, p.native.ranOutside, p.machine.Made))
+	result := abi.CompareResult(p.interp.result.Value, p.cc, regs, p.interp.machine.Made)
+	memory := v.withoutShared(compareMemory(p.effects.now, v.watcher.View().Target(), p.interp.machine.Touched(), p.dead, p.below, p.native.ranOutside, p.interp.machine.Made))
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
 		why := p.loose()

@@ -58,8 +58,8 @@ func (v *verifier) ends(f fatal) error {
 			}
 			p.finish()
 			p.compareCrash(v, f)
-		case p.ask != nil:
-			p.out.notComparable(fmt.Sprintf("native code did not come back from the call of %s: %s", p.called(p.ask), f.String()))
+		case p.interp.pending != nil:
+			p.out.notComparable(fmt.Sprintf("native code did not come back from the call of %s: %s", calleeName(p.interp.pending), f.String()))
 		default:
 			p.out.notComparable("native code did not come to the return: " + f.String())
 		}
@@ -71,13 +71,13 @@ func (v *verifier) ends(f fatal) error {
 // skipFrees lets the interpreter continue past calls that release memory: a compiler may omit them, and the code after them shows whether the
 // interpreter fails too.
 func (p *prediction) skipFrees(v *verifier) error {
-	for p.ask != nil && p.ask.Result.Kind == ir.VoidKind && allocates(p.ask.Name) {
-		why, err := p.asked(v, p.runner.tell(interp.Value{}))
+	for p.interp.pending != nil && p.interp.pending.Result.Kind == ir.VoidKind && allocates(p.interp.pending.Name) {
+		why, err := p.stopped(v, p.interp.runner.tell(interp.Value{}))
 		if err != nil {
 			return err
 		}
 		if why != "" {
-			p.ask, p.gone = nil, why
+			p.interp.pending, p.interp.incomparable = nil, why
 		}
 	}
 	return nil
@@ -87,8 +87,8 @@ func (p *prediction) skipFrees(v *verifier) error {
 func (p *prediction) compareCrash(v *verifier, f fatal) {
 	out := p.out
 	switch {
-	case p.gone != "":
-		out.notComparable(p.gone)
+	case p.interp.incomparable != "":
+		out.notComparable(p.interp.incomparable)
 		return
 	case f.overflows(v):
 		if why := p.runaway(v, f.nested); why != "" {
@@ -97,13 +97,13 @@ func (p *prediction) compareCrash(v *verifier, f fatal) {
 			out.notComparable("native code has used up its stack")
 		}
 		return
-	case p.ask != nil && !allocates(p.ask.Name) && p.mayHaveMade(v, p.ask): // code generators do not omit allocations
-		out.notComparable(fmt.Sprintf("native code did not come to the call of %s, which it may have left out: %s", p.called(p.ask), f.String()))
+	case p.interp.pending != nil && !allocates(p.interp.pending.Name) && p.mayHaveMade(v, p.interp.pending): // code generators do not omit allocations
+		out.notComparable(fmt.Sprintf("native code did not come to the call of %s, which it may have left out: %s", calleeName(p.interp.pending), f.String()))
 		return
-	case p.failed != nil && (p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth):
-		out.notComparable("the interpreter does not get to the return: " + p.failed.Error())
+	case p.interp.atLimit():
+		out.notComparable("the interpreter does not get to the return: " + p.interp.failed.Error())
 		return
-	case p.failed != nil && p.sameEnd(f):
+	case p.interp.failed != nil && f.matches(p.interp.failed):
 		out.Status = Same
 		return
 	}
@@ -124,8 +124,8 @@ func (p *prediction) differs(v *verifier, failed string) {
 		}
 	}
 	out.Status, out.Native.Failed = Different, failed
-	if p.failed != nil {
-		out.Interpreter.Failed = p.failed.Error()
+	if p.interp.failed != nil {
+		out.Interpreter.Failed = p.interp.failed.Error()
 	}
 	if p.with == nil {
 		p.undecided(v)
@@ -147,13 +147,13 @@ func (p *prediction) mayHaveMade(v *verifier, c *interp.Invocation) bool {
 	return p.leftOut(c)
 }
 
-// sameEnd reports whether the interpreter stopped for the reason for which the processor raised the signal.
-func (p *prediction) sameEnd(f fatal) bool {
+// matches reports whether the interpreter failed for the reason for which the processor raised the signal.
+func (f *fatal) matches(failed *interp.RunError) bool {
 	is := func(signals ...syscall.Signal) bool { return slices.Contains(signals, syscall.Signal(f.signal)) }
-	switch p.failed.Kind {
+	switch failed.Kind {
 	case interp.KindFault:
 		fault := (*interp.FaultError)(nil)
-		if !is(syscall.SIGSEGV, syscall.SIGBUS) || !errors.As(p.failed, &fault) {
+		if !is(syscall.SIGSEGV, syscall.SIGBUS) || !errors.As(failed, &fault) {
 			return false
 		}
 		// The kernel reports the first byte of an access, or that of the second page it touches; for a non-canonical address it reports none.

@@ -31,67 +31,17 @@ const (
 	maxTwins   = 1024
 )
 
-// asked handles the interpreter when it stops: at a native call, at the end of the run, or with a reason why nothing can be compared. A run from an
-// entry keeps that reason for later exits.
-func (p *prediction) asked(v *verifier, c *interp.Invocation) (why string, err error) {
-	if why, err = p.stands(v, c); p.entry != nil && why != "" {
-		p.gone, p.ask, why = why, nil, ""
+// stopped handles the interpreter when it stops: at a native call, or at the end of the run (nil). why is the reason why nothing can be compared. A
+// run from an entry keeps that reason for later exits.
+func (p *prediction) stopped(v *verifier, c *interp.Invocation) (why string, err error) {
+	why, err = p.interp.stop(v.ctx, c)
+	if r := p.interp.result; r != nil {
+		p.out.Interpreter.Steps = r.Steps
+	}
+	if p.entry != nil && why != "" {
+		p.interp.incomparable, p.interp.pending, why = why, nil, ""
 	}
 	return why, err
-}
-
-func (p *prediction) stands(v *verifier, c *interp.Invocation) (why string, err error) {
-	p.ask = c
-	if c == nil {
-		return p.ended(v)
-	}
-	if why := outside(p.machine.Called()); why != "" {
-		return why, nil
-	}
-	if c.Site() == nil {
-		return fmt.Sprintf("a function of the C library calls %s back, which exists only as native code", p.called(c)), nil
-	}
-	if p.machine.Own(c.Site().Block.Func.Module) { // the process's own library may not call it, or call it otherwise
-		return fmt.Sprintf("a function of the C++ library calls %s back, which exists only as native code", p.called(c)), nil
-	}
-	if throws(c.Site()) { // its landing pad may lie at its return address
-		return fmt.Sprintf("it calls %s, which does not return: it throws", p.called(c)), nil
-	}
-	if p.callee = c.At; p.callee == 0 {
-		var ok bool
-		if p.callee, ok = p.symbol(c.Name); !ok {
-			return fmt.Sprintf("it calls @%s, which exists only as native code, and the process has no symbol of that name", c.Name), nil
-		}
-	}
-	return "", nil
-}
-
-// throws reports whether a call has a landing pad and the compiler assumed that it does not return.
-func throws(call *ir.Instr) bool {
-	if call.Op != ir.OpInvoke {
-		return false
-	}
-	for _, i := range call.Blocks[0].Instrs {
-		if f, ok := callee(i); !ok || !strings.HasPrefix(f.Name, "llvm.") {
-			return i.Op == ir.OpUnreachable
-		}
-	}
-	return false
-}
-
-func callee(i *ir.Instr) (f *ir.Func, ok bool) {
-	if i.Op == ir.OpCall {
-		f, ok = i.Call.Callee.(*ir.Func)
-	}
-	return f, ok
-}
-
-// called names the callee of the interpreter's call.
-func (p *prediction) called(c *interp.Invocation) string {
-	if c.Name == "" {
-		return c.At.String()
-	}
-	return "@" + c.Name
 }
 
 // beside returns the pending predictions whose interpreter is in step with the code that runs now: the thread is in their activation, and not in a
@@ -122,7 +72,7 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 	c.call = &call{to: run.Back, outer: v.now, native: c}
 	var told []*prediction
 	for _, p := range v.beside() {
-		if p.ask == nil || p.callee != run.Entered {
+		if p.interp.pending == nil || p.interp.callee != run.Entered {
 			p.native.ranOutside = true // this prediction's interpreter does not make the call, or not yet
 			continue
 		}
@@ -253,26 +203,26 @@ func (v *verifier) cameBack(c *crossing, regs *machine.Registers) error {
 
 // hand passes the effects of native code to the interpreter in place of the call that it waits for, and lets it continue.
 func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (why string, err error) {
-	c := p.ask
+	c := p.interp.pending
 	if floats, err := regs.FloatControl(); err == nil && p.floats != nil && floats != *p.floats {
-		return fmt.Sprintf("%s changed the floating-point environment, which the interpreter cannot follow", p.called(c)), nil
+		return fmt.Sprintf("%s changed the floating-point environment, which the interpreter cannot follow", calleeName(c)), nil
 	}
 	h := callEffects{memory: list, after: after}
 	if c.Result.Kind != ir.VoidKind {
 		site := c.Site()
 		if h.value, err = abi.ReturnedValue(c.Result, site.Call.CC, regs); err != nil {
-			return fmt.Sprintf("what %s returned: %v", p.called(c), err), nil
+			return fmt.Sprintf("what %s returned: %v", calleeName(c), err), nil
 		}
 		h.value = p.ownResult(h.value)
 	}
 	p.retained = p.retained || p.keeps(list, after)
 	h.objects = p.changedObjects(list, after)
 	p.effects.add(h)
-	p.memory.image = p.effects.now
-	if err := h.applyTo(p.machine); err != nil {
+	p.interp.memory.image = p.effects.now
+	if err := h.applyTo(p.interp.machine); err != nil {
 		return "the interpreter cannot take what native code stored: " + err.Error(), nil
 	}
-	return p.asked(v, p.runner.tell(h.value))
+	return p.stopped(v, p.interp.runner.tell(h.value))
 }
 
 // rerun makes the interpreter again, for a run that gets the effects of native code as the first one did. It returns an error if it cannot, for
@@ -321,7 +271,7 @@ func (d *CallDifference) String() string {
 
 // compareArguments compares the arguments of the interpreter's call with native code's. why is the reason why that is impossible.
 func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memory) (d *CallDifference, why string) {
-	c := p.ask
+	c := p.interp.pending
 	site := c.Site()
 	s := abi.Signature{Layout: site.Block.Func.Module.Layout, CC: site.Call.CC}
 	for _, a := range c.Args {
@@ -334,7 +284,7 @@ func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memor
 	for n, a := range abi.Arguments(s, regs.Arch()) {
 		value, err := a.Read(regs, mem)
 		if err != nil {
-			return nil, fmt.Sprintf("argument %d of %s: %v", n+1, p.called(c), err)
+			return nil, fmt.Sprintf("argument %d of %s: %v", n+1, calleeName(c), err)
 		}
 		attrs := ir.ParamAttrs{}
 		if n < len(s.Attrs) {
@@ -342,10 +292,10 @@ func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memor
 		}
 		at, same, why := p.sameArgument(c.Args[n], value, attrs, s.Layout, mem)
 		if why != "" {
-			return nil, fmt.Sprintf("argument %d of %s: %s", n+1, p.called(c), why)
+			return nil, fmt.Sprintf("argument %d of %s: %s", n+1, calleeName(c), why)
 		}
 		if !same {
-			return &CallDifference{Callee: p.called(c), Argument: n + 1, Type: a.Type.String(), Register: a.Where(), At: at,
+			return &CallDifference{Callee: calleeName(c), Argument: n + 1, Type: a.Type.String(), Register: a.Where(), At: at,
 				Interpreter: c.Args[n].Format(), Native: value.Format(), Line: site.Line}, ""
 		}
 	}
@@ -361,7 +311,7 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 		return "", same, ""
 	}
 	b, _ := native.Uint()
-	if p.machine.Made(a) {
+	if p.interp.machine.Made(a) {
 		if t.Kind == ir.IntKind {
 			if !same {
 				why = "a number that is an address where the interpreter has memory of its own"
@@ -386,9 +336,9 @@ func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs,
 // sameObject compares an object of the interpreter with the memory that native code has in its place. It may be another object: a freed one may have
 // had the address. depth is the number of pointers that led there.
 func (p *prediction) sameObject(own, native machine.Addr, mem machine.Memory, depth int) (at string, same bool, why string) {
-	n := p.machine.Extent(own, maxPointee)
+	n := p.interp.machine.Extent(own, maxPointee)
 	switch {
-	case n == 0 && p.machine.Extent(own-1, 1) > 0: // right after its end
+	case n == 0 && p.interp.machine.Extent(own-1, 1) > 0: // right after its end
 		if t, ok := p.toOwn(native); ok && t == own {
 			return "", true, ""
 		}
@@ -411,7 +361,7 @@ func (p *prediction) sameObject(own, native machine.Addr, mem machine.Memory, de
 // changedObjects returns the changes by native code in memory that the interpreter has elsewhere: the bytes that changed, and all bytes whose value
 // was not known before, as native code may have stored equal ones.
 func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects []changed) {
-	in := p.machine
+	in := p.interp.machine
 	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool { return in.Extent(t.own.Start, 1) == 0 })
 	for _, t := range p.twins {
 		for _, ch := range list {
@@ -447,7 +397,7 @@ func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machi
 	data, undefined, have := make([]byte, imagePage), make([]byte, imagePage), make([]byte, imagePage)
 	for done := uint64(0); done < size; {
 		n := min(size-done, imagePage-uint64(own)%imagePage)
-		if p.machine.Peek(data[:n], undefined[:n], own) != nil || mem.ReadMemory(have[:n], native) != nil {
+		if p.interp.machine.Peek(data[:n], undefined[:n], own) != nil || mem.ReadMemory(have[:n], native) != nil {
 			return "", true, "" // unreadable memory cannot be compared
 		}
 		for i := uint64(0); i < n; i++ {
@@ -474,11 +424,11 @@ func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machi
 func (p *prediction) sameWord(own, native machine.Addr, mem machine.Memory, depth int) (same bool, why string) {
 	var data, undefined, have [8]byte
 	into := own % 8
-	if p.machine.Peek(data[:], undefined[:], own-into) != nil || mem.ReadMemory(have[:], native-into) != nil {
+	if p.interp.machine.Peek(data[:], undefined[:], own-into) != nil || mem.ReadMemory(have[:], native-into) != nil {
 		return false, ""
 	}
 	word := binary.LittleEndian.Uint64(data[:])
-	if undefined != [8]byte{} || !p.machine.Made(word) {
+	if undefined != [8]byte{} || !p.interp.machine.Made(word) {
 		return false, ""
 	}
 	return p.sameNested(machine.Addr(word), machine.Addr(binary.LittleEndian.Uint64(have[:])), mem, depth)
@@ -486,13 +436,13 @@ func (p *prediction) sameWord(own, native machine.Addr, mem machine.Memory, dept
 
 // missed handles a call of the interpreter that native code returned without.
 func (p *prediction) missed() {
-	c := p.ask
-	p.ask = nil
+	c := p.interp.pending
+	p.interp.pending = nil
 	if p.leftOut(c) {
-		p.out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made it in a way that was not seen", p.called(c)))
+		p.out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made it in a way that was not seen", calleeName(c)))
 		return
 	}
-	p.out.Status, p.out.Call = Different, &CallDifference{Callee: p.called(c), Only: "interpreter", Line: c.Site().Line}
+	p.out.Status, p.out.Call = Different, &CallDifference{Callee: calleeName(c), Only: "interpreter", Line: c.Site().Line}
 }
 
 // leftOut reports whether a compiler may have omitted a call of the interpreter that native code does not make, or verify may not have seen it.
@@ -522,15 +472,9 @@ func (p *prediction) extra(v *verifier) *CallDifference {
 			len(v.watcher.View().Modules().Definitions(callee.Name)) > 0 {
 			continue
 		}
-		if at, ok := p.symbol(callee.Name); ok && went[at] {
+		if at, ok := p.interp.symbol(callee.Name); ok && went[at] {
 			return &CallDifference{Callee: "@" + callee.Name, Only: "native"}
 		}
 	}
 	return nil
-}
-
-// allocates reports whether a compiler may omit calls of a function, or merge two of them.
-func allocates(name string) bool {
-	return strings.HasPrefix(name, "_Zn") || strings.HasPrefix(name, "_Zd") || // operator new and delete
-		slices.Contains([]string{"malloc", "calloc", "realloc", "free", "aligned_alloc", "strdup", "strndup"}, name)
 }

@@ -173,7 +173,7 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 			return why, err
 		}
 		if _, err := p.begin(v); err != nil {
-			p.runner.finish()
+			p.interp.runner.finish()
 			return "", err
 		}
 		if n == 0 {

@@ -28,11 +28,8 @@ var (
 
 // loose returns the reason why native code and the interpreter may differ although both are right, or "".
 func (p *prediction) loose() string {
-	blocks, called := p.machine.Profile(), p.machine.Called()
-	if p.result != nil {
-		called = p.result.Called
-	}
-	for _, c := range called {
+	blocks := p.interp.machine.Profile()
+	for _, c := range p.interp.called() {
 		switch {
 		case c.Effect == interp.EffectMath && !slices.Contains(exact, c.Name):
 			return fmt.Sprintf("it calls @%s, of which the last place may differ, and so does what comes of it", c.Name)

@@ -61,7 +61,7 @@ func (p *prediction) patched(v *verifier) string {
 func (p *prediction) sitesPassed() (came []*ir.Site) {
 	m := p.frame.Match()
 	of := map[*ir.Func][]*ir.Site{}
-	for _, b := range p.machine.Profile() {
+	for _, b := range p.interp.machine.Profile() {
 		siteList, known := of[b.Block.Func]
 		if !known {
 			siteList, _ = b.Block.Func.Sites() // if the sites cannot be read, no record of the function is known

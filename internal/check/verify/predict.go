@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/interp"
@@ -25,7 +24,6 @@ type prediction struct {
 	with    *withRun              // the run of the user's own interpreter, which replaces the one below; or nil
 	start   interp.Activation     // of an exit: where the interpreter begins
 	args    []interp.Value        // of an entry: the function's arguments
-	gone    string                // of an entry: why the run ended so that nothing can be compared, or ""
 	entry   *entry                // the activation that begins here, or nil for an exit
 	next    *prediction           // at a later hit of the same record in the same activation, or nil
 	floats  *machine.FloatControl // of the thread at the start, nil if not known
@@ -35,23 +33,14 @@ type prediction struct {
 	native  nativeRun
 	call    *call // the call of the activation
 	cc      string
-	machine *interp.Interp
-	run     func(context.Context) (*interp.Result, error)
-	result  *interp.Result
-	failed  *interp.RunError // the error that ended the run, or nil if it returned
-	effects effects          // of native calls
-	memory  *imageMemory     // the memory of the interpreter
-	runner  *runner
-	ask     *interp.Invocation // the call that the interpreter waits for, or nil
-	callee  machine.Addr       // the address of the function that ask calls
-	symbol  func(string) (machine.Addr, bool)
+	interp  interpreted
+	effects effects // of native calls
 	twins   []twin
 	passed  map[machine.Addr]machine.Addr // the passed objects: address in the process to that in the interpreter
 	// retained reports whether native code has stored a pointer to one of them where the interpreter may load it.
 	retained bool
 	dead     []machine.Range
 	below    machine.Range // what may be stack below the function's frame, or other memory
-	unused   machine.Range // the part of the stack that is mapped only when it is touched
 	// For a run from an entry: its arrivals, the number of values kept of them, and a run that is stopped at an arrival, or nil.
 	arrivals map[*ir.Instr]*arrivals
 	values   int
@@ -84,7 +73,7 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 	p.effects.start(v.memory)
 	out.Before = &imageMemory{image: v.memory, now: v.watcher.View().Target()}
 	if why, err = p.begin(v); err != nil || why != "" {
-		p.runner.finish()
+		p.interp.runner.finish()
 		if err == nil {
 			out.notComparable(why)
 		}
@@ -95,14 +84,14 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 
 // begin lets the interpreter run from the exit.
 func (p *prediction) begin(v *verifier) (why string, err error) {
-	p.memory.image = p.effects.first
-	p.runner.start(v.ctx, p.run)
-	return p.asked(v, p.runner.next())
+	p.interp.memory.image = p.effects.first
+	p.interp.runner.start(v.ctx, p.interp.run)
+	return p.stopped(v, p.interp.runner.next())
 }
 
 // finish ends the runs that are still in progress.
 func (p *prediction) finish() {
-	p.runner.finish()
+	p.interp.runner.finish()
 	for _, t := range p.arrivals {
 		t.stop()
 	}
@@ -158,17 +147,17 @@ func unsure(x *trace.Exited, at int) string {
 func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
 	f := x.Frames[at]
 	p.to, _ = x.Returns(at)
-	p.memory = &imageMemory{now: v.watcher.View().Target()}
-	p.runner = newRunner(v.options.Time)
+	p.interp.memory = &imageMemory{now: v.watcher.View().Target()}
+	p.interp.runner = newRunner(v.options.Time)
 	o := v.interpreter()
-	o.Memory, o.Native = p.memory, p.runner.native
-	if p.machine, p.run, err = p.prepare(o); err != nil {
+	o.Memory, o.Native = p.interp.memory, p.interp.runner.native
+	if p.interp.machine, p.interp.run, err = p.prepare(o); err != nil {
 		if gone := (*ptrace.Error)(nil); errors.As(err, &gone) {
 			return "", err
 		}
 		return err.Error(), nil
 	}
-	p.symbol = f.Symbols(p.fn)
+	p.interp.symbol = f.Symbols(p.fn)
 	return v.space(p, x, at, maps)
 }
 
@@ -192,7 +181,7 @@ func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.
 	}
 	sp -= abi.RedZone
 	if maps[at].Path == "[stack]" {
-		p.unused = machine.Range{Start: sp, End: maps[at].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
+		p.interp.unused = machine.Range{Start: sp, End: maps[at].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
 	}
 	p.call = v.activation(p, x)
 	// A coroutine's stack may lie in the heap, among other data.
@@ -222,59 +211,3 @@ func interpSteps(n uint64) uint64 { return 16 * n }
 
 // interpMemory bounds the memory of one run, in bytes: several are kept until native code returns.
 const interpMemory = 64 << 20
-
-// ended records how the interpreter's run ended, and returns the reason why it cannot be compared with native code, or "".
-func (p *prediction) ended(v *verifier) (why string, err error) {
-	p.result, err = p.runner.result, p.runner.err
-	if v.ctx.Err() != nil {
-		return "", context.Cause(v.ctx)
-	}
-	if p.result != nil {
-		p.out.Interpreter.Steps = p.result.Steps
-		if why := outside(p.result.Called); why != "" {
-			return why, nil
-		}
-		if p.result.ExitCode != nil {
-			return "it ends the program", nil
-		}
-	}
-	if err == nil {
-		if p.result == nil {
-			p.gone = atSite
-		}
-		return "", nil
-	}
-	if gone := (*ptrace.Error)(nil); errors.As(err, &gone) || errors.Is(err, syscall.ESRCH) {
-		return "", err
-	}
-	run := (*interp.RunError)(nil)
-	if !errors.As(err, &run) {
-		return err.Error(), nil
-	}
-	switch run.Kind {
-	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
-		// Continue: native code that returns from here differs.
-		if fault := (*interp.FaultError)(nil); errors.As(err, &fault) {
-			if p.machine.Unknown(uint64(fault.Addr)) {
-				break
-			}
-			if p.unused.Contains(machine.Addr(fault.Addr)) {
-				return "its function has a part of the stack that the process has not touched yet", nil
-			}
-		}
-		p.failed = run
-		return "", nil
-	}
-	return "the interpreter cannot run it: " + err.Error(), nil
-}
-
-// outside returns the reason why a run cannot be compared because of the functions it called, or "": the interpreter does not have the state that
-// they depend on, such as pending exceptions.
-func outside(list []interp.Called) string {
-	for _, c := range list {
-		if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {
-			return fmt.Sprintf("it calls @%s, which reaches outside of what can be compared", c.Name)
-		}
-	}
-	return ""
-}

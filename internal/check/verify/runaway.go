@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace"
 )
@@ -81,11 +80,11 @@ const manyLevels = 1024
 // is a nested call of its IR: compilers remove calls by inlining and tail calls, and add none. So one place cannot have called more often than the
 // interpreter nests calls. This holds only for the function's own IR: another baseline may loop instead.
 func (p *prediction) runaway(v *verifier, nested []returns) string {
-	if p.ask != nil || p.gone != "" || p.with != nil || p.atLimit() || p.fn != p.nativeFunction() {
+	if p.interp.pending != nil || p.interp.incomparable != "" || p.with != nil || p.interp.atLimit() || p.fn != p.nativeFunction() {
 		return ""
 	}
 	end := slices.IndexFunc(nested, func(r returns) bool { return r.to == p.call.to.Addr && r.cfa == p.call.to.CFA })
-	deepest := p.machine.Deepest()
+	deepest := p.interp.machine.Deepest()
 	if end <= deepest+sparedLevels { // also if the activation was not found
 		return ""
 	}
@@ -98,11 +97,6 @@ func (p *prediction) runaway(v *verifier, nested []returns) string {
 	return ""
 }
 
-// atLimit reports whether one of its bounds ended the interpreter.
-func (p *prediction) atLimit() bool {
-	return p.failed != nil && (p.failed.Kind == interp.KindSteps || p.failed.Kind == interp.KindDepth)
-}
-
 // endRunaway checks native code that has run for long. It concludes all pending predictions if native code recurses without end, and if none can be
 // compared any more, as all interpreters recursed to a bound.
 func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
@@ -111,7 +105,7 @@ func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 	}
 	vain := true
 	for _, p := range v.pending {
-		vain = vain && p.atLimit() && p.machine.Deepest() >= manyLevels && p.out.Interpreter.Steps < p.native.atMost() && (p.entry == nil || v.options.EntriesOf != nil)
+		vain = vain && p.interp.atLimit() && p.interp.machine.Deepest() >= manyLevels && p.out.Interpreter.Steps < p.native.atMost() && (p.entry == nil || v.options.EntriesOf != nil)
 	}
 	away, found := map[*prediction]string{}, false
 	if !vain && v.mayRunAway(run.Thread.Registers) {
@@ -132,11 +126,11 @@ func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 		switch {
 		case away[p] != "":
 			p.differs(v, away[p])
-		case p.gone != "":
-			p.out.notComparable(p.gone)
+		case p.interp.incomparable != "":
+			p.out.notComparable(p.interp.incomparable)
 		case p.untilNext(v):
-		case p.atLimit():
-			p.out.notComparable("the interpreter does not get to the return: " + p.failed.Error())
+		case p.interp.atLimit():
+			p.out.notComparable("the interpreter does not get to the return: " + p.interp.failed.Error())
 		default:
 			p.out.notComparable("native code did not come to the return: its calls nest without end")
 		}
@@ -149,6 +143,6 @@ func (v *verifier) mayRunAway(registers *machine.Registers) bool {
 	arch := registers.Arch()
 	sp, err := registers.Addr(arch.SP)
 	return err == nil && slices.ContainsFunc(v.pending, func(p *prediction) bool {
-		return p.ask == nil && p.machine != nil && sp < p.call.to.CFA && uint64(p.call.to.CFA-sp) > uint64(arch.Pointer*(p.machine.Deepest()+sparedLevels))
+		return p.interp.pending == nil && p.interp.machine != nil && sp < p.call.to.CFA && uint64(p.call.to.CFA-sp) > uint64(arch.Pointer*(p.interp.machine.Deepest()+sparedLevels))
 	})
 }

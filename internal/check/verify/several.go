@@ -12,14 +12,14 @@ import (
 
 // several returns the reason why the IR allows several results for what the interpreter ran, or "".
 func (p *prediction) several(v *verifier) string {
-	if p.machine == nil {
+	if p.interp.machine == nil {
 		return ""
 	}
-	if p.machine.Frozen() {
+	if p.interp.machine.Frozen() {
 		return "it freezes a value that is poison or undefined, for which any value is right"
 	}
 	asInteger := false
-	for _, b := range p.machine.Profile() {
+	for _, b := range p.interp.machine.Profile() {
 		for _, i := range b.Block.Instrs {
 			switch {
 			case comparesAllocas(i):

@@ -58,8 +58,8 @@ func (v *verifier) withoutShared(c comparedMemory) comparedMemory {
 
 // readsShared reports whether the interpreter has read memory that other processes may store to: native code may have read another value.
 func (p *prediction) readsShared(v *verifier) bool {
-	if p.memory == nil || p.memory.shared == 0 {
+	if p.interp.memory == nil || p.interp.memory.shared == 0 {
 		return false
 	}
-	return v.sharedWithOthers(p.memory.shared)
+	return v.sharedWithOthers(p.interp.memory.shared)
 }

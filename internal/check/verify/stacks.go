@@ -221,5 +221,5 @@ func (v *verifier) waiting(gone func(*crossing) bool) map[*prediction]bool {
 
 // leftCall returns the reason why nothing is compared after a native call that a non-local jump has left.
 func (p *prediction) leftCall() string {
-	return "the call of " + p.called(p.ask) + " was left without a return"
+	return "the call of " + calleeName(p.interp.pending) + " was left without a return"
 }

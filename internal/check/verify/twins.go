@@ -130,7 +130,7 @@ func (p *prediction) undecided(v *verifier) {
 
 // astray reports whether the interpreter stored to native code's copy of a passed object: it has loaded a pointer to that.
 func (p *prediction) astray() bool {
-	for t := range p.machine.Touched() {
+	for t := range p.interp.machine.Touched() {
 		for _, w := range p.twins {
 			for at := max(t.Addr, w.native.Start); at < min(t.Addr+interp.PageSize, w.native.End); at++ {
 				if n := at - t.Addr; t.Stored[n/8]>>(n%8)&1 != 0 {

@@ -80,7 +80,7 @@ func (e *entry) conclude() {
 		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s", e.fn.Name)
 	case e.own.out.Status == Different:
 		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s, which does what @%s does", e.fn.Name, e.baseline.fn.Name)
-		if e.own.machine != nil && !sameResults(e.own, e.baseline) {
+		if e.own.interp.machine != nil && !sameResults(e.own, e.baseline) {
 			base.Baseline.Wrong = fmt.Sprintf("the native code, which does something else than its IR, @%s, and that IR, which does something else than @%s", e.fn.Name, e.baseline.fn.Name)
 		}
 	default:
@@ -90,13 +90,13 @@ func (e *entry) conclude() {
 
 // sameResults reports whether two runs of the interpreter returned the same.
 func sameResults(a, b *prediction) bool {
-	if a.result == nil || b.result == nil || a.failed != nil || b.failed != nil {
-		return a.failed != nil == (b.failed != nil)
+	if a.interp.result == nil || b.interp.result == nil || a.interp.failed != nil || b.interp.failed != nil {
+		return a.interp.failed != nil == (b.interp.failed != nil)
 	}
-	if a.result.Value.IsNone() || b.result.Value.IsNone() {
-		return a.result.Value.IsNone() == b.result.Value.IsNone()
+	if a.interp.result.Value.IsNone() || b.interp.result.Value.IsNone() {
+		return a.interp.result.Value.IsNone() == b.interp.result.Value.IsNone()
 	}
-	return a.result.Value.Type().Equal(b.result.Value.Type()) && a.result.Value.Format() == b.result.Value.Format()
+	return a.interp.result.Value.Type().Equal(b.interp.result.Value.Type()) && a.interp.result.Value.Format() == b.interp.result.Value.Format()
 }
 
 // who returns the part that is wrong at an exit, "" if nothing is wrong or no part can be named.

@@ -484,8 +484,8 @@ func (v *verifier) runNative() error {
 		default:
 			o.Inside = v.watcher.Code()
 			for _, p := range v.beside() {
-				if p.ask != nil {
-					o.Entries = append(o.Entries, p.callee)
+				if p.interp.pending != nil {
+					o.Entries = append(o.Entries, p.interp.callee)
 				}
 			}
 			if v.aside && o.Entries == nil {

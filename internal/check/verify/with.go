@@ -62,7 +62,7 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	if err != nil {
 		return nil, err
 	}
-	p := &prediction{frame: x.Frame, out: out, native: nativeRun{ranOutside: true}, blurred: true, runner: doneRunner()}
+	p := &prediction{frame: x.Frame, out: out, native: nativeRun{ranOutside: true}, blurred: true, interp: interpreted{runner: doneRunner()}}
 	p.to, _ = x.Returns(at)
 	if f := x.Frame.Match().Site; f != nil {
 		p.cc = f.Func.CC

@@ -1,0 +1,162 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// interpreted is the interpreter's run of a prediction. It stops at each native call, until native code has made that call too.
+type interpreted struct {
+	machine *interp.Interp
+	memory  *imageMemory
+	runner  *runner
+	run     func(context.Context) (*interp.Result, error) // runs the interpreter to the end
+	symbol  func(string) (machine.Addr, bool)             // finds a function that exists only as native code
+	unused  machine.Range                                 // the part of the stack that is mapped only when it is touched
+
+	// Where it is stopped:
+	pending *interp.Invocation // at this native call; nil if it has ended
+	callee  machine.Addr       // the address of the function that pending calls
+	result  *interp.Result
+	failed  *interp.RunError // the error that ended it; nil if it returned
+	// For a run from an entry: why it ended so that nothing can be compared, or "".
+	incomparable string
+}
+
+// stop records that the interpreter stopped at a native call, or ended (nil). why is the reason why nothing can be compared, or "".
+func (r *interpreted) stop(ctx context.Context, c *interp.Invocation) (why string, err error) {
+	r.pending = c
+	if c == nil {
+		return r.end(ctx)
+	}
+	if why := outside(r.machine.Called()); why != "" {
+		return why, nil
+	}
+	if c.Site() == nil {
+		return fmt.Sprintf("a function of the C library calls %s back, which exists only as native code", calleeName(c)), nil
+	}
+	if r.machine.Own(c.Site().Block.Func.Module) { // the process's own library may not call it, or call it otherwise
+		return fmt.Sprintf("a function of the C++ library calls %s back, which exists only as native code", calleeName(c)), nil
+	}
+	if throws(c.Site()) { // its landing pad may lie at its return address
+		return fmt.Sprintf("it calls %s, which does not return: it throws", calleeName(c)), nil
+	}
+	if r.callee = c.At; r.callee == 0 {
+		var ok bool
+		if r.callee, ok = r.symbol(c.Name); !ok {
+			return fmt.Sprintf("it calls @%s, which exists only as native code, and the process has no symbol of that name", c.Name), nil
+		}
+	}
+	return "", nil
+}
+
+// end records how the interpreter ended.
+func (r *interpreted) end(ctx context.Context) (why string, err error) {
+	r.result, err = r.runner.result, r.runner.err
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if r.result != nil {
+		if why := outside(r.result.Called); why != "" {
+			return why, nil
+		}
+		if r.result.ExitCode != nil {
+			return "it ends the program", nil
+		}
+	}
+	if err == nil {
+		if r.result == nil {
+			r.incomparable = atSite
+		}
+		return "", nil
+	}
+	if ended := (*ptrace.Error)(nil); errors.As(err, &ended) || errors.Is(err, syscall.ESRCH) {
+		return "", err
+	}
+	run := (*interp.RunError)(nil)
+	if !errors.As(err, &run) {
+		return err.Error(), nil
+	}
+	switch run.Kind {
+	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
+		// Continue: native code that returns from here differs.
+		if fault := (*interp.FaultError)(nil); errors.As(err, &fault) {
+			if r.machine.Unknown(uint64(fault.Addr)) {
+				break
+			}
+			if r.unused.Contains(machine.Addr(fault.Addr)) {
+				return "its function has a part of the stack that the process has not touched yet", nil
+			}
+		}
+		r.failed = run
+		return "", nil
+	}
+	return "the interpreter cannot run it: " + err.Error(), nil
+}
+
+// atLimit reports whether one of its bounds ended the interpreter.
+func (r *interpreted) atLimit() bool {
+	return r.failed != nil && (r.failed.Kind == interp.KindSteps || r.failed.Kind == interp.KindDepth)
+}
+
+// called lists the functions of the C and C++ libraries that it has called.
+func (r *interpreted) called() []interp.Called {
+	if r.result != nil {
+		return r.result.Called
+	}
+	return r.machine.Called()
+}
+
+// outside returns the reason why a run cannot be compared because of the functions it called, or "": the interpreter does not have the state that
+// they depend on, such as pending exceptions.
+func outside(list []interp.Called) string {
+	for _, c := range list {
+		if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {
+			return fmt.Sprintf("it calls @%s, which reaches outside of what can be compared", c.Name)
+		}
+	}
+	return ""
+}
+
+// calleeName names the callee of a native call.
+func calleeName(c *interp.Invocation) string {
+	if c.Name == "" {
+		return c.At.String()
+	}
+	return "@" + c.Name
+}
+
+// throws reports whether a call has a landing pad and the compiler assumed that it does not return.
+func throws(call *ir.Instr) bool {
+	if call.Op != ir.OpInvoke {
+		return false
+	}
+	for _, i := range call.Blocks[0].Instrs {
+		if f, ok := callee(i); !ok || !strings.HasPrefix(f.Name, "llvm.") {
+			return i.Op == ir.OpUnreachable
+		}
+	}
+	return false
+}
+
+func callee(i *ir.Instr) (f *ir.Func, ok bool) {
+	if i.Op == ir.OpCall {
+		f, ok = i.Call.Callee.(*ir.Func)
+	}
+	return f, ok
+}
+
+// allocates reports whether a compiler may omit calls of a function, or merge two of them.
+func allocates(name string) bool {
+	return strings.HasPrefix(name, "_Zn") || strings.HasPrefix(name, "_Zd") || // operator new and delete
+		slices.Contains([]string{"malloc", "calloc", "realloc", "free", "aligned_alloc", "strdup", "strndup"}, name)
+}
