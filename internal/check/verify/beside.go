@@ -338,7 +338,7 @@ func (p *prediction) unsure(v *verifier) string {
 	if why := p.patched(v); why != "" {
 		return why
 	}
-	if p.retained || p.astray() {
+	if p.pairs.mixed(p.interp.machine) {
 		return kept
 	}
 	return ""

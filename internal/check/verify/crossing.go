@@ -22,15 +22,6 @@ type crossing struct {
 	members []*prediction
 }
 
-// twin is a pair of objects: memory that the interpreter made, and the memory that native code has in its place.
-type twin struct{ own, native machine.Range }
-
-// Bounds of the objects that passed pointers refer to.
-const (
-	maxPointee = 64 << 10
-	maxTwins   = 1024
-)
-
 // stopped handles the interpreter when it stops: at a native call, or at the end of the run (nil). why is the reason why nothing can be compared. A
 // run from an entry keeps that reason for later exits.
 func (p *prediction) stopped(v *verifier, c *interp.Invocation) (why string, err error) {
@@ -77,7 +68,8 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 			continue
 		}
 		p.out.Calls++
-		different, why := p.compareArguments(run.Thread.Registers, t)
+		arguments := argumentComparison{p.interp.machine, t, &p.pairs}
+		different, why := arguments.compare(p.interp.pending, run.Thread.Registers)
 		switch {
 		case different != nil:
 			p.out.Status, p.out.Call = Different, different
@@ -213,10 +205,10 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 		if h.value, err = abi.ReturnedValue(c.Result, site.Call.CC, regs); err != nil {
 			return fmt.Sprintf("what %s returned: %v", calleeName(c), err), nil
 		}
-		h.value = p.ownResult(h.value)
+		h.value = p.pairs.ownResult(h.value)
 	}
-	p.retained = p.retained || p.keeps(list, after)
-	h.objects = p.changedObjects(list, after)
+	p.pairs.addStores(list, after, p.isDead)
+	h.objects = p.pairs.changes(p.interp.machine, list, after)
 	p.effects.add(h)
 	p.interp.memory.image = p.effects.now
 	if err := h.applyTo(p.interp.machine); err != nil {
@@ -267,171 +259,6 @@ func (d *CallDifference) String() string {
 	default:
 		return what
 	}
-}
-
-// compareArguments compares the arguments of the interpreter's call with native code's. why is the reason why that is impossible.
-func (p *prediction) compareArguments(regs *machine.Registers, mem machine.Memory) (d *CallDifference, why string) {
-	c := p.interp.pending
-	site := c.Site()
-	s := abi.Signature{Layout: site.Block.Func.Module.Layout, CC: site.Call.CC}
-	for _, a := range c.Args {
-		s.Types = append(s.Types, a.Type())
-	}
-	if len(site.Call.ArgAttrs) == len(c.Args) { // statepoints and patchpoints have more attributes than arguments
-		s.Attrs = site.Call.ArgAttrs
-	}
-	p.passed = map[machine.Addr]machine.Addr{}
-	for n, a := range abi.Arguments(s, regs.Arch()) {
-		value, err := a.Read(regs, mem)
-		if err != nil {
-			return nil, fmt.Sprintf("argument %d of %s: %v", n+1, calleeName(c), err)
-		}
-		attrs := ir.ParamAttrs{}
-		if n < len(s.Attrs) {
-			attrs = s.Attrs[n]
-		}
-		at, same, why := p.sameArgument(c.Args[n], value, attrs, s.Layout, mem)
-		if why != "" {
-			return nil, fmt.Sprintf("argument %d of %s: %s", n+1, calleeName(c), why)
-		}
-		if !same {
-			return &CallDifference{Callee: calleeName(c), Argument: n + 1, Type: a.Type.String(), Register: a.Where(), At: at,
-				Interpreter: c.Args[n].Format(), Native: value.Format(), Line: site.Line}, ""
-		}
-	}
-	return nil, ""
-}
-
-// sameArgument compares one argument; at is the offset of a difference in the memory that it points to.
-func (p *prediction) sameArgument(own, native interp.Value, attrs ir.ParamAttrs, layout *ir.DataLayout, mem machine.Memory) (at string, same bool, why string) {
-	same = abi.SameBits(own, native)
-	a, isAddr := own.Uint()
-	t := own.Type()
-	if !isAddr || t.Kind != ir.PointerKind && (t.Kind != ir.IntKind || t.Bits != 64) {
-		return "", same, ""
-	}
-	b, _ := native.Uint()
-	if p.interp.machine.Made(a) {
-		if t.Kind == ir.IntKind {
-			if !same {
-				why = "a number that is an address where the interpreter has memory of its own"
-			}
-			return "", same, why
-		}
-		p.passed[machine.Addr(b)] = machine.Addr(a)
-		return p.sameObject(machine.Addr(a), machine.Addr(b), mem, 0)
-	}
-	if !same || t.Kind != ir.PointerKind || a == 0 {
-		return "", same, ""
-	}
-	size := attrs.Dereferenceable
-	for _, in := range []*ir.Type{attrs.ByVal, t.Elem} { // in LLVM 14 a pointer has the type that it points to
-		if in != nil && (in.First() || in.Kind == ir.ArrayKind || in.Kind == ir.StructKind && !in.Opaque) {
-			size = max(size, layout.Size(in))
-		}
-	}
-	return p.sameMemory(machine.Addr(a), machine.Addr(b), min(size, maxPointee), mem, 0)
-}
-
-// sameObject compares an object of the interpreter with the memory that native code has in its place. It may be another object: a freed one may have
-// had the address. depth is the number of pointers that led there.
-func (p *prediction) sameObject(own, native machine.Addr, mem machine.Memory, depth int) (at string, same bool, why string) {
-	n := p.interp.machine.Extent(own, maxPointee)
-	switch {
-	case n == 0 && p.interp.machine.Extent(own-1, 1) > 0: // right after its end
-		if t, ok := p.toOwn(native); ok && t == own {
-			return "", true, ""
-		}
-		return p.sameObject(own-1, native-1, mem, depth)
-	case n == 0:
-		return "", false, "it points to what the interpreter has an address of its own for"
-	}
-	if !slices.ContainsFunc(p.twins, func(t twin) bool { return t.own.Contains(own) && native-t.native.Start == own-t.own.Start }) {
-		p.twins = slices.DeleteFunc(p.twins, func(t twin) bool {
-			return t.own.Contains(own) || t.own.Start >= own && t.own.Start < own+machine.Addr(n)
-		})
-		if len(p.twins) == maxTwins {
-			return "", false, "too many pointers to memory of the interpreter's own were passed"
-		}
-		p.twins = append(p.twins, twin{machine.Range{Start: own, End: own + machine.Addr(n)}, machine.Range{Start: native, End: native + machine.Addr(n)}})
-	}
-	return p.sameMemory(own, native, n, mem, depth)
-}
-
-// changedObjects returns the changes by native code in memory that the interpreter has elsewhere: the bytes that changed, and all bytes whose value
-// was not known before, as native code may have stored equal ones.
-func (p *prediction) changedObjects(list []changed, after *memoryImage) (objects []changed) {
-	in := p.interp.machine
-	p.twins = slices.DeleteFunc(p.twins, func(t twin) bool { return in.Extent(t.own.Start, 1) == 0 })
-	for _, t := range p.twins {
-		for _, ch := range list {
-			start, end := max(ch.addr, t.native.Start), min(ch.addr+machine.Addr(len(ch.data)), t.native.End)
-			if start < end {
-				objects = append(objects, changed{addr: t.own.Start + start - t.native.Start, data: ch.data[start-ch.addr : end-ch.addr]})
-			}
-		}
-		for done := machine.Addr(0); done < t.own.End-t.own.Start; {
-			own := t.own.Start + done
-			n := min(t.own.End-own, imagePage-own%imagePage)
-			data, undefined, now := make([]byte, n), make([]byte, n), make([]byte, n)
-			if in.Peek(data, undefined, own) != nil {
-				break
-			}
-			if now = now[:after.read(now, t.native.Start+done)]; len(now) == 0 {
-				break
-			}
-			for i, u := range undefined[:len(now)] {
-				if u != 0 {
-					objects = append(objects, changed{addr: own + machine.Addr(i), data: now[i : i+1]})
-				}
-			}
-			done += machine.Addr(len(now))
-		}
-	}
-	return append(objects, p.ownWords(objects, after)...)
-}
-
-// sameMemory compares the interpreter's memory at an address with native code's at another. Unknown bits equal any bits, and a pointer to memory of
-// the interpreter's own equals one to the memory that native code has in its place.
-func (p *prediction) sameMemory(own, native machine.Addr, size uint64, mem machine.Memory, depth int) (at string, same bool, why string) {
-	data, undefined, have := make([]byte, imagePage), make([]byte, imagePage), make([]byte, imagePage)
-	for done := uint64(0); done < size; {
-		n := min(size-done, imagePage-uint64(own)%imagePage)
-		if p.interp.machine.Peek(data[:n], undefined[:n], own) != nil || mem.ReadMemory(have[:n], native) != nil {
-			return "", true, "" // unreadable memory cannot be compared
-		}
-		for i := uint64(0); i < n; i++ {
-			if (data[i]^have[i])&^undefined[i] == 0 {
-				continue
-			}
-			same, why := p.sameWord(own+machine.Addr(i), native+machine.Addr(i), mem, depth)
-			if why != "" {
-				return "", false, why
-			}
-			if same {
-				i += 7 - (uint64(own)+i)%8
-				continue
-			}
-			return fmt.Sprintf("+%d", done+i), false, ""
-		}
-		done, own, native = done+n, own+machine.Addr(n), native+machine.Addr(n)
-	}
-	return "", true, ""
-}
-
-// sameWord compares the words around two bytes that differ, also where only a part of the words is passed: the interpreter's may be the address of
-// its own memory.
-func (p *prediction) sameWord(own, native machine.Addr, mem machine.Memory, depth int) (same bool, why string) {
-	var data, undefined, have [8]byte
-	into := own % 8
-	if p.interp.machine.Peek(data[:], undefined[:], own-into) != nil || mem.ReadMemory(have[:], native-into) != nil {
-		return false, ""
-	}
-	word := binary.LittleEndian.Uint64(data[:])
-	if undefined != [8]byte{} || !p.interp.machine.Made(word) {
-		return false, ""
-	}
-	return p.sameNested(machine.Addr(word), machine.Addr(binary.LittleEndian.Uint64(have[:])), mem, depth)
 }
 
 // missed handles a call of the interpreter that native code returned without.

@@ -35,12 +35,9 @@ type prediction struct {
 	cc      string
 	interp  interpreted
 	effects effects // of native calls
-	twins   []twin
-	passed  map[machine.Addr]machine.Addr // the passed objects: address in the process to that in the interpreter
-	// retained reports whether native code has stored a pointer to one of them where the interpreter may load it.
-	retained bool
-	dead     []machine.Range
-	below    machine.Range // what may be stack below the function's frame, or other memory
+	pairs   objectPairs
+	dead    []machine.Range
+	below   machine.Range // what may be stack below the function's frame, or other memory
 	// For a run from an entry: its arrivals, the number of values kept of them, and a run that is stopped at an arrival, or nil.
 	arrivals map[*ir.Instr]*arrivals
 	values   int
