@@ -111,7 +111,7 @@ lint:
 	go tool staticcheck ./...
 	go run ./scripts/prose check
 
-# Builds for every system on which the offline verbs work (doc/platforms.md).
+# Builds for every system on which the offline verbs work (doc/user/platforms.md).
 cross:
 	scripts/cross.sh
 

@@ -55,7 +55,7 @@ func sweptSite(name, kind, typ string, crossing bool) string {
 }
 
 // TestOperandsOfEveryType compiles an operand of every kind of type at every kind of site, between constants that show its location. Only operands
-// that may be in an x87 register are dropped, as doc/facts.md documents. Anything that the record does not show must be reported as unknown.
+// that may be in an x87 register are dropped, as doc/dev/facts.md documents. Anything that the record does not show must be reported as unknown.
 func TestOperandsOfEveryType(t *testing.T) {
 	livetest.Slow(t)
 	versions, options := []int{16, 19, 22}, sweptOptions[2:3]

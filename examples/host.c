@@ -5,7 +5,7 @@
 // compiles int64_t work(int64_t n), the sum of the squares below n, calls work(1000), and prints the result. Without `run`
 // it waits at i = 26, inside a call that the compiled code made, prints its pid, and ends after ten minutes.
 //
-// What a host does for reframe is marked with numbers; doc/host.md explains them in that order. LLVM 14 has no operand bundles
+// What a host does for reframe is marked with numbers; doc/user/host.md explains them in that order. LLVM 14 has no operand bundles
 // in its C API, so that there the first two kinds are all.
 #include "runtime.h"
 

@@ -3,7 +3,7 @@
 //   host-cpp stackmap|patchpoint|statepoint|deoptimize [run]
 //
 // does what host.c does, and writes statepoints itself in place of leaving that to a pass. What a host does for reframe is marked with
-// numbers; doc/host.md explains them in that order.
+// numbers; doc/user/host.md explains them in that order.
 #include "runtime.h"
 
 #include <llvm/ExecutionEngine/Orc/Debugging/DebuggerSupport.h>

@@ -169,7 +169,7 @@ func TestTracerAndWatcherKilled(t *testing.T) {
 			var tracing int
 			_, err = fmt.Fscan(said, &tracing)
 			require.NoError(t, err)
-			// The tracer goes first: without reframe it begins to take out the handler, and a kill in that moment may end the target (doc/threats.md).
+			// The tracer goes first: without reframe it begins to take out the handler, and a kill in that moment may end the target (doc/user/threats.md).
 			require.NoError(t, syscall.Kill(tracing, syscall.SIGKILL))
 			require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 			_ = cmd.Wait() // killed

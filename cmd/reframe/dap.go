@@ -39,7 +39,7 @@ backwards, while the process stays stopped.
 
 The editor's launch configuration has members instead of the flags of other verbs: program,
 args, cwd, env, stdin; pid; core, exe, sysroot, debugDir; ir, layout, object, noSelfDescription, trustIR,
-stopOnEntry, token. doc/editors.md has examples for VS Code, Neovim, Emacs and Helix.
+stopOnEntry, token. doc/user/editors.md has examples for VS Code, Neovim, Emacs and Helix.
 
 dap uses standard input and output. With --listen it waits for one client at a TCP address, which it
 prints on standard error, and ends when the client disconnects. A client can start programs.

@@ -52,7 +52,7 @@ killed. A started program cannot read from the terminal: --stdin FILE is its sta
 
 With --with COMMAND the virtual machine's own interpreter runs the frames that a layout
 describes. step, next, finish, back and restart then work by its instructions, if it can stop after
-an instruction (doc/protocol.md); resume runs to the end.
+an instruction (doc/user/protocol.md); resume runs to the end.
 
 -x FILE runs the commands in FILE, one per line. The first error ends the session; so does the first
 error in commands from standard input that is not a terminal. Typed lines are kept in
@@ -87,7 +87,7 @@ after SIGTERM or SIGHUP.`,
 	f.SetInterspersed(false) // words after the command's name belong to the command
 	f.StringArrayVarP(&k.scripts, "execute", "x", nil, "run the commands in `FILE` first (repeatable)")
 	f.StringVar(&k.stdin, "stdin", "", "`FILE` is the standard input of the started program (default "+os.DevNull+")")
-	f.StringVar(&k.with, "with", "", "run the VM's own interpreter instead of the reference interpreter: the shell command `COMMAND`, which speaks doc/protocol.md")
+	f.StringVar(&k.with, "with", "", "run the VM's own interpreter instead of the reference interpreter: the shell command `COMMAND`, which speaks doc/user/protocol.md")
 	f.BoolVar(&k.trustIR, "trust-ir", false, "use the module of --ir even if the code was not compiled from it, to find the difference")
 	f.Uint64Var(&k.steps, "steps", 0, "bound the interpreter to `N` instructions per exit (default 1000000000)")
 	return c

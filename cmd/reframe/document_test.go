@@ -13,17 +13,17 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// All commands of doc/host.md are typed.
+// All commands of doc/user/host.md are typed.
 func TestHostDocument(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	typed := clitest.TypeDocument(t, "../../doc/host.md", clitest.Examples(t))
+	typed := clitest.TypeDocument(t, "../../doc/user/host.md", clitest.Examples(t))
 	for _, kind := range []string{"stackmap", "patchpoint", "statepoint", "deoptimize"} {
 		require.Contains(t, typed, "./host-c "+kind+" &")
 	}
 }
 
-// All commands of doc/layouts.md are typed, with the programs and layouts that it shows.
+// All commands of doc/user/layouts.md are typed, with the programs and layouts that it shows.
 func TestLayoutsDocument(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -35,10 +35,10 @@ func TestLayoutsDocument(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600))
 	}
-	clitest.TypeDocument(t, "../../doc/layouts.md", dir)
+	clitest.TypeDocument(t, "../../doc/user/layouts.md", dir)
 }
 
-// This tests what doc/host.md says about a call with a "deopt" bundle that no pass has made a statepoint.
+// This tests what doc/user/host.md says about a call with a "deopt" bundle that no pass has made a statepoint.
 func TestBundleWithoutPass(t *testing.T) {
 	t.Parallel()
 	object := filepath.Join(t.TempDir(), "bundle.o")

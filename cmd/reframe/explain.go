@@ -33,7 +33,7 @@ explained as a place in the code. A record at several places is shown with all o
 
 --html writes a picture of the exit to FILE instead of the text: one self-contained page with the
 machine stack to scale, the registers, the record's bytes, the IR, the frames of a virtual machine and
-the code. A selected value is highlighted in all of them (doc/picture.md). An existing file is
+the code. A selected value is highlighted in all of them (doc/user/picture.md). An existing file is
 overwritten only with --force; - is standard output.
 
 The process stays stopped until everything is read; the output shows for how long.

@@ -35,7 +35,7 @@ such as the end of a very deep stack, or a stack in several pieces.
 
 A frame at a recorded site shows the values of its record. With --ir they have names and types.
 With --layout the frame is shown as a frame of the function that resumes. A layout of a virtual machine
-(doc/layouts.md) adds the machine's frames and objects below the frame that contains them; --vm shows
+(doc/user/layouts.md) adds the machine's frames and objects below the frame that contains them; --vm shows
 only these.
 
 With debug information, a frame shows its source line and the functions that were inlined there. The

@@ -34,7 +34,7 @@ func (a *app) protocolCommand() *cobra.Command {
 		Use:   "protocol check COMMAND [PID | CORE]",
 		Short: "Test the interpreter of a VM for use with --with",
 		Long: `protocol check starts COMMAND by sh -c, as resume --with and verify --with do, sends it the
-requests of these verbs, and reports each deviation from doc/protocol.md. It is a test for authors of
+requests of these verbs, and reports each deviation from doc/user/protocol.md. It is a test for authors of
 interpreters.
 
 With a process or a core that is stopped at an exit of the VM, for example one from reframe

@@ -26,19 +26,19 @@ func TestReadmeShowsRealScreens(t *testing.T) {
 	require.Less(t, strings.Count(string(text), "\n"), 150)
 }
 
-// TestTourShowsRealScreens requires the same of doc/tour.md.
+// TestTourShowsRealScreens requires the same of doc/user/tour.md.
 func TestTourShowsRealScreens(t *testing.T) {
 	livetest.Slow(t)
-	typed := strings.Join(clitest.TypeDocument(t, "../../doc/tour.md", clitest.Examples(t)), "\n")
+	typed := strings.Join(clitest.TypeDocument(t, "../../doc/user/tour.md", clitest.Examples(t)), "\n")
 	for _, verb := range []string{"frames", "resume", "run", "maps", "lint", "explain", "trace", "verify", "record", "replay", "debug"} {
 		require.Contains(t, typed, "reframe "+verb)
 	}
 }
 
-// TestVerbsShowRealScreens requires the same of doc/verbs.md, whose screens show test programs of the repository.
+// TestVerbsShowRealScreens requires the same of doc/user/verbs.md, whose screens show test programs of the repository.
 func TestVerbsShowRealScreens(t *testing.T) {
 	livetest.Slow(t)
-	const path, begin, end = "../../doc/verbs.md", "```console\n$ ./reframe ", "```\n"
+	const path, begin, end = "../../doc/user/verbs.md", "```console\n$ ./reframe ", "```\n"
 	dir := t.TempDir() // its commands run here
 	clitest.CopyFile(t, livetest.IR(t, 19, "deoptimize.ll"), filepath.Join(dir, "loop.ll"))
 	clitest.CopyFile(t, livetest.Object(t, 19, "deoptimize.ll"), filepath.Join(dir, "loop.o"))

@@ -81,6 +81,6 @@ output of the last command with a file of the script; replay --update rewrites t
 Reframe adds these commands:
 
 ` + replay.Commands() + `
-doc/replay.md begins with a failing exit and ends with a committed test.`,
+doc/user/replay.md begins with a failing exit and ends with a committed test.`,
 	}
 }

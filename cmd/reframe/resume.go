@@ -39,7 +39,7 @@ pointer (0x..., null) or a float, of the call's type.
 
 With --with the VM's own interpreter runs, and no IR is needed. sh -c starts COMMAND, which receives the
 frames of the virtual machine that a layout describes, and reads and writes memory through reframe.
-It writes only to the copy unless --commit is given. doc/protocol.md has the protocol, and files to
+It writes only to the copy unless --commit is given. doc/user/protocol.md has the protocol, and files to
 copy for C, C++ and Python.
 
 With --commit the process continues with the interpreter's result: its stores are
@@ -106,7 +106,7 @@ reports the page.`,
 		"to-frame": "resume its callers too, up to the frame of this `number`, or all",
 		"call":     "assume that native function NAME returns VALUE: `NAME=VALUE`, or NAME= for a void function (repeatable)",
 		"result":   "the result `value` of the call that the frame waits for",
-		"with":     "run the VM's own interpreter on its frames: the shell command `COMMAND`, which speaks doc/protocol.md",
+		"with":     "run the VM's own interpreter on its frames: the shell command `COMMAND`, which speaks doc/user/protocol.md",
 		"force":    "also resume frames that are a guess",
 		"steps":    "stop after `N` instructions (default 1000000000)",
 		"timeout":  "release the process after this time",

@@ -43,7 +43,7 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run [flags] MODULE.ll [ARG...]",
 		Short: "Run a whole module in the reference interpreter",
 		Long: `run interprets a module of LLVM IR (text, or bitcode if llvm-dis is installed) from the start of
-main, with the functions of the C library that doc/interpreter.md lists. The program uses
+main, with the functions of the C library that doc/user/interpreter.md lists. The program uses
 run's standard input, standard output and standard error, and its exit status is that of run.
 
 No native code runs. The run ends with an error if it depends on an undefined or poison value,

@@ -146,7 +146,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 			}
 			require.NoError(t, schema.Validate(v))
 		}
-		known, err := os.ReadFile("../../doc/" + verb + ".schema.json")
+		known, err := os.ReadFile("../../doc/user/schema/" + verb + ".schema.json")
 		require.NoError(t, err)
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(known))
 		require.NoError(t, err)

@@ -39,7 +39,7 @@ and removes breakpoints when their code is unregistered.
 
 All bytes are restored when the trace ends, even by SIGKILL: a second process, rf-guard, does
 the tracing. If rf-guard is killed, alone or with reframe, a third process, rf-watchdog, restores the bytes.
-Meanwhile a SIGTRAP handler in the process makes its threads wait. doc/threats.md lists the
+Meanwhile a SIGTRAP handler in the process makes its threads wait. doc/user/threats.md lists the
 guarantees for each kind of kill, and the processes that cannot have the handler.
 
 Where the program is meant to patch its code, as in the shadow of a stackmap or in the sled of a

@@ -58,7 +58,7 @@ records: all code with IR can be verified.
 
 With --with the VM's own interpreter replaces the reference interpreter, and no IR is needed. sh -c starts
 COMMAND once for all exits. It receives the frames of the virtual machine that a layout describes, and speaks
-doc/protocol.md. Its result and its stores are compared with native code; objects that both
+doc/user/protocol.md. Its result and its stores are compared with native code; objects that both
 sides allocated may have different addresses.
 
 For each difference verify prints the frame with its slots, the first value and address that differ, the last
@@ -67,9 +67,9 @@ before the native code ran, called verify-PID-N.core, or verify-PID-N-2.core if 
 core is overwritten. Beside it are the modules, the layouts and a first script for reframe
 replay. --html writes pages into DIR: index.html, and for each difference a picture of the exit as explain
 --html draws it, with the results of both sides. --interesting is a test for llvm-reduce, which reduces the module
-of a difference (doc/verify.md): the COMMAND is killed when the result is known, or after 10 s (--for). If
+of a difference (doc/user/verify.md): the COMMAND is killed when the result is known, or after 10 s (--for). If
 interpreter and native code cannot be compared, for example after a call that prints, the exit is counted with
-the reason. doc/verify.md describes what is compared.
+the reason. doc/user/verify.md describes what is compared.
 
 Differences are written to standard output or, with COMMAND, which uses that itself, to standard
 error. -o FILE writes them to a new file, or to an existing one with --force; -o - is standard
@@ -110,7 +110,7 @@ Exit status: 0 all exits are the same, 1 some could not be compared, 2 none coul
 	f.BoolVar(&o.FromEntry, "from-entry", false, "also compare each exit with a run of its function's baseline from the entry, and name the wrong part; the default is exits whose layout names the baseline; =false for none")
 	f.StringVar(&o.Baseline, "baseline", "", "use function `NAME` of the modules as the baseline, instead of the layout's")
 	f.Var(names.IntoAll(&o.EntriesOf), "entry", "verify each activation of function NAME from its entry, instead of exits (repeatable)")
-	f.StringVar(&o.With, "with", "", "run the VM's own interpreter instead of the reference interpreter: the shell command `COMMAND`, which speaks doc/protocol.md")
+	f.StringVar(&o.With, "with", "", "run the VM's own interpreter instead of the reference interpreter: the shell command `COMMAND`, which speaks doc/user/protocol.md")
 	k.selfFlag(c)
 	f.StringVar(&k.memory, "memory", "1G", "bound the copied memory of the process (`SIZE`: 64M, 2G)")
 	f.IntVar(&o.Tail, "tail", 20, "show the last `N` instructions of both sides at a difference")

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCodesAreDocumented requires that doc/formats.md lists all codes of reasons, and no other.
+// TestCodesAreDocumented requires that doc/user/formats.md lists all codes of reasons, and no other.
 func TestCodesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../doc/formats.md")
+	text, err := os.ReadFile("../../doc/user/formats.md")
 	require.NoError(t, err)
 	section := regexp.MustCompile(`(?s)\n## Codes of reasons\n(.*?)\n## `).FindStringSubmatch(string(text))
 	require.NotNil(t, section)

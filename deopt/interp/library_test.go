@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheDocumentListsTheLibrary requires that the list of functions in doc/interpreter.md matches the table. With DOC=update in the environment it
+// TestTheDocumentListsTheLibrary requires that the list of functions in doc/user/interpreter.md matches the table. With DOC=update in the environment it
 // writes the list.
 func TestTheDocumentListsTheLibrary(t *testing.T) {
-	const path, begin, end = "../../doc/interpreter.md", "<!-- library -->\n", "<!-- end -->"
+	const path, begin, end = "../../doc/user/interpreter.md", "<!-- library -->\n", "<!-- end -->"
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	head, rest, found := strings.Cut(string(text), begin)

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestStringsOfLibstdcxx checks the statements of doc/interpreter.md about std::string in libstdc++. With the flags given there, the module contains
+// TestStringsOfLibstdcxx checks the statements of doc/user/interpreter.md about std::string in libstdc++. With the flags given there, the module contains
 // all of its code. Otherwise the library contains it, even with -D_GLIBCXX_EXTERN_TEMPLATE=0.
 func TestStringsOfLibstdcxx(t *testing.T) {
 	livetest.Slow(t)

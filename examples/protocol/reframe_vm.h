@@ -1,4 +1,4 @@
-/* The protocol between reframe and an interpreter (doc/protocol.md), for C99 and C++. It is a file to copy; it needs the C library alone.
+/* The protocol between reframe and an interpreter (doc/user/protocol.md), for C99 and C++. It is a file to copy; it needs the C library alone.
  *
  *     static void resume(const rf_json *request) {
  *       const rf_json *frame = rf_get(request, "frames")->first;            // the innermost

@@ -6,7 +6,7 @@
         name = "mine"
 
         def resume(self, request, target):
-            frame = request["frames"][0]                   # dictionaries, as doc/protocol.md has them
+            frame = request["frames"][0]                   # dictionaries, as doc/user/protocol.md has them
             counter = target.read_word(0x7f0010)
             target.write_word(0x7f0010, counter + 1)
             target.output("42\\n")                          # what the program would have printed
@@ -216,7 +216,7 @@ class VM:
         """Called once, before the first resume."""
 
     def resume(self, request, target):
-        """Goes on in request["frames"] until the outermost has returned, and answers what returned, threw, stopped or unsupported are in doc/protocol.md."""
+        """Goes on in request["frames"] until the outermost has returned, and answers what returned, threw, stopped or unsupported are in doc/user/protocol.md."""
         raise NotImplementedError
 
     def serve(self):

@@ -1,5 +1,5 @@
 // The encoding `simple` of frames in the operands of a deopt bundle: a stream of items, each with a constant in front, what << 32 | how << 24 | index.
-// doc/layouts.md describes it. bundle.cpp writes it, and deopt.cpp reads it.
+// doc/user/layouts.md describes it. bundle.cpp writes it, and deopt.cpp reads it.
 #pragma once
 
 namespace tinyvm {

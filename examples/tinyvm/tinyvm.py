@@ -2,7 +2,7 @@
 """tinyvm's byte code once more, in Python:
 
     python3 tinyvm.py [--fuel N] PROGRAM.tvm    runs a program as `tinyvm --interpret` does
-    python3 tinyvm.py --serve PROGRAM.tvm       goes on in frames for `reframe resume --with`; doc/protocol.md
+    python3 tinyvm.py --serve PROGRAM.tvm       goes on in frames for `reframe resume --with`; doc/user/protocol.md
 
 vm.h says what values and objects are, and parse.cpp what a program is. Here an interpreter has a Heap: one of its own, or, in Remote, the one of the
 process that the frames are of, which is read where it is needed and gets what was stored when all is done.
@@ -597,7 +597,7 @@ class Server(reframe_vm.VM):
 
 def main():
     flags = argparse.ArgumentParser(description="Runs programs of tinyvm, or goes on in their frames.")
-    flags.add_argument("--serve", action="store_true", help="speak doc/protocol.md")
+    flags.add_argument("--serve", action="store_true", help="speak doc/user/protocol.md")
     flags.add_argument("--fuel", type=int, default=100000, metavar="N", help="how many backward jumps and calls the program may make (100000)")
     flags.add_argument("program", metavar="PROGRAM.tvm")
     args = flags.parse_args()

@@ -69,7 +69,7 @@ dpkg --root=root --log=/dev/null -i a/*.deb > /dev/null 2>&1; test "$(dpkg --roo
 	require.Contains(t, sh(t, work, "rpm --dbpath \"$PWD/rpmdb\" -qp --queryformat '%{NAME} %{VERSION} %{ARCH} %{BUILDHOST} %{BUILDTIME}' a/*.rpm"), "reframe 9.8.7 x86_64 localhost 1700000000")
 	for _, path := range []string{
 		"/usr/share/bash-completion/completions/reframe", "/usr/share/zsh/vendor-completions/_reframe", "/usr/share/fish/vendor_completions.d/reframe.fish",
-		"/usr/share/man/man1/reframe.1.gz", "/usr/share/man/man1/reframe-frames.1.gz", "/usr/share/doc/reframe/copyright", "/usr/share/doc/reframe/CHANGELOG.md", "/usr/share/doc/reframe/doc/host.md", "/usr/share/doc/reframe/examples/host.c",
+		"/usr/share/man/man1/reframe.1.gz", "/usr/share/man/man1/reframe-frames.1.gz", "/usr/share/doc/reframe/copyright", "/usr/share/doc/reframe/CHANGELOG.md", "/usr/share/doc/reframe/doc/user/host.md", "/usr/share/doc/reframe/examples/host.c",
 	} {
 		require.FileExists(t, work+"/deb"+path)
 		require.FileExists(t, work+"/rpm"+path)

@@ -26,7 +26,7 @@ func RequireValid(t *testing.T, schema, text string) {
 // SchemaOf returns a schema of doc, in which objects may have only named members.
 func SchemaOf(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
-	s, err := SchemaIn("../../doc/"+name, ClosedSchema)
+	s, err := SchemaIn("../../doc/user/schema/"+name, ClosedSchema)
 	require.NoError(t, err)
 	return s
 }

@@ -133,10 +133,10 @@ func TestVSCodeExtension(t *testing.T) {
 	}
 }
 
-// documented requires that doc/editors.md describes each member of a launch configuration, and that its examples have no others.
+// documented requires that doc/user/editors.md describes each member of a launch configuration, and that its examples have no others.
 func documented(t *testing.T, known map[string]bool) {
 	t.Helper()
-	text, err := os.ReadFile("../../doc/editors.md")
+	text, err := os.ReadFile("../../doc/user/editors.md")
 	require.NoError(t, err)
 	for name := range known {
 		require.Contains(t, string(text), "`"+name+"`")

@@ -105,7 +105,7 @@ var specification = []asked{
 	{request: "locations", arguments: func(*atExit) map[string]any { return map[string]any{"locationReference": 1} }, refusal: `there is no request "locations" here`, note: "no location reference is given out"},
 }
 
-// Every request of the specification is answered, or refused with a reason, as the table of doc/editors.md says; no request that is always refused
+// Every request of the specification is answered, or refused with a reason, as the table of doc/user/editors.md says; no request that is always refused
 // is advertised.
 func TestDAPEveryRequest(t *testing.T) {
 	livetest.Slow(t) // a session for each
@@ -156,10 +156,10 @@ func notAdvertised(t *testing.T, c *dap.Capabilities) {
 	require.Len(t, c.ExceptionBreakpointFilters, 6)
 }
 
-// The table of doc/editors.md matches the test above, and the tests that it names send these requests. README=update in the environment rewrites it.
+// The table of doc/user/editors.md matches the test above, and the tests that it names send these requests. README=update in the environment rewrites it.
 func TestDAPConformanceTable(t *testing.T) {
 	t.Parallel()
-	const document, begin, end = "../../doc/editors.md", "<!-- requests -->\n", "<!-- end -->"
+	const document, begin, end = "../../doc/user/editors.md", "<!-- requests -->\n", "<!-- end -->"
 	tests := ""
 	for _, file := range []string{"dap_test.go", "dapstops_test.go", "daphostile_test.go"} {
 		text, err := os.ReadFile(file)

@@ -80,7 +80,7 @@ func TestDebugWithSaysWhy(t *testing.T) {
 		{plain, "resume", 0, "\nFoo.main returned i64 42, says sh after 3 instructions\n"},
 		{plain, "resume\nstep", 2, "it has ended; back, or restart, goes to an earlier place"},
 		{plain, "resume\nrestart", 0, "\n#0   vm      Foo.bar @ 17\n"},
-		{plain, "step", 2, "sh does not offer to stop on the way (doc/protocol.md, step): resume has it go on to the end"},
+		{plain, "step", 2, "sh does not offer to stop on the way (doc/user/protocol.md, step): resume has it go on to the end"},
 		{plain, "restart\nfinish", 2, "sh does not offer to stop on the way"},
 		{plain, "restart\nprint $rsp", 2, "the interpreter has no registers"},
 		{plain, "until loop", 2, "step, next and finish go by its instructions"},

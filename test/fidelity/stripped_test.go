@@ -149,7 +149,7 @@ func TestStrippedStacks(t *testing.T) {
 	}
 	t.Logf("%-40s %v", "all", sum)
 	require.Zero(t, sum.unmarked)
-	// There were fewer before the scan checked call targets: doc/rationale.md.
+	// There were fewer before the scan checked call targets: doc/dev/rationale.md.
 	require.GreaterOrEqual(t, 100*(sum.equal+sum.short), 90*sum.stacks)
 }
 

@@ -54,10 +54,10 @@ func TestExplainScreen(t *testing.T) {
 	require.Equal(t, string(want), still(r.Stdout))
 }
 
-// doc/verbs.md shows part of the screen: a line of dots marks what it omits.
+// doc/user/verbs.md shows part of the screen: a line of dots marks what it omits.
 func TestReadmeShowsExplain(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../doc/verbs.md")
+	text, err := os.ReadFile("../../doc/user/verbs.md")
 	require.NoError(t, err)
 	_, block, found := strings.Cut(string(text), "```console\n$ reframe explain -p 41822 --ir target.ll --layout target.layout.json\n")
 	require.True(t, found)

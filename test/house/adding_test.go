@@ -78,14 +78,14 @@ func declarations(t *testing.T) map[string]bool {
 	return all
 }
 
-// Whatever doc/adding-an-architecture.md names in backquotes is there: files, and declarations.
+// Whatever doc/dev/adding-an-architecture.md names in backquotes is there: files, and declarations.
 func TestArchitectureDocument(t *testing.T) {
 	declared := declarations(t)
 	there := func(name string) bool {
 		_, err := os.Stat(name)
 		return err == nil || declared[name]
 	}
-	text, err := os.ReadFile("doc/adding-an-architecture.md")
+	text, err := os.ReadFile("doc/dev/adding-an-architecture.md")
 	require.NoError(t, err)
 	named := regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(string(text), -1)
 	require.Greater(t, len(named), 80)

@@ -96,7 +96,7 @@ func namedTests(cell string, tests map[string][]string) (names, wrong []string) 
 // reason matches the reason in a row without a test.
 var reason = regexp.MustCompile(`^\*\*(not asked|out of reach|open)\*\*: \S+( \S+){2,}`)
 
-// documentRow returns the errors in a row of doc/documents.md.
+// documentRow returns the errors in a row of doc/dev/documents.md.
 func documentRow(cells []string, tests map[string][]string) []string {
 	names, wrong := namedTests(cells[3], tests)
 	for _, c := range cells[:3] {
@@ -110,19 +110,19 @@ func documentRow(cells []string, tests map[string][]string) []string {
 	return wrong
 }
 
-// Each row of doc/documents.md has a test that is there, or a reason why it has none.
+// Each row of doc/dev/documents.md has a test that is there, or a reason why it has none.
 func TestDocuments(t *testing.T) {
 	tests := testsOfTheRepository(t)
-	rows := rowsWithTests(t, "doc/documents.md")
+	rows := rowsWithTests(t, "doc/dev/documents.md")
 	require.Greater(t, len(rows), 100)
 	for _, r := range rows {
 		require.Len(t, r.cells, 4, "line %d", r.line)
-		require.Empty(t, documentRow(r.cells, tests), "doc/documents.md:%d: %s", r.line, r.cells[1])
+		require.Empty(t, documentRow(r.cells, tests), "doc/dev/documents.md:%d: %s", r.line, r.cells[1])
 	}
 
-	for _, r := range rowsWithTests(t, "doc/threats.md") {
+	for _, r := range rowsWithTests(t, "doc/user/threats.md") {
 		require.Len(t, r.cells, 4, "line %d", r.line)
-		require.Empty(t, documentRow(r.cells, tests), "doc/threats.md:%d: %s", r.line, r.cells[1])
+		require.Empty(t, documentRow(r.cells, tests), "doc/user/threats.md:%d: %s", r.line, r.cells[1])
 	}
 
 	for _, c := range []struct{ do, test, want string }{
@@ -142,24 +142,24 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// Tests that doc/facts.md names are there; a fact without one names the package or the benchmark that has
+// Tests that doc/dev/facts.md names are there; a fact without one names the package or the benchmark that has
 // it, or was seen by hand.
 func TestFacts(t *testing.T) {
 	tests := testsOfTheRepository(t)
 	named := regexp.MustCompile("`([a-z0-9/]+)`")
-	rows := rowsWithTests(t, "doc/facts.md")
+	rows := rowsWithTests(t, "doc/dev/facts.md")
 	require.Greater(t, len(rows), 70)
 	for _, r := range rows {
 		cell := r.cells[len(r.cells)-1]
 		names, wrong := namedTests(cell, tests)
 		for _, w := range wrong {
-			require.NotContains(t, w, "is not there", "doc/facts.md:%d", r.line)
+			require.NotContains(t, w, "is not there", "doc/dev/facts.md:%d", r.line)
 		}
 		folder := false
 		for _, m := range named.FindAllStringSubmatch(cell, -1) {
 			info, err := os.Stat(m[1])
 			folder = folder || err == nil && info.IsDir()
 		}
-		require.True(t, len(names) > 0 || folder || strings.Contains(cell, "by hand") || strings.Contains(cell, "`make bench`"), "doc/facts.md:%d: %s", r.line, cell)
+		require.True(t, len(names) > 0 || folder || strings.Contains(cell, "by hand") || strings.Contains(cell, "`make bench`"), "doc/dev/facts.md:%d: %s", r.line, cell)
 	}
 }

@@ -98,10 +98,10 @@ func TestImportsPointOneWay(t *testing.T) {
 	require.NotEmpty(t, between)
 }
 
-// TestArchitecture requires that the table of areas in doc/architecture.md is that of this file, with the first sentence of each package's
+// TestArchitecture requires that the table of areas in doc/dev/architecture.md is that of this file, with the first sentence of each package's
 // doc.
 func TestArchitecture(t *testing.T) {
-	const document, begin, end = "doc/architecture.md", "<!-- areas -->\n", "<!-- end -->"
+	const document, begin, end = "doc/dev/architecture.md", "<!-- areas -->\n", "<!-- end -->"
 	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "./...").Output()
 	require.NoError(t, err)
 	rows := make([]string, len(areas))

@@ -17,9 +17,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestLibrary requires that the program of doc/library.md is complete, and prints for the demo's process the text below it.
+// TestLibrary requires that the program of doc/user/library.md is complete, and prints for the demo's process the text below it.
 func TestLibrary(t *testing.T) {
-	text, err := os.ReadFile("doc/library.md")
+	text, err := os.ReadFile("doc/user/library.md")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(text), "\n```go\n")
 	require.True(t, found)

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// These vary between runs in the screens of doc/replay.md, besides what varies in those of the README.
+// These vary between runs in the screens of doc/user/replay.md, besides what varies in those of the README.
 var (
 	tookLong = regexp.MustCompile(`in \d+\.\d\d s, \d+/s; the slowest: .*`)
 	stood    = regexp.MustCompile(`\d+\.\d\d ms`)
@@ -26,11 +26,11 @@ var (
 	phases   = regexp.MustCompile(`\(\d+\.\d{3}s\)`)
 )
 
-// TestReplayDocument runs all commands of doc/replay.md in one folder and requires the output that it shows. README=update in the environment rewrites
+// TestReplayDocument runs all commands of doc/user/replay.md in one folder and requires the output that it shows. README=update in the environment rewrites
 // screens that differ.
 func TestReplayDocument(t *testing.T) {
 	livetest.Slow(t)
-	const path = "../../doc/replay.md"
+	const path = "../../doc/user/replay.md"
 	dir := t.TempDir()
 	commands := runDocument(t, path, dir, replayFolder(t, dir), steadier)
 	require.Len(t, commands, 22)
@@ -41,7 +41,7 @@ func TestReplayDocument(t *testing.T) {
 	}
 }
 
-// These vary between runs or processors in the screens of doc/debug-your-jit.md: addresses of code and values, and native instructions.
+// These vary between runs or processors in the screens of doc/user/debug-your-jit.md: addresses of code and values, and native instructions.
 var (
 	nativeLine  = regexp.MustCompile(`(?m)^ {8}\S+#\d+\+0x\S+ .*$`)
 	nativeCount = regexp.MustCompile(`(native code, the last of )\d+`)
@@ -51,7 +51,7 @@ var (
 	commitID    = regexp.MustCompile(`(?m)^[0-9a-f]{7} `)
 )
 
-// The sessions of doc/debug.md are reproduced.
+// The sessions of doc/user/debug.md are reproduced.
 func TestDebugDocument(t *testing.T) {
 	livetest.Slow(t)
 	dir := filepath.Join(clitest.Examples(t), "examples")
@@ -59,7 +59,7 @@ func TestDebugDocument(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "tinyvm"))) // its sources
 	require.NoError(t, os.Symlink(vm, filepath.Join(dir, "tinyvm")))
 	clitest.CopyFile(t, livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm"), filepath.Join(dir, "meter.tvm"))
-	require.Len(t, runDocument(t, "../../doc/debug.md", dir, documentEnv(), func(screen string) string {
+	require.Len(t, runDocument(t, "../../doc/user/debug.md", dir, documentEnv(), func(screen string) string {
 		screen = inRegister.ReplaceAllString(inCode.ReplaceAllString(screen, "$1+N "), "$1  AT")
 		return sessionPlace.ReplaceAllString(clitest.WithoutVariations(screen), "${1}N")
 	}), 9)
@@ -68,14 +68,14 @@ func TestDebugDocument(t *testing.T) {
 // sessionPlace matches the location of a value in the output of explain.
 var sessionPlace = regexp.MustCompile(`((?:memory at|own) )\S+|(?m)^    [er]\w+ 0xN.*$`)
 
-// The session of doc/debug-your-jit.md is reproduced.
+// The session of doc/user/debug-your-jit.md is reproduced.
 func TestDebugYourJITDocument(t *testing.T) {
 	livetest.Slow(t)
 	dir := t.TempDir()
 	vm, _, _ := clitest.TinyVM(t)
 	require.NoError(t, os.Symlink(vm, filepath.Join(dir, "tinyvm")))
 	clitest.CopyFile(t, livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm"), filepath.Join(dir, "meter.tvm"))
-	commands := runDocument(t, "../../doc/debug-your-jit.md", dir, documentEnv(), func(screen string) string {
+	commands := runDocument(t, "../../doc/user/debug-your-jit.md", dir, documentEnv(), func(screen string) string {
 		screen = nativeCount.ReplaceAllString(nativeLine.ReplaceAllString(screen, "        native"), "${1}N")
 		screen = inRegister.ReplaceAllString(inCode.ReplaceAllString(screen, "$1+N "), "$1  AT")
 		return commitID.ReplaceAllString(farAway.ReplaceAllString(steadier(screen), "0xN"), "N ")

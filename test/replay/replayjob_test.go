@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// job is the part of doc/replay-job.yaml that is used.
+// job is the part of doc/user/replay-job.yaml that is used.
 type job struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -43,7 +43,7 @@ type job struct {
 // one was killed and started again.
 func TestReplayJob(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../doc/replay-job.yaml")
+	text, err := os.ReadFile("../../doc/user/replay-job.yaml")
 	require.NoError(t, err)
 	var j job
 	require.NoError(t, yaml.Unmarshal(text, &j))

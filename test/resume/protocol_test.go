@@ -108,7 +108,7 @@ var strictMessages sync.Map
 
 // strictly returns a definition in which objects may have only named members.
 func strictly(definition string) (*jsonschema.Schema, error) {
-	schema, err := clitest.ClosedSchema("../../doc/messages.schema.json")
+	schema, err := clitest.ClosedSchema("../../doc/user/schema/messages.schema.json")
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func strictly(definition string) (*jsonschema.Schema, error) {
 	return c.Compile(at)
 }
 
-// messages compares JSON with a definition of doc/messages.schema.json, in which objects may have only named members.
+// messages compares JSON with a definition of doc/user/schema/messages.schema.json, in which objects may have only named members.
 func messages(t *testing.T, definition string, text []byte) {
 	t.Helper()
 	read, _ := strictMessages.LoadOrStore(definition, sync.OnceValues(func() (*jsonschema.Schema, error) { return strictly(definition) }))
@@ -134,10 +134,10 @@ func messages(t *testing.T, definition string, text []byte) {
 	require.NoError(t, compiled.Validate(v), "%s: %s", definition, text)
 }
 
-// The examples in doc/protocol.md match the schema.
+// The examples in doc/user/protocol.md match the schema.
 func TestProtocolPageKeepsItsSchema(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../doc/protocol.md")
+	page, err := os.ReadFile("../../doc/user/protocol.md")
 	require.NoError(t, err)
 	asked, examples := map[string]string{}, 0
 	for n, block := range strings.Split(string(page), "```") {
@@ -217,5 +217,5 @@ func TestProtocolDocument(t *testing.T) {
 	clitest.CopyFile(t, program, filepath.Join(dir, "points.tvm"))
 	require.NoError(t, os.Symlink(vm, filepath.Join(dir, "tinyvm")))
 	require.NoError(t, os.Symlink(clitest.Binary(), filepath.Join(dir, "reframe")))
-	require.Len(t, clitest.TypeDocument(t, "../../doc/protocol.md", dir), 1)
+	require.Len(t, clitest.TypeDocument(t, "../../doc/user/protocol.md", dir), 1)
 }

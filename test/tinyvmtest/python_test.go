@@ -46,7 +46,7 @@ func TestPython(t *testing.T) {
 	require.Less(t, stopped, len(files)/2)
 }
 
-// served is an interpreter that gets messages of doc/protocol.md, and the moment of the target from which its requests are answered.
+// served is an interpreter that gets messages of doc/user/protocol.md, and the moment of the target from which its requests are answered.
 type served struct {
 	in    io.WriteCloser
 	lines chan string // read ahead: the interpreter may send much before it reads an answer
@@ -439,7 +439,7 @@ var servedCases = []struct {
 		words:  map[uint64]uint64{0x100000000000: 0x78}},
 }
 
-// The interpreter in Python answers as doc/protocol.md says, for one moment after the other.
+// The interpreter in Python answers as doc/user/protocol.md says, for one moment after the other.
 func TestPythonServes(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "served.tvm")

@@ -271,12 +271,12 @@ func TestVerifyFromEntry(t *testing.T) {
 	}
 }
 
-// The reduction described in doc/verify.md keeps the fault and removes the rest; a module without the fault is not interesting.
+// The reduction described in doc/user/verify.md keeps the fault and removes the rest; a module without the fault is not interesting.
 func TestVerifyReduces(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
-	doc, err := os.ReadFile("../../doc/verify.md")
+	doc, err := os.ReadFile("../../doc/user/verify.md")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(doc), "```sh\n")
 	require.True(t, found)

@@ -1,6 +1,6 @@
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
-; An exit in Ark's encoding (doc/layouts.md): a check of a function that was inlined two deep has failed; its caller stands in the call. All values are boxed.
+; An exit in Ark's encoding (doc/user/layouts.md): a check of a function that was inlined two deep has failed; its caller stands in the call. All values are boxed.
 declare i32 @pause()
 declare i32 @puts(i8*)
 declare i64 addrspace(1)* @llvm.experimental.deoptimize.p1i64(...)

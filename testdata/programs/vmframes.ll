@@ -1,4 +1,4 @@
-; A function that a compiler of bytecode has made, with another one inlined into it, at a call that its virtual machine may have to take over at. doc/layouts.md
+; A function that a compiler of bytecode has made, with another one inlined into it, at a call that its virtual machine may have to take over at. doc/user/layouts.md
 ; reads its frames. For each frame the bundle has: the name of the method, the position in its code, how many locals there are and these, how many
 ; operands are on its stack and these. LLVM's inliner puts a caller's operands in front, so the innermost frame is the last.
 target triple = "x86_64-pc-linux-gnu"

@@ -1,6 +1,6 @@
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
-; An exit in Jeandle's encoding (doc/layouts.md): Main.run @ 9 with two methods inlined, wide values, dead ones, two objects that point at each other, an array,
+; An exit in Jeandle's encoding (doc/user/layouts.md): Main.run @ 9 with two methods inlined, wide values, dead ones, two objects that point at each other, an array,
 ; a lock and one that was eliminated; its caller Main.start stands in the call.
 declare i32 @pause()
 declare i32 @puts(i8*)

@@ -1,6 +1,6 @@
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
-; A stack of JLLVM (doc/layouts.md): compiled Main.run, where no handler covers the call and nothing but the position is recorded, has called compiled Main.sum, in a
+; A stack of JLLVM (doc/user/layouts.md): compiled Main.run, where no handler covers the call and nothing but the position is recorded, has called compiled Main.sum, in a
 ; handler, with floats that are passed as integers, a reference and a local that was never stored; that has called a method which is interpreted.
 declare i32 @pause()
 declare i32 @puts(i8*)

@@ -1,6 +1,6 @@
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
-; A stack of wanco (doc/layouts.md): func_3 has called func_4, which has called func_5, which saves the program's state at its entry. Locals are in allocas; the
+; A stack of wanco (doc/user/layouts.md): func_3 has called func_4, which has called func_5, which saves the program's state at its entry. Locals are in allocas; the
 ; callers' operand stacks have neither the arguments nor the results of their calls.
 declare i32 @pause()
 declare i32 @puts(ptr)

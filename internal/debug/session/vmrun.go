@@ -180,7 +180,7 @@ func (r *VMRun) run(ctx context.Context, from vmPlace, stop *protocol.Stop) (to 
 	}
 	r.name = c.About.Name
 	if stop != nil && !c.About.Step {
-		return to, nil, fmt.Errorf("%s does not offer to stop on the way (doc/protocol.md, step): resume has it go on to the end", r.Name())
+		return to, nil, fmt.Errorf("%s does not offer to stop on the way (doc/user/protocol.md, step): resume has it go on to the end", r.Name())
 	}
 	limit := cmp.Or(r.limits.Steps, defaultVMSteps)
 	if from.steps >= limit {

@@ -181,7 +181,7 @@ static void run_method(void) {
 __attribute__((used)) static _Noreturn void run(long arguments) {
   syscall3(SYS_prctl, PR_SET_NAME, (long)(arguments > 1 ? "demo-vm" : "demo-target"), 0);
   syscall3(SYS_alarm, HOUR, 0, 0); // one that was left running (reframe demo --keep) ends by itself
-  // Yama lets only ancestors trace a process, and the one who controls it is a sibling (doc/rationale.md). It fails
+  // Yama lets only ancestors trace a process, and the one who controls it is a sibling (doc/dev/rationale.md). It fails
   // where there is no Yama.
   syscall3(SYS_prctl, PR_SET_PTRACER, (long)PR_SET_PTRACER_ANY, 0);
   if (arguments > 1) run_method();

@@ -2,7 +2,7 @@
 // them, symbol names, and the numbers of conventions.
 //
 // Its main types are [ResultRegisters], with which [CompareResult] compares an interpreter's result with registers, and [Convention], the differences of a
-// convention of LLVM from C's. Sources are the System V ABI's AMD64 supplement, AAPCS64, and LLVM's lists of callee-saved registers (doc/facts.md).
+// convention of LLVM from C's. Sources are the System V ABI's AMD64 supplement, AAPCS64, and LLVM's lists of callee-saved registers (doc/dev/facts.md).
 //
 // # Security
 //

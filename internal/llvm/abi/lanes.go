@@ -19,7 +19,7 @@ import (
 // Which types are legal depends on the processor's features, which the record does not contain. But a legal vector fills a register, and the record has its
 // size. Divided by the number of elements, this gives the width of an element. The tables below list the possible sizes. The layout of other sizes is unknown.
 //
-// doc/facts.md names the places in LLVM's sources, by release. Sizes come from a record and types from a module, and both are hostile: no result has more
+// doc/dev/facts.md names the places in LLVM's sources, by release. Sizes come from a record and types from a module, and both are hostile: no result has more
 // elements than the record has bits.
 
 // registers describes the vector registers of an architecture as the code generator uses them.

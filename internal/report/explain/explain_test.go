@@ -212,7 +212,7 @@ func TestExplainPatchpoint(t *testing.T) {
 	require.Equal(t, "its place is the point itself", e.Places[0].Records[1].Why)
 }
 
-// This is the false match of doc/facts.md: the record is rejected, with the reason.
+// This is the false match of doc/dev/facts.md: the record is rejected, with the reason.
 func TestExplainFalseMatch(t *testing.T) {
 	p := livetest.Lli(t, 19, "false_match.ll", "mcjit")
 	id := uint64(77)

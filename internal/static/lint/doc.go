@@ -1,7 +1,7 @@
 // Package lint finds the values that LLVM will lose or confuse in the stack maps of IR modules, and mismatches between modules and layouts. It works
 // on files alone.
 //
-// Its main type is [Report], which [Lint] makes; doc/verbs.md explains each [Rule].
+// Its main type is [Report], which [Lint] makes; doc/user/verbs.md explains each [Rule].
 //
 // # Security
 //

@@ -155,7 +155,7 @@ func TestExitIsCounted(t *testing.T) {
 // TestMembersAreTheSchemas requires that the known member names are those of the schema.
 func TestMembersAreTheSchemas(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../doc/messages.schema.json")
+	text, err := os.ReadFile("../../../doc/user/schema/messages.schema.json")
 	require.NoError(t, err)
 	type object struct {
 		Properties map[string]object

@@ -1,4 +1,4 @@
-// Package protocheck tests an interpreter against doc/protocol.md. It sends the requests that reframe sends, requests that a later reframe may send,
+// Package protocheck tests an interpreter against doc/user/protocol.md. It sends the requests that reframe sends, requests that a later reframe may send,
 // and the errors that occur in real targets, and reports each deviation from that document.
 //
 // Its main function is [Run].

@@ -32,7 +32,7 @@ type seen struct {
 	}
 }
 
-// members lists the members of each object that an interpreter sends, by its place; doc/messages.schema.json has the same.
+// members lists the members of each object that an interpreter sends, by its place; doc/user/schema/messages.schema.json has the same.
 var members = map[string][]string{
 	"":         {"jsonrpc", "id", "method", "params", "result", "error"},
 	"result":   {"protocol", "name", "step", "returned", "threw", "unsupported", "malformed", "stopped", "steps", "tail", "locked"},

@@ -71,7 +71,7 @@ func asked(t *testing.T, h *protocol.Host, lines ...string) (answers []string, a
 	return answers, a
 }
 
-// TestServes requires that requests are answered as doc/protocol.md describes.
+// TestServes requires that requests are answered as doc/user/protocol.md describes.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, ask, want string }{

@@ -1,4 +1,4 @@
-// Package protocol passes frames of a virtual machine to the VM's own interpreter, a program that speaks the protocol of doc/protocol.md: JSON-RPC
+// Package protocol passes frames of a virtual machine to the VM's own interpreter, a program that speaks the protocol of doc/user/protocol.md: JSON-RPC
 // 2.0 (https://www.jsonrpc.org/specification), one message per line, over its standard input and output.
 //
 // Its main type is [Child], a running interpreter. [Child.Resume] sends it the frames of one moment and serves its requests from a [Host]: memory by

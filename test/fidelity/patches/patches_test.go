@@ -2,7 +2,7 @@
 // are patched in random forms, and which stop below the patched code.
 //
 // Its main type is program: a random module with its stubs. Some moments are a share of make test; with FIDELITY=all in its environment (make
-// fidelity) the campaign has 20,000. doc/patches.md describes it.
+// fidelity) the campaign has 20,000. doc/dev/patches.md describes it.
 //
 // # Security
 //

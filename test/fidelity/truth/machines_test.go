@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// others are the releases of LLVM that compile sites for the machines whose programs QEMU runs (doc/facts.md).
+// others are the releases of LLVM that compile sites for the machines whose programs QEMU runs (doc/dev/facts.md).
 var others = map[string][]int{
 	"arm64":   {14, 16, 19, 22},
 	"ppc64le": {14, 16, 19, 22},

@@ -148,7 +148,7 @@ func (m *maker) address(c callee) string {
 // patchpoint generates a patchpoint.
 func (m *maker) patchpoint(st *step, deep bool) (descends bool) {
 	s := st.Site
-	noSymbol := m.p.Machine == "arm64" || m.p.Machine == "riscv64" // for the call of one (doc/facts.md)
+	noSymbol := m.p.Machine == "arm64" || m.p.Machine == "riscv64" // for the call of one (doc/dev/facts.md)
 	if s.Kind == anyReg || noSymbol || chance(m.Rand, 25) {        // nothing is called, or nothing that matters
 		cc, args, n := "", "", 0
 		if s.Kind == anyReg {

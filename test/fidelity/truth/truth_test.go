@@ -2,7 +2,7 @@
 // kind, each beside code that writes the bits of the very same values to memory. Whatever is shown as ok must be those bits.
 //
 // Its main type is program: a random module and how it is compiled and run. A few thousand exits are a share of make test; with
-// FIDELITY=all in its environment (make fidelity) the campaign has a million. doc/truth.md says what it does and what was seen.
+// FIDELITY=all in its environment (make fidelity) the campaign has a million. doc/dev/truth.md says what it does and what was seen.
 //
 // # Security
 //

@@ -145,7 +145,7 @@ func (p *program) aggregateType(r *rand.Rand) *typ {
 	return &typ{text: "[1 x i32]", kind: aggregate, bits: 32, parts: []*typ{i32}}
 }
 
-// compiles reports whether llc accepts a value of the type as an operand of a kind of site (doc/facts.md: elsewhere it crashes).
+// compiles reports whether llc accepts a value of the type as an operand of a kind of site (doc/dev/facts.md: elsewhere it crashes).
 func (p *program) compiles(t *typ, site string, f *function) bool {
 	if site != stackMap && site != patchPoint && site != anyReg {
 		return true
