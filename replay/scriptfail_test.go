@@ -42,7 +42,7 @@ func TestScriptFailures(t *testing.T) {
 		// These commands are used wrongly.
 		{"until", "1: usage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"! until x", "1: until: x: the number of a record\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
-		{"until 1 --stop-at '%i = 3'", `1: until: --stop-at: %i = 3: at "= 3": what compares is ==` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
+		{"until 1 --stop-at '%i = 3'", `1: until: --stop-at: %i = 3: at "= 3": a comparison is written ==` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"launch --ir $TICK_IR -- $HOST $TICK 1 1\nuntil 1 --stop-at 'ii > 3'", `2: until: --stop-at: ii > 3: at "ii > 3": no site that is meant has a slot of that name; there are %i, %x, %y, %acc` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"launch --ir $TICK_IR -- $HOST $TICK 1 1\nuntil 1 --stop-at '%i > 998' --hit 2", "2: record 1: the program exited with status 0 before hit 2: it came there 1000 times, and %i > 998 held 1 times"},
 		{"until 1 --hit 0", "1: until: --hit 0: must be above 0\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},

@@ -132,32 +132,38 @@ func conditionsTopic() *cobra.Command {
 		Long: `A condition compares slots of the frame at the exit with numbers or with each other:
 
   %i > 100 && (%acc == 0x10 || %acc < %i * 2)
-  loc0 & 0xff != 0 && !(#1 == -1)
-  %flag == true
+  loc0 & 0xff != 0 and not #1 == -1
+  %flag
 
 Name a slot as the output does, with or without %: %i, i, %"a name", loc0; #0 is the first
-slot. A name with - in it needs the quotation marks. Numbers are decimal, 0x, 0o, 0b or
-floating-point; inf and nan are numbers. Operators, from the highest precedence to the lowest:
+slot. A name with - in it needs the quotation marks. A slot called not, true or inf needs the %,
+as words of the language do. Numbers are decimal, 0x, 0o, 0b or floating-point, inf and nan.
 
-  - !                   minus; not, before a comparison in parentheses
-  * / %
+The language is Starlark's (https://github.com/bazelbuild/starlark), without calls, strings and
+lists. C's && || ! are accepted as well. Operators, from the highest precedence to the lowest:
+
+  - ~ !                 minus; complement of the bits; not
+  * / // %              // divides and rounds down
   + -
-  << >>
+  << >>                 << by up to 511 bits
   &
   ^
   |
   == != < <= > >=
-  &&
-  ||
+  not
+  && and
+  || or
 
 So & ^ | bind tighter than comparisons, as in Python and unlike C.
 
 Integers have any size and never overflow: %i + 1 of the largest i64 is 2^63, and
 & 0xffffffff keeps the low 32 bits. A slot of type iN is signed; a pointer, and a slot without a
-type, is unsigned. / rounds towards zero, % has the sign of the dividend, >> keeps the sign.
-A slot also equals (==) a literal number with the same bits: an i8 of 0x80 equals -128 and 128.
-Two slots of the same width are equal if their bits are. A float has the value that
-the output shows; an integer together with a float becomes a float.
+type, is unsigned. / gives a floating-point number: 7 / 2 is 3.5. // rounds down, and % has the
+sign of the divisor: -7 // 2 is -4, and -7 % 2 is 1. C gives -3 and -1. >> keeps the sign.
+A slot also equals (==) a number in the text with the same bits: an i8 of 0x80 equals -128 and
+128. Two slots of the same width are equal if their bits are. A float has the value that
+the output shows; an integer together with a float becomes a float. NaN equals nothing.
+A number is true if it is not 0; true is 1, and false is 0.
 
 An expression with an unavailable value is neither true nor false, and such an exit does
 not match. But true || it is true, and false && it is false. The summary counts these exits.

@@ -239,7 +239,7 @@ func TestDebugWrongWords(t *testing.T) {
 		"re":                 `"re" may be `,
 		"print":              "usage: print [/x] EXPR",
 		"print %nothing":     "%nothing: there is no nothing",
-		"print i +":          "i +: at its end: a slot such as",
+		"print i +":          "i +: at its end: expected a slot such as",
 		"x":                  "usage: x /[N][FORMAT][SIZE] EXPR",
 		"x/9z 0x0":           "/z: a format is one of x d u o c a s, a size one of b h w g",
 		"x/4gx 0x10":         "0x10",

@@ -202,7 +202,7 @@ func TestRecordUsage(t *testing.T) {
 		"record --core y -o x --memory all":   "--memory all: with --core only minimal is supported",
 		"record -p 1 -o x --exe y":            "--exe requires a core: the files of a process are known",
 		"record -p 1 -o x --record many":      "--record many: expected a 64-bit number",
-		"record -p 1 -o x --stop-at %i":       "--stop-at",
+		"record -p 1 -o x --stop-at %i=":      "--stop-at",
 		"record -p 1 -o x --script":           "flag needs an argument",
 		"record -p 1 -o x --stack-bytes 1":    "--stack-bytes 1: must be from 4096 to",
 		"record -p 1 -o x --redact 0x10-0x10": "--redact 0x10-0x10: the range is empty",

@@ -99,7 +99,7 @@ func TestStopAtNoSuchName(t *testing.T) {
 	}
 	object, _ := clitest.TickObject(t)
 	r := clitest.Run(t, append([]string{"trace", "--stop-at", "%i > 3", "--"}, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})...)...)
-	require.Contains(t, r.Stderr, "\n1000 exits had no slot that the condition asks for: names of slots come from a module or a layout, given by --ir or --layout or the target\n")
+	require.Contains(t, r.Stderr, "\n1000 exits had no slot that the condition asks for: names of slots come from a module or a layout, given by --ir or --layout or contained in the target\n")
 	r = clitest.Run(t, "help", "conditions")
 	require.Zero(t, r.Code)
 	require.Contains(t, r.Stdout, "%i > 100 && (%acc == 0x10 || %acc < %i * 2)")

@@ -332,7 +332,7 @@ func TestTraceUsage(t *testing.T) {
 		{Args: "trace --site what -- ls", Want: "--site what: one of stackmap, patchpoint, statepoint, deoptimize, unknown"},
 		{Args: "trace --record x -- ls", Want: "--record x: expected a 64-bit number, such as 2882400000 or 0xabcdef00"},
 		{Args: "trace --function ( -- ls", Want: "--function (: error parsing regexp"},
-		{Args: "trace --stop-at %i=3 -- ls", Want: `--stop-at: %i=3: at "=3": what compares is ==`},
+		{Args: "trace --stop-at %i=3 -- ls", Want: `--stop-at: %i=3: at "=3": a comparison is written ==`},
 		{Args: "trace --limit x -- ls", Want: `--limit "x": expected a whole number, 0 or more`},
 	})
 	clitest.RequireErrors(t, map[string]string{

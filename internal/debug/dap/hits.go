@@ -120,7 +120,7 @@ func valueOf(e *condition.Expression, slots []frame.Slot) string {
 			return spelled(is, false)
 		}
 	}
-	text, _, err := e.Of(slots)
+	text, _, err := e.Value(slots)
 	if err != nil {
 		return "{" + err.Error() + "}"
 	}

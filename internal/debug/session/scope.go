@@ -84,7 +84,7 @@ func (s *Session) ExpressionAt(at Level, text string) (*frame.Slot, error) {
 			return is, nil
 		}
 	}
-	out, hex, err := e.Of(slots)
+	out, hex, err := e.Value(slots)
 	if err != nil && at.Physical == nil && strings.Contains(text, "$") {
 		return nil, fmt.Errorf("%w; the interpreter has no registers", err)
 	}

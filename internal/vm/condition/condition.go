@@ -1,70 +1,39 @@
-// Package condition parses and evaluates conditions with which a user selects exits: %i > 100 && (%p == 0
+// Package condition evaluates expressions of Starlark over the slots of a frame, with which a user selects exits: %i > 100 && (%p == 0 ||
 // %x + 1 < %y). Its main type is [Condition].
 //
 // # Language
 //
-// A slot has the name that the output shows, with or without %: %i, i, %"a name", loc0; #0 is the first slot, whatever its name. A name with
-// characters other than letters, digits, dots, _ and $ needs quotation marks. Values of a virtual machine's frames are named local[2], stack[0],
-// caller[1].local[0], object[4].x. Numbers are decimal, 0x, 0o or 0b, or floating-point, inf and nan. The operators, in descending precedence:
+// An expression has slots, numbers, true, false, operators and parentheses, and nothing else of Starlark (go.starlark.net): no calls, strings, lists,
+// lambdas or comprehensions. A tokenizer translates what Starlark's parser cannot read: the names of slots, and C's operators && || !. Starlark's
+// functions then compute the operators. Some differ from Starlark's:
 //
-//	! -                ! before what is true or false, - before a number
-//	* / %
-//	+ -
-//	<< >>
-//	&
-//	^
-//	|
-//	== != < <= > >=    between two numbers; == and != between two of what is true or false
-//	&&
-//	||
+//   - and, or and not give true or false. A missing value makes the result unknown only if the result depends on it (Kleene's logic).
+//   - true and false are the numbers 1 and 0, too.
+//   - == and != compare the bits of a slot, see [wrapped].
+//   - NaN is neither equal to, below nor above anything, as in C.
 //
-// as in Python, and as in C except that & ^ | bind tighter than comparisons. Parentheses group as usual.
-//
-// # Values
-//
-// Integers have arbitrary precision: nothing overflows. A slot of iN is signed (an i1 is 0 or 1), a pointer and a slot without a type are not. /
-// rounds towards zero and % has the sign of the dividend, & | ^ work on two's complement of unlimited width, and >> keeps the sign. A float is the
-// number that the output shows, as a float64, and so is the result of an operation on a float and an integer; comparisons between the two are
-// exact.
-//
-// A slot that is compared by == or != with a literal number also equals the number with the same bits and the other sign: an i8 of 0x80 equals -128
-// and 128. Two slots of one width are equal if their bits are. An i1 can be compared with true and false, too.
-//
-// A missing value is neither true nor false: a slot that is unavailable, undefined, not a number, or missing; a division by zero. The result is still
-// determined if it does not depend on the value: true
-// it is true, false && it is false (Kleene's logic).
+// `reframe help conditions` describes the language to users.
 //
 // # Security
 //
-// The text is not trusted. The nesting depth is bounded, and so is the size of numbers, by the length of the text.
+// The text is not trusted. The length of the text, its nesting (by Starlark's parser), the distance of a shift (511) and the size of numbers are
+// bounded, and nothing in an expression repeats.
 package condition
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
 
 	"example.com/reframe/deopt/frame"
 )
 
 // Condition is a parsed condition.
-type Condition struct {
-	Text string
-	root *node
-}
-
-// Error is an error in the text of a condition.
-type Error struct {
-	Text string
-	At   int // offset in Text, in bytes
-	Why  string
-}
-
-func (e *Error) Error() string {
-	if e.At >= len(e.Text) {
-		return fmt.Sprintf("%s: at its end: %s", e.Text, e.Why)
-	}
-	return fmt.Sprintf("%s: at %q: %s", e.Text, e.Text[e.At:], e.Why)
-}
+type Condition struct{ Expression }
 
 // Answer is the result of a condition for some slots.
 type Answer int
@@ -77,46 +46,151 @@ const (
 	Absent    // it depends on a slot that does not exist
 )
 
-// Of evaluates the condition for the slots of a frame. For [Undecided], why is the reason of the first missing value.
+// Of evaluates the condition for the slots of a frame. For [Undecided] and [Absent], why is the reason.
 func (c *Condition) Of(slots []frame.Slot) (a Answer, why string) {
-	v := c.root.truth(slots)
-	switch {
-	case v.known && v.is:
+	r := run{&c.Expression, slots}
+	switch v := logic(c.root, r.truth); {
+	case v.yes:
 		return Yes, ""
-	case v.known:
+	case v.no:
 		return No, ""
-	case v.absent:
-		return Absent, v.why
+	case isAbsent(v.err):
+		return Absent, v.err.Error()
+	default:
+		return Undecided, v.err.Error()
 	}
-	return Undecided, v.why
 }
 
-// Name is a slot that a condition uses.
+// Possible reports whether the condition can hold if only slots for which has returns true exist, with any values.
+func (c *Condition) Possible(has func(Name) bool) bool {
+	return logic(c.root, func(part syntax.Expr) verdict {
+		uses := c.uses(part)
+		if len(uses) == 0 {
+			return (&run{&c.Expression, nil}).truth(part)
+		}
+		exist := !slices.ContainsFunc(uses, func(n Name) bool { return !has(n) })
+		return verdict{yes: exist, no: exist}
+	}).yes
+}
+
+// verdict is the set of results that a condition can have. If it is empty, err is the reason.
+type verdict struct {
+	yes, no bool
+	err     error
+}
+
+// logic evaluates the operators and, or and not. The function leaf evaluates their operands.
+func logic(e syntax.Expr, leaf func(syntax.Expr) verdict) verdict {
+	switch e := e.(type) {
+	case *syntax.ParenExpr:
+		return logic(e.X, leaf)
+	case *syntax.UnaryExpr:
+		if e.Op == syntax.NOT || e.Op == cNot {
+			x := logic(e.X, leaf)
+			return verdict{x.no, x.yes, x.err}
+		}
+	case *syntax.BinaryExpr:
+		if e.Op != syntax.AND && e.Op != syntax.OR {
+			break
+		}
+		x, y := logic(e.X, leaf), logic(e.Y, leaf)
+		if e.Op == syntax.AND {
+			return verdict{x.yes && y.yes, x.no || y.no, first(x.err, y.err)}
+		}
+		return verdict{x.yes || y.yes, x.no && y.no, first(x.err, y.err)}
+	}
+	return leaf(e)
+}
+
+// Expression is an expression over slots, with a number or a truth value: %acc + 1, local[2] > 3.
+type Expression struct {
+	Text  string
+	root  syntax.Expr
+	names []Name // the slots of the identifiers s0, s1 …
+}
+
+// Value returns the value of the expression for the slots of a frame, as text: true or false, an integer, or a floating-point number. hex holds the
+// bits of a non-negative integer. The error names the missing value, and the reason.
+func (e *Expression) Value(slots []frame.Slot) (text, hex string, err error) {
+	v, err := (&run{e, slots}).value(e.root)
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", e.Text, err)
+	}
+	switch v := v.(type) {
+	case starlark.Bool:
+		return strconv.FormatBool(bool(v)), "", nil
+	case starlark.Float:
+		return strconv.FormatFloat(float64(v), 'g', -1, 64), "", nil
+	case starlark.Int:
+		if v.Sign() >= 0 {
+			hex = fmt.Sprintf("%#x", v.BigInt())
+		}
+	}
+	return v.String(), hex, nil
+}
+
+// Slot returns the name of the slot, if the expression is just one slot.
+func (e *Expression) Slot() (n Name, ok bool) { return e.slot(e.root) }
+
+// slot returns the name of the slot, if a part of the expression is just one slot.
+func (e *Expression) slot(part syntax.Expr) (n Name, ok bool) {
+	switch part := part.(type) {
+	case *syntax.ParenExpr:
+		return e.slot(part.X)
+	case *syntax.Ident:
+		if k, err := strconv.Atoi(part.Name[1:]); err == nil { // no word contains a number
+			return e.names[k], true
+		}
+	}
+	return Name{}, false
+}
+
+// uses lists the slots that a part of the expression uses.
+func (e *Expression) uses(part syntax.Expr) (list []Name) {
+	syntax.Walk(part, func(n syntax.Node) bool {
+		if ident, ok := n.(*syntax.Ident); ok {
+			if name, ok := e.slot(ident); ok {
+				list = append(list, name)
+			}
+		}
+		return true
+	})
+	return list
+}
+
+// Names returns the slots that the expression uses, without duplicates, in order.
+func (e *Expression) Names() []Name { return e.names }
+
+// Wrong returns an error about a slot of the expression.
+func (e *Expression) Wrong(n Name, why string) error { return &Error{e.Text, n.at, why} }
+
+// Name is a slot that an expression uses.
 type Name struct {
 	Text  string // as in the text, without % and quotation marks; "" for a number
 	Index int    // number of the slot, if Text is empty
 	at    int
 }
 
-// Names returns the slots that the condition uses, without duplicates, in order.
-func (c *Condition) Names() (list []Name) {
-	seen := map[Name]bool{}
-	c.root.each(func(n *node) {
-		if key := (Name{Text: n.name.Text, Index: n.name.Index}); n.op == slotOp && !seen[key] {
-			seen[key] = true
-			list = append(list, n.name)
-		}
-	})
-	return list
+// String returns the name as the output shows it, if that is known.
+func (n Name) String() string {
+	if n.Text == "" {
+		return fmt.Sprintf("#%d", n.Index)
+	}
+	return n.Text
 }
 
-// Wrong returns an error about a slot of the condition.
-func (c *Condition) Wrong(n Name, why string) error { return &Error{c.Text, n.at, why} }
-
-// Possible reports whether the condition can hold if only slots for which has returns true exist, with any values.
-func (c *Condition) Possible(has func(Name) bool) bool {
-	yes, _ := c.root.possible(has)
-	return yes
+// Find returns the named slot; nil if it does not exist.
+func (n Name) Find(slots []frame.Slot) (found *frame.Slot) {
+	for i := range slots {
+		s := &slots[i]
+		if n.Text == "" && i != n.Index || n.Text != "" && Plain(s.Name) != n.Text {
+			continue
+		}
+		if found == nil || found.Status != frame.OK { // a record may hold a value twice
+			found = s
+		}
+	}
+	return found
 }
 
 // Plain returns the canonical name of a slot, without optional characters.

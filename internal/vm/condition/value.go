@@ -2,205 +2,212 @@ package condition
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"math"
 	"math/big"
 	"strconv"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
 
 	"example.com/reframe/deopt/frame"
 )
 
-// value is a number, or the reason why it is missing.
-type value struct {
-	n       *big.Int
-	f       float64
-	float   bool
-	bits    int  // width of the slot; 0: not the value of a slot
-	bit     bool // the slot is an i1
-	untyped bool // the slot has no type
-	written bool // a literal
-	why     string
-	absent  bool
+// run evaluates an expression for the slots of a frame.
+type run struct {
+	*Expression
+	slots []frame.Slot
 }
 
-func missing(format string, args ...any) value { return value{why: fmt.Sprintf(format, args...)} }
+// absentError reports a slot that does not exist.
+type absentError struct{ Name }
 
-// number evaluates a numeric node.
-func (n *node) number(slots []frame.Slot) value {
-	switch n.op {
-	case constantOp:
-		return n.constant
-	case slotOp:
-		return n.name.of(slots)
-	case negateOp:
-		x := n.x.number(slots)
-		switch {
-		case x.why != "":
-			return x
-		case x.float:
-			return value{f: -x.f, float: true}
-		}
-		return value{n: new(big.Int).Neg(x.n)}
-	}
-	x, y := n.x.number(slots), n.y.number(slots)
-	switch {
-	case x.why != "":
-		return x
-	case y.why != "":
-		return y
-	case x.float || y.float:
-		return floats(n.op, x, y)
-	}
-	return integers(n.op, x.n, y.n)
+func (e *absentError) Error() string { return "there is no " + e.String() }
+
+func isAbsent(err error) bool {
+	_, is := err.(*absentError)
+	return is
 }
 
-// Bounds of integers, in bits: of a shift, and of a result.
-const (
-	maxShift = 1024
-	maxBits  = 1 << 16
-)
-
-// integers applies an operator to two integers.
-func integers(op string, x, y *big.Int) value {
-	out := new(big.Int)
-	switch op {
-	case "+":
-		out.Add(x, y)
-	case "-":
-		out.Sub(x, y)
-	case "*":
-		out.Mul(x, y)
-	case "/", "%":
-		if y.Sign() == 0 {
-			return missing("division by zero")
-		}
-		if op == "/" {
-			out.Quo(x, y)
-		} else {
-			out.Rem(x, y)
-		}
-	case "&":
-		out.And(x, y)
-	case "|":
-		out.Or(x, y)
-	case "^":
-		out.Xor(x, y)
-	case "<<", ">>":
-		if y.Sign() < 0 || y.Cmp(big.NewInt(maxShift)) > 0 {
-			return missing("a shift by %s bits: 0 to %d are possible", shortened(y.String()), maxShift)
-		}
-		if op == "<<" {
-			out.Lsh(x, uint(y.Uint64()))
-		} else {
-			out.Rsh(x, uint(y.Uint64()))
-		}
+// first returns the first of two errors, or nil. A slot that does not exist comes second: the other error holds whatever slots exist.
+func first(a, b error) error {
+	if a == nil || b != nil && isAbsent(a) {
+		return b
 	}
-	if out.BitLen() > maxBits {
-		return missing("a number of over %d bits", maxBits)
-	}
-	return value{n: out}
+	return a
 }
 
-// floats applies an operator to two numbers, of which at least one is a float.
-func floats(op string, x, y value) value {
-	a, b, why := x.asFloat(), y.asFloat(), cmp.Or(x.noFloat(), y.noFloat())
-	if why != "" {
-		return missing("%s", why)
-	}
-	switch op {
-	case "+":
-		a += b
-	case "-":
-		a -= b
-	case "*":
-		a *= b
-	case "/":
-		a /= b
-	case "%":
-		a = math.Mod(a, b)
-	default:
-		return missing("%s is for integers", op)
-	}
-	return value{f: a, float: true}
+// truth evaluates an operand of and, or and not. As in C and in Starlark, a number is true if it is not 0.
+func (r *run) truth(e syntax.Expr) verdict {
+	v, err := r.value(e)
+	return verdict{err == nil && bool(v.Truth()), err == nil && !bool(v.Truth()), err}
 }
 
-func (v *value) asFloat() float64 {
-	if v.float {
-		return v.f
-	}
-	f, _ := new(big.Float).SetInt(v.n).Float64()
-	return f
-}
-
-// noFloat returns the reason why a value cannot be used with a float, or "".
-func (v *value) noFloat() string {
-	if v.untyped {
-		return "it has no type, so it is no floating-point number"
-	}
-	return ""
-}
-
-// of returns the value of the named slot.
-func (n Name) of(slots []frame.Slot) value {
-	found := n.Find(slots)
-	if found == nil {
-		return value{why: "there is no " + n.String(), absent: true}
-	}
-	return slotValue(found)
-}
-
-// Find returns the named slot; nil if it does not exist.
-func (n Name) Find(slots []frame.Slot) (found *frame.Slot) {
-	for i := range slots {
-		s := &slots[i]
-		if n.Text == "" && i != n.Index || n.Text != "" && Plain(s.Name) != n.Text {
-			continue
+// value evaluates a part as a [starlark.Int], a [starlark.Float], or, if it is a truth value, a [starlark.Bool].
+func (r *run) value(e syntax.Expr) (starlark.Value, error) {
+	switch e := e.(type) {
+	case *syntax.ParenExpr:
+		return r.value(e.X)
+	case *syntax.Literal:
+		switch v := e.Value.(type) {
+		case int64:
+			return starlark.MakeInt64(v), nil
+		case *big.Int:
+			return starlark.MakeBigInt(v), nil
+		case float64:
+			return starlark.Float(v), nil
 		}
-		if found == nil || found.Status != frame.OK { // a record may hold a value twice
-			found = s
+	case *syntax.Ident:
+		name, ok := r.slot(e)
+		if !ok {
+			return words[e.Name], nil
 		}
+		if s := name.Find(r.slots); s != nil {
+			return valueOf(s)
+		}
+		return nil, &absentError{name}
+	case *syntax.UnaryExpr:
+		if e.Op == syntax.NOT || e.Op == cNot {
+			return r.logical(e)
+		}
+		x, err := r.value(e.X)
+		if err != nil {
+			return nil, err
+		}
+		return starlark.Unary(e.Op, number(x))
+	case *syntax.BinaryExpr:
+		if e.Op == syntax.AND || e.Op == syntax.OR {
+			return r.logical(e)
+		}
+		x, errX := r.value(e.X)
+		y, errY := r.value(e.Y)
+		if err := first(errX, errY); err != nil {
+			return nil, err
+		}
+		return r.binary(e, number(x), number(y))
 	}
-	return found
+	return nil, fmt.Errorf("%T is not supported", e) // the tokenizer lets no other expression pass
 }
 
-// String returns the name as the output shows it, if that is known.
-func (n Name) String() string {
-	if n.Text == "" {
-		return fmt.Sprintf("#%d", n.Index)
+// logical evaluates a part whose operator is and, or or not.
+func (r *run) logical(e syntax.Expr) (starlark.Value, error) {
+	v := logic(e, r.truth)
+	if v.yes || v.no {
+		return starlark.Bool(v.yes), nil
 	}
-	return n.Text
+	return nil, v.err
 }
 
-func slotValue(s *frame.Slot) value {
-	switch {
-	case s.Status == frame.Undefined:
-		return missing("%s", cmp.Or(s.Reason, "it is undefined"))
-	case s.Status != frame.OK:
-		return missing("%s", cmp.Or(s.Reason, "it is unavailable"))
-	case s.Type.Kind == frame.Float || s.Type.Kind == frame.BFloat:
-		f, err := strconv.ParseFloat(s.Value, 64)
-		if err != nil && f == 0 {
-			return missing("its text is no number")
-		}
-		return value{f: f, float: true}
-	case !s.Type.IsZero() && s.Type.Kind != frame.Int && s.Type.Kind != frame.Pointer:
-		return missing("it is no number: its type is %s", s.Type.Source)
-	}
-	n, ok := new(big.Int).SetString(string(s.Hex), 0)
-	v := value{n: n, bits: s.Type.Bits, untyped: s.Type.IsZero()}
-	if v.untyped {
-		v.bits = 8 * len(s.Bytes)
-	}
-	if !ok || v.bits == 0 {
-		return missing("it has no bits")
-	}
-	if s.Type.Kind == frame.Int {
-		if v.bit = v.bits == 1; !v.bit && n.Bit(v.bits-1) == 1 {
-			n.Sub(n, v.modulus())
-		}
+// number returns 1 for true and 0 for false, with which Starlark does not compute, and any other value unchanged.
+func number(v starlark.Value) starlark.Value {
+	switch v {
+	case starlark.True:
+		return starlark.MakeInt(1)
+	case starlark.False:
+		return starlark.MakeInt(0)
 	}
 	return v
 }
 
-// modulus returns 2 to the power of the slot's width.
-func (v *value) modulus() *big.Int { return new(big.Int).Lsh(big.NewInt(1), uint(v.bits)) }
+// maxBits bounds numbers. A module may have integers of 2^23 bits.
+const maxBits = 1 << 16
+
+var errWide = fmt.Errorf("a number of over %d bits", maxBits)
+
+// binary computes a comparison or an arithmetic operator.
+func (r *run) binary(e *syntax.BinaryExpr, x, y starlark.Value) (starlark.Value, error) {
+	a, xIsFloat := x.(starlark.Float)
+	b, yIsFloat := y.(starlark.Float)
+	slotX, slotY := r.find(e.X), r.find(e.Y)
+	untyped := func(s *frame.Slot) bool { return s != nil && s.Type.IsZero() }
+	if yIsFloat && untyped(slotX) || xIsFloat && untyped(slotY) {
+		return nil, errors.New("it has no type, so it is no floating-point number")
+	}
+	switch e.Op {
+	case syntax.EQL, syntax.NEQ:
+		bits := 0
+		switch {
+		case width(slotX) == width(slotY), slotY == nil && len(r.uses(e.Y)) == 0:
+			bits = width(slotX)
+		case slotX == nil && len(r.uses(e.X)) == 0:
+			bits = width(slotY)
+		}
+		x, y = wrapped(x, bits), wrapped(y, bits)
+	case syntax.LT, syntax.LE, syntax.GT, syntax.GE:
+	default:
+		v, err := starlark.Binary(e.Op, x, y)
+		if n, ok := v.(starlark.Int); ok && n.BigInt().BitLen() > maxBits {
+			return nil, errWide
+		}
+		return v, err
+	}
+	if a != a || b != b { // Starlark's NaN equals itself and is above every number
+		return starlark.Bool(e.Op == syntax.NEQ), nil
+	}
+	is, err := starlark.Compare(e.Op, x, y)
+	return starlark.Bool(is), err
+}
+
+// find returns the slot, if a part of the expression is just one slot; otherwise nil.
+func (r *run) find(e syntax.Expr) *frame.Slot {
+	if name, ok := r.slot(e); ok {
+		return name.Find(r.slots)
+	}
+	return nil
+}
+
+// wrapped returns the non-negative integer with the bits of a negative one that has a width; any other value unchanged. It makes a slot equal to a
+// number in the text with the same bits, as people copy 0xfffffffb from a register to compare it with an i32 of -5. Two slots of one width are compared
+// in the same way.
+func wrapped(v starlark.Value, width int) starlark.Value {
+	n, ok := v.(starlark.Int)
+	if !ok || n.Sign() >= 0 || width == 0 {
+		return v
+	}
+	is := n.BigInt()
+	if new(big.Int).Not(is).BitLen() >= width {
+		return v
+	}
+	return starlark.MakeBigInt(is.Add(is, new(big.Int).Lsh(big.NewInt(1), uint(width))))
+}
+
+// width returns the number of bits of a slot, and 0 for nil.
+func width(s *frame.Slot) int {
+	switch {
+	case s == nil:
+		return 0
+	case s.Type.IsZero():
+		return 8 * len(s.Bytes)
+	}
+	return s.Type.Bits
+}
+
+// valueOf returns the number in a slot. An iN is signed, except for i1; a pointer and a slot without a type are not.
+func valueOf(s *frame.Slot) (starlark.Value, error) {
+	switch {
+	case s.Status == frame.Undefined:
+		return nil, errors.New(cmp.Or(s.Reason, "it is undefined"))
+	case s.Status != frame.OK:
+		return nil, errors.New(cmp.Or(s.Reason, "it is unavailable"))
+	case s.Type.Kind == frame.Float || s.Type.Kind == frame.BFloat:
+		f, err := strconv.ParseFloat(s.Value, 64)
+		if err != nil && f == 0 {
+			return nil, errors.New("its text is no number")
+		}
+		return starlark.Float(f), nil
+	case !s.Type.IsZero() && s.Type.Kind != frame.Int && s.Type.Kind != frame.Pointer:
+		return nil, fmt.Errorf("it is no number: its type is %s", s.Type.Source)
+	}
+	bits := width(s)
+	if bits > maxBits {
+		return nil, errWide
+	}
+	n, ok := new(big.Int).SetString(string(s.Hex), 0)
+	if !ok || bits == 0 {
+		return nil, errors.New("it has no bits")
+	}
+	if s.Type.Kind == frame.Int && bits > 1 && n.Bit(bits-1) == 1 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(bits)))
+	}
+	return starlark.MakeBigInt(n), nil
+}
