@@ -38,28 +38,28 @@ func (s *atExit) source() map[string]any     { return map[string]any{"path": s.p
 // specification lists all requests of the specification (https://microsoft.github.io/debug-adapter-protocol/specification), in its order, including
 // those that an adapter sends to its client.
 var specification = []asked{
-	{request: "cancel", test: "TestDAPPause", note: "gives up a step or a run of the interpreter, and pauses a process; all else is answered before it could be"},
-	{request: "runInTerminal", refusal: "for a client to answer", note: "a request of adapters to clients, which is not sent: output comes as events"},
-	{request: "startDebugging", refusal: "for a client to answer", note: "a request of adapters to clients, which is not sent"},
-	{request: "initialize", refusal: "it is sent once", test: "TestDAPLaunch", note: "answered the first time"},
-	{request: "configurationDone", refusal: "came before", test: "TestDAPLaunch", note: "answered once"},
-	{request: "launch", arguments: func(*atExit) map[string]any { return map[string]any{"program": "true"} }, refusal: "there is a target already", test: "TestDAPLaunch", note: "answered once"},
-	{request: "attach", arguments: func(s *atExit) map[string]any { return map[string]any{"pid": 1} }, refusal: "there is a target already", test: "TestDAPAttach", note: "answered once: a process, or a core (`TestDAPCore`)"},
-	{request: "restart", arguments: func(*atExit) map[string]any { return map[string]any{} }, refusal: "launch the program anew", note: "clients do that"},
-	{request: "disconnect", test: "TestDAPAttach", note: "what was attached to goes on, what was launched ends"},
-	{request: "terminate", refusal: "disconnect lets it go on", test: "TestDAPStops", note: "answered of a program that was launched"},
+	{request: "cancel", test: "TestDAPPause", note: "ends a step or a run of the interpreter, and pauses a process; other requests are answered before it arrives"},
+	{request: "runInTerminal", refusal: "adapters send this request to clients", note: "`dap` does not send it: output comes as events"},
+	{request: "startDebugging", refusal: "adapters send this request to clients", note: "`dap` does not send it"},
+	{request: "initialize", refusal: "it is sent once", test: "TestDAPLaunch", note: "refused when sent again"},
+	{request: "configurationDone", refusal: "came before", test: "TestDAPLaunch", note: "refused when sent again"},
+	{request: "launch", arguments: func(*atExit) map[string]any { return map[string]any{"program": "true"} }, refusal: "there is a target already", test: "TestDAPLaunch", note: "refused when sent again"},
+	{request: "attach", arguments: func(s *atExit) map[string]any { return map[string]any{"pid": 1} }, refusal: "there is a target already", test: "TestDAPAttach", note: "a process or a core; refused when sent again"},
+	{request: "restart", arguments: func(*atExit) map[string]any { return map[string]any{} }, refusal: "launch the program again", note: "clients then do so themselves"},
+	{request: "disconnect", test: "TestDAPAttach", note: "an attached process resumes, a launched program ends"},
+	{request: "terminate", refusal: "disconnect lets it go on", test: "TestDAPStops", note: "refused for an attached process"},
 	{request: "breakpointLocations", arguments: func(s *atExit) map[string]any { return map[string]any{"source": s.source(), "line": 1, "endLine": 50} }, test: "TestDAPCore"},
 	{request: "setBreakpoints", arguments: func(s *atExit) map[string]any {
 		return map[string]any{"source": s.source(), "breakpoints": []any{map[string]any{"line": 1}}}
-	}, test: "TestDAPLaunch", note: "with conditions, counts of hits and log messages (`TestDAPAttach`)"},
+	}, test: "TestDAPLaunch", note: "with conditions, hit counts and log messages"},
 	{request: "setFunctionBreakpoints", arguments: func(*atExit) map[string]any {
 		return map[string]any{"breakpoints": []any{map[string]any{"name": "sum"}}}
 	}, test: "TestDAPStops"},
-	{request: "setExceptionBreakpoints", arguments: func(*atExit) map[string]any { return map[string]any{"filters": []string{"deoptimize"}} }, test: "TestDAPStops", note: "and `TestDAPDiffer`"},
-	{request: "dataBreakpointInfo", arguments: func(s *atExit) map[string]any { return map[string]any{"name": "%i", "frameId": s.frame.Id} }, test: "TestDAPAttach", note: "of values of the interpreter's functions"},
+	{request: "setExceptionBreakpoints", arguments: func(*atExit) map[string]any { return map[string]any{"filters": []string{"deoptimize"}} }, test: "TestDAPStops"},
+	{request: "dataBreakpointInfo", arguments: func(s *atExit) map[string]any { return map[string]any{"name": "%i", "frameId": s.frame.Id} }, test: "TestDAPAttach", note: "for values of interpreted functions"},
 	{request: "setDataBreakpoints", arguments: func(*atExit) map[string]any { return map[string]any{"breakpoints": []any{}} }, test: "TestDAPAttach"},
-	{request: "setInstructionBreakpoints", arguments: func(*atExit) map[string]any { return map[string]any{"breakpoints": []any{}} }, refusal: "native code is stopped at exits"},
-	{request: "continue", arguments: (*atExit).threadOnly, test: "TestDAPLaunch", note: "the process goes on; of a core, the interpreter (`TestDAPCore`)"},
+	{request: "setInstructionBreakpoints", arguments: func(*atExit) map[string]any { return map[string]any{"breakpoints": []any{}} }, refusal: "native code stops only at exits"},
+	{request: "continue", arguments: (*atExit).threadOnly, test: "TestDAPLaunch", note: "resumes the process; in a core, the interpreter"},
 	{request: "next", arguments: (*atExit).threadOnly, test: "TestDAPAttach"},
 	{request: "stepIn", arguments: (*atExit).threadOnly, test: "TestDAPAttach"},
 	{request: "stepOut", arguments: (*atExit).threadOnly, test: "TestDAPAttach"},
@@ -68,7 +68,7 @@ var specification = []asked{
 	{request: "restartFrame", arguments: func(s *atExit) map[string]any { return map[string]any{"frameId": s.frame.Id} }, run: true, test: "TestDAPAttach"},
 	{request: "goto", arguments: func(s *atExit) map[string]any { return map[string]any{"threadId": s.thread, "targetId": 1} }, run: true, test: "TestDAPAttach"},
 	{request: "pause", arguments: (*atExit).threadOnly, test: "TestDAPPause"},
-	{request: "stackTrace", arguments: (*atExit).threadOnly, test: "TestDAPAttach", note: "and `TestDAPVirtualMachine`"},
+	{request: "stackTrace", arguments: (*atExit).threadOnly, test: "TestDAPAttach"},
 	{request: "scopes", arguments: func(s *atExit) map[string]any { return map[string]any{"frameId": s.frame.Id} }, test: "TestDAPVirtualMachine"},
 	{request: "variables", arguments: func(s *atExit) map[string]any {
 		return map[string]any{"variablesReference": s.e.scopes(s.frame.Id)["Values"], "start": 1, "count": 1}
@@ -78,7 +78,7 @@ var specification = []asked{
 	}, test: "TestDAPAttach"},
 	{request: "source", arguments: func(s *atExit) map[string]any { return map[string]any{"source": s.source(), "sourceReference": 0} }, test: "TestDAPCore"},
 	{request: "threads", test: "TestDAPAttach"},
-	{request: "terminateThreads", arguments: func(*atExit) map[string]any { return map[string]any{} }, refusal: "no thread of a target is ended"},
+	{request: "terminateThreads", arguments: func(*atExit) map[string]any { return map[string]any{} }, refusal: "ends a launched program"},
 	{request: "modules", arguments: func(*atExit) map[string]any { return map[string]any{} }, test: "TestDAPCore"},
 	{request: "loadedSources", test: "TestDAPCore"},
 	{request: "evaluate", arguments: func(s *atExit) map[string]any {
@@ -88,21 +88,21 @@ var specification = []asked{
 		return map[string]any{"expression": "%i", "value": "1", "frameId": s.frame.Id}
 	}, test: "TestDAPAttach"},
 	{request: "stepInTargets", arguments: func(s *atExit) map[string]any { return map[string]any{"frameId": s.frame.Id} }, refusal: "has one target"},
-	{request: "gotoTargets", arguments: func(s *atExit) map[string]any { return map[string]any{"source": s.source(), "line": 1} }, test: "TestDAPAttach", note: "the exit, where the interpreter has gone on from it"},
+	{request: "gotoTargets", arguments: func(s *atExit) map[string]any { return map[string]any{"source": s.source(), "line": 1} }, test: "TestDAPAttach", note: "the exit, if the interpreter has run on from it"},
 	{request: "completions", arguments: func(s *atExit) map[string]any {
 		return map[string]any{"frameId": s.frame.Id, "text": "%a", "column": 3}
 	}, test: "TestDAPConsole"},
-	{request: "exceptionInfo", arguments: (*atExit).threadOnly, refusal: "an exception filter", test: "TestDAPStops", note: "answered where an exception filter has stopped the process"},
+	{request: "exceptionInfo", arguments: (*atExit).threadOnly, refusal: "an exception filter", test: "TestDAPStops", note: "refused unless an exception filter has stopped the process"},
 	{request: "readMemory", arguments: func(s *atExit) map[string]any {
 		return map[string]any{"memoryReference": s.frame.InstructionPointerReference, "count": 4}
 	}, test: "TestDAPMemory"},
 	{request: "writeMemory", arguments: func(s *atExit) map[string]any {
 		return map[string]any{"memoryReference": s.frame.InstructionPointerReference, "data": "AAAA"}
-	}, refusal: "the target stays as it is"},
+	}, refusal: "the target does not change"},
 	{request: "disassemble", arguments: func(s *atExit) map[string]any {
 		return map[string]any{"memoryReference": s.frame.InstructionPointerReference, "instructionCount": 4}
 	}, test: "TestDAPMemory"},
-	{request: "locations", arguments: func(*atExit) map[string]any { return map[string]any{"locationReference": 1} }, refusal: `there is no request "locations" here`, note: "no location reference is given out"},
+	{request: "locations", arguments: func(*atExit) map[string]any { return map[string]any{"locationReference": 1} }, refusal: `there is no request "locations" here`, note: "`dap` sends no location references"},
 }
 
 // Every request of the specification is answered, or refused with a reason, as the table of doc/user/editors.md says; no request that is always refused
@@ -156,7 +156,7 @@ func notAdvertised(t *testing.T, c *dap.Capabilities) {
 	require.Len(t, c.ExceptionBreakpointFilters, 6)
 }
 
-// The table of doc/user/editors.md matches the test above, and the tests that it names send these requests. README=update in the environment rewrites it.
+// The table of doc/user/editors.md matches the test above, and the tests named above send these requests. README=update in the environment rewrites it.
 func TestDAPConformanceTable(t *testing.T) {
 	t.Parallel()
 	const document, begin, end = "../../doc/user/editors.md", "<!-- requests -->\n", "<!-- end -->"
@@ -167,13 +167,12 @@ func TestDAPConformanceTable(t *testing.T) {
 		tests += string(text)
 	}
 	var table strings.Builder
-	table.WriteString("| request | here | test | |\n|---|---|---|---|\n")
+	table.WriteString("| request | answer | notes |\n|---|---|---|\n")
 	for _, a := range specification {
-		test, here := a.test, "answered"
-		switch {
-		case a.test == "":
-			test, here = "TestDAPEveryRequest", "refused: "+reason(t, a.request)
-		default:
+		answer := "yes"
+		if a.test == "" {
+			answer = reason(t, a.request)
+		} else {
 			_, body, found := strings.Cut(tests, "\nfunc "+a.test+"(")
 			require.True(t, found, a.test)
 			body, _, _ = strings.Cut(body, "\n}\n")
@@ -181,7 +180,7 @@ func TestDAPConformanceTable(t *testing.T) {
 				require.Regexp(t, `"`+a.request+`"|launchNull|\.begin\(|\.disconnect\(|\.evaluated\(|\.scopes\(|\.values\(|\.stack\(`, body, "%s does not ask for %s", a.test, a.request)
 			}
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | `%s` | %s |\n", a.request, here, test, a.note)
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", a.request, answer, a.note)
 	}
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
@@ -193,7 +192,7 @@ func TestDAPConformanceTable(t *testing.T) {
 		require.NoError(t, os.WriteFile(document, []byte(before+begin+table.String()+end+after), 0o644))
 		return
 	}
-	require.Equal(t, table.String(), now, "README=update go test ./cmd/reframe -run TestDAPConformanceTable")
+	require.Equal(t, table.String(), now, "README=update go test ./test/debug -run TestDAPConformanceTable")
 }
 
 // reason returns why the server always refuses a request, from its source.

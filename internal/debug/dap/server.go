@@ -296,13 +296,13 @@ func (c *conn) accept() {
 
 // refused lists the requests of the specification that are never supported, with the reason.
 var refused = map[string]string{
-	"restart":                   "a session is not restarted: terminate it and launch the program anew",
-	"terminateThreads":          "no thread of a target is ended: terminate ends a program that was launched",
-	"stepInTargets":             "a call of the interpreter has one target: stepIn goes there",
-	"setInstructionBreakpoints": "native code is stopped at exits: set a breakpoint on a line of the IR, on a function, or on a kind of site",
-	"writeMemory":               "the target stays as it is: set a value instead, which the interpreter goes on with",
-	"runInTerminal":             "it is for a client to answer",
-	"startDebugging":            "it is for a client to answer",
+	"restart":                   "not supported: terminate the session, and launch the program again",
+	"terminateThreads":          "not supported: terminate ends a launched program with all its threads",
+	"stepInTargets":             "not supported: a call of the interpreter has one target, which stepIn enters",
+	"setInstructionBreakpoints": "not supported, because native code stops only at exits: set a breakpoint on a line of the IR, on a function, or on a kind of site",
+	"writeMemory":               "not supported, because the target does not change: set a value for the interpreter instead",
+	"runInTerminal":             "not supported: adapters send this request to clients",
+	"startDebugging":            "not supported: adapters send this request to clients",
 }
 
 // early rejects requests that come too early or twice.

@@ -88,7 +88,7 @@ async function attaches() {
   await dc.setVariableRequest({ variablesReference: scope.variablesReference, name: '%i', value: '999' });
   await again;
   assert.match((await move('stepOut')).text, /returned i64 1003526/);
-  await assert.rejects(dc.send('writeMemory', { memoryReference: '0x10', data: 'AAAA' }), /the target stays as it is/);
+  await assert.rejects(dc.send('writeMemory', { memoryReference: '0x10', data: 'AAAA' }), /the target does not change/);
   await dc.stop(); // which disconnects
 }
 
